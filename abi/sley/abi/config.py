@@ -1,0 +1,168 @@
+"""The parameters of a chip, the presets, and every size that follows from them."""
+
+import dataclasses
+import hashlib
+from dataclasses import asdict, dataclass
+
+ABI_MAJOR = 1
+ABI_MINOR = 0
+
+
+class ConfigError(ValueError):
+    """A parameter, or a combination of parameters, that no chip can have."""
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+@dataclass(frozen=True)
+class ChipConfig:
+    """Parameters of one chip; one line each, checked on construction.
+
+    Everything software needs is readable from the capability registers, together with ``hash``.
+    """
+
+    name: str = "nano"
+    array: int = 4
+    """N: rows and columns of the systolic array."""
+    bf16: bool = False
+    """Operand lanes of 16 bits (one bf16 or two consecutive int8) instead of 8 (one int8)."""
+    cores_x: int = 1
+    """Columns of cores in the mesh."""
+    cores_y: int = 1
+    """Rows of cores in the mesh."""
+    scratchpad_rows: int = 512
+    """Rows of N operand lanes in each core's scratchpad."""
+    scratchpad_banks: int = 4
+    """Banks of the scratchpad; each is a contiguous range of rows with one read and one write port."""
+    accumulator_rows: int = 128
+    """Rows of N 32-bit sums in each core's accumulators."""
+    accumulator_banks: int = 2
+    """Banks of the accumulators; each is a contiguous range of rows with one read and one write port."""
+    program_words: int = 256
+    """Instruction words that fit into a core's program memory."""
+    unit_queue: int = 8
+    """Instructions that wait in front of each unit of a core."""
+    queues: int = 2
+    """Hardware queues of the command processor."""
+    addr_bits: int = 32
+    """Width of a memory address in bits."""
+    max_burst: int = 16
+    """Longest burst on the memory bus, in beats."""
+
+    def __post_init__(self) -> None:
+        def bounded(name: str, low: int, high: int, power: bool = False) -> None:
+            value = getattr(self, name)
+            if not isinstance(value, int) or not low <= value <= high or (power and not _is_power_of_two(value)):
+                what = "a power of two" if power else "an integer"
+                raise ConfigError(f"{name} is {value!r}; it must be {what} in {low}..{high}")
+
+        bounded("array", 4, 64, power=True)
+        bounded("cores_x", 1, 8)
+        bounded("cores_y", 1, 8)
+        bounded("scratchpad_banks", 1, 16, power=True)
+        bounded("scratchpad_rows", 4 * self.array, 1 << 15, power=True)
+        bounded("accumulator_banks", 1, 16, power=True)
+        bounded("accumulator_rows", 2 * self.array, 1 << 15, power=True)
+        bounded("program_words", 16, 4096, power=True)
+        bounded("unit_queue", 2, 64, power=True)
+        bounded("queues", 1, 8)
+        bounded("addr_bits", 20, 32)
+        bounded("max_burst", 1, 256, power=True)
+        for memory in ("scratchpad", "accumulator"):
+            rows, banks = getattr(self, f"{memory}_rows"), getattr(self, f"{memory}_banks")
+            if rows < 2 * banks:
+                raise ConfigError(f"{memory}_banks is {banks}; {memory}_rows = {rows} allows at most {rows // 2}")
+        if self.max_burst * self.bus_bytes > 4096:
+            raise ConfigError(
+                f"max_burst is {self.max_burst}; with a bus of {self.bus_bytes} bytes a burst would pass "
+                f"AXI's 4096-byte boundary: at most {4096 // self.bus_bytes}"
+            )
+
+    @property
+    def lane_bits(self) -> int:
+        """Width of an operand lane."""
+        return 16 if self.bf16 else 8
+
+    @property
+    def lane_elements(self) -> int:
+        """int8 operands in a lane."""
+        return self.lane_bits // 8
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a scratchpad row."""
+        return self.array * self.lane_elements
+
+    @property
+    def accumulator_row_bytes(self) -> int:
+        """Bytes of an accumulator row."""
+        return 4 * self.array
+
+    @property
+    def bus_bytes(self) -> int:
+        """Bytes of a beat on the memory bus: one scratchpad row."""
+        return self.row_bytes
+
+    @property
+    def beats_per_accumulator_row(self) -> int:
+        """Beats on the memory bus that one accumulator row takes."""
+        return self.accumulator_row_bytes // self.bus_bytes
+
+    @property
+    def fold_depth(self) -> int:
+        """int8 elements of K that one pass through the array reduces."""
+        return self.array * self.lane_elements
+
+    @property
+    def cores(self) -> int:
+        return self.cores_x * self.cores_y
+
+    @property
+    def peak_macs(self) -> int:
+        """int8 multiply-accumulates of the whole chip in a cycle."""
+        return self.array * self.fold_depth * self.cores
+
+    @property
+    def capabilities(self) -> dict[str, int]:
+        """Every parameter by name as an integer, without the preset's name."""
+        return {key: int(value) for key, value in asdict(self).items() if key != "name"}
+
+    @property
+    def hash(self) -> int:
+        """32 bits over the ABI version and all parameters; two chips with one hash run the same binaries."""
+        text = ";".join(f"{key}={value}" for key, value in sorted(self.capabilities.items()))
+        digest = hashlib.sha256(f"sley {ABI_MAJOR}.{ABI_MINOR};{text}".encode()).digest()
+        return int.from_bytes(digest[:4], "little")
+
+    def replace(self, **changes: object) -> "ChipConfig":
+        """A copy with some parameters changed, checked again."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+PRESETS: dict[str, ChipConfig] = {
+    "nano": ChipConfig(),
+    "edge": ChipConfig(name="edge", array=8, bf16=True, scratchpad_rows=2048, accumulator_rows=512, program_words=512),
+    "base": ChipConfig(
+        name="base", array=16, bf16=True, scratchpad_rows=4096, accumulator_rows=1024, program_words=512
+    ),
+    "quad": ChipConfig(
+        name="quad",
+        array=16,
+        bf16=True,
+        cores_x=2,
+        cores_y=2,
+        scratchpad_rows=4096,
+        accumulator_rows=1024,
+        program_words=512,
+    ),
+}
+
+
+def preset(name: str) -> ChipConfig:
+    """The preset of that name. Raises ``ConfigError`` that lists the presets."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}") from None

@@ -1,0 +1,366 @@
+"""Instructions of a core: 128-bit words that share one layout; each operation uses some of its fields.
+
+Bits that an operation does not use must be zero, otherwise the block stops with ILLEGAL_INSTRUCTION.
+Registers are 32 bits wide; r0 reads as zero. A block starts with
+
+* r1, r2, r3: its x, y, z in the grid;  r4, r5, r6: the grid's size along x, y, z;
+* r8 to r31: the kernel's arguments; every other register is zero.
+"""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from sley.abi.faults import Unit
+from sley.abi.layout import Field, Layout, LayoutError
+
+INSTRUCTION_BYTES = 16
+REGISTERS = 32
+BLOCK_REGISTER = 1
+GRID_REGISTER = 4
+ARG_REGISTER = 8
+MAX_ARGS = REGISTERS - ARG_REGISTER
+SEMAPHORES = 16
+SEMAPHORE_MAX = 15
+LOOP_DEPTH = 4
+
+
+class Op(IntEnum):
+    """First byte of an instruction. Zeroed memory is not an instruction."""
+
+    END = 0x01
+    SYNC = 0x02
+    ADD = 0x10
+    SUB = 0x11
+    MUL = 0x12
+    MIN = 0x13
+    MAX = 0x14
+    AND = 0x15
+    OR = 0x16
+    SHL = 0x17
+    SHR = 0x18
+    BEQ = 0x20
+    BNE = 0x21
+    BLT = 0x22
+    BGE = 0x23
+    LOOP = 0x28
+    SET = 0x30
+    LOAD = 0x40
+    STORE = 0x48
+    WEIGHTS = 0x50
+    MATMUL = 0x51
+    VECTOR = 0x58
+    VROW = 0x59
+
+
+class Space(IntEnum):
+    """A memory inside the core, addressed by rows."""
+
+    SCRATCHPAD = 0
+    ACCUMULATOR = 1
+
+
+class BinaryOp(IntEnum):
+    """What the vector unit does with its second operand."""
+
+    NONE = 0
+    ADD = 1
+    MAX = 2
+
+
+class NumberType(IntEnum):
+    """How the vector unit reads 32-bit values."""
+
+    INT32 = 0
+    FP32 = 1
+
+
+class VectorOutput(IntEnum):
+    """What the vector unit writes."""
+
+    WORD = 0  # the 32-bit value as it is, to an accumulator row
+    INT32 = 1  # rounded half to even and saturated if it is fp32, to an accumulator row
+    INT8 = 2  # the same, then saturated to int8, to a half of a scratchpad row
+
+
+class VectorRow(IntEnum):
+    """The two row registers of the vector unit: N values of 32 bits each."""
+
+    BIAS = 0
+    SCALE = 1
+
+
+class Param(IntEnum):
+    """Parameters of the units, written by SET; a block starts with their reset values."""
+
+    # Load and Store
+    RUN_BYTES = 0
+    CHUNKS = 1
+    CHUNK_STRIDE = 2
+    MEM_STRIDE = 3
+    LOCAL_STRIDE = 4
+    PAD_RUNS = 5
+    COUNT2 = 6
+    MEM_STRIDE2 = 7
+    LOCAL_STRIDE2 = 8
+    # Matrix
+    WEIGHT_STRIDE = 16
+    ACT_STRIDE = 17
+    ACT_COUNT = 18
+    ACT_STRIDE2 = 19
+    ACT_COUNT2 = 20
+    ACT_STRIDE3 = 21
+    # Vector
+    A_STRIDE = 32
+    B_ROW = 33
+    B_STRIDE = 34
+    OUT_STRIDE = 35
+
+
+@dataclass(frozen=True)
+class ParamInfo:
+    """Width, reset value, units and meaning of a parameter."""
+
+    param: Param
+    units: tuple[Unit, ...]
+    width: int
+    signed: bool
+    reset: int
+    doc: str
+
+
+_DMA = (Unit.LOAD, Unit.STORE)
+
+PARAMS: dict[Param, ParamInfo] = {
+    p.param: p
+    for p in (
+        ParamInfo(Param.RUN_BYTES, _DMA, 16, False, 0, "Contiguous bytes of a run in memory."),
+        ParamInfo(
+            Param.CHUNKS,
+            (Unit.LOAD,),
+            16,
+            False,
+            1,
+            "Local rows a run fills; what the bytes do not cover is zeroed.",
+        ),
+        ParamInfo(Param.CHUNK_STRIDE, _DMA, 16, True, 1, "Local rows from one chunk of a run to the next."),
+        ParamInfo(Param.MEM_STRIDE, _DMA, 32, True, 0, "Bytes from one run to the next."),
+        ParamInfo(Param.LOCAL_STRIDE, _DMA, 16, True, 1, "Local rows from one run to the next."),
+        ParamInfo(
+            Param.PAD_RUNS,
+            (Unit.LOAD,),
+            16,
+            False,
+            0,
+            "Runs of zeros after the runs of each slab; no bus traffic.",
+        ),
+        ParamInfo(Param.COUNT2, _DMA, 16, False, 1, "Slabs: how often the runs repeat."),
+        ParamInfo(Param.MEM_STRIDE2, _DMA, 32, True, 0, "Bytes from one slab to the next."),
+        ParamInfo(Param.LOCAL_STRIDE2, _DMA, 16, True, 0, "Local rows from one slab to the next."),
+        ParamInfo(
+            Param.WEIGHT_STRIDE,
+            (Unit.MATRIX,),
+            16,
+            True,
+            1,
+            "Scratchpad rows from one weight row to the next.",
+        ),
+        ParamInfo(Param.ACT_STRIDE, (Unit.MATRIX,), 16, True, 1, "Scratchpad rows between innermost steps."),
+        ParamInfo(Param.ACT_COUNT, (Unit.MATRIX,), 16, False, 0, "Innermost steps; 0 for as many as there are rows."),
+        ParamInfo(Param.ACT_STRIDE2, (Unit.MATRIX,), 16, True, 0, "Scratchpad rows between middle steps."),
+        ParamInfo(Param.ACT_COUNT2, (Unit.MATRIX,), 16, False, 0, "Middle steps; 0 for as many as needed."),
+        ParamInfo(Param.ACT_STRIDE3, (Unit.MATRIX,), 16, True, 0, "Scratchpad rows between outermost steps."),
+        ParamInfo(Param.A_STRIDE, (Unit.VECTOR,), 16, True, 1, "Rows from one source row to the next."),
+        ParamInfo(Param.B_ROW, (Unit.VECTOR,), 16, False, 0, "First row of the second operand."),
+        ParamInfo(
+            Param.B_STRIDE,
+            (Unit.VECTOR,),
+            16,
+            True,
+            1,
+            "Rows from one row of the second operand to the next.",
+        ),
+        ParamInfo(Param.OUT_STRIDE, (Unit.VECTOR,), 16, True, 1, "Rows from one destination row to the next."),
+    )
+}
+
+
+FLAGS_LSB = 112
+
+_COMMON: dict[str, Field] = {
+    f.name: f
+    for f in (
+        Field("op", 8, "The operation.", lsb=0, enum=Op),
+        Field("rd", 5, "Destination register; in unit instructions the register added to ra after issue.", lsb=8),
+        Field("ra", 5, "First operand register.", lsb=13),
+        Field("rb", 5, "Second operand register.", lsb=18),
+        Field("rc", 5, "Third operand register.", lsb=23),
+        Field("use_imm", 1, "The immediate replaces the operand that the operation names.", lsb=28),
+        Field("imm", 32, "Immediate value.", lsb=32, signed=True),
+        Field("wait", 16, "Semaphores that must be above zero; each is decremented when all are.", lsb=64),
+        Field("signal", 16, "Semaphores that are incremented when the instruction has finished.", lsb=80),
+        Field("target", 16, "Instruction index of a branch, or of the last instruction of a loop.", lsb=96),
+    )
+}
+
+WORD = Layout(
+    "INSTRUCTION", 8 * INSTRUCTION_BYTES, (*_COMMON.values(), Field("flags", 16, "Per operation.", FLAGS_LSB))
+)
+"""Every field at once, as the sequencer decodes it."""
+
+
+@dataclass(frozen=True)
+class InstructionFormat:
+    """One operation: the unit that executes it, the fields it uses, and which operand an immediate replaces."""
+
+    op: Op
+    unit: Unit
+    doc: str
+    layout: Layout
+    immediate_replaces: str | None
+    flags: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(self.layout.fields)
+
+
+def _op(op: Op, unit: Unit, uses: str, doc: str, *flags: Field, imm: str | None = None) -> InstructionFormat:
+    names = ["op", *uses.split(), *(["use_imm", "imm"] if imm else [])]
+    fields = [f for n, f in _COMMON.items() if n in names]
+    layout = Layout(op.name, WORD.width, (*fields, *_flags(flags)))
+    return InstructionFormat(op, unit, doc, layout, imm, tuple(f.name for f in flags))
+
+
+def _flags(flags: tuple[Field, ...]) -> list[Field]:
+    return [replace(f, lsb=FLAGS_LSB) if i == 0 else f for i, f in enumerate(flags)]
+
+
+_SEQ, _MATRIX, _VECTOR = Unit.SEQUENCER, Unit.MATRIX, Unit.VECTOR
+_SYNC = "wait signal"
+_SPACE = Field("space", 1, "Which local memory.", enum=Space)
+
+FORMATS: dict[Op, InstructionFormat] = {
+    f.op: f
+    for f in (
+        _op(
+            Op.END,
+            _SEQ,
+            "",
+            "Waits until all units are idle and ends the block; every semaphore must be zero.",
+        ),
+        _op(Op.SYNC, _SEQ, _SYNC, "Waits for and signals semaphores in the sequencer itself."),
+        _op(Op.ADD, _SEQ, "rd ra rb", "rd = ra + rb, modulo 2^32.", imm="rb"),
+        _op(Op.SUB, _SEQ, "rd ra rb", "rd = ra - rb, modulo 2^32.", imm="rb"),
+        _op(Op.MUL, _SEQ, "rd ra rb", "rd = the low 32 bits of ra * rb.", imm="rb"),
+        _op(Op.MIN, _SEQ, "rd ra rb", "rd = the smaller of ra and rb, signed.", imm="rb"),
+        _op(Op.MAX, _SEQ, "rd ra rb", "rd = the larger of ra and rb, signed.", imm="rb"),
+        _op(Op.AND, _SEQ, "rd ra rb", "rd = ra and rb, bit by bit.", imm="rb"),
+        _op(Op.OR, _SEQ, "rd ra rb", "rd = ra or rb, bit by bit.", imm="rb"),
+        _op(Op.SHL, _SEQ, "rd ra rb", "rd = ra shifted left by the low 5 bits of rb.", imm="rb"),
+        _op(
+            Op.SHR,
+            _SEQ,
+            "rd ra rb",
+            "rd = ra shifted right by the low 5 bits of rb, zeros from above.",
+            imm="rb",
+        ),
+        _op(Op.BEQ, _SEQ, "ra rb target", "Continues at target if ra = rb."),
+        _op(Op.BNE, _SEQ, "ra rb target", "Continues at target if ra differs from rb."),
+        _op(Op.BLT, _SEQ, "ra rb target", "Continues at target if ra < rb, signed."),
+        _op(Op.BGE, _SEQ, "ra rb target", "Continues at target if ra >= rb, signed."),
+        _op(
+            Op.LOOP,
+            _SEQ,
+            "ra target",
+            "Runs the instructions up to and including target ra times (unsigned); the way back costs nothing. "
+            "Loops nest; two loops must not end at one instruction, and a loop end must not be a branch, LOOP or END.",
+            imm="ra",
+        ),
+        _op(
+            Op.SET,
+            _SEQ,
+            "ra",
+            "Writes a unit's parameter; travels through the unit's queue, so it holds for the instructions after it.",
+            Field("param", 8, "The parameter.", enum=Param),
+            Field("unit", 3, "The unit.", enum=Unit),
+            imm="ra",
+        ),
+        _op(
+            Op.LOAD,
+            Unit.LOAD,
+            f"rd ra rb rc {_SYNC}",
+            "Reads rc runs from memory address ra to local row rb; then ra += rd.",
+            _SPACE,
+        ),
+        _op(
+            Op.STORE,
+            Unit.STORE,
+            f"rd ra rb rc {_SYNC}",
+            "Writes rc runs to memory address ra from local row rb; finishes when memory has acknowledged; ra += rd.",
+            _SPACE,
+        ),
+        _op(
+            Op.WEIGHTS,
+            _MATRIX,
+            f"rd ra {_SYNC}",
+            "Loads the spare weight registers of the whole array from scratchpad rows starting at ra; ra += rd. "
+            "Weight row k goes to array row k / lane_elements, element k % lane_elements.",
+            Field("half", 1, "Which N bytes of each scratchpad row hold the columns."),
+        ),
+        _op(
+            Op.MATMUL,
+            _MATRIX,
+            f"rd ra rb rc {_SYNC}",
+            "Streams rc scratchpad rows from ra through the array with the weights loaded last; writes or accumulates "
+            "to accumulator rows rb, rb + 1, ...; ra += rd.",
+            Field("accumulate", 1, "Add to the accumulator rows instead of overwriting them."),
+        ),
+        _op(
+            Op.VECTOR,
+            _VECTOR,
+            f"rd ra rb rc {_SYNC}",
+            "For each of rc rows: x = A (rows from ra); x = x op B; x += BIAS; x *= SCALE in fp32; x = max(x, 0); "
+            "write to rows from rb; each step as the flags say; ra += rd.",
+            Field("a_space", 1, "Where A is; scratchpad rows hold int8.", enum=Space),
+            Field("a_half", 1, "Which N bytes of a scratchpad row A is."),
+            Field("b_op", 2, "What to do with B.", enum=BinaryOp),
+            Field("b_space", 1, "Where B is.", enum=Space),
+            Field("b_half", 1, "Which N bytes of a scratchpad row B is."),
+            Field("dtype", 1, "Type of 32-bit inputs, the bias and unscaled sums.", enum=NumberType),
+            Field("bias", 1, "Add the BIAS row register."),
+            Field("scale", 1, "Convert to fp32 if int32, then multiply by the SCALE row register."),
+            Field("relu", 1, "Replace negative values by zero (NaN stays)."),
+            Field("out", 2, "What to write and where.", enum=VectorOutput),
+            Field("out_half", 1, "Which N bytes of a scratchpad row to write."),
+        ),
+        _op(
+            Op.VROW,
+            _VECTOR,
+            f"rd ra {_SYNC}",
+            "Fills a row register of the vector unit from accumulator row ra, or with one 32-bit value in all lanes; "
+            "ra += rd.",
+            Field("row", 1, "The row register.", enum=VectorRow),
+            Field("splat", 1, "Take the value of ra (or the immediate) instead of the accumulator row ra."),
+            imm="ra",
+        ),
+    )
+}
+
+
+def encode(op: Op, **fields: int) -> int:
+    """The instruction word. Raises ``LayoutError`` for a field that the operation does not use, or a bad value."""
+    return FORMATS[op].layout.pack(op=op, **fields)
+
+
+def decode(word: int) -> tuple[Op, dict[str, int]]:
+    """Operation and fields of a word. Raises ``LayoutError`` if it is not an instruction."""
+    try:
+        op = Op(word & 0xFF)
+    except ValueError:
+        raise LayoutError(f"no instruction has opcode {word & 0xFF:#04x}") from None
+    layout = FORMATS[op].layout
+    if word & ~layout.mask:
+        raise LayoutError(f"reserved bits are set in {op.name}: {word & ~layout.mask:#x}")
+    fields = layout.unpack(word)
+    del fields["op"]
+    return op, fields

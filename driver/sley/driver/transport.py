@@ -1,0 +1,48 @@
+"""How the driver reaches a device: one small protocol that every engine, bench and bridge implements."""
+
+from typing import Protocol
+
+
+class Transport(Protocol):
+    """Access to one device. Addresses are byte addresses; registers are 32 bits wide.
+
+    Device memory starts at address 0 of the device's own address space. All calls block. A call that the device cannot
+    answer raises ``TransportError``; it never hangs.
+    """
+
+    @property
+    def memory_bytes(self) -> int:
+        """Size of the device's memory."""
+        ...
+
+    def read32(self, address: int) -> int:
+        """Value of the register at ``address`` in MMIO space."""
+        ...
+
+    def write32(self, address: int, value: int) -> None:
+        """Writes the register at ``address`` in MMIO space; has taken effect on return."""
+        ...
+
+    def read_memory(self, address: int, length: int) -> bytes:
+        """``length`` bytes of device memory."""
+        ...
+
+    def write_memory(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """Writes bytes to device memory; visible to the device on return."""
+        ...
+
+    def wait_irq(self, cycles: int) -> bool:
+        """Lets the device run until its interrupt line is high, for at most ``cycles``; whether it is high."""
+        ...
+
+    def advance(self, cycles: int) -> None:
+        """Lets at least ``cycles`` device cycles pass."""
+        ...
+
+    def close(self) -> None:
+        """Releases the device; further calls raise ``TransportError``."""
+        ...
+
+
+class TransportError(Exception):
+    """The way to the device failed (not the device itself)."""

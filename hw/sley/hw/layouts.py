@@ -1,0 +1,17 @@
+"""Amaranth views of the contract's layouts."""
+
+from amaranth import signed, unsigned
+from amaranth.lib import data
+
+from sley.abi.layout import Layout
+
+
+def struct(layout: Layout) -> data.FlexibleLayout:
+    """The layout as Amaranth sees it: the same fields at the same bits, reserved bits between them."""
+    return data.FlexibleLayout(
+        layout.width,
+        {
+            p.name: data.Field(signed(p.width) if p.field.signed else unsigned(p.width), p.lsb)
+            for p in layout.fields.values()
+        },
+    )

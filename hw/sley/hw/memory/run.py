@@ -1,0 +1,24 @@
+"""Runs and beats: how the parts of a node ask for memory.
+
+A run is a contiguous range of bytes at any alignment. Its data travels as left-justified beats: byte 0 of the
+first beat is the run's first byte, whatever the address; the last beat is padded.
+"""
+
+from amaranth.lib import data
+
+from sley.abi.config import ChipConfig
+
+RUN_BYTES_BITS = 16
+
+
+class Run(data.Struct):
+    """``bytes`` (1 to 65535) bytes from byte address ``addr``."""
+
+    addr: 32
+    bytes: RUN_BYTES_BITS
+
+
+def beat(config: ChipConfig) -> data.StructLayout:
+    """One beat of a run read from memory: bytes past the run's end are zero; ``last`` ends the run;
+    ``error`` is set on every beat from a burst that memory answered with an error."""
+    return data.StructLayout({"data": 8 * config.bus_bytes, "last": 1, "error": 1})

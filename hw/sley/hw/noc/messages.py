@@ -1,0 +1,106 @@
+"""What travels on the network: flits of the request network and of the response network.
+
+Every flit carries its destination, so one router serves both networks. A packet is a sequence of flits to one
+destination of which only the final one has ``last`` set; packets are never interleaved on a link.
+
+Request packets (first flit: ``RequestHead``):
+
+* READ: the head alone. Memory answers with ``beats`` response flits.
+* WRITE: the head, then ``beats`` flits of ``RequestData``. Memory answers with one response flit.
+* MESSAGE: the head, then flits whose data holds one 32-bit word each in the low bits (to a core: ``LaunchWord``).
+
+Response packets: flits of ``ResponsePayload``. For reads one flit per beat, the last beat of the burst has
+``last``. Answers to requests of one source and tag arrive in the order of the requests.
+"""
+
+from amaranth.lib import data, enum
+
+from sley.abi.config import ChipConfig
+
+COORDINATE_BITS = 4
+TAG_BITS = 2
+BEATS_BITS = 8
+
+
+class LaunchWord(enum.IntEnum):
+    """Position of each 32-bit word in the message from the command processor that starts a block."""
+
+    PROGRAM = 0  # byte address
+    SIZES = 1  # bits 15:0 program words, 23:16 argument words, bit 31: the core holds this program already
+    ARGS = 2  # byte address
+    BLOCK_X = 3
+    BLOCK_Y = 4
+    BLOCK_Z = 5
+    GRID_X = 6
+    GRID_Y = 7
+    GRID_Z = 8
+
+
+class DoneWord(enum.IntEnum):
+    """Position of each 32-bit word in the message from a core that ends a block (response network)."""
+
+    STATUS = 0  # bits 7:0 core, 15:8 FaultCode, 19:16 Unit
+    PC = 1
+    ADDRESS = 2
+
+
+class RequestKind(enum.Enum, shape=2):
+    READ = 0
+    WRITE = 1
+    MESSAGE = 2
+
+
+class Tag(enum.Enum, shape=TAG_BITS):
+    """Which part of a node asked; responses carry it back."""
+
+    FETCH = 0
+    LOAD = 1
+    STORE = 2
+    MESSAGE = 3
+
+
+class Coordinate(data.Struct):
+    """A node of the mesh."""
+
+    x: COORDINATE_BITS
+    y: COORDINATE_BITS
+
+
+def request_head(config: ChipConfig) -> data.StructLayout:
+    """First flit of a request: ``addr`` is a byte address aligned to the bus, ``beats`` is the length minus one."""
+    return data.StructLayout(
+        {
+            "kind": RequestKind,
+            "tag": Tag,
+            "src": Coordinate,
+            "beats": BEATS_BITS,
+            "addr": 32,
+        }
+    )
+
+
+def request_data(config: ChipConfig) -> data.StructLayout:
+    """Further flits of a request: one beat, one strobe bit per byte."""
+    return data.StructLayout({"data": 8 * config.bus_bytes, "strobe": config.bus_bytes})
+
+
+def request_payload(config: ChipConfig) -> data.UnionLayout:
+    return data.UnionLayout({"head": request_head(config), "beat": request_data(config)})
+
+
+def response_payload(config: ChipConfig) -> data.StructLayout:
+    """One beat of an answer; ``error`` is set when memory answered SLVERR or DECERR."""
+    return data.StructLayout({"data": 8 * config.bus_bytes, "tag": Tag, "error": 1})
+
+
+def flit(payload: data.Layout) -> data.StructLayout:
+    """A payload with its destination and the end-of-packet mark."""
+    return data.StructLayout({"payload": payload, "dest": Coordinate, "last": 1})
+
+
+def request_flit(config: ChipConfig) -> data.StructLayout:
+    return flit(request_payload(config))
+
+
+def response_flit(config: ChipConfig) -> data.StructLayout:
+    return flit(response_payload(config))
