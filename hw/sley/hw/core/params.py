@@ -1,0 +1,86 @@
+"""The registers that hold a unit's parameters."""
+
+from amaranth import Module, Signal, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.faults import Unit
+from sley.abi.instructions import FORMATS, Op, Param, ParamInfo
+from sley.hw.core.unit import unit_params
+
+
+def params_layout(unit: Unit) -> data.StructLayout:
+    """Every parameter of the unit under its lower-case name, signed where it is signed."""
+    return data.StructLayout(
+        {
+            p.name.lower(): signed(info.width) if info.signed else unsigned(info.width)
+            for p, info in unit_params(unit).items()
+        }
+    )
+
+
+class UnitParams(wiring.Component):
+    """A unit's parameters, written by its SET commands.
+
+    Parameters
+    ----------
+    unit : Unit
+        The unit. It must have parameters.
+
+    Members
+    -------
+    set : In(1)
+        Write ``value`` to parameter ``param``, unless ``bad``.
+    param : In(8), value : In(32)
+        From the command: its ``flags[:8]`` and its ``a``.
+    clear : In(1)
+        All parameters take their reset values; wins over ``set``. Units connect ``clear | abort``.
+    bad : Out(1)
+        The unit has no such parameter, or the value does not fit its width (a signed one must be a sign extension).
+        Combinational from ``param`` and ``value``, whether or not ``set`` is high.
+    values : Out(params_layout(unit))
+        Registered: new values are visible in the cycle after ``set`` or ``clear``.
+
+    Latency one cycle; cost one register bit per parameter bit. The registers are not reset: ``clear`` is.
+    """
+
+    set: Signal
+    param: Signal
+    value: Signal
+    clear: Signal
+    bad: Signal
+    values: data.View
+
+    def __init__(self, unit: Unit) -> None:
+        self._infos: dict[Param, ParamInfo] = unit_params(unit)
+        if not self._infos:
+            raise ValueError(f"unit is {unit!r}, which has no parameters in sley.abi.instructions.PARAMS")
+        fields = FORMATS[Op.SET].layout.fields
+        super().__init__(
+            {
+                "set": In(1),
+                "param": In(fields["param"].width),
+                "value": In(fields["imm"].width),
+                "clear": In(1),
+                "bad": Out(1),
+                "values": Out(params_layout(unit)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.bad.eq(1)
+        for param, info in self._infos.items():
+            name = param.name.lower()
+            register = Signal(self.values[name].shape(), init=info.reset, name=name, reset_less=True)
+            m.d.comb += self.values[name].eq(register)
+            # What a narrower parameter drops must be zero, or copies of the sign.
+            dropped = self.value[info.width - 1 :] if info.signed else self.value[info.width :]
+            fits = (~dropped.any() | dropped.all()) if info.signed else ~dropped.any()
+            with m.If(self.param == param):
+                m.d.comb += self.bad.eq(~fits)
+                with m.If(self.set & fits):
+                    m.d.sync += register.eq(self.value)
+            with m.If(self.clear):
+                m.d.sync += register.eq(info.reset)
+        return m
