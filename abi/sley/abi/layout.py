@@ -25,11 +25,16 @@ class Field:
     enum: type[IntEnum] | None = None
     signed: bool = False
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Smallest and largest value."""
+        if self.signed:
+            return -(1 << (self.width - 1)), (1 << (self.width - 1)) - 1
+        return 0, (1 << self.width) - 1
+
     def encode(self, value: int) -> int:
         """The field's bits for ``value``, not yet shifted. Raises ``LayoutError`` when it does not fit."""
-        low, high = (
-            (-(1 << (self.width - 1)), (1 << (self.width - 1)) - 1) if self.signed else (0, (1 << self.width) - 1)
-        )
+        low, high = self.bounds
         if not low <= value <= high:
             raise LayoutError(f"field {self.name!r} is {self.width} bits wide: {value} is outside {low}..{high}")
         return int(value) & ((1 << self.width) - 1)
