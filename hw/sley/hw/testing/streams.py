@@ -1,0 +1,159 @@
+"""A bench for blocks with stream ports: random idle and back-pressure, a timeout, and the stream rules checked.
+
+    bench = StreamBench(dut, seed=1)
+    bench.send(dut.i, items, idle=0.3)            # items: anything ctx.set() takes for the payload; lazy iterables too
+    got = bench.receive(dut.o, count, pause=0.3)  # count: how many must come, and not one more
+    bench.run()
+    assert [int(x.data) for x in got.items] == ...
+    assert got.cycles[-1] - got.cycles[0] == len(got.items) - 1
+
+Probabilities are per cycle. With ``idle`` and ``pause`` at 0 both sides run at full speed. ``cycles`` holds, for
+``send`` and ``receive`` alike, the clock edge (counted from 1) of each transfer. While a source idles it drives random
+bits on the payload. The receiver raises when the block takes valid back or changes a payload before it was accepted.
+
+Anything else that takes part is a coroutine: ``bench.add(coroutine)`` (the run ends without it) or
+``bench.add(coroutine, wait=True)`` (the run lasts until it returns). Inside, use ``ctx.tick().sample(...)``.
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sized
+from dataclasses import dataclass, field
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Value
+from amaranth.sim import Simulator
+
+
+class BenchTimeoutError(AssertionError):
+    """The block did not finish in the cycles it was given."""
+
+
+class StreamError(AssertionError):
+    """A stream broke the handshake rules, or delivered more than it should."""
+
+
+@dataclass
+class Traffic:
+    """What passed one port so far: the payloads, and the clock edge of each."""
+
+    name: str
+    count: int | None
+    items: list[Any] = field(default_factory=list)
+    cycles: list[int] = field(default_factory=list)
+    done: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}: {len(self.items)} of {'any' if self.count is None else self.count}"
+
+
+class StreamBench:
+    """Runs one block with its clock, drivers on its streams, and a limit on cycles.
+
+    Parameters: ``dut``; ``seed`` of all random choices (also free for the test as ``rng``); ``timeout`` in cycles;
+    ``settle``: cycles that run on after everything was received, in which nothing more may come; ``vcd``: file to
+    write waveforms to, while debugging.
+    """
+
+    def __init__(
+        self, dut: Elaboratable, *, seed: int = 0, timeout: int = 10_000, settle: int = 10, vcd: str | None = None
+    ) -> None:
+        self.dut = dut
+        self.rng = random.Random(seed)
+        self.timeout = timeout
+        self.settle = settle
+        self.vcd = vcd
+        self.cycle = 0
+        self._traffic: list[Traffic] = []
+        self._waits: list[str] = []
+        self._sim = Simulator(dut)
+        self._sim.add_clock(1e-6)
+        self._sim.add_testbench(self._watch)
+
+    def add(self, process: Callable[[Any], Awaitable[None]], *, wait: bool = False) -> None:
+        """Add a coroutine function ``process(ctx)``; with ``wait`` the run lasts until it returns."""
+        if not wait:
+            self._sim.add_testbench(process, background=True)
+            return
+        name = getattr(process, "__qualname__", repr(process))
+        self._waits.append(name)
+
+        async def waited(ctx: Any) -> None:
+            await process(ctx)
+            self._waits.remove(name)
+
+        self._sim.add_testbench(waited, background=True)
+
+    def send(self, port: Any, items: Iterable[Any], *, idle: float = 0.0, name: str = "") -> Traffic:
+        """Offer the items one after another on a stream that enters the block."""
+        items_count = len(items) if isinstance(items, Sized) else None
+        traffic = Traffic(name or f"source {port.valid.name}", items_count)
+        self._traffic.append(traffic)
+        rng = random.Random(self.rng.random())
+
+        async def source(ctx: Any) -> None:
+            raw = Value.cast(port.payload)
+            for item in items:
+                while rng.random() < idle:
+                    ctx.set(port.valid, 0)
+                    ctx.set(raw, rng.getrandbits(len(raw)) if len(raw) else 0)
+                    await ctx.tick()
+                ctx.set(port.valid, 1)
+                ctx.set(port.payload, item)
+                while not (await ctx.tick().sample(port.ready))[-1]:
+                    pass
+                traffic.items.append(item)
+                traffic.cycles.append(self.cycle)
+            ctx.set(port.valid, 0)
+            traffic.done = True
+
+        self._sim.add_testbench(source, background=True)
+        return traffic
+
+    def receive(self, port: Any, count: int | None = None, *, pause: float = 0.0, name: str = "") -> Traffic:
+        """Take items from a stream that leaves the block. Without ``count`` the run does not wait for any."""
+        traffic = Traffic(name or f"sink {port.valid.name}", count, done=not count)
+        self._traffic.append(traffic)
+        rng = random.Random(self.rng.random())
+
+        async def sink(ctx: Any) -> None:
+            raw = Value.cast(port.payload)
+            held: int | None = None
+            while True:
+                ready = rng.random() >= pause
+                ctx.set(port.ready, ready)
+                _, _, valid, bits, payload = await ctx.tick().sample(port.valid, raw, port.payload)
+                if held is not None and not valid:
+                    raise StreamError(f"{traffic}: valid was taken back before ready, cycle {self.cycle}")
+                if held is not None and bits != held:
+                    raise StreamError(f"{traffic}: payload changed before ready: {held:#x}, {bits:#x}")
+                held = bits if valid and not ready else None
+                if valid and ready:
+                    if count is not None and len(traffic.items) == count:
+                        raise StreamError(f"{traffic}: unexpected {payload!r} in cycle {self.cycle}")
+                    traffic.items.append(payload)
+                    traffic.cycles.append(self.cycle)
+                    traffic.done = traffic.done or len(traffic.items) == count
+
+        self._sim.add_testbench(sink, background=True)
+        return traffic
+
+    def run(self) -> None:
+        """Simulate until all is sent and received, then ``settle`` cycles more. Raises ``BenchTimeoutError``."""
+        if self.vcd is None:
+            self._sim.run()
+            return
+        with self._sim.write_vcd(self.vcd):
+            self._sim.run()
+
+    async def _watch(self, ctx: Any) -> None:
+        left = self.settle
+        while left:
+            if self._waits or not all(t.done for t in self._traffic):
+                left = self.settle
+            else:
+                left -= 1
+            await ctx.tick()
+            self.cycle += 1
+            if self.cycle >= self.timeout:
+                late = [str(t) for t in self._traffic if not t.done] + self._waits
+                raise BenchTimeoutError(f"not done after {self.timeout} cycles: {'; '.join(late) or 'nothing'}")
