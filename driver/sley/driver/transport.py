@@ -6,8 +6,8 @@ from typing import Protocol
 class Transport(Protocol):
     """Access to one device. Addresses are byte addresses; registers are 32 bits wide.
 
-    Device memory starts at address 0 of the device's own address space. All calls block. A call that the device cannot
-    answer raises ``TransportError``; it never hangs.
+    Device memory starts at address 0 of the device's own address space. All calls block. When the way to the device
+    fails (closed, no answer, an address outside its memory) they raise ``OSError``; they never hang.
     """
 
     @property
@@ -40,9 +40,5 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Releases the device; further calls raise ``TransportError``."""
+        """Releases the device; further calls raise ``OSError``."""
         ...
-
-
-class TransportError(Exception):
-    """The way to the device failed (not the device itself)."""

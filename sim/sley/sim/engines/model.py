@@ -1,0 +1,65 @@
+"""Engine ``model``: the golden functional model behind the driver's ``Transport``."""
+
+import numpy as np
+
+from sley.abi.config import ChipConfig, preset
+from sley.sim.model.chip import ModelChip
+
+_STEPS_PER_ACCESS = 64
+
+
+class ModelTransport:
+    """A ``Transport`` over ``ModelChip``. Every access lets the chip make some steps, waiting lets it run."""
+
+    def __init__(self, config: ChipConfig, memory_bytes: int):
+        self.chip = ModelChip(config, memory_bytes)
+        self._closed = False
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.chip.memory.data.size
+
+    def _check(self) -> None:
+        if self._closed:
+            raise OSError("the device is closed; open it again")
+
+    def read32(self, address: int) -> int:
+        self._check()
+        self.chip.run(_STEPS_PER_ACCESS)
+        return self.chip.read(address)
+
+    def write32(self, address: int, value: int) -> None:
+        self._check()
+        self.chip.write(address, value)
+
+    def _span(self, address: int, length: int) -> slice:
+        self._check()
+        if address < 0 or length < 0 or address + length > self.memory_bytes:
+            raise OSError(
+                f"bytes {address:#x}..{address + length:#x} are outside the device's {self.memory_bytes:#x} bytes"
+            )
+        return slice(address, address + length)
+
+    def read_memory(self, address: int, length: int) -> bytes:
+        return self.chip.memory.data[self._span(address, length)].tobytes()
+
+    def write_memory(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        raw = np.frombuffer(data, np.uint8)
+        self.chip.memory.data[self._span(address, raw.size)] = raw
+
+    def wait_irq(self, cycles: int) -> bool:
+        self._check()
+        self.chip.run(cycles, until_irq=True)
+        return self.chip.irq
+
+    def advance(self, cycles: int) -> None:
+        self._check()
+        self.chip.run(cycles)
+
+    def close(self) -> None:
+        self._closed = True
+
+
+def open_transport(spec: str, options: dict[str, str]) -> ModelTransport:
+    """``spec`` names a preset; option ``memory`` is the size of device memory."""
+    return ModelTransport(preset(spec), int(options.get("memory", str(64 << 20))))

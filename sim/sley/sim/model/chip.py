@@ -1,0 +1,129 @@
+"""The golden model of a whole chip behind its registers: exact results, no notion of cycles yet.
+
+Its time counts steps (one instruction or packet action each), so time stamps order events but mean nothing else.
+"""
+
+from collections.abc import Callable
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.registers import Access, PlacedRegister, RegisterMap
+from sley.sim.model.command import CommandModel, QueueModel, Record
+from sley.sim.model.core import UNITS
+from sley.sim.model.memory import ModelMemory
+
+
+class ModelChip:
+    """Registers in front of the command processor; ``run`` lets time pass."""
+
+    def __init__(self, config: ChipConfig, memory_bytes: int):
+        self.config = config
+        self.map = RegisterMap(config)
+        self.memory = ModelMemory(memory_bytes, config.addr_bits)
+        self.command = CommandModel(config, self.memory)
+        self.values = {r.address: r.layout.reset for r in self.map}
+        self.time_latch = 0
+
+    def run(self, steps: int, until_irq: bool = False) -> None:
+        """At most ``steps`` steps; stops early when nothing can move any more."""
+        for _ in range(steps):
+            if not self.command.step() or (until_irq and self.irq):
+                return
+
+    @property
+    def irq(self) -> bool:
+        return bool(self._irq_status() & self.values[self.map["CHIP.IRQ_ENABLE"].address])
+
+    def _irq_status(self) -> int:
+        layout = self.map["CHIP.IRQ_STATUS"].layout
+        return layout.pack(fence=self.command.fence_irq, error=self.command.error_irq)
+
+    def read(self, address: int) -> int:
+        """Value of the register at ``address``; 0 where there is none."""
+        placed = self.map.by_address.get(address)
+        if placed is None or placed.register.access is Access.WO:
+            return 0
+        if placed.register.access in (Access.CONST, Access.RW):
+            return self.values[address]
+        if placed.block.name == "QUEUE":
+            return self._read_queue(placed, self.command.queues[placed.index])
+        return self._read_chip(placed)
+
+    def write(self, address: int, value: int) -> None:
+        """Writes the register at ``address``; read-only ones ignore it."""
+        placed = self.map.by_address.get(address)
+        if placed is None:
+            return
+        if placed.register.access is Access.RW:
+            self.values[address] = value & placed.layout.mask
+        if placed.block.name == "DOORBELL":
+            queue = self.command.queues[placed.index]
+            if not queue.doorbell(value & 0xFFFF, self.command.time):
+                self.command.stop(placed.index, Record(FaultCode.BAD_DOORBELL, Unit.COMMAND, 0, 0, 0, value & 0xFFFF))
+        elif placed.block.name == "QUEUE":
+            self._write_queue(placed, self.command.queues[placed.index], value)
+        elif placed.name == "CHIP.IRQ_STATUS":
+            clear = placed.layout.unpack(value)
+            self.command.fence_irq &= ~clear["fence"]
+            self.command.error_irq &= ~clear["error"]
+        elif placed.name == "CHIP.CONTROL" and value & 1:
+            self.command.reset()
+            for register in self.map:
+                if register.block.name == "QUEUE" and register.register.access is Access.RW:
+                    self.values[register.address] = register.layout.reset
+
+    def _write_queue(self, placed: PlacedRegister, queue: QueueModel, value: int) -> None:
+        name = placed.register.name
+        if name == "BASE":
+            queue.base = value
+        elif name == "SIZE":
+            queue.size = value & 0xF
+        elif name == "READBACK":
+            queue.readback = value
+        elif name == "CONTROL":
+            if not value & 1:
+                queue.disable()
+            elif queue.state is QueueState.DISABLED:
+                queue.state = QueueState.READY
+
+    def _read_queue(self, placed: PlacedRegister, queue: QueueModel) -> int:
+        record = queue.record
+        readers: dict[str, Callable[[], int]] = {
+            "READ_INDEX": lambda: queue.read,
+            "WRITE_INDEX": lambda: queue.write,
+            "STATE": lambda: placed.layout.pack(state=queue.state),
+            "ERROR": lambda: placed.layout.pack(code=record.code, unit=record.unit, core=record.core),
+            "ERROR_PC": lambda: record.pc,
+            "ERROR_BLOCK": lambda: record.block,
+            "ERROR_ADDRESS": lambda: record.address,
+            "DOORBELL_TIME_LO": lambda: queue.doorbell_time & 0xFFFFFFFF,
+            "DOORBELL_TIME_HI": lambda: queue.doorbell_time >> 32,
+        }
+        return readers[placed.register.name]()
+
+    def _read_chip(self, placed: PlacedRegister) -> int:
+        name, command = placed.register.name, self.command
+        if name == "STATUS":
+            return 0
+        if name == "IRQ_STATUS":
+            return self._irq_status()
+        if name == "TIME_LO":
+            self.time_latch = command.time
+            return command.time & 0xFFFFFFFF
+        if name == "TIME_HI":
+            return self.time_latch >> 32
+        if name == "PROGRESS":
+            return command.progress & 0xFFFFFFFF
+        selected = self.values[self.map["CHIP.CORE_SELECT"].address]
+        if selected >= len(command.cores):
+            return 0
+        core = command.cores[selected]
+        if name == "CORE_PC":
+            return placed.layout.pack(pc=core.pc, running=core.block is not None)
+        if name == "CORE_UNITS":
+            states = {u.name.lower(): core.unit_state(u) for u in (Unit.SEQUENCER, *UNITS)}
+            return placed.layout.pack(**states)
+        if name == "CORE_MATRIX_ROWS":
+            return core.matrix_rows & 0xFFFFFFFF
+        half = core.semaphores[:8] if name == "CORE_SEMAPHORES_LO" else core.semaphores[8:]
+        return sum(value << 4 * i for i, value in enumerate(half))

@@ -1,0 +1,251 @@
+"""What each unit instruction computes, on numpy arrays: the definition that the gateware is held against."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import FORMATS, PARAMS, NumberType, Op, Param, Space, VectorOutput, VectorRow
+from sley.sim.golden.vector import vector_op
+from sley.sim.model.memory import FaultError, ModelMemory
+
+
+@dataclass
+class Command:
+    """A unit instruction with its operands read."""
+
+    op: Op
+    pc: int
+    fields: dict[str, int]
+    a: int = 0
+    b: int = 0
+    c: int = 0
+
+    def flag(self, name: str) -> int:
+        return self.fields[name]
+
+
+@dataclass
+class LocalState:
+    """Memories and registers of one core that unit instructions work on."""
+
+    config: ChipConfig
+    memory: ModelMemory
+    scratchpad: NDArray[np.uint8] = field(init=False)
+    accumulator: NDArray[np.uint8] = field(init=False)
+    weights: NDArray[np.int32] = field(init=False)
+    rows: dict[VectorRow, NDArray[np.uint32]] = field(init=False)
+    params: dict[Unit, dict[Param, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        c = self.config
+        self.scratchpad = np.zeros((c.scratchpad_rows, c.row_bytes), np.uint8)
+        self.accumulator = np.zeros((c.accumulator_rows, c.accumulator_row_bytes), np.uint8)
+        self.weights = np.zeros((c.fold_depth, c.array), np.int32)
+        self.rows = {row: np.zeros(c.array, np.uint32) for row in VectorRow}
+        self.clear_params()
+
+    def clear_params(self) -> None:
+        self.params = {unit: {p: i.reset for p, i in PARAMS.items() if unit in i.units} for unit in Unit}
+
+    def space(self, space: int) -> NDArray[np.uint8]:
+        return self.scratchpad if space == Space.SCRATCHPAD else self.accumulator
+
+
+def execute(state: LocalState, unit: Unit, command: Command) -> None:
+    """Runs one instruction of a unit. Raises ``FaultError``; what was written before a fault is not defined."""
+    if command.op is Op.SET:
+        _set(state, unit, command)
+        return
+    if "rc" in FORMATS[command.op].fields and command.c > 0xFFFF:
+        raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, command.c)
+    _EXECUTE[command.op](state, unit, command)
+
+
+def _set(state: LocalState, unit: Unit, command: Command) -> None:
+    number = command.flag("param")
+    info = PARAMS.get(Param(number)) if number in Param._value2member_map_ else None
+    bad = FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, number)
+    if info is None or unit not in info.units:
+        raise bad
+    value = command.a
+    if info.signed:
+        value = value - (1 << 32) if value >> 31 else value
+        if not -(1 << (info.width - 1)) <= value < 1 << (info.width - 1):
+            raise bad
+    elif value >= 1 << info.width:
+        raise bad
+    state.params[unit][info.param] = value
+
+
+def _check_rows(rows: NDArray[np.int64], limit: int, unit: Unit, pc: int) -> None:
+    bad = (rows < 0) | (rows >= limit)
+    if bad.any():
+        raise FaultError(FaultCode.LOCAL_ADDRESS, unit, pc, int(rows.flat[int(np.argmax(bad))]))
+
+
+def _check_half(state: LocalState, unit: Unit, command: Command, *flags: str) -> None:
+    if state.config.lane_elements == 1 and any(command.flag(f) for f in flags):
+        raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
+
+
+def _runs(state: LocalState, unit: Unit, command: Command) -> NDArray[np.int64]:
+    """Memory address of every run, shape [slabs, runs]."""
+    p = state.params[unit]
+    slab = np.arange(p[Param.COUNT2], dtype=np.int64)[:, None] * p[Param.MEM_STRIDE2]
+    run = np.arange(command.c, dtype=np.int64)[None, :] * p[Param.MEM_STRIDE]
+    addresses: NDArray[np.int64] = (command.a + slab + run) & 0xFFFFFFFF
+    beyond = addresses + p[Param.RUN_BYTES] > state.memory.limit
+    if p[Param.RUN_BYTES] and beyond.any():
+        raise FaultError(FaultCode.BAD_ADDRESS, unit, command.pc, int(addresses.flat[int(np.argmax(beyond))]))
+    return addresses
+
+
+def _local(state: LocalState, unit: Unit, command: Command, runs: int, chunks: int) -> NDArray[np.int64]:
+    """Local row of every chunk, shape [slabs, runs, chunks], in the order of the walk."""
+    p = state.params[unit]
+    slab = np.arange(p[Param.COUNT2], dtype=np.int64)[:, None, None] * p[Param.LOCAL_STRIDE2]
+    run = np.arange(runs, dtype=np.int64)[None, :, None] * p[Param.LOCAL_STRIDE]
+    chunk = np.arange(chunks, dtype=np.int64)[None, None, :] * p[Param.CHUNK_STRIDE]
+    rows: NDArray[np.int64] = command.b + slab + run + chunk
+    _check_rows(rows, state.space(command.flag("space")).shape[0], unit, command.pc)
+    return rows
+
+
+def _load(state: LocalState, unit: Unit, command: Command) -> None:
+    p = state.params[unit]
+    target = state.space(command.flag("space"))
+    run_bytes, chunks, slabs = p[Param.RUN_BYTES], p[Param.CHUNKS], p[Param.COUNT2]
+    runs = command.c + p[Param.PAD_RUNS] if command.c else 0
+    if not slabs or not runs:
+        return
+    if run_bytes > chunks * target.shape[1]:
+        raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, run_bytes)
+    rows = _local(state, unit, command, runs, chunks)
+    data = np.zeros((slabs, runs, chunks * target.shape[1]), np.uint8)
+    if run_bytes:
+        for (slab, run), address in np.ndenumerate(_runs(state, unit, command)):
+            try:
+                data[slab, run, :run_bytes] = state.memory.view(int(address), run_bytes)
+            except IndexError:
+                raise FaultError(FaultCode.BUS_ERROR, unit, command.pc, int(address)) from None
+    for row, value in zip(rows.reshape(-1), data.reshape(-1, target.shape[1]), strict=True):
+        target[row] = value
+
+
+def _store(state: LocalState, unit: Unit, command: Command) -> None:
+    p = state.params[unit]
+    source = state.space(command.flag("space"))
+    run_bytes = p[Param.RUN_BYTES]
+    if not p[Param.COUNT2] or not command.c or not run_bytes:
+        return
+    rows = _local(state, unit, command, command.c, -(-run_bytes // source.shape[1]))
+    for (slab, run), address in np.ndenumerate(_runs(state, unit, command)):
+        try:
+            state.memory.view(int(address), run_bytes)[:] = source[rows[slab, run]].reshape(-1)[:run_bytes]
+        except IndexError:
+            raise FaultError(FaultCode.BUS_ERROR, unit, command.pc, int(address)) from None
+
+
+def _half(state: LocalState, rows: NDArray[np.int64], half: int) -> NDArray[np.int8]:
+    n = state.config.array
+    return state.scratchpad[rows, half * n : (half + 1) * n].view(np.int8)
+
+
+def _weights(state: LocalState, unit: Unit, command: Command) -> None:
+    _check_half(state, unit, command, "half")
+    stride = state.params[unit][Param.WEIGHT_STRIDE]
+    rows = command.a + np.arange(state.config.fold_depth, dtype=np.int64) * stride
+    _check_rows(rows, state.config.scratchpad_rows, unit, command.pc)
+    state.weights = _half(state, rows, command.flag("half")).astype(np.int32)
+
+
+def _activation_rows(state: LocalState, command: Command) -> NDArray[np.int64]:
+    p = state.params[Unit.MATRIX]
+    index = np.arange(command.c, dtype=np.int64)
+    inner = p[Param.ACT_COUNT] or command.c
+    middle = p[Param.ACT_COUNT2] or command.c
+    rows: NDArray[np.int64] = (
+        command.a
+        + index % inner * p[Param.ACT_STRIDE]
+        + index // inner % middle * p[Param.ACT_STRIDE2]
+        + index // (inner * middle) * p[Param.ACT_STRIDE3]
+    )
+    return rows
+
+
+def _matmul(state: LocalState, unit: Unit, command: Command) -> None:
+    if command.c == 0:
+        return
+    out_rows = command.b + np.arange(command.c, dtype=np.int64)
+    _check_rows(out_rows, state.config.accumulator_rows, unit, command.pc)
+    act_rows = _activation_rows(state, command)
+    _check_rows(act_rows, state.config.scratchpad_rows, unit, command.pc)
+    sums = state.scratchpad[act_rows].view(np.int8).astype(np.int32) @ state.weights
+    target = state.accumulator.view(np.int32)
+    if command.flag("accumulate"):
+        target[out_rows] += sums
+    else:
+        target[out_rows] = sums
+
+
+def _vector(state: LocalState, unit: Unit, command: Command) -> None:
+    f, p, c = command.fields, state.params[unit], state.config
+    _check_half(state, unit, command, "a_half", "b_half", "out_half")
+    if f["b_op"] == 3 or f["out"] == 3:
+        raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
+    if command.c == 0:
+        return
+    index = np.arange(command.c, dtype=np.int64)
+    limits = {Space.SCRATCHPAD: c.scratchpad_rows, Space.ACCUMULATOR: c.accumulator_rows}
+
+    def source(first: int, stride: int, space: int, half: int) -> NDArray[np.generic]:
+        rows = first + index * stride
+        _check_rows(rows, limits[Space(space)], unit, command.pc)
+        if space == Space.SCRATCHPAD:
+            return _half(state, rows, half)
+        return state.accumulator.view(np.uint32)[rows]
+
+    a = source(command.a, p[Param.A_STRIDE], f["a_space"], f["a_half"])
+    b = source(p[Param.B_ROW], p[Param.B_STRIDE], f["b_space"], f["b_half"]) if f["b_op"] else None
+    to_scratchpad = f["out"] == VectorOutput.INT8
+    out_rows = command.b + index * p[Param.OUT_STRIDE]
+    _check_rows(out_rows, limits[Space.SCRATCHPAD if to_scratchpad else Space.ACCUMULATOR], unit, command.pc)
+    result = vector_op(
+        a,
+        b,
+        bias=state.rows[VectorRow.BIAS] if f["bias"] else None,
+        scale=state.rows[VectorRow.SCALE] if f["scale"] else None,
+        b_op=f["b_op"],
+        dtype=NumberType(f["dtype"]),
+        relu=bool(f["relu"]),
+        out=VectorOutput(f["out"]),
+    )
+    n = c.array
+    for row, value in zip(out_rows, result, strict=True):
+        if to_scratchpad:
+            state.scratchpad[row, f["out_half"] * n : (f["out_half"] + 1) * n] = value.view(np.uint8)
+        else:
+            state.accumulator[row] = np.ascontiguousarray(value).view(np.uint8)
+
+
+def _vrow(state: LocalState, unit: Unit, command: Command) -> None:
+    if command.flag("splat"):
+        value = np.full(state.config.array, command.a, np.uint32)
+    else:
+        _check_rows(np.array([command.a], np.int64), state.config.accumulator_rows, unit, command.pc)
+        value = state.accumulator.view(np.uint32)[command.a].copy()
+    state.rows[VectorRow(command.flag("row"))] = value
+
+
+_EXECUTE: dict[Op, Callable[[LocalState, Unit, Command], None]] = {
+    Op.LOAD: _load,
+    Op.STORE: _store,
+    Op.WEIGHTS: _weights,
+    Op.MATMUL: _matmul,
+    Op.VECTOR: _vector,
+    Op.VROW: _vrow,
+}
