@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from sley.abi.instructions import BinaryOp, NumberType, VectorOutput
+from sley.sim.golden import float32
+from sley.sim.golden.vector import vector_op
+
+
+def words(*values: int) -> np.ndarray:
+    return np.array([values], np.int64).astype(np.uint32)
+
+
+def test_requantisation():
+    """int32 sums, bias, fp32 scale, relu, int8: what a quantised layer does."""
+    rng = np.random.default_rng(1)
+    sums = rng.integers(-(1 << 20), 1 << 20, (50, 8)).astype(np.int32)
+    bias = rng.integers(-(1 << 16), 1 << 16, 8).astype(np.int32)
+    scale = rng.uniform(1e-5, 2e-4, 8).astype(np.float32)
+    got = vector_op(sums, bias=bias, scale=float32.to_bits(scale), relu=True, out=VectorOutput.INT8)
+    expected = np.clip(np.rint(np.maximum((sums + bias).astype(np.float32) * scale, 0)), -128, 127).astype(np.int8)
+    assert got.dtype == np.int8
+    assert np.array_equal(got, expected)
+
+
+def test_integer_steps_wrap_and_compare_signed():
+    top, bottom = 0x7FFFFFFF, 0x80000000
+    assert vector_op(words(top), words(1), b_op=BinaryOp.ADD).tolist() == [[bottom]]
+    assert vector_op(words(top), words(bottom), b_op=BinaryOp.MAX).tolist() == [[top]]
+    assert vector_op(words(bottom), bias=np.array([-1], np.int32)).tolist() == [[top]]
+    assert vector_op(words(bottom, 5), relu=True).tolist() == [[0, 5]]
+    assert vector_op(words(-200, 200), out=VectorOutput.INT8).tolist() == [[-128, 127]]
+    assert vector_op(words(-200, 200), out=VectorOutput.INT32).tolist() == words(-200, 200).tolist()
+
+
+def test_int8_sources():
+    a, b = np.array([[-128, 127]], np.int8), np.array([[-1, 1]], np.int8)
+    assert vector_op(a).tolist() == words(-128, 127).tolist()
+    assert vector_op(a, b, b_op=BinaryOp.ADD).tolist() == words(-129, 128).tolist()
+    got = vector_op(a, b, b_op=BinaryOp.ADD, dtype=NumberType.FP32)
+    assert float32.to_float(got).tolist() == [[-129.0, 128.0]]
+
+
+def test_float_steps():
+    one, nan, subnormal = 0x3F800000, 0x7F812345, 0x00000001
+    fp32 = NumberType.FP32
+    assert vector_op(words(nan, subnormal), dtype=fp32).tolist() == [[nan, subnormal]]  # a plain copy
+    assert vector_op(words(nan, subnormal), dtype=fp32, relu=True).tolist() == [[0x7FC00000, 0]]
+    assert vector_op(words(one), bias=np.array([one]).astype(np.uint32), dtype=fp32).tolist() == [[0x40000000]]
+    assert vector_op(words(3), scale=words(one)[0]).tolist() == [[0x40400000]]
+    half = float32.to_bits([[2.5, -2.5]])
+    assert vector_op(half, dtype=fp32, out=VectorOutput.INT32).tolist() == words(2, -2).tolist()
+    assert vector_op(words(nan), dtype=fp32, out=VectorOutput.INT8).tolist() == [[0]]
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="b_op is ADD"):
+        vector_op(words(1), b_op=BinaryOp.ADD)
+    with pytest.raises(TypeError, match="int64"):
+        vector_op(np.array([[1]]))
+    with pytest.raises(ValueError, match="3"):
+        vector_op(words(1), words(1), b_op=3)
