@@ -1,0 +1,163 @@
+"""The golden model, driven through registers, rings and packets alone."""
+
+import numpy as np
+import pytest
+
+from sley.abi.asm import assemble, words_to_bytes
+from sley.abi.config import preset
+from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
+from sley.sim.model.chip import ModelChip
+
+RING, FENCE, PROGRAM, ARGS, DATA = 0x1000, 0x2000, 0x4000, 0x8000, 0x10000
+
+
+class Bench:
+    """A chip with queue 0 enabled, and the bare minimum to talk to it."""
+
+    def __init__(self, name: str):
+        self.chip = ModelChip(preset(name), 1 << 20)
+        self.index = 0
+        self.poke("QUEUE0.BASE", RING)
+        self.poke("QUEUE0.SIZE", 3)
+        self.poke("QUEUE0.CONTROL", 1)
+        self.poke("CHIP.IRQ_ENABLE", 0xFFFF)
+
+    def poke(self, name: str, value: int) -> None:
+        self.chip.write(self.chip.map[name].address, value)
+
+    def peek(self, name: str) -> int:
+        return self.chip.read(self.chip.map[name].address)
+
+    def submit(self, packet: bytes) -> None:
+        self.store(RING + PACKET_BYTES * (self.index % 8), packet)
+        self.index = (self.index + 1) % 16
+        self.poke("DOORBELL0.WRITE_INDEX", self.index)
+        self.chip.run(100_000)
+
+    def store(self, address: int, data: bytes) -> None:
+        self.chip.memory.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
+
+    def launch(self, text: str, *args: int, grid: tuple[int, int, int] = (1, 1, 1)) -> None:
+        words = assemble(text)
+        self.store(PROGRAM, words_to_bytes(words))
+        self.store(ARGS, np.array(args, np.uint32).tobytes())
+        sizes = {"program_words": len(words), "arg_words": len(args)}
+        grids = dict(zip(("grid_x", "grid_y", "grid_z"), grid, strict=True))
+        self.submit(encode_packet(PacketOp.LAUNCH, program=PROGRAM, args=ARGS, **sizes, **grids))
+
+
+@pytest.mark.parametrize("name", ["nano", "edge", "base"])
+def test_one_fold(name: str) -> None:
+    bench = Bench(name)
+    c = bench.chip.config
+    rng = np.random.default_rng(3)
+    m = 11
+    a = rng.integers(-128, 128, (m, c.fold_depth), np.int8)
+    b = rng.integers(-128, 128, (c.fold_depth, c.array), np.int8)
+    bench.store(DATA, a.tobytes())
+    bench.store(DATA + 0x1000, b.tobytes())
+    bench.launch(
+        f"""
+        set load.run_bytes, #{c.row_bytes}
+        set load.mem_stride, #{c.row_bytes}
+        load r8, r0, r11 signal=0
+        set load.run_bytes, #{c.array}
+        set load.mem_stride, #{c.array}
+        load r9, r11, r12 signal=1
+        weights r11 wait=1
+        matmul r0, r0, r11 wait=0 signal=2
+        set store.run_bytes, #{c.accumulator_row_bytes}
+        set store.mem_stride, #{c.accumulator_row_bytes}
+        store r10, r0, r11 space=accumulator wait=2
+        end
+        """,
+        DATA,
+        DATA + 0x1000,
+        DATA + 0x2000,
+        m,
+        c.fold_depth,
+    )
+    assert bench.peek("QUEUE0.STATE") == QueueState.READY
+    result = bench.chip.memory.view(DATA + 0x2000, 4 * m * c.array).view(np.int32).reshape(m, c.array)
+    np.testing.assert_array_equal(result, a.astype(np.int32) @ b.astype(np.int32))
+    assert bench.peek("CHIP.CORE_MATRIX_ROWS") == m
+
+
+def test_grid_loops_and_fence() -> None:
+    """Every block of a 3 x 2 x 2 grid adds its mark through scalar code alone: x + 4y + 16z via STORE of a splat."""
+    bench = Bench("quad")
+    bench.launch(
+        """
+        mul r20, r2, #4
+        mul r21, r3, #16
+        add r22, r1, r20
+        add r22, r22, r21
+        mul r23, r22, #4
+        add r23, r8, r23
+        vrow r22 splat=1
+        set store.run_bytes, #4
+        vector r0, r0, r9 dtype=int32 bias=1 b_op=none out=word a_space=scratchpad signal=0
+        store r23, r0, r9 space=accumulator wait=0
+        end
+        """,
+        DATA,
+        1,
+        grid=(3, 2, 2),
+    )
+    marks = bench.chip.memory.view(DATA, 4 * 32).view(np.int32)
+    for z in range(2):
+        for y in range(2):
+            for x in range(3):
+                assert marks[x + 4 * y + 16 * z] == x + 4 * y + 16 * z
+    bench.submit(encode_packet(PacketOp.FENCE, address=FENCE, sequence=7, interrupt=1))
+    assert bench.chip.memory.read_word(FENCE, 8) == 7
+    assert bench.chip.irq
+    bench.poke("CHIP.IRQ_STATUS", 1)
+    assert not bench.chip.irq
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "unit", "pc", "address"),
+    [
+        ("end\nend\nadd r1,r0,r0", FaultCode.NONE, 0, 0, 0),
+        ("add r1, r0, #1", FaultCode.PC_OUT_OF_RANGE, Unit.SEQUENCER, 1, 1),
+        ("sync signal=3\nend", FaultCode.SEMAPHORE_LEFTOVER, Unit.SEQUENCER, 1, 8),
+        ("add r5, r0, #512\nadd r6, r0, #1\nmatmul r5, r0, r6\nend", FaultCode.LOCAL_ADDRESS, Unit.MATRIX, 2, 512),
+        ("set load.run_bytes, #70000\nend", FaultCode.BAD_PARAMETER, Unit.LOAD, 0, 0),
+        ("".join(f"loop #2, {x}\n" for x in "abcde") + "sync\ne:sync\nd:sync\nc:sync\nb:sync\na:sync\nend",
+         FaultCode.LOOP_OVERFLOW, Unit.SEQUENCER, 4, 6),
+    ],
+)  # fmt: skip
+def test_faults(text: str, code: FaultCode, unit: int, pc: int, address: int) -> None:
+    bench = Bench("nano")
+    bench.launch(text)
+    assert bench.chip.map["QUEUE0.ERROR"].layout.unpack(bench.peek("QUEUE0.ERROR")) == {
+        "code": code,
+        "unit": unit,
+        "core": 0,
+    }
+    assert (bench.peek("QUEUE0.ERROR_PC"), bench.peek("QUEUE0.ERROR_ADDRESS")) == (pc, address)
+
+
+def test_unknown_packet_stops_only_its_queue() -> None:
+    bench = Bench("nano")
+    bench.submit(bytes(64))
+    assert bench.peek("QUEUE0.STATE") == QueueState.ERROR
+    assert bench.chip.irq
+    bench.poke("QUEUE0.CONTROL", 0)
+    bench.poke("QUEUE0.CONTROL", 1)
+    bench.index = 0
+    bench.submit(encode_packet(PacketOp.FILL, dst=DATA, bytes=5, value=9))
+    assert bench.chip.memory.view(DATA, 6).tolist() == [9] * 5 + [0]
+
+
+def test_deadlock_stays_launched() -> None:
+    bench = Bench("nano")
+    bench.launch("sync wait=4\nend")
+    assert bench.peek("QUEUE0.STATE") == QueueState.LAUNCHED
+    progress = bench.peek("CHIP.PROGRESS")
+    bench.chip.run(1000)
+    assert bench.peek("CHIP.PROGRESS") == progress
+    bench.poke("CHIP.CONTROL", 1)
+    assert bench.peek("QUEUE0.STATE") == QueueState.DISABLED
