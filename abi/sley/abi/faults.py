@@ -4,21 +4,64 @@ from enum import IntEnum
 
 
 class FaultCode(IntEnum):
-    """Reason in a queue's error record."""
+    """Reason in a queue's error record; ``MEANING`` explains each."""
 
     NONE = 0
-    BAD_PACKET = 1  # the opcode of a packet is not defined
-    BAD_FIELD = 2  # a reserved bit is set or a field of a packet is outside its range
-    BAD_DOORBELL = 3  # the write index is further ahead of the read index than the ring is long
-    BUS_ERROR = 4  # memory answered SLVERR or DECERR
-    BAD_ADDRESS = 5  # a memory address is outside the chip's address width
-    ILLEGAL_INSTRUCTION = 6  # undefined opcode, reserved bit set, or an operand outside its range
-    PC_OUT_OF_RANGE = 7  # execution, a branch or a loop end left the program
-    LOOP_OVERFLOW = 8  # more nested loops than the sequencer has frames
-    BRANCH_OUT_OF_LOOP = 9  # a branch left the body of the innermost loop
-    LOCAL_ADDRESS = 10  # a scratchpad or accumulator row that does not exist
-    BAD_PARAMETER = 11  # unit parameters contradict each other (for example a run longer than its chunks)
-    SEMAPHORE_LEFTOVER = 12  # a block ended with a semaphore above zero
+    BAD_PACKET = 1
+    BAD_FIELD = 2
+    BAD_DOORBELL = 3
+    BUS_ERROR = 4
+    BAD_ADDRESS = 5
+    ILLEGAL_INSTRUCTION = 6
+    PC_OUT_OF_RANGE = 7
+    LOOP_OVERFLOW = 8
+    BRANCH_OUT_OF_LOOP = 9
+    LOCAL_ADDRESS = 10
+    BAD_PARAMETER = 11
+    SEMAPHORE_LEFTOVER = 12
+
+
+MEANING: dict[FaultCode, tuple[str, str]] = {
+    FaultCode.NONE: ("no fault", "nothing to do"),
+    FaultCode.BAD_PACKET: ("the opcode of a packet is not defined", "write packets with `encode_packet`"),
+    FaultCode.BAD_FIELD: (
+        "a reserved bit is set, or a field is misaligned or outside its range",
+        "compare the packet with its table",
+    ),
+    FaultCode.BAD_DOORBELL: (
+        "the write index is further ahead of the read index than the ring is long",
+        "wait for free slots before ringing",
+    ),
+    FaultCode.BUS_ERROR: ("memory answered SLVERR or DECERR", "keep addresses inside the memory"),
+    FaultCode.BAD_ADDRESS: ("a memory address is outside the chip's address width", "check pointers and strides"),
+    FaultCode.ILLEGAL_INSTRUCTION: (
+        "undefined opcode, a reserved bit, or an operand that this chip cannot have",
+        "disassemble the program at the program counter",
+    ),
+    FaultCode.PC_OUT_OF_RANGE: (
+        "execution, a branch or a loop end left the program",
+        "end every path with END and check targets",
+    ),
+    FaultCode.LOOP_OVERFLOW: ("more nested loops than the sequencer has frames", "nest less deeply"),
+    FaultCode.BRANCH_OUT_OF_LOOP: (
+        "a branch left the body of the innermost loop",
+        "let loops run to their end; use a count of the right size",
+    ),
+    FaultCode.LOCAL_ADDRESS: (
+        "a scratchpad or accumulator row that does not exist",
+        "check row operands, counts and strides against the capabilities",
+    ),
+    FaultCode.BAD_PARAMETER: (
+        "a count above 65535, a parameter the unit does not have or too large for its width, "
+        "or a run longer than its chunks",
+        "check the SET instructions before it",
+    ),
+    FaultCode.SEMAPHORE_LEFTOVER: (
+        "a block ended with a semaphore above zero",
+        "match every signal with a wait, or drain with SYNC",
+    ),
+}
+"""Meaning and remedy of every code, for messages and documentation."""
 
 
 class Unit(IntEnum):
