@@ -4,6 +4,8 @@ A run is a contiguous range of bytes at any alignment. Its data travels as left-
 first beat is the run's first byte, whatever the address; the last beat is padded.
 """
 
+# mypy: disable-error-code="valid-type"
+
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig

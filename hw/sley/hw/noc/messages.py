@@ -13,6 +13,8 @@ Response packets: flits of ``ResponsePayload``. For reads one flit per beat, the
 ``last``. Answers to requests of one source and tag arrive in the order of the requests.
 """
 
+# mypy: disable-error-code="valid-type, call-arg"
+
 from amaranth.lib import data, enum
 
 from sley.abi.config import ChipConfig

@@ -1,0 +1,98 @@
+"""Round robin: the choice itself, and the merge of packet streams."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.hw.stream.buffer import StreamBuffer
+
+
+def lowest(requests: Value) -> Value:
+    """One-hot: the lowest bit that is set, or nothing."""
+    return (requests & (~requests + 1))[: len(requests)]
+
+
+class PacketGrant(wiring.Component):
+    """Chooses one of ``n`` requesters, round robin, and stays with it until its packet has ended.
+
+    Members: ``requests``; ``grant``: one-hot, combinational, never a requester that does not ask; ``moved``: the
+    granted requester's item passes in this cycle; ``last``: that item ends the packet.
+    Rule: between packets the first requester above the one served last wins, then the lowest.
+    """
+
+    requests: Signal
+    grant: Signal
+    moved: Signal
+    last: Signal
+
+    def __init__(self, n: int) -> None:
+        if n < 1:
+            raise ValueError(f"n is {n}; there must be at least 1 requester")
+        self._n = n
+        super().__init__({"requests": In(n), "grant": Out(n), "moved": In(1), "last": In(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        n = self._n
+        locked = Signal()
+        owner = Signal(n)
+        above = Signal(n)  # the requesters numbered above the one served last
+        with m.If(locked):
+            m.d.comb += self.grant.eq(owner & self.requests)
+        with m.Else():
+            preferred = Signal(n)
+            m.d.comb += preferred.eq(self.requests & above)
+            m.d.comb += self.grant.eq(Mux(preferred.any(), lowest(preferred), lowest(self.requests)))
+        with m.If(self.moved):
+            m.d.sync += [
+                locked.eq(~self.last),
+                owner.eq(self.grant),
+                above.eq(~(self.grant | (self.grant - 1))),
+            ]
+        return m
+
+
+class PacketArbiter(wiring.Component):
+    """Merges ``n`` streams of packets into one; packets stay whole.
+
+    Parameters: ``shape``: a struct layout with a field ``last`` that ends a packet; ``n`` inputs.
+    Members: ``i[k]``, ``o``. Round robin between packets (see ``PacketGrant``), held until ``last`` has passed.
+    Latency 1 cycle; throughput 1 flit per cycle, no gap between packets. ``o`` comes from registers;
+    ``i[k].ready`` depends on the ``valid`` of all inputs. Cost: an n-to-1 multiplexer and a ``StreamBuffer``.
+    """
+
+    i: list[stream.Interface]
+    o: stream.Interface
+
+    def __init__(self, shape: data.Layout, n: int) -> None:
+        if n < 1:
+            raise ValueError(f"n is {n}; there must be at least 1 input")
+        self._shape = shape
+        self._n = n
+        super().__init__({"i": In(stream.Signature(shape)).array(n), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.buffer = buffer = StreamBuffer(self._shape)
+        m.submodules.grant = grant = PacketGrant(self._n)
+        select_packet(m, self.i, buffer.i, grant)
+        wiring.connect(m, buffer.o, wiring.flipped(self.o))
+        return m
+
+
+def select_packet(m: Module, inputs: list[Any], output: Any, grant: PacketGrant) -> None:
+    """Wire the streams through: the granted input to the output."""
+    chosen = Value.cast(output.payload)
+    selected: Value = Value.cast(inputs[0].payload)
+    for k in range(1, len(inputs)):
+        selected = Mux(grant.grant[k], Value.cast(inputs[k].payload), selected)
+    for k, port in enumerate(inputs):
+        m.d.comb += [grant.requests[k].eq(port.valid), port.ready.eq(grant.grant[k] & output.ready)]
+    m.d.comb += [
+        chosen.eq(selected),
+        output.valid.eq(grant.grant.any()),
+        grant.moved.eq(output.valid & output.ready),
+        grant.last.eq(output.payload.last),
+    ]
