@@ -1,0 +1,53 @@
+"""Where everything sits in the mesh.
+
+The western columns hold the command processor and the memory port, the cores fill the rest:
+
+    one row of cores:        C M 0 1 2 ...
+    more rows:               C 0 1 ...
+                             M 2 3 ...
+                             . 4 5 ...
+
+x grows to the east, y to the south; (0, 0) is the north-western corner.
+"""
+
+from sley.abi.config import ChipConfig
+
+Node = tuple[int, int]
+"""x and y of a node of the mesh."""
+
+
+def edge_columns(config: ChipConfig) -> int:
+    """Columns without cores: as many as the command processor and the memory port take."""
+    return -(-2 // config.cores_y)
+
+
+def mesh_size(config: ChipConfig) -> tuple[int, int]:
+    """Width and height of the mesh in nodes."""
+    return edge_columns(config) + config.cores_x, config.cores_y
+
+
+def command_node(config: ChipConfig) -> Node:
+    """The command processor's node."""
+    return 0, 0
+
+
+def memory_node(config: ChipConfig) -> Node:
+    """The memory port's node: the destination of all reads and writes."""
+    return (1, 0) if config.cores_y == 1 else (0, 1)
+
+
+def core_node(config: ChipConfig, index: int) -> Node:
+    """The node of a core; cores are numbered along the rows."""
+    if not 0 <= index < config.cores:
+        raise ValueError(f"core is {index}; it must be in 0..{config.cores - 1}")
+    y, x = divmod(index, config.cores_x)
+    return edge_columns(config) + x, y
+
+
+def used_nodes(config: ChipConfig) -> list[Node]:
+    """All nodes with something attached: command processor, memory port, then the cores in order."""
+    return [
+        command_node(config),
+        memory_node(config),
+        *(core_node(config, index) for index in range(config.cores)),
+    ]
