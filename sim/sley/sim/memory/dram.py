@@ -1,0 +1,170 @@
+"""DRAM behind an AXI4 manager, cycle by cycle, by the published timing rule; ``dram.h`` is the same in C++.
+
+The rule (docs/theory/engines.md explains it). Outputs in a cycle depend only on what happened in the cycles before.
+
+1. ``arready`` is high while fewer than ``depth`` bursts are queued; a burst leaves the queue with its last beat. A
+   burst accepted in cycle ``t`` delivers its first beat at ``t + latency`` at the earliest, and ``1 + gap`` cycles
+   after the last beat of the burst before at the earliest; ``gap`` is 0 if its address continues that burst, else
+   ``burst_gap``. A beat follows in the cycle after the one before was accepted. Bursts are served in order. A beat
+   holds what memory contains at the beginning of the first cycle in which it is offered.
+2. ``awready`` is high while fewer than ``depth`` bursts are queued; a burst leaves the queue with its last beat. A
+   burst's beats are accepted from the cycle after its address on, and from ``1 + gap`` cycles after the last beat of
+   the burst before on, one a cycle. They are in memory at the end of the cycle.
+3. The response follows ``latency`` cycles after the last beat at the earliest, in order, one a cycle. Responses that
+   wait hold up nothing.
+4. A beat beyond the memory's size is answered with DECERR (a write: the burst's response); it reads as zeros and
+   writes nothing.
+
+Bursts are INCR, of the full bus width, and do not cross a 4096-byte boundary; anything else is a violation.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+OKAY, DECERR = 0, 3
+INCR = 1
+BOUNDARY = 4096
+
+
+@dataclass(frozen=True)
+class DramTiming:
+    """Parameters of the timing rule, in cycles and bursts."""
+
+    latency: int = 32
+    burst_gap: int = 1
+    depth: int = 16
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("latency", 1, 1 << 20), ("burst_gap", 0, 1 << 20), ("depth", 1, 1024)):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ValueError(f"DRAM {name} is {value}; it must be in {low}..{high}")
+
+
+class ProtocolViolation(Exception):
+    """The manager broke a rule of AXI4, or of the subset that the model serves."""
+
+
+class _Burst:
+    __slots__ = ("address", "beats", "earliest", "error", "gap", "id")
+
+    def __init__(self, address: int, beats: int, earliest: int, gap: int, id: int) -> None:
+        self.address, self.beats, self.earliest, self.gap, self.id = address, beats, earliest, gap, id
+        self.error = False
+
+
+class Dram:
+    """One memory of ``len(memory)`` bytes on a bus of ``bus_bytes``.
+
+    The attributes named like AXI signals are the outputs in the current cycle; ``edge`` ends the cycle. Address
+    channels are given as ``(id, address, len, size, burst)`` while valid, else None; write data as
+    ``(data, strobes, last)`` while valid, else None.
+    """
+
+    def __init__(self, memory: bytearray, bus_bytes: int, timing: DramTiming) -> None:
+        self.memory, self.bus_bytes, self.timing = memory, bus_bytes, timing
+        self.cycle = 0
+        self.awready = self.arready = 1
+        self.wready = self.bvalid = self.rvalid = 0
+        self.bid = self.bresp = self.rid = self.rdata = self.rresp = self.rlast = 0
+        self._size = bus_bytes.bit_length() - 1
+        self._reads: deque[_Burst] = deque()
+        self._writes: deque[_Burst] = deque()
+        self._responses: deque[tuple[int, int, int]] = deque()
+        self._read_end = self._write_end = -1  # address after the youngest burst, -1 before the first
+        self._read_free = self._write_free = 0  # first cycle after the last beat of the burst served last
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is queued: a cycle without an address changes nothing."""
+        return not (self._reads or self._writes or self._responses)
+
+    def edge(
+        self,
+        aw: tuple[int, int, int, int, int] | None,
+        w: tuple[int, int, int] | None,
+        bready: int,
+        ar: tuple[int, int, int, int, int] | None,
+        rready: int,
+    ) -> None:
+        """Ends the current cycle with these inputs; the outputs are then those of the next cycle."""
+        now = self.cycle
+        self.cycle = next_cycle = now + 1
+        if aw is None and ar is None and self.idle:
+            return
+        timing, step = self.timing, self.bus_bytes
+
+        if w is not None and self.wready:
+            self._write_beat(self._writes[0], *w)
+        if self.bvalid and bready:
+            self._responses.popleft()
+        if aw is not None and self.awready:
+            self._write_end = self._push(self._writes, aw, self._write_end, next_cycle)
+        if self.rvalid and rready:
+            head = self._reads[0]
+            head.address += step
+            head.beats -= 1
+            head.earliest = 0
+            self.rvalid = 0
+            if not head.beats:
+                self._reads.popleft()
+                self._read_free = next_cycle
+        if ar is not None and self.arready:
+            self._read_end = self._push(self._reads, ar, self._read_end, now + timing.latency)
+
+        self.awready = int(len(self._writes) < timing.depth)
+        self.arready = int(len(self._reads) < timing.depth)
+        self.wready = 0
+        if self._writes:
+            head = self._writes[0]
+            self.wready = int(next_cycle >= head.earliest and next_cycle >= self._write_free + head.gap)
+        self.bvalid = 0
+        if self._responses:
+            due, self.bid, self.bresp = self._responses[0]
+            self.bvalid = int(next_cycle >= due)
+        if self._reads and not self.rvalid:
+            head = self._reads[0]
+            if next_cycle >= head.earliest and next_cycle >= self._read_free + head.gap:
+                self._offer(head)
+
+    def _push(self, queue: deque[_Burst], address: tuple[int, int, int, int, int], end: int, earliest: int) -> int:
+        id, start, length, size, burst = address
+        bytes = (length + 1) << self._size
+        start &= -self.bus_bytes
+        if size != self._size or burst != INCR:
+            raise ProtocolViolation("a burst that is not INCR or not of the full bus width")
+        if start // BOUNDARY != (start + bytes - 1) // BOUNDARY:
+            raise ProtocolViolation("a burst across a 4096-byte boundary")
+        gap = 0 if end in (-1, start) else self.timing.burst_gap
+        queue.append(_Burst(start, length + 1, earliest, gap, id))
+        return start + bytes
+
+    def _write_beat(self, head: _Burst, data: int, strobes: int, last: int) -> None:
+        step = self.bus_bytes
+        if last != (head.beats == 1):
+            raise ProtocolViolation("wlast is not on the last beat of the burst")
+        if head.address + step > len(self.memory):
+            head.error = True
+        elif strobes == (1 << step) - 1:
+            self.memory[head.address : head.address + step] = data.to_bytes(step, "little")
+        else:
+            for byte in range(step):
+                if strobes >> byte & 1:
+                    self.memory[head.address + byte] = data >> 8 * byte & 255
+        head.address += step
+        head.beats -= 1
+        head.gap = 0
+        if not head.beats:
+            self._writes.popleft()
+            self._write_free = self.cycle
+            due = self.cycle - 1 + self.timing.latency
+            self._responses.append((due, head.id, DECERR if head.error else OKAY))
+
+    def _offer(self, head: _Burst) -> None:
+        self.rvalid, self.rid, self.rlast = 1, head.id, int(head.beats == 1)
+        end = head.address + self.bus_bytes
+        if end > len(self.memory):
+            self.rdata, self.rresp = 0, DECERR
+        else:
+            self.rdata, self.rresp = int.from_bytes(self.memory[head.address : end], "little"), OKAY
+        head.gap = 0
