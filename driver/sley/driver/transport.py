@@ -2,12 +2,15 @@
 
 from typing import Protocol
 
+from sley.driver.errors import TransportError
+
 
 class Transport(Protocol):
     """Access to one device. Addresses are byte addresses; registers are 32 bits wide.
 
-    Device memory starts at address 0 of the device's own address space. All calls block. When the way to the device
-    fails (closed, no answer, an address outside its memory) they raise ``OSError``; they never hang.
+    Device memory starts at address 0 of the device's own address space. All calls block. A call that the device cannot
+    answer raises ``TransportError`` (or ``OSError``, its base, in an engine that does not import the driver); it never
+    hangs.
     """
 
     @property
@@ -40,5 +43,8 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Releases the device; further calls raise ``OSError``."""
+        """Releases the device; further calls raise ``TransportError``."""
         ...
+
+
+__all__ = ["Transport", "TransportError"]

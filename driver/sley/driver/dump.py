@@ -1,0 +1,129 @@
+"""The state of a device as text that a person can read: registers, rings, units, semaphores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sley.abi.faults import QueueState, Unit, UnitState
+from sley.abi.layout import Field, LayoutError
+from sley.abi.packets import PACKET_BYTES, decode_packet
+from sley.abi.registers import Access
+
+if TYPE_CHECKING:
+    from sley.driver.device import Driver
+
+
+@dataclass(frozen=True)
+class CoreState:
+    """One core: instruction index, whether a block runs, what each unit does, semaphores above zero."""
+
+    number: int
+    pc: int
+    running: bool
+    units: dict[Unit, UnitState]
+    semaphores: dict[int, int]
+
+    def __str__(self) -> str:
+        units = ", ".join(f"{unit.name.lower()} {state.name}" for unit, state in self.units.items())
+        raised = ", ".join(f"{i}={value}" for i, value in self.semaphores.items()) or "all zero"
+        what = f"at instruction {self.pc}" if self.running else "no block"
+        return f"core {self.number}: {what}; {units}; semaphores {raised}"
+
+
+@dataclass(frozen=True)
+class QueueDump:
+    """One queue: state, device indices, text of the packets between them."""
+
+    number: int
+    state: QueueState
+    read_index: int
+    write_index: int
+    packets: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = f"queue {self.number}: {self.state.name}, read index {self.read_index}, write index {self.write_index}"
+        return "\n".join([head, *(f"  {'>' if i == 0 else ' '} {text}" for i, text in enumerate(self.packets))])
+
+
+@dataclass(frozen=True)
+class Dump:
+    """Everything the registers and rings show at one time."""
+
+    registers: dict[str, str]
+    queues: tuple[QueueDump, ...]
+    cores: tuple[CoreState, ...]
+
+    def summary(self) -> str:
+        """One line: who is stuck, and on what."""
+        parts = [str(core) for core in self.cores if core.running]
+        for queue in self.queues:
+            if queue.packets:
+                parts.append(f"queue {queue.number} {queue.state.name} at {queue.packets[0]}")
+        return "; ".join(parts) or "no block runs and no queue has work"
+
+    def __str__(self) -> str:
+        width = max(map(len, self.registers))
+        lines = [f"{name:<{width}}  {value}" for name, value in self.registers.items()]
+        return "\n".join(["[registers]", *lines, "[queues]", *map(str, self.queues), "[cores]", *map(str, self.cores)])
+
+
+def describe_packet(data: bytes) -> str:
+    """Text of a packet, also of one that the device refuses."""
+    try:
+        op, fields = decode_packet(data)
+    except LayoutError as error:
+        return f"{error} ({data[:16].hex(' ')} ...)"
+    return " ".join([op.name, *(f"{name}={value:#x}" for name, value in fields.items())])
+
+
+def capture(driver: Driver) -> Dump:
+    """Reads everything without changing what the device does."""
+    registers = {
+        placed.name: ", ".join(
+            f"{name}={_show(placed.layout.fields[name].field, value)}"
+            for name, value in driver.registers.read(placed.name).items()
+        )
+        for placed in driver.registers.map
+        if placed.register.access is not Access.WO and not placed.register.name.startswith("CORE_")
+    }
+    return Dump(
+        registers,
+        tuple(_queue(driver, number) for number in range(driver.config.queues)),
+        tuple(_core(driver, number) for number in range(driver.config.cores)),
+    )
+
+
+def _show(field: Field, value: int) -> str:
+    if field.enum is not None and value in field.enum._value2member_map_:
+        return field.enum(value).name
+    return f"{value:#x}" if field.width > 8 else str(value)
+
+
+def _queue(driver: Driver, number: int) -> QueueDump:
+    queue = driver.queues[number]
+    read = driver.registers.value(f"QUEUE{number}.READ_INDEX")
+    write = driver.registers.value(f"QUEUE{number}.WRITE_INDEX")
+    state = QueueState(driver.registers.value(f"QUEUE{number}.STATE"))
+    waiting = min((write - read) % (2 * queue.length), queue.length)
+    slots = [(read + i) % queue.length for i in range(waiting)]
+    packets = [
+        describe_packet(driver.transport.read_memory(queue.ring + PACKET_BYTES * s, PACKET_BYTES)) for s in slots
+    ]
+    return QueueDump(number, state, read, write, tuple(packets))
+
+
+def _core(driver: Driver, number: int) -> CoreState:
+    registers = driver.registers
+    registers.write("CHIP.CORE_SELECT", core=number)
+    pc = registers.read("CHIP.CORE_PC")
+    units = registers.read("CHIP.CORE_UNITS")
+    low, high = registers.value("CHIP.CORE_SEMAPHORES_LO"), registers.value("CHIP.CORE_SEMAPHORES_HI")
+    values = {i: (high << 32 | low) >> 4 * i & 15 for i in range(16)}
+    return CoreState(
+        number,
+        pc["pc"],
+        bool(pc["running"]),
+        {unit: UnitState(units[unit.name.lower()]) for unit in Unit if unit is not Unit.COMMAND},
+        {i: value for i, value in values.items() if value},
+    )

@@ -1,0 +1,118 @@
+"""What can go wrong with a device, under one root. Every message names the value, the bound and the remedy."""
+
+# ruff: noqa: N818 (the names say what happened, as in `except QueueFull`)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sley.abi.faults import FaultCode, Unit
+
+if TYPE_CHECKING:
+    from sley.driver.dump import Dump
+
+
+class SleyError(Exception):
+    """Root of every error that driver and runtime raise."""
+
+
+class TransportError(SleyError, OSError):
+    """The way to the device failed (not the device itself)."""
+
+
+class EngineError(SleyError):
+    """There is no engine of that name, or it cannot be opened here."""
+
+
+class ProbeError(SleyError):
+    """What answers at the other end is not a device this driver can use."""
+
+
+class AbiMismatch(ProbeError):
+    """The device speaks another major version of the contract."""
+
+
+class ConfigMismatch(ProbeError):
+    """The device's capabilities contradict its configuration hash."""
+
+
+class OutOfDeviceMemory(SleyError, MemoryError):
+    """No free range of device memory is long enough."""
+
+
+class BufferFreed(SleyError):
+    """Memory is used, or freed again, after it was freed."""
+
+
+class BadRequest(SleyError, ValueError):
+    """A request was refused before it reached the device: out of range, misaligned or contradictory."""
+
+
+class QueueFull(SleyError):
+    """No slot of the ring became free within the time that the caller allowed."""
+
+
+class WaitTimeout(SleyError, TimeoutError):
+    """The device still makes progress, but did not finish within the time that the caller allowed."""
+
+
+class DeviceCorrupt(SleyError):
+    """The device wrote a value that it cannot mean, for example a read index outside the ring."""
+
+
+class ResetFailed(SleyError):
+    """The device did not come out of reset."""
+
+
+_EXPLANATIONS: dict[FaultCode, str] = {
+    FaultCode.BAD_PACKET: "packet opcode {address:#x} is not defined",
+    FaultCode.BAD_FIELD: "a reserved bit is set or a field is outside its range (value {address:#x})",
+    FaultCode.BAD_DOORBELL: "write index {address} is further ahead of the read index than the ring is long",
+    FaultCode.BUS_ERROR: "memory refused an access at {address:#x}; is it inside the device's memory?",
+    FaultCode.BAD_ADDRESS: "memory address {address:#x} is outside the chip's address width",
+    FaultCode.ILLEGAL_INSTRUCTION: "undefined operation, reserved bit or operand outside its range ({address:#x})",
+    FaultCode.PC_OUT_OF_RANGE: "execution left the program at index {address}; does the program end with END?",
+    FaultCode.LOOP_OVERFLOW: "more nested loops than the sequencer has frames",
+    FaultCode.BRANCH_OUT_OF_LOOP: "a branch to {address} left the body of the innermost loop",
+    FaultCode.LOCAL_ADDRESS: "local row {signed} does not exist; compare strides and counts with the capabilities",
+    FaultCode.BAD_PARAMETER: "value {address} contradicts the unit's parameters or does not fit",
+    FaultCode.SEMAPHORE_LEFTOVER: "semaphores {bits} were above zero at END; wait for them first",
+}
+
+
+def explain(code: FaultCode, address: int) -> str:
+    """A sentence on a fault and the value in its record."""
+    bits = ", ".join(str(i) for i in range(address.bit_length()) if address >> i & 1)
+    signed = address - (1 << 32) if address >> 31 else address
+    return _EXPLANATIONS.get(code, "no explanation").format(address=address, bits=bits, signed=signed)
+
+
+class QueueFault(SleyError):
+    """A queue stopped with an error record. The packets behind the guilty one were dropped; the queue runs again.
+
+    Attributes: ``queue``, ``code``, ``unit``, ``core``, ``pc`` (instruction index), ``block`` (linear index in the
+    grid), ``address`` (meaning depends on the code) and ``packet`` (text of the guilty packet).
+    """
+
+    def __init__(
+        self, queue: int, code: FaultCode, unit: Unit, core: int, pc: int, block: int, address: int, packet: str
+    ) -> None:
+        self.queue, self.code, self.unit, self.core = queue, code, unit, core
+        self.pc, self.block, self.address, self.packet = pc, block, address, packet
+        where = (
+            "the command processor"
+            if unit is Unit.COMMAND
+            else f"the {unit.name.lower()} unit of core {core}, instruction {pc} of block {block}"
+        )
+        super().__init__(f"queue {queue} stopped: {code.name} in {where}: {explain(code, address)}; packet: {packet}")
+
+
+class DeviceHang(SleyError):
+    """Nothing moved for longer than the limit. The device was reset and can be used again; pending work is lost.
+
+    ``dump`` is the device's state before the reset.
+    """
+
+    def __init__(self, cycles: int, dump: Dump) -> None:
+        self.cycles, self.dump = cycles, dump
+        super().__init__(f"no progress for {cycles} cycles; the device was reset; {dump.summary()}")

@@ -1,0 +1,97 @@
+"""Device memory: which ranges are in use."""
+
+from bisect import bisect_right, insort
+from dataclasses import dataclass
+
+from sley.driver.errors import BadRequest, BufferFreed, OutOfDeviceMemory
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class MemoryStatistics:
+    """Bytes in use now, at most so far, and free; length of the longest free range; number of allocations."""
+
+    used: int
+    peak: int
+    free: int
+    largest_free: int
+    allocations: int
+
+
+class Allocator:
+    """First fit over ``[base, base + size)``; free neighbours are joined.
+
+    Parameters
+    ----------
+    base, size: the range to hand out. Address 0 is never handed out: it means "nowhere" to the chip.
+    alignment: of every allocation, a power of two.
+    """
+
+    def __init__(self, base: int, size: int, alignment: int = ALIGNMENT) -> None:
+        if alignment < 1 or alignment & (alignment - 1):
+            raise BadRequest(f"alignment is {alignment}; it must be a power of two")
+        self.alignment = alignment
+        start = self._align(max(base, 1))
+        self.end = base + size
+        self._free: list[tuple[int, int]] = [(start, self.end - start)] if self.end > start else []
+        self._live: dict[int, int] = {}
+        self._starts: list[int] = []
+        self.used = self.peak = 0
+
+    def _align(self, value: int) -> int:
+        return (value + self.alignment - 1) & -self.alignment
+
+    def allocate(self, size: int) -> int:
+        """Address of ``size`` bytes. Raises ``OutOfDeviceMemory``."""
+        if size < 0:
+            raise BadRequest(f"cannot allocate {size} bytes")
+        need = self._align(max(size, 1))
+        for index, (address, length) in enumerate(self._free):
+            if length >= need:
+                self._free[index : index + 1] = [(address + need, length - need)] if length > need else []
+                self._live[address] = need
+                insort(self._starts, address)
+                self.used += need
+                self.peak = max(self.peak, self.used)
+                return address
+        state = self.statistics()
+        raise OutOfDeviceMemory(
+            f"{size} bytes of device memory wanted; {state.free} are free, {state.largest_free} of them in one piece: "
+            f"free buffers, or open the device with more memory (for example ?memory=256M)"
+        )
+
+    def free(self, address: int) -> None:
+        """Gives an allocation back. Raises ``BufferFreed`` if there is none at ``address``."""
+        length = self._live.pop(address, None)
+        if length is None:
+            raise BufferFreed(f"no allocation starts at {address:#x}: it was freed before, or never allocated")
+        self._starts.remove(address)
+        self.used -= length
+        index = bisect_right(self._free, (address, 0))
+        if index < len(self._free) and address + length == self._free[index][0]:
+            length += self._free.pop(index)[1]
+        if index and sum(self._free[index - 1]) == address:
+            index -= 1
+            address, length = self._free[index][0], self._free[index][1] + length
+            self._free[index] = (address, length)
+        else:
+            self._free.insert(index, (address, length))
+
+    def check(self, address: int, length: int, what: str) -> None:
+        """Raises ``BadRequest`` or ``BufferFreed`` unless all ``length`` bytes lie inside one allocation."""
+        if length < 0 or address < 0 or address + length > self.end:
+            raise BadRequest(f"{what}: bytes {address:#x}..{address + length:#x} end past memory, {self.end:#x}")
+        index = bisect_right(self._starts, address) - 1
+        start = self._starts[index] if index >= 0 else -1
+        if index < 0 or address >= start + self._live[start]:
+            raise BufferFreed(f"{what}: no allocation contains {address:#x}; was its buffer freed?")
+        if address + length > start + self._live[start]:
+            raise BadRequest(
+                f"{what}: bytes {address:#x}..{address + length:#x} pass the end of the allocation at "
+                f"{start:#x}, which has {self._live[start]} bytes"
+            )
+
+    def statistics(self) -> MemoryStatistics:
+        sizes = [length for _, length in self._free]
+        return MemoryStatistics(self.used, self.peak, sum(sizes), max(sizes, default=0), len(self._live))
