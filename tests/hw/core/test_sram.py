@@ -1,0 +1,77 @@
+# amaranth: UnusedElaboratable=no
+import random
+
+import pytest
+from amaranth.sim import Simulator
+
+from sley.hw.core.sram import READ_LATENCY, BankedSram
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "banks", "granules", "readers", "writers"),
+    [(32, 24, 4, 3, 5, 2), (16, 8, 1, 1, 1, 1), (8, 64, 4, 4, 4, 3), (64, 16, 2, 2, 2, 3)],
+)
+def test_random_traffic(rows: int, width: int, banks: int, granules: int, readers: int, writers: int) -> None:
+    dut = BankedSram(rows, width, banks, granules, readers, writers)
+    rng = random.Random(rows * width)
+    depth, granule = rows // banks, width // granules
+    memory = [0] * rows
+    expected: dict[tuple[int, int], int] = {}  # (cycle, reader): data
+
+    def grants(wanted: list[tuple[bool, int]]) -> list[bool]:
+        taken: set[int] = set()
+        granted = []
+        for valid, row in wanted:
+            granted.append(row // depth not in taken)
+            if valid:
+                taken.add(row // depth)
+        return granted
+
+    async def bench(ctx) -> None:  # type: ignore[no-untyped-def]
+        for cycle in range(600):
+            density = rng.choice((0.1, 0.6, 1.0))
+            reads = [(rng.random() < density, rng.randrange(rows)) for _ in range(readers)]
+            writes = [(rng.random() < density, rng.randrange(rows)) for _ in range(writers)]
+            payloads = [(rng.getrandbits(width), rng.getrandbits(granules)) for _ in range(writers)]
+            for port, (valid, row) in zip(dut.read, reads, strict=True):
+                ctx.set(port.valid, valid)
+                ctx.set(port.row, row)
+            for port, (valid, row), (value, enable) in zip(dut.write, writes, payloads, strict=True):
+                ctx.set(port.valid, valid)
+                ctx.set(port.row, row)
+                ctx.set(port.data, value)
+                ctx.set(port.enable, enable)
+            assert [ctx.get(p.ready) for p in dut.read] == grants(reads)
+            assert [ctx.get(p.ready) for p in dut.write] == grants(writes)
+            for k, port in enumerate(dut.read):
+                if (cycle, k) in expected:
+                    assert ctx.get(port.data) == expected.pop((cycle, k))
+            for k, ((valid, row), granted) in enumerate(zip(reads, grants(reads), strict=True)):
+                if valid and granted:
+                    expected[cycle + READ_LATENCY, k] = memory[row]
+            for (valid, row), granted, (value, enable) in zip(writes, grants(writes), payloads, strict=True):
+                if valid and granted:
+                    mask = sum(((1 << granule) - 1) << (granule * g) for g in range(granules) if enable >> g & 1)
+                    memory[row] = memory[row] & ~mask | value & mask
+            await ctx.tick()
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((24, 8, 2, 1, 1, 1), "rows is 24"),
+        ((16, 8, 3, 1, 1, 1), "banks is 3"),
+        ((16, 8, 16, 1, 1, 1), "at most 8"),
+        ((16, 8, 2, 3, 1, 1), "granules is 3"),
+        ((16, 8, 2, 1, 0, 1), "readers is 0"),
+        ((16, 8, 2, 1, 1, 0), "writers is 0"),
+    ],
+)
+def test_bad_parameters(args: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BankedSram(*args)
