@@ -11,6 +11,9 @@ Probabilities are per cycle. With ``idle`` and ``pause`` at 0 both sides run at 
 ``send`` and ``receive`` alike, the clock edge (counted from 1) of each transfer. While a source idles it drives random
 bits on the payload. The receiver raises when the block takes valid back or changes a payload before it was accepted.
 
+A source that reacts is a generator: ``send(port, generator(), wait=False)``; it is asked for an item in each cycle in
+which nothing else is on offer, and yields ``None`` when it has none.
+
 Anything else that takes part is a coroutine: ``bench.add(coroutine)`` (the run ends without it) or
 ``bench.add(coroutine, wait=True)`` (the run lasts until it returns). Inside, use ``ctx.tick().sample(...)``.
 """
@@ -51,7 +54,7 @@ class StreamBench:
 
     Parameters: ``dut``; ``seed`` of all random choices (also free for the test as ``rng``); ``timeout`` in cycles;
     ``settle``: cycles that run on after everything was received, in which nothing more may come; ``vcd``: file to
-    write waveforms to, while debugging.
+    write waveforms to, while debugging. Members: ``cycle``: clock edges so far; ``traffic``: all ports in use.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class StreamBench:
         self.settle = settle
         self.vcd = vcd
         self.cycle = 0
-        self._traffic: list[Traffic] = []
+        self.traffic: list[Traffic] = []
         self._waits: list[str] = []
         self._sim = Simulator(dut)
         self._sim.add_clock(1e-6)
@@ -83,20 +86,25 @@ class StreamBench:
 
         self._sim.add_testbench(waited, background=True)
 
-    def send(self, port: Any, items: Iterable[Any], *, idle: float = 0.0, name: str = "") -> Traffic:
-        """Offer the items one after another on a stream that enters the block."""
+    def send(self, port: Any, items: Iterable[Any], *, idle: float = 0.0, name: str = "", wait: bool = True) -> Traffic:
+        """Offer the items one after another on a stream that enters the block. The item ``None`` is an idle cycle.
+        Without ``wait`` the run ends whether all were sent or not."""
         items_count = len(items) if isinstance(items, Sized) else None
-        traffic = Traffic(name or f"source {port.valid.name}", items_count)
-        self._traffic.append(traffic)
+        traffic = Traffic(name or f"source {port.valid.name}", items_count, done=not wait)
+        self.traffic.append(traffic)
         rng = random.Random(self.rng.random())
 
         async def source(ctx: Any) -> None:
             raw = Value.cast(port.payload)
             for item in items:
-                while rng.random() < idle:
+                while item is None or rng.random() < idle:
                     ctx.set(port.valid, 0)
                     ctx.set(raw, rng.getrandbits(len(raw)) if len(raw) else 0)
                     await ctx.tick()
+                    if item is None:
+                        break
+                if item is None:
+                    continue
                 ctx.set(port.valid, 1)
                 ctx.set(port.payload, item)
                 while not (await ctx.tick().sample(port.ready))[-1]:
@@ -112,7 +120,7 @@ class StreamBench:
     def receive(self, port: Any, count: int | None = None, *, pause: float = 0.0, name: str = "") -> Traffic:
         """Take items from a stream that leaves the block. Without ``count`` the run does not wait for any."""
         traffic = Traffic(name or f"sink {port.valid.name}", count, done=not count)
-        self._traffic.append(traffic)
+        self.traffic.append(traffic)
         rng = random.Random(self.rng.random())
 
         async def sink(ctx: Any) -> None:
@@ -148,12 +156,12 @@ class StreamBench:
     async def _watch(self, ctx: Any) -> None:
         left = self.settle
         while left:
-            if self._waits or not all(t.done for t in self._traffic):
+            if self._waits or not all(t.done for t in self.traffic):
                 left = self.settle
             else:
                 left -= 1
             await ctx.tick()
             self.cycle += 1
             if self.cycle >= self.timeout:
-                late = [str(t) for t in self._traffic if not t.done] + self._waits
+                late = [str(t) for t in self.traffic if not t.done] + self._waits
                 raise BenchTimeoutError(f"not done after {self.timeout} cycles: {'; '.join(late) or 'nothing'}")

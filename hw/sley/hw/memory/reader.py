@@ -1,0 +1,190 @@
+"""From runs of bytes to read bursts, and from their data to left-justified beats."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from sley.abi.config import ChipConfig
+from sley.hw.memory.run import Run, beat
+from sley.hw.memory.span import rotate, span, span_layout
+from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
+from sley.hw.noc.placement import Node, memory_node
+from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.stream.fifo import StreamFIFO
+
+
+class MemoryReader(wiring.Component):
+    """Reads runs of bytes at any alignment, in order.
+
+    A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. The
+    requests of later runs go out while the data of earlier ones arrive. Room for a burst's data is reserved before it
+    is requested, so that ``response`` is always accepted, whatever ``o`` does.
+
+    Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back; ``depth``: runs in flight;
+    ``beats``: bus beats in flight, at least two of the longest bursts.
+    Members: ``i``: runs of 1 to 65535 bytes; ``o``: their beats; ``request``: to the node's port (heads of READ
+    packets); ``response``: the answers to ``tag``; ``busy``: from the cycle after a run was accepted until its last
+    beat left.
+    Latency: 2 cycles from run to request, 5 from response to ``o``. Throughput: one bus beat per cycle, also when every
+    run is a single beat (the defaults hide a round trip of 64 cycles for single-beat runs, of about 110 for bursts of
+    16). Cost: ``beats`` bus beats of block RAM, ``depth`` run records, a byte rotator.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    request: stream.Interface
+    response: stream.Interface
+    busy: Signal
+
+    def __init__(self, config: ChipConfig, *, tag: Tag, source: Node, depth: int = 64, beats: int = 128) -> None:
+        if depth < 2:
+            raise ValueError(f"depth is {depth}; it must be at least 2 runs")
+        if beats < 2 * config.max_burst:
+            raise ValueError(f"beats is {beats}; two bursts of max_burst = {config.max_burst} must fit")
+        self._config = config
+        self._tag = tag
+        self._source = source
+        self._depth = depth
+        self._beats = beats
+        super().__init__(
+            {
+                "i": In(stream.Signature(Run)),
+                "o": Out(stream.Signature(beat(config))),
+                "request": Out(stream.Signature(request_flit(config))),
+                "response": In(stream.Signature(response_payload(config))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        layout = span_layout(self._config)
+        m.submodules.runs = runs = StreamFIFO(
+            data.StructLayout({name: layout[name].shape for name in ("offset", "data_last", "tail", "extra")}),
+            self._depth,
+        )
+        m.submodules.arrived = arrived = StreamFIFO(
+            data.StructLayout({"data": 8 * self._config.bus_bytes, "error": 1}), self._beats
+        )
+        m.d.comb += [
+            arrived.i.payload.data.eq(self.response.payload.data),
+            arrived.i.payload.error.eq(self.response.payload.error),
+            arrived.i.valid.eq(self.response.valid),
+            self.response.ready.eq(arrived.i.ready),
+        ]
+        requesting = self._requests(m, runs.i, arrived.o.valid & arrived.o.ready)
+        aligning = self._align(m, runs.o, arrived.o)
+        m.d.comb += self.busy.eq(requesting | (runs.level != 0) | aligning)
+        return m
+
+    def _requests(self, m: Module, runs: stream.Interface, freed: Signal) -> Signal:
+        """Splits runs into bursts; returns whether one is in progress."""
+        config = self._config
+        layout = span_layout(config)
+        m.submodules.requests = out = StreamBuffer(request_flit(config))
+        wiring.connect(m, out.o, wiring.flipped(self.request))
+        run = span(m, config, self.i.payload)
+
+        active = Signal()
+        address = Signal(layout["beat"].shape, reset_less=True)
+        left = Signal(layout["bus_last"].shape, reset_less=True)  # beats to ask for, minus one
+        free = Signal(range(self._beats + 1), init=self._beats)
+
+        to_boundary = ~address[: exact_log2(config.max_burst)]
+        final = Signal()
+        burst = Signal(exact_log2(config.max_burst))
+        issue = Signal()
+        m.d.comb += [
+            final.eq(left <= to_boundary),
+            burst.eq(Mux(final, left, to_boundary)),
+            out.i.valid.eq(active & (free >= config.max_burst)),
+            issue.eq(out.i.valid & out.i.ready),
+            self.i.ready.eq((~active | (issue & final)) & runs.ready),
+            runs.valid.eq(self.i.valid & self.i.ready),
+        ]
+        m.d.comb += [runs.payload[name].eq(run[name]) for name in ("offset", "data_last", "tail", "extra")]
+        flit = out.i.payload
+        m.d.comb += [
+            flit.payload.head.kind.eq(RequestKind.READ),
+            flit.payload.head.tag.eq(self._tag),
+            flit.payload.head.src.x.eq(self._source[0]),
+            flit.payload.head.src.y.eq(self._source[1]),
+            flit.payload.head.beats.eq(burst),
+            flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
+            flit.dest.x.eq(memory_node(config)[0]),
+            flit.dest.y.eq(memory_node(config)[1]),
+            flit.last.eq(1),
+        ]
+        with m.If(issue):
+            m.d.sync += [active.eq(~final), address.eq(address + burst + 1), left.eq(left - burst - 1)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [active.eq(1), address.eq(run.beat), left.eq(run.bus_last)]
+        m.d.sync += free.eq(free - Mux(issue, burst + 1, 0) + freed)
+        return active
+
+    def _align(self, m: Module, runs: stream.Interface, arrived: stream.Interface) -> Signal:
+        """Joins neighbouring bus beats and turns them into place; returns whether a beat is in progress.
+
+        ``held`` is the bus beat in which the next output beat starts. Each cycle at most one bus beat moves on.
+        """
+        config = self._config
+        layout = span_layout(config)
+        width, lanes = 8 * config.bus_bytes, config.bus_bytes
+        run = runs.payload
+        held = Signal(data.StructLayout({"data": width, "error": 1}), reset_less=True)
+        held_valid = Signal()
+        count = Signal(layout["data_last"].shape)
+        joined = Signal(
+            data.StructLayout(
+                {"data": width, "error": 1, "last": 1, "offset": layout["offset"].shape, "tail": layout["tail"].shape}
+            ),
+            reset_less=True,
+        )
+        joined_valid = Signal()
+        m.submodules.aligned = aligned = StreamBuffer(beat(config))
+        wiring.connect(m, aligned.o, wiring.flipped(self.o))
+
+        final = Signal()
+        needs_next = Signal()
+        move = Signal()
+        m.d.comb += [
+            final.eq(count == run.data_last),
+            needs_next.eq((run.offset != 0) & (~final | run.extra)),
+            move.eq(
+                runs.valid & held_valid & (arrived.valid | ~needs_next) & (~joined_valid | aligned.i.ready),
+            ),
+            runs.ready.eq(move & final),
+            arrived.ready.eq(~held_valid | move),
+        ]
+        with m.If(arrived.ready):
+            m.d.sync += [held.eq(arrived.payload), held_valid.eq(arrived.valid)]
+        with m.If(move & final & run.extra):
+            m.d.sync += held_valid.eq(0)  # the next beat was the end of this run and is used up
+        with m.If(move):
+            m.d.sync += count.eq(Mux(final, 0, count + 1))
+
+        late = Cat(lane < run.offset for lane in range(lanes))  # lanes that come from the next bus beat
+        with m.If(~joined_valid | aligned.i.ready):
+            m.d.sync += [
+                joined_valid.eq(move),
+                joined.data.eq(
+                    Cat(
+                        Mux(late[k], arrived.payload.data.word_select(k, 8), held.data.word_select(k, 8))
+                        for k in range(lanes)
+                    )
+                ),
+                joined.error.eq(held.error | (needs_next & arrived.payload.error)),
+                joined.last.eq(final),
+                joined.offset.eq(run.offset),
+                joined.tail.eq(run.tail),
+            ]
+        turned = rotate(m, joined.data, joined.offset, right=True, name="turned")
+        keep = Cat((~joined.last | (k <= joined.tail)).replicate(8) for k in range(lanes))
+        m.d.comb += [
+            aligned.i.valid.eq(joined_valid),
+            aligned.i.payload.data.eq(turned & keep),
+            aligned.i.payload.last.eq(joined.last),
+            aligned.i.payload.error.eq(joined.error),
+        ]
+        return joined_valid | aligned.o.valid

@@ -1,0 +1,195 @@
+"""From runs of bytes and left-justified beats to write bursts."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from sley.abi.config import ChipConfig
+from sley.hw.memory.run import Run
+from sley.hw.memory.span import rotate, span, span_layout
+from sley.hw.noc.messages import RequestKind, Tag, request_data, request_flit, response_payload
+from sley.hw.noc.placement import Node, memory_node
+from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.stream.fifo import StreamFIFO
+
+OUTSTANDING = 63
+
+
+class MemoryWriter(wiring.Component):
+    """Writes runs of bytes at any alignment, in order; bytes outside a run are never touched.
+
+    A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. A
+    burst is sent once all its data is here, so that a packet never waits on the network for its own sender.
+
+    Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back.
+    Members: ``i``: runs of 1 to 65535 bytes; ``data``: ceil(bytes / bus bytes) left-justified beats per run, in the
+    order of the runs, what is past the end is ignored; ``request``: to the node's port (WRITE packets); ``response``:
+    the answers to ``tag``, always accepted; ``busy``: from the cycle after a run was accepted until memory has
+    acknowledged all of it; ``error``: high in the cycle in which an acknowledgement with an error arrives, in which
+    ``busy`` is still high.
+    Latency: 4 cycles from a burst's last data beat to its head. Throughput: beats / (beats + 1) per burst, with up to
+    63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of RAM, a byte rotator.
+    """
+
+    i: stream.Interface
+    data: stream.Interface
+    request: stream.Interface
+    response: stream.Interface
+    busy: Signal
+    error: Signal
+
+    def __init__(self, config: ChipConfig, *, tag: Tag, source: Node) -> None:
+        self._config = config
+        self._tag = tag
+        self._source = source
+        super().__init__(
+            {
+                "i": In(stream.Signature(Run)),
+                "data": In(stream.Signature(8 * config.bus_bytes)),
+                "request": Out(stream.Signature(request_flit(config))),
+                "response": In(stream.Signature(response_payload(config))),
+                "busy": Out(1),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        layout = span_layout(config)
+        m.submodules.runs = runs = StreamFIFO(
+            data.StructLayout({name: layout[name].shape for name in ("beat", "bus_last")}), 4
+        )
+        m.submodules.beats = beats = StreamFIFO(request_data(config), config.max_burst + 2)
+        self._align(m, runs.i, beats.i)
+        self._send(m, runs, beats)
+        return m
+
+    def _align(self, m: Module, runs: stream.Interface, beats: stream.Interface) -> None:
+        """Turns the data into place and joins neighbours: one bus beat per cycle."""
+        config = self._config
+        layout = span_layout(config)
+        width, lanes = 8 * config.bus_bytes, config.bus_bytes
+        incoming = span(m, config, self.i.payload)
+        active = Signal()
+        first = Signal()
+        run = Signal(
+            data.StructLayout({name: layout[name].shape for name in ("offset", "end", "bus_last", "extra")}),
+            reset_less=True,
+        )
+        turned = Signal(
+            data.StructLayout(
+                {"data": width, "offset": layout["offset"].shape, "end": layout["end"].shape, "first": 1, "last": 1}
+            ),
+            reset_less=True,
+        )
+        turned_valid = Signal()
+        before = Signal(width, reset_less=True)
+
+        final = Signal()
+        flush = Signal()  # the last bus beat holds only what is left of the last data beat
+        room = Signal()
+        step = Signal()
+        m.d.comb += [
+            final.eq(run.bus_last == 0),
+            flush.eq(final & run.extra),
+            room.eq(~turned_valid | beats.ready),
+            step.eq(active & room & (self.data.valid | flush)),
+            self.data.ready.eq(active & room & ~flush),
+            self.i.ready.eq((~active | (step & final)) & runs.ready),
+            runs.valid.eq(self.i.valid & self.i.ready),
+            runs.payload.beat.eq(incoming.beat),
+            runs.payload.bus_last.eq(incoming.bus_last),
+        ]
+        with m.If(step):
+            m.d.sync += [active.eq(~final), first.eq(0), run.bus_last.eq(run.bus_last - 1)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [active.eq(1), first.eq(1)]
+            m.d.sync += [run[name].eq(incoming[name]) for name in ("offset", "end", "bus_last", "extra")]
+
+        rotated = rotate(m, self.data.payload, run.offset, right=False, name="rotated")
+        with m.If(room):
+            m.d.sync += [
+                turned_valid.eq(step),
+                turned.data.eq(rotated),
+                turned.offset.eq(run.offset),
+                turned.end.eq(run.end),
+                turned.first.eq(first),
+                turned.last.eq(final),
+            ]
+            with m.If(turned_valid):
+                m.d.sync += before.eq(turned.data)
+        for k in range(lanes):
+            early = k < turned.offset  # this lane belongs to the data beat before
+            m.d.comb += [
+                beats.payload.data.word_select(k, 8).eq(
+                    Mux(early, before.word_select(k, 8), turned.data.word_select(k, 8))
+                ),
+                beats.payload.strobe[k].eq(~(turned.first & early) & ~(turned.last & (k > turned.end))),
+            ]
+        m.d.comb += beats.valid.eq(turned_valid)
+
+    def _send(self, m: Module, runs: StreamFIFO, beats: StreamFIFO) -> None:
+        """Splits runs into bursts and sends each when its data is complete."""
+        config = self._config
+        layout = span_layout(config)
+        m.submodules.requests = out = StreamBuffer(request_flit(config))
+        wiring.connect(m, out.o, wiring.flipped(self.request))
+
+        active = Signal()
+        address = Signal(layout["beat"].shape, reset_less=True)
+        left = Signal(layout["bus_last"].shape, reset_less=True)  # beats to send, minus one
+        in_data = Signal()
+        count = Signal(exact_log2(config.max_burst), reset_less=True)  # beats to follow in this burst, minus one
+        outstanding = Signal(range(OUTSTANDING + 1))
+
+        to_boundary = ~address[: exact_log2(config.max_burst)]
+        final = Signal()
+        burst = Signal(exact_log2(config.max_burst))
+        head = Signal()
+        flit = out.i.payload
+        m.d.comb += [
+            final.eq(left <= to_boundary),
+            burst.eq(Mux(final, left, to_boundary)),
+            flit.dest.x.eq(memory_node(config)[0]),
+            flit.dest.y.eq(memory_node(config)[1]),
+            runs.o.ready.eq(~active),
+        ]
+        with m.If(in_data):
+            m.d.comb += [
+                flit.payload.beat.eq(beats.o.payload),
+                flit.last.eq(count == 0),
+                out.i.valid.eq(beats.o.valid),
+                beats.o.ready.eq(out.i.ready),
+            ]
+            with m.If(out.i.valid & out.i.ready):
+                m.d.sync += [count.eq(count - 1), in_data.eq(count != 0)]
+        with m.Else():
+            m.d.comb += [
+                flit.payload.head.kind.eq(RequestKind.WRITE),
+                flit.payload.head.tag.eq(self._tag),
+                flit.payload.head.src.x.eq(self._source[0]),
+                flit.payload.head.src.y.eq(self._source[1]),
+                flit.payload.head.beats.eq(burst),
+                flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
+                out.i.valid.eq(active & (beats.level > burst) & (outstanding != OUTSTANDING)),
+                head.eq(out.i.valid & out.i.ready),
+            ]
+            with m.If(head):
+                m.d.sync += [
+                    in_data.eq(1),
+                    count.eq(burst),
+                    active.eq(~final),
+                    address.eq(address + burst + 1),
+                    left.eq(left - burst - 1),
+                ]
+        with m.If(runs.o.valid & runs.o.ready):
+            m.d.sync += [active.eq(1), address.eq(runs.o.payload.beat), left.eq(runs.o.payload.bus_last)]
+
+        m.d.sync += outstanding.eq(outstanding + head - self.response.valid)
+        m.d.comb += [
+            self.response.ready.eq(1),
+            self.error.eq(self.response.valid & self.response.payload.error),
+            self.busy.eq((runs.level != 0) | active | (outstanding != 0)),
+        ]

@@ -1,0 +1,130 @@
+import random
+from typing import Any
+
+import pytest
+
+from sley.abi.config import ChipConfig, preset
+from sley.hw.memory.reader import MemoryReader
+from sley.hw.noc.messages import Tag
+from sley.hw.testing.memory import Burst, MemoryNode
+from sley.hw.testing.parameters import rejects
+from sley.hw.testing.streams import StreamBench
+
+NANO = preset("nano").replace(max_burst=4)
+EDGE = preset("edge").replace(max_burst=4)
+
+
+def bench_of(config: ChipConfig, runs: list[tuple[int, int]], **kwargs: Any) -> tuple[StreamBench, MemoryNode, Any]:
+    """A reader on a memory of random bytes; returns also the expected beats as (data, last)."""
+    bench = StreamBench(MemoryReader(config, tag=Tag.LOAD, source=(2, 0), **kwargs.pop("reader", {})), seed=7)
+    bench.send(bench.dut.i, [{"addr": a, "bytes": n} for a, n in runs], idle=kwargs.pop("idle_runs", 0.0))
+    memory = MemoryNode(bench, config, bench.dut.request, bench.dut.response, **kwargs)
+    memory.data[:] = random.Random(1).randbytes(len(memory.data))
+    expected = []
+    for addr, n in runs:
+        content = bytes(memory.data[addr : addr + n])
+        for k in range(0, n, config.bus_bytes):
+            part = content[k : k + config.bus_bytes]
+            expected.append((int.from_bytes(part, "little"), k + config.bus_bytes >= n))
+    return bench, memory, expected
+
+
+@pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
+@pytest.mark.parametrize("idle", [0.0, 0.4])
+@pytest.mark.parametrize("pause", [0.0, 0.5])
+def test_alignments_and_lengths(config: ChipConfig, idle: float, pause: float) -> None:
+    width = config.bus_bytes
+    rng = random.Random(f"{config.name}{idle}{pause}")
+    most = 3 * 4 * width + 1
+    runs = [(rng.randrange(2048) // width * width + a, rng.randint(1, most)) for a in range(width) for _ in range(4)]
+    runs += [(64 + a, n) for a in (0, 1, width - 1) for n in (1, width - 1, width, width + 1, most)]
+    rng.shuffle(runs)
+    bench, _, expected = bench_of(config, runs, idle=idle, pause=pause, idle_runs=idle)
+    got = bench.receive(bench.dut.o, len(expected), pause=pause)
+    bench.run()
+    assert [(x.data, x.last) for x in got.items] == expected
+    assert not any(x.error for x in got.items)
+
+
+@pytest.mark.parametrize("offset", range(4))
+def test_every_length(offset: int) -> None:
+    runs = [(offset + 4 * n, n) for n in range(1, 50)]
+    bench, _, expected = bench_of(NANO, runs, latency=(3, 9))
+    got = bench.receive(bench.dut.o, len(expected))
+    bench.run()
+    assert [(x.data, x.last) for x in got.items] == expected
+
+
+def test_bursts() -> None:
+    """Only the beats that hold the run are read, split where the longest burst ends."""
+    bench, memory, expected = bench_of(NANO, [(4 * 3 + 1, 4 * 6)])
+    bench.receive(bench.dut.o, len(expected))
+    bench.run()
+    assert memory.reads == [Burst(4 * 3, 1), Burst(16, 4), Burst(32, 2)]
+
+
+@pytest.mark.parametrize(("beats", "max_burst"), [(1, 16), (3, 16), (16, 16), (32, 16), (1, 1)])
+def test_one_beat_per_cycle(beats: int, max_burst: int) -> None:
+    """A round trip of 50 cycles is hidden, for single-beat runs as for long ones."""
+    config = preset("nano").replace(max_burst=max_burst)
+    runs = [(k * 4 * beats % 2048, 4 * beats) for k in range(192 // beats)]
+    bench, _, expected = bench_of(config, runs, latency=(50, 50))
+    got = bench.receive(bench.dut.o, len(expected))
+    bench.run()
+    assert got.cycles[-1] - got.cycles[0] == len(expected) - 1
+
+
+def test_one_bus_beat_per_cycle_unaligned() -> None:
+    runs = [(5 + 12 * k, 8) for k in range(64)]  # 3 bus beats each
+    bench, _, expected = bench_of(preset("nano"), runs, latency=(30, 30))
+    got = bench.receive(bench.dut.o, len(expected))
+    bench.run()
+    assert got.cycles[-1] - got.cycles[0] <= 64 * 3
+
+
+def test_response_never_waits() -> None:
+    """All data requested finds room though nobody takes any."""
+    bench, memory, _ = bench_of(NANO, [(0, 600)] * 4, reader={"beats": 8}, latency=(1, 1))
+    bench.receive(bench.dut.o, pause=1.0)
+    refused = []
+
+    async def watch(ctx: Any) -> None:
+        for _ in range(200):
+            _, _, valid, ready = await ctx.tick().sample(bench.dut.response.valid, bench.dut.response.ready)
+            refused.append(valid and not ready)
+
+    bench.add(watch, wait=True)
+    bench.traffic[0].done = True
+    bench.run()
+    assert not any(refused)
+    assert 8 <= sum(b.beats for b in memory.reads) <= 8 + 4
+
+
+def test_error_marks_the_beats_of_its_burst() -> None:
+    bench, _, expected = bench_of(NANO, [(0, 48), (5000, 9)], faulty=range(20, 21))
+    got = bench.receive(bench.dut.o, len(expected))
+    bench.run()
+    assert [x.error for x in got.items] == [0] * 4 + [1] * 4 + [0] * 4 + [1] * 3
+
+
+def test_busy() -> None:
+    bench, _, expected = bench_of(NANO, [(3, 21)], idle_runs=0.5)
+    got = bench.receive(bench.dut.o, len(expected), pause=0.5)
+    trace = []
+
+    async def watch(ctx: Any) -> None:
+        while True:
+            _, _, busy = await ctx.tick().sample(bench.dut.busy)
+            trace.append((bench.cycle, busy))
+
+    bench.add(watch)
+    bench.run()
+    start = bench.traffic[0].cycles[0]
+    assert [c for c, busy in trace if busy] == list(range(start + 1, got.cycles[-1] + 1))
+
+
+def test_parameters() -> None:
+    with rejects("beats is 16; two bursts of max_burst = 16 must fit"):
+        MemoryReader(preset("nano"), tag=Tag.LOAD, source=(0, 0), beats=16)
+    with rejects("depth is 1"):
+        MemoryReader(preset("nano"), tag=Tag.LOAD, source=(0, 0), depth=1)

@@ -1,0 +1,109 @@
+import random
+from typing import Any
+
+import pytest
+
+from sley.abi.config import ChipConfig, preset
+from sley.hw.memory.writer import MemoryWriter
+from sley.hw.noc.messages import Tag
+from sley.hw.testing.memory import Burst, MemoryNode
+from sley.hw.testing.streams import StreamBench
+
+NANO = preset("nano").replace(max_burst=4)
+EDGE = preset("edge").replace(max_burst=4)
+
+
+class WriterBench(StreamBench):
+    """A writer with its runs and their data, and the memory as it must look afterwards."""
+
+    def __init__(self, config: ChipConfig, runs: list[tuple[int, int]], *, idle: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(MemoryWriter(config, tag=Tag.STORE, source=(2, 0)), seed=11)
+        rng = random.Random(1)
+        self.errors: list[int] = []
+        beats = []
+        expected = bytearray(rng.randbytes(4096))
+        self.before = bytes(expected)
+        for addr, n in runs:
+            content = rng.randbytes(n)
+            expected[addr : addr + n] = content
+            content += rng.randbytes(-n % config.bus_bytes)  # garbage after the end
+            for k in range(0, len(content), config.bus_bytes):
+                beats.append(int.from_bytes(content[k : k + config.bus_bytes], "little"))
+        self.expected = bytes(expected)
+        self.runs = self.send(self.dut.i, [{"addr": a, "bytes": n} for a, n in runs], idle=idle)
+        self.beats = self.send(self.dut.data, beats, idle=idle)
+        self.memory = MemoryNode(self, config, self.dut.request, self.dut.response, idle=idle, **kwargs)
+        self.memory.data[:] = self.before
+        self.add(self._until_idle, wait=True)
+
+    async def _until_idle(self, ctx: Any) -> None:
+        dut, quiet = self.dut, 0
+        while quiet < 5:
+            _, _, busy, error = await ctx.tick().sample(dut.busy, dut.error)
+            assert busy or not error, "error after busy"
+            if error:
+                self.errors.append(self.cycle)
+            done = self.runs.done and self.beats.done and not busy
+            assert not done or self.memory.quiet, "idle before memory acknowledged"
+            quiet = quiet + 1 if done else 0
+
+
+@pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
+@pytest.mark.parametrize("idle", [0.0, 0.4])
+@pytest.mark.parametrize("pause", [0.0, 0.5])
+def test_alignments_and_lengths(config: ChipConfig, idle: float, pause: float) -> None:
+    width = config.bus_bytes
+    rng = random.Random(f"{config.name}{idle}{pause}")
+    most = 3 * 4 * width + 1
+    runs = [(rng.randrange(2048) // width * width + a, rng.randint(1, most)) for a in range(width) for _ in range(4)]
+    runs += [(64 + a, n) for a in (0, 1, width - 1) for n in (1, width - 1, width, width + 1, most)]
+    rng.shuffle(runs)
+    bench = WriterBench(config, runs, idle=idle, pause=pause)
+    bench.run()
+    assert bytes(bench.memory.data) == bench.expected
+    assert not bench.errors
+
+
+@pytest.mark.parametrize("offset", range(4))
+def test_every_length(offset: int) -> None:
+    runs = [(offset + 4 + n * (n + 9) // 2, n) for n in range(1, 50)]  # apart: neighbours must stay untouched
+    bench = WriterBench(NANO, runs, latency=(3, 9))
+    bench.run()
+    assert bytes(bench.memory.data) == bench.expected
+
+
+def test_bursts() -> None:
+    bench = WriterBench(NANO, [(4 * 3 + 1, 4 * 6)])
+    bench.run()
+    assert bench.memory.writes == [Burst(4 * 3, 1), Burst(16, 4), Burst(32, 2)]
+
+
+@pytest.mark.parametrize(("beats", "max_burst"), [(1, 16), (3, 16), (16, 16), (32, 16), (1, 1)])
+def test_throughput(beats: int, max_burst: int) -> None:
+    """One head and its beats per burst, without a gap, with 50 cycles to each acknowledgement."""
+    config = preset("nano").replace(max_burst=max_burst)
+    total = 192
+    bench = WriterBench(config, [(k * 4 * beats, 4 * beats) for k in range(total // beats)], latency=(50, 50))
+    requests = next(t for t in bench.traffic if t.name == "memory requests")
+    bench.run()
+    assert bytes(bench.memory.data) == bench.expected
+    heads = len(bench.memory.writes)
+    assert requests.cycles[-1] - requests.cycles[0] == total + heads - 1
+
+
+def test_no_head_before_its_data() -> None:
+    """A head is followed by its beats in consecutive cycles, however slow the data come."""
+    bench = WriterBench(NANO, [(4 * k, 16) for k in range(0, 64, 4)], idle=0.7)
+    requests = next(t for t in bench.traffic if t.name == "memory requests")
+    bench.run()
+    for k in range(0, len(requests.cycles), 5):
+        assert requests.cycles[k + 4] - requests.cycles[k] == 4
+
+
+def test_errors() -> None:
+    bench = WriterBench(NANO, [(0, 16), (16, 16), (32, 20)], faulty=range(20, 21))
+    bench.run()
+    assert len(bench.errors) == 1
+    bench = WriterBench(NANO, [(5000, 33)])
+    bench.run()
+    assert len(bench.errors) == len(bench.memory.writes)
