@@ -36,7 +36,11 @@ def test_alignments_and_lengths(config: ChipConfig, idle: float, pause: float) -
     width = config.bus_bytes
     rng = random.Random(f"{config.name}{idle}{pause}")
     most = 3 * 4 * width + 1
-    runs = [(rng.randrange(2048) // width * width + a, rng.randint(1, most)) for a in range(width) for _ in range(4)]
+    runs = [
+        (rng.randrange(2048) // width * width + a, rng.randint(1, most))
+        for a in range(width)
+        for _ in range(32 // width)
+    ]
     runs += [(64 + a, n) for a in (0, 1, width - 1) for n in (1, width - 1, width, width + 1, most)]
     rng.shuffle(runs)
     bench, _, expected = bench_of(config, runs, idle=idle, pause=pause, idle_runs=idle)

@@ -29,8 +29,9 @@ class _Answer:
     due: int
     src: Node
     tag: Any
-    addr: int = 0
-    beats: int = 0  # 0: acknowledgement of a write
+    addr: int
+    beats: int
+    write: bool
 
 
 @dataclass
@@ -98,8 +99,9 @@ class MemoryNode:
                 continue
             answer = self._bench.rng.choice(ready).popleft()
             width = self._config.bus_bytes
-            if answer.beats == 0:
-                yield self._flit(answer, 0, self._bad(answer.addr, 1), True)
+            if answer.write:
+                yield self._flit(answer, 0, self._bad(answer.addr, answer.beats), True)
+                continue
             for k in range(answer.beats):
                 if k:
                     self._take()
@@ -138,7 +140,7 @@ class MemoryNode:
             burst = Burst(head.addr, beats)
             (self.reads if head.kind == RequestKind.READ else self.writes).append(burst)
             if head.kind == RequestKind.READ:
-                self._read_queue.append(self._answer(head, beats))
+                self._read_queue.append(self._answer(head))
         else:
             if packet.head.kind == RequestKind.MESSAGE:
                 packet.message.append(flit.payload.beat.data & 0xFFFF_FFFF)
@@ -152,14 +154,16 @@ class MemoryNode:
             raise StreamError(f"last is {flit.last} with {left} beats to follow")
         if left == 0:
             if packet.head.kind == RequestKind.WRITE:
-                self._write_queue.append(self._answer(packet.head, 0))
+                self._write_queue.append(self._answer(packet.head))
             if packet.head.kind == RequestKind.MESSAGE:
                 self.messages.append(((flit.dest.x, flit.dest.y), packet.message))
             packet.head = None
 
-    def _answer(self, head: Any, beats: int) -> _Answer:
+    def _answer(self, head: Any) -> _Answer:
         due = self._bench.cycle + self._bench.rng.randint(*self._latency)
-        return _Answer(due, (head.src.x, head.src.y), head.tag, head.addr, beats)
+        return _Answer(
+            due, (head.src.x, head.src.y), head.tag, head.addr, head.beats + 1, head.kind == RequestKind.WRITE
+        )
 
     def _write_beat(self, at: int, beat: Any) -> None:
         for k in range(self._config.bus_bytes):
