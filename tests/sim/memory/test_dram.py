@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sley.sim.build import find_compiler
 from sley.sim.memory import dram as dram_module
-from sley.sim.memory.dram import Dram, DramTiming, ProtocolViolation
+from sley.sim.memory.dram import Dram, DramTiming, ProtocolError
+from sley.sim.toolchain import find_compiler
 
 WRAPPER = """
 #include "dram.h"
@@ -208,9 +208,9 @@ def test_beyond_the_memory() -> None:
 
 @pytest.mark.parametrize("beat", [(0, 0, 0, 1, 1), (0, 0, 0, 2, 0), (0, 4092, 1, 2, 1)])
 def test_violations(beat: tuple[int, int, int, int, int]) -> None:
-    with pytest.raises(ProtocolViolation):
+    with pytest.raises(ProtocolError):
         Dram(bytearray(8192), 4, DramTiming()).edge(None, None, 1, beat, 1)
-    with pytest.raises(ProtocolViolation):
+    with pytest.raises(ProtocolError):
         Dram(bytearray(8192), 4, DramTiming()).edge(beat, None, 1, None, 1)
 
 

@@ -41,7 +41,7 @@ class DramTiming:
                 raise ValueError(f"DRAM {name} is {value}; it must be in {low}..{high}")
 
 
-class ProtocolViolation(Exception):
+class ProtocolError(Exception):
     """The manager broke a rule of AXI4, or of the subset that the model serves."""
 
 
@@ -132,9 +132,9 @@ class Dram:
         bytes = (length + 1) << self._size
         start &= -self.bus_bytes
         if size != self._size or burst != INCR:
-            raise ProtocolViolation("a burst that is not INCR or not of the full bus width")
+            raise ProtocolError("a burst that is not INCR or not of the full bus width")
         if start // BOUNDARY != (start + bytes - 1) // BOUNDARY:
-            raise ProtocolViolation("a burst across a 4096-byte boundary")
+            raise ProtocolError("a burst across a 4096-byte boundary")
         gap = 0 if end in (-1, start) else self.timing.burst_gap
         queue.append(_Burst(start, length + 1, earliest, gap, id))
         return start + bytes
@@ -142,7 +142,7 @@ class Dram:
     def _write_beat(self, head: _Burst, data: int, strobes: int, last: int) -> None:
         step = self.bus_bytes
         if last != (head.beats == 1):
-            raise ProtocolViolation("wlast is not on the last beat of the burst")
+            raise ProtocolError("wlast is not on the last beat of the burst")
         if head.address + step > len(self.memory):
             head.error = True
         elif strobes == (1 << step) - 1:

@@ -1,0 +1,70 @@
+"""Options of an engine URL (``rtl:base?memory=128M&latency=40``) as values; the engine when none is named."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from sley.abi.config import ChipConfig
+from sley.sim.errors import EngineError
+from sley.sim.memory.dram import DramTiming
+from sley.sim.toolchain import find_compiler, find_verilator
+
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+PAGE = 4096
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What a simulating engine can be told."""
+
+    memory: int = 64 << 20
+    """Bytes of device memory."""
+    latency: int = 32
+    """DRAM: cycles from an address to its first data."""
+    burst_gap: int = 1
+    """DRAM: cycles that a burst to a new place costs."""
+    trace: Path | None = None
+    """Waveform file; its suffix chooses the format."""
+
+    @property
+    def timing(self) -> DramTiming:
+        return DramTiming(self.latency, self.burst_gap)
+
+
+def _integer(name: str, text: str, low: int, high: int) -> int:
+    scale = UNITS.get(text[-1:].upper(), 1) if name == "memory" else 1
+    try:
+        value = int(text[:-1] if scale > 1 else text, 0) * scale
+    except ValueError:
+        example = "a size like 64M" if name == "memory" else "an integer"
+        raise EngineError(f"{name}={text}: {name} must be {example}") from None
+    if not low <= value <= high:
+        raise EngineError(f"{name}={text}: {name} must be in {low}..{high}")
+    return value
+
+
+def parse_options(
+    engine: str, config: ChipConfig, options: dict[str, str], waveforms: tuple[str, ...]
+) -> EngineOptions:
+    """Options by name as ``EngineOptions``. ``waveforms``: file suffixes the engine can write."""
+    valid = [field.name for field in fields(EngineOptions)]
+    unknown = [name for name in options if name not in valid]
+    if unknown:
+        raise EngineError(f"engine {engine} has no option {unknown[0]!r}; there are {', '.join(valid)}")
+    bounds = {
+        "memory": (PAGE, 1 << config.addr_bits),
+        "latency": (1, 1 << 20),
+        "burst_gap": (0, 1 << 20),
+    }
+    values = {name: _integer(name, options[name], *bounds[name]) for name in bounds if name in options}
+    if values.get("memory", 0) % PAGE:
+        raise EngineError(f"memory={options['memory']}: memory must be a multiple of {PAGE}")
+    default_memory = min(EngineOptions.memory, 1 << config.addr_bits)
+    trace = Path(options["trace"]) if "trace" in options else None
+    if trace is not None and trace.suffix not in waveforms:
+        raise EngineError(f"trace={trace}: engine {engine} writes files named *{' or *'.join(waveforms)}")
+    return EngineOptions(**({"memory": default_memory} | values), trace=trace)
+
+
+def default_engine() -> str:
+    """``rtl`` where a C++ compiler and the package ``verilator`` exist, else ``pysim``."""
+    return "rtl" if find_compiler() and find_verilator() else "pysim"
