@@ -1,0 +1,298 @@
+"""The vector unit."""
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Space, VectorOutput, VectorRow
+from sley.hw.core.params import UnitParams
+from sley.hw.core.sram import READ_LATENCY, read_port, write_port
+from sley.hw.core.unit import UnitCommand, unit_signature
+from sley.hw.core.vector_lane import MAX_LATENCY, VECTOR_FLAGS, VectorLane, lane_latency
+from sley.hw.core.vector_walk import RowWalk
+from sley.hw.stream.fifo import StreamFIFO
+
+OUTPUT_ROWS = 32
+"""Rows that may be under way between their reads and their writes."""
+
+VROW_FLAGS = data.FlexibleLayout(
+    16,
+    {
+        name: data.Field(placed.width, placed.lsb - FLAGS_LSB)
+        for name, placed in FORMATS[Op.VROW].layout.fields.items()
+        if placed.lsb >= FLAGS_LSB
+    },
+)
+"""The flags of a VROW instruction."""
+
+
+class State(enum.Enum):
+    """What the unit is doing."""
+
+    IDLE = 0
+    CHECK = 1  # the command; SET is done here
+    ISSUE = 2  # the reads of each row
+    DRAIN = 3  # until the last row is written
+    FAULT = 4  # report it
+    SIGNAL = 5  # offer the signal set
+
+
+class VectorUnit(wiring.Component):
+    """Executes VECTOR and VROW: N lanes over rows of the accumulators and halves of rows of the scratchpad.
+
+    A VECTOR reads a row of A and, if it has one, of B, passes them through the steps that its flags name, and writes
+    the result, for as many rows as it says. The reads of a row are granted independently; the next row follows when
+    both are. Results wait in a queue for the write port; a row starts only when there is a place for it. Commands run
+    one at a time: a command starts when the one before has written its last row. A row may be read before earlier rows
+    of the same command are written: in place (the rows of A or B are those of the output) is well-defined, any other
+    overlap of sources and output is not.
+
+    All three rows of a step are checked before it reads. After a row that does not exist (in the order A, B, output)
+    earlier rows are completed and written, then the fault is raised. ILLEGAL_INSTRUCTION (reserved value, a half that
+    does not exist) carries the flags as its address.
+
+    Parameters
+    ----------
+    config: the chip.
+
+    Members (besides ``unit_signature``)
+    -------
+    scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: sources; VROW uses
+        accumulator_read_a.
+    scratchpad_write: INT8 outputs, one half of a row. accumulator_write: all other outputs, whole rows.
+
+    ``clear`` also sets both row registers to 0.
+
+    Latency of a VECTOR of n rows from its acceptance to the offer of its signal set: n + 9 + lane_latency cycles (n
+    + 14 for a copy, at most n + 31). VROW: 6 cycles; SET: 2 cycles. Throughput 1 row per cycle if the ports grant it;
+    2 cycles per row if A and B are in one bank. No timing depends on data.
+    Cost: N lanes (see ``VectorLane``), a queue of 32 rows of N words, three walks.
+    """
+
+    command: stream.Interface
+    fault: data.View
+    busy: Signal
+    retired: Signal
+    abort: Signal
+    clear: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        self._scratchpad = (config.scratchpad_rows, 8 * config.row_bytes)
+        self._accumulator = (config.accumulator_rows, 8 * config.accumulator_row_bytes)
+        granules = config.beats_per_accumulator_row
+        super().__init__(
+            {
+                **unit_signature().members,
+                "scratchpad_read_a": Out(read_port(*self._scratchpad)),
+                "scratchpad_read_b": Out(read_port(*self._scratchpad)),
+                "accumulator_read_a": Out(read_port(*self._accumulator)),
+                "accumulator_read_b": Out(read_port(*self._accumulator)),
+                "scratchpad_write": Out(write_port(*self._scratchpad, config.lane_elements)),
+                "accumulator_write": Out(write_port(*self._accumulator, granules)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        state, command = Signal(State), Signal(UnitCommand, reset_less=True)
+        vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
+        is_vrow, is_splat = command.op == Op.VROW, Signal(reset_less=True)
+
+        m.submodules.params = params = UnitParams(Unit.VECTOR)
+        m.d.comb += [
+            params.clear.eq(self.clear | self.abort),
+            params.param.eq(command.flags[: len(params.param)]),
+            params.value.eq(command.a),
+        ]
+
+        m.submodules.walk_a = walk_a = RowWalk(self._config)
+        m.submodules.walk_b = walk_b = RowWalk(self._config)
+        m.submodules.walk_out = walk_out = RowWalk(self._config)
+        start, advance = Signal(), Signal()
+        for walk, space, first, stride in (
+            (walk_a, Mux(is_vrow, Space.ACCUMULATOR, vector.a_space), command.a, params.values.a_stride),
+            (walk_b, vector.b_space, params.values.b_row, params.values.b_stride),
+            (walk_out, vector.out != VectorOutput.INT8, command.b, params.values.out_stride),
+        ):
+            m.d.comb += [
+                walk.space.eq(space),
+                walk.start.eq(first),
+                walk.stride.eq(stride),
+                walk.load.eq(start),
+                walk.step.eq(advance),
+            ]
+
+        # Command
+        remaining, uses_b, faulted = Signal(16, reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
+        outstanding, can_issue = Signal(range(OUTPUT_ROWS + 1)), Signal()
+        a_outside = walk_a.outside & ~is_splat
+        b_outside = walk_b.outside & uses_b
+        outside = a_outside | b_outside | (walk_out.outside & ~is_vrow)
+        illegal = (vector.b_op > max(BinaryOp)) | (vector.out > max(VectorOutput))
+        if self._config.lane_elements == 1:
+            illegal |= vector.a_half | vector.b_half | vector.out_half
+
+        fault_code, fault_address = Signal(8, reset_less=True), Signal(32, reset_less=True)
+
+        def fail(code: FaultCode, address: Value) -> None:
+            m.d.sync += [fault_code.eq(code), fault_address.eq(address), state.eq(State.FAULT)]
+
+        m.d.comb += [
+            self.fault.code.eq(fault_code),
+            self.fault.pc.eq(command.pc),
+            self.fault.address.eq(fault_address),
+            self.signal[0].payload.eq(command.signal),
+        ]
+        with m.Switch(state):
+            with m.Case(State.IDLE):
+                m.d.comb += self.command.ready.eq(1)
+                m.d.sync += command.eq(self.command.payload)
+                with m.If(self.command.valid):
+                    m.d.sync += state.eq(State.CHECK)
+            with m.Case(State.CHECK):
+                m.d.comb += [params.set.eq(command.op == Op.SET), start.eq(1)]
+                m.d.sync += [
+                    remaining.eq(Mux(is_vrow, 1, command.c)),
+                    uses_b.eq(~is_vrow & (vector.b_op != BinaryOp.NONE)),
+                    is_splat.eq(is_vrow & vrow.splat),
+                    faulted.eq(0),
+                    state.eq(State.SIGNAL),
+                ]
+                with m.Switch(command.op):
+                    with m.Case(Op.SET):
+                        with m.If(params.bad):
+                            fail(FaultCode.BAD_PARAMETER, params.param)
+                    with m.Case(Op.VROW):
+                        m.d.sync += state.eq(State.ISSUE)
+                    with m.Case(Op.VECTOR):
+                        with m.If(illegal):
+                            fail(FaultCode.ILLEGAL_INSTRUCTION, command.flags)
+                        with m.Elif(command.c[len(remaining) :].any()):
+                            fail(FaultCode.BAD_PARAMETER, command.c)
+                        with m.Elif(command.c.any()):
+                            m.d.sync += state.eq(State.ISSUE)
+                    with m.Default():
+                        fail(FaultCode.ILLEGAL_INSTRUCTION, command.flags)
+            with m.Case(State.ISSUE):
+                m.d.comb += can_issue.eq(~outside & (outstanding != OUTPUT_ROWS) & ~self.abort)
+                with m.If(outside):
+                    fail(
+                        FaultCode.LOCAL_ADDRESS,
+                        Mux(a_outside, walk_a.row, Mux(b_outside, walk_b.row, walk_out.row)),
+                    )
+                    m.d.sync += [faulted.eq(1), state.eq(State.DRAIN)]
+                with m.Elif(advance & (remaining == 1)):
+                    m.d.sync += state.eq(State.DRAIN)
+            with m.Case(State.DRAIN), m.If(outstanding == 0):
+                m.d.sync += state.eq(Mux(faulted, State.FAULT, State.SIGNAL))
+            with m.Case(State.FAULT):
+                m.d.comb += self.fault.valid.eq(~self.abort)
+                m.d.sync += state.eq(State.SIGNAL)
+            with m.Case(State.SIGNAL):
+                m.d.comb += [
+                    self.signal[0].valid.eq(~self.abort),
+                    self.retired.eq(self.signal[0].valid & self.signal[0].ready),
+                ]
+                with m.If(self.signal[0].ready):
+                    m.d.sync += state.eq(State.IDLE)
+        with m.If(self.abort):
+            m.d.sync += state.eq(State.IDLE)
+        m.d.comb += self.busy.eq(state != State.IDLE)
+
+        # Reads: each operand of a row is asked for until granted
+        a_wanted, b_wanted = Signal(reset_less=True), Signal(reset_less=True)
+        a_granted, b_granted = Signal(), Signal()
+        for scratchpad, accumulator, walk, from_accumulator, wanted, granted in (
+            (self.scratchpad_read_a, self.accumulator_read_a, walk_a, is_vrow | vector.a_space, a_wanted, a_granted),
+            (self.scratchpad_read_b, self.accumulator_read_b, walk_b, vector.b_space, b_wanted, b_granted),
+        ):
+            m.d.comb += [
+                scratchpad.row.eq(walk.row),
+                accumulator.row.eq(walk.row),
+                scratchpad.valid.eq(can_issue & wanted & ~from_accumulator),
+                accumulator.valid.eq(can_issue & wanted & from_accumulator),
+                granted.eq((scratchpad.valid & scratchpad.ready) | (accumulator.valid & accumulator.ready)),
+            ]
+        m.d.comb += advance.eq(can_issue & (~a_wanted | a_granted) & (~b_wanted | b_granted))
+        with m.If(start):
+            m.d.sync += [a_wanted.eq(~(is_vrow & vrow.splat)), b_wanted.eq(~is_vrow & (vector.b_op != BinaryOp.NONE))]
+        with m.Elif(advance):
+            m.d.sync += [a_wanted.eq(1), b_wanted.eq(uses_b), remaining.eq(remaining - 1)]
+        with m.Else():
+            m.d.sync += [a_wanted.eq(a_wanted & ~a_granted), b_wanted.eq(b_wanted & ~b_granted)]
+
+        # Data on its way: the reads, then the row through the lanes; bit k of ``flight`` arrives in k cycles
+        a_arriving, b_arriving = Signal(READ_LATENCY), Signal(READ_LATENCY)
+        flight, entry = Signal(READ_LATENCY + MAX_LATENCY + 1), Signal(READ_LATENCY + MAX_LATENCY + 1, reset_less=True)
+        arrived = flight[0]
+        with m.If(start):
+            m.d.sync += entry.eq(1 << (READ_LATENCY + Mux(is_vrow, 0, lane_latency(vector))))
+        m.d.sync += [
+            a_arriving.eq(Cat(a_granted | (advance & is_splat), a_arriving)),
+            b_arriving.eq(Cat(b_granted, b_arriving)),
+            flight.eq(flight[1:] | Mux(advance, entry, 0)),
+        ]
+        with m.If(self.abort):
+            m.d.sync += [a_arriving.eq(0), b_arriving.eq(0), flight.eq(0)]
+
+        m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, OUTPUT_ROWS))
+        m.d.comb += queue.i.valid.eq(arrived & ~is_vrow)
+        for index in range(self._config.array):
+            m.submodules[f"lane_{index}"] = lane = VectorLane()
+            a = self._source(
+                self.scratchpad_read_a, self.accumulator_read_a, is_vrow | vector.a_space, vector.a_half, index
+            )
+            m.d.comb += [
+                lane.flags.eq(command.flags),
+                lane.a.eq(Mux(is_splat, command.a, a)),
+                lane.b.eq(
+                    self._source(self.scratchpad_read_b, self.accumulator_read_b, vector.b_space, vector.b_half, index)
+                ),
+                lane.a_load.eq(a_arriving[-1]),
+                lane.b_load.eq(b_arriving[-1]),
+                lane.bias_load.eq(arrived & is_vrow & (vrow.row == VectorRow.BIAS)),
+                lane.scale_load.eq(arrived & is_vrow & (vrow.row == VectorRow.SCALE)),
+                lane.clear.eq(self.clear),
+                queue.i.payload.word_select(index, 32).eq(lane.o),
+            ]
+
+        # Writes
+        to_scratchpad = vector.out == VectorOutput.INT8
+        written = Signal()
+        row = Signal(max(len(self.scratchpad_write.row), len(self.accumulator_write.row)), reset_less=True)
+        results = [queue.o.payload.word_select(index, 32) for index in range(self._config.array)]
+        m.d.comb += [
+            self.scratchpad_write.valid.eq(queue.o.valid & to_scratchpad & ~self.abort),
+            self.scratchpad_write.row.eq(row),
+            self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements)),
+            self.scratchpad_write.enable.eq(1 << vector.out_half),
+            self.accumulator_write.valid.eq(queue.o.valid & ~to_scratchpad & ~self.abort),
+            self.accumulator_write.row.eq(row),
+            self.accumulator_write.data.eq(queue.o.payload),
+            self.accumulator_write.enable.eq(~0),
+            queue.o.ready.eq(Mux(to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
+            written.eq(queue.o.valid & queue.o.ready),
+        ]
+        with m.If(start):
+            m.d.sync += row.eq(command.b)
+        with m.Elif(written):
+            m.d.sync += row.eq(row + params.values.out_stride)
+        m.d.sync += outstanding.eq(outstanding + advance - (written | (arrived & is_vrow)))
+        with m.If(self.abort):
+            m.d.sync += outstanding.eq(0)
+        return m
+
+    def _source(
+        self,
+        scratchpad: wiring.PureInterface,
+        accumulator: wiring.PureInterface,
+        from_accumulator: Value,
+        half: Value,
+        index: int,
+    ) -> Value:
+        """What a lane reads: a word, or an int8 of the half, sign-extended."""
+        byte = scratchpad.data.word_select(half * self._config.array + index, 8)
+        return Mux(from_accumulator, accumulator.data.word_select(index, 32), Cat(byte, byte[-1].replicate(24)))

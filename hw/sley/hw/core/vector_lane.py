@@ -1,0 +1,178 @@
+"""One lane of the vector unit: the arithmetic on one column of the rows."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, Space, VectorOutput
+from sley.hw.fp.add import Add
+from sley.hw.fp.float32 import NAN, Float32
+from sley.hw.fp.from_int import FromInt8, FromInt32
+from sley.hw.fp.maximum import Maximum
+from sley.hw.fp.multiply import Multiply
+from sley.hw.fp.to_int import ToInt32
+
+VECTOR_FLAGS = data.FlexibleLayout(
+    16,
+    {
+        name: data.Field(unsigned(placed.width), placed.lsb - FLAGS_LSB)
+        for name, placed in FORMATS[Op.VECTOR].layout.fields.items()
+        if placed.lsb >= FLAGS_LSB
+    },
+)
+"""The flags of a VECTOR instruction."""
+
+MAX_LATENCY = 1 + Add.LATENCY + Add.LATENCY + Multiply.LATENCY + 1 + ToInt32.LATENCY + 1
+"""The longest way: FP32 with b_op = ADD, bias, scale and an integer output."""
+
+
+def lane_latency(flags: data.View) -> Value:
+    """Cycles from the one in which both operands are in ``VectorLane``'s registers to the one of ``o``."""
+    is_fp32 = flags.dtype == NumberType.FP32
+    is_float = is_fp32 | flags.scale
+    convert = is_float & (flags.out != VectorOutput.WORD)
+    binary = Mux(is_fp32 & (flags.b_op == BinaryOp.ADD), Add.LATENCY, 1)
+    binary = Mux(is_fp32 & (flags.b_op == BinaryOp.MAX), Maximum.LATENCY, binary)
+    bias = Mux(is_fp32 & flags.bias, Add.LATENCY, 1)
+    scale = Mux(flags.scale, Mux(is_fp32, 0, FromInt32.LATENCY) + Multiply.LATENCY, 1)
+    return 1 + binary + bias + scale + 1 + Mux(convert, ToInt32.LATENCY, 0) + 1
+
+
+class VectorLane(wiring.Component):
+    """The steps of VECTOR on one column: source, op B, bias, scale, relu, output.
+
+    Each step has one way for int32 and one for fp32; the flags, constant during an instruction, choose the ways, and
+    ``lane_latency`` tells how long the chosen ones take together. So no way carries delays for the sake of another.
+
+    Members
+    -------
+    flags: of the instruction.
+    a, a_load: operand A, 32 bits (an int8 sign-extended), taken with ``a_load``.
+    b, b_load: operand B, likewise.
+    bias_load, scale_load: copy the operand A that was taken into a row register.
+    clear: both row registers become 0.
+    o: the result; for an INT8 output sign-extended.
+
+    Latency ``lane_latency(flags)``, one element per cycle.
+    Cost: two fp32 adders, a multiplier, a maximum, the conversions, two 32-bit adders, a comparator, some 300
+    flip-flops besides those of the fp32 units.
+    """
+
+    flags: data.View
+    a: Signal
+    a_load: Signal
+    b: Signal
+    b_load: Signal
+    bias_load: Signal
+    scale_load: Signal
+    clear: Signal
+    o: Signal
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "flags": In(VECTOR_FLAGS),
+                "a": In(32),
+                "a_load": In(1),
+                "b": In(32),
+                "b_load": In(1),
+                "bias_load": In(1),
+                "scale_load": In(1),
+                "clear": In(1),
+                "o": Out(32),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        flags = self.flags
+        is_fp32 = flags.dtype == NumberType.FP32
+        is_float = is_fp32 | flags.scale
+
+        # Sources
+        operands = []
+        for name, value, load, space in (
+            ("a", self.a, self.a_load, flags.a_space),
+            ("b", self.b, self.b_load, flags.b_space),
+        ):
+            taken = Signal(32, name=f"{name}_taken", reset_less=True)
+            word = Signal(32, name=f"{name}_word", reset_less=True)
+            m.submodules[f"{name}_from_int8"] = from_int8 = FromInt8()
+            with m.If(load):
+                m.d.sync += taken.eq(value)
+            m.d.sync += word.eq(taken)
+            m.d.comb += from_int8.i.eq(taken[:8].as_signed())
+            operands.append((taken, Mux(is_fp32 & (space == Space.SCRATCHPAD), from_int8.o, word)))
+        (a_taken, a), (_, b) = operands
+
+        row_registers = []
+        for name, load in (("bias", self.bias_load), ("scale", self.scale_load)):
+            row_register = Signal(32, name=name, reset_less=True)
+            with m.If(self.clear):
+                m.d.sync += row_register.eq(0)
+            with m.Elif(load):
+                m.d.sync += row_register.eq(a_taken)
+            row_registers.append(row_register)
+        bias, scale = row_registers
+
+        # op B
+        m.submodules.add_b = add_b = Add()
+        m.submodules.maximum = maximum = Maximum()
+        integer_b, with_b = Signal(32, reset_less=True), Signal(32)
+        larger = Mux(a.as_signed() > b.as_signed(), a, b)
+        m.d.sync += integer_b.eq(
+            Mux(flags.b_op == BinaryOp.ADD, (a + b)[:32], Mux(flags.b_op == BinaryOp.MAX, larger, a))
+        )
+        m.d.comb += [
+            Cat(add_b.a, maximum.a).eq(a.replicate(2)),
+            Cat(add_b.b, maximum.b).eq(b.replicate(2)),
+            with_b.eq(integer_b),
+        ]
+        with m.If(is_fp32 & (flags.b_op == BinaryOp.ADD)):
+            m.d.comb += with_b.eq(add_b.o)
+        with m.If(is_fp32 & (flags.b_op == BinaryOp.MAX)):
+            m.d.comb += with_b.eq(maximum.o)
+
+        # bias
+        m.submodules.add_bias = add_bias = Add()
+        integer_bias, with_bias = Signal(32, reset_less=True), Signal(32)
+        m.d.sync += integer_bias.eq(with_b + Mux(flags.bias, bias, 0))
+        m.d.comb += [
+            add_bias.a.eq(with_b),
+            add_bias.b.eq(bias),
+            with_bias.eq(Mux(is_fp32 & flags.bias, add_bias.o, integer_bias)),
+        ]
+
+        # scale
+        m.submodules.from_int32 = from_int32 = FromInt32()
+        m.submodules.multiply = multiply = Multiply()
+        unscaled, scaled = Signal(32, reset_less=True), Signal(32)
+        m.d.sync += unscaled.eq(with_bias)
+        m.d.comb += [
+            from_int32.i.eq(with_bias.as_signed()),
+            multiply.a.eq(Mux(is_fp32, with_bias, from_int32.o)),
+            multiply.b.eq(scale),
+            scaled.eq(Mux(flags.scale, multiply.o, unscaled)),
+        ]
+
+        # relu
+        rectified = Signal(32, reset_less=True)
+        number = Float32(scaled)
+        m.d.sync += rectified.eq(scaled)
+        with m.If(flags.relu):
+            with m.If(is_float & number.is_nan()):
+                m.d.sync += rectified.eq(NAN)
+            with m.Elif(number.sign | (is_float & number.is_zero())):
+                m.d.sync += rectified.eq(0)
+
+        # output
+        m.submodules.to_int32 = to_int32 = ToInt32()
+        integer = Signal(32)
+        m.d.comb += [
+            to_int32.i.eq(rectified),
+            integer.eq(Mux(is_float & (flags.out != VectorOutput.WORD), to_int32.o, rectified)),
+        ]
+        fits = integer[7:].all() | ~integer[7:].any()
+        saturated = Cat((~integer[-1]).replicate(7), integer[-1].replicate(25))
+        m.d.sync += self.o.eq(Mux((flags.out == VectorOutput.INT8) & ~fits, saturated, integer))
+        return m

@@ -1,0 +1,90 @@
+"""fp32 multiplication."""
+
+from itertools import pairwise
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.hw.fp.float32 import BIAS, FRACTION_BITS, INFINITY, NAN, SIGNIFICAND_BITS, Float32
+
+HALF = SIGNIFICAND_BITS // 2
+
+_OTHER = data.StructLayout({"sign": 1, "zero": 1, "infinity": 1, "nan": 1})
+
+
+class Multiply(wiring.Component):
+    """o = a * b, rounded to nearest even.
+
+    Stages: 1 forms four products of half significands; 2 sums them; 3 normalises and decides which way to round;
+    4 rounds and packs. Rounding takes place as if subnormal results existed: one exponent below the normal range that
+    moves the last place up by one bit, so that a product of 24 ones there rounds to the smallest normal number whatever
+    follows; all others there become zero.
+
+    Members
+    -------
+    a, b: the operands, as bit patterns.
+    o: the product of the operands of LATENCY cycles ago.
+
+    Latency 4, one product per cycle. Cost: four 12x12 multipliers, some 230 flip-flops, carry chains of 25, 36 and
+    31 bits.
+    """
+
+    LATENCY = 4
+
+    a: Signal
+    b: Signal
+    o: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"a": In(32), "b": In(32), "o": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        a, b = Float32(self.a), Float32(self.b)
+        other = [Signal(_OTHER, name=f"other_{stage}", reset_less=True) for stage in range(1, 4)]
+        m.d.sync += [after.eq(before) for before, after in pairwise(other)]
+        exponent = [Signal(range(-BIAS, 512), name=f"exponent_{stage}", reset_less=True) for stage in range(1, 4)]
+
+        # 1: products of halves; the leading one of an operand that is zero does no harm, because "zero" overrules
+        parts = [[Signal(2 * HALF, name=f"part_{i}{j}", reset_less=True) for j in range(2)] for i in range(2)]
+        a_halves, b_halves = ((x[:HALF], Cat(x[HALF:FRACTION_BITS], 1)) for x in (self.a, self.b))
+        m.d.sync += [parts[i][j].eq(a_halves[i] * b_halves[j]) for i in range(2) for j in range(2)]
+        zero, infinity = a.is_zero() | b.is_zero(), a.is_infinity() | b.is_infinity()
+        m.d.sync += [
+            exponent[0].eq(a.exponent + b.exponent - BIAS),
+            other[0].sign.eq(a.sign ^ b.sign),
+            other[0].zero.eq(zero),
+            other[0].infinity.eq(infinity),
+            other[0].nan.eq(a.is_nan() | b.is_nan() | (infinity & zero)),
+        ]
+
+        # 2: the product, in [1, 4)
+        product = Signal(2 * SIGNIFICAND_BITS, reset_less=True)
+        middle = parts[0][1] + parts[1][0]
+        m.d.sync += [
+            product.eq(Cat(parts[0][0], parts[1][1]) + (middle << HALF)),
+            exponent[1].eq(exponent[0]),
+        ]
+
+        # 3: normalise
+        top = product[-1]
+        fraction = Signal(FRACTION_BITS, reset_less=True)
+        guard, sticky = Signal(reset_less=True), Signal(reset_less=True)
+        m.d.sync += [
+            Cat(guard, fraction).eq(Mux(top, product[FRACTION_BITS:-1], product[FRACTION_BITS - 1 : -2])),
+            sticky.eq(product[: FRACTION_BITS - 1].any() | (top & product[FRACTION_BITS - 1])),
+            exponent[2].eq(exponent[1] + top),
+        ]
+
+        # 4: round and pack
+        up = (guard & (fraction[0] | sticky)) | (exponent[2] == 0)
+        packed = Signal(31)
+        m.d.comb += packed.eq(Cat(fraction, exponent[2][:8]) + up)
+        magnitude = Signal(31)
+        with m.If(other[2].nan | other[2].infinity | (exponent[2] >= 255)):
+            m.d.comb += magnitude.eq(Mux(other[2].nan, NAN, INFINITY))
+        with m.Elif(~other[2].zero & (exponent[2] >= 0) & packed[FRACTION_BITS:].any()):
+            m.d.comb += magnitude.eq(packed)
+        m.d.sync += self.o.eq(Cat(magnitude, other[2].sign & ~other[2].nan))
+        return m
