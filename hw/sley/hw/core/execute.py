@@ -1,0 +1,295 @@
+"""Execution of a program: reads instructions, does the scalar ones and hands the others to the units."""
+
+from collections.abc import Iterable
+
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import FORMATS, SEMAPHORES, Op
+from sley.hw.core.alu import BRANCH_OPS, Alu
+from sley.hw.core.fetch import INSTRUCTION
+from sley.hw.core.loops import LoopStack
+from sley.hw.core.register_file import REGISTER_WRITE, RegisterFile
+from sley.hw.core.unit import Fault, UnitCommand
+
+UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
+"""The units that take commands, in the order of all ports that are arrays over them."""
+
+UNIT_OPS = frozenset({Op.SET, *(f.op for f in FORMATS.values() if f.unit in UNITS)})
+"""Instructions that a unit executes."""
+
+
+class _State(enum.Enum):
+    IDLE = 0
+    FETCH = 1  # the instruction does not follow the one before, or is not here yet
+    READ = 2  # it leaves the program memory, its registers are read
+    EXECUTE = 3
+    MULTIPLY = 4
+    WAIT = 5  # SYNC
+    SIGNAL = 6  # SYNC
+    ENDED = 7
+
+
+class Execute(wiring.Component):
+    """Runs a program from its first instruction to END.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the size of the program memory.
+
+    Members
+    -------
+    go : In(1)
+        Start at instruction 0 in the next cycle.
+    hold : In(1)
+        Read no instruction after a ``go`` yet.
+    stop : In(1)
+        Leave the program; wins over all else. What was handed out is still delivered.
+    words : In(16), available : In(16)
+        Length of the program, and how much of it is in the memory by now.
+    index : Out(range(program_words)), instruction : In(INSTRUCTION)
+        Read port of the program memory, one cycle of latency.
+    register : In(REGISTER_WRITE)
+        Writes to the registers from outside, while nothing is executed.
+    dispatch : Out(stream of UnitCommand).array(4)
+        To the units in the order of UNITS. All share one payload register.
+    wait, signal : Out(stream of SEMAPHORES bits)
+        For SYNC.
+    fault : Out(Fault)
+        Combinational, while the instruction at ``pc`` is at fault; the user answers with ``stop``.
+    ended : Out(1)
+        END was executed; until ``stop`` or ``go``.
+    dispatching : Out(1)
+        A command was not accepted yet.
+    pc : Out(16)
+        The instruction in execution.
+
+    Timing in cycles: 2 per instruction; 3 for MUL; 3 for a branch that is taken and for a loop with count 0; 3 with one
+    mask of SYNC, 4 with both; more while a mask or the queue of a unit is not ready. The end of a loop costs nothing.
+    Outputs come from registers or selections of registers, without regard to any ``ready``.
+    """
+
+    go: Signal
+    hold: Signal
+    stop: Signal
+    words: Signal
+    available: Signal
+    index: Signal
+    instruction: Signal
+    register: Signal
+    dispatch: list[stream.Interface]
+    wait: stream.Interface
+    signal: stream.Interface
+    fault: Signal
+    ended: Signal
+    dispatching: Signal
+    pc: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "go": In(1),
+                "hold": In(1),
+                "stop": In(1),
+                "words": In(16),
+                "available": In(16),
+                "index": Out(range(config.program_words)),
+                "instruction": In(INSTRUCTION),
+                "register": In(REGISTER_WRITE),
+                "dispatch": Out(stream.Signature(UnitCommand)).array(len(UNITS)),
+                "wait": Out(stream.Signature(SEMAPHORES)),
+                "signal": Out(stream.Signature(SEMAPHORES)),
+                "fault": Out(Fault),
+                "ended": Out(1),
+                "dispatching": Out(1),
+                "pc": Out(16),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.registers = registers = RegisterFile()
+        m.submodules.alu = alu = Alu()
+        m.submodules.loops = loops = LoopStack(self._config.program_words)
+
+        state = Signal(_State)
+        pc = Signal(16, reset_less=True)
+        sequential = Signal(16, reset_less=True)  # what follows pc, if it does not branch
+        instruction = Signal(INSTRUCTION, reset_less=True)
+        word = instruction.word
+        a, b = Signal(32), Signal(32)
+        issued = Signal(UnitCommand)
+
+        step = Signal()  # the instruction completes, and the sequential one is next
+        jump = Signal()  # the instruction completes, and ``destination`` is next
+        destination = Signal(16)
+        m.d.comb += [
+            self.index.eq(Mux(state == _State.FETCH, pc, sequential)),
+            self.pc.eq(pc),
+            self.fault.pc.eq(pc),
+            self.wait.payload.eq(word.wait),
+            self.signal.payload.eq(word.signal),
+            registers.write.eq(self.register),
+            registers.read.eq(state == _State.READ),
+            registers.index[0].eq(self.instruction.word.ra),
+            registers.index[1].eq(self.instruction.word.rb),
+            registers.index[2].eq(self.instruction.word.rc),
+            registers.index[3].eq(self.instruction.word.rd),
+            a.eq(Mux(self._immediate(word, "ra"), word.imm, registers.value[0])),
+            b.eq(Mux(self._immediate(word, "rb"), word.imm, registers.value[1])),
+            issued.op.eq(word.op),
+            issued.pc.eq(pc),
+            issued.wait.eq(word.wait),
+            issued.signal.eq(word.signal),
+            issued.a.eq(a),
+            issued.b.eq(b),
+            issued.c.eq(registers.value[2]),
+            issued.flags.eq(word.flags),
+            alu.op.eq(word.op),
+            alu.a.eq(a),
+            alu.b.eq(b),
+            loops.clear.eq(self.go),
+            loops.pc.eq(pc),
+            loops.frame.first.eq(sequential),
+            loops.frame.last.eq(word.target),
+            loops.frame.count.eq(a),
+            loops.step.eq(step),
+        ]
+
+        def fail(code: FaultCode, address: Value) -> None:
+            m.d.comb += [self.fault.valid.eq(1), self.fault.code.eq(code), self.fault.address.eq(address)]
+
+        def write(register: Value, value: Value) -> None:
+            m.d.comb += [
+                registers.write.valid.eq(1),
+                registers.write.index.eq(register),
+                registers.write.value.eq(value),
+            ]
+
+        pending = Signal(len(UNITS))
+        command = Signal(UnitCommand, reset_less=True)
+        m.d.comb += self.dispatching.eq(pending.any())
+        for k, port in enumerate(self.dispatch):
+            m.d.comb += [port.valid.eq(pending[k]), port.payload.eq(command)]
+            with m.If(port.valid & port.ready):
+                m.d.sync += pending[k].eq(0)
+
+        target = word.target
+        beyond_program = target >= self.words
+        outside_loop = loops.active & ((target < loops.top.first) | (target > loops.top.last))
+        is_control = self._among(word.op, {*BRANCH_OPS, Op.LOOP, Op.END})
+        with m.Switch(state):
+            with m.Case(_State.FETCH), m.If(~self.hold):
+                with m.If(pc < self.available):
+                    m.d.sync += state.eq(_State.READ)
+                with m.Elif(pc >= self.words):
+                    fail(FaultCode.PC_OUT_OF_RANGE, pc)
+
+            with m.Case(_State.READ):
+                m.d.sync += [
+                    instruction.eq(self.instruction),
+                    sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1)),
+                    state.eq(_State.EXECUTE),
+                ]
+
+            with m.Case(_State.EXECUTE):
+                with m.If(~instruction.legal | (loops.at_last & is_control)):
+                    fail(FaultCode.ILLEGAL_INSTRUCTION, word.as_value()[:32])
+
+                with m.Elif(self._among(word.op, UNIT_OPS)), m.If(~self.dispatching):
+                    m.d.sync += [pending.eq(self._destination(m, word)), command.eq(issued)]
+                    m.d.comb += step.eq(1)
+                    with m.If(word.op != Op.SET):
+                        write(word.ra, registers.value[0] + registers.value[3])
+
+                with m.Elif(self._among(word.op, BRANCH_OPS)):
+                    with m.If(~alu.taken):
+                        m.d.comb += step.eq(1)
+                    with m.Elif(beyond_program):
+                        fail(FaultCode.PC_OUT_OF_RANGE, target)
+                    with m.Elif(outside_loop):
+                        fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
+                    with m.Else():
+                        m.d.comb += [jump.eq(1), destination.eq(target)]
+
+                with m.Elif(word.op == Op.LOOP):
+                    skipped = a == 0
+                    after = target + 1
+                    with m.If(beyond_program | (target <= pc) | (skipped & (after == self.words))):
+                        fail(FaultCode.PC_OUT_OF_RANGE, target)
+                    with m.Elif(loops.active & (target >= loops.top.last)):
+                        fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
+                    with m.Elif(skipped):
+                        m.d.comb += [jump.eq(1), destination.eq(after)]
+                    with m.Elif(loops.full):
+                        fail(FaultCode.LOOP_OVERFLOW, target)
+                    with m.Else():
+                        m.d.comb += [loops.push.eq(1), step.eq(1)]
+
+                with m.Elif(word.op == Op.END):
+                    m.d.sync += state.eq(_State.ENDED)
+
+                with m.Elif(word.op == Op.SYNC):
+                    with m.If(word.wait.any()):
+                        m.d.sync += state.eq(_State.WAIT)
+                    with m.Elif(word.signal.any()):
+                        m.d.sync += state.eq(_State.SIGNAL)
+                    with m.Else():
+                        m.d.comb += step.eq(1)
+
+                with m.Elif(word.op == Op.MUL):
+                    m.d.sync += state.eq(_State.MULTIPLY)
+
+                with m.Else():
+                    write(word.rd, alu.result)
+                    m.d.comb += step.eq(1)
+
+            with m.Case(_State.MULTIPLY):
+                write(word.rd, alu.product)
+                m.d.comb += step.eq(1)
+
+            with m.Case(_State.WAIT):
+                m.d.comb += self.wait.valid.eq(1)
+                with m.If(self.wait.ready):
+                    with m.If(word.signal.any()):
+                        m.d.sync += state.eq(_State.SIGNAL)
+                    with m.Else():
+                        m.d.comb += step.eq(1)
+
+            with m.Case(_State.SIGNAL):
+                m.d.comb += [self.signal.valid.eq(1), step.eq(self.signal.ready)]
+
+            with m.Case(_State.ENDED):
+                m.d.comb += self.ended.eq(1)
+
+        with m.If(step):
+            m.d.sync += [pc.eq(sequential), state.eq(Mux(sequential < self.available, _State.READ, _State.FETCH))]
+        with m.If(jump):
+            m.d.sync += [pc.eq(destination), state.eq(_State.FETCH)]
+        with m.If(self.go):
+            m.d.sync += [pc.eq(0), state.eq(_State.FETCH)]
+        with m.If(self.stop):
+            m.d.sync += state.eq(_State.IDLE)
+        return m
+
+    def _among(self, op: Value, ops: Iterable[Op]) -> Value:
+        return op.matches(*sorted(ops))
+
+    def _immediate(self, word: data.View, operand: str) -> Value:
+        """Whether the immediate takes the operand's place. Where it may not, use_imm is a reserved bit."""
+        return word.use_imm & self._among(word.op, {f.op for f in FORMATS.values() if f.immediate_replaces == operand})
+
+    def _destination(self, m: Module, word: data.View) -> Signal:
+        """One bit for the unit that takes the instruction."""
+        chosen = Signal(len(UNITS))
+        unit = FORMATS[Op.SET].layout.fields["unit"]
+        for k, candidate in enumerate(UNITS):
+            own = self._among(word.op, {f.op for f in FORMATS.values() if f.unit is candidate})
+            named = (word.op == Op.SET) & (word.as_value()[unit.lsb : unit.msb + 1] == candidate)
+            m.d.comb += chosen[k].eq(own | named)
+        return chosen

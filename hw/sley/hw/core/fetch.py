@@ -1,0 +1,246 @@
+"""The program memory of a core, and what fills it and the argument registers at the start of a block."""
+
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import ARG_REGISTER, FORMATS, INSTRUCTION_BYTES, REGISTERS, WORD, Op
+from sley.hw.core.register_file import REGISTER_WRITE
+from sley.hw.layouts import struct
+from sley.hw.memory.run import Run, beat
+
+INSTRUCTION = data.StructLayout({"word": struct(WORD), "legal": 1})
+"""An instruction in the program memory: the word, and whether it is an instruction at all."""
+
+SPLIT_BYTES = 1 << 15
+"""Longest run of a program; a Run has 16 bits of length."""
+
+
+FETCH_ORDER = data.StructLayout({"program": 32, "words": 16, "args": 32, "arg_words": 8, "held": 1})
+"""What a block needs from memory: byte addresses and sizes; ``held``: the program is here already."""
+
+
+class _Phase(enum.Enum):
+    IDLE = 0
+    ARGS = 1
+    PROGRAM = 2
+
+
+class Fetch(wiring.Component):
+    """Fetches arguments, then the program, and keeps the program.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the size of the program memory and the width of a beat.
+
+    Members
+    -------
+    start : In(1), order : In(FETCH_ORDER)
+        Begin with ``order``, which stays as it is until the next start. Not while ``busy``.
+    run : Out(stream of Run), beat : In(stream of beat(config))
+        To and from a memory reader.
+    open : In(1)
+        Arguments may be written to registers.
+    register : Out(REGISTER_WRITE)
+        Writes the arguments to r8, r9, ...
+    args_done : Out(1)
+        All arguments are written.
+    available : Out(16)
+        Instructions that may be read; the program's length once all are here, right away if it is held.
+    index : In(range(program_words)), instruction : Out(INSTRUCTION)
+        Read port of the program memory, one cycle of latency.
+    busy : Out(1)
+        Data are still to come.
+    error : Out(1), code : Out(8), address : Out(32)
+        Stay from an error to the next start. BUS_ERROR or BAD_ADDRESS (arguments or program reach beyond the chip's
+        address width; then they are not asked for), with the address of the arguments or of the program.
+
+    Throughput: one argument or instruction per cycle, less on a bus narrower than an instruction. From the last beat
+    of an instruction to the cycle in which it may be read: 2 cycles.
+    Legality is decoded on the way in, and its bit fits the memory's spare width.
+    """
+
+    start: Signal
+    order: data.View
+    run: stream.Interface
+    beat: stream.Interface
+    open: Signal
+    register: data.View
+    args_done: Signal
+    available: Signal
+    index: Signal
+    instruction: data.View
+    busy: Signal
+    error: Signal
+    code: Signal
+    address: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "order": In(FETCH_ORDER),
+                "run": Out(stream.Signature(Run)),
+                "beat": In(stream.Signature(beat(config))),
+                "open": In(1),
+                "register": Out(REGISTER_WRITE),
+                "args_done": Out(1),
+                "available": Out(16),
+                "index": In(range(config.program_words)),
+                "instruction": Out(INSTRUCTION),
+                "busy": Out(1),
+                "error": Out(1),
+                "code": Out(8),
+                "address": Out(32),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        phase = Signal(_Phase)
+        args_left = Signal(8)
+        words_left = Signal(16)
+        m.d.comb += [
+            self.args_done.eq(args_left == 0),
+            self.busy.eq((phase != _Phase.IDLE) | (args_left != 0) | (words_left != 0)),
+        ]
+        self._receive(m, args_left, words_left)
+        self._ask(m, phase, args_left, words_left)
+        with m.If(self.start):
+            m.d.sync += [
+                args_left.eq(self.order.arg_words),
+                words_left.eq(Mux(self.order.held, 0, self.order.words)),
+                self.available.eq(Mux(self.order.held, self.order.words, 0)),
+                self.error.eq(0),
+            ]
+        return m
+
+    def _ask(self, m: Module, phase: Signal, args_left: Signal, words_left: Signal) -> None:
+        """Runs for the arguments and for the program."""
+        addr = Signal(32, reset_less=True)
+        left = Signal(22, reset_less=True)
+        end = Signal(33)
+        beyond = Signal()
+        program_bytes = Mux(self.order.held, 0, self.order.words * INSTRUCTION_BYTES)
+        m.d.comb += [
+            end.eq(addr + left),
+            beyond.eq(end > 1 << self._config.addr_bits),
+            self.run.payload.addr.eq(addr),
+            self.run.payload.bytes.eq(Mux(left > SPLIT_BYTES, SPLIT_BYTES, left)),
+            self.run.valid.eq((phase != _Phase.IDLE) & (left != 0) & ~beyond),
+        ]
+        with m.Switch(phase):
+            with m.Case(_Phase.IDLE), m.If(self.start):
+                # The arguments first: nothing runs without all of them.
+                m.d.sync += [addr.eq(self.order.args), left.eq(self.order.arg_words << 2), phase.eq(_Phase.ARGS)]
+                with m.If(self.order.arg_words == 0):
+                    m.d.sync += [addr.eq(self.order.program), left.eq(program_bytes), phase.eq(_Phase.PROGRAM)]
+            with m.Case(_Phase.ARGS), m.If(self.run.ready):
+                m.d.sync += [addr.eq(self.order.program), left.eq(program_bytes), phase.eq(_Phase.PROGRAM)]
+            with m.Case(_Phase.PROGRAM):
+                with m.If((left == 0) | (self.run.ready & (left <= SPLIT_BYTES))):
+                    m.d.sync += phase.eq(_Phase.IDLE)
+                with m.Elif(self.run.ready):
+                    m.d.sync += [addr.eq(addr + SPLIT_BYTES), left.eq(left - SPLIT_BYTES)]
+        with m.If((phase != _Phase.IDLE) & (left != 0) & beyond):
+            m.d.sync += [
+                phase.eq(_Phase.IDLE),
+                words_left.eq(0),
+                self.error.eq(1),
+                self.code.eq(FaultCode.BAD_ADDRESS),
+                self.address.eq(addr),
+            ]
+            with m.If(phase == _Phase.ARGS):
+                m.d.sync += args_left.eq(0)
+
+    def _receive(self, m: Module, args_left: Signal, words_left: Signal) -> None:
+        """Beats into a shift register, and from there words to registers and instructions to memory."""
+        beat_bits = len(self.beat.payload.data)
+        word_bits = 8 * INSTRUCTION_BYTES
+        shift = Signal(max(beat_bits, word_bits), reset_less=True)
+        full = Signal()
+        full_args = Signal(reset_less=True)
+        # Position inside a beat or inside an instruction, whichever is the larger.
+        args_per_beat = beat_bits // 32
+        words_per_beat = max(beat_bits // word_bits, 1)
+        beats_per_word = max(word_bits // beat_bits, 1)
+        piece = Signal(range(max(args_per_beat, beats_per_word, 2)), reset_less=True)
+        collected = Signal(range(max(beats_per_word, 2)))
+
+        put_arg = Signal()
+        put_word = Signal()
+        leaves = Signal()
+        m.d.comb += [
+            put_arg.eq(full & full_args & self.open),
+            put_word.eq(full & ~full_args),
+            leaves.eq(
+                (put_arg & ((piece == args_per_beat - 1) | (args_left == 1)))
+                | (put_word & ((piece == words_per_beat - 1) | (words_left == 1)))
+            ),
+            self.beat.ready.eq(~full | leaves),
+        ]
+
+        # A beat's words are at the top of a shift register that collects, and everywhere in one that does not.
+        argument = Signal(range(REGISTERS), reset_less=True)
+        m.d.comb += [
+            self.register.valid.eq(put_arg),
+            self.register.index.eq(argument),
+            self.register.value.eq(shift[len(shift) - beat_bits :][:32]),
+        ]
+        m.submodules.memory = memory = Memory(shape=INSTRUCTION, depth=self._config.program_words, init=[])
+        write = memory.write_port()
+        read = memory.read_port()
+        m.d.comb += [
+            write.en.eq(put_word),
+            write.addr.eq(self.available),
+            write.data.word.eq(shift[:word_bits]),
+            write.data.legal.eq(self._legal(m, shift[:word_bits])),
+            read.addr.eq(self.index),
+            self.instruction.eq(read.data),
+        ]
+        with m.If(put_arg):
+            m.d.sync += [shift.eq(shift >> 32), piece.eq(piece + 1)]
+            m.d.sync += [argument.eq(argument + 1), args_left.eq(args_left - 1)]
+        with m.If(put_word):
+            m.d.sync += [shift.eq(shift >> word_bits), piece.eq(piece + 1)]
+            m.d.sync += [self.available.eq(self.available + 1), words_left.eq(words_left - 1)]
+        with m.If(leaves):
+            m.d.sync += full.eq(0)
+
+        args_follow = Signal()
+        m.d.comb += args_follow.eq(args_left != put_arg)  # of what is left, the one that leaves now does not count
+        with m.If(self.beat.valid & self.beat.ready):
+            m.d.sync += [shift.eq(Cat(shift, self.beat.payload.data)[beat_bits:]), piece.eq(0)]
+            m.d.sync += full_args.eq(args_follow)
+            with m.If(args_follow | (collected == beats_per_word - 1)):
+                m.d.sync += [full.eq(1), collected.eq(0)]
+            with m.Else():
+                m.d.sync += collected.eq(collected + 1)
+            with m.If(self.beat.payload.error & ~self.error):
+                m.d.sync += [
+                    self.error.eq(1),
+                    self.code.eq(FaultCode.BUS_ERROR),
+                    self.address.eq(Mux(args_follow, self.order.args, self.order.program)),
+                ]
+        with m.If(self.start):
+            m.d.sync += [argument.eq(ARG_REGISTER), full.eq(0), collected.eq(0)]
+
+    def _legal(self, m: Module, word: Value) -> Value:
+        """Whether the operation is defined, its unused bits are zero, and SET names a unit with a queue."""
+        defined = Signal()
+        used = Signal(WORD.width)
+        target = Signal(Unit)
+        unit = FORMATS[Op.SET].layout.fields["unit"]
+        m.d.comb += target.eq(word[unit.lsb : unit.msb + 1])
+        with m.Switch(data.View(struct(WORD), word).op):
+            for op, form in FORMATS.items():
+                with m.Case(op):
+                    m.d.comb += [used.eq(form.layout.mask), defined.eq(1)]
+                    if op is Op.SET:
+                        m.d.comb += defined.eq((target != Unit.SEQUENCER) & (target <= Unit.VECTOR))
+        return defined & ((word & ~used) == 0)

@@ -1,0 +1,210 @@
+"""The two messages of a block: the one that starts it and the one that reports its end."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER, REGISTERS
+from sley.hw.core.fetch import FETCH_ORDER
+from sley.hw.core.register_file import REGISTER_WRITE
+from sley.hw.noc.messages import DoneWord, LaunchWord, Tag, request_flit, response_flit
+from sley.hw.noc.placement import command_node
+
+_SIZES = data.FlexibleLayout(
+    32, {"words": data.Field(16, 0), "arg_words": data.Field(8, 16), "held": data.Field(1, 31)}
+)
+"""LaunchWord.SIZES."""
+
+_STATUS = data.StructLayout({"core": 8, "code": 8, "unit": 4})
+"""DoneWord.STATUS."""
+
+
+class Launch(wiring.Component):
+    """Takes a launch message apart and prepares the registers.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the shape of a flit.
+
+    Members
+    -------
+    i : In(stream of request_flit(config))
+        The message: a head, then one word per flit.
+    enable : In(1)
+        Accept flits, one per cycle.
+    begin : Out(1)
+        The head is accepted in this cycle.
+    done : Out(1)
+        The last word is accepted in this cycle.
+    order : Out(FETCH_ORDER)
+        From the message; stays until the next one.
+    start : Out(1)
+        High for one cycle when ``order`` is complete, before the rest of the message is here.
+    register : Out(REGISTER_WRITE)
+        Block index and grid size to r1 to r6, zero to all others.
+    ready : Out(1)
+        All registers are written.
+
+    The zeros take 26 cycles from ``begin`` on in which no word of index or size arrives: 32 cycles in all.
+    """
+
+    i: stream.Interface
+    enable: Signal
+    begin: Signal
+    done: Signal
+    order: data.View
+    start: Signal
+    register: data.View
+    ready: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        super().__init__(
+            {
+                "i": In(stream.Signature(request_flit(config))),
+                "enable": In(1),
+                "begin": Out(1),
+                "done": Out(1),
+                "order": Out(FETCH_ORDER),
+                "start": Out(1),
+                "register": Out(REGISTER_WRITE),
+                "ready": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        word = Signal(32)
+        sizes = data.View(_SIZES, word)
+        order = Signal(FETCH_ORDER, reset_less=True)
+        inside = Signal()  # the head has passed
+        position = Signal(range(len(LaunchWord)))
+        accepted = Signal()
+        block_word = Signal()
+        m.d.comb += [
+            self.i.ready.eq(self.enable),
+            accepted.eq(self.i.valid & self.i.ready),
+            self.begin.eq(accepted & ~inside),
+            self.done.eq(accepted & inside & self.i.payload.last),
+            word.eq(self.i.payload.payload.beat.data),
+            self.order.eq(order),
+            block_word.eq(accepted & inside & (position >= LaunchWord.BLOCK_X)),
+        ]
+        m.d.sync += self.start.eq(accepted & inside & (position == LaunchWord.ARGS))
+        with m.If(accepted):
+            m.d.sync += inside.eq(~self.i.payload.last)
+            with m.If(inside):
+                m.d.sync += position.eq(position + 1)
+            with m.Else():
+                m.d.sync += position.eq(0)
+        with m.If(accepted & inside), m.Switch(position):
+            with m.Case(LaunchWord.PROGRAM):
+                m.d.sync += order.program.eq(word)
+            with m.Case(LaunchWord.SIZES):
+                m.d.sync += [
+                    order.words.eq(sizes.words),
+                    order.arg_words.eq(sizes.arg_words),
+                    order.held.eq(sizes.held),
+                ]
+            with m.Case(LaunchWord.ARGS):
+                m.d.sync += order.args.eq(word)
+
+        # From the register behind the grid's size up to the last one and then to r0.
+        clearing = Signal()
+        clear_index = Signal(range(REGISTERS), reset_less=True)
+        first_clear = BLOCK_REGISTER + len(LaunchWord) - LaunchWord.BLOCK_X
+        assert first_clear <= ARG_REGISTER
+        m.d.comb += [
+            self.ready.eq(~clearing & ~inside),
+            self.register.valid.eq(block_word | clearing),
+            self.register.index.eq(clear_index),
+        ]
+        with m.If(block_word):
+            m.d.comb += [
+                self.register.index.eq(position - LaunchWord.BLOCK_X + BLOCK_REGISTER),
+                self.register.value.eq(word),
+            ]
+        with m.Elif(clearing):
+            m.d.sync += clear_index.eq(clear_index + 1)
+            with m.If(clear_index == 0):
+                m.d.sync += clearing.eq(0)
+        with m.If(self.begin):
+            m.d.sync += [clearing.eq(1), clear_index.eq(first_clear)]
+        return m
+
+
+class Report(wiring.Component):
+    """Sends the message that ends a block.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the shape of a flit and the command processor's place.
+    core_index : int
+        Number of this core.
+
+    Members
+    -------
+    send : In(1)
+        Send; held, with the fields below, until ``done``.
+    code, unit, pc, address : In
+        The record: FaultCode, Unit, instruction index, address.
+    o : Out(stream of response_flit(config))
+        One flit per DoneWord.
+    done : Out(1)
+        The last flit is accepted in this cycle.
+    """
+
+    send: Signal
+    code: Signal
+    unit: Signal
+    pc: Signal
+    address: Signal
+    o: stream.Interface
+    done: Signal
+
+    def __init__(self, config: ChipConfig, core_index: int) -> None:
+        if not 0 <= core_index < config.cores:
+            raise ValueError(f"core_index is {core_index}; it must be in 0..{config.cores - 1}")
+        self._core_index = core_index
+        self._x, self._y = command_node(config)
+        super().__init__(
+            {
+                "send": In(1),
+                "code": In(8),
+                "unit": In(4),
+                "pc": In(16),
+                "address": In(32),
+                "o": Out(stream.Signature(response_flit(config))),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        position = Signal(range(len(DoneWord)))
+        status = Signal(_STATUS)
+        last = position == len(DoneWord) - 1
+        m.d.comb += [
+            status.core.eq(self._core_index),
+            status.code.eq(self.code),
+            status.unit.eq(self.unit),
+            self.o.valid.eq(self.send),
+            self.o.payload.dest.x.eq(self._x),
+            self.o.payload.dest.y.eq(self._y),
+            self.o.payload.last.eq(last),
+            self.o.payload.payload.tag.eq(Tag.MESSAGE),
+            self.done.eq(self.send & self.o.ready & last),
+        ]
+        with m.Switch(position):
+            for index, value in (
+                (DoneWord.STATUS, status.as_value()),
+                (DoneWord.PC, self.pc),
+                (DoneWord.ADDRESS, self.address),
+            ):
+                with m.Case(index):
+                    m.d.comb += self.o.payload.payload.data.eq(value)
+        with m.If(self.send & self.o.ready):
+            m.d.sync += position.eq(Mux(last, 0, position + 1))
+        return m

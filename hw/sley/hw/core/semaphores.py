@@ -1,0 +1,96 @@
+"""The counting semaphores of a core: how its units wait for each other."""
+
+from amaranth import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
+
+SEMAPHORE_VALUES = data.ArrayLayout(range(SEMAPHORE_MAX + 1), SEMAPHORES)
+"""Every semaphore's value; as one number, number 0 is in the lowest bits."""
+
+
+class Semaphores(wiring.Component):
+    """All semaphores of a core, taken and given as sets.
+
+    Parameters
+    ----------
+    waiters : int
+        Streams that take, at least 1.
+    signallers : int
+        Streams that give, at least 1.
+
+    Members
+    -------
+    wait : In(stream of SEMAPHORES bits).array(waiters)
+        A set; accepted when every semaphore in it is above zero, each is then one less.
+    signal : In(stream of SEMAPHORES bits).array(signallers)
+        A set; accepted when every semaphore in it is below SEMAPHORE_MAX, each is then one more.
+    clear : In(1)
+        All semaphores become zero; nothing is accepted in that cycle.
+    values : Out(SEMAPHORE_VALUES)
+        Registered.
+
+    Rules: a set is taken or given as a whole in one cycle, or not at all. Of the sets that could be accepted, a set
+    passes unless it shares a semaphore with one of lower index; waits and signals are judged apart, both by the values
+    before the cycle. So a semaphore goes down by at most one and up by at most one in a cycle, never wraps and never
+    saturates. An empty set is accepted at once.
+
+    ``ready`` depends on ``valid`` and ``payload`` in the same cycle. A request may be taken back.
+    Latency: a value is seen one cycle after it was given. Throughput: every disjoint set in every cycle.
+    """
+
+    wait: list[stream.Interface]
+    signal: list[stream.Interface]
+    clear: Signal
+    values: data.View
+
+    def __init__(self, waiters: int = 5, signallers: int = 6) -> None:
+        for name, value in (("waiters", waiters), ("signallers", signallers)):
+            if value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1")
+        super().__init__(
+            {
+                "wait": In(stream.Signature(SEMAPHORES)).array(waiters),
+                "signal": In(stream.Signature(SEMAPHORES)).array(signallers),
+                "clear": In(1),
+                "values": Out(SEMAPHORE_VALUES),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        empty = Signal(SEMAPHORES)
+        full = Signal(SEMAPHORES)
+        for i in range(SEMAPHORES):
+            m.d.comb += [empty[i].eq(self.values[i] == 0), full[i].eq(self.values[i] == SEMAPHORE_MAX)]
+
+        down = self._grant(m, self.wait, empty, "wait")
+        up = self._grant(m, self.signal, full, "signal")
+        for i in range(SEMAPHORES):
+            with m.If(up[i] & ~down[i]):
+                m.d.sync += self.values[i].eq(self.values[i] + 1)
+            with m.If(down[i] & ~up[i]):
+                m.d.sync += self.values[i].eq(self.values[i] - 1)
+        with m.If(self.clear):
+            m.d.sync += self.values.eq(0)
+        return m
+
+    def _grant(self, m: Module, ports: list[stream.Interface], refuse: Signal, name: str) -> Signal:
+        """Accept sets without a semaphore in ``refuse`` by fixed priority; the semaphores of all accepted sets."""
+        moved = Signal(SEMAPHORES, name=f"{name}_moved")
+        claimed = Signal(SEMAPHORES, name=f"{name}_claimed_0")
+        for k, port in enumerate(ports):
+            possible = Signal(name=f"{name}_possible_{k}")
+            # Claimed by every possible set before, accepted or not: that keeps the chain one OR per port.
+            after = Signal(SEMAPHORES, name=f"{name}_claimed_{k + 1}")
+            before_moved, moved = moved, Signal(SEMAPHORES, name=f"{name}_moved_{k + 1}")
+            mask = port.payload
+            m.d.comb += [
+                possible.eq(port.valid & ~(mask & refuse).any()),
+                port.ready.eq(possible & ~(mask & claimed).any() & ~self.clear),
+                after.eq(claimed | (mask & possible.replicate(SEMAPHORES))),
+                moved.eq(before_moved | (mask & port.ready.replicate(SEMAPHORES))),
+            ]
+            claimed = after
+        return moved

@@ -1,0 +1,195 @@
+"""The sequencer of a core: the life of a block from its launch message to its done message."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit, UnitState
+from sley.abi.instructions import SEMAPHORES
+from sley.hw.core.execute import UNITS, Execute
+from sley.hw.core.fetch import Fetch
+from sley.hw.core.launch import Launch, Report
+from sley.hw.core.semaphores import SEMAPHORE_VALUES
+from sley.hw.core.unit import Fault, UnitCommand
+from sley.hw.memory.run import Run, beat
+from sley.hw.noc.messages import request_flit, response_flit
+
+
+class _State(enum.Enum):
+    IDLE = 0
+    LAUNCH = 1  # the launch message arrives
+    RUN = 2
+    ABORT = 3  # after a fault: until everything is quiet
+    REPORT = 4
+
+
+_RECORD = data.StructLayout({"code": 8, "unit": 4, "pc": 16, "address": 32})
+
+
+class Sequencer(wiring.Component):
+    """Control of a core: takes a launch, fetches program and arguments, executes, reports the end or the fault.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    core_index : int
+        Number of this core, below ``config.cores``.
+
+    Members
+    -------
+    launch : In(stream of request_flit(config)), done : Out(stream of response_flit(config))
+        Messages from and to the command processor. An idle core takes one flit of a launch per cycle.
+    run : Out(stream of Run), beat : In(stream of beat(config))
+        To a memory reader, for program and arguments.
+    dispatch : Out(stream of UnitCommand).array(4)
+        To the queues of LOAD, STORE, MATRIX, VECTOR. All share one payload register.
+    wait, signal : Out(stream of SEMAPHORES bits)
+        To the semaphores, for SYNC. A fault takes them back.
+    semaphores : In(SEMAPHORE_VALUES)
+        For the check at END.
+    unit_fault : In(Fault).array(4)
+        Same order as ``dispatch``. The first fault of a block counts; of those in one cycle the sequencer's own, then
+        the lowest index.
+    units_idle : In(1)
+        Queues are empty and units are not busy. Low from the cycle after a dispatched command is accepted.
+    abort : Out(1)
+        From the cycle after a fault until all is quiet, at least one cycle.
+    clear : Out(1)
+        One cycle after the head of a launch, and one cycle after ``abort``: semaphores become zero, parameters of the
+        units take their reset values.
+    pc : Out(16), running : Out(1), state : Out(UnitState)
+        For debugging: the instruction in execution (after a block: its final one), whether a block is here, and what
+        SYNC does.
+
+    Timing: docs/theory/sequencer.md lists it in cycles. All outputs come from registers or selections of registers.
+    """
+
+    launch: stream.Interface
+    done: stream.Interface
+    run: stream.Interface
+    beat: stream.Interface
+    dispatch: list[stream.Interface]
+    wait: stream.Interface
+    signal: stream.Interface
+    semaphores: data.View
+    unit_fault: list[data.View]
+    units_idle: Signal
+    abort: Signal
+    clear: Signal
+    pc: Signal
+    running: Signal
+    state: Signal
+
+    def __init__(self, config: ChipConfig, core_index: int) -> None:
+        if not 0 <= core_index < config.cores:
+            raise ValueError(f"core_index is {core_index}; it must be in 0..{config.cores - 1}")
+        self._config = config
+        self._core_index = core_index
+        super().__init__(
+            {
+                "launch": In(stream.Signature(request_flit(config))),
+                "done": Out(stream.Signature(response_flit(config))),
+                "run": Out(stream.Signature(Run)),
+                "beat": In(stream.Signature(beat(config))),
+                "dispatch": Out(stream.Signature(UnitCommand)).array(len(UNITS)),
+                "wait": Out(stream.Signature(SEMAPHORES)),
+                "signal": Out(stream.Signature(SEMAPHORES)),
+                "semaphores": In(SEMAPHORE_VALUES),
+                "unit_fault": In(Fault).array(len(UNITS)),
+                "units_idle": In(1),
+                "abort": Out(1),
+                "clear": Out(1),
+                "pc": Out(16),
+                "running": Out(1),
+                "state": Out(UnitState),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.launcher = launcher = Launch(self._config)
+        m.submodules.fetch = fetch = Fetch(self._config)
+        m.submodules.execute = execute = Execute(self._config)
+        m.submodules.report = report = Report(self._config, self._core_index)
+        for outer, inner in (
+            (self.launch, launcher.i),
+            (self.done, report.o),
+            (self.run, fetch.run),
+            (self.beat, fetch.beat),
+            (self.wait, execute.wait),
+            (self.signal, execute.signal),
+            *zip(self.dispatch, execute.dispatch, strict=True),
+        ):
+            wiring.connect(m, wiring.flipped(outer), inner)
+
+        state = Signal(_State)
+        record = Signal(_RECORD, reset_less=True)
+        fault = Signal()
+        quiet = Signal()
+        leftover = Signal(SEMAPHORES)
+        m.d.comb += [
+            launcher.enable.eq((state == _State.IDLE) | (state == _State.LAUNCH)),
+            fetch.start.eq(launcher.start),
+            fetch.order.eq(launcher.order),
+            fetch.open.eq(launcher.ready),
+            fetch.index.eq(execute.index),
+            execute.go.eq(launcher.done),
+            execute.hold.eq(~launcher.ready | ~fetch.args_done),
+            execute.stop.eq(fault | (state == _State.ABORT) | (state == _State.REPORT)),
+            execute.words.eq(launcher.order.words),
+            execute.available.eq(fetch.available),
+            execute.instruction.eq(fetch.instruction),
+            execute.register.eq(Mux(launcher.register.valid, launcher.register, fetch.register)),
+            quiet.eq(self.units_idle & ~execute.dispatching & ~fetch.busy),
+            leftover.eq(Cat(value != 0 for value in self.semaphores)),
+            report.send.eq(state == _State.REPORT),
+            report.code.eq(record.code),
+            report.unit.eq(record.unit),
+            report.pc.eq(record.pc),
+            report.address.eq(record.address),
+            self.abort.eq(state == _State.ABORT),
+            self.pc.eq(execute.pc),
+            self.running.eq(state != _State.IDLE),
+        ]
+        own = execute.fault
+        faults = [
+            (own.valid, Unit.SEQUENCER, own.code, own.pc, own.address),
+            (fetch.error, Unit.SEQUENCER, fetch.code, 0, fetch.address),
+            (
+                execute.ended & quiet & leftover.any(),
+                Unit.SEQUENCER,
+                FaultCode.SEMAPHORE_LEFTOVER,
+                execute.pc,
+                leftover,
+            ),
+            *((f.valid, unit, f.code, f.pc, f.address) for unit, f in zip(UNITS, self.unit_fault, strict=True)),
+        ]
+        m.d.sync += self.clear.eq(launcher.begin)
+        with m.Switch(state):
+            with m.Case(_State.IDLE), m.If(launcher.begin):
+                m.d.sync += state.eq(_State.LAUNCH)
+            with m.Case(_State.LAUNCH), m.If(launcher.done):
+                m.d.sync += state.eq(_State.RUN)
+            with m.Case(_State.RUN):
+                m.d.sync += record.eq(0)
+                with m.If(execute.ended & quiet):
+                    m.d.sync += [record.pc.eq(execute.pc), state.eq(_State.REPORT)]
+                for valid, unit, code, pc, address in reversed(faults):  # the first one wins
+                    with m.If(valid):
+                        m.d.comb += fault.eq(1)
+                        m.d.sync += [record.code.eq(code), record.unit.eq(unit), record.pc.eq(pc)]
+                        m.d.sync += [record.address.eq(address), state.eq(_State.ABORT)]
+            with m.Case(_State.ABORT), m.If(quiet):
+                m.d.sync += [state.eq(_State.REPORT), self.clear.eq(1)]
+            with m.Case(_State.REPORT), m.If(report.done):
+                m.d.sync += state.eq(_State.IDLE)
+
+        with m.If(self.running):
+            m.d.comb += self.state.eq(UnitState.RUN)
+        with m.If(execute.wait.valid):
+            m.d.comb += self.state.eq(UnitState.WAIT)
+        with m.If(execute.signal.valid):
+            m.d.comb += self.state.eq(UnitState.SIGNAL)
+        return m
