@@ -1,0 +1,87 @@
+"""One router: every legal turn, timing, fairness and whole packets."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from amaranth.lib import data
+
+from sley.hw.noc.messages import Coordinate
+from sley.hw.noc.router import Direction, Router, may_turn
+from sley.hw.testing.parameters import rejects
+from sley.hw.testing.streams import StreamBench, Traffic
+
+FLIT = data.StructLayout({"payload": 16, "dest": Coordinate, "last": 1})
+HERE = (2, 3)
+
+
+def packet(to: Direction, length: int, start: int, far: int = 1) -> list[dict[str, Any]]:
+    dest = {"x": HERE[0] + far * to.value[0], "y": HERE[1] + far * to.value[1]}
+    return [{"payload": start + k, "dest": dest, "last": k == length - 1} for k in range(length)]
+
+
+TURNS = [(a, b) for a in Direction for b in Direction if may_turn(a, b)]
+
+
+def test_legal_turns() -> None:
+    names = sorted(a.name[0] + b.name[0] for a, b in TURNS)
+    assert " ".join(names) == "EL EN ES EW LE LN LS LW NL NS SL SN WE WL WN WS"
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=lambda t: f"{t[0].name}-{t[1].name}")
+def test_turn(turn: tuple[Direction, Direction]) -> None:
+    """Latency 1, a flit per cycle, no gap between packets; only the right output speaks."""
+    bench = StreamBench(Router(FLIT, HERE, list(Direction)))
+    flits = packet(turn[1], 3, 0) + packet(turn[1], 1, 3) + packet(turn[1], 4, 4, far=2 if turn[1].value[0] else 1)
+    sent = bench.send(bench.dut.side_i(turn[0]), flits)
+    outs = {d: bench.receive(bench.dut.side_o(d), 8 if d is turn[1] else 0) for d in Direction}
+    bench.run()
+    got = outs[turn[1]]
+    assert [x.payload for x in got.items] == list(range(8))
+    assert sent.cycles == list(range(1, 9))
+    assert got.cycles == list(range(2, 10))
+
+
+@pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.2), (0.1, 0.6)])
+def test_random_traffic(idle: float, pause: float) -> None:
+    bench = StreamBench(Router(FLIT, HERE, list(Direction)), seed=int(10 * idle))
+    expected: dict[tuple[Direction, Direction], list[int]] = {turn: [] for turn in TURNS}
+    number, packet_of = 0, {}
+    for side in Direction:
+        flits: list[dict[str, Any]] = []
+        for _ in range(15):
+            to = bench.rng.choice([b for a, b in TURNS if a is side])
+            length = bench.rng.randint(1, 5)
+            flits += packet(to, length, number)
+            for k in range(length):
+                packet_of[number + k] = (side, to, number)
+            expected[side, to] += range(number, number + length)
+            number += length
+        bench.send(bench.dut.side_i(side), flits, idle=idle)
+    outs: dict[Direction, Traffic] = {}
+    for side in Direction:
+        count = sum(len(flits) for (_, to), flits in expected.items() if to is side)
+        outs[side] = bench.receive(bench.dut.side_o(side), count, pause=pause)
+    bench.run()
+    for (source, to), numbers in expected.items():
+        assert [x.payload for x in outs[to].items if packet_of[x.payload][0] is source] == numbers
+    for out in outs.values():
+        for a, b in pairwise(out.items):
+            assert a.last or packet_of[a.payload] == packet_of[b.payload], "packets interleaved"
+
+
+def test_fair() -> None:
+    """Four inputs to one output: each gets every fourth packet."""
+    bench = StreamBench(Router(FLIT, HERE, list(Direction)))
+    sides = [Direction.NORTH, Direction.EAST, Direction.SOUTH, Direction.WEST]
+    for k, side in enumerate(sides):
+        bench.send(bench.dut.side_i(side), [f for n in range(5) for f in packet(Direction.LOCAL, 2, 100 * k + 10 * n)])
+    got = bench.receive(bench.dut.o_local, 40)
+    bench.run()
+    assert [x.payload // 100 for x in got.items] == [0, 0, 1, 1, 2, 2, 3, 3] * 5
+    assert got.cycles == list(range(2, 42))
+
+
+def test_parameters() -> None:
+    with rejects("LOCAL must be among them"):
+        Router(FLIT, (0, 0), [Direction.EAST])
