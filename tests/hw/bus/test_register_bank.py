@@ -9,7 +9,7 @@ from amaranth.sim import Simulator
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
-from sley.hw.bus.register_bank import RegisterBank, bank_signature
+from sley.hw.bus.register_bank import RegisterBank, bank_members
 
 WORD = 0xFFFF_FFFF
 
@@ -32,7 +32,7 @@ class Bench:
         return [r for r in self.map if r.register.access is access]
 
     def port(self, placed: PlacedRegister, suffix: str = "") -> Any:
-        block = getattr(self.dut.registers, placed.block.name.lower())
+        block = getattr(self.dut, placed.block.name.lower())
         if placed.block.name != "CHIP":
             block = block[placed.index]
         port = getattr(block, placed.register.name.lower() + suffix)
@@ -172,4 +172,4 @@ def test_read_strobe() -> None:
 
 def test_unknown_read_strobe() -> None:
     with pytest.raises(ValueError, match=r"CHIP\.NOPE; the map has no such register"):
-        bank_signature(RegisterMap(preset("nano")), ("CHIP.NOPE",))
+        bank_members(RegisterMap(preset("nano")), ("CHIP.NOPE",))

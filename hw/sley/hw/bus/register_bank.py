@@ -13,7 +13,7 @@ from sley.hw.bus.axi_lite import DATA_BITS, RegisterBus
 from sley.hw.layouts import struct
 
 
-def bank_signature(registers: RegisterMap, read_strobes: Collection[str] = ()) -> Signature:
+def bank_members(registers: RegisterMap, read_strobes: Collection[str] = ()) -> dict[str, Member]:
     """The registers as the bank offers them to the rest of the chip.
 
     One member per block, in lower case (``chip``); a block that comes once per queue is an array (``queue[1]``).
@@ -50,7 +50,7 @@ def bank_signature(registers: RegisterMap, read_strobes: Collection[str] = ()) -
                 inner[f"{name}_read"] = Out(1)
         member = Out(Signature(inner))
         members[block.name.lower()] = member.array(block.count) if is_array(block) else member
-    return Signature(members)
+    return members
 
 
 def is_array(block: RegisterBlock) -> bool:
@@ -61,8 +61,8 @@ def is_array(block: RegisterBlock) -> bool:
 class RegisterBank(wiring.Component):
     """Storage and address decoder of every register of a chip.
 
-    Parameters: ``registers``, the map; ``read_strobes``, see ``bank_signature``. Members: ``bus`` (``RegisterBus``,
-    the software side), ``registers`` (the chip's side, see ``bank_signature``).
+    Parameters: ``registers``, the map; ``read_strobes``, see ``bank_members``. Members: ``bus`` (``RegisterBus``,
+    the software side), ``chip``, ``queue[k]``, ``doorbell[k]`` (the chip's side, see ``bank_members``).
 
     Addresses that no register has, misaligned ones included, are errors; writes to CONST and RO registers do nothing.
     Bits of RW and W1C registers that belong to no field are not stored and read as zero.
@@ -72,7 +72,9 @@ class RegisterBank(wiring.Component):
     """
 
     bus: Any
-    registers: Any
+    chip: Any
+    queue: Any
+    doorbell: Any
 
     def __init__(self, registers: RegisterMap, read_strobes: Collection[str] = ()) -> None:
         self.map = registers
@@ -80,7 +82,7 @@ class RegisterBank(wiring.Component):
         super().__init__(
             {
                 "bus": In(RegisterBus(exact_log2(registers.size))),
-                "registers": Out(bank_signature(registers, read_strobes)),
+                **bank_members(registers, read_strobes),
             }
         )
 
@@ -104,7 +106,7 @@ class RegisterBank(wiring.Component):
         return m
 
     def _port(self, placed: PlacedRegister, suffix: str = "") -> Any:
-        block = getattr(self.registers, placed.block.name.lower())
+        block = getattr(self, placed.block.name.lower())
         if is_array(placed.block):
             block = block[placed.index]
         return getattr(block, placed.register.name.lower() + suffix)

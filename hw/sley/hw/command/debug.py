@@ -1,0 +1,82 @@
+"""What the debug registers show of a core, and the count of work done."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit, UnitState
+from sley.abi.instructions import SEMAPHORES
+
+SEMAPHORE_BITS = 4
+RETIRED_BITS = 3
+GROUP = 8
+
+
+CORE_UNITS = tuple(unit.name.lower() for unit in Unit if unit is not Unit.COMMAND)
+
+CoreDebug = data.StructLayout(
+    {
+        "pc": 16,
+        "running": 1,
+        **{unit: UnitState for unit in CORE_UNITS},
+        "semaphores": SEMAPHORE_BITS * SEMAPHORES,
+        "matrix_rows": 32,
+        "retired": RETIRED_BITS,
+    }
+)
+"""State of one core, as it leaves the core: one ``UnitState`` per unit (``sequencer``, ``load``, ...); ``semaphores``,
+number 0 lowest; ``retired``: unit instructions that finished in this cycle."""
+
+
+class CoreWatch(wiring.Component):
+    """Shows one core of all, and counts what all of them finish.
+
+    Members: ``cores``; ``select``: which core; ``core``: its state, two cycles later (all zero when there is no
+    such core); ``packets``, ``blocks``: one was finished in this cycle; ``progress``: packets, blocks and the
+    ``retired`` counts of all cores since reset, modulo 2^32, some cycles late.
+    """
+
+    cores: Any
+    select: Signal
+    core: Any
+    packets: Signal
+    blocks: Signal
+    progress: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._cores = config.cores
+        super().__init__(
+            {
+                "cores": In(CoreDebug).array(config.cores),
+                "select": In(8),
+                "core": Out(CoreDebug),
+                "packets": In(1),
+                "blocks": In(1),
+                "progress": Out(32),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        shown = Signal(CoreDebug, reset_less=True)
+        m.d.sync += [shown.eq(0), self.core.eq(shown)]
+        with m.Switch(self.select):
+            for index in range(self._cores):
+                with m.Case(index):
+                    m.d.sync += shown.eq(self.cores[index])
+
+        # Sums of eight at a time, each level registered.
+        terms: list[Any] = [self.packets, self.blocks, *(core.retired for core in self.cores)]
+        while len(terms) > 1:
+            sums = []
+            for first in range(0, len(terms), GROUP):
+                total = sum(terms[first + 1 : first + GROUP], start=terms[first])
+                level = Signal.like(total, name=f"sum{len(terms)}_{first}")
+                m.d.sync += level.eq(total)
+                sums.append(level)
+            terms = sums
+        m.d.sync += self.progress.eq(self.progress + terms[0])
+        return m

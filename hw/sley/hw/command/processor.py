@@ -1,0 +1,150 @@
+"""The command processor: a node of the mesh that turns packets in memory into work."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.registers import RegisterMap
+from sley.hw.bus.register_bank import bank_members
+from sley.hw.command.debug import CORE_UNITS, CoreDebug, CoreWatch
+from sley.hw.command.executor import Executor
+from sley.hw.command.queue import Queue
+from sley.hw.command.records import QueueEvent
+from sley.hw.command.scheduler import BlockScheduler
+from sley.hw.memory.node import NodePort
+from sley.hw.memory.reader import MemoryReader
+from sley.hw.memory.writer import MemoryWriter
+from sley.hw.noc.messages import Tag, request_flit, response_flit
+from sley.hw.noc.placement import command_node
+
+READ_STROBES = ("CHIP.TIME_LO",)
+"""Registers whose reading has an effect; the register bank must be built with them."""
+
+
+class CommandProcessor(wiring.Component):
+    """Everything between the registers and the network.
+
+    Members:
+
+    * ``chip``, ``queue[k]``, ``doorbell[k]``: to those of the register bank built with ``READ_STROBES``.
+    * ``request``, ``response``: to and from the router; ``response`` is taken without help of ``request``.
+    * ``irq``: level, an enabled cause is pending.
+    * ``core_debug``: state of each core.
+    * ``reset_request``: high for a cycle when software asks for a reset of the chip; ``resetting``: that reset is in
+      progress, no packet is started.
+    """
+
+    chip: Any
+    queue: Any
+    doorbell: Any
+    request: stream.Interface
+    response: stream.Interface
+    irq: Signal
+    core_debug: Any
+    reset_request: Signal
+    resetting: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                **{name: port.flip() for name, port in bank_members(RegisterMap(config), READ_STROBES).items()},
+                "request": Out(stream.Signature(request_flit(config))),
+                "response": In(stream.Signature(response_flit(config))),
+                "irq": Out(1),
+                "core_debug": In(CoreDebug).array(config.cores),
+                "reset_request": Out(1),
+                "resetting": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, chip, node = self._config, self.chip, command_node(self._config)
+
+        m.submodules.executor = executor = Executor(config)
+        m.submodules.scheduler = scheduler = BlockScheduler(config)
+        tags: list[Any] = [Tag.FETCH, Tag.STORE, Tag.MESSAGE]
+        m.submodules.reader = reader = MemoryReader(config, tag=tags[0], source=node)
+        m.submodules.writer = writer = MemoryWriter(config, tag=tags[1], source=node)
+        m.submodules.port = port = NodePort(config, tags)
+        m.submodules.watch = watch = CoreWatch(config)
+
+        wiring.connect(m, port.request_i, wiring.flipped(self.request))
+        wiring.connect(m, wiring.flipped(self.response), port.response_o)
+        parts: list[Any] = [reader, writer]
+        for k, part in enumerate(parts):
+            wiring.connect(m, part.request, port.request[k])
+            wiring.connect(m, port.response[k], part.response)
+        wiring.connect(m, scheduler.message, port.request[2])
+        wiring.connect(m, port.response[2], scheduler.done)
+        wiring.connect(m, executor.runs, reader.i)
+        wiring.connect(m, reader.o, executor.beats)
+        wiring.connect(m, executor.writes, writer.i)
+        wiring.connect(m, executor.data, writer.data)
+        wiring.connect(m, executor.launch, scheduler.i)
+        wiring.connect(m, scheduler.o, executor.result)
+
+        time = Signal(64)
+        m.d.sync += time.eq(time + 1)
+        m.d.comb += [
+            executor.time.eq(time),
+            executor.writing.eq(writer.busy),
+            executor.write_error.eq(writer.error),
+            executor.hold.eq(self.resetting),
+            executor.scheduler_free.eq(scheduler.i.ready),
+        ]
+
+        failed = Signal(config.queues)
+        for k in range(config.queues):
+            m.submodules[f"queue{k}"] = queue = Queue(config)
+            wiring.connect(m, wiring.flipped(self.queue[k]), queue.registers)
+            bell = self.doorbell[k]
+            with m.If(executor.queue[k]):
+                m.d.comb += queue.event.eq(executor.event)
+            m.d.comb += [
+                queue.doorbell.eq(bell.write_index.index),
+                queue.doorbell_written.eq(bell.write_index_written),
+                queue.time.eq(time),
+                queue.fault.eq(executor.fault),
+                queue.scheduler_free.eq(scheduler.i.ready),
+                executor.pending[k].eq(queue.pending),
+                executor.queues[k].packet.eq(queue.packet),
+                executor.queues[k].readback.eq(self.queue[k].readback.address),
+                executor.queues[k].read_index.eq(queue.registers.read_index.index),
+                failed[k].eq(queue.failed),
+            ]
+
+        time_high = Signal(32)
+        with m.If(chip.time_lo_read):
+            m.d.sync += time_high.eq(time[32:])
+        pending = Cat(chip.irq_status.fence & chip.irq_enable.fence, chip.irq_status.error & chip.irq_enable.error)
+        m.d.sync += self.irq.eq(pending.any())
+        m.d.comb += [
+            chip.time_lo.cycles.eq(time[:32]),
+            chip.time_hi.cycles.eq(time_high),
+            chip.irq_status_set.fence.eq(executor.fence),
+            chip.irq_status_set.error.eq(failed),
+            chip.status.resetting.eq(self.resetting),
+            self.reset_request.eq(chip.control_written & chip.control.reset),
+        ]
+
+        m.d.comb += [
+            watch.select.eq(chip.core_select.core),
+            watch.packets.eq(executor.event == QueueEvent.RETIRE),
+            watch.blocks.eq(scheduler.retired),
+            chip.progress.count.eq(watch.progress),
+            chip.core_pc.pc.eq(watch.core.pc),
+            chip.core_pc.running.eq(watch.core.running),
+            chip.core_semaphores_lo["values"].eq(watch.core.semaphores[:32]),
+            chip.core_semaphores_hi["values"].eq(watch.core.semaphores[32:]),
+            chip.core_matrix_rows.rows.eq(watch.core.matrix_rows),
+        ]
+        for unit in CORE_UNITS:
+            m.d.comb += chip.core_units[unit].eq(watch.core[unit])
+        for k in range(config.cores):
+            m.d.comb += watch.cores[k].eq(self.core_debug[k])
+        return m

@@ -1,0 +1,195 @@
+"""The block scheduler: hands the blocks of a grid to the cores."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode
+from sley.hw.command.records import GRID_BITS, FaultRecord, LaunchResult, launch_command
+from sley.hw.noc.messages import DoneWord, LaunchWord, RequestKind, Tag, request_flit, response_payload
+from sley.hw.noc.placement import command_node, core_node
+
+HOLDS_PROGRAM_BIT = 31
+
+
+class BlockScheduler(wiring.Component):
+    """Runs one grid at a time.
+
+    Blocks go out x fastest, then y, then z, each to the free core with the lowest number. A core that has run a block
+    of this grid is told that it holds the program already. After the first fault no block is handed out; the grid
+    ends when all running blocks have ended, with the record of the fault that arrived first.
+
+    Members:
+
+    * ``i``: a grid, taken when no other runs and the last result was taken.
+    * ``o``: its end, one per grid.
+    * ``message``: launch messages to cores (head and nine words each).
+    * ``done``: done messages from cores, always taken.
+    * ``retired``: high for a cycle for each block that ended.
+
+    Latency: first flit in the cycle after ``i``; throughput: a block every eleven cycles. Cost: the grid's
+    description, one memory word per core (which block it runs), two bits per core.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    message: stream.Interface
+    done: stream.Interface
+    retired: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(launch_command(config))),
+                "o": Out(stream.Signature(LaunchResult)),
+                "message": Out(stream.Signature(request_flit(config))),
+                "done": In(stream.Signature(response_payload(config))),
+                "retired": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        cores = config.cores
+
+        grid = Signal(launch_command(config), reset_less=True)
+        place = [Signal(GRID_BITS, name=f"block_{axis}", reset_less=True) for axis in "xyz"]
+        block = Signal(32, reset_less=True)
+        more = Signal()
+        running = Signal(cores)
+        loaded = Signal(cores, reset_less=True)
+        core = Signal(range(max(cores, 2)), reset_less=True)
+        fault = Signal(FaultRecord)
+
+        # Which block a core runs: written when it is handed out, read when the core reports.
+        m.submodules.blocks = blocks = Memory(shape=unsigned(32), depth=max(cores, 2), init=[])
+        write, read = blocks.write_port(), blocks.read_port()
+        m.d.comb += [write.addr.eq(core), write.data.eq(block)]
+
+        word = Signal(range(len(LaunchWord) + 1))  # 0 is the head of the message
+        last_word = word == len(LaunchWord)
+        words: dict[Any, Any] = {
+            LaunchWord.PROGRAM: grid.program,
+            LaunchWord.SIZES: _sizes(grid, loaded.bit_select(core, 1)),
+            LaunchWord.ARGS: grid.args,
+            LaunchWord.BLOCK_X: place[0],
+            LaunchWord.BLOCK_Y: place[1],
+            LaunchWord.BLOCK_Z: place[2],
+            LaunchWord.GRID_X: grid.grid[0],
+            LaunchWord.GRID_Y: grid.grid[1],
+            LaunchWord.GRID_Z: grid.grid[2],
+        }
+        flit: Any = self.message.payload
+        nodes = [core_node(config, index) for index in range(cores)]
+        m.d.comb += [
+            flit.dest.x.eq(Array(x for x, _ in nodes)[core]),
+            flit.dest.y.eq(Array(y for _, y in nodes)[core]),
+            flit.last.eq(last_word),
+        ]
+        with m.Switch(word):
+            with m.Case(0):
+                x, y = command_node(config)
+                head = flit.payload.head
+                m.d.comb += [
+                    head.kind.eq(RequestKind.MESSAGE),
+                    head.tag.eq(Tag.MESSAGE),
+                    head.src.x.eq(x),
+                    head.src.y.eq(y),
+                    head.beats.eq(len(LaunchWord) - 1),
+                ]
+            for number, value in words.items():
+                with m.Case(number + 1):
+                    m.d.comb += flit.payload.beat.data.eq(value)
+
+        free = ~running
+        at_end = [place[k] == grid.grid[k] - 1 for k in range(3)]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += self.i.ready.eq(1)
+                m.d.sync += [
+                    grid.eq(self.i.payload),
+                    *(p.eq(0) for p in place),
+                    block.eq(0),
+                    more.eq(1),
+                    loaded.eq(0),
+                    core.eq(0),
+                    word.eq(0),
+                    fault.eq(0),
+                ]
+                with m.If(self.i.valid):
+                    m.next = "SEND"
+            with m.State("CHOOSE"):
+                m.d.sync += word.eq(0)
+                for index in reversed(range(cores)):
+                    with m.If(free[index]):
+                        m.d.sync += core.eq(index)
+                going = more & (fault.code == FaultCode.NONE)
+                with m.If(going & free.any()):
+                    m.next = "SEND"
+                with m.Elif(~going & ~running.any()):
+                    m.next = "REPORT"
+            with m.State("SEND"):
+                m.d.comb += [self.message.valid.eq(1), write.en.eq(word == 0)]
+                with m.If(self.message.ready):
+                    m.d.sync += word.eq(word + 1)
+                    with m.If(last_word):
+                        m.d.sync += block.eq(block + 1)
+                        _advance(m, place, at_end)
+                        m.d.sync += more.eq(~Cat(at_end).all())
+                        m.next = "CHOOSE"
+            with m.State("REPORT"):
+                m.d.comb += self.o.valid.eq(1)
+                with m.If(self.o.ready):
+                    m.next = "IDLE"
+        m.d.comb += [self.o.payload.queue.eq(grid.queue), self.o.payload.fault.eq(fault)]
+
+        # Done messages: three words, one after another, from one core at a time.
+        position = Signal(range(len(DoneWord)))
+        value = self.done.payload.data[:32]
+        pending = Signal(FaultRecord, reset_less=True)
+        ended = Signal()
+        m.d.comb += [
+            self.done.ready.eq(1),
+            read.addr.eq(value[:8]),
+            read.en.eq(self.done.valid & (position == DoneWord.STATUS)),
+            ended.eq(self.done.valid & (position == DoneWord.ADDRESS)),
+            self.retired.eq(ended),
+        ]
+        with m.If(self.done.valid):
+            m.d.sync += position.eq(Mux(ended, 0, position + 1))
+            with m.Switch(position):
+                with m.Case(DoneWord.STATUS):
+                    m.d.sync += Cat(pending.core, pending.code, pending.unit).eq(value)
+                with m.Case(DoneWord.PC):
+                    m.d.sync += pending.pc.eq(value)
+        with m.If(ended & (pending.code != FaultCode.NONE) & (fault.code == FaultCode.NONE)):
+            m.d.sync += [fault.eq(pending), fault.block.eq(read.data), fault.address.eq(value)]
+        for index in range(cores):
+            # A core cannot report the block that is being sent to it, so the two never meet.
+            with m.If(ended & (pending.core == index)):
+                m.d.sync += running[index].eq(0)
+            with m.If(write.en & (core == index)):
+                m.d.sync += running[index].eq(1)
+            with m.If(self.message.valid & self.message.ready & last_word & (core == index)):
+                m.d.sync += loaded[index].eq(1)
+        return m
+
+
+def _sizes(grid: Any, loaded: Any) -> Any:
+    gap = HOLDS_PROGRAM_BIT - 24
+    return Cat(grid.program_words, grid.arg_words, Const(0, gap), loaded)
+
+
+def _advance(m: Module, place: list[Signal], at_end: list[Any]) -> None:
+    """The next block: x fastest."""
+    carry: Any = Const(1)
+    for axis, end in zip(place, at_end, strict=True):
+        with m.If(carry):
+            m.d.sync += axis.eq(Mux(end, 0, axis + 1))
+        carry = carry & end
