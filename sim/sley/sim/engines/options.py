@@ -43,7 +43,7 @@ def _integer(name: str, text: str, low: int, high: int) -> int:
 
 
 def parse_options(
-    engine: str, config: ChipConfig, options: dict[str, str], waveforms: tuple[str, ...]
+    engine: str, config: ChipConfig, options: dict[str, str], waveforms: tuple[str, ...] = (".vcd",)
 ) -> EngineOptions:
     """Options by name as ``EngineOptions``. ``waveforms``: file suffixes the engine can write."""
     valid = [field.name for field in fields(EngineOptions)]

