@@ -1,0 +1,336 @@
+"""A bench for the sequencer: command processor, memory and units as coroutines, and an interpreter to compare with."""
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib import wiring
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, LOOP_DEPTH, REGISTERS, WORD, Op, decode
+from sley.abi.layout import LayoutError
+from sley.hw.core.execute import UNITS
+from sley.hw.core.semaphores import Semaphores
+from sley.hw.core.sequencer import Sequencer
+from sley.hw.noc.messages import request_flit
+from sley.hw.testing.streams import StreamBench
+
+COMMAND_FIELDS = ("op", "pc", "wait", "signal", "a", "b", "c", "flags")
+_MASK = 0xFFFFFFFF
+
+Command = dict[str, int]
+UnitFault = tuple[FaultCode, int]
+"""Code and address."""
+
+
+@dataclass
+class Block:
+    """A launch, and after the run what came of it."""
+
+    program: list[int]
+    args: Sequence[int] = ()
+    index: tuple[int, int, int] = (0, 0, 0)
+    grid: tuple[int, int, int] = (1, 1, 1)
+    held: bool = False
+    program_address: int = 0x1000
+    args_address: int = 0x100
+    code: FaultCode | None = None
+    unit: Unit | None = None
+    core: int | None = None
+    pc: int = 0
+    address: int = 0
+    commands: dict[Unit, list[Command]] = field(default_factory=lambda: {unit: [] for unit in UNITS})
+    issued: list[int] = field(default_factory=list)
+    """Clock edge of each command's acceptance, over all units."""
+    launched: int = 0
+    """Clock edge at which the last launch flit was accepted."""
+    reported: int = 0
+    """Clock edge at which the first done flit was accepted."""
+    runs: list[tuple[int, int]] = field(default_factory=list)
+    """Address and length of what was fetched."""
+
+    @property
+    def status(self) -> tuple[FaultCode | None, Unit | None, int, int]:
+        return self.code, self.unit, self.pc, self.address
+
+
+class Harness(Elaboratable):
+    """A sequencer with real semaphores; wait[1] and signal[1] of those are the test's."""
+
+    def __init__(self, config: ChipConfig, core_index: int) -> None:
+        self.sequencer = Sequencer(config, core_index)
+        self.semaphores = Semaphores(2, 2)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.sequencer = self.sequencer
+        m.submodules.semaphores = self.semaphores
+        wiring.connect(m, self.sequencer.wait, self.semaphores.wait[0])
+        wiring.connect(m, self.sequencer.signal, self.semaphores.signal[0])
+        m.d.comb += [
+            self.semaphores.clear.eq(self.sequencer.clear),
+            self.sequencer.semaphores.eq(self.semaphores.values),
+        ]
+        return m
+
+
+class SequencerBench:
+    """Runs ``blocks`` one after the other.
+
+    Parameters: ``idle`` and ``pause`` per cycle, for every stream; ``latency`` of memory in cycles; ``work``: cycles
+    that a unit is busy with a command at most (random up to it, or exactly it without idle and pause); ``bad``: byte
+    addresses whose beats carry an error; ``on_command(unit, command)`` gives the fault that a unit raises for it.
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        blocks: Sequence[Block],
+        *,
+        seed: int = 0,
+        core_index: int = 0,
+        idle: float = 0.0,
+        pause: float = 0.0,
+        latency: int = 5,
+        work: int = 0,
+        bad: range = range(0),
+        on_command: Callable[[Unit, Command], UnitFault | None] = lambda unit, command: None,
+        timeout: int = 20_000,
+    ) -> None:
+        self.config = config
+        self.blocks = blocks
+        self.harness = Harness(config, core_index)
+        self.dut = self.harness.sequencer
+        self.bench = StreamBench(self.harness, seed=seed, timeout=timeout)
+        self.rng = random.Random(seed)
+        self.idle, self.pause, self.latency, self.work, self.bad = idle, pause, latency, work, bad
+        self.on_command = on_command
+        self.memory: dict[int, int] = {}
+        self.block = blocks[0]
+        self._runs: deque[tuple[int, int, int]] = deque()
+        self.bench.add(self._command_processor, wait=True)
+        self.bench.add(self._memory_requests)
+        self.bench.add(self._memory_data)
+        self.bench.add(self._units)
+
+    def run(self) -> None:
+        self.bench.run()
+
+    def _chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def _store(self, address: int, data: bytes) -> None:
+        self.memory.update((address + i, byte) for i, byte in enumerate(data))
+
+    async def _command_processor(self, ctx: Any) -> None:
+        dut, layout = self.dut, request_flit(self.config)
+        for block in self.blocks:
+            self.block = block
+            if not block.held:
+                data = b"".join(w.to_bytes(INSTRUCTION_BYTES, "little") for w in block.program)
+                self._store(block.program_address, data)
+            self._store(block.args_address, b"".join(a.to_bytes(4, "little") for a in block.args))
+            sizes = len(block.program) | len(block.args) << 16 | block.held << 31
+            words = [block.program_address, sizes, block.args_address, *block.index, *block.grid]
+            flits = [layout.const({"payload": {"head": {"kind": 2}}})]
+            flits += [
+                layout.const({"payload": {"beat": {"data": word}}, "last": word is words[-1] and i == len(words) - 1})
+                for i, word in enumerate(words)
+            ]
+            for flit in flits:
+                while self._chance(self.idle):
+                    await ctx.tick()
+                ctx.set(dut.launch.valid, 1)
+                ctx.set(dut.launch.payload, flit)
+                _, _, ready = await ctx.tick().sample(dut.launch.ready)
+                assert ready, "an idle core takes its launch message without a break"
+                ctx.set(dut.launch.valid, 0)
+            block.launched = self.bench.cycle
+            done: list[int] = []
+            while len(done) < 3:
+                ready = not self._chance(self.pause)
+                ctx.set(dut.done.ready, ready)
+                _, _, valid, flit = await ctx.tick().sample(dut.done.valid, dut.done.payload)
+                if valid and ready:
+                    done.append(int(flit.payload.data))
+                    assert flit.last == (len(done) == 3)
+                    assert (flit.dest.x, flit.dest.y, flit.payload.tag.value) == (0, 0, 3)
+                    block.reported = block.reported or self.bench.cycle
+            ctx.set(dut.done.ready, 0)
+            block.core, block.pc, block.address = done[0] & 0xFF, done[1], done[2]
+            block.code, block.unit = FaultCode(done[0] >> 8 & 0xFF), Unit(done[0] >> 16 & 0xF)
+            assert done[0] >> 20 == 0 and not ctx.get(dut.running)
+            assert not any(ctx.get(self.harness.semaphores.values))
+
+    async def _memory_requests(self, ctx: Any) -> None:
+        run = self.dut.run
+        while True:
+            ready = not self._chance(self.pause)
+            ctx.set(run.ready, ready)
+            _, _, valid, addr, length = await ctx.tick().sample(run.valid, run.payload.addr, run.payload.bytes)
+            if valid and ready:
+                assert length > 0
+                self.block.runs.append((addr, length))
+                self._runs.append((addr, length, self.bench.cycle + self.latency))
+
+    async def _memory_data(self, ctx: Any) -> None:
+        width, beat = self.config.bus_bytes, self.dut.beat
+        while True:
+            while not self._runs or self.bench.cycle < self._runs[0][2]:
+                await ctx.tick()
+            addr, length, _ = self._runs.popleft()
+            for at in range(addr, addr + length, width):
+                while self._chance(self.idle):
+                    await ctx.tick()
+                end = min(at + width, addr + length)
+                data = bytes(self.memory.get(a, 0) for a in range(at, end))
+                ctx.set(beat.valid, 1)
+                ctx.set(beat.payload.data, int.from_bytes(data, "little"))
+                ctx.set(beat.payload.last, end == addr + length)
+                ctx.set(beat.payload.error, any(a in self.bad for a in range(at, end)))
+                while not (await ctx.tick().sample(beat.ready))[-1]:
+                    pass
+                ctx.set(beat.valid, 0)
+
+    async def _units(self, ctx: Any) -> None:
+        """All units: take commands, are busy for a while, drop commands during an abort, raise faults."""
+        dut = self.dut
+        busy = [0] * len(UNITS)
+        faults: list[tuple[UnitFault, int] | None] = [None] * len(UNITS)
+        ports = [v for p in dut.dispatch for v in (p.valid, p.payload)]
+        while True:
+            ready = [not self._chance(self.pause) for _ in UNITS]
+            for port, value in zip(dut.dispatch, ready, strict=True):
+                ctx.set(port.ready, value)
+            ctx.set(dut.units_idle, not any(busy))
+            for k, fault in enumerate(faults):
+                raised = fault is not None and busy[k] == 1
+                ctx.set(dut.unit_fault[k].valid, raised)
+                if fault is not None and raised:
+                    (code, address), pc = fault
+                    ctx.set(dut.unit_fault[k].code, code)
+                    ctx.set(dut.unit_fault[k].address, address)
+                    ctx.set(dut.unit_fault[k].pc, pc)
+                    faults[k] = None
+            _, _, abort, *sampled = await ctx.tick().sample(dut.abort, *ports)
+            busy = [max(0, b - 1) for b in busy]
+            assert sum(sampled[0::2]) <= 1
+            for k, unit in enumerate(UNITS):
+                if sampled[2 * k] and ready[k] and not abort:
+                    command = {name: int(sampled[2 * k + 1][name]) for name in COMMAND_FIELDS}
+                    self.block.commands[unit].append(command)
+                    self.block.issued.append(self.bench.cycle)
+                    found = self.on_command(unit, command)
+                    exact = not (self.idle or self.pause)
+                    busy[k] = max(busy[k], self.work if exact else self.rng.randint(0, self.work), found is not None)
+                    faults[k] = faults[k] or (found and (found, command["pc"]))
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+_ALU: dict[Op, Callable[[int, int], int]] = {
+    Op.ADD: lambda a, b: a + b,
+    Op.SUB: lambda a, b: a - b,
+    Op.MUL: lambda a, b: a * b,
+    Op.MIN: lambda a, b: min(_signed(a), _signed(b)),
+    Op.MAX: lambda a, b: max(_signed(a), _signed(b)),
+    Op.AND: lambda a, b: a & b,
+    Op.OR: lambda a, b: a | b,
+    Op.SHL: lambda a, b: a << b % 32,
+    Op.SHR: lambda a, b: a >> b % 32,
+}
+_BRANCH: dict[Op, Callable[[int, int], bool]] = {
+    Op.BEQ: lambda a, b: a == b,
+    Op.BNE: lambda a, b: a != b,
+    Op.BLT: lambda a, b: _signed(a) < _signed(b),
+    Op.BGE: lambda a, b: _signed(a) >= _signed(b),
+}
+
+
+class _Stop(Exception):  # noqa: N818
+    """The block ends; arguments: the status."""
+
+
+def interpret(block: Block, limit: int = 10_000) -> Block:
+    """The block as the instruction set defines it: same launch, with status and commands; SYNC does nothing."""
+    result = Block(block.program, block.args, block.index, block.grid)
+    registers = [0, *block.index, *block.grid, 0, *block.args]
+    registers += [0] * (REGISTERS - len(registers))
+    loops: list[list[int]] = []
+    pc = 0
+    try:
+        for _ in range(limit):
+            pc = _instruction(result, registers, loops, pc)
+    except _Stop as stop:
+        result.code, result.unit, result.pc, result.address = stop.args
+        return result
+    raise AssertionError(f"the program did not end in {limit} instructions")
+
+
+def _instruction(block: Block, registers: list[int], loops: list[list[int]], pc: int) -> int:
+    words = len(block.program)
+
+    def fault(code: FaultCode, address: int) -> _Stop:
+        return _Stop(code, Unit.SEQUENCER, pc, address)
+
+    if pc >= words:
+        raise fault(FaultCode.PC_OUT_OF_RANGE, pc)
+    word = block.program[pc]
+    try:
+        op, fields = decode(word)
+    except LayoutError:
+        raise fault(FaultCode.ILLEGAL_INSTRUCTION, word & _MASK) from None
+    first, last, _ = loops[-1] if loops else (0, words, 0)
+    if loops and pc == last and (op in _BRANCH or op in (Op.LOOP, Op.END)):
+        raise fault(FaultCode.ILLEGAL_INSTRUCTION, word & _MASK)
+    values = {n: registers[fields.get(n, 0)] for n in ("ra", "rb", "rc", "rd")}
+    if fields.get("use_imm"):
+        values[FORMATS[op].immediate_replaces or ""] = fields["imm"] & _MASK
+    a, b, target = values["ra"], values["rb"], fields.get("target", 0)
+    written = {}
+    if op is Op.END:
+        raise _Stop(FaultCode.NONE, Unit.SEQUENCER, pc, 0)
+    if op in _ALU:
+        written = {fields["rd"]: _ALU[op](a, b)}
+    elif op in _BRANCH:
+        if _BRANCH[op](a, b):
+            if target >= words:
+                raise fault(FaultCode.PC_OUT_OF_RANGE, target)
+            if not first <= target <= last:
+                raise fault(FaultCode.BRANCH_OUT_OF_LOOP, target)
+            return target
+    elif op is Op.LOOP:
+        if target >= words or target <= pc or (a == 0 and target + 1 == words):
+            raise fault(FaultCode.PC_OUT_OF_RANGE, target)
+        if loops and target >= last:
+            raise fault(FaultCode.BRANCH_OUT_OF_LOOP, target)
+        if a == 0:
+            return target + 1
+        if len(loops) == LOOP_DEPTH:
+            raise fault(FaultCode.LOOP_OVERFLOW, target)
+        loops.append([pc + 1, target, a])
+        return pc + 1
+    elif op is not Op.SYNC:
+        unit = fields["unit"] if op is Op.SET else FORMATS[op].unit
+        if unit not in UNITS:
+            raise fault(FaultCode.ILLEGAL_INSTRUCTION, word & _MASK)
+        flags = WORD.unpack(word)["flags"]
+        operands = dict(zip("abc", (a, b, values["rc"]), strict=True))
+        masks = {"wait": fields.get("wait", 0), "signal": fields.get("signal", 0)}
+        block.commands[Unit(unit)].append({"op": op, "pc": pc, **masks, **operands, "flags": flags})
+        if op is not Op.SET:
+            written = {fields["ra"]: registers[fields["ra"]] + values["rd"]}
+    for register, value in written.items():
+        registers[register] = value & _MASK if register else 0
+    if loops and pc == last:
+        loops[-1][2] -= 1
+        if loops[-1][2]:
+            return first
+        loops.pop()
+    return pc + 1
