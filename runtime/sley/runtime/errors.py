@@ -1,0 +1,17 @@
+"""Errors of the runtime, below the driver's root."""
+
+# ruff: noqa: N818 (named like the driver's)
+
+from sley.driver.errors import SleyError
+
+
+class ShapeMismatch(SleyError, ValueError):
+    """Shapes of arrays do not fit together."""
+
+
+class UnsupportedType(SleyError, TypeError):
+    """An operation does not work on arrays of this element type."""
+
+
+class KernelError(SleyError):
+    """A kernel cannot be built: out of registers, unknown label, too long, ..."""

@@ -1,0 +1,105 @@
+"""Work in order: one stream for each hardware queue."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sley.driver.errors import BadRequest
+from sley.driver.queue import Queue
+from sley.runtime.buffer import Buffer
+from sley.runtime.errors import KernelError, ShapeMismatch
+from sley.runtime.event import Event
+from sley.runtime.program import Program
+
+if TYPE_CHECKING:
+    from sley.runtime.device import Device
+
+Argument = Buffer | int | float
+
+
+class Stream:
+    """Launches, copies and fills in the order of the calls; calls return before the work is done.
+
+    Attributes
+    ----------
+    device: whose stream it is. queue: the driver's queue below.
+    """
+
+    def __init__(self, device: Device, queue: Queue) -> None:
+        self.device = device
+        self.queue = queue
+
+    def launch(
+        self,
+        program: Program,
+        args: Mapping[str, Argument] | Sequence[Argument] = (),
+        grid: tuple[int, ...] = (1,),
+    ) -> None:
+        """Runs ``grid`` blocks of a program.
+
+        Arguments are given by name or in order: buffers (their address), integers of 32 bits, floats (as fp32 bits).
+        """
+        config = self.device.config
+        if program.config_hash not in (0, config.hash):
+            raise KernelError(f"program {program.name} was built for another chip than {config.name}; build it again")
+        if not 1 <= len(grid) <= 3:
+            raise BadRequest(f"grid is {grid}; it has one to three sides")
+        x, y, z = (*grid, 1, 1)[:3]
+        words = [self._word(value) for value in _in_order(program, args)]
+        self.queue.launch(self.device.load(program), len(program.words), words, (x, y, z))
+
+    def _word(self, value: Argument) -> int:
+        if isinstance(value, Buffer):
+            self.device.check_owner(value)
+            return value.address
+        if isinstance(value, float | np.floating):
+            return int.from_bytes(struct.pack("<f", value), "little")
+        return int(value)
+
+    def copy(self, destination: Buffer, source: Buffer) -> None:
+        """Copies one device array to another of the same size."""
+        if destination.nbytes != source.nbytes:
+            raise ShapeMismatch(
+                f"cannot copy {source!r} to {destination!r}: {source.nbytes} bytes against {destination.nbytes}"
+            )
+        self.queue.copy(source.address, destination.address, source.nbytes)
+
+    def fill(self, destination: Buffer, byte: int) -> None:
+        """Sets every byte of a device array."""
+        self.queue.fill(destination.address, byte, destination.nbytes)
+
+    def record(self) -> Event:
+        """An event behind everything submitted so far."""
+        return Event(self)
+
+    def wait(self, event: Event) -> None:
+        """Holds this stream (not the caller) until an event of another stream has happened."""
+        self.queue.wait(event.address, event.fence.sequence)
+
+    def batch(self) -> AbstractContextManager[None]:
+        """What is submitted inside reaches the device by one doorbell."""
+        return self.queue.batch()
+
+    def synchronize(self, timeout: int | None = None) -> None:
+        """Returns when everything submitted so far has finished. Raises the error of whatever failed."""
+        self.queue.raise_failure()
+        if self.queue.pending:
+            self.queue.fence().wait(timeout)
+
+
+def _in_order(program: Program, args: Mapping[str, Argument] | Sequence[Argument]) -> list[Argument]:
+    if isinstance(args, Mapping):
+        if set(args) != set(program.args):
+            raise KernelError(
+                f"{program.name} takes the arguments {', '.join(program.args) or 'none'}; "
+                f"given were {', '.join(args) or 'none'}"
+            )
+        return [args[name] for name in program.args]
+    if program.args and len(args) != len(program.args):
+        raise KernelError(f"{program.name} takes {len(program.args)} arguments; given were {len(args)}")
+    return list(args)
