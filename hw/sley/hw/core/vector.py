@@ -65,9 +65,10 @@ class VectorUnit(wiring.Component):
 
     ``clear`` also sets both row registers to 0.
 
-    Latency of a VECTOR of n rows from its acceptance to the offer of its signal set: n + 9 + lane_latency cycles (n
-    + 14 for a copy, at most n + 31). VROW: 6 cycles; SET: 2 cycles. Throughput 1 row per cycle if the ports grant it;
-    2 cycles per row if A and B are in one bank. No timing depends on data.
+    Cycles from the acceptance of a command to the offer of its signal set: n + 8 + ``lane_latency`` for a VECTOR of n
+    rows (n + 14 for a copy, n + 30 at most), 7 for VROW, 2 for SET; the next command is accepted in the cycle after the
+    signal set. Throughput 1 row per cycle if the ports grant it; 2 cycles per row if A and B are in one bank. No timing
+    depends on data.
     Cost: N lanes (see ``VectorLane``), a queue of 32 rows of N words, three walks.
     """
 
@@ -162,9 +163,8 @@ class VectorUnit(wiring.Component):
                     state.eq(State.SIGNAL),
                 ]
                 with m.Switch(command.op):
-                    with m.Case(Op.SET):
-                        with m.If(params.bad):
-                            fail(FaultCode.BAD_PARAMETER, params.param)
+                    with m.Case(Op.SET), m.If(params.bad):
+                        fail(FaultCode.BAD_PARAMETER, params.param)
                     with m.Case(Op.VROW):
                         m.d.sync += state.eq(State.ISSUE)
                     with m.Case(Op.VECTOR):
