@@ -1,6 +1,6 @@
 """The chip's memory bus: AXI4 as its manager sees it."""
 
-from amaranth.lib.wiring import In, Out, Signature
+from amaranth.lib.wiring import In, Member, Out, Signature
 
 from sley.abi.config import ChipConfig
 
@@ -13,7 +13,7 @@ RESP_ERROR = 0b10  # the bit of a response that SLVERR and DECERR share
 def axi4_signature(config: ChipConfig) -> Signature:
     """All signals of AXI4 but the optional region and user ones, in lower case, ``Out`` from the manager."""
 
-    def address(channel: str) -> dict[str, Out | In]:
+    def address(channel: str) -> dict[str, Member]:
         return {
             f"{channel}id": Out(ID_BITS),
             f"{channel}addr": Out(config.addr_bits),

@@ -4,7 +4,7 @@ from enum import Enum
 
 from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Member, Out
 
 from sley.hw.noc.placement import Node
 from sley.hw.stream.arbiter import PacketArbiter
@@ -53,7 +53,7 @@ class Router(wiring.Component):
         self._shape = shape
         self._node = node
         self._directions = [d for d in Direction if d in directions]
-        ports: dict[str, In | Out] = {}
+        ports: dict[str, Member] = {}
         for side in self._directions:
             ports[f"i_{side.name.lower()}"] = In(stream.Signature(shape))
             ports[f"o_{side.name.lower()}"] = Out(stream.Signature(shape))

@@ -1,0 +1,183 @@
+"""The node through which the chip reaches its memory."""
+
+from amaranth import Module, ResetInserter, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from sley.abi.config import ChipConfig
+from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
+from sley.hw.noc.messages import (
+    BEATS_BITS,
+    Coordinate,
+    RequestKind,
+    Tag,
+    request_data,
+    request_flit,
+    response_flit,
+)
+from sley.hw.stream.arbiter import PacketArbiter
+from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.stream.fifo import StreamFIFO
+
+READS = 128
+WRITES = 64
+
+
+class MemoryPort(wiring.Component):
+    """Node of the mesh that turns request packets into AXI4 bursts and their answers into response packets.
+
+    Every burst has ID 0, so memory answers in order, and a queue beside the bus remembers who asked. SLVERR and DECERR
+    become ``error`` in the response, beat by beat for reads. Reads and writes are not ordered among each other.
+    Packets of kind MESSAGE are dropped.
+
+    Parameters: ``config``.
+    Members: ``request_o``: from the router (packets for this node); ``response_i``: to the router; ``axi``: the bus;
+    ``drain``, ``drained``: while ``drain`` is high no request is taken, write bursts begun on the bus are completed
+    with beats whose strobes are 0, and all answers are dropped. ``drained`` (a register) rises when no answer is
+    missing and nothing is left to send. Afterwards, with the rest of the chip in reset, ``drain`` may fall; the port is
+    then as after reset. It must not be reset itself while the bus is busy.
+    Latency: 1 cycle from a head or a write beat to the bus, 2 cycles from the bus to ``response_i``. Throughput: a read
+    burst per cycle and a read beat per cycle; a write burst of n beats in n + 1 cycles. In flight: 128 reads and 64
+    writes. All AXI outputs depend on registers only.
+    """
+
+    request_o: stream.Interface
+    response_i: stream.Interface
+    axi: wiring.PureInterface
+    drain: Signal
+    drained: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "request_o": In(stream.Signature(request_flit(config))),
+                "response_i": Out(stream.Signature(response_flit(config))),
+                "axi": Out(axi4_signature(config)),
+                "drain": In(1),
+                "drained": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        who = data.StructLayout({"src": Coordinate, "tag": Tag})
+        m.submodules.reads = reads = StreamFIFO(who, READS)
+        m.submodules.writes = writes = StreamFIFO(who, WRITES)
+        sending = self._requests(m, reads, writes)
+        self._responses(m, reads.o, writes.o)
+
+        waiting = Signal()
+        m.d.comb += waiting.eq(sending | (reads.level != 0) | (writes.level != 0))
+        m.d.sync += self.drained.eq(self.drain & ~waiting)
+        axi = self.axi
+        for channel in ("aw", "ar"):
+            m.d.comb += [
+                getattr(axi, f"{channel}size").eq(exact_log2(config.bus_bytes)),
+                getattr(axi, f"{channel}burst").eq(BURST_INCR),
+                getattr(axi, f"{channel}cache").eq(CACHE_NORMAL),
+            ]
+        return m
+
+    def _requests(self, m: Module, reads: StreamFIFO, writes: StreamFIFO) -> Signal:
+        """Takes packets apart; returns whether something is still on its way to the bus."""
+        config, axi = self._config, self.axi
+        address = data.StructLayout({"addr": config.addr_bits, "len": BEATS_BITS})
+        m.submodules.ar = ar = StreamBuffer(address)
+        m.submodules.aw = aw = StreamBuffer(address)
+        m.submodules.w = w = StreamBuffer(data.StructLayout({"beat": request_data(config), "last": 1}))
+        for name, channel in (("ar", ar), ("aw", aw)):
+            m.d.comb += [
+                getattr(axi, f"{name}addr").eq(channel.o.payload.addr),
+                getattr(axi, f"{name}len").eq(channel.o.payload.len),
+                getattr(axi, f"{name}valid").eq(channel.o.valid),
+                channel.o.ready.eq(getattr(axi, f"{name}ready")),
+            ]
+        m.d.comb += [
+            axi.wdata.eq(w.o.payload.beat.data),
+            axi.wstrb.eq(w.o.payload.beat.strobe),
+            axi.wlast.eq(w.o.payload.last),
+            axi.wvalid.eq(w.o.valid),
+            w.o.ready.eq(axi.wready),
+        ]
+
+        request = self.request_o
+        head = request.payload.payload.head
+        in_write = Signal()
+        in_message = Signal()
+        left = Signal(BEATS_BITS, reset_less=True)  # beats of the write burst to come, minus one
+        for channel, queue in ((ar, reads), (aw, writes)):
+            m.d.comb += [
+                channel.i.payload.addr.eq(head.addr),
+                channel.i.payload.len.eq(head.beats),
+                queue.i.payload.src.eq(head.src),
+                queue.i.payload.tag.eq(head.tag),
+                queue.i.valid.eq(channel.i.valid & channel.i.ready),
+            ]
+        m.d.comb += w.i.payload.last.eq(left == 0)
+        with m.If(in_write):
+            with m.If(self.drain):
+                m.d.comb += w.i.valid.eq(1)  # data and strobe 0: the sender may be gone
+            with m.Else():
+                m.d.comb += [
+                    w.i.payload.beat.eq(request.payload.payload.beat),
+                    w.i.valid.eq(request.valid),
+                    request.ready.eq(w.i.ready),
+                ]
+            with m.If(w.i.valid & w.i.ready):
+                m.d.sync += [left.eq(left - 1), in_write.eq(left != 0)]
+        with m.Elif(in_message):
+            m.d.comb += request.ready.eq(~self.drain)
+            with m.If(self.drain | (request.valid & request.payload.last)):
+                m.d.sync += in_message.eq(0)
+        with m.Elif(~self.drain), m.Switch(head.kind):
+            with m.Case(RequestKind.READ):
+                m.d.comb += [
+                    ar.i.valid.eq(request.valid & reads.i.ready),
+                    request.ready.eq(ar.i.ready & reads.i.ready),
+                ]
+            with m.Case(RequestKind.WRITE):
+                m.d.comb += [
+                    aw.i.valid.eq(request.valid & writes.i.ready),
+                    request.ready.eq(aw.i.ready & writes.i.ready),
+                ]
+                with m.If(request.valid & request.ready):
+                    m.d.sync += [in_write.eq(1), left.eq(head.beats)]
+            with m.Default():
+                m.d.comb += request.ready.eq(1)
+                with m.If(request.valid & ~request.payload.last):
+                    m.d.sync += in_message.eq(1)
+        return in_write | in_message | ar.o.valid | aw.o.valid | w.o.valid
+
+    def _responses(self, m: Module, reads: stream.Interface, writes: stream.Interface) -> None:
+        """Addresses the answers to who asked and sends them, whole bursts at a time."""
+        config, axi = self._config, self.axi
+        m.submodules.r = r = StreamBuffer(data.StructLayout({"data": 8 * config.bus_bytes, "error": 1, "last": 1}))
+        m.submodules.b = b = StreamBuffer(data.StructLayout({"error": 1}))
+        m.d.comb += [
+            r.i.payload.data.eq(axi.rdata),
+            r.i.payload.error.eq((axi.rresp & RESP_ERROR).any()),
+            r.i.payload.last.eq(axi.rlast),
+            r.i.valid.eq(axi.rvalid),
+            axi.rready.eq(r.i.ready),
+            b.i.payload.error.eq((axi.bresp & RESP_ERROR).any()),
+            b.i.valid.eq(axi.bvalid),
+            axi.bready.eq(b.i.ready),
+        ]
+        m.submodules.merge = merge = ResetInserter(self.drain)(PacketArbiter(response_flit(config), 2))
+        wiring.connect(m, merge.o, wiring.flipped(self.response_i))
+        for k, (answer, asker) in enumerate(((r.o, reads), (b.o, writes))):
+            into = merge.i[k]
+            last = answer.payload.last if k == 0 else 1
+            m.d.comb += [
+                into.payload.dest.eq(asker.payload.src),
+                into.payload.payload.tag.eq(asker.payload.tag),
+                into.payload.payload.error.eq(answer.payload.error),
+                into.payload.last.eq(last),
+                into.valid.eq(answer.valid & asker.valid),
+                answer.ready.eq((into.ready | self.drain) & asker.valid),
+                asker.ready.eq(answer.valid & answer.ready & last),
+            ]
+        m.d.comb += merge.i[0].payload.payload.data.eq(r.o.payload.data)
