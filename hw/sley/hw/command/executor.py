@@ -43,7 +43,7 @@ class Executor(wiring.Component):
     * ``time``; ``hold``: take no packet and no result; ``fence``: one bit per queue, high for a cycle when a fence that
       asks for an interrupt is in memory.
 
-    Latency: ``pending`` to the fetch one cycle; last beat of the packet to execution four cycles.
+    Latency: ``pending`` to the fetch one cycle; the beat of the packet to execution four cycles.
     """
 
     pending: Signal
@@ -105,7 +105,9 @@ class Executor(wiring.Component):
         word = Signal(8 * SEMAPHORE_BYTES, reset_less=True)
         satisfied = Signal(reset_less=True)
         view = Signal(QueueView)
-        m.d.comb += view.eq(_select(self.queue, self.queues))
+        owner = Signal(config.queues, init=1)
+        outside = Signal(reset_less=True)
+        m.d.comb += [self.queue.eq(owner), view.eq(_select(self.queue, self.queues))]
         m.d.comb += [check.packet.eq(packet), turn.requests.eq(self.pending), turn.last.eq(1)]
 
         # One small read or write at a time: a packet, a semaphore, a fence, a read index.
@@ -168,7 +170,7 @@ class Executor(wiring.Component):
         launch = fields[PacketOp.LAUNCH]
         command = self.launch.payload
         m.d.comb += [
-            command.queue.eq(_number(self.queue)),
+            command.queue.eq(_number(owner)),
             command.program.eq(launch.program),
             command.program_words.eq(launch.program_words),
             command.args.eq(launch.args),
@@ -184,25 +186,20 @@ class Executor(wiring.Component):
                     pass
                 with m.Elif(self.result.valid):
                     m.d.comb += self.result.ready.eq(1)
-                    m.d.sync += [
-                        self.queue.eq(1 << result.queue),
-                        self.fault.eq(result.fault),
-                    ]
+                    m.d.sync += [owner.eq(1 << result.queue), self.fault.eq(result.fault)]
                     m.next = "RETIRE"
                     with m.If(result.fault.code != FaultCode.NONE):
                         m.next = "FAULT"
                 with m.Elif(turn.grant.any()):
-                    m.d.comb += turn.moved.eq(1)
-                    m.d.sync += self.queue.eq(turn.grant)
-                    m.next = "TAKE"
-            with m.State("TAKE"):
-                m.d.comb += self.event.eq(QueueEvent.TAKE)
-                m.d.sync += read(view.packet << PACKET_SHIFT, PACKET_BYTES)
-                m.next = "FETCH"
-                with m.If(_outside(config, view.packet << PACKET_SHIFT)):
-                    fail(FaultCode.BAD_ADDRESS, (view.packet << PACKET_SHIFT)[:32])
+                    at = view.packet << PACKET_SHIFT
+                    m.d.comb += [turn.moved.eq(1), self.queue.eq(turn.grant), self.event.eq(QueueEvent.TAKE)]
+                    m.d.sync += [owner.eq(turn.grant), *read(at, PACKET_BYTES), outside.eq(_outside(config, at))]
+                    m.next = "FETCH"
             with m.State("FETCH"):
-                receive(packet, "CHECK")
+                with m.If(outside):
+                    fail(FaultCode.BAD_ADDRESS, run.addr)
+                with m.Else():
+                    receive(packet, "CHECK")
             with m.State("CHECK"):
                 m.d.comb += check.start.eq(1)
                 m.next = "CHECKED"
@@ -270,7 +267,7 @@ class Executor(wiring.Component):
                         m.next = "IDLE"
                     with m.Else():
                         with m.If((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
-                            m.d.comb += self.fence.eq(self.queue)
+                            m.d.comb += self.fence.eq(owner)
                         m.next = "RETIRE"
             with m.State("RETIRE"):
                 m.d.comb += self.event.eq(QueueEvent.RETIRE)

@@ -1,0 +1,281 @@
+"""A command processor with its register bank, a memory and cores that only pretend to work.
+
+host = CommandBench(preset("nano"), seed=1)
+
+async def test(ctx):
+    await host.open(ctx, 0, base=0x400, log2=2, readback=0x80)
+    await host.submit(ctx, 0, encode_packet(PacketOp.NOP))
+    await host.drained(ctx, 0)
+
+host.run(test)
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.packets import PACKET_BYTES
+from sley.abi.registers import RegisterMap
+from sley.hw.bus.axi_lite import RegisterBus
+from sley.hw.bus.register_bank import RegisterBank
+from sley.hw.command.debug import CoreDebug
+from sley.hw.command.processor import READ_STROBES, CommandProcessor
+from sley.hw.command.records import INDEX_BITS
+from sley.hw.noc.messages import LaunchWord, Tag, request_flit, response_flit
+from sley.hw.noc.placement import command_node, core_node
+from sley.hw.stream.arbiter import PacketArbiter
+from sley.hw.testing.memory import MemoryNode
+from sley.hw.testing.streams import StreamBench, StreamError
+
+
+class CommandSystem(wiring.Component):
+    """Command processor and register bank; answers come from two sides, memory and cores."""
+
+    bus: Any
+    request: stream.Interface
+    memory: stream.Interface
+    cores: stream.Interface
+    core_debug: Any
+    states: Any
+    read_indices: Any
+    irq: Signal
+    reset_request: Signal
+    resetting: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "bus": In(RegisterBus()),
+                "request": Out(stream.Signature(request_flit(config))),
+                "memory": In(stream.Signature(response_flit(config))),
+                "cores": In(stream.Signature(response_flit(config))),
+                "core_debug": In(CoreDebug).array(config.cores),
+                "states": Out(4).array(config.queues),
+                "read_indices": Out(INDEX_BITS).array(config.queues),
+                "irq": Out(1),
+                "reset_request": Out(1),
+                "resetting": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.bank = bank = RegisterBank(RegisterMap(self._config), READ_STROBES)
+        m.submodules.processor = processor = CommandProcessor(self._config)
+        m.submodules.merge = merge = PacketArbiter(response_flit(self._config), 2)
+        wiring.connect(m, wiring.flipped(self.bus), bank.bus)
+        wiring.connect(m, bank.chip, processor.chip)
+        for k in range(self._config.queues):
+            wiring.connect(m, bank.queue[k], processor.queue[k])
+            wiring.connect(m, bank.doorbell[k], processor.doorbell[k])
+            m.d.comb += [
+                self.states[k].eq(processor.queue[k].state.state),
+                self.read_indices[k].eq(processor.queue[k].read_index.index),
+            ]
+        wiring.connect(m, processor.request, wiring.flipped(self.request))
+        wiring.connect(m, wiring.flipped(self.memory), merge.i[0])
+        wiring.connect(m, wiring.flipped(self.cores), merge.i[1])
+        wiring.connect(m, merge.o, processor.response)
+        for port, debug in zip(processor.core_debug, self.core_debug, strict=True):
+            m.d.comb += port.eq(debug)
+        m.d.comb += [
+            self.irq.eq(processor.irq),
+            self.reset_request.eq(processor.reset_request),
+            processor.resetting.eq(self.resetting),
+        ]
+        return m
+
+
+@dataclass
+class BlockRun:
+    """A block that a core was asked to run: the words of the message, and when it was running."""
+
+    core: int
+    words: list[int]
+    start: int
+    end: int
+    fault: tuple[FaultCode, Unit, int, int] | None = None
+    """Code, unit, pc, address."""
+    reported: bool = False
+
+    def __getitem__(self, word: LaunchWord) -> int:
+        return self.words[int(word)]
+
+
+@dataclass
+class FakeCores:
+    """Cores that answer launch messages: after a random delay in ``delay``, with the fault that ``judge`` gives."""
+
+    bench: StreamBench
+    config: ChipConfig
+    messages: list[tuple[Any, list[int]]]
+    delay: tuple[int, int]
+    judge: Callable[[BlockRun], tuple[FaultCode, Unit, int, int] | None]
+    runs: list[BlockRun] = field(default_factory=list)
+
+    def answers(self) -> Iterator[dict[str, Any] | None]:
+        """Items for the stream of done messages."""
+        numbers = {core_node(self.config, k): k for k in range(self.config.cores)}
+        while True:
+            while len(self.runs) < len(self.messages):
+                node, words = self.messages[len(self.runs)]
+                core = numbers[node]
+                if len(words) != len(LaunchWord):
+                    raise StreamError(f"launch message of {len(words)} words")
+                if any(run.core == core and not run.reported for run in self.runs):
+                    raise StreamError(f"block sent to core {core}, which runs one")
+                now = self.bench.cycle
+                run = BlockRun(core, words, now, now + self.bench.rng.randint(*self.delay))
+                run.fault = self.judge(run)
+                self.runs.append(run)
+            over = [run for run in self.runs if not run.reported and run.end <= self.bench.cycle]
+            if not over:
+                yield None
+                continue
+            run = self.bench.rng.choice(over)
+            run.reported = True
+            code, unit, pc, address = run.fault or (FaultCode.NONE, Unit.SEQUENCER, 0, 0)
+            x, y = command_node(self.config)
+            for k, word in enumerate((run.core | code << 8 | unit << 16, pc, address)):
+                tag: Any = Tag.MESSAGE
+                payload = {"data": word, "tag": tag, "error": 0}
+                yield {"payload": payload, "dest": {"x": x, "y": y}, "last": k == 2}
+
+
+class CommandBench:
+    """Host side of a ``CommandSystem``.
+
+    Parameters: ``config``; ``seed``; ``timeout`` in cycles; ``core_delay``, ``judge``: see ``FakeCores``; all others go
+    to ``MemoryNode``. Members: ``memory``, ``cores``, ``map``, ``bench``.
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        *,
+        seed: int = 0,
+        timeout: int = 20_000,
+        core_delay: tuple[int, int] = (1, 60),
+        judge: Callable[[BlockRun], tuple[FaultCode, Unit, int, int] | None] = lambda run: None,
+        **memory: Any,
+    ) -> None:
+        self.config = config
+        self.map = RegisterMap(config)
+        self.dut = CommandSystem(config)
+        self.bench = StreamBench(self.dut, seed=seed, timeout=timeout, settle=1)
+        self.memory = MemoryNode(self.bench, config, self.dut.request, self.dut.memory, **memory)
+        self.cores = FakeCores(self.bench, config, self.memory.messages, core_delay, judge)
+        self.bench.send(self.dut.cores, self.cores.answers(), wait=False, name="done messages")
+        self._base = [0] * config.queues
+        self._length = [1] * config.queues
+        self._write = [0] * config.queues
+
+    def run(self, test: Callable[[Any], Awaitable[None]]) -> None:
+        """Run the test until it returns."""
+        self.bench.add(test, wait=True)
+        self.bench.run()
+
+    def heads(self) -> list[tuple[int, str, int]]:
+        """Every request so far: cycle of its head, kind, address."""
+        requests = next(t for t in self.bench.traffic if t.name == "memory requests")
+        heads, inside = [], False
+        for cycle, flit in zip(requests.cycles, requests.items, strict=True):
+            if not inside:
+                heads.append((cycle, flit.payload.head.kind.name, flit.payload.head.addr))
+            inside = not flit.last
+        return heads
+
+    def answers(self, tag: str) -> list[int]:
+        """Cycles of memory's answers to this tag, beat by beat."""
+        answers = next(t for t in self.bench.traffic if t.name == "memory answers")
+        cycles = zip(answers.cycles, answers.items, strict=True)
+        return [cycle for cycle, item in cycles if item["payload"]["tag"].name == tag]
+
+    async def read(self, ctx: Any, name: str) -> int:
+        """The register with this full name."""
+        bus = self.dut.bus
+        ctx.set(bus.read, 1)
+        ctx.set(bus.read_address, self.map[name].address)
+        await ctx.tick()
+        ctx.set(bus.read, 0)
+        assert not ctx.get(bus.read_error)
+        return int(ctx.get(bus.read_data))
+
+    async def fields(self, ctx: Any, name: str) -> dict[str, int]:
+        """The register's fields."""
+        return self.map[name].layout.unpack(await self.read(ctx, name))
+
+    async def write(self, ctx: Any, name: str, **values: int) -> None:
+        """Write the register from the values of its fields; has taken effect on return."""
+        bus, placed = self.dut.bus, self.map[name]
+        ctx.set(bus.write, 1)
+        ctx.set(bus.write_address, placed.address)
+        ctx.set(bus.write_data, placed.layout.pack(**values))
+        await ctx.tick()
+        ctx.set(bus.write, 0)
+        await ctx.tick().repeat(2)
+
+    async def open(self, ctx: Any, queue: int, *, base: int, log2: int, readback: int = 0) -> None:
+        """Set a queue up and turn it on."""
+        self._base[queue], self._length[queue], self._write[queue] = base, 1 << log2, 0
+        await self.write(ctx, f"QUEUE{queue}.BASE", address=base)
+        await self.write(ctx, f"QUEUE{queue}.SIZE", log2=log2)
+        await self.write(ctx, f"QUEUE{queue}.READBACK", address=readback)
+        await self.write(ctx, f"QUEUE{queue}.CONTROL", enable=1)
+
+    async def close(self, ctx: Any, queue: int) -> None:
+        """Turn a queue off and wait until it is."""
+        await self.write(ctx, f"QUEUE{queue}.CONTROL", enable=0)
+        await self.state(ctx, queue, QueueState.DISABLED)
+
+    def put(self, queue: int, packet: bytes) -> None:
+        """Place a packet in the ring, without telling."""
+        at = self._base[queue] + PACKET_BYTES * (self._write[queue] % self._length[queue])
+        self.memory.data[at : at + PACKET_BYTES] = packet
+        self._write[queue] = (self._write[queue] + 1) % (2 * self._length[queue])
+
+    async def ring(self, ctx: Any, queue: int, index: int | None = None) -> None:
+        """Ring the doorbell, by default for what was placed."""
+        await self.write(ctx, f"DOORBELL{queue}.WRITE_INDEX", index=self._write[queue] if index is None else index)
+
+    async def submit(self, ctx: Any, queue: int, *packets: bytes) -> None:
+        """Place packets, waiting while the ring is full, each with its doorbell."""
+        for packet in packets:
+            while self.distance(ctx, queue) >= self._length[queue]:
+                await ctx.tick()
+            self.put(queue, packet)
+            await self.ring(ctx, queue)
+
+    def distance(self, ctx: Any, queue: int) -> int:
+        """Packets between the read index and what was placed."""
+        return int(self._write[queue] - ctx.get(self.dut.read_indices[queue])) % (2 * self._length[queue])
+
+    def peek_state(self, ctx: Any, queue: int) -> int:
+        """State of the queue now, without a bus access."""
+        return int(ctx.get(self.dut.states[queue]))
+
+    async def state(self, ctx: Any, queue: int, *states: QueueState) -> None:
+        """Wait for one of these states."""
+        while self.peek_state(ctx, queue) not in states:
+            await ctx.tick()
+
+    async def drained(self, ctx: Any, queue: int) -> None:
+        """Wait until the queue has executed everything."""
+        while self.distance(ctx, queue) or self.peek_state(ctx, queue) != QueueState.READY:
+            await ctx.tick()
+
+    async def error(self, ctx: Any, queue: int) -> dict[str, int]:
+        """Wait for the queue to stop with an error; its record."""
+        await self.state(ctx, queue, QueueState.ERROR)
+        await ctx.tick().repeat(3)
+        record = await self.fields(ctx, f"QUEUE{queue}.ERROR")
+        for name in ("pc", "block", "address"):
+            record |= await self.fields(ctx, f"QUEUE{queue}.ERROR_{name.upper()}")
+        return record
