@@ -1,0 +1,23 @@
+import numpy as np
+
+from sley.hw.fp.from_int import FromInt8, FromInt32
+from sley.hw.testing.floats import feed
+from sley.sim.golden import float32
+
+
+def test_int8_exhaustively():
+    numbers = np.arange(-128, 128)
+    assert np.array_equal(feed(FromInt8(), numbers), float32.from_int32(numbers))
+
+
+def test_int32():
+    rng = np.random.default_rng(1)
+    powers = [s * ((1 << k) + d) for s in (1, -1) for k in range(31) for d in (-2, -1, 0, 1, 2)]
+    random = rng.integers(-(1 << 31), 1 << 31, 6000) >> rng.integers(0, 32, 6000)
+    significand, shift = rng.integers(1 << 23, 1 << 24, 6000), rng.integers(0, 8, 6000)
+    ties = ((significand << shift) + (1 << shift >> 1) + rng.integers(-1, 2, 6000)) * rng.choice([-1, 1], 6000)
+    numbers = np.concatenate([powers, random, ties, [2**31 - 1, -(2**31)]])
+    numbers = np.clip(numbers, -(2**31), 2**31 - 1)
+    got, expected = feed(FromInt32(), numbers), float32.from_int32(numbers)
+    wrong = np.flatnonzero(got != expected)
+    assert not len(wrong), [(int(numbers[k]), hex(got[k]), hex(expected[k])) for k in wrong[:5]]

@@ -1,0 +1,12 @@
+import numpy as np
+
+from sley.hw.fp.maximum import Maximum
+from sley.hw.testing.floats import feed, pairs
+from sley.sim.golden import float32
+
+
+def test_every_bit():
+    a, b = pairs(np.random.default_rng(3), 700)
+    got, expected = feed(Maximum(), a, b), float32.maximum(a, b)
+    wrong = np.flatnonzero(got != expected)
+    assert not len(wrong), [tuple(f"{x[k]:#010x}" for x in (a, b, got, expected)) for k in wrong[:5]]
