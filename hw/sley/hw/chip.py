@@ -1,0 +1,91 @@
+"""The top level: a whole chip between an AXI4-Lite target, an AXI4 manager and an interrupt line."""
+
+from typing import Any
+
+from amaranth import Module, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from sley.abi.config import ChipConfig
+from sley.abi.registers import RegisterMap
+from sley.hw.bus.axi_lite import AxiLite, AxiLiteTarget
+from sley.hw.bus.register_bank import RegisterBank
+from sley.hw.command.processor import READ_STROBES, CommandProcessor
+from sley.hw.core.core import Core
+from sley.hw.memory.axi import axi4_signature
+from sley.hw.memory.port import MemoryPort
+from sley.hw.noc.mesh import Mesh
+from sley.hw.noc.placement import command_node, core_node, memory_node
+from sley.hw.reset import ResetControl
+
+
+class Chip(wiring.Component):
+    """A Sley neural processing unit in one clock domain.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        Sizes; see ``sley.abi.config.PRESETS``.
+
+    Members
+    -------
+    s_axil : In(AxiLite())
+        Registers, 64 KiB; see ``sley.abi.registers``.
+    m_axi : Out(axi4_signature(config))
+        Device memory: one scratchpad row wide, bursts of up to ``max_burst`` beats that never cross 4 KiB, ID 0.
+    irq : Out(1)
+        Level, high while an enabled cause is pending.
+    """
+
+    s_axil: Any
+    m_axi: Any
+    irq: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self.config = config
+        super().__init__({"s_axil": In(AxiLite()), "m_axi": Out(axi4_signature(config)), "irq": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        c = self.config
+        m = Module()
+        m.submodules.target = target = AxiLiteTarget()
+        m.submodules.bank = bank = RegisterBank(RegisterMap(c), READ_STROBES)
+        m.submodules.memory_port = port = MemoryPort(c)
+        m.submodules.reset_control = control = ResetControl()
+        command, mesh = CommandProcessor(c), Mesh(c)
+        cores = [Core(c, index) for index in range(c.cores)]
+        restart = ResetInserter(control.reset)
+        m.submodules.command = restart(command)
+        m.submodules.mesh = restart(mesh)
+        for index, core in enumerate(cores):
+            m.submodules[f"core{index}"] = restart(core)
+
+        connect(m, flipped(self.s_axil), target.bus)
+        connect(m, target.registers, bank.bus)
+        connect(m, bank.chip, command.chip)
+        for k in range(c.queues):
+            connect(m, bank.queue[k], command.queue[k])
+            connect(m, bank.doorbell[k], command.doorbell[k])
+        connect(m, port.axi, flipped(self.m_axi))
+        m.d.comb += [
+            self.irq.eq(command.irq),
+            control.request.eq(command.reset_request),
+            command.resetting.eq(control.resetting),
+            port.drain.eq(control.drain),
+            control.drained.eq(port.drained),
+        ]
+
+        x, y = command_node(c)
+        connect(m, command.request, mesh.request_i[y][x])
+        connect(m, mesh.response_o[y][x], command.response)
+        x, y = memory_node(c)
+        connect(m, mesh.request_o[y][x], port.request_o)
+        connect(m, port.response_i, mesh.response_i[y][x])
+        for index, core in enumerate(cores):
+            x, y = core_node(c, index)
+            connect(m, core.request_i, mesh.request_i[y][x])
+            connect(m, mesh.response_o[y][x], core.response_o)
+            connect(m, mesh.request_o[y][x], core.request_o)
+            connect(m, core.response_i, mesh.response_i[y][x])
+            m.d.comb += command.core_debug[index].eq(core.debug)
+        return m

@@ -1,0 +1,165 @@
+"""A core: the sequencer, its four units, their semaphores and their memories, at one node of the mesh."""
+
+from amaranth import Cat, Module, Mux
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit, UnitState
+from sley.hw.command.debug import CoreDebug
+from sley.hw.core.load import LoadUnit
+from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.semaphores import Semaphores
+from sley.hw.core.sequencer import Sequencer
+from sley.hw.core.sram import BankedSram
+from sley.hw.core.store import StoreUnit
+from sley.hw.core.unit_front import UnitFront
+from sley.hw.core.vector import VectorUnit
+from sley.hw.memory.node import NodePort
+from sley.hw.memory.reader import MemoryReader
+from sley.hw.memory.writer import MemoryWriter
+from sley.hw.noc.messages import Tag, request_flit, response_flit
+from sley.hw.noc.placement import core_node
+
+UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
+
+
+class Core(wiring.Component):
+    """One core of the chip.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    index : int
+        Number of the core, below ``config.cores``; its place follows from it.
+
+    Members
+    -------
+    request_i : Out(stream of request_flit), response_o : In(stream of response_flit)
+        Its reads and writes, and the answers, which are always accepted in the end without help of the network.
+    request_o : In(stream of request_flit), response_i : Out(stream of response_flit)
+        Launch messages from the command processor, and the messages that end a block.
+    debug : Out(CoreDebug)
+        What the debug registers show.
+
+    Semaphore clients by priority: waiting, the sequencer and then the units in the order of ``UNITS``; signalling, the
+    same with the two engines of the matrix unit (weights, product) one after the other.
+    """
+
+    request_i: stream.Interface
+    request_o: stream.Interface
+    response_i: stream.Interface
+    response_o: stream.Interface
+    debug: data.View
+
+    def __init__(self, config: ChipConfig, index: int) -> None:
+        self._config = config
+        self._index = index
+        self._node = core_node(config, index)
+        super().__init__(
+            {
+                "request_i": Out(stream.Signature(request_flit(config))),
+                "response_o": In(stream.Signature(response_flit(config))),
+                "request_o": In(stream.Signature(request_flit(config))),
+                "response_i": Out(stream.Signature(response_flit(config))),
+                "debug": Out(CoreDebug),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        c = self._config
+        m = Module()
+        m.submodules.sequencer = sequencer = Sequencer(c, self._index)
+        m.submodules.load = load = LoadUnit(c)
+        m.submodules.store = store = StoreUnit(c)
+        m.submodules.matrix = matrix = MatrixUnit(c)
+        m.submodules.vector = vector = VectorUnit(c)
+        units = (load, store, matrix, vector)
+
+        m.submodules.scratchpad = scratchpad = BankedSram(
+            c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, readers=5, writers=2
+        )
+        for reader, user in enumerate(
+            (matrix.activations, matrix.weights, vector.scratchpad_read_a, vector.scratchpad_read_b, store.scratchpad)
+        ):
+            connect(m, user, scratchpad.read[reader])
+        for writer, user in enumerate((load.scratchpad, vector.scratchpad_write)):
+            connect(m, user, scratchpad.write[writer])
+
+        m.submodules.accumulator = accumulator = BankedSram(
+            c.accumulator_rows,
+            8 * c.accumulator_row_bytes,
+            c.accumulator_banks,
+            c.beats_per_accumulator_row,
+            readers=4,
+            writers=3,
+        )
+        for reader, user in enumerate(
+            (matrix.accumulate_read, vector.accumulator_read_a, vector.accumulator_read_b, store.accumulator)
+        ):
+            connect(m, user, accumulator.read[reader])
+        for writer, user in enumerate((matrix.accumulate_write, load.accumulator, vector.accumulator_write)):
+            connect(m, user, accumulator.write[writer])
+
+        m.submodules.semaphores = semaphores = Semaphores(waiters=1 + len(UNITS), signallers=6)
+        connect(m, sequencer.wait, semaphores.wait[0])
+        signals = (sequencer.signal, load.signal[0], store.signal[0], matrix.signal[0], matrix.signal[1], vector.signal[0])
+        for signaller, user in enumerate(signals):
+            connect(m, user, semaphores.signal[signaller])
+        m.d.comb += [semaphores.clear.eq(sequencer.clear), sequencer.semaphores.eq(semaphores.values)]
+
+        quiet = []
+        states = {"sequencer": sequencer.state}
+        for k, (unit, kind) in enumerate(zip(units, UNITS, strict=True)):
+            name = kind.name.lower()
+            m.submodules[f"{name}_front"] = front = UnitFront(kind, c.unit_queue)
+            connect(m, sequencer.dispatch[k], front.i)
+            connect(m, front.wait, semaphores.wait[1 + k])
+            connect(m, front.o, unit.command)
+            m.d.comb += [
+                front.abort.eq(sequencer.abort),
+                unit.abort.eq(sequencer.abort),
+                unit.clear.eq(sequencer.clear),
+                sequencer.unit_fault[k].eq(unit.fault),
+            ]
+            quiet += [front.empty, ~unit.busy]
+            held = Cat(s.valid & ~s.ready for s in unit.signal).any()
+            states[name] = Mux(
+                held,
+                UnitState.SIGNAL,
+                Mux(unit.busy, UnitState.RUN, Mux(front.waiting, UnitState.WAIT, UnitState.IDLE)),
+            )
+        m.d.comb += sequencer.units_idle.eq(Cat(quiet).all())
+
+        m.submodules.fetch_reader = fetch_reader = MemoryReader(c, tag=Tag.FETCH, source=self._node)
+        m.submodules.load_reader = load_reader = MemoryReader(c, tag=Tag.LOAD, source=self._node)
+        m.submodules.store_writer = store_writer = MemoryWriter(c, tag=Tag.STORE, source=self._node)
+        connect(m, sequencer.run, fetch_reader.i)
+        connect(m, fetch_reader.o, sequencer.beat)
+        connect(m, load.run, load_reader.i)
+        connect(m, load_reader.o, load.beat)
+        connect(m, store.run, store_writer.i)
+        connect(m, store.data, store_writer.data)
+        m.d.comb += [store.writer_busy.eq(store_writer.busy), store.writer_error.eq(store_writer.error)]
+
+        m.submodules.port = port = NodePort(c, [Tag.FETCH, Tag.LOAD, Tag.STORE])
+        for k, part in enumerate((fetch_reader, load_reader, store_writer)):
+            connect(m, part.request, port.request[k])
+            connect(m, port.response[k], part.response)
+        connect(m, port.request_i, flipped(self.request_i))
+        connect(m, flipped(self.response_o), port.response_o)
+        connect(m, flipped(self.request_o), sequencer.launch)
+        connect(m, sequencer.done, flipped(self.response_i))
+
+        with m.If(matrix.rows):
+            m.d.sync += self.debug.matrix_rows.eq(self.debug.matrix_rows + 1)
+        retired = Cat(unit.retired for unit in units)
+        m.d.sync += [
+            self.debug.pc.eq(sequencer.pc),
+            self.debug.running.eq(sequencer.running),
+            self.debug.semaphores.eq(Cat(semaphores.values)),
+            self.debug.retired.eq(sum(retired)),
+            *(self.debug[name].eq(state) for name, state in states.items()),
+        ]
+        return m
