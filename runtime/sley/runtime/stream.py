@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from sley.runtime.device import Device
 
 Argument = Buffer | int | float
+
+
+@dataclass
+class Timing:
+    """``cycles`` from the doorbell to the fence behind the work."""
+
+    cycles: int = 0
 
 
 class Stream:
@@ -84,6 +92,16 @@ class Stream:
     def batch(self) -> AbstractContextManager[None]:
         """What is submitted inside reaches the device by one doorbell."""
         return self.queue.batch()
+
+    @contextmanager
+    def timed(self) -> Iterator[Timing]:
+        """Work submitted inside starts with one doorbell; on leaving it is done and its cycles are known."""
+        self.synchronize()
+        timing = Timing()
+        with self.batch():
+            yield timing
+            event = self.record()
+        timing.cycles = event.time - self.queue.doorbell_time
 
     def synchronize(self, timeout: int | None = None) -> None:
         """Returns when everything submitted so far has finished. Raises the error of whatever failed."""
