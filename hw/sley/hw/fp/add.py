@@ -68,7 +68,7 @@ class Add(wiring.Component):
             other[0].nan.eq(a.is_nan() | b.is_nan() | (a.is_infinity() & b.is_infinity() & opposite)),
         ]
 
-        # 2: align
+        # 2: align; an operand that is 32 places or more below the other cannot change the rounded sum
         aligned: Value = Cat(Const(0, GUARD_BITS - 1), smaller_1)
         sticky: Value = Const(0, 1)
         for step in range(5):
@@ -79,7 +79,7 @@ class Add(wiring.Component):
         subtract_2, exponent_2 = Signal(reset_less=True), Signal(8, reset_less=True)
         m.d.sync += [
             larger_2.eq(larger_1),
-            aligned_2.eq(Mux(distance_1[5:].any(), smaller_1.any(), Cat(sticky, aligned))),
+            aligned_2.eq(Mux(distance_1[5:].any(), 0, Cat(sticky, aligned))),
             subtract_2.eq(subtract_1),
             exponent_2.eq(exponent_1),
         ]
