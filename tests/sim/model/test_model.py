@@ -160,4 +160,5 @@ def test_deadlock_stays_launched() -> None:
     bench.chip.run(1000)
     assert bench.peek("CHIP.PROGRESS") == progress
     bench.poke("CHIP.CONTROL", 1)
-    assert bench.peek("QUEUE0.STATE") == QueueState.DISABLED
+    assert bench.peek("QUEUE0.STATE") == QueueState.READY
+    assert bench.peek("QUEUE0.WRITE_INDEX") == 0

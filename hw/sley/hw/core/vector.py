@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The vector unit."""
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
@@ -12,6 +13,7 @@ from sley.hw.core.sram import READ_LATENCY, read_port, write_port
 from sley.hw.core.unit import UnitCommand, unit_signature
 from sley.hw.core.vector_lane import MAX_LATENCY, VECTOR_FLAGS, VectorLane, lane_latency
 from sley.hw.core.vector_walk import RowWalk
+from sley.hw.shared import shared
 from sley.hw.stream.fifo import StreamFIFO
 
 OUTPUT_ROWS = 32
@@ -241,7 +243,8 @@ class VectorUnit(wiring.Component):
         m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, OUTPUT_ROWS))
         m.d.comb += queue.i.valid.eq(arrived & ~is_vrow)
         for index in range(self._config.array):
-            m.submodules[f"lane_{index}"] = lane = VectorLane()
+            lane = VectorLane()
+            m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
             a = self._source(
                 self.scratchpad_read_a, self.accumulator_read_a, is_vrow | vector.a_space, vector.a_half, index
             )

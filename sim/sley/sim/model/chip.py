@@ -68,9 +68,9 @@ class ModelChip:
             self.command.error_irq &= ~clear["error"]
         elif placed.name == "CHIP.CONTROL" and value & 1:
             self.command.reset()
-            for register in self.map:
-                if register.block.name == "QUEUE" and register.register.access is Access.RW:
-                    self.values[register.address] = register.layout.reset
+            for index, queue in enumerate(self.command.queues):
+                if self.values[self.map[f"QUEUE{index}.CONTROL"].address]:
+                    queue.state = QueueState.READY
 
     def _write_queue(self, placed: PlacedRegister, queue: QueueModel, value: int) -> None:
         name = placed.register.name

@@ -101,7 +101,7 @@ class CoreModel:
         retired, rows = self.retired, self.matrix_rows
         self.reset()
         self.retired, self.matrix_rows = retired, rows
-        self.local.clear_params()
+        self.local.clear()
         self.block = block
         try:
             for i in range(block.arg_words):

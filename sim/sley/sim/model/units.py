@@ -45,10 +45,11 @@ class LocalState:
         self.scratchpad = np.zeros((c.scratchpad_rows, c.row_bytes), np.uint8)
         self.accumulator = np.zeros((c.accumulator_rows, c.accumulator_row_bytes), np.uint8)
         self.weights = np.zeros((c.fold_depth, c.array), np.int32)
-        self.rows = {row: np.zeros(c.array, np.uint32) for row in VectorRow}
-        self.clear_params()
+        self.clear()
 
-    def clear_params(self) -> None:
+    def clear(self) -> None:
+        """What a block starts with: row registers at zero, parameters at their reset values."""
+        self.rows = {row: np.zeros(self.config.array, np.uint32) for row in VectorRow}
         self.params = {unit: {p: i.reset for p, i in PARAMS.items() if unit in i.units} for unit in Unit}
 
     def space(self, space: int) -> NDArray[np.uint8]:

@@ -1,0 +1,50 @@
+"""Components that a design has many times: emitted once as a module, instanced everywhere."""
+
+from typing import Any
+
+from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetInserter, ResetSignal, Value
+from amaranth.lib import wiring
+
+
+class VerilogPlatform:
+    """The platform of an emission to Verilog; collects the modules that are instanced.
+
+    ``pending``: module names and components that still need a module of their own.
+    """
+
+    def __init__(self) -> None:
+        self.pending: list[tuple[str, Any]] = []
+        self._known: set[str] = set()
+
+    def share(self, name: str, component: Any) -> None:
+        """Asks for a module ``name`` that behaves like ``component``; the first one asked for is taken."""
+        if name not in self._known:
+            self._known.add(name)
+            self.pending.append((name, component))
+
+
+def flat_ports(component: Any) -> dict[str, tuple[Any, wiring.Flow]]:
+    """Ports of a component by name: the path of every member joined with one underscore (``s_axil_awaddr``)."""
+    return {
+        "_".join(str(part) for part in path): (Value.cast(value), member.flow)
+        for path, member, value in component.signature.flatten(component)
+    }
+
+
+def shared(component: Any, name: str, platform: object, reset: Any = None) -> Elaboratable:
+    """``component``, to be added as a submodule: itself in simulation, an instance of module ``name`` in Verilog.
+
+    All components of one ``name`` must be the same but for what their ports are connected to. ``reset`` resets the
+    component's control state besides the domain's own reset. Elaborating and emitting a chip takes time for each
+    module: this makes it independent of the number of lanes and cores.
+    """
+    if not isinstance(platform, VerilogPlatform):
+        return component if reset is None else ResetInserter(reset)(component)  # type: ignore[no-any-return]
+    platform.share(name, component)
+    resets = ResetSignal() if reset is None else ResetSignal() | reset
+    connections: dict[str, Any] = {"i_clk": ClockSignal(), "i_rst": resets}
+    for port, (value, flow) in flat_ports(component).items():
+        connections[f"{'i' if flow == wiring.In else 'o'}_{port}"] = value
+    m = Module()
+    m.submodules.instance = Instance(name, **connections)
+    return m
