@@ -23,7 +23,7 @@ EXTREMES = [0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFF, 0x10000
 class Generator:
     """Random programs that end: loops, branches forward, counted branches back, and a dump of all registers."""
 
-    def __init__(self, seed: int, size: int = 60) -> None:
+    def __init__(self, seed: int, size: int = 90) -> None:
         self.rng = random.Random(seed)
         self.words: list[int] = []
         self.size = size
@@ -64,7 +64,7 @@ class Generator:
 
     def _body(self, level: int) -> None:
         rng = self.rng
-        for _ in range(rng.randint(1, 6)):
+        for _ in range(rng.randint(1, 6) if level else self.size):
             if len(self.words) >= self.size:
                 break
             kind = rng.random()

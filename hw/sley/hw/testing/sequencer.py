@@ -23,8 +23,8 @@ COMMAND_FIELDS = ("op", "pc", "wait", "signal", "a", "b", "c", "flags")
 _MASK = 0xFFFFFFFF
 
 Command = dict[str, int]
-UnitFault = tuple[FaultCode, int]
-"""Code and address."""
+UnitFault = tuple[FaultCode, int, int]
+"""Code, address, and the cycle after the command's acceptance, from 1 on, in which it is raised."""
 
 
 @dataclass
@@ -82,7 +82,8 @@ class SequencerBench:
     """Runs ``blocks`` one after the other.
 
     Parameters: ``idle`` and ``pause`` per cycle, for every stream; ``latency`` of memory in cycles; ``work``: cycles
-    that a unit is busy with a command at most (random up to it, or exactly it without idle and pause); ``bad``: byte
+    that a unit is busy with a command at most (random up to it, or exactly it without idle and pause), counted
+    from the last one; ``bad``: byte
     addresses whose beats carry an error; ``on_command(unit, command)`` gives the fault that a unit raises for it.
     """
 
@@ -163,7 +164,8 @@ class SequencerBench:
             ctx.set(dut.done.ready, 0)
             block.core, block.pc, block.address = done[0] & 0xFF, done[1], done[2]
             block.code, block.unit = FaultCode(done[0] >> 8 & 0xFF), Unit(done[0] >> 16 & 0xF)
-            assert done[0] >> 20 == 0 and not ctx.get(dut.running)
+            assert done[0] >> 20 == 0
+            assert not ctx.get(dut.running)
             assert not any(ctx.get(self.harness.semaphores.values))
 
     async def _memory_requests(self, ctx: Any) -> None:
@@ -200,22 +202,18 @@ class SequencerBench:
         """All units: take commands, are busy for a while, drop commands during an abort, raise faults."""
         dut = self.dut
         busy = [0] * len(UNITS)
-        faults: list[tuple[UnitFault, int] | None] = [None] * len(UNITS)
+        faults: list[list[tuple[int, FaultCode, int, int]]] = [[] for _ in UNITS]
         ports = [v for p in dut.dispatch for v in (p.valid, p.payload)]
         while True:
             ready = [not self._chance(self.pause) for _ in UNITS]
             for port, value in zip(dut.dispatch, ready, strict=True):
                 ctx.set(port.ready, value)
             ctx.set(dut.units_idle, not any(busy))
-            for k, fault in enumerate(faults):
-                raised = fault is not None and busy[k] == 1
-                ctx.set(dut.unit_fault[k].valid, raised)
-                if fault is not None and raised:
-                    (code, address), pc = fault
-                    ctx.set(dut.unit_fault[k].code, code)
-                    ctx.set(dut.unit_fault[k].address, address)
-                    ctx.set(dut.unit_fault[k].pc, pc)
-                    faults[k] = None
+            for port, waiting in zip(dut.unit_fault, faults, strict=True):
+                now = [f for f in waiting if f[0] == self.bench.cycle]
+                ctx.set(port.valid, bool(now))
+                for _, code, address, pc in now:
+                    ctx.set(port, {"valid": 1, "code": code, "address": address, "pc": pc})
             _, _, abort, *sampled = await ctx.tick().sample(dut.abort, *ports)
             busy = [max(0, b - 1) for b in busy]
             assert sum(sampled[0::2]) <= 1
@@ -224,10 +222,13 @@ class SequencerBench:
                     command = {name: int(sampled[2 * k + 1][name]) for name in COMMAND_FIELDS}
                     self.block.commands[unit].append(command)
                     self.block.issued.append(self.bench.cycle)
-                    found = self.on_command(unit, command)
                     exact = not (self.idle or self.pause)
-                    busy[k] = max(busy[k], self.work if exact else self.rng.randint(0, self.work), found is not None)
-                    faults[k] = faults[k] or (found and (found, command["pc"]))
+                    busy[k] = max(busy[k], self.work if exact else self.rng.randint(0, self.work))
+                    fault = self.on_command(unit, command)
+                    if fault is not None:
+                        code, address, delay = fault
+                        faults[k].append((self.bench.cycle + delay - 1, code, address, command["pc"]))
+                        busy[k] = max(busy[k], delay)
 
 
 def _signed(value: int) -> int:
