@@ -113,11 +113,11 @@ class Model:
 
     def _vector(self, command: dict) -> tuple[int, int] | None:
         f = FORMATS[Op.VECTOR].layout.unpack(command["flags"] << FLAGS_LSB)
-        halves = any(f[h] for h in ("a_half", "b_half", "out_half"))
-        if f["b_op"] == 3 or f["out"] == 3 or (halves and self.config.lane_elements == 1):
-            return FaultCode.ILLEGAL_INSTRUCTION, command["flags"]
         if command["c"] > 0xFFFF:
             return FaultCode.BAD_PARAMETER, command["c"]
+        halves = any(f[h] for h in ("a_half", "b_half", "out_half"))
+        if f["b_op"] == 3 or f["out"] == 3 or (halves and self.config.lane_elements == 1):
+            return FaultCode.ILLEGAL_INSTRUCTION, 0
         a, b, out = command["a"], self.params[Param.B_ROW], command["b"]
         out_space = Space.SCRATCHPAD if f["out"] == VectorOutput.INT8 else Space.ACCUMULATOR
         for _ in range(command["c"]):
@@ -347,7 +347,7 @@ def test_faults_are_exact():
         vector(1, 2, 1, pc=15, a_half=1),
         vector(1, 2, 1, pc=16, b_half=1),
         vector(1, 2, 0, pc=17, out_half=1),
-        vector(1, 2, 0x10000, pc=18),
+        vector(1, 2, 0x10000, pc=18, a_half=1),
         vector(1, 2, -1, pc=19),
         vector(-1, -1, 0, pc=20),  # no rows: nothing to complain about
         set_param(Param.B_ROW, 0x10000, pc=21),

@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """The vector unit."""
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value, ValueLike
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import Out
 
@@ -52,8 +52,8 @@ class VectorUnit(wiring.Component):
     overlap of sources and output is not.
 
     All three rows of a step are checked before it reads. After a row that does not exist (in the order A, B, output)
-    earlier rows are completed and written, then the fault is raised. ILLEGAL_INSTRUCTION (reserved value, a half that
-    does not exist) carries the flags as its address.
+    earlier rows are completed and written, then the fault is raised. Before the first row: BAD_PARAMETER for more than
+    65535 rows, then ILLEGAL_INSTRUCTION, with address 0, for a reserved value or a half that does not exist.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class VectorUnit(wiring.Component):
 
         fault_code, fault_address = Signal(8, reset_less=True), Signal(32, reset_less=True)
 
-        def fail(code: FaultCode, address: Value) -> None:
+        def fail(code: FaultCode, address: ValueLike = 0) -> None:
             m.d.sync += [fault_code.eq(code), fault_address.eq(address), state.eq(State.FAULT)]
 
         m.d.comb += [
@@ -170,14 +170,14 @@ class VectorUnit(wiring.Component):
                     with m.Case(Op.VROW):
                         m.d.sync += state.eq(State.ISSUE)
                     with m.Case(Op.VECTOR):
-                        with m.If(illegal):
-                            fail(FaultCode.ILLEGAL_INSTRUCTION, command.flags)
-                        with m.Elif(command.c[len(remaining) :].any()):
+                        with m.If(command.c[len(remaining) :].any()):
                             fail(FaultCode.BAD_PARAMETER, command.c)
+                        with m.Elif(illegal):
+                            fail(FaultCode.ILLEGAL_INSTRUCTION)
                         with m.Elif(command.c.any()):
                             m.d.sync += state.eq(State.ISSUE)
                     with m.Default():
-                        fail(FaultCode.ILLEGAL_INSTRUCTION, command.flags)
+                        fail(FaultCode.ILLEGAL_INSTRUCTION)
             with m.Case(State.ISSUE):
                 m.d.comb += can_issue.eq(~outside & (outstanding != OUTPUT_ROWS) & ~self.abort)
                 with m.If(outside):
