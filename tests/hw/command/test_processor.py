@@ -7,7 +7,7 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import QueueState
-from sley.abi.packets import PacketOp, encode_packet
+from sley.abi.packets import PacketOp, decode_packet, encode_packet
 from sley.hw.testing.command import CommandBench
 
 NANO = preset("nano")
@@ -95,9 +95,17 @@ def test_random_work_on_three_queues() -> None:
                 )
             )
         packets.append([*jobs, signal(area + 0xF0, queue + 1)])
-
-    async def host_of(ctx: Any, queue: int) -> None:
-        await host.submit(ctx, queue, *packets[queue])
+    expected = bytearray(0x1000)
+    launches = []
+    for jobs in packets:
+        for job in jobs:
+            op, f = decode_packet(job)
+            if op is PacketOp.FILL:
+                expected[f["dst"] : f["dst"] + f["bytes"]] = bytes([f["value"]]) * f["bytes"]
+            if op is PacketOp.SIGNAL:
+                expected[f["address"] : f["address"] + 8] = f["value"].to_bytes(8, "little")
+            if op is PacketOp.LAUNCH:
+                launches += [f["program"]] * (f["grid_x"] * f["grid_y"])
 
     async def test(ctx: Any) -> None:
         for queue in range(3):
@@ -113,8 +121,9 @@ def test_random_work_on_three_queues() -> None:
         assert await host.fields(ctx, "CHIP.PROGRESS") == {"count": 24 + len(host.cores.runs)}
 
     host.run(test)
+    assert host.memory.data[DATA : DATA + 0x300] == expected[DATA : DATA + 0x300]
+    assert sorted(run.words[0] for run in host.cores.runs) == sorted(launches)
     for queue in range(3):
-        assert word(host, DATA + 0x100 * queue + 0xF0) == queue + 1
         assert word(host, 0x80 + 4 * queue, 4) == len(packets[queue]) % (2 << queue)
 
 
@@ -335,19 +344,30 @@ def test_core_registers() -> None:
 
 
 def test_latencies() -> None:
-    """The numbers in docs/theory/command-processor.md."""
-    host = CommandBench(preset("base"), size=0x1000, latency=(32, 32), core_delay=(10, 10))
-    started: list[int] = []
+    """The numbers in docs/theory/command-processor.md, with a bus of a quarter of a packet."""
+    host = CommandBench(preset("edge"), size=0x1000, latency=(32, 32), core_delay=(10, 10))
+    begun: list[int] = []
 
     async def test(ctx: Any) -> None:
-        await host.open(ctx, 0, base=RING, log2=3)
+        await host.open(ctx, 0, base=RING, log2=3, readback=0x80)
         for packet in (NOP, launch(), fence(0xA0, 1)):
             host.put(0, packet)
-            started.append(host.bench.cycle)
+            begun.append(host.bench.cycle)
             await host.ring(ctx, 0)
             await host.drained(ctx, 0)
-            started.append(host.bench.cycle)
+            await ctx.tick().repeat(5)
 
     host.run(test)
-    print(started)
-    print([h for h in host.heads()],host.answers("FETCH"),host.answers("STORE"))
+    heads = [(cycle, kind) for cycle, kind, _ in host.heads()]
+    # Answers reach the processor one cycle later, through the merge in the bench.
+    fetched = [cycle + 1 for cycle in host.answers("FETCH")[3::4]]  # the last beat of each packet
+    stored = [cycle + 1 for cycle in host.answers("STORE")]
+    # From the access to the doorbell register to the fetch on the network.
+    fetches = [cycle for cycle, kind in heads if kind == "READ"]
+    assert [f - b for f, b in zip(fetches, begun, strict=True)] == [8, 8, 8]
+    # From the last beat of the packet to what it does: a read index, a launch message, a fence.
+    writes = [cycle for cycle, kind in heads if kind == "WRITE"]
+    message = next(cycle for cycle, kind in heads if kind == "MESSAGE")
+    assert (writes[0] - fetched[0], message - fetched[1], writes[2] - fetched[2]) == (16, 10, 14)
+    # From the acknowledgement of the fence to the write of the read index.
+    assert writes[3] - stored[2] == 9

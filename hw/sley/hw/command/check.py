@@ -95,8 +95,8 @@ class PacketCheck(wiring.Component):
     def _outside(self, where: Any) -> Value:
         """Whether the range reaches beyond the chip's address width."""
         bits = self._config.addr_bits
-        end = where.addr[:32] + where.bytes
-        return where.addr[32:].any() | end[bits + 1 :].any() | (end[bits] & end[:bits].any())
+        end = where.addr[:33] + where.bytes
+        return where.addr[33:].any() | end[bits + 1 :].any() | (end[bits] & end[:bits].any())
 
     def _bad_words(self, op: PacketOp, layout: Layout) -> Value:
         """One bit per word of the packet: something in it is not allowed."""

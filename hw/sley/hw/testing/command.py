@@ -103,7 +103,8 @@ class BlockRun:
     end: int
     fault: tuple[FaultCode, Unit, int, int] | None = None
     """Code, unit, pc, address."""
-    reported: bool = False
+    reported: int = 0
+    """Position of its done message among all, from 1; 0 before that."""
 
     def __getitem__(self, word: LaunchWord) -> int:
         return self.words[int(word)]
@@ -140,7 +141,7 @@ class FakeCores:
                 yield None
                 continue
             run = self.bench.rng.choice(over)
-            run.reported = True
+            run.reported = 1 + max(other.reported for other in self.runs)
             code, unit, pc, address = run.fault or (FaultCode.NONE, Unit.SEQUENCER, 0, 0)
             x, y = command_node(self.config)
             for k, word in enumerate((run.core | code << 8 | unit << 16, pc, address)):

@@ -1,0 +1,119 @@
+"""The packet check against a reading of the packet descriptions in Python."""
+
+import random
+from typing import Any
+
+import pytest
+from amaranth.sim import Simulator
+
+from sley.abi.config import ChipConfig, preset
+from sley.abi.faults import FaultCode
+from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp, encode_packet
+from sley.hw.command.check import PacketCheck
+
+CONFIG = preset("nano").replace(addr_bits=24)
+LIMIT = 1 << CONFIG.addr_bits
+LAUNCH = {"program": 0x100, "program_words": 3, "grid_x": 1, "grid_y": 1, "grid_z": 1}
+
+
+def launch(**fields: int) -> bytes:
+    return encode_packet(PacketOp.LAUNCH, **{**LAUNCH, **fields})
+
+
+def with_bit(packet: bytes, bit: int) -> bytes:
+    return (int.from_bytes(packet, "little") | 1 << bit).to_bytes(PACKET_BYTES, "little")
+
+
+def check(config: ChipConfig, packets: list[bytes]) -> list[tuple[int, int]]:
+    """Code and address for each packet."""
+    dut = PacketCheck(config)
+    got = []
+
+    async def test(ctx: Any) -> None:
+        for packet in packets:
+            ctx.set(dut.packet, int.from_bytes(packet, "little"))
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            assert not ctx.get(dut.done)
+            await ctx.tick()
+            assert ctx.get(dut.done)
+            got.append((ctx.get(dut.code), ctx.get(dut.address)))
+            await ctx.tick()
+            assert not ctx.get(dut.done)
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    sim.add_testbench(test)
+    sim.run()
+    return got
+
+
+CASES = {
+    "zeros": (bytes(64), FaultCode.BAD_PACKET, 0),
+    "opcode 8": (b"\x08" + bytes(3) + b"\xff" * 60, FaultCode.BAD_PACKET, 8),
+    "opcode 255": (b"\xff\x01" + bytes(62), FaultCode.BAD_PACKET, 0x1FF),
+    "reserved bit": (with_bit(encode_packet(PacketOp.NOP), 511), FaultCode.BAD_FIELD, 15),
+    "first bad word": (with_bit(with_bit(encode_packet(PacketOp.NOP), 200), 63), FaultCode.BAD_FIELD, 1),
+    "no program": (launch(program_words=0), FaultCode.BAD_FIELD, 1),
+    "long program": (launch(program_words=CONFIG.program_words + 1), FaultCode.BAD_FIELD, 1),
+    "longest program": (launch(program_words=CONFIG.program_words), FaultCode.NONE, 0),
+    "arguments": (launch(arg_words=25), FaultCode.BAD_FIELD, 1),
+    "most arguments": (launch(arg_words=24), FaultCode.NONE, 0),
+    "no x": (launch(grid_x=0), FaultCode.BAD_FIELD, 2),
+    "no y": (launch(grid_y=0), FaultCode.BAD_FIELD, 3),
+    "large z": (launch(grid_z=65536), FaultCode.BAD_FIELD, 4),
+    "largest": (launch(grid_x=65535, grid_y=65535, grid_z=65535), FaultCode.NONE, 0),
+    "program aligned": (launch(program=0x108), FaultCode.BAD_FIELD, 6),
+    "args aligned": (launch(args=0x102), FaultCode.BAD_FIELD, 8),
+    "program outside": (launch(program=LIMIT - 32), FaultCode.BAD_ADDRESS, LIMIT - 32),
+    "program at the end": (launch(program=LIMIT - 48), FaultCode.NONE, 0),
+    "args outside": (launch(args=LIMIT - 4, arg_words=2), FaultCode.BAD_ADDRESS, LIMIT - 4),
+    "no args at the end": (launch(args=LIMIT, arg_words=0), FaultCode.NONE, 0),
+    "both outside": (launch(args=1 << 40, program=1 << 36 | 32), FaultCode.BAD_ADDRESS, 32),
+    "fence aligned": (encode_packet(PacketOp.FENCE, address=0xA8), FaultCode.BAD_FIELD, 2),
+    "fence outside": (encode_packet(PacketOp.FENCE, address=LIMIT), FaultCode.BAD_ADDRESS, LIMIT),
+    "fence at the end": (encode_packet(PacketOp.FENCE, address=LIMIT - 16), FaultCode.NONE, 0),
+    "wait aligned": (encode_packet(PacketOp.WAIT, address=0xA4), FaultCode.BAD_FIELD, 2),
+    "wait outside": (encode_packet(PacketOp.WAIT, address=1 << 40), FaultCode.BAD_ADDRESS, 0),
+    "signal aligned": (encode_packet(PacketOp.SIGNAL, address=0xA1), FaultCode.BAD_FIELD, 2),
+    "signal outside": (encode_packet(PacketOp.SIGNAL, address=LIMIT + 8), FaultCode.BAD_ADDRESS, LIMIT + 8),
+    "copy from": (encode_packet(PacketOp.COPY, src=LIMIT - 3, bytes=4), FaultCode.BAD_ADDRESS, LIMIT - 3),
+    "copy to": (encode_packet(PacketOp.COPY, dst=32, bytes=LIMIT), FaultCode.BAD_ADDRESS, 32),
+    "copy all": (encode_packet(PacketOp.COPY, bytes=LIMIT), FaultCode.NONE, 0),
+    "copy nothing": (encode_packet(PacketOp.COPY, src=LIMIT, dst=LIMIT), FaultCode.NONE, 0),
+    "fill outside": (encode_packet(PacketOp.FILL, dst=1, bytes=0xFFFF_FFFF), FaultCode.BAD_ADDRESS, 1),
+    "fill far": (encode_packet(PacketOp.FILL, dst=(1 << 64) - 1), FaultCode.BAD_ADDRESS, 0xFFFF_FFFF),
+}
+
+
+def test_named_cases() -> None:
+    got = check(CONFIG, [packet for packet, _, _ in CASES.values()])
+    for (name, (_, code, address)), (found, where) in zip(CASES.items(), got, strict=True):
+        assert found == code, name
+        assert code == FaultCode.NONE or where == address, name
+
+
+@pytest.mark.parametrize("addr_bits", [20, 31, 32])
+def test_ends_of_the_address_space(addr_bits: int) -> None:
+    limit = 1 << addr_bits
+    rng = random.Random(addr_bits)
+    packets, expected = [], []
+    for _ in range(60):
+        size = rng.choice([0, 1, 2, rng.getrandbits(32), rng.randrange(limit)])
+        dst = max(0, limit - size + rng.choice([-1, 0, 1, rng.randrange(limit)]))
+        packets.append(encode_packet(PacketOp.FILL, dst=dst, bytes=size))
+        expected.append(FaultCode.BAD_ADDRESS if dst + size > limit else FaultCode.NONE)
+    got = check(preset("nano").replace(addr_bits=addr_bits), packets)
+    assert [code for code, _ in got] == expected
+
+
+def test_every_reserved_bit() -> None:
+    packets, expected = [], []
+    for op, form in PACKETS.items():
+        good = launch() if op is PacketOp.LAUNCH else encode_packet(op)
+        reserved = [bit for bit in range(8, 8 * PACKET_BYTES) if not form.layout.mask >> bit & 1]
+        for bit in random.Random(op).sample(reserved, min(40, len(reserved))):
+            packets.append(with_bit(good, bit))
+            expected.append((FaultCode.BAD_FIELD, bit // 32))
+    assert check(CONFIG, packets) == expected
