@@ -9,7 +9,7 @@ from sley.sim.cache import cached, digest
 from sley.sim.progress import progress
 from sley.sim.toolchain import BuildError, Toolchain, run_tool
 
-OPTIMISE = "-O2"
+OPTIMISE, OPTIMISE_ONCE, OPTIMISE_SUPPORT = "-O2", "-O0", "-O1"  # every cycle; set-up code; Verilator's run time
 VERILATE = (
     *("--cc", "--top-module", "sley", "--prefix", "Vsley", "-O3", "--no-timing", "--no-assert"),
     *("-Wno-fatal", "-Wno-lint", "--output-split", "10000", "--output-split-cfuncs", "2500"),
@@ -28,9 +28,10 @@ class LibraryBuild:
         own_headers = (harness.parent, harness.parent.parent / "memory")
         model = {"VERILATOR": 1, "VM_COVERAGE": 0, "VM_SC": 0, "VM_TIMING": 0, "VM_TRACE_SAIF": 0}
         model |= {"VM_TRACE": trace is not None, "VM_TRACE_VCD": trace == "vcd", "VM_TRACE_FST": trace == "fst"}
-        self._flags = (OPTIMISE, *self._tools.flags, *(f"-D{name}={int(value)}" for name, value in model.items()))
+        self._flags = (*self._tools.flags, *(f"-D{name}={int(value)}" for name, value in model.items()))
         self._includes = [flag for folder in (*own_headers, *self._tools.includes) for flag in ("-I", str(folder))]
-        self._key = (self._tools.compiler, *self._tools.versions, *self._flags)
+        levels = (OPTIMISE, OPTIMISE_ONCE, OPTIMISE_SUPPORT)
+        self._key = (self._tools.compiler, *self._tools.versions, *self._flags, *levels)
         headers = [path.read_bytes() for folder in own_headers for path in sorted(folder.glob("*.h"))]
         self.name = digest(*self._key, *VERILATE, *self._defines, repr(trace), verilog, harness.read_bytes(), *headers)
 
@@ -48,19 +49,24 @@ class LibraryBuild:
             jobs = [*map(self._support_job, support), *(self._job(source, scratch) for source in generated)]
             objects: list[Path] = []
             with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-                for finished in pool.map(lambda job: job(), jobs):
-                    objects.append(finished)
-                    show(f"C++, {len(objects)} of {len(jobs)} files")
+                try:
+                    for finished in pool.map(lambda job: job(), jobs):
+                        objects.append(finished)
+                        show(f"C++, {len(objects)} of {len(jobs)} files")
+                except BaseException:
+                    pool.shutdown(cancel_futures=True)
+                    raise
             libraries = ("-pthread", *TRACE_LIBRARIES[self._trace])
             run_tool([self._tools.compiler, "-shared", *objects, "-o", output, *libraries], scratch)
 
-    def _compile(self, source: Path, folder: Path, output: Path) -> Path:
-        flags = (*self._flags, *self._defines, "-I", str(folder), *self._includes)
+    def _compile(self, source: Path, folder: Path, output: Path, optimise: str) -> Path:
+        flags = (optimise, *self._flags, *self._defines, "-I", str(folder), *self._includes)
         run_tool([self._tools.compiler, "-c", *flags, source, "-o", output], folder)
         return output
 
     def _job(self, source: Path, folder: Path) -> Callable[[], Path]:
-        return lambda: self._compile(source, folder, folder / f"{source.stem}.o")
+        optimise = OPTIMISE_ONCE if source.stem.endswith("__Slow") else OPTIMISE
+        return lambda: self._compile(source, folder, folder / f"{source.stem}.o", optimise)
 
     def _support_job(self, name: str) -> Callable[[], Path]:
         """Verilator's own run time is the same for all designs and compiled once."""
@@ -68,7 +74,7 @@ class LibraryBuild:
         key = digest(*self._key, name)
 
         def build(output: Path, scratch: Path) -> None:
-            self._compile(source, scratch, output)
+            self._compile(source, scratch, output, OPTIMISE_SUPPORT)
 
         return lambda: cached("support", f"{key}.o", build)
 

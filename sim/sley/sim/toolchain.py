@@ -13,11 +13,7 @@ from pathlib import Path
 
 from sley.sim.errors import EngineError
 
-# Warnings of verilator -Wall that say nothing about generated Verilog, each with the reason.
-LINT_OFF = {
-    "DECLFILENAME": "all modules are in one file",
-    "UNUSEDSIGNAL": "interfaces are wired whole; a block uses the part it needs",
-}
+LINT_RULES = Path(__file__).with_name("lint.vlt")
 
 
 class BuildError(EngineError):
@@ -106,5 +102,5 @@ class Toolchain:
         return run_tool([root / "bin" / "verilator_bin", *arguments], folder, VERILATOR_ROOT=str(root))
 
     def lint(self, verilog: Path) -> None:
-        """``verilator -Wall`` without the warnings in ``LINT_OFF``; raises ``BuildError`` with what it says."""
-        self.verilator("--lint-only", "-Wall", *(f"-Wno-{name}" for name in LINT_OFF), "--top-module", "sley", verilog)
+        """``verilator -Wall`` but for what ``lint.vlt`` excuses; raises ``BuildError`` with what it says."""
+        self.verilator("--lint-only", "-Wall", "--top-module", "sley", LINT_RULES, verilog)
