@@ -1,0 +1,43 @@
+import pytest
+
+from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
+from sley.driver.device import Driver
+from sley.driver.engines import open_transport
+from sley.driver.errors import BadRequest, OutOfDeviceMemory, QueueFault, ResetFailed, explain
+
+
+def test_dump_of_an_idle_device(driver: Driver) -> None:
+    dump = driver.dump()
+    assert dump.summary() == "no block runs and no queue has work"
+    assert [queue.state for queue in dump.queues] == [QueueState.READY] * driver.config.queues
+    assert [core.number for core in dump.cores] == list(range(driver.config.cores))
+    assert all(state is UnitState.IDLE for core in dump.cores for state in core.units.values())
+    assert "CHIP.CONFIG_HASH" in str(dump)
+
+
+def test_every_fault_is_explained() -> None:
+    for code in FaultCode:
+        text = explain(code, 0x11)
+        assert ("no explanation" in text) == (code is FaultCode.NONE)
+    assert "semaphores 0, 4 " in explain(FaultCode.SEMAPHORE_LEFTOVER, 0x11)
+    assert "row -1 " in explain(FaultCode.LOCAL_ADDRESS, 0xFFFFFFFF)
+    message = str(QueueFault(1, FaultCode.LOCAL_ADDRESS, Unit.MATRIX, 3, 17, 4, 600, "LAUNCH"))
+    assert "queue 1" in message
+    assert "matrix unit of core 3, instruction 17 of block 4" in message
+
+
+def test_bad_parameters() -> None:
+    for options in ({"log2_ring": 16}, {"hang_cycles": 0}):
+        with pytest.raises(BadRequest, match=next(iter(options))):
+            Driver.open("model:nano?memory=1M", **options)
+    with pytest.raises(OutOfDeviceMemory):
+        Driver.open("model:nano?memory=4K")
+
+
+def test_a_device_that_stays_in_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = open_transport("model:nano?memory=1M")
+    driver = Driver(transport)
+    status, read = driver.registers["CHIP.STATUS"].address, transport.read32
+    monkeypatch.setattr(transport, "read32", lambda address: 1 if address == status else read(address))
+    with pytest.raises(ResetFailed, match="still in reset"):
+        driver.reset()
