@@ -5,8 +5,14 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import FORMATS, Op, Param, ParamInfo
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param, ParamInfo
 from sley.hw.core.unit import unit_params
+
+
+def flag_bits(op: Op, name: str) -> slice:
+    """Where a flag of an operation is in ``UnitCommand.flags``."""
+    field = FORMATS[op].layout.fields[name]
+    return slice(field.lsb - FLAGS_LSB, field.lsb - FLAGS_LSB + field.width)
 
 
 def params_layout(unit: Unit) -> data.StructLayout:

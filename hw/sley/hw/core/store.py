@@ -1,0 +1,284 @@
+"""The store unit: DMA from the scratchpad and the accumulators to memory."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import SEMAPHORES, Op, Space
+from sley.hw.core.affine import AffineWalk
+from sley.hw.core.params import UnitParams, flag_bits
+from sley.hw.core.sram import READ_LATENCY, read_port
+from sley.hw.core.unit import unit_signature
+from sley.hw.memory.run import RUN_BYTES_BITS, Run
+from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.stream.fifo import StreamFIFO
+
+RUNS_AHEAD = 8
+"""Runs handed to the writer whose rows are not yet read, that always fit."""
+BEATS_AHEAD = 8
+"""Beats read and not yet taken by the writer: covers the latency of the memories and of the queue."""
+
+
+class _State(enum.Enum):
+    IDLE = 0
+    PREPARE = 1  # how far a run's last row is from its first
+    CHECK = 2  # one run a cycle: check, hand over
+    SEARCH = 3  # of a bad run, for the first row that does not exist
+    DRAIN = 4
+    SIGNAL = 5
+
+
+class StoreUnit(wiring.Component):
+    """Reads local rows and writes them to memory in runs of bytes.
+
+    For each of COUNT2 slabs and each of rc runs, RUN_BYTES bytes are written from ceil(RUN_BYTES / row bytes) rows.
+
+    Parameters
+    ----------
+    config : ChipConfig
+
+    Members
+    -------
+    command, signal, fault, busy, retired, abort, clear
+        As in ``unit_signature``. Ops other than SET and STORE must not come.
+    run : Out(stream of Run), data : Out(stream of 8 * bus_bytes bits)
+        To a writer to memory; the beats of a run follow whenever the memories grant them.
+    writer_busy : In(1)
+        High from the cycle after a run was accepted until memory has acknowledged all of it.
+    writer_error : In(1)
+        High for a cycle, not later than the last with ``writer_busy``: memory acknowledged with an error.
+    scratchpad, accumulator : Out(read_port(...))
+        Each beat is one read, also of an accumulator row.
+
+    Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, with the command's memory
+    address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a bad SET, with its parameter), or that
+    of the first bad run: BAD_ADDRESS, with the run's address, before LOCAL_ADDRESS, with its first bad row. Of a bad
+    run no byte is written, and nothing after it; after a bus error, no run that was not handed over yet.
+
+    One command at a time: SET takes 2 cycles; STORE 3 cycles to its first run, 6 to its first beat, then one beat and
+    one run a cycle; 2 from the writer's last acknowledgement to the signal. To find the bad row of a bad run takes one
+    cycle per row. Cost: two walkers, one 16 x 16 multiplier, queues of 8 beats and 8 rows.
+    """
+
+    command: stream.Interface
+    signal: list[stream.Interface]
+    fault: data.View
+    busy: Signal
+    retired: Signal
+    abort: Signal
+    clear: Signal
+    run: stream.Interface
+    data: stream.Interface
+    writer_busy: Signal
+    writer_error: Signal
+    scratchpad: Any
+    accumulator: Any
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = c = config
+        self._limits = (c.scratchpad_rows, c.accumulator_rows)
+        super().__init__(
+            {
+                **unit_signature().members,
+                "run": Out(stream.Signature(Run)),
+                "data": Out(stream.Signature(8 * c.bus_bytes)),
+                "writer_busy": In(1),
+                "writer_error": In(1),
+                "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),
+                "accumulator": Out(read_port(c.accumulator_rows, 8 * c.accumulator_row_bytes)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        c = self._config
+        row = range(max(self._limits))
+        m.submodules.starts = starts = StreamFIFO(row, RUNS_AHEAD)
+        m.submodules.run = run = StreamBuffer(Run)
+        wiring.connect(m, run.o, wiring.flipped(self.run))
+        space = Signal(reset_less=True)
+        stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
+        last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
+        last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
+        reading = self._read(m, starts.o, space, stride, last_beat)
+        quiet = (starts.level == 0) & ~reading & ~run.o.valid & ~self.writer_busy
+
+        m.submodules.params = params = UnitParams(Unit.STORE)
+        p = params.values
+        m.submodules.addresses = addresses = AffineWalk(2, limits=(1 << 32,), stride_bits=32, count_bits=16)
+        m.submodules.rows = rows = AffineWalk(2, limits=self._limits, stride_bits=16, count_bits=16)
+        state = Signal(_State)
+        pc = Signal(16, reset_less=True)
+        signals = Signal(SEMAPHORES, reset_less=True)
+        memory_start = Signal(32, reset_less=True)
+        length = Signal(RUN_BYTES_BITS, reset_less=True)
+        span = Signal(signed(len(last_chunk) + len(stride)), reset_less=True)  # from a run's first row to its last
+        probe = Signal(signed(18), reset_less=True)
+        failed = Signal(FaultCode, reset_less=True)
+        address = Signal(32, reset_less=True)
+        bus_error = Signal(reset_less=True)
+
+        incoming = self.command.payload
+        is_set = incoming.op == Op.SET
+        to_accumulator = incoming.flags[flag_bits(Op.STORE, "space")]
+        idle = state == _State.IDLE
+        take = Signal()
+        m.d.comb += [
+            self.busy.eq(~idle),
+            self.command.ready.eq(idle | self.abort),
+            take.eq(self.command.valid & idle & ~self.abort),
+            params.param.eq(incoming.flags[flag_bits(Op.SET, "param")]),
+            params.value.eq(incoming.a),
+            params.set.eq(take & is_set),
+            params.clear.eq(self.clear | self.abort),
+            addresses.start.eq(take),
+            addresses.base.eq(incoming.a),
+            rows.start.eq(take),
+            rows.base.eq(incoming.b),
+            rows.space.eq(to_accumulator),
+        ]
+        for walk, names in ((addresses, ("mem_stride", "mem_stride2")), (rows, ("local_stride", "local_stride2"))):
+            m.d.comb += [walk.counts[0].eq(incoming.c), walk.counts[1].eq(p.count2)]
+            m.d.comb += [walk.strides[k].eq(p[name]) for k, name in enumerate(names)]
+
+        def outside(value: Any) -> Any:
+            """Whether a number is not a row of the space."""
+            beyond = [value[exact_log2(limit) :].any() for limit in self._limits]
+            return Mux(space == Space.ACCUMULATOR, beyond[1], beyond[0])
+
+        def fail(code: FaultCode, value: Any) -> None:
+            m.d.sync += [failed.eq(code), address.eq(value), state.eq(_State.DRAIN)]
+
+        first_row = rows.position[: exact_log2(max(self._limits))]
+        last_row = Signal(signed(len(span) + 1))
+        next_row = Signal.like(probe)
+        missing = addresses.position + length > 1 << c.addr_bits
+        good = Signal()
+        hand_over = Signal()
+        m.d.comb += [
+            last_row.eq(first_row + span),
+            next_row.eq(probe + stride),
+            good.eq((state == _State.CHECK) & ~missing & ~rows.outside & ~outside(last_row) & ~bus_error & ~self.abort),
+            run.i.valid.eq(good & starts.i.ready),
+            run.i.payload.addr.eq(addresses.position),
+            run.i.payload.bytes.eq(length),
+            starts.i.valid.eq(good & run.i.ready),
+            starts.i.payload.eq(rows.position),
+            hand_over.eq(good & run.i.ready & starts.i.ready),
+            addresses.step.eq(hand_over),
+            rows.step.eq(hand_over),
+            self.signal[0].valid.eq((state == _State.SIGNAL) & ~self.abort),
+            self.signal[0].payload.eq(signals),
+            self.retired.eq(self.signal[0].valid & self.signal[0].ready),
+        ]
+
+        m.d.sync += self.fault.valid.eq(0)
+        with m.If(self.writer_error):
+            m.d.sync += bus_error.eq(1)
+        with m.Switch(state):
+            with m.Case(_State.IDLE), m.If(take):
+                row_shift = Mux(to_accumulator, exact_log2(c.accumulator_row_bytes), exact_log2(c.row_bytes))
+                nothing = (incoming.c == 0) | (p.count2 == 0) | (p.run_bytes == 0)
+                m.d.sync += [
+                    pc.eq(incoming.pc),
+                    signals.eq(incoming.signal),
+                    memory_start.eq(incoming.a),
+                    space.eq(to_accumulator),
+                    stride.eq(p.chunk_stride),
+                    length.eq(p.run_bytes),
+                    last_beat.eq((p.run_bytes - 1) >> exact_log2(c.bus_bytes)),
+                    last_chunk.eq((p.run_bytes - 1) >> row_shift),
+                    failed.eq(FaultCode.NONE),
+                    bus_error.eq(0),
+                    state.eq(Mux(is_set | nothing, _State.SIGNAL, _State.PREPARE)),
+                ]
+                with m.If(is_set & params.bad):
+                    fail(FaultCode.BAD_PARAMETER, params.param)
+                with m.Elif(~is_set & incoming.c[16:].any()):
+                    fail(FaultCode.BAD_PARAMETER, incoming.c)
+            with m.Case(_State.PREPARE):
+                m.d.sync += [span.eq(last_chunk * stride), state.eq(_State.CHECK)]
+            with m.Case(_State.CHECK):
+                m.d.sync += probe.eq(first_row)
+                with m.If(bus_error | (hand_over & addresses.end)):
+                    m.d.sync += state.eq(_State.DRAIN)
+                with m.Elif(missing):
+                    fail(FaultCode.BAD_ADDRESS, addresses.position)
+                with m.Elif(rows.outside):
+                    fail(FaultCode.LOCAL_ADDRESS, rows.position)
+                with m.Elif(~good):
+                    m.d.sync += state.eq(_State.SEARCH)
+            with m.Case(_State.SEARCH):
+                m.d.sync += probe.eq(next_row)
+                with m.If(outside(next_row)):
+                    fail(FaultCode.LOCAL_ADDRESS, next_row)
+            with m.Case(_State.DRAIN), m.If(quiet):
+                error = bus_error | self.writer_error
+                m.d.sync += [
+                    state.eq(_State.SIGNAL),
+                    self.fault.valid.eq(error | (failed != FaultCode.NONE)),
+                    self.fault.code.eq(Mux(error, FaultCode.BUS_ERROR, failed)),
+                    self.fault.pc.eq(pc),
+                    self.fault.address.eq(Mux(error, memory_start, address)),
+                ]
+            with m.Case(_State.SIGNAL), m.If(self.signal[0].ready):
+                m.d.sync += state.eq(_State.IDLE)
+        with m.If(self.abort & ~idle):
+            # What the writer has been promised still goes to it.
+            signalling = state == _State.SIGNAL
+            m.d.sync += [
+                state.eq(Mux(signalling | ((state == _State.DRAIN) & quiet), _State.IDLE, _State.DRAIN)),
+                self.fault.valid.eq(0),
+            ]
+        return m
+
+    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> Any:
+        """Reads the rows of each run, beat by beat, into a queue for the writer. Returns whether it has work."""
+        c = self._config
+        beats = c.beats_per_accumulator_row
+        width = 8 * c.bus_bytes
+        m.submodules.beats = queue = StreamFIFO(width, BEATS_AHEAD)
+        wiring.connect(m, queue.o, wiring.flipped(self.data))
+        active = Signal()
+        row = Signal(starts.payload.shape(), reset_less=True)
+        index = Signal(range(beats), reset_less=True)  # of the beat in the accumulator row
+        left = Signal.like(last_beat, reset_less=True)  # beats of this run, minus one
+        room = Signal(range(BEATS_AHEAD + 1), init=BEATS_AHEAD)
+
+        ask = active & (room != 0)
+        granted = Signal()
+        ended = Signal()
+        m.d.comb += [
+            self.scratchpad.valid.eq(ask & (space == Space.SCRATCHPAD)),
+            self.scratchpad.row.eq(row),
+            self.accumulator.valid.eq(ask & (space == Space.ACCUMULATOR)),
+            self.accumulator.row.eq(row),
+            granted.eq(ask & Mux(space, self.accumulator.ready, self.scratchpad.ready)),
+            ended.eq(granted & (left == 0)),
+            starts.ready.eq(~active | ended),
+        ]
+        m.d.sync += room.eq(room - granted + (queue.o.valid & queue.o.ready))
+        with m.If(granted):
+            m.d.sync += [left.eq(left - 1), index.eq(index + 1)]
+            with m.If(~space | (index == beats - 1)):
+                m.d.sync += [row.eq(row + stride), index.eq(0)]
+        with m.If(starts.ready):
+            m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0), left.eq(last_beat)]
+
+        valid: Any = granted
+        arriving: Any = index
+        for k in range(READ_LATENCY):
+            valid_next = Signal(name=f"valid_{k}")
+            arriving_next = Signal.like(index, name=f"arriving_{k}", reset_less=True)
+            m.d.sync += [valid_next.eq(valid), arriving_next.eq(arriving)]
+            valid, arriving = valid_next, arriving_next
+        m.d.comb += [
+            queue.i.valid.eq(valid),
+            queue.i.payload.eq(Mux(space, self.accumulator.data.word_select(arriving, width), self.scratchpad.data)),
+        ]
+        return active | (room != BEATS_AHEAD)
