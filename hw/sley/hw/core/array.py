@@ -67,8 +67,8 @@ class SystolicArray(wiring.Component):
     enter from the very cycle of that row on. So a tile of weights costs the array nothing when N cycles or more lie
     between two swaps. A tile cut short does no harm: the next ``weights_first`` starts over.
 
-    Cost: per element ``lane_elements`` multipliers, one adder (two for two elements), about 6.5 lane widths and two sums
-    of registers; about 1.5 N^2 lanes and N^2 / 2 sums for the skews. Data registers have no reset.
+    Cost: per element ``lane_elements`` multipliers and adders, and registers for four lanes, a product for each
+    element and one or two sums; for the skews, N^2 lanes and N^2 / 2 sums. Data registers have no reset.
     Source of the method: H. T. Kung, "Why systolic architectures?", IEEE Computer 15(1), 1982.
     """
 

@@ -60,7 +60,7 @@ class BankedSram(wiring.Component):
     write : In(write_port(rows, width, granules)).array(writers)
 
     Each bank serves one read and one write a cycle: of those who ask, the reader, and the writer, with the lowest
-    number. ``ready`` is combinational from the ``row`` and ``valid`` of the ports with lower numbers alone, so port 0 is
+    number. ``ready`` depends on ``row`` and on ``row`` and ``valid`` of the ports with lower numbers alone; port 0 is
     always granted. Reads take READ_LATENCY cycles and see every write of an earlier cycle and none of their own. The
     memory starts as zeros and has no reset.
 

@@ -1,0 +1,163 @@
+"""The matrix unit: a systolic array with the engines that feed and drain it."""
+
+from amaranth import Module, ResetInserter, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import SEMAPHORES
+from sley.hw.core.accumulate import Accumulate
+from sley.hw.core.activations import ActivationStreamer
+from sley.hw.core.array import SUM_BITS, SystolicArray
+from sley.hw.core.matrix_front import MatrixFront
+from sley.hw.core.sram import read_port, write_port
+from sley.hw.core.unit import Fault, unit_signature
+from sley.hw.core.weights import WeightLoader
+from sley.hw.stream.fifo import StreamFIFO
+
+IN_FLIGHT = 8
+"""MATMULs that may have started without having signalled before the next one waits."""
+
+
+class MatrixUnit(wiring.Component):
+    """Executes WEIGHTS, MATMUL and the SETs of the matrix unit.
+
+    Commands come in order; WEIGHTS run ahead in an engine of their own, so that the next tile loads while a MATMUL
+    streams. MATMULs follow one another without an idle cycle in the array when their weights are there, and weights
+    are there in time when the MATMUL before has ``fold_depth`` rows or more.
+
+    Parameters
+    ----------
+    config : ChipConfig
+
+    Members (besides those of ``unit_signature(signals=2)``)
+    -------
+    signal[0], retired[0]
+        Of WEIGHTS (all its rows have been read) and SET.
+    signal[1], retired[1]
+        Of MATMUL (its last row has been written).
+    activations : Out(read_port), weights : Out(read_port)
+        Readers of the scratchpad.
+    accumulate_read : Out(read_port), accumulate_write : Out(write_port)
+        Ports of the accumulators. They do not wait: they must be port 0.
+    rows : Out(1)
+        A row of activations enters the array.
+
+    Faults: LOCAL_ADDRESS with the first row outside (a MATMUL to accumulator rows that do not exist does nothing; one
+    or a WEIGHTS that walks out of the scratchpad stops there), BAD_PARAMETER with rc, if above 65535, or with the
+    number of a parameter, ILLEGAL_INSTRUCTION for the upper half where there is none. They are raised in program
+    order, although two commands execute at a time.
+
+    Latency, in cycles: 2 from ``command`` to the first read granted, ``write_latency(config)`` from a row's read to its
+    write, 1 more to the signal. Throughput: a row a cycle, a MATMUL in HAZARD_SLOTS cycles at the least.
+    Theory of operation: docs/theory/matrix.md.
+    """
+
+    command: stream.Interface
+    signal: list[stream.Interface]
+    fault: data.View
+    busy: Signal
+    retired: Signal
+    abort: Signal
+    clear: Signal
+    activations: wiring.PureInterface
+    weights: wiring.PureInterface
+    accumulate_read: wiring.PureInterface
+    accumulate_write: wiring.PureInterface
+    rows: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        scratchpad = read_port(config.scratchpad_rows, 8 * config.row_bytes)
+        rows, width = config.accumulator_rows, SUM_BITS * config.array
+        super().__init__(
+            {
+                **unit_signature(signals=2).members,
+                "activations": Out(scratchpad),
+                "weights": Out(scratchpad),
+                "accumulate_read": Out(read_port(rows, width)),
+                "accumulate_write": Out(write_port(rows, width, config.beats_per_accumulator_row)),
+                "rows": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        front = MatrixFront(self._config)
+        loader = WeightLoader(self._config)
+        streamer = ActivationStreamer(self._config)
+        accumulate = Accumulate(self._config)
+        started = StreamFIFO(SEMAPHORES, IN_FLIGHT)  # signal sets of the MATMULs that have started
+        m.submodules.array = array = SystolicArray(self._config)
+        # An abort is a reset of all control but the array's, which holds nothing that outlives a load.
+        aborted = ResetInserter(self.abort)
+        m.submodules.front = aborted(front)
+        m.submodules.loader = aborted(loader)
+        m.submodules.streamer = aborted(streamer)
+        m.submodules.accumulate = aborted(accumulate)
+        m.submodules.started = aborted(started)
+
+        wiring.connect(m, front.weights, loader.i)
+        wiring.connect(m, front.matmuls, streamer.i)
+        wiring.connect(m, streamer.signal, started.i)
+        wiring.connect(m, loader.read, wiring.flipped(self.weights))
+        wiring.connect(m, streamer.read, wiring.flipped(self.activations))
+        wiring.connect(m, accumulate.read, wiring.flipped(self.accumulate_read))
+        wiring.connect(m, accumulate.write, wiring.flipped(self.accumulate_write))
+        m.d.comb += [
+            front.i.payload.eq(self.command.payload),
+            front.i.valid.eq(self.command.valid & ~self.abort),
+            self.command.ready.eq(front.i.ready | self.abort),
+            front.clear.eq(self.clear | self.abort),
+            front.engines_idle.eq(loader.idle & streamer.idle),
+            loader.swap.eq(streamer.swap),
+            loader.swaps.eq(streamer.swaps),
+            loader.quiet.eq(streamer.quiet),
+            streamer.loads.eq(loader.loads),
+            array.weights.eq(loader.weights),
+            array.weights_valid.eq(loader.weights_valid),
+            array.weights_first.eq(loader.weights_first),
+            array.activations.eq(streamer.activations),
+            array.swap.eq(streamer.activations_swap),
+            accumulate.sums.eq(array.sums),
+            accumulate.slot.eq(streamer.slot),
+            self.rows.eq(accumulate.entering),
+        ]
+
+        signalling = self._signals(m, front, loader, started, accumulate.done)
+        m.d.comb += self.busy.eq(~front.idle | ~loader.idle | ~streamer.idle | signalling)
+        fault = Signal(Fault, reset_less=True)
+        raised = Signal()
+        # The engines keep program order among themselves, so at most one raises a fault in a cycle.
+        sources = (front.fault, loader.fault, streamer.fault)
+        m.d.sync += raised.eq((front.fault.valid | loader.fault.valid | streamer.fault.valid) & ~self.abort)
+        for source in sources:
+            with m.If(source.valid):
+                m.d.sync += fault.eq(source)
+        m.d.comb += [self.fault.eq(fault), self.fault.valid.eq(raised)]
+        return m
+
+    def _signals(
+        self, m: Module, front: MatrixFront, loader: WeightLoader, started: StreamFIFO, done: Signal
+    ) -> Signal:
+        """Both signal streams; the value says whether a set is still to be accepted on one of them."""
+        offered = Signal()
+        offered_set = Signal(SEMAPHORES, reset_less=True)
+        complete = Signal(range(IN_FLIGHT + 2))  # MATMULs whose last row is written, not signalled
+        m.d.comb += [
+            self.signal[0].valid.eq(offered & ~self.abort),
+            self.signal[0].payload.eq(offered_set),
+            self.signal[1].valid.eq(started.o.valid & (complete != 0) & ~self.abort),
+            self.signal[1].payload.eq(started.o.payload),
+            started.o.ready.eq(self.retired[1]),
+        ]
+        m.d.comb += [self.retired[k].eq(s.valid & s.ready) for k, s in enumerate(self.signal)]
+        with m.If(~offered | self.signal[0].ready):
+            m.d.comb += loader.signal.ready.eq(1)
+            m.d.comb += front.set_done.ready.eq(~loader.signal.valid)
+            m.d.sync += offered.eq(loader.signal.valid | front.set_done.valid)
+            m.d.sync += offered_set.eq(loader.signal.payload & loader.signal.valid.replicate(SEMAPHORES))
+        m.d.sync += complete.eq(complete + done - self.retired[1])
+        with m.If(self.abort):
+            m.d.sync += [offered.eq(0), complete.eq(0)]
+        return offered | loader.signal.valid | (started.level != 0)

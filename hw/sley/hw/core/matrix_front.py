@@ -1,0 +1,196 @@
+"""The front of the matrix unit: in-order commands become jobs of two engines."""
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op
+from sley.hw.core.accumulate import HAZARD_SLOTS
+from sley.hw.core.activations import ROWS_BITS, matmul_job
+from sley.hw.core.params import UnitParams
+from sley.hw.core.unit import Fault, UnitCommand
+from sley.hw.core.weights import ORDER_BITS, WEIGHTS_JOB
+
+
+def _flag(op: Op, name: str) -> slice:
+    """Where a flag of an operation is in ``UnitCommand.flags``."""
+    field = FORMATS[op].layout.fields[name]
+    low = field.lsb - FLAGS_LSB
+    return slice(low, low + field.width)
+
+
+class MatrixFront(wiring.Component):
+    """Checks commands, writes parameters, and hands WEIGHTS and MATMUL to their engines.
+
+    A MATMUL that has rows takes the weights loaded since the MATMUL before it, if there are any; each job carries the
+    counts by which the engines wait for one another. Faults that show before execution are raised here, after all
+    that could still fault before them: the command waits until both engines are idle, and becomes a void job.
+
+    Parameters
+    ----------
+    config : ChipConfig
+
+    Members
+    -------
+    i : In(stream of UnitCommand)
+        Ops other than SET, WEIGHTS and MATMUL must not come.
+    weights : Out(stream of WEIGHTS_JOB), matmuls : Out(stream of matmul_job(config))
+    engines_idle : In(1)
+        Both engines are idle.
+    set_done : Out(stream of 0 bits)
+        A SET is complete.
+    fault : Out(Fault)
+    clear : In(1)
+        Parameters return to their reset values.
+    idle : Out(1)
+        No command is here, and no ``set_done`` is on offer.
+
+    Latency: one cycle from ``i`` to a job; throughput one command a cycle. Cost: one command and the parameters.
+    """
+
+    i: stream.Interface
+    weights: stream.Interface
+    matmuls: stream.Interface
+    engines_idle: Signal
+    set_done: stream.Interface
+    fault: data.View
+    clear: Signal
+    idle: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(UnitCommand)),
+                "weights": Out(stream.Signature(WEIGHTS_JOB)),
+                "matmuls": Out(stream.Signature(matmul_job(config))),
+                "engines_idle": In(1),
+                "set_done": Out(stream.Signature(0)),
+                "fault": Out(Fault),
+                "clear": In(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        rows = self._config.accumulator_rows
+        dest_bits = (rows - 1).bit_length()
+        m.submodules.params = params = UnitParams(Unit.MATRIX)
+
+        full = Signal()
+        command = Signal(UnitCommand, reset_less=True)
+        end = Signal(range(rows + (1 << ROWS_BITS)), reset_less=True)  # accumulator row behind a MATMUL's last
+        no_rows = Signal(reset_less=True)
+        many_rows = Signal(reset_less=True)
+        first_beyond = Signal(reset_less=True)
+        done = Signal()
+        incoming = self.i.payload
+        m.d.comb += [self.i.ready.eq(~full | done), self.idle.eq(~full & ~self.set_done.valid)]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                full.eq(self.i.valid),
+                command.eq(incoming),
+                end.eq(incoming.b[:dest_bits] + incoming.c[:ROWS_BITS]),
+                no_rows.eq(incoming.c == 0),
+                many_rows.eq(incoming.c[ROWS_BITS:].any()),
+                first_beyond.eq(incoming.b[dest_bits:].any()),
+            ]
+
+        is_weights = command.op == Op.WEIGHTS
+        is_matmul = command.op == Op.MATMUL
+        half = command.flags[_flag(Op.WEIGHTS, "half")]
+        accumulate = command.flags[_flag(Op.MATMUL, "accumulate")]
+        m.d.comb += [
+            params.clear.eq(self.clear),
+            params.param.eq(command.flags[_flag(Op.SET, "param")]),
+            params.value.eq(command.a),
+        ]
+
+        bad = Signal()
+        code = Signal(FaultCode)
+        address = Signal(32)
+        with m.If(is_weights):
+            m.d.comb += [bad.eq(half & (self._config.lane_elements == 1)), code.eq(FaultCode.ILLEGAL_INSTRUCTION)]
+        with m.Elif(is_matmul):
+            with m.If(many_rows):
+                m.d.comb += [bad.eq(1), code.eq(FaultCode.BAD_PARAMETER), address.eq(command.c)]
+            with m.Else():
+                m.d.comb += [
+                    bad.eq(~no_rows & (first_beyond | (end > rows))),
+                    code.eq(FaultCode.LOCAL_ADDRESS),
+                    address.eq(Mux(first_beyond, command.b, rows)),
+                ]
+        with m.Else():
+            m.d.comb += [bad.eq(params.bad), code.eq(FaultCode.BAD_PARAMETER), address.eq(params.param)]
+
+        go = full & (~bad | self.engines_idle)
+        space = Mux(is_weights, self.weights.ready, Mux(is_matmul, self.matmuls.ready, ~self.set_done.valid))
+        m.d.comb += [
+            done.eq(go & space),
+            self.weights.valid.eq(go & is_weights),
+            self.matmuls.valid.eq(go & is_matmul),
+            params.set.eq(done & ~is_weights & ~is_matmul & ~bad),
+            self.fault.valid.eq(done & bad),
+            self.fault.code.eq(code),
+            self.fault.pc.eq(command.pc),
+            self.fault.address.eq(address),
+        ]
+        with m.If(self.set_done.ready):
+            m.d.sync += self.set_done.valid.eq(0)
+        with m.If(done & ~is_weights & ~is_matmul):
+            m.d.sync += self.set_done.valid.eq(1)
+
+        self._jobs(m, command, params.values, done & ~bad & is_weights, done & ~bad & is_matmul & ~no_rows, end)
+        m.d.comb += [
+            self.weights.payload.half.eq(half),
+            self.weights.payload.void.eq(bad),
+            self.matmuls.payload.accumulate.eq(accumulate),
+            self.matmuls.payload.void.eq(bad | no_rows),
+        ]
+        return m
+
+    def _jobs(
+        self, m: Module, command: data.View, values: data.View, load: Signal, stream_rows: Signal, end: Signal
+    ) -> None:
+        """What the jobs hold besides their flags; ``load`` and ``stream_rows``: one that is not void is handed out."""
+        weights, matmul = self.weights.payload, self.matmuls.payload
+        accumulators = range(self._config.accumulator_rows)
+        loads = Signal(ORDER_BITS)
+        swaps = Signal(ORDER_BITS)
+        unused = Signal()  # weights that no MATMUL has taken
+        begin_before = Signal(accumulators, reset_less=True)
+        end_before = Signal(range(len(accumulators) + 1), reset_less=True)
+        with m.If(load):
+            m.d.sync += [loads.eq(loads + 1), unused.eq(1)]
+        with m.If(stream_rows):
+            m.d.sync += [swaps.eq(swaps + unused), unused.eq(0), begin_before.eq(command.b), end_before.eq(end)]
+        shared = Signal(signed(len(end_before) + 1))  # rows of the MATMUL before from this one's first on
+        m.d.comb += shared.eq(end_before - matmul.dest)
+        m.d.comb += [
+            weights.row.eq(command.a),
+            weights.stride.eq(values.weight_stride),
+            weights.swaps.eq(swaps),
+            weights.signal.eq(command.signal),
+            weights.pc.eq(command.pc),
+            matmul.row.eq(command.a),
+            matmul.strides[0].eq(values.act_stride),
+            matmul.strides[1].eq(values.act_stride2),
+            matmul.strides[2].eq(values.act_stride3),
+            matmul.counts[0].eq(values.act_count),
+            matmul.counts[1].eq(values.act_count2),
+            matmul.rows.eq(command.c),
+            matmul.dest.eq(command.b),
+            matmul.swap.eq(unused),
+            matmul.loads.eq(loads),
+            matmul.tail.eq(
+                command.flags[_flag(Op.MATMUL, "accumulate")]
+                & (matmul.dest > begin_before)
+                & (shared > 0)
+                & (shared < HAZARD_SLOTS)
+            ),
+            matmul.signal.eq(command.signal),
+            matmul.pc.eq(command.pc),
+        ]

@@ -1,0 +1,569 @@
+# amaranth: UnusedElaboratable=no
+"""The matrix unit against the golden model, on memories that this bench plays."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth import Module
+from amaranth.lib import wiring
+
+from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.faults import Unit
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param
+from sley.hw.core.accumulate import HAZARD_SLOTS, write_latency
+from sley.hw.core.array import array_latency
+from sley.hw.core.matrix import IN_FLIGHT, MatrixUnit
+from sley.hw.core.sram import READ_LATENCY, BankedSram
+from sley.hw.testing.streams import StreamBench, Traffic
+from sley.sim.model.memory import FaultError, ModelMemory
+from sley.sim.model.units import Command, LocalState, execute
+
+NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
+EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=64)
+CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
+
+
+class Program:
+    """Matrix instructions, as the model and as the unit take them."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+
+    def _add(self, op: Op, a: int = 0, b: int = 0, c: int = 0, **fields: int) -> "Program":
+        full = {name: 0 for name in FORMATS[op].fields} | fields
+        self.commands.append(Command(op, len(self.commands), full, a & 0xFFFFFFFF, b & 0xFFFFFFFF, c))
+        return self
+
+    def weights(self, row: int, **fields: int) -> "Program":
+        return self._add(Op.WEIGHTS, row, **fields)
+
+    def matmul(self, row: int, dest: int, rows: int, **fields: int) -> "Program":
+        return self._add(Op.MATMUL, row, dest, rows, **fields)
+
+    def set(self, param: int, value: int) -> "Program":
+        return self._add(Op.SET, value, param=param, unit=Unit.MATRIX)
+
+    def payloads(self) -> list[dict[str, int]]:
+        def flags(command: Command) -> int:
+            layout = FORMATS[command.op].layout.fields
+            high = {n: f for n, f in layout.items() if f.lsb >= FLAGS_LSB}
+            return sum(command.fields[n] << (f.lsb - FLAGS_LSB) for n, f in high.items())
+
+        return [
+            {
+                "op": c.op,
+                "pc": c.pc,
+                "wait": 0,
+                "signal": c.fields.get("signal", 0),
+                "a": c.a,
+                "b": c.b,
+                "c": c.c,
+                "flags": flags(c),
+            }
+            for c in self.commands
+        ]
+
+    def signals(self, stream: int) -> list[int]:
+        """What must come on a signal stream: SET completes on the one of WEIGHTS."""
+        return [c.fields.get("signal", 0) for c in self.commands if (c.op is Op.MATMUL) == (stream == 1)]
+
+
+@dataclass
+class Result:
+    cycles: int
+    faults: list[tuple[int, int, int]]  # code, pc, address
+    rows: list[int]  # cycles in which activations entered the array
+    reads: list[int]  # grants of activations
+    loads: list[int]  # grants of weights
+    writes: list[int]  # cycles of writes
+    signals: list[Traffic] = field(default_factory=list)
+
+
+class MatrixBench:
+    """The unit with both memories, their contents taken from a model's state and left in ``accumulator``."""
+
+    def __init__(self, config: ChipConfig, seed: int = 0, *, extreme: bool = False) -> None:
+        self.config = config
+        self.state = LocalState(config, ModelMemory(64, config.addr_bits))
+        rng = np.random.default_rng(seed)
+        scratchpad = rng.integers(0, 256, self.state.scratchpad.shape)
+        if extreme:
+            scratchpad = rng.choice([0x80, 0x7F, 0x80], self.state.scratchpad.shape)
+        self.state.scratchpad[:] = scratchpad
+        self.state.accumulator[:] = rng.integers(0, 256, self.state.accumulator.shape)
+        self.accumulator = self.state.accumulator.copy()
+        self.dut = MatrixUnit(config)
+        self.bench = StreamBench(self.dut, seed=seed, timeout=3_000)
+        self.result = Result(0, [], [], [], [], [])
+
+    def model(self, program: Program) -> tuple[int, int, int] | None:
+        """Executes on the model up to the first fault."""
+        for command in program.commands:
+            try:
+                execute(self.state, Unit.MATRIX, command)
+            except FaultError as fault:
+                return int(fault.code), fault.pc, fault.address & 0xFFFFFFFF
+        return None
+
+    def play_memories(self, *, weights_denied: float = 0.0, activations_denied: float = 0.0) -> None:
+        dut, result = self.dut, self.result
+        rng = random.Random(self.bench.rng.random())
+        reads = [
+            (dut.activations, self.state.scratchpad, activations_denied, result.reads),
+            (dut.weights, self.state.scratchpad, weights_denied, result.loads),
+            (dut.accumulate_read, self.accumulator, 0.0, []),
+        ]
+        write = dut.accumulate_write
+        previous: list[int | None] = [None] * len(reads)
+
+        async def memories(ctx: Any) -> None:
+            ctx.set(write.ready, 1)
+            cycle = 0
+            while True:
+                ready = [rng.random() >= denied for _, _, denied, _ in reads]
+                for (port, *_), value in zip(reads, ready, strict=True):
+                    ctx.set(port.ready, value)
+                watched = [x for port, *_ in reads for x in (port.valid, port.row)]
+                watched += [write.valid, write.row, write.data, write.enable, dut.rows, dut.busy]
+                sampled = list((await ctx.tick().sample(*watched, dut.fault))[2:])
+                fault = sampled.pop()
+                for k, (port, memory, _, log) in enumerate(reads):
+                    valid, row = sampled[2 * k : 2 * k + 2]
+                    bits = 8 * memory.shape[1]
+                    ctx.set(port.data, rng.getrandbits(bits) if previous[k] is None else previous[k])
+                    previous[k] = int.from_bytes(memory[row].tobytes(), "little") if valid and ready[k] else None
+                    if valid and ready[k]:
+                        log.append(cycle)
+                valid, row, value, enable, entering, busy = sampled[2 * len(reads) :]
+                if valid:
+                    assert enable == (1 << len(write.enable)) - 1
+                    self.accumulator[row] = np.frombuffer(
+                        value.to_bytes(self.config.accumulator_row_bytes, "little"), np.uint8
+                    )
+                    result.writes.append(cycle)
+                if entering:
+                    result.rows.append(cycle)
+                if fault.valid:
+                    result.faults.append((int(fault.code), int(fault.pc), int(fault.address)))
+                if busy:
+                    result.cycles = cycle
+                cycle += 1
+
+        self.bench.add(memories)
+
+    def run(
+        self, program: Program, *, idle: float = 0, pause: float = 0, denied: float = 0, stall: float = 0
+    ) -> Result:
+        """Sends all and compares the signals; memories and faults are the caller's to compare."""
+        self.play_memories(weights_denied=denied, activations_denied=stall)
+        self.bench.send(self.dut.command, program.payloads(), idle=idle)
+        expected = [program.signals(k) for k in range(2)]
+        got = [self.bench.receive(self.dut.signal[k], len(expected[k]), pause=pause) for k in range(2)]
+        self.bench.run()
+        # SETs complete between loads in no fixed order, and signal nothing.
+        assert [int(s) for s in got[0].items if int(s)] == [s for s in expected[0] if s]
+        assert [int(s) for s in got[1].items] == expected[1]
+        self.result.signals = got
+        return self.result
+
+    def check(self, program: Program, **options: float) -> Result:
+        """The whole program must run without fault and leave what the model leaves."""
+        assert self.model(program) is None
+        result = self.run(program, **options)
+        assert not result.faults
+        assert (self.accumulator == self.state.accumulator).all()
+        assert len(result.rows) == len(result.reads) == sum(c.c for c in program.commands if c.op is Op.MATMUL)
+        return result
+
+
+def random_program(config: ChipConfig, rng: random.Random, tiles: int) -> Program:
+    n, depth = config.array, config.fold_depth
+    program = Program()
+    for _ in range(tiles):
+        for _ in range(rng.choice((0, 1, 1, 1, 1, 2))):
+            stride = rng.choice((1, 1, -1, 2, 3, 0))
+            program.set(Param.WEIGHT_STRIDE, stride & 0xFFFFFFFF)
+            low, high = sorted((0, (depth - 1) * stride))
+            row = rng.randrange(-low, config.scratchpad_rows - high)
+            program.weights(row, half=rng.randrange(config.lane_elements), signal=rng.getrandbits(16))
+        for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
+            rows = rng.choice((0, 1, 1, 2, 3, n - 1, n, n + 1, depth, 2 * n + 3, 17))
+            counts = rng.choice(((0, 0), (0, 0), (1, 0), (2, 3), (3, 2), (n, 1), (1, 1), (rows, 5)))
+            strides = [rng.randrange(-3, 4) for _ in range(3)]
+            inner, middle = (c or max(rows, 1) for c in counts)
+            offsets = [
+                i % inner * strides[0] + i // inner % middle * strides[1] + i // (inner * middle) * strides[2]
+                for i in range(max(rows, 1))
+            ]
+            if max(offsets) - min(offsets) >= config.scratchpad_rows:
+                strides, offsets = [1, 0, 0], [*range(rows), 0]
+                counts = (0, 0)
+            for k, param in enumerate((Param.ACT_STRIDE, Param.ACT_STRIDE2, Param.ACT_STRIDE3)):
+                program.set(param, strides[k] & 0xFFFFFFFF)
+            program.set(Param.ACT_COUNT, counts[0])
+            program.set(Param.ACT_COUNT2, counts[1])
+            row = rng.randrange(-min(offsets), config.scratchpad_rows - max(offsets))
+            dest = rng.choice((0, rng.randrange(config.accumulator_rows - rows), config.accumulator_rows - rows))
+            program.matmul(row, dest, rows, accumulate=rng.randrange(2), signal=rng.getrandbits(16))
+    return program
+
+
+@CONFIGS
+@pytest.mark.parametrize("seed", range(5))
+def test_random_programs_equal_the_model(config: ChipConfig, seed: int) -> None:
+    rng = random.Random(seed)
+    program = random_program(config, rng, 14 if config is NANO else 7)
+    idle, pause, denied, stall = ((0, 0, 0, 0), (0.5, 0.7, 0.4, 0), (0, 0.9, 0, 0.3), (0.2, 0.2, 0.8, 0.5))[seed % 4]
+    MatrixBench(config, seed).check(program, idle=idle, pause=pause, denied=denied, stall=stall)
+
+
+@CONFIGS
+def test_extreme_operands(config: ChipConfig) -> None:
+    program = random_program(config, random.Random(99), 6)
+    MatrixBench(config, 1, extreme=True).check(program)
+
+
+@CONFIGS
+@pytest.mark.parametrize("more", [0, 1, 7])
+def test_no_idle_cycle_between_matmuls_of_fold_depth_rows(config: ChipConfig, more: int) -> None:
+    rows = config.fold_depth + more
+    program = Program()
+    for i in range(5):
+        program.weights(i, signal=1)
+        for _ in range(config.fold_depth // 4):
+            program.set(Param.ACT_STRIDE, 1)
+        program.matmul(2 * i, 0, rows, accumulate=i > 0, signal=2)
+    result = MatrixBench(config, rows).check(program)
+    assert result.rows == list(range(result.rows[0], result.rows[0] + 5 * rows))
+
+
+@CONFIGS
+def test_no_idle_cycle_between_matmuls_on_one_tile(config: ChipConfig) -> None:
+    program = Program()
+    program.weights(0)
+    for i in range(8):
+        program.matmul(i, i, HAZARD_SLOTS + i % 2)
+    result = MatrixBench(config, 3).check(program)
+    assert result.rows == list(range(result.rows[0], result.rows[0] + 4 * (2 * HAZARD_SLOTS + 1)))
+
+
+@CONFIGS
+def test_single_rows_accumulate_on_one_row(config: ChipConfig) -> None:
+    program = Program()
+    program.weights(0)
+    program.matmul(5, 7, 1)
+    for i in range(12):
+        program.matmul(i, 7, 1, accumulate=1)
+    result = MatrixBench(config, 4).check(program)
+    assert np.diff(result.rows).tolist() == [HAZARD_SLOTS] * 12
+
+
+@pytest.mark.parametrize("length", [*range(1, HAZARD_SLOTS + 2), 2 * HAZARD_SLOTS + 1])
+def test_matmuls_that_share_some_accumulator_rows(length: int) -> None:
+    """Every offset around the depth of the pipeline, with a third MATMUL, and empty ones in between."""
+    program = Program()
+    program.weights(0)
+    gaps = []  # index of a row, cycles since the row before it
+    rows = 0
+    for offset in range(-3, length + 2):
+        empty = offset % 3 == 0
+        program.matmul(0, 8, length)
+        if empty:
+            program.matmul(0, 0, 0, signal=4)
+        program.matmul(9, 8 + offset, 3, accumulate=1)
+        tail = 0 < offset < length and length - offset < HAZARD_SLOTS
+        if tail or not empty:
+            gaps.append((rows + length, HAZARD_SLOTS if tail else max(1, HAZARD_SLOTS - length + 1)))
+        program.matmul(20, 8, length + 1, accumulate=1)
+        rows += 2 * length + 4
+    result = MatrixBench(NANO, length).check(program)
+    for row, gap in gaps:
+        assert result.rows[row] - result.rows[row - 1] == gap
+
+
+@CONFIGS
+def test_latencies(config: ChipConfig) -> None:
+    """The formulas of docs/theory/matrix.md."""
+    depth, rows = config.fold_depth, config.array + 3
+    program = Program()
+    program.weights(0, signal=1)
+    program.matmul(3, 2, rows, signal=2)
+    bench = MatrixBench(config, 5)
+    result = bench.check(program)
+    accepted = 0  # the first command is offered in cycle 0 and taken at once
+    load = accepted + 3
+    assert result.loads == list(range(load, load + depth))
+    assert result.reads == list(range(load + depth, load + depth + rows))
+    assert [r - READ_LATENCY for r in result.rows] == result.reads
+    assert write_latency(config) == READ_LATENCY + array_latency(config) + 1
+    assert result.writes == [r + write_latency(config) for r in result.reads]
+    # A transfer in cycle t is at clock edge t + 1.
+    assert result.signals[0].cycles == [result.loads[-1] + 2 + 1]
+    assert result.signals[1].cycles == [result.writes[-1] + 1 + 1]
+
+
+def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
+    bench = MatrixBench(NANO, 6)
+    program = Program()
+    program.weights(0, signal=1)
+    for i in range(2 * IN_FLIGHT):
+        program.matmul(i, i, 5, signal=i + 1)
+        program.weights(i, signal=0x100 + i)
+    assert bench.model(program) is None
+    bench.play_memories()
+    bench.bench.send(bench.dut.command, program.payloads())
+    expected = [program.signals(k) for k in range(2)]
+
+    async def release(ctx: Any) -> None:
+        await ctx.tick().repeat(600)
+        started = len(bench.result.reads) // 5
+        assert 0 < started <= IN_FLIGHT + 1
+        got: list[list[int]] = [[], []]
+        while [len(g) for g in got] != [len(e) for e in expected]:
+            for k, port in enumerate(bench.dut.signal):
+                ctx.set(port.ready, ctx.get(port.valid))
+                if ctx.get(port.valid):
+                    got[k].append(ctx.get(port.payload))
+            await ctx.tick()
+        assert got == expected
+        for port in bench.dut.signal:
+            ctx.set(port.ready, 0)
+
+    bench.bench.add(release, wait=True)
+    bench.bench.run()
+    assert (bench.accumulator == bench.state.accumulator).all()
+
+
+def _good(program: Program, config: ChipConfig) -> None:
+    program.weights(1, signal=1)
+    program.matmul(2, 3, 9, signal=2)
+
+
+FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
+    "weights start": lambda p, c: p.weights(c.scratchpad_rows),
+    "weights far": lambda p, c: p.weights(0x80000000),
+    "weights walk up": lambda p, c: p.weights(c.scratchpad_rows - c.fold_depth + 1),
+    "weights walk down": lambda p, c: p.set(Param.WEIGHT_STRIDE, -3 & 0xFFFFFFFF).weights(5),
+    "weights half": lambda p, c: p.weights(c.scratchpad_rows if c.lane_elements > 1 else 0, half=1),
+    "activations start": lambda p, c: p.matmul(c.scratchpad_rows, 0, 3),
+    "activations far": lambda p, c: p.matmul(-1, 0, 1),
+    "activations end": lambda p, c: p.matmul(c.scratchpad_rows - 5, 0, 6),
+    "activations down": lambda p, c: p.set(Param.ACT_STRIDE, -32768 & 0xFFFFFFFF).matmul(5, 0, 2),
+    "activations middle": lambda p, c: (
+        p.set(Param.ACT_COUNT, 2).set(Param.ACT_STRIDE2, 32767).matmul(c.scratchpad_rows - 2, 0, 5)
+    ),
+    "accumulators start": lambda p, c: p.matmul(0, c.accumulator_rows, 1),
+    "accumulators far": lambda p, c: p.matmul(0, 0xFFFFFFFF, 1),
+    "accumulators end": lambda p, c: p.matmul(0, c.accumulator_rows - 2, 3),
+    "both": lambda p, c: p.matmul(c.scratchpad_rows, c.accumulator_rows, 3),
+    "rows": lambda p, c: p.matmul(0, 0, 0x10000),
+    "rows far": lambda p, c: p.matmul(0, 0xFFFFFFFF, 0xFFFFFFFF),
+    "param missing": lambda p, c: p.set(Param.A_STRIDE, 1),
+    "param unknown": lambda p, c: p.set(255, 1),
+    "param wide": lambda p, c: p.set(Param.ACT_COUNT, 0x10000),
+    "param signed": lambda p, c: p.set(Param.ACT_STRIDE, 0x8000),
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "name"), [(NANO, name) for name in FAULTS] + [(EDGE, "weights half"), (EDGE, "weights walk up")]
+)
+def test_faults_are_as_the_model_says_and_leave_the_unit_usable(config: ChipConfig, name: str) -> None:
+    program = Program()
+    _good(program, config)
+    program.weights(4)
+    program.matmul(6, 1, 7, accumulate=1)
+    FAULTS[name](program, config)
+    bench = MatrixBench(config, 7)
+    fault = bench.model(program)
+    assert fault is not None
+    before = len(program.commands)
+    for param, value in ((Param.WEIGHT_STRIDE, 1), (Param.ACT_STRIDE, 1), (Param.ACT_COUNT, 0)):
+        program.set(param, value)
+    program.weights(4, signal=5)
+    program.matmul(6, 0, config.accumulator_rows // 2, signal=6)
+    program.matmul(6, config.accumulator_rows // 2, config.accumulator_rows // 2, signal=7)
+    for command in program.commands[before:]:
+        execute(bench.state, Unit.MATRIX, command)
+    result = bench.run(program, pause=0.3)
+    assert result.faults == [fault]
+    assert (bench.accumulator == bench.state.accumulator).all()
+
+
+def test_limits_that_are_no_fault() -> None:
+    config = NANO
+    program = Program()
+    program.matmul(0xFFFFFFFF, 0xFFFFFFFF, 0, signal=3)
+    program.weights(config.scratchpad_rows - config.fold_depth)
+    program.set(Param.WEIGHT_STRIDE, -1 & 0xFFFFFFFF)
+    program.weights(config.fold_depth - 1)
+    program.matmul(config.scratchpad_rows - config.accumulator_rows, 0, config.accumulator_rows)
+    program.set(Param.ACT_STRIDE, -32768 & 0xFFFFFFFF)
+    program.matmul(0, config.accumulator_rows - 1, 1, accumulate=1)
+    MatrixBench(config, 8).check(program)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_several_faults_the_first_in_program_order_comes_first(seed: int) -> None:
+    rng = random.Random(seed)
+    program = Program()
+    for _ in range(6):
+        _good(program, EDGE)
+        if rng.random() < 0.4:
+            FAULTS[rng.choice(list(FAULTS))](program, EDGE)
+    FAULTS["rows"](program, EDGE)
+    bench = MatrixBench(EDGE, seed)
+    first = bench.model(program)
+    result = bench.run(program, denied=rng.choice((0, 0.5)), stall=rng.choice((0, 0.5)))
+    assert result.faults[0] == first
+    assert [pc for _, pc, _ in result.faults] == sorted(pc for _, pc, _ in result.faults)
+
+
+@pytest.mark.parametrize("delay", [1, 4, 9, 17, 30, 41, 55])
+def test_abort(delay: int) -> None:
+    """Whatever is interrupted, a few cycles later the unit is quiet and runs a program as if new."""
+    bench = MatrixBench(EDGE, delay)
+    doomed = Program()
+    doomed.set(Param.ACT_STRIDE, 3)
+    for i in range(6):
+        doomed.weights(i, signal=1)
+        doomed.matmul(i, 0, 2 + i, accumulate=1, signal=2)
+    doomed.matmul(0, EDGE.accumulator_rows, 1)
+    program = Program()
+    program.weights(8, signal=0x10, half=1)
+    program.matmul(2, 0, EDGE.accumulator_rows, signal=0x20)
+    assert bench.model(program) is None
+    bench.play_memories(weights_denied=0.2)
+    dut = bench.dut
+
+    async def send(ctx: Any, payloads: list[dict[str, int]], limit: int) -> None:
+        for payload in payloads:
+            ctx.set(dut.command.payload, payload)
+            ctx.set(dut.command.valid, 1)
+            taken = 0
+            while not taken and limit:
+                _, _, taken = await ctx.tick().sample(dut.command.ready)
+                limit -= 1
+        ctx.set(dut.command.valid, 0)
+
+    async def process(ctx: Any) -> None:
+        await send(ctx, doomed.payloads(), delay)
+        ctx.set(dut.abort, 1)
+        ctx.set(dut.command.valid, 1)
+        for i in range(6):
+            for port in dut.signal:
+                ctx.set(port.ready, 1)
+            assert not any(ctx.get(port.valid) for port in dut.signal)
+            assert ctx.get(dut.command.ready)
+            if i:
+                assert not ctx.get(dut.busy)
+                for port in (dut.activations, dut.weights, dut.accumulate_write, dut.fault):
+                    assert not ctx.get(port.valid)
+            await ctx.tick()
+        ctx.set(dut.abort, 0)
+        ctx.set(dut.command.valid, 0)
+        bench.result.faults.clear()
+        await send(ctx, program.payloads(), 1000)
+        got: list[int] = []
+        while len(got) < 2:
+            _, _, *sampled = await ctx.tick().sample(*(x for p in dut.signal for x in (p.valid, p.payload)))
+            got += [payload for valid, payload in zip(sampled[::2], sampled[1::2], strict=True) if valid]
+        assert got == [0x10, 0x20]
+
+    bench.bench.add(process, wait=True)
+    bench.bench.run()
+    assert not bench.result.faults
+    assert (bench.accumulator == bench.state.accumulator).all()
+
+
+def test_clear_resets_the_parameters() -> None:
+    bench = MatrixBench(NANO, 9)
+    first, second = Program(), Program()
+    for param in (Param.WEIGHT_STRIDE, Param.ACT_STRIDE, Param.ACT_COUNT, Param.ACT_STRIDE2, Param.ACT_COUNT2):
+        first.set(param, 2)
+    second.weights(1)
+    second.matmul(2, 3, 9)
+    assert bench.model(second) is None
+    bench.play_memories()
+    dut = bench.dut
+
+    async def process(ctx: Any) -> None:
+        for port in dut.signal:
+            ctx.set(port.ready, 1)
+        for program in (first, second):
+            for payload in program.payloads():
+                ctx.set(dut.command.payload, payload)
+                ctx.set(dut.command.valid, 1)
+                await ctx.tick().until(dut.command.ready)
+            ctx.set(dut.command.valid, 0)
+            await ctx.tick()
+            while ctx.get(dut.busy):
+                await ctx.tick()
+            ctx.set(dut.clear, program is first)
+            await ctx.tick()
+            ctx.set(dut.clear, 0)
+
+    bench.bench.add(process, wait=True)
+    bench.bench.run()
+    assert (bench.accumulator == bench.state.accumulator).all()
+
+
+@CONFIGS
+def test_with_real_memories(config: ChipConfig) -> None:
+    """Weights and activations sometimes meet in a bank; results become visible before the signal."""
+    state = LocalState(config, ModelMemory(64, config.addr_bits))
+    state.scratchpad[:] = np.random.default_rng(1).integers(0, 256, state.scratchpad.shape)
+    program = Program()
+    program.weights(0)
+    program.matmul(config.scratchpad_rows // 2, 0, config.accumulator_rows)  # the accumulators start unknown
+    for command in random_program(config, random.Random(5), 5).commands:
+        command.pc = len(program.commands)
+        program.commands.append(command)
+    for command in program.commands:
+        execute(state, Unit.MATRIX, command)
+    c = config
+    m = Module()
+    m.submodules.unit = unit = MatrixUnit(c)
+    m.submodules.scratchpad = scratchpad = BankedSram(
+        c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, 2, 1
+    )
+    m.submodules.accumulators = accumulators = BankedSram(
+        c.accumulator_rows, 8 * c.accumulator_row_bytes, c.accumulator_banks, c.beats_per_accumulator_row, 2, 1
+    )
+    wiring.connect(m, unit.activations, scratchpad.read[0])
+    wiring.connect(m, unit.weights, scratchpad.read[1])
+    wiring.connect(m, unit.accumulate_read, accumulators.read[0])
+    wiring.connect(m, unit.accumulate_write, accumulators.write[0])
+    bench = StreamBench(m, timeout=3_000)
+    got = [bench.receive(unit.signal[k], len(program.signals(k))) for k in range(2)]
+
+    async def process(ctx: Any) -> None:
+        port = scratchpad.write[0]
+        for row, content in enumerate(state.scratchpad):
+            ctx.set(port.row, row)
+            ctx.set(port.data, int.from_bytes(content.tobytes(), "little"))
+            ctx.set(port.enable, -1)
+            ctx.set(port.valid, 1)
+            await ctx.tick()
+        ctx.set(port.valid, 0)
+        command = unit.command
+        for payload in program.payloads():
+            ctx.set(command.payload, payload)
+            ctx.set(command.valid, 1)
+            await ctx.tick().until(command.ready)
+        ctx.set(command.valid, 0)
+        while not got[1].done:
+            await ctx.tick()
+        reader = accumulators.read[1]
+        ctx.set(reader.valid, 1)
+        for row, content in enumerate(state.accumulator):
+            ctx.set(reader.row, row)
+            await ctx.tick().repeat(READ_LATENCY)
+            assert ctx.get(reader.data) == int.from_bytes(content.tobytes(), "little")
+
+    bench.add(process, wait=True)
+    bench.run()
