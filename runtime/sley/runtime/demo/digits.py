@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from rich.console import Console
@@ -22,7 +23,7 @@ FALLBACK_ENGINE = "pysim:nano?memory=4M"
 FALLBACK_IMAGES = 2
 TEST_IMAGES = 360
 BATCH = 90
-EPOCHS = 8
+EPOCHS = {"MLP": 20, "CNN": 8}
 CALIBRATION_IMAGES = 500
 
 
@@ -85,7 +86,7 @@ def run_demo(url: str | None, images: int | None, console: Console) -> list[Resu
         with Device.open(golden_url) as golden, _progress(console) as progress:
             trained = [(n, quantise(n, digits.train[:CALIBRATION_IMAGES])) for n in _train(digits, progress)]
             results = [_run(device, golden, n, q, digits, count, progress) for n, q in trained]
-    _print(results, device, console)
+    _print(results, device, parse_url(url)[0] != "model", console)
     return results
 
 
@@ -106,8 +107,8 @@ def _progress(console: Console) -> Progress:
 
 def _train(digits: Digits, progress: Progress) -> Iterator[Network]:
     for network in networks():
-        task = progress.add_task(f"Training {network.name} (fp32)", total=EPOCHS)
-        network.train(digits.train, digits.train_labels, EPOCHS, lambda task=task: progress.advance(task))  # type: ignore[misc]
+        task = progress.add_task(f"Training {network.name} (fp32)", total=EPOCHS[network.name])
+        network.train(digits.train, digits.train_labels, EPOCHS[network.name], partial(progress.advance, task))
         yield network
 
 
@@ -142,7 +143,7 @@ def _run(
     return Result(network.name, count, fp32, correct, work.cycles, work.macs, seconds, layers)
 
 
-def _print(results: list[Result], device: Device, console: Console) -> None:
+def _print(results: list[Result], device: Device, has_cycles: bool, console: Console) -> None:
     table = Table(title="UCI digits, test set")
     for heading in ("network", "fp32 (host)", "int8 (device)", "cycles", "share of peak MACs", "time"):
         table.add_column(heading, justify="left" if heading == "network" else "right")
@@ -151,8 +152,8 @@ def _print(results: list[Result], device: Device, console: Console) -> None:
             r.name,
             f"{r.fp32_correct / r.images:.2%}",
             f"{r.int8_correct / r.images:.2%}",
-            f"{r.cycles:,}",
-            f"{r.macs / (r.cycles * device.config.peak_macs):.1%}",
+            f"{r.cycles:,}" if has_cycles else "-",
+            f"{r.macs / (r.cycles * device.config.peak_macs):.1%}" if has_cycles else "-",
             f"{r.seconds:.1f} s",
         )
     console.print(table)

@@ -1,0 +1,218 @@
+"""What users get wrong: each a clear exception, and the device multiplies correctly afterwards."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from sley.abi.faults import FaultCode, Unit, UnitState
+from sley.driver.errors import (
+    BadRequest,
+    BufferFreed,
+    DeviceHang,
+    OutOfDeviceMemory,
+    QueueFault,
+    QueueFull,
+)
+from sley.runtime import blas
+from sley.runtime.device import Device
+from sley.runtime.errors import KernelError, ShapeMismatch, UnsupportedType
+from sley.runtime.kernel import KernelBuilder
+from sley.runtime.program import Program
+
+Usable = Callable[[], None]
+
+
+def ones(device: Device, *shape: int, dtype: type = np.int8):
+    return device.array(np.ones(shape, dtype))
+
+
+def test_wrong_type(device: Device, usable: Usable) -> None:
+    with pytest.raises(UnsupportedType, match=r"b is float32; .* astype"):
+        blas.gemm(ones(device, 2, 3), ones(device, 3, 2, dtype=np.float32))
+    with pytest.raises(UnsupportedType, match="bias is float64"):
+        blas.gemm(ones(device, 2, 3), ones(device, 3, 2), np.ones(2), 1.0)
+    with pytest.raises(UnsupportedType, match="not object"):
+        device.array([None])
+    with pytest.raises(UnsupportedType, match=r"int32 .* astype"):
+        ones(device, 2).write(np.ones(2, np.int32))
+    usable()
+
+
+def test_wrong_shape(device: Device, usable: Usable) -> None:
+    with pytest.raises(ShapeMismatch, match="3 columns against 4 rows"):
+        blas.gemm(ones(device, 2, 3), ones(device, 4, 2))
+    with pytest.raises(ShapeMismatch, match=r"a has shape \(3,\)"):
+        blas.gemm(ones(device, 3), ones(device, 3, 2))
+    with pytest.raises(ShapeMismatch, match="each at least 1"):
+        blas.gemm(ones(device, 0, 3), ones(device, 3, 2))
+    with pytest.raises(ShapeMismatch, match=r"bias has shape \(3,\); b has 2 columns"):
+        blas.gemm(ones(device, 2, 3), ones(device, 3, 2), np.ones(3, np.int32), 1.0)
+    with pytest.raises(ShapeMismatch, match=r"the result is int32 of shape \(2, 2\)"):
+        blas.gemm(ones(device, 2, 3), ones(device, 3, 2), out=ones(device, 2, 2))
+    with pytest.raises(ShapeMismatch, match="do not fit"):
+        ones(device, 2).write(np.ones(3, np.int8))
+    with pytest.raises(ShapeMismatch, match="2 bytes against 3"):
+        device.stream.copy(ones(device, 3), ones(device, 2))
+    usable()
+
+
+def test_sums_that_could_wrap(device: Device, usable: Usable) -> None:
+    deep = blas.MAX_K + 1
+    with pytest.raises(ShapeMismatch, match=f"K is {deep}"):
+        blas.gemm(device.empty((1, deep), np.int8), device.empty((deep, 1), np.int8))
+    with pytest.raises(BadRequest, match="could wrap"):
+        blas.gemm(ones(device, 1, 1), ones(device, 1, 1), np.array([2**31 - 1], np.int32), 1.0)
+    usable()
+
+
+def test_epilogue_without_scale(device: Device, usable: Usable) -> None:
+    with pytest.raises(BadRequest, match="need a scale"):
+        blas.gemm(ones(device, 1, 1), ones(device, 1, 1), relu=True)
+    usable()
+
+
+def test_out_of_device_memory(device: Device, usable: Usable) -> None:
+    with pytest.raises(OutOfDeviceMemory, match="free buffers"):
+        device.empty(1 << 40, np.int8)
+    usable()
+
+
+def test_dropped_arrays_make_room(device: Device, usable: Usable) -> None:
+    size = device.memory.largest_free * 2 // 3
+    for _ in range(3):
+        array = device.empty(size, np.uint8)
+        device.stream.fill(array, 1)
+        del array
+    usable()
+
+
+def test_freed_array(device: Device, usable: Usable) -> None:
+    array = ones(device, 2, 2)
+    array.free()
+    for use in (
+        array.free,
+        array.numpy,
+        lambda: array.write(np.ones((2, 2), np.int8)),
+        lambda: blas.gemm(array, ones(device, 2, 2)),
+        lambda: device.stream.fill(array, 0),
+    ):
+        with pytest.raises(BufferFreed, match=r"shape=\(2, 2\).* was freed"):
+            use()
+    usable()
+
+
+def test_array_of_another_device(device: Device, usable: Usable) -> None:
+    with Device.open("model:nano?memory=256K") as other, pytest.raises(BadRequest, match="lives on another device"):
+        blas.gemm(ones(device, 2, 2), ones(other, 2, 2))
+    usable()
+
+
+def test_queue_full(device: Device, usable: Usable) -> None:
+    first, second = device.streams[:2]
+    gate = device.array(np.zeros(8, np.uint8))
+    first.queue.wait(gate.address, 1)
+    first.queue.full_timeout = 0
+    array = ones(device, 8)
+    for _ in range(63):
+        first.fill(array, 0)
+    with pytest.raises(QueueFull, match="all 64 slots"):
+        first.fill(array, 0)
+    first.queue.full_timeout = None
+    second.queue.signal(gate.address, 1)
+    for _ in range(100):
+        first.fill(array, 3)
+    assert (array.numpy() == 3).all()
+    usable()
+
+
+def test_unknown_packet(device: Device, usable: Usable) -> None:
+    device.stream.queue.raw(b"\xff" * 64)
+    with pytest.raises(QueueFault, match="BAD_PACKET"):
+        device.synchronize()
+    usable()
+
+
+def test_unknown_instruction(device: Device, usable: Usable) -> None:
+    device.stream.launch(Program("junk", (0x77,)))
+    with pytest.raises(QueueFault, match="ILLEGAL_INSTRUCTION in the sequencer unit of core 0, instruction 0"):
+        device.synchronize()
+    usable()
+
+
+@pytest.mark.parametrize("row", [-1, 1 << 15])
+def test_local_address_out_of_range(device: Device, usable: Usable, row: int) -> None:
+    k = KernelBuilder("far", device.config)
+    k.add(k.reg("pad"), k.arg("x"), 0)
+    at = k.reg("at", row)
+    k.weights(at)
+    k.end()
+    device.stream.launch(k.build(), {"x": 1})
+    with pytest.raises(QueueFault, match=f"local row {row} does not exist") as caught:
+        device.synchronize()
+    assert (caught.value.code, caught.value.unit, caught.value.pc) == (FaultCode.LOCAL_ADDRESS, Unit.MATRIX, 2)
+    usable()
+
+
+def test_memory_address_out_of_range(device: Device, usable: Usable) -> None:
+    k = KernelBuilder("beyond", device.config)
+    at, one = k.reg("at", 0x7FFFFF00), k.reg("one", 1)
+    k.set(Unit.LOAD, run_bytes=device.config.row_bytes)
+    k.load(at, 0, one)
+    k.end()
+    device.stream.launch(k.build())
+    with pytest.raises(QueueFault, match="BUS_ERROR in the load unit"):
+        device.synchronize()
+    usable()
+
+
+def test_semaphore_deadlock_names_the_unit_states(device: Device, usable: Usable) -> None:
+    k = KernelBuilder("deadlock", device.config)
+    never = k.semaphore("never")
+    raised = k.semaphore("raised")
+    k.sync(signal=raised)
+    k.matmul(0, 0, 0, wait=never)
+    k.sync(wait=never)
+    k.end()
+    array = ones(device, 4)
+    device.stream.launch(k.build())
+    device.stream.fill(array, 9)
+    with pytest.raises(DeviceHang, match=r"sequencer WAIT, .*matrix WAIT, .*semaphores 1=1") as caught:
+        device.synchronize()
+    core = caught.value.dump.cores[0]
+    assert core.running
+    assert core.units[Unit.MATRIX] is core.units[Unit.SEQUENCER] is UnitState.WAIT
+    assert core.units[Unit.LOAD] is UnitState.IDLE
+    assert (array.numpy() == 1).all()
+    usable()
+
+
+def test_a_failed_launch_takes_the_work_behind_it_along(device: Device, usable: Usable) -> None:
+    array = ones(device, 4)
+    before = device.stream.record()
+    device.stream.launch(Program("junk", (0x77,)))
+    device.stream.fill(array, 9)
+    after = device.stream.record()
+    with pytest.raises(QueueFault):
+        after.wait()
+    before.wait()
+    assert (array.numpy() == 1).all()
+    usable()
+
+
+def test_launch_arguments(device: Device, usable: Usable) -> None:
+    k = KernelBuilder("two", device.config)
+    k.arg("x"), k.arg("y")
+    k.end()
+    program = k.build()
+    with pytest.raises(KernelError, match="takes 2 arguments; given were 1"):
+        device.stream.launch(program, [1])
+    with pytest.raises(KernelError, match="takes the arguments x, y; given were x, z"):
+        device.stream.launch(program, {"x": 1, "z": 2})
+    with pytest.raises(BadRequest, match="argument 1 is"):
+        device.stream.launch(program, [1, 1 << 33])
+    with pytest.raises(BadRequest, match="grid is"):
+        device.stream.launch(program, [1, 2], (1, 1, 1, 1))
+    with pytest.raises(KernelError, match="built for another chip"):
+        device.stream.launch(Program("other", program.words, config_hash=1))
+    usable()

@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from sley.abi.config import PRESETS
+from sley.runtime.cli import app
+
+TEXT = "add r8, r8, #1\nend\n"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize("command", ["", "demo", "info", "asm", "disasm", "verilog", "bench", "bench gemm"])
+def test_help(command: str) -> None:
+    result = run(*command.split(), "--help")
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_info_of_presets(name: str) -> None:
+    result = run("info", name)
+    assert result.exit_code == 0
+    assert f"{PRESETS[name].hash:#010x}" in result.output
+    assert "DOORBELL1" in result.output
+
+
+def test_info_of_a_device() -> None:
+    result = run("info", "model:edge?memory=2M")
+    assert result.exit_code == 0
+    assert "2,097,152" in result.output
+
+
+def test_asm_and_disasm(tmp_path: Path) -> None:
+    source, binary = tmp_path / "a.s", tmp_path / "a.bin"
+    source.write_text(TEXT)
+    assert run("asm", str(source), "-o", str(binary)).exit_code == 0
+    assert len(binary.read_bytes()) == 32
+    assert run("disasm", str(binary)).output.split() == TEXT.split()
+    words = run("asm", str(source)).output.split()
+    assert b"".join(int(word, 16).to_bytes(16, "little") for word in words) == binary.read_bytes()
+    assert CliRunner().invoke(app, ["asm", "-"], input=TEXT).output.split() == words
+
+
+def test_bench_gemm() -> None:
+    result = run("bench", "gemm", "-e", "model:edge?memory=1M", "-m", "20", "-n", "9", "-k", "30", "--int8")
+    assert result.exit_code == 0
+    assert "lower bound" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("info", "huge"), 2, "neither a preset"),
+        (("frobnicate",), 2, "No such command"),
+        (("bench", "gemm", "-m", "0"), 2, "Invalid value"),
+        (("bench", "gemm", "-e", "warp:base"), 1, "error: no engine 'warp'"),
+        (("demo", "-e", "model:base?memory=lots"), 1, "error: memory=lots is no size"),
+        (("asm", "/nowhere/at/all.s"), 1, "error: "),
+    ],
+)
+def test_errors_have_no_traceback(arguments: tuple[str, ...], code: int, message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == code
+    assert message in result.output + result.stderr
+    assert "Traceback" not in result.output + result.stderr
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_bad_sources(tmp_path: Path) -> None:
+    source = tmp_path / "bad.s"
+    source.write_text("frobnicate r1\n")
+    result = run("asm", str(source))
+    assert result.exit_code == 1
+    assert "line 1" in result.stderr
+    source.write_bytes(b"abc")
+    assert run("disasm", str(source)).exit_code == 2
