@@ -35,7 +35,7 @@ def asks(command: dict[str, int]) -> bool:
 @pytest.mark.parametrize(
     ("idle", "grant", "pause"), [(0, 0, 0), (0.6, 0, 0), (0, 0.7, 0), (0, 0, 0.7), (0.4, 0.4, 0.4)]
 )
-@pytest.mark.parametrize("depth", [2, 5, 8])
+@pytest.mark.parametrize("depth", [2, 5])
 def test_order_and_waits(idle: float, grant: float, pause: float, depth: int) -> None:
     items = commands(random.Random(depth), 100)
     bench = StreamBench(UnitFront(Unit.LOAD, depth), seed=depth)

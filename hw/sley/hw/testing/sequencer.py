@@ -2,7 +2,7 @@
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,7 +98,7 @@ class SequencerBench:
         pause: float = 0.0,
         latency: int = 5,
         work: int = 0,
-        bad: range = range(0),
+        bad: Collection[int] = (),
         on_command: Callable[[Unit, Command], UnitFault | None] = lambda unit, command: None,
         timeout: int = 20_000,
     ) -> None:
@@ -168,12 +168,15 @@ class SequencerBench:
             assert not ctx.get(dut.running)
             assert not any(ctx.get(self.harness.semaphores.values))
 
+    # Valid and payload never depend on ready: they may be read before the edge, which is faster than sampling.
+
     async def _memory_requests(self, ctx: Any) -> None:
         run = self.dut.run
         while True:
             ready = not self._chance(self.pause)
             ctx.set(run.ready, ready)
-            _, _, valid, addr, length = await ctx.tick().sample(run.valid, run.payload.addr, run.payload.bytes)
+            valid, addr, length = ctx.get(run.valid), ctx.get(run.payload.addr), ctx.get(run.payload.bytes)
+            await ctx.tick()
             if valid and ready:
                 assert length > 0
                 self.block.runs.append((addr, length))
@@ -203,23 +206,33 @@ class SequencerBench:
         dut = self.dut
         busy = [0] * len(UNITS)
         faults: list[list[tuple[int, FaultCode, int, int]]] = [[] for _ in UNITS]
-        ports = [v for p in dut.dispatch for v in (p.valid, p.payload)]
+        idle = None
         while True:
             ready = [not self._chance(self.pause) for _ in UNITS]
-            for port, value in zip(dut.dispatch, ready, strict=True):
-                ctx.set(port.ready, value)
-            ctx.set(dut.units_idle, not any(busy))
+            if self.pause or idle is None:
+                for port, value in zip(dut.dispatch, ready, strict=True):
+                    ctx.set(port.ready, value)
+            if idle is not (idle := not any(busy)):
+                ctx.set(dut.units_idle, idle)
             for port, waiting in zip(dut.unit_fault, faults, strict=True):
-                now = [f for f in waiting if f[0] == self.bench.cycle]
-                ctx.set(port.valid, bool(now))
-                for _, code, address, pc in now:
-                    ctx.set(port, {"valid": 1, "code": code, "address": address, "pc": pc})
-            _, _, abort, *sampled = await ctx.tick().sample(dut.abort, *ports)
+                if waiting:
+                    ctx.set(port.valid, waiting[0][0] == self.bench.cycle)
+                    ctx.set(port.code, waiting[0][1])
+                    ctx.set(port.address, waiting[0][2])
+                    ctx.set(port.pc, waiting[0][3])
+                    if waiting[0][0] < self.bench.cycle:
+                        waiting.pop(0)
+            valid = [ctx.get(port.valid) for port in dut.dispatch]
+            command = {}
+            if any(valid):
+                assert sum(valid) == 1
+                payload = dut.dispatch[valid.index(1)].payload
+                command = {name: int(ctx.get(payload[name])) for name in COMMAND_FIELDS}
+            abort = ctx.get(dut.abort)
+            await ctx.tick()
             busy = [max(0, b - 1) for b in busy]
-            assert sum(sampled[0::2]) <= 1
             for k, unit in enumerate(UNITS):
-                if sampled[2 * k] and ready[k] and not abort:
-                    command = {name: int(sampled[2 * k + 1][name]) for name in COMMAND_FIELDS}
+                if valid[k] and ready[k] and not abort:
                     self.block.commands[unit].append(command)
                     self.block.issued.append(self.bench.cycle)
                     exact = not (self.idle or self.pause)
