@@ -148,7 +148,7 @@ def test_local_address_out_of_range(device: Device, usable: Usable, row: int) ->
     k.weights(at)
     k.end()
     device.stream.launch(k.build(), {"x": 1})
-    with pytest.raises(QueueFault, match=f"local row {row} does not exist") as caught:
+    with pytest.raises(QueueFault, match=rf"row that does not exist \(row {row}\)") as caught:
         device.synchronize()
     assert (caught.value.code, caught.value.unit, caught.value.pc) == (FaultCode.LOCAL_ADDRESS, Unit.MATRIX, 2)
     usable()

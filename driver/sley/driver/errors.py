@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sley.abi.faults import FaultCode, Unit
+from sley.abi.faults import MEANING, FaultCode, Unit
 
 if TYPE_CHECKING:
     from sley.driver.dump import Dump
@@ -64,27 +64,16 @@ class ResetFailed(SleyError):
     """The device did not come out of reset."""
 
 
-_EXPLANATIONS: dict[FaultCode, str] = {
-    FaultCode.BAD_PACKET: "packet opcode {address:#x} is not defined",
-    FaultCode.BAD_FIELD: "a reserved bit is set or a field is outside its range (value {address:#x})",
-    FaultCode.BAD_DOORBELL: "write index {address} is further ahead of the read index than the ring is long",
-    FaultCode.BUS_ERROR: "memory refused an access at {address:#x}; is it inside the device's memory?",
-    FaultCode.BAD_ADDRESS: "memory address {address:#x} is outside the chip's address width",
-    FaultCode.ILLEGAL_INSTRUCTION: "undefined operation, reserved bit or operand outside its range ({address:#x})",
-    FaultCode.PC_OUT_OF_RANGE: "execution left the program at index {address}; does the program end with END?",
-    FaultCode.LOOP_OVERFLOW: "more nested loops than the sequencer has frames",
-    FaultCode.BRANCH_OUT_OF_LOOP: "a branch to {address} left the body of the innermost loop",
-    FaultCode.LOCAL_ADDRESS: "local row {signed} does not exist; compare strides and counts with the capabilities",
-    FaultCode.BAD_PARAMETER: "value {address} contradicts the unit's parameters or does not fit",
-    FaultCode.SEMAPHORE_LEFTOVER: "semaphores {bits} were above zero at END; wait for them first",
-}
-
-
 def explain(code: FaultCode, address: int) -> str:
-    """A sentence on a fault and the value in its record."""
-    bits = ", ".join(str(i) for i in range(address.bit_length()) if address >> i & 1)
-    signed = address - (1 << 32) if address >> 31 else address
-    return _EXPLANATIONS.get(code, "no explanation").format(address=address, bits=bits, signed=signed)
+    """A sentence on a fault: meaning, the value in its record, remedy."""
+    if code is FaultCode.LOCAL_ADDRESS:
+        value = f"row {address - (1 << 32) if address >> 31 else address}"
+    elif code is FaultCode.SEMAPHORE_LEFTOVER:
+        value = "semaphores " + ", ".join(str(i) for i in range(address.bit_length()) if address >> i & 1)
+    else:
+        value = f"{address:#x}"
+    meaning, remedy = MEANING[code]
+    return f"{meaning} ({value}); {remedy}"
 
 
 class QueueFault(SleyError):
