@@ -21,7 +21,7 @@ RING = 0x400
     ids=["one queue", "eight queues", "wide bus"],
 )
 def test_last_queue_works(config: ChipConfig) -> None:
-    host = CommandBench(config, size=0x1000, latency=(1, 8), core_delay=(5, 9))
+    host = CommandBench(config, size=0x1000, latency=(1, 3), core_delay=(5, 9))
     queue = config.queues - 1
 
     async def test(ctx: Any) -> None:

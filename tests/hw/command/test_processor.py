@@ -11,7 +11,6 @@ from sley.abi.packets import PacketOp, decode_packet, encode_packet
 from sley.hw.testing.command import CommandBench
 
 NANO = preset("nano")
-WIDE = preset("edge").replace(array=32, max_burst=4)  # a packet is one beat
 DUO = NANO.replace(cores_x=3, cores_y=2, queues=3)
 
 RING, RING2, DATA = 0x400, 0x800, 0xC00
@@ -39,7 +38,7 @@ def word(host: CommandBench, address: int, size: int = 8) -> int:
     return int.from_bytes(host.memory.data[address : address + size], "little")
 
 
-@pytest.mark.parametrize("config", [NANO, preset("edge"), WIDE], ids=lambda c: str(c.bus_bytes))
+@pytest.mark.parametrize("config", [NANO, preset("edge")], ids=lambda c: str(c.bus_bytes))
 def test_every_packet(config: ChipConfig) -> None:
     host = CommandBench(config, seed=3, size=0x1000, pause=0.2, idle=0.2)
     host.memory.data[DATA : DATA + 99] = content = random.Random(1).randbytes(99)
