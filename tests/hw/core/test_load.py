@@ -1,0 +1,418 @@
+"""The load unit against a loop-by-loop reference, with memory and local memories that this bench plays."""
+
+import random
+from typing import Any
+
+import pytest
+
+from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import PARAMS, Op, Param, Space
+from sley.hw.core.load import LoadUnit
+from sley.hw.core.unit import unit_params
+from sley.hw.testing.dma import DmaBench, DmaState, Program
+
+NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
+EDGE = PRESETS["edge"].replace(scratchpad_rows=32, accumulator_rows=32)
+CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
+MEMORY = 4096
+
+
+def rows_of(config: ChipConfig, space: Space) -> int:
+    return config.scratchpad_rows if space is Space.SCRATCHPAD else config.accumulator_rows
+
+
+def row_bytes_of(config: ChipConfig, space: Space) -> int:
+    return config.row_bytes if space is Space.SCRATCHPAD else config.accumulator_row_bytes
+
+
+def place(rng: random.Random, counts: list[int], reach: int, limit: int) -> tuple[int, list[int]]:
+    """A base and strides, up or down, whose walk stays in [0, limit)."""
+    while True:
+        strides = [rng.randint(-reach, reach) for _ in counts]
+        ends = [(n - 1) * s for n, s in zip(counts, strides, strict=True)]
+        low, high = sum(min(0, e) for e in ends), sum(max(0, e) for e in ends)
+        if high - low < limit:
+            return rng.randrange(-low, limit - high), strides
+
+
+def random_load(rng: random.Random, config: ChipConfig, program: Program) -> None:
+    space = rng.choice(list(Space))
+    row_bytes = row_bytes_of(config, space)
+    runs, slabs, chunks, pads = (rng.choice(n) for n in ([1, 2, 3, 5], [1, 1, 2, 3], [1, 1, 2, 3, 4], [0, 0, 1, 2]))
+    length = rng.choice([0, 1, row_bytes - 1, row_bytes, row_bytes * chunks, rng.randint(1, row_bytes * chunks)])
+    row, (chunk_stride, run_stride, slab_stride) = place(rng, [chunks, runs + pads, slabs], 8, rows_of(config, space))
+    address, (mem_stride, mem_stride2) = place(rng, [runs, slabs], 500, MEMORY - length)
+    values = {
+        "run_bytes": length,
+        "chunks": chunks,
+        "chunk_stride": chunk_stride,
+        "mem_stride": mem_stride,
+        "local_stride": run_stride,
+        "pad_runs": pads,
+        "count2": slabs,
+        "mem_stride2": mem_stride2,
+        "local_stride2": slab_stride,
+    }
+    names = list(values)
+    rng.shuffle(names)
+    program.sets(**{name: values[name] for name in names})
+    program.move(address, row, runs, space, signal=rng.getrandbits(16))
+
+
+def check(
+    config: ChipConfig,
+    program: Program,
+    *,
+    seed: int = 0,
+    stress: float = 0.0,
+    latency: tuple[int, int] = (3, 3),
+    memory: int = MEMORY,
+) -> tuple[DmaBench, Any, Any]:
+    """Runs the program on the unit and on the reference, and compares everything."""
+    state = DmaState.random(config, Unit.LOAD, random.Random(seed), memory)
+    expected = state.copy()
+    expected.execute(program)
+    bench = DmaBench(LoadUnit(config), state, seed=seed)
+    bench.play_reader(latency, stress / 2, stress / 2)
+    bench.play_local_writes(stress)
+    commands = bench.send(bench.dut.command, program.payloads(), idle=stress / 2)
+    signals = bench.receive(bench.dut.signal[0], len(program.commands), pause=stress)
+    bench.run()
+    assert bench.faults == expected.faults
+    assert state.local == expected.local
+    assert signals.items == program.signals()
+    assert bench.retired == signals.cycles
+    return bench, commands, signals
+
+
+@CONFIGS
+@pytest.mark.parametrize("seed", range(3))
+def test_random_loads(config: ChipConfig, seed: int) -> None:
+    rng = random.Random(seed)
+    program = Program(Unit.LOAD)
+    for _ in range(10):
+        random_load(rng, config, program)
+    stress = (0.0, 0.3, 0.6)[seed]
+    check(config, program, seed=seed, stress=stress, latency=((2, 2), (2, 30), (60, 70))[seed])
+
+
+@CONFIGS
+def test_nothing_to_do(config: ChipConfig) -> None:
+    program = Program(Unit.LOAD)
+    program.sets(run_bytes=4, pad_runs=2)
+    program.move(0, 0, 0, signal=1)
+    program.sets(count2=0)
+    program.move(0, 1 << 31, 3, signal=2)
+    program.sets(count2=2, chunks=0, run_bytes=0)
+    program.move(1 << 31, 0, 2, signal=3)
+    bench, _, _ = check(config, program)
+    assert not bench.grants
+    assert not bench.runs
+
+
+@CONFIGS
+def test_zeros_need_no_bus_and_a_cycle_each(config: ChipConfig) -> None:
+    for space in Space:
+        program = Program(Unit.LOAD)
+        program.sets(run_bytes=0, chunks=3, local_stride=4, chunk_stride=1)
+        program.move(0xFFFFFFFF, 1, 3, space)
+        bench, _, _ = check(config, program)
+        assert not bench.runs
+        assert len(bench.grants) == 9
+        assert bench.grants[-1] - bench.grants[0] == 8
+
+
+@CONFIGS
+def test_one_beat_a_cycle(config: ChipConfig) -> None:
+    """Rows and a constant from command to signal, whatever the shape of the runs."""
+    for space, chunks, runs in (
+        (Space.SCRATCHPAD, 1, 16),
+        (Space.SCRATCHPAD, 4, 6),
+        (Space.ACCUMULATOR, 1, 12),
+        (Space.ACCUMULATOR, 3, 4),
+    ):
+        row_bytes = row_bytes_of(config, space)
+        program = Program(Unit.LOAD)
+        program.sets(run_bytes=row_bytes * chunks, chunks=chunks, mem_stride=row_bytes * chunks, local_stride=chunks)
+        program.move(0, 0, runs, space, signal=1)
+        bench, commands, signals = check(config, program)
+        beats = runs * chunks * row_bytes // config.bus_bytes
+        assert len(bench.grants) == beats
+        assert bench.grants[-1] - bench.grants[0] == beats - 1
+        assert bench.runs[0][0] - commands.cycles[-1] == 2
+        assert signals.cycles[-1] - bench.grants[-1] == 1
+        latency_of_memory = 3
+        assert signals.cycles[-1] - commands.cycles[-1] == beats + latency_of_memory + 3
+
+
+@CONFIGS
+def test_loads_overlap(config: ChipConfig) -> None:
+    """Behind a long round trip, requests of later loads go out at once and their rows follow without a gap."""
+    rows, loads, latency = 4, 6, 50
+    program = Program(Unit.LOAD)
+    program.sets(run_bytes=config.row_bytes, mem_stride=config.row_bytes)
+    for k in range(loads):
+        program.move(64 * k, rows * k, rows, signal=1 << k)
+    bench, _, _ = check(config, program, latency=(latency, latency))
+    assert bench.runs[-1][0] - bench.runs[0][0] == loads * rows - 1
+    assert bench.grants[-1] - bench.grants[0] == loads * rows - 1
+
+
+@CONFIGS
+def test_set_between_loads_does_not_wait_for_data(config: ChipConfig) -> None:
+    program = Program(Unit.LOAD)
+    program.sets(run_bytes=config.row_bytes)
+    program.move(0, 0, 1)
+    program.sets(mem_stride=12, local_stride=-1, chunk_stride=3)
+    program.move(128, 9, 3)
+    bench, _, _ = check(config, program, latency=(40, 40))
+    assert bench.runs[-1][0] - bench.runs[0][0] < 10
+
+
+def test_more_runs_than_fit_in_flight() -> None:
+    program = Program(Unit.LOAD)
+    program.sets(run_bytes=NANO.row_bytes, mem_stride=-3, local_stride=1, count2=5, local_stride2=1, mem_stride2=7)
+    program.move(1000, 0, 40)
+    check(NANO, program, latency=(120, 120))
+
+
+@CONFIGS
+def test_single_faults(config: ChipConfig) -> None:
+    """Each kind of fault with its exact address; the loads behind run."""
+    bus = config.row_bytes
+    limit = 1 << config.addr_bits
+    cases: list[tuple[dict[str, int], tuple[int, int, int, Space], FaultCode, int]] = [
+        ({}, (0, 0, 0x10000, Space.SCRATCHPAD), FaultCode.BAD_PARAMETER, 0x10000),
+        ({}, (0, 0, 0xFFFFFFFF, Space.SCRATCHPAD), FaultCode.BAD_PARAMETER, 0xFFFFFFFF),
+        ({"run_bytes": bus + 1}, (0, 0, 1, Space.SCRATCHPAD), FaultCode.BAD_PARAMETER, bus + 1),
+        ({"chunks": 0}, (0, 0, 1, Space.SCRATCHPAD), FaultCode.BAD_PARAMETER, bus),
+        (
+            {"run_bytes": 2 * config.accumulator_row_bytes + 1, "chunks": 2},
+            (0, 0, 1, Space.ACCUMULATOR),
+            FaultCode.BAD_PARAMETER,
+            2 * config.accumulator_row_bytes + 1,
+        ),
+        ({}, (0, config.scratchpad_rows, 1, Space.SCRATCHPAD), FaultCode.LOCAL_ADDRESS, config.scratchpad_rows),
+        ({}, (0, config.accumulator_rows, 1, Space.ACCUMULATOR), FaultCode.LOCAL_ADDRESS, config.accumulator_rows),
+        ({}, (0, 0x80000000, 1, Space.SCRATCHPAD), FaultCode.LOCAL_ADDRESS, 0x80000000),
+        ({}, (0, 0xFFFFFFFF, 1, Space.ACCUMULATOR), FaultCode.LOCAL_ADDRESS, 0xFFFFFFFF),
+        ({"local_stride": -2}, (0, 3, 9, Space.SCRATCHPAD), FaultCode.LOCAL_ADDRESS, -1),
+        ({"local_stride": -0x8000}, (0, 3, 9, Space.SCRATCHPAD), FaultCode.LOCAL_ADDRESS, 3 - 0x8000),
+        (
+            {"chunks": 3, "chunk_stride": 0x7FFF},
+            (0, 5, 1, Space.ACCUMULATOR),
+            FaultCode.LOCAL_ADDRESS,
+            5 + 0x7FFF,
+        ),
+        ({"local_stride2": -1, "count2": 4}, (0, 1, 1, Space.SCRATCHPAD), FaultCode.LOCAL_ADDRESS, -1),
+        (
+            {"pad_runs": 90, "local_stride": 7},
+            (0, 0, 2, Space.SCRATCHPAD),
+            FaultCode.LOCAL_ADDRESS,
+            -(-config.scratchpad_rows // 7) * 7,
+        ),
+        ({"run_bytes": 0, "chunks": 2, "chunk_stride": -1}, (0, 0, 3, Space.SCRATCHPAD), FaultCode.LOCAL_ADDRESS, -1),
+        ({}, (limit - bus + 1, 0, 1, Space.SCRATCHPAD), FaultCode.BAD_ADDRESS, limit - bus + 1),
+        ({"mem_stride": 1 - bus}, (bus - 1, 0, 5, Space.SCRATCHPAD), FaultCode.BAD_ADDRESS, 1 - bus),
+        ({"mem_stride": bus}, (MEMORY - 2 * bus, 0, 9, Space.SCRATCHPAD), FaultCode.BUS_ERROR, MEMORY),
+        ({"mem_stride": -1}, (limit - bus, 0, 9, Space.SCRATCHPAD), FaultCode.BUS_ERROR, limit - bus),
+    ]
+    base = {p.name.lower(): PARAMS[p].reset for p in unit_params(Unit.LOAD)} | {"run_bytes": bus}
+    good = {"run_bytes": 2 * bus, "chunks": 2, "mem_stride": 1, "local_stride": 2}
+    program = Program(Unit.LOAD)
+    expected = []
+    for changes, operands, code, address in cases:
+        program.sets(**(base | changes))
+        expected.append((code, len(program.commands), address & 0xFFFFFFFF))
+        program.move(*operands, signal=5)
+        program.sets(**(base | good))
+        program.move(37 + len(program.commands), 1, 3, signal=6)
+    for stress in (0.0, 0.3):
+        bench, _, _ = check(config, program, seed=7, stress=stress, latency=(3, 20))
+        assert bench.faults == expected
+
+
+def test_bad_sets() -> None:
+    program = Program(Unit.LOAD)
+    program.set(Param.RUN_BYTES, 0x10000)
+    program.set(Param.LOCAL_STRIDE, 0x8000)
+    program.set(Param.LOCAL_STRIDE, -0x8000)
+    program.set(Param.LOCAL_STRIDE, 1)
+    program.set(Param.ACT_COUNT, 1)
+    program.set(200, 1)
+    program.sets(run_bytes=NANO.row_bytes)
+    program.move(4, 1, 2)
+    bench, _, _ = check(NANO, program, stress=0.3)
+    assert [f[1:] for f in bench.faults] == [(0, 0), (1, 4), (4, Param.ACT_COUNT), (5, 200)]
+
+
+@CONFIGS
+@pytest.mark.parametrize("seed", range(3))
+def test_random_faults(config: ChipConfig, seed: int) -> None:
+    """Loads that leave rows or memory somewhere in the middle, mixed with others that are in flight behind them."""
+    rng = random.Random(100 + seed)
+    program = Program(Unit.LOAD)
+    for _ in range(10):
+        random_load(rng, config, program)
+        if rng.random() < 0.7:
+            load = program.commands[-1]
+            kind = rng.randrange(4)
+            if kind == 0:
+                load.b = rng.randrange(-2, rows_of(config, load.space) + 2)
+            elif kind == 1:
+                load.a = MEMORY - rng.randrange(200)
+            elif kind == 2:
+                load.a = (1 << config.addr_bits) - rng.randrange(200)
+            else:
+                load.c = rng.choice([9, 30, 70])
+    bench, _, _ = check(config, program, seed=seed, stress=0.2 * seed, latency=(2, 10 + 20 * seed))
+    assert bench.faults
+
+
+def test_narrow_addresses() -> None:
+    config = NANO.replace(addr_bits=20)
+    bus = config.bus_bytes
+    program = Program(Unit.LOAD)
+    program.sets(run_bytes=bus, mem_stride=bus)
+    program.move((1 << 20) - 3 * bus, 0, 3)
+    program.move((1 << 20) - 3 * bus, 8, 4)
+    program.move(1 << 20, 8, 1)
+    program.move(1 << 31, 8, 1)
+    bench, _, _ = check(config, program, memory=1 << 20)
+    assert [f[2] for f in bench.faults] == [1 << 20, 1 << 20, 1 << 31]
+
+
+@CONFIGS
+@pytest.mark.parametrize("seed", range(4))
+def test_abort_at_any_time(config: ChipConfig, seed: int) -> None:
+    """Abort drains the bus, forgets everything, restores the parameters; then the unit works as after reset."""
+    rng = random.Random(seed)
+    first = Program(Unit.LOAD)
+    for _ in range(6):
+        random_load(rng, config, first)
+    second = Program(Unit.LOAD)
+    second.sets(run_bytes=config.row_bytes - 1, mem_stride=11)
+    second.move(3, 2, 7, signal=9)
+    state = DmaState.random(config, Unit.LOAD, rng, MEMORY)
+    dut = LoadUnit(config)
+    bench = DmaBench(dut, state, seed=seed)
+    bench.play_reader((10, 30), 0.2, 0.2)
+    bench.play_local_writes(0.3)
+    when = rng.randrange(20, 150)
+    snapshots: list[DmaState] = []
+    phase = [0]
+    accepted: list[int] = []
+
+    async def commands(ctx: Any) -> None:
+        for payload in first.payloads():
+            ctx.set(dut.command.valid, 1)
+            ctx.set(dut.command.payload, payload)
+            while not (await ctx.tick().sample(dut.command.ready))[-1]:
+                pass
+        ctx.set(dut.command.valid, 0)
+        while phase[0] == 0:
+            await ctx.tick()
+        for payload in second.payloads():
+            ctx.set(dut.command.valid, 1)
+            ctx.set(dut.command.payload, payload)
+            while not (await ctx.tick().sample(dut.command.ready))[-1]:
+                pass
+        ctx.set(dut.command.valid, 0)
+
+    async def sequencer(ctx: Any) -> None:
+        for _ in range(when):
+            await ctx.tick()
+        ctx.set(dut.abort, 1)
+        quiet = 0
+        while quiet < 3:
+            _, _, busy, valid, command = await ctx.tick().sample(dut.busy, dut.signal[0].valid, dut.command.valid)
+            assert not valid
+            quiet = quiet + 1 if not (busy or command) else 0
+        assert not ctx.get(dut.busy)
+        ctx.set(dut.abort, 0)
+        snapshots.append(state.copy())
+        phase[0] = 1
+
+    async def signals(ctx: Any) -> None:
+        while len(accepted) < len(second.commands):
+            ready = bench.rng.random() < 0.7
+            ctx.set(dut.signal[0].ready, ready)
+            _, _, valid, payload = await ctx.tick().sample(dut.signal[0].valid, dut.signal[0].payload)
+            if valid and ready and phase[0]:
+                accepted.append(payload)
+
+    for process in (commands, sequencer, signals):
+        bench.add(process, wait=True)
+    bench.run()
+    expected = snapshots[0]
+    expected.clear_params()
+    expected.execute(second)
+    assert accepted == second.signals()
+    assert state.local == expected.local
+    assert not bench.faults
+
+
+def test_clear_restores_parameters() -> None:
+    state = DmaState.random(NANO, Unit.LOAD, random.Random(1), MEMORY)
+    expected = state.copy()
+    dut = LoadUnit(NANO)
+    bench = DmaBench(dut, state)
+    bench.play_reader()
+    bench.play_local_writes()
+    dirty, clean = Program(Unit.LOAD), Program(Unit.LOAD)
+    dirty.sets(chunks=2, chunk_stride=5, mem_stride=1, local_stride=3, pad_runs=1, count2=2, mem_stride2=1)
+    clean.sets(run_bytes=4)
+    clean.move(20, 3, 4)
+    expected.execute(clean)
+
+    async def block(ctx: Any) -> None:
+        ctx.set(dut.signal[0].ready, 1)
+        for program in (dirty, clean):
+            ctx.set(dut.clear, 1)
+            await ctx.tick()
+            ctx.set(dut.clear, 0)
+            for payload in program.payloads():
+                ctx.set(dut.command.valid, 1)
+                ctx.set(dut.command.payload, payload)
+                while not (await ctx.tick().sample(dut.command.ready))[-1]:
+                    pass
+            ctx.set(dut.command.valid, 0)
+            assert ctx.get(dut.busy)
+            while (await ctx.tick().sample(dut.busy))[-1]:
+                pass
+
+    bench.add(block, wait=True)
+    bench.run()
+    assert state.local == expected.local
+
+
+def test_full_semaphores_stop_commands_but_not_beats() -> None:
+    """With no signal accepted, everything that was accepted is still placed."""
+    state = DmaState.random(NANO, Unit.LOAD, random.Random(1), MEMORY)
+    dut = LoadUnit(NANO)
+    bench = DmaBench(dut, state)
+    bench.play_reader()
+    bench.play_local_writes()
+    program = Program(Unit.LOAD)
+    program.sets(run_bytes=4)
+    for k in range(30):
+        program.move(4 * k, k, 1, signal=1)
+    commands = bench.send(dut.command, program.payloads())
+    arrived: list[int] = []
+
+    async def late(ctx: Any) -> None:
+        for _ in range(100):
+            await ctx.tick()
+        loads = sum(c["op"] == Op.LOAD for c in commands.items)
+        assert 14 <= loads < 30
+        assert len(bench.grants) == loads == len(bench.runs)
+        ctx.set(dut.signal[0].ready, 1)
+        while len(arrived) < len(program.commands):
+            arrived.append((await ctx.tick().sample(dut.signal[0].valid))[-1])
+            if not arrived[-1]:
+                arrived.pop()
+
+    bench.add(late, wait=True)
+    bench.run()
+    assert len(bench.grants) == 30
