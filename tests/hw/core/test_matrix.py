@@ -242,6 +242,17 @@ def test_no_idle_cycle_between_matmuls_of_fold_depth_rows(config: ChipConfig, mo
 
 
 @CONFIGS
+def test_a_short_matmul_takes_as_long_as_the_next_weights(config: ChipConfig) -> None:
+    program = Program()
+    rows = 3
+    for i in range(5):
+        program.weights(i)
+        program.matmul(i, 0, rows, accumulate=i > 0)
+    result = MatrixBench(config, 2).check(program)
+    assert np.diff(result.rows[::rows]).tolist() == [config.fold_depth] * 4
+
+
+@CONFIGS
 def test_no_idle_cycle_between_matmuls_on_one_tile(config: ChipConfig) -> None:
     program = Program()
     program.weights(0)
@@ -421,6 +432,21 @@ def test_of_several_faults_the_first_in_program_order_comes_first(seed: int) -> 
     result = bench.run(program, denied=rng.choice((0, 0.5)), stall=rng.choice((0, 0.5)))
     assert result.faults[0] == first
     assert [pc for _, pc, _ in result.faults] == sorted(pc for _, pc, _ in result.faults)
+
+
+def test_weights_that_run_ahead_do_not_fault_ahead() -> None:
+    """They fault at once, the MATMUL before them with its last row only."""
+    program = Program()
+    program.weights(0)
+    program.matmul(NANO.scratchpad_rows - 20, 0, 21, signal=1)
+    program.weights(NANO.scratchpad_rows, signal=2)
+    program.matmul(NANO.scratchpad_rows, 0, 1, signal=3)
+    program.set(Param.B_ROW, 0)
+    bench = MatrixBench(NANO)
+    first = bench.model(program)
+    result = bench.run(program)
+    assert result.faults[0] == first
+    assert [pc for _, pc, _ in result.faults] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("delay", [1, 4, 9, 17, 30, 41, 55])

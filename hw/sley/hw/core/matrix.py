@@ -48,7 +48,7 @@ class MatrixUnit(wiring.Component):
     number of a parameter, ILLEGAL_INSTRUCTION for the upper half where there is none. They are raised in program
     order, although two commands execute at a time.
 
-    Latency, in cycles: 2 from ``command`` to the first read granted, ``write_latency(config)`` from a row's read to its
+    Latency, in cycles: 3 from ``command`` to the first read granted, ``write_latency(config)`` from a row's read to its
     write, 1 more to the signal. Throughput: a row a cycle, a MATMUL in HAZARD_SLOTS cycles at the least.
     Theory of operation: docs/theory/matrix.md.
     """
