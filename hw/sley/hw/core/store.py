@@ -15,11 +15,10 @@ from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
-from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
 RUNS_AHEAD = 8
-"""Runs handed to the writer whose rows are not yet read, that always fit."""
+"""Runs handed over before the writer takes them, that always fit: covers the latency to the first beat of each."""
 BEATS_AHEAD = 8
 """Beats read and not yet taken by the writer: covers the latency of the memories and of the queue."""
 
@@ -99,14 +98,14 @@ class StoreUnit(wiring.Component):
         c = self._config
         row = range(max(self._limits))
         m.submodules.starts = starts = StreamFIFO(row, RUNS_AHEAD)
-        m.submodules.run = run = StreamBuffer(Run)
+        m.submodules.run = run = StreamFIFO(Run, RUNS_AHEAD)
         wiring.connect(m, run.o, wiring.flipped(self.run))
         space = Signal(reset_less=True)
         stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
         last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
         last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
         reading = self._read(m, starts.o, space, stride, last_beat)
-        quiet = (starts.level == 0) & ~reading & ~run.o.valid & ~self.writer_busy
+        quiet = (starts.level == 0) & ~reading & (run.level == 0) & ~self.writer_busy
 
         m.submodules.params = params = UnitParams(Unit.STORE)
         p = params.values
