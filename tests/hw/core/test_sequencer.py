@@ -236,14 +236,27 @@ def test_cycles() -> None:
         assert (name, block.issued[-1] - block.issued[1]) == (name, 2 + cost)
 
 
-@pytest.mark.parametrize("latency", [10, 60])
-def test_cycles_of_a_block(latency: int) -> None:
-    """Launch to the first command and end to the report, as documented."""
+@pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
+def test_cycles_of_a_block(config: ChipConfig) -> None:
+    """From the launch to the first command and from the last command to the report."""
     program = [UNIT, END]
-    blocks = [Block(program, range(8)), Block(program, range(8), held=True), Block(program, held=True)]
-    bench = SequencerBench(preset("edge"), blocks, latency=latency)
-    bench.run()
-    print([(b.issued[0] - b.launched, b.reported - b.issued[-1]) for b in blocks])
+    first, held, bare, plain = blocks = [
+        Block(program, range(9)),
+        Block(program, range(9), held=True),
+        Block(program, held=True),
+        Block(program),
+    ]
+    SequencerBench(config, blocks, latency=60).run()
+    for block in blocks:
+        fourth_flit = block.launched - 6
+        assert block.asked == [fourth_flit + 2 + k for k in range(len(block.runs))]
+    assert held.issued[0] == held.beats[0] + 9 + 4
+    assert bare.issued[0] == bare.launched + 27
+    assert plain.issued[0] == plain.beats[max(16 // config.bus_bytes, 1) - 1] + 5
+    argument_beats = -(-4 * 9 // config.bus_bytes)
+    assert first.issued[0] <= max(first.beats[0] + 9 + 4, first.beats[argument_beats] + 5 + 3)
+    for block in (held, bare):
+        assert block.reported == block.issued[0] + 3
 
 
 def test_parameters() -> None:

@@ -206,6 +206,21 @@ def test_unit_fault() -> None:
         assert (len(block.issued) > 1) == (place == "runs")
 
 
+@pytest.mark.parametrize("pause", [0, 0.5])
+def test_unit_fault_among_commands(pause: float) -> None:
+    """Idle units: the abort lasts as long as commands are on their way, and no longer."""
+
+    def fails(unit: Unit, command: Command) -> UnitFault | None:
+        return (FaultCode.LOCAL_ADDRESS, 3, command["a"]) if command["pc"] == 0 and command["a"] else None
+
+    program = [UNIT, *[encode(Op.STORE)] * 3, END]
+    blocks = [Block(program, [delay], held=delay > 0) for delay in range(8)]
+    SequencerBench(NANO, blocks, on_command=fails, pause=pause).run()
+    assert blocks[0].code is FaultCode.NONE
+    for block in blocks[1:]:
+        assert block.status == (FaultCode.LOCAL_ADDRESS, Unit.LOAD, 0, 3)
+
+
 @pytest.mark.parametrize("gap", [-2, -1, 0, 1, 2])
 def test_first_unit_fault_wins(gap: int) -> None:
     """STORE is accepted two cycles after LOAD; ``gap`` is by how much its fault comes later."""

@@ -47,11 +47,15 @@ class Block:
     issued: list[int] = field(default_factory=list)
     """Clock edge of each command's acceptance, over all units."""
     launched: int = 0
-    """Clock edge at which the last launch flit was accepted."""
+    """Clock edge at which the last of the ten flits of the launch was accepted."""
     reported: int = 0
     """Clock edge at which the first done flit was accepted."""
     runs: list[tuple[int, int]] = field(default_factory=list)
     """Address and length of what was fetched."""
+    asked: list[int] = field(default_factory=list)
+    """Clock edge of each run's acceptance."""
+    beats: list[int] = field(default_factory=list)
+    """Clock edge of each beat's acceptance."""
 
     @property
     def status(self) -> tuple[FaultCode | None, Unit | None, int, int]:
@@ -180,6 +184,7 @@ class SequencerBench:
             if valid and ready:
                 assert length > 0
                 self.block.runs.append((addr, length))
+                self.block.asked.append(self.bench.cycle)
                 self._runs.append((addr, length, self.bench.cycle + self.latency))
 
     async def _memory_data(self, ctx: Any) -> None:
@@ -199,6 +204,7 @@ class SequencerBench:
                 ctx.set(beat.payload.error, any(a in self.bad for a in range(at, end)))
                 while not (await ctx.tick().sample(beat.ready))[-1]:
                     pass
+                self.block.beats.append(self.bench.cycle)
                 ctx.set(beat.valid, 0)
 
     async def _units(self, ctx: Any) -> None:
@@ -226,6 +232,7 @@ class SequencerBench:
             command = {}
             if any(valid):
                 assert sum(valid) == 1
+                assert not ctx.get(dut.done.valid), "a command is handed out after the end of its block"
                 payload = dut.dispatch[valid.index(1)].payload
                 command = {name: int(ctx.get(payload[name])) for name in COMMAND_FIELDS}
             abort = ctx.get(dut.abort)
