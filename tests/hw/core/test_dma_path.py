@@ -1,0 +1,152 @@
+"""Load and store with their real reader and writer behind them and a memory at the node's port."""
+
+import random
+from typing import Any
+
+import pytest
+from amaranth import Elaboratable, Module
+from amaranth.lib import wiring
+
+from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import Space
+from sley.hw.core.load import LoadUnit
+from sley.hw.core.store import StoreUnit
+from sley.hw.memory.reader import MemoryReader
+from sley.hw.memory.writer import MemoryWriter
+from sley.hw.noc.messages import Tag
+from sley.hw.testing.dma import DmaBench, DmaState, Program
+from sley.hw.testing.memory import MemoryNode
+
+NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
+EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=32)
+CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
+MEMORY = 4096
+SOURCE = (2, 0)
+
+
+class DmaPath(Elaboratable):
+    """A unit and what is between it and the network; the ports that are left are the bench's."""
+
+    def __init__(self, config: ChipConfig, unit: Unit) -> None:
+        self.unit: Any = LoadUnit(config) if unit is Unit.LOAD else StoreUnit(config)
+        self.path: Any = (
+            MemoryReader(config, tag=Tag.LOAD, source=SOURCE)
+            if unit is Unit.LOAD
+            else MemoryWriter(config, tag=Tag.STORE, source=SOURCE)
+        )
+        self.command, self.signal, self.fault, self.retired = (
+            self.unit.command,
+            self.unit.signal,
+            self.unit.fault,
+            self.unit.retired,
+        )
+        self.scratchpad, self.accumulator = self.unit.scratchpad, self.unit.accumulator
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.unit = unit = self.unit
+        m.submodules.path = path = self.path
+        wiring.connect(m, unit.run, path.i)
+        if isinstance(path, MemoryReader):
+            wiring.connect(m, path.o, unit.beat)
+        else:
+            wiring.connect(m, unit.data, path.data)
+            m.d.comb += [unit.writer_busy.eq(path.busy), unit.writer_error.eq(path.error)]
+        return m
+
+
+def check(
+    config: ChipConfig,
+    program: Program,
+    *,
+    seed: int = 0,
+    stress: float = 0.0,
+    latency: tuple[int, int] = (40, 40),
+) -> tuple[DmaBench, Any, Any]:
+    state = DmaState.random(config, program.unit, random.Random(seed), MEMORY)
+    expected = state.copy()
+    expected.execute(program)
+    dut = DmaPath(config, program.unit)
+    bench = DmaBench(dut, state, seed=seed)
+    memory = MemoryNode(
+        bench, config, dut.path.request, dut.path.response, size=MEMORY, latency=latency, pause=stress, idle=stress
+    )
+    memory.data[:] = state.memory
+    if program.unit is Unit.LOAD:
+        bench.play_local_writes(stress)
+    else:
+        bench.play_local_reads(stress)
+    commands = bench.send(dut.command, program.payloads(), idle=stress)
+    signals = bench.receive(dut.signal[0], len(program.commands), pause=stress)
+    bench.run()
+    assert bench.faults == expected.faults
+    assert state.local == expected.local
+    assert memory.data == expected.memory
+    assert signals.items == program.signals()
+    return bench, commands, signals
+
+
+def random_program(rng: random.Random, config: ChipConfig, unit: Unit) -> Program:
+    program = Program(unit)
+    for _ in range(6):
+        space = rng.choice(list(Space))
+        row_bytes = config.row_bytes if space is Space.SCRATCHPAD else config.accumulator_row_bytes
+        chunks, runs = rng.randint(1, 5), rng.randint(1, 3)
+        length = rng.randint(row_bytes * (chunks - 1) + 1, row_bytes * chunks)
+        program.sets(run_bytes=length, mem_stride=rng.randint(length, 300), local_stride=chunks)
+        if unit is Unit.LOAD:
+            program.sets(chunks=chunks)
+        program.move(rng.randrange(1000), 0, runs, space, signal=1)
+    return program
+
+
+@CONFIGS
+@pytest.mark.parametrize("unit", [Unit.LOAD, Unit.STORE], ids=["load", "store"])
+@pytest.mark.parametrize("stress", [0.0, 0.3])
+def test_random_programs(config: ChipConfig, unit: Unit, stress: float) -> None:
+    program = random_program(random.Random(5), config, unit)
+    bench, _, _ = check(config, program, seed=3, stress=stress, latency=(1, 40))
+    assert not bench.faults
+
+
+@CONFIGS
+def test_bus_errors(config: ChipConfig) -> None:
+    for unit in (Unit.LOAD, Unit.STORE):
+        program = Program(unit)
+        program.sets(run_bytes=config.row_bytes, mem_stride=config.row_bytes)
+        program.move(MEMORY, 0, 3, signal=1)
+        program.move(MEMORY - 2 * config.row_bytes, 4, 2, signal=2)
+        bench, _, _ = check(config, program)
+        assert bench.faults == [(FaultCode.BUS_ERROR, 2, MEMORY)]
+
+
+@pytest.mark.parametrize("runs", [1, 32], ids=["long", "single beats"])
+def test_loads_behind_a_long_round_trip(runs: int) -> None:
+    """From the first row to the last, one beat a cycle, across loads."""
+    config, rows, loads = EDGE, 32, 3
+    length = config.row_bytes * rows // runs
+    program = Program(Unit.LOAD)
+    program.sets(run_bytes=length, chunks=rows // runs, mem_stride=length)
+    for k in range(loads):
+        program.move(k * rows * config.row_bytes, k * rows, runs, signal=1)
+    bench, commands, _ = check(config, program)
+    beats = loads * rows
+    assert len(bench.grants) == beats
+    assert bench.grants[-1] - bench.grants[0] == beats - 1
+    assert bench.grants[0] - commands.cycles[3] == 40 + 11
+
+
+@pytest.mark.parametrize("runs", [1, 32], ids=["long", "single beats"])
+def test_stores_at_full_speed(runs: int) -> None:
+    """A head for each burst, and nothing else between the beats."""
+    config, rows = EDGE, 32
+    length = config.row_bytes * rows // runs
+    program = Program(Unit.STORE)
+    program.sets(run_bytes=length, mem_stride=length, local_stride=rows // runs)
+    program.move(0, 0, runs, signal=1)
+    bench, _, signals = check(config, program)
+    reading = bench.grants[-1] - bench.grants[0] + 1
+    assert reading == rows if runs == 1 else reading < 2 * rows
+    # The last burst and its head (a burst of 16 beats, or two of the single beats still queued), then the round trip.
+    assert signals.cycles[-1] - bench.grants[-1] < 40 + 32
