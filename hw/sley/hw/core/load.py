@@ -85,9 +85,9 @@ class LoadUnit(wiring.Component):
     Two engines: the request side executes SET and asks for the runs of up to COMMANDS_IN_FLIGHT commands ahead of the
     placement side, which walks the rows, takes the beats, and raises all faults in order.
 
-    Latency: 3 cycles from the acceptance of a command to its first run, 1 from a beat to its write, 1 from the last
+    Latency: 2 cycles from the acceptance of a command to its first run, 1 from a beat to its write, 1 from the last
     granted write to the signal. Throughput: one run, and one beat or row of zeros, a cycle, without gaps between
-    commands. Cost: two walkers, three queues (16 x 168, 64 x 35, 16 x 16 bits), two stream registers.
+    commands. Cost: two walkers, three queues (16 x 151, 64 x 35, 16 x 16 bits), two stream registers.
     """
 
     command: stream.Interface
@@ -206,9 +206,9 @@ class LoadUnit(wiring.Component):
             pending.payload.slab_end.eq(walk.last[0]),
             pending.payload.final.eq(bad | walk.end),
             walk.step.eq(pending.valid & pending.ready),
-            ends.eq(walk.step & (bad | walk.end)),
+            ends.eq(walk.step & walk.end),
         ]
-        with m.If(ends | self.abort):
+        with m.If(ends | (walk.step & bad) | self.abort):
             m.d.sync += active.eq(0)
         with m.If(starts):
             m.d.sync += [active.eq(1), length.eq(p.run_bytes)]

@@ -59,9 +59,9 @@ class StoreUnit(wiring.Component):
     of the first bad run: BAD_ADDRESS, with the run's address, before LOCAL_ADDRESS, with its first bad row. Of a bad
     run no byte is written, and nothing after it; after a bus error, no run that was not handed over yet.
 
-    One command at a time: SET takes 2 cycles; STORE 3 cycles to its first run, 6 to its first beat, then one beat and
-    one run a cycle; 2 from the writer's last acknowledgement to the signal. To find the bad row of a bad run takes one
-    cycle per row. Cost: two walkers, one 16 x 16 multiplier, queues of 8 beats and 8 rows.
+    One command at a time: SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first
+    beat, then one read and one run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a
+    bad run takes one cycle per row. Cost: two walkers, one 16 x 16 multiplier, queues of 8 beats, 8 runs and 8 rows.
     """
 
     command: stream.Interface
