@@ -388,7 +388,7 @@ FP_STEPS = {"dtype": NumberType.FP32, "b_op": BinaryOp.ADD, "bias": 1, "scale": 
         ({}, 14),
         ({"a_space": Space.ACCUMULATOR, "bias": 1, "scale": 1, "relu": 1, "out": VectorOutput.INT8}, 24),
         ({"dtype": NumberType.FP32, "b_op": BinaryOp.MAX}, 15),
-        (FP_STEPS, 30),
+        (FP_STEPS, 33),
     ],
 )
 def test_one_row_per_cycle(steps, overhead):

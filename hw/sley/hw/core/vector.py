@@ -68,7 +68,7 @@ class VectorUnit(wiring.Component):
     ``clear`` also sets both row registers to 0.
 
     Cycles from the acceptance of a command to the offer of its signal set: n + 8 + ``lane_latency`` for a VECTOR of n
-    rows (n + 14 for a copy, n + 30 at most), 7 for VROW, 2 for SET; the next command is accepted in the cycle after the
+    rows (n + 14 for a copy, n + 33 at most), 7 for VROW, 2 for SET; the next command is accepted in the cycle after the
     signal set. Throughput 1 row per cycle if the ports grant it; 2 cycles per row if A and B are in one bank. No timing
     depends on data.
     Cost: N lanes (see ``VectorLane``), a queue of 32 rows of N words, three walks.

@@ -22,7 +22,7 @@ VECTOR_FLAGS = data.FlexibleLayout(
 )
 """The flags of a VECTOR instruction."""
 
-MAX_LATENCY = 1 + Add.LATENCY + Add.LATENCY + Multiply.LATENCY + 1 + ToInt32.LATENCY + 1
+MAX_LATENCY = 1 + Add.LATENCY + Add.LATENCY + (1 + Multiply.LATENCY) + 1 + ToInt32.LATENCY + 1
 """The longest way: FP32 with b_op = ADD, bias, scale and an integer output."""
 
 
@@ -34,7 +34,7 @@ def lane_latency(flags: data.View) -> Value:
     binary = Mux(is_fp32 & (flags.b_op == BinaryOp.ADD), Add.LATENCY, 1)
     binary = Mux(is_fp32 & (flags.b_op == BinaryOp.MAX), Maximum.LATENCY, binary)
     bias = Mux(is_fp32 & flags.bias, Add.LATENCY, 1)
-    scale = Mux(flags.scale, Mux(is_fp32, 0, FromInt32.LATENCY) + Multiply.LATENCY, 1)
+    scale = Mux(flags.scale, Mux(is_fp32, 1, FromInt32.LATENCY) + Multiply.LATENCY, 1)
     return 1 + binary + bias + scale + 1 + Mux(convert, ToInt32.LATENCY, 0) + 1
 
 
@@ -150,7 +150,7 @@ class VectorLane(wiring.Component):
         m.d.sync += unscaled.eq(with_bias)
         m.d.comb += [
             from_int32.i.eq(with_bias.as_signed()),
-            multiply.a.eq(Mux(is_fp32, with_bias, from_int32.o)),
+            multiply.a.eq(Mux(is_fp32, unscaled, from_int32.o)),
             multiply.b.eq(scale),
             scaled.eq(Mux(flags.scale, multiply.o, unscaled)),
         ]

@@ -79,10 +79,15 @@ class FromInt8(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         sign = self.i[-1]
-        magnitude = Mux(sign, -self.i, self.i)[:8]
+        magnitude, exponent = Signal(8), Signal(8)
+        m.d.comb += magnitude.eq(Mux(sign, -self.i, self.i))
         normal, distance = normalise(magnitude, (4, 2, 1))
+        with m.Switch(distance):  # a table of 3 bits is faster than a subtraction
+            for places in range(8):
+                with m.Case(places):
+                    m.d.comb += exponent.eq(BIAS + 7 - places)
         # The leading one of ``normal`` is bit 7; its seven lower bits are the top of the fraction.
         number = Signal(16, reset_less=True)
-        m.d.sync += number.eq(Mux(normal[-1], Cat(normal[:-1], (BIAS + 7 - distance)[:8], sign), 0))
+        m.d.sync += number.eq(Mux(normal[-1], Cat(normal[:-1], exponent, sign), 0))
         m.d.comb += self.o.eq(number << (FRACTION_BITS - 7))
         return m

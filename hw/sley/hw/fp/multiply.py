@@ -67,24 +67,28 @@ class Multiply(wiring.Component):
             exponent[1].eq(exponent[0]),
         ]
 
-        # 3: normalise
+        # 3: normalise and decide on rounding
         top = product[-1]
-        fraction = Signal(FRACTION_BITS, reset_less=True)
-        guard, sticky = Signal(reset_less=True), Signal(reset_less=True)
-        m.d.sync += [
-            Cat(guard, fraction).eq(Mux(top, product[FRACTION_BITS:-1], product[FRACTION_BITS - 1 : -2])),
+        significand, guard, sticky = Signal(SIGNIFICAND_BITS), Signal(), Signal()
+        fraction, up = Signal(FRACTION_BITS, reset_less=True), Signal(reset_less=True)
+        just_below = exponent[1] == Mux(top, -1, 0)
+        m.d.comb += [
+            Cat(guard, significand).eq(Mux(top, product[FRACTION_BITS:], product[FRACTION_BITS - 1 : -1])),
             sticky.eq(product[: FRACTION_BITS - 1].any() | (top & product[FRACTION_BITS - 1])),
+        ]
+        m.d.sync += [
+            fraction.eq(significand),
+            up.eq((guard & (significand[0] | sticky)) | just_below),
             exponent[2].eq(exponent[1] + top),
         ]
 
         # 4: round and pack
-        up = (guard & (fraction[0] | sticky)) | (exponent[2] == 0)
-        packed = Signal(31)
+        packed, magnitude = Signal(31), Signal(31)
         m.d.comb += packed.eq(Cat(fraction, exponent[2][:8]) + up)
-        magnitude = Signal(31)
+        normal = (exponent[2] > 0) | ((exponent[2] == 0) & packed[FRACTION_BITS])
         with m.If(other[2].nan | other[2].infinity | (exponent[2] >= 255)):
             m.d.comb += magnitude.eq(Mux(other[2].nan, NAN, INFINITY))
-        with m.Elif(~other[2].zero & (exponent[2] >= 0) & packed[FRACTION_BITS:].any()):
+        with m.Elif(normal & ~other[2].zero):
             m.d.comb += magnitude.eq(packed)
         m.d.sync += self.o.eq(Cat(magnitude, other[2].sign & ~other[2].nan))
         return m
