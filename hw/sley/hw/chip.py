@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The top level: a whole chip between an AXI4-Lite target, an AXI4 manager and an interrupt line."""
 
 from typing import Any
@@ -17,6 +18,7 @@ from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.placement import command_node, core_node, memory_node
 from sley.hw.reset import ResetControl
+from sley.hw.shared import shared
 
 
 class Chip(wiring.Component):
@@ -53,12 +55,12 @@ class Chip(wiring.Component):
         m.submodules.memory_port = port = MemoryPort(c)
         m.submodules.reset_control = control = ResetControl()
         command, mesh = CommandProcessor(c), Mesh(c)
-        cores = [Core(c, index) for index in range(c.cores)]
+        cores = [Core(c) for _ in range(c.cores)]
         restart = ResetInserter(control.reset)
         m.submodules.command = restart(command)
         m.submodules.mesh = restart(mesh)
         for index, core in enumerate(cores):
-            m.submodules[f"core{index}"] = restart(core)
+            m.submodules[f"core{index}"] = shared(core, "sley_core", platform, reset=control.reset)
 
         connect(m, flipped(self.s_axil), target.bus)
         connect(m, target.registers, bank.bus)
@@ -87,5 +89,5 @@ class Chip(wiring.Component):
             connect(m, mesh.response_o[y][x], core.response_o)
             connect(m, mesh.request_o[y][x], core.request_o)
             connect(m, core.response_i, mesh.response_i[y][x])
-            m.d.comb += command.core_debug[index].eq(core.debug)
+            m.d.comb += [core.index.eq(index), core.x.eq(x), core.y.eq(y), command.core_debug[index].eq(core.debug)]
         return m

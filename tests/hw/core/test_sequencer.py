@@ -8,8 +8,6 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import MAX_ARGS, REGISTERS, Op, Param, encode
 from sley.hw.core import fetch
-from sley.hw.core.sequencer import Sequencer
-from sley.hw.testing.parameters import rejects
 from sley.hw.testing.sequencer import Block, SequencerBench, interpret
 
 NANO = preset("nano")
@@ -257,8 +255,3 @@ def test_cycles_of_a_block(config: ChipConfig) -> None:
     assert first.issued[0] <= max(first.beats[0] + 9 + 4, first.beats[argument_beats] + 5 + 3)
     for block in (held, bare):
         assert block.reported == block.issued[0] + 3
-
-
-def test_parameters() -> None:
-    with rejects("core_index is 1; it must be in 0..0"):
-        Sequencer(NANO, 1)

@@ -68,7 +68,7 @@ class CommandProcessor(wiring.Component):
         m.submodules.executor = executor = Executor(config)
         m.submodules.scheduler = scheduler = BlockScheduler(config)
         tags: list[Any] = [Tag.FETCH, Tag.STORE, Tag.MESSAGE]
-        m.submodules.reader = reader = MemoryReader(config, tag=tags[0], source=node)
+        m.submodules.reader = reader = MemoryReader(config, tag=tags[0], source=node, beats=4 * config.max_burst)
         m.submodules.writer = writer = MemoryWriter(config, tag=tags[1], source=node)
         m.submodules.port = port = NodePort(config, tags)
         m.submodules.watch = watch = CoreWatch(config)

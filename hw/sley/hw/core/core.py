@@ -1,12 +1,13 @@
 """A core: the sequencer, its four units, their semaphores and their memories, at one node of the mesh."""
 
-from amaranth import Cat, Module, Mux
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit, UnitState
 from sley.hw.command.debug import CoreDebug
+from sley.hw.core.launch import CORE_BITS
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
 from sley.hw.core.semaphores import Semaphores
@@ -18,10 +19,11 @@ from sley.hw.core.vector import VectorUnit
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
-from sley.hw.noc.messages import Tag, request_flit, response_flit
-from sley.hw.noc.placement import core_node
+from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
+FETCH_RUNS = 4
+"""Runs in flight of program and arguments: there are two, more if the program is long."""
 
 
 class Core(wiring.Component):
@@ -31,11 +33,11 @@ class Core(wiring.Component):
     ----------
     config : ChipConfig
         The chip.
-    index : int
-        Number of the core, below ``config.cores``; its place follows from it.
 
     Members
     -------
+    index : In(8), x : In(COORDINATE_BITS), y : In(COORDINATE_BITS)
+        Number and place of the core: constants, as ports so that all cores are one module.
     request_i : Out(stream of request_flit), response_o : In(stream of response_flit)
         Its reads and writes, and the answers, which are always accepted in the end without help of the network.
     request_o : In(stream of request_flit), response_i : Out(stream of response_flit)
@@ -47,18 +49,22 @@ class Core(wiring.Component):
     same with the two engines of the matrix unit (weights, product) one after the other.
     """
 
+    index: Signal
+    x: Signal
+    y: Signal
     request_i: stream.Interface
     request_o: stream.Interface
     response_i: stream.Interface
     response_o: stream.Interface
     debug: data.View
 
-    def __init__(self, config: ChipConfig, index: int) -> None:
+    def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        self._index = index
-        self._node = core_node(config, index)
         super().__init__(
             {
+                "index": In(CORE_BITS),
+                "x": In(COORDINATE_BITS),
+                "y": In(COORDINATE_BITS),
                 "request_i": Out(stream.Signature(request_flit(config))),
                 "response_o": In(stream.Signature(response_flit(config))),
                 "request_o": In(stream.Signature(request_flit(config))),
@@ -70,7 +76,8 @@ class Core(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         c = self._config
         m = Module()
-        m.submodules.sequencer = sequencer = Sequencer(c, self._index)
+        m.submodules.sequencer = sequencer = Sequencer(c)
+        m.d.comb += sequencer.core.eq(self.index)
         m.submodules.load = load = LoadUnit(c)
         m.submodules.store = store = StoreUnit(c)
         m.submodules.matrix = matrix = MatrixUnit(c)
@@ -104,7 +111,7 @@ class Core(wiring.Component):
 
         m.submodules.semaphores = semaphores = Semaphores(waiters=1 + len(UNITS), signallers=6)
         connect(m, sequencer.wait, semaphores.wait[0])
-        signals = (sequencer.signal, load.signal[0], store.signal[0], matrix.signal[0], matrix.signal[1], vector.signal[0])
+        signals = (sequencer.signal, *load.signal, *store.signal, *matrix.signal, *vector.signal)
         for signaller, user in enumerate(signals):
             connect(m, user, semaphores.signal[signaller])
         m.d.comb += [semaphores.clear.eq(sequencer.clear), sequencer.semaphores.eq(semaphores.values)]
@@ -132,9 +139,12 @@ class Core(wiring.Component):
             )
         m.d.comb += sequencer.units_idle.eq(Cat(quiet).all())
 
-        m.submodules.fetch_reader = fetch_reader = MemoryReader(c, tag=Tag.FETCH, source=self._node)
-        m.submodules.load_reader = load_reader = MemoryReader(c, tag=Tag.LOAD, source=self._node)
-        m.submodules.store_writer = store_writer = MemoryWriter(c, tag=Tag.STORE, source=self._node)
+        node = (self.x, self.y)
+        m.submodules.fetch_reader = fetch_reader = MemoryReader(
+            c, tag=Tag.FETCH, source=node, depth=FETCH_RUNS, beats=2 * c.max_burst
+        )
+        m.submodules.load_reader = load_reader = MemoryReader(c, tag=Tag.LOAD, source=node)
+        m.submodules.store_writer = store_writer = MemoryWriter(c, tag=Tag.STORE, source=node)
         connect(m, sequencer.run, fetch_reader.i)
         connect(m, fetch_reader.o, sequencer.beat)
         connect(m, load.run, load_reader.i)

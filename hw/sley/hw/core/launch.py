@@ -16,7 +16,10 @@ _SIZES = data.FlexibleLayout(
 )
 """LaunchWord.SIZES."""
 
-_STATUS = data.StructLayout({"core": 8, "code": 8, "unit": 4})
+CORE_BITS = 8
+"""Width of a core's number."""
+
+_STATUS = data.StructLayout({"core": CORE_BITS, "code": 8, "unit": 4})
 """DoneWord.STATUS."""
 
 
@@ -141,11 +144,11 @@ class Report(wiring.Component):
     ----------
     config : ChipConfig
         Sets the shape of a flit and the command processor's place.
-    core_index : int
-        Number of this core.
 
     Members
     -------
+    core : In(8)
+        Number of this core.
     send : In(1)
         Send; held, with the fields below, until ``done``.
     code, unit, pc, address : In
@@ -156,6 +159,7 @@ class Report(wiring.Component):
         The last flit is accepted in this cycle.
     """
 
+    core: Signal
     send: Signal
     code: Signal
     unit: Signal
@@ -164,13 +168,11 @@ class Report(wiring.Component):
     o: stream.Interface
     done: Signal
 
-    def __init__(self, config: ChipConfig, core_index: int) -> None:
-        if not 0 <= core_index < config.cores:
-            raise ValueError(f"core_index is {core_index}; it must be in 0..{config.cores - 1}")
-        self._core_index = core_index
+    def __init__(self, config: ChipConfig) -> None:
         self._x, self._y = command_node(config)
         super().__init__(
             {
+                "core": In(CORE_BITS),
                 "send": In(1),
                 "code": In(8),
                 "unit": In(4),
@@ -187,7 +189,7 @@ class Report(wiring.Component):
         status = Signal(_STATUS)
         last = position == len(DoneWord) - 1
         m.d.comb += [
-            status.core.eq(self._core_index),
+            status.core.eq(self.core),
             status.code.eq(self.code),
             status.unit.eq(self.unit),
             self.o.valid.eq(self.send),

@@ -9,7 +9,7 @@ from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.abi.instructions import SEMAPHORES
 from sley.hw.core.execute import UNITS, Execute
 from sley.hw.core.fetch import Fetch
-from sley.hw.core.launch import Launch, Report
+from sley.hw.core.launch import CORE_BITS, Launch, Report
 from sley.hw.core.semaphores import SEMAPHORE_VALUES
 from sley.hw.core.unit import Fault, UnitCommand
 from sley.hw.memory.run import Run, beat
@@ -34,11 +34,11 @@ class Sequencer(wiring.Component):
     ----------
     config : ChipConfig
         The chip.
-    core_index : int
-        Number of this core, below ``config.cores``.
 
     Members
     -------
+    core : In(8)
+        Number of this core, for the message that ends a block.
     launch : In(stream of request_flit(config)), done : Out(stream of response_flit(config))
         Messages from and to the command processor. An idle core takes one flit of a launch per cycle.
     run : Out(stream of Run), beat : In(stream of beat(config))
@@ -66,6 +66,7 @@ class Sequencer(wiring.Component):
     Timing: docs/theory/sequencer.md lists it in cycles. All outputs come from registers or selections of registers.
     """
 
+    core: Signal
     launch: stream.Interface
     done: stream.Interface
     run: stream.Interface
@@ -82,13 +83,11 @@ class Sequencer(wiring.Component):
     running: Signal
     state: Signal
 
-    def __init__(self, config: ChipConfig, core_index: int) -> None:
-        if not 0 <= core_index < config.cores:
-            raise ValueError(f"core_index is {core_index}; it must be in 0..{config.cores - 1}")
+    def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        self._core_index = core_index
         super().__init__(
             {
+                "core": In(CORE_BITS),
                 "launch": In(stream.Signature(request_flit(config))),
                 "done": Out(stream.Signature(response_flit(config))),
                 "run": Out(stream.Signature(Run)),
@@ -112,7 +111,8 @@ class Sequencer(wiring.Component):
         m.submodules.launcher = launcher = Launch(self._config)
         m.submodules.fetch = fetch = Fetch(self._config)
         m.submodules.execute = execute = Execute(self._config)
-        m.submodules.report = report = Report(self._config, self._core_index)
+        m.submodules.report = report = Report(self._config)
+        m.d.comb += report.core.eq(self.core)
         for outer, inner in (
             (self.launch, launcher.i),
             (self.done, report.o),

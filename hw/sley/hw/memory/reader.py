@@ -9,7 +9,7 @@ from sley.abi.config import ChipConfig
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import rotate, span, span_layout
 from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
-from sley.hw.noc.placement import Node, memory_node
+from sley.hw.noc.placement import Source, memory_node
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -37,7 +37,7 @@ class MemoryReader(wiring.Component):
     response: stream.Interface
     busy: Signal
 
-    def __init__(self, config: ChipConfig, *, tag: Tag, source: Node, depth: int = 64, beats: int = 128) -> None:
+    def __init__(self, config: ChipConfig, *, tag: Tag, source: Source, depth: int = 64, beats: int = 128) -> None:
         if depth < 2:
             raise ValueError(f"depth is {depth}; it must be at least 2 runs")
         if beats < 2 * config.max_burst:

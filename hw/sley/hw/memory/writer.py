@@ -9,7 +9,7 @@ from sley.abi.config import ChipConfig
 from sley.hw.memory.run import Run
 from sley.hw.memory.span import rotate, span, span_layout
 from sley.hw.noc.messages import RequestKind, Tag, request_data, request_flit, response_payload
-from sley.hw.noc.placement import Node, memory_node
+from sley.hw.noc.placement import Source, memory_node
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -39,7 +39,7 @@ class MemoryWriter(wiring.Component):
     busy: Signal
     error: Signal
 
-    def __init__(self, config: ChipConfig, *, tag: Tag, source: Node) -> None:
+    def __init__(self, config: ChipConfig, *, tag: Tag, source: Source) -> None:
         self._config = config
         self._tag = tag
         self._source = source

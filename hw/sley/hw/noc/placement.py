@@ -10,10 +10,14 @@ The western columns hold the command processor and the memory port, the cores fi
 x grows to the east, y to the south; (0, 0) is the north-western corner.
 """
 
+from amaranth.hdl import ValueLike
+
 from sley.abi.config import ChipConfig
 
 Node = tuple[int, int]
 """x and y of a node of the mesh."""
+Source = tuple[ValueLike, ValueLike]
+"""x and y of a node, as numbers or as signals."""
 
 
 def edge_columns(config: ChipConfig) -> int:

@@ -66,7 +66,8 @@ class Harness(Elaboratable):
     """A sequencer with real semaphores; wait[1] and signal[1] of those are the test's."""
 
     def __init__(self, config: ChipConfig, core_index: int) -> None:
-        self.sequencer = Sequencer(config, core_index)
+        self.sequencer = Sequencer(config)
+        self.core_index = core_index
         self.semaphores = Semaphores(2, 2)
 
     def elaborate(self, platform: object) -> Module:
@@ -76,6 +77,7 @@ class Harness(Elaboratable):
         wiring.connect(m, self.sequencer.wait, self.semaphores.wait[0])
         wiring.connect(m, self.sequencer.signal, self.semaphores.signal[0])
         m.d.comb += [
+            self.sequencer.core.eq(self.core_index),
             self.semaphores.clear.eq(self.sequencer.clear),
             self.sequencer.semaphores.eq(self.semaphores.values),
         ]
