@@ -493,7 +493,7 @@
 #define SLEY_INSTRUCTION_BGE_TARGET_LSB 96u
 #define SLEY_INSTRUCTION_BGE_TARGET_WIDTH 16u
 
-/* Runs the instructions up to and including target ra times (unsigned); the way back costs nothing. Loops nest; two loops must not end at one instruction, and a loop end must not be a branch, LOOP or END. */
+/* Runs the instructions up to and including target ra times (unsigned); the way back costs nothing. Loops nest: an inner one ends before its outer one. A loop end must not be a branch, LOOP or END. */
 #define SLEY_INSTRUCTION_LOOP_OP_LSB 0u
 #define SLEY_INSTRUCTION_LOOP_OP_WIDTH 8u
 #define SLEY_INSTRUCTION_LOOP_RA_LSB 13u

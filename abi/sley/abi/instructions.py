@@ -273,7 +273,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             _SEQ,
             "ra target",
             "Runs the instructions up to and including target ra times (unsigned); the way back costs nothing. "
-            "Loops nest; two loops must not end at one instruction, and a loop end must not be a branch, LOOP or END.",
+            "Loops nest: an inner one ends before its outer one. A loop end must not be a branch, LOOP or END.",
             imm="ra",
         ),
         _op(

@@ -11,6 +11,8 @@ from sley.abi.layout import Field, Layout, LayoutError
 
 PACKET_BYTES = 64
 FENCE_BYTES = 16
+MAX_GRID = 65535
+"""Largest number of blocks along one dimension of a grid."""
 
 
 class PacketOp(IntEnum):
@@ -55,9 +57,9 @@ PACKETS: dict[PacketOp, PacketFormat] = {
                 lsb=32,
             ),
             Field("arg_words", 16, "32-bit kernel arguments, 0 to 24; they appear in r8 upwards."),
-            Field("grid_x", 32, "Blocks along x, at least 1."),
-            Field("grid_y", 32, "Blocks along y, at least 1."),
-            Field("grid_z", 32, "Blocks along z, at least 1; the product is at most 2^32 - 1."),
+            Field("grid_x", 32, f"Blocks along x, 1 to {MAX_GRID}."),
+            Field("grid_y", 32, f"Blocks along y, 1 to {MAX_GRID}."),
+            Field("grid_z", 32, f"Blocks along z, 1 to {MAX_GRID}."),
             Field("program", 64, "Byte address of the program, a multiple of 16.", lsb=192),
             Field("args", 64, "Byte address of the arguments, a multiple of 4."),
         ),

@@ -167,7 +167,7 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
                 Field(
                     "reset",
                     1,
-                    "Drain the memory bus, then reset everything but the settings in these registers; queues come back empty.",
+                    "Drain the memory bus, then reset all but the settings in these registers; queues come back empty.",
                 ),
             ),
         ),

@@ -6,14 +6,14 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
+from sley.abi.packets import MAX_GRID
 
 INDEX_BITS = 16
 """Width of a packet index (the field of the READ_INDEX register)."""
 QUEUE_BITS = 3
 """Width of a queue number (``ChipConfig.queues`` is at most 8)."""
-GRID_BITS = 16
-"""Each dimension of a grid is at most 2^16 - 1."""
-MAX_GRID = (1 << GRID_BITS) - 1
+GRID_BITS = MAX_GRID.bit_length()
+"""Width of a dimension of a grid."""
 
 
 FaultRecord = data.StructLayout({"code": 8, "unit": 4, "core": 8, "pc": 16, "block": 32, "address": 32})

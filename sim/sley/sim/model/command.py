@@ -5,13 +5,10 @@ from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState, Unit
-from sley.abi.instructions import MAX_ARGS
-from sley.abi.layout import LayoutError
-from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp, decode_packet
+from sley.abi.packets import PACKET_BYTES, PacketOp
+from sley.sim.model.check import check_packet
 from sley.sim.model.core import Block, CoreModel
 from sley.sim.model.memory import FaultError, ModelMemory
-
-MAX_GRID = 0xFFFF
 
 
 @dataclass
@@ -104,26 +101,16 @@ class CommandModel:
         queue.record = record
         self.error_irq |= 1 << number
 
-    def _fault(self, code: FaultCode, address: int = 0) -> FaultError:
-        return FaultError(code, Unit.COMMAND, 0, address)
-
     def _view(self, address: int, length: int) -> memoryview:
-        if address + length > self.memory.limit:
-            raise self._fault(FaultCode.BAD_ADDRESS, address)
         try:
             return memoryview(self.memory.view(address, length))  # type: ignore[arg-type]
         except IndexError:
-            raise self._fault(FaultCode.BUS_ERROR, address) from None
+            raise FaultError(FaultCode.BUS_ERROR, Unit.COMMAND, 0, address) from None
 
     def _packet(self, number: int, queue: QueueModel) -> Generator[bool, None, None]:
         queue.state = QueueState.ACTIVE
         address = queue.base + PACKET_BYTES * (queue.read % queue.length)
-        data = bytes(self._view(address, PACKET_BYTES))
-        try:
-            op, f = decode_packet(data)
-        except LayoutError:
-            known = data[0] in PACKETS
-            raise self._fault(FaultCode.BAD_FIELD if known else FaultCode.BAD_PACKET, data[0]) from None
+        op, f = check_packet(self.config, bytes(self._view(address, PACKET_BYTES)))
         if op is PacketOp.LAUNCH:
             yield from self._launch(number, queue, f)
         elif op is PacketOp.COPY:
@@ -133,14 +120,11 @@ class CommandModel:
             if f["bytes"]:
                 self._view(f["dst"], f["bytes"])[:] = bytes([f["value"]]) * f["bytes"]
         elif op is PacketOp.FENCE:
-            self._aligned(f["address"], 16)
             self._view(f["address"], 16)[:] = f["sequence"].to_bytes(8, "little") + self.time.to_bytes(8, "little")
             self.fence_irq |= f["interrupt"] << number
         elif op is PacketOp.SIGNAL:
-            self._aligned(f["address"], 8)
             self._view(f["address"], 8)[:] = f["value"].to_bytes(8, "little")
         elif op is PacketOp.WAIT:
-            self._aligned(f["address"], 8)
             while int.from_bytes(self._view(f["address"], 8), "little") < f["value"]:
                 queue.state = QueueState.BLOCKED
                 yield False
@@ -150,20 +134,8 @@ class CommandModel:
         if queue.readback:
             self._view(queue.readback, 4)[:] = queue.read.to_bytes(4, "little")
 
-    def _aligned(self, address: int, alignment: int) -> None:
-        if address % alignment:
-            raise self._fault(FaultCode.BAD_FIELD, address)
-
     def _launch(self, number: int, queue: QueueModel, f: dict[str, int]) -> Generator[bool, None, None]:
         grid = (f["grid_x"], f["grid_y"], f["grid_z"])
-        if not all(1 <= g <= MAX_GRID for g in grid):
-            raise self._fault(FaultCode.BAD_FIELD)
-        if not 1 <= f["program_words"] <= self.config.program_words or f["arg_words"] > MAX_ARGS:
-            raise self._fault(FaultCode.BAD_FIELD)
-        self._aligned(f["program"], 16)
-        self._aligned(f["args"], 4)
-        if max(f["program"], f["args"]) >= self.memory.limit:
-            raise self._fault(FaultCode.BAD_ADDRESS)
         while not self.scheduler_free:
             yield False
         self.scheduler_free = False

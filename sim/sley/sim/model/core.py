@@ -103,15 +103,15 @@ class CoreModel:
         self.retired, self.matrix_rows = retired, rows
         self.local.clear()
         self.block = block
+        region = block.args
         try:
             for i in range(block.arg_words):
-                address = block.args + 4 * i
-                self.registers[ARG_REGISTER + i] = self.memory.read_word(address, 4)
+                self.registers[ARG_REGISTER + i] = self.memory.read_word(region + 4 * i, 4)
+            region = block.program
             for i in range(block.program_words):
-                address = block.program + INSTRUCTION_BYTES * i
-                self.program.append(self.memory.read_word(address, INSTRUCTION_BYTES))
+                self.program.append(self.memory.read_word(region + INSTRUCTION_BYTES * i, INSTRUCTION_BYTES))
         except IndexError:
-            self._stop(FaultError(FaultCode.BUS_ERROR, Unit.SEQUENCER, 0, address))
+            self._stop(FaultError(FaultCode.BUS_ERROR, Unit.SEQUENCER, 0, region))
         self.registers[BLOCK_REGISTER : BLOCK_REGISTER + 3] = block.index
         self.registers[GRID_REGISTER : GRID_REGISTER + 3] = block.grid
         assert block.arg_words <= MAX_ARGS
@@ -242,6 +242,8 @@ class CoreModel:
     def _loop(self, count: int, target: int) -> int:
         if target <= self.pc or target >= len(self.program) or (not count and target + 1 >= len(self.program)):
             raise FaultError(FaultCode.PC_OUT_OF_RANGE, Unit.SEQUENCER, self.pc, target)
+        if self.loops and target >= self.loops[-1].last:
+            raise FaultError(FaultCode.BRANCH_OUT_OF_LOOP, Unit.SEQUENCER, self.pc, target)
         if not count:
             return target + 1
         if len(self.loops) == LOOP_DEPTH:
