@@ -242,6 +242,18 @@ def test_no_idle_cycle_between_matmuls_of_fold_depth_rows(config: ChipConfig, mo
 
 
 @CONFIGS
+def test_weights_load_as_soon_as_the_first_matmul_of_a_tile_has_begun(config: ChipConfig) -> None:
+    program = Program()
+    lengths = 4 * [config.fold_depth, HAZARD_SLOTS]
+    for i, rows in enumerate(lengths):
+        if i % 2 == 0:
+            program.weights(i)
+        program.matmul(i, 0, rows, accumulate=i > 0)
+    result = MatrixBench(config, 2).check(program)
+    assert result.rows == list(range(result.rows[0], result.rows[0] + sum(lengths)))
+
+
+@CONFIGS
 def test_a_short_matmul_takes_as_long_as_the_next_weights(config: ChipConfig) -> None:
     program = Program()
     rows = 3
@@ -361,6 +373,7 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
     "weights walk down": lambda p, c: p.set(Param.WEIGHT_STRIDE, -3 & 0xFFFFFFFF).weights(5),
     "weights half": lambda p, c: p.weights(c.scratchpad_rows if c.lane_elements > 1 else 0, half=1),
     "activations start": lambda p, c: p.matmul(c.scratchpad_rows, 0, 3),
+    "activations start, new weights": lambda p, c: p.weights(0).matmul(c.scratchpad_rows, 0, 3),
     "activations far": lambda p, c: p.matmul(-1, 0, 1),
     "activations end": lambda p, c: p.matmul(c.scratchpad_rows - 5, 0, 6),
     "activations down": lambda p, c: p.set(Param.ACT_STRIDE, -32768 & 0xFFFFFFFF).matmul(5, 0, 2),
