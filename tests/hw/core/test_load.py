@@ -104,6 +104,8 @@ def test_nothing_to_do(config: ChipConfig) -> None:
     program.move(0, 0, 0, signal=1)
     program.sets(count2=0)
     program.move(0, 1 << 31, 3, signal=2)
+    program.sets(run_bytes=0xFFFF)
+    program.move(0, 1 << 31, 3, signal=4)
     program.sets(count2=2, chunks=0, run_bytes=0)
     program.move(1 << 31, 0, 2, signal=3)
     bench, _, _ = check(config, program)

@@ -247,7 +247,7 @@ def test_abort_at_any_time(config: ChipConfig, seed: int) -> None:
     first.sets(run_bytes=3 * config.row_bytes, chunk_stride=2, local_stride=1, mem_stride=3 * config.row_bytes)
     first.move(256, 1, 9, signal=3)
     first.move(1300, 4, 9, signal=4)
-    second.sets(run_bytes=config.row_bytes - 1, mem_stride=11)
+    second.sets(run_bytes=2 * config.row_bytes - 1, mem_stride=11)
     second.move(3, 2, 7, signal=9)
     state = DmaState.random(config, Unit.STORE, rng, MEMORY)
     before = state.copy()

@@ -104,8 +104,9 @@ class StoreUnit(wiring.Component):
         stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
         last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
         last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
-        reading = self._read(m, starts.o, space, stride, last_beat)
-        quiet = (starts.level == 0) & ~reading & (run.level == 0) & ~self.writer_busy
+        self._read(m, starts.o, space, stride, last_beat)
+        # The writer is busy until it has had all data of the runs it took, so nothing is left to read either.
+        quiet = (run.level == 0) & ~self.writer_busy
 
         m.submodules.params = params = UnitParams(Unit.STORE)
         p = params.values
@@ -217,13 +218,12 @@ class StoreUnit(wiring.Component):
                 with m.If(outside(next_row)):
                     fail(FaultCode.LOCAL_ADDRESS, next_row)
             with m.Case(_State.DRAIN), m.If(quiet):
-                error = bus_error | self.writer_error
                 m.d.sync += [
                     state.eq(_State.SIGNAL),
-                    self.fault.valid.eq(error | (failed != FaultCode.NONE)),
-                    self.fault.code.eq(Mux(error, FaultCode.BUS_ERROR, failed)),
+                    self.fault.valid.eq(bus_error | (failed != FaultCode.NONE)),
+                    self.fault.code.eq(Mux(bus_error, FaultCode.BUS_ERROR, failed)),
                     self.fault.pc.eq(pc),
-                    self.fault.address.eq(Mux(error, memory_start, address)),
+                    self.fault.address.eq(Mux(bus_error, memory_start, address)),
                 ]
             with m.Case(_State.SIGNAL), m.If(self.signal[0].ready):
                 m.d.sync += state.eq(_State.IDLE)
@@ -236,8 +236,8 @@ class StoreUnit(wiring.Component):
             ]
         return m
 
-    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> Any:
-        """Reads the rows of each run, beat by beat, into a queue for the writer. Returns whether it has work."""
+    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> None:
+        """Reads the rows of each run, beat by beat, into a queue for the writer."""
         c = self._config
         beats = c.beats_per_accumulator_row
         width = 8 * c.bus_bytes
@@ -280,4 +280,3 @@ class StoreUnit(wiring.Component):
             queue.i.valid.eq(valid),
             queue.i.payload.eq(Mux(space, self.accumulator.data.word_select(arriving, width), self.scratchpad.data)),
         ]
-        return active | (room != BEATS_AHEAD)
