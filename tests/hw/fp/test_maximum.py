@@ -10,3 +10,10 @@ def test_every_bit():
     got, expected = feed(Maximum(), a, b), float32.maximum(a, b)
     wrong = np.flatnonzero(got != expected)
     assert not len(wrong), [tuple(f"{x[k]:#010x}" for x in (a, b, got, expected)) for k in wrong[:5]]
+
+
+def test_integers():
+    a, b = pairs(np.random.default_rng(4), 300)
+    dut = Maximum()
+    got = feed(dut, a, b, integer=1)
+    assert np.array_equal(got.view(np.int32), np.maximum(a.view(np.int32), b.view(np.int32)))

@@ -102,7 +102,10 @@ class VectorUnit(wiring.Component):
         m = Module()
         state, command = Signal(State), Signal(UnitCommand, reset_less=True)
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
-        is_vrow, is_splat = command.op == Op.VROW, Signal(reset_less=True)
+        is_vrow = command.op == Op.VROW
+        # What the rows of this command need; decoded in CHECK
+        loads_row, is_splat = Signal(reset_less=True), Signal(reset_less=True)
+        a_accumulator, b_accumulator = Signal(reset_less=True), Signal(reset_less=True)
 
         m.submodules.params = params = UnitParams(Unit.VECTOR)
         m.d.comb += [
@@ -133,7 +136,7 @@ class VectorUnit(wiring.Component):
         outstanding, can_issue = Signal(range(OUTPUT_ROWS + 1)), Signal()
         a_outside = walk_a.outside & ~is_splat
         b_outside = walk_b.outside & uses_b
-        outside = a_outside | b_outside | (walk_out.outside & ~is_vrow)
+        outside = a_outside | b_outside | (walk_out.outside & ~loads_row)
         illegal = (vector.b_op > max(BinaryOp)) | (vector.out > max(VectorOutput))
         if self._config.lane_elements == 1:
             illegal |= vector.a_half | vector.b_half | vector.out_half
@@ -160,7 +163,10 @@ class VectorUnit(wiring.Component):
                 m.d.sync += [
                     remaining.eq(Mux(is_vrow, 1, command.c)),
                     uses_b.eq(~is_vrow & (vector.b_op != BinaryOp.NONE)),
+                    loads_row.eq(is_vrow),
                     is_splat.eq(is_vrow & vrow.splat),
+                    a_accumulator.eq(is_vrow | vector.a_space),
+                    b_accumulator.eq(vector.b_space),
                     faulted.eq(0),
                     state.eq(State.SIGNAL),
                 ]
@@ -208,8 +214,8 @@ class VectorUnit(wiring.Component):
         a_wanted, b_wanted = Signal(reset_less=True), Signal(reset_less=True)
         a_granted, b_granted = Signal(), Signal()
         for scratchpad, accumulator, walk, from_accumulator, wanted, granted in (
-            (self.scratchpad_read_a, self.accumulator_read_a, walk_a, is_vrow | vector.a_space, a_wanted, a_granted),
-            (self.scratchpad_read_b, self.accumulator_read_b, walk_b, vector.b_space, b_wanted, b_granted),
+            (self.scratchpad_read_a, self.accumulator_read_a, walk_a, a_accumulator, a_wanted, a_granted),
+            (self.scratchpad_read_b, self.accumulator_read_b, walk_b, b_accumulator, b_wanted, b_granted),
         ):
             m.d.comb += [
                 scratchpad.row.eq(walk.row),
@@ -226,38 +232,40 @@ class VectorUnit(wiring.Component):
         with m.Else():
             m.d.sync += [a_wanted.eq(a_wanted & ~a_granted), b_wanted.eq(b_wanted & ~b_granted)]
 
-        # Data on its way: the reads, then the row through the lanes; bit k of ``flight`` arrives in k cycles
-        a_arriving, b_arriving = Signal(READ_LATENCY), Signal(READ_LATENCY)
-        flight, entry = Signal(READ_LATENCY + MAX_LATENCY + 1), Signal(READ_LATENCY + MAX_LATENCY + 1, reset_less=True)
+        # Data on its way: the reads, then the row through the lanes; bit k of ``flight`` arrives in k cycles. The place
+        # where a row enters takes a cycle to decode; a row is noted one cycle late, too.
+        a_arriving, b_arriving, advanced = Signal(READ_LATENCY), Signal(READ_LATENCY), Signal()
+        flight = Signal(READ_LATENCY + MAX_LATENCY)
+        latency, entry = Signal(range(MAX_LATENCY + 1), reset_less=True), Signal.like(flight, reset_less=True)
         arrived = flight[0]
         with m.If(start):
-            m.d.sync += entry.eq(1 << (READ_LATENCY + Mux(is_vrow, 0, lane_latency(vector))))
+            m.d.sync += latency.eq(Mux(is_vrow, 0, lane_latency(vector)))
         m.d.sync += [
+            entry.eq((1 << (READ_LATENCY - 1)) << latency),
+            advanced.eq(advance),
             a_arriving.eq(Cat(a_granted | (advance & is_splat), a_arriving)),
             b_arriving.eq(Cat(b_granted, b_arriving)),
-            flight.eq(flight[1:] | Mux(advance, entry, 0)),
+            flight.eq(flight[1:] | Mux(advanced, entry, 0)),
         ]
         with m.If(self.abort):
-            m.d.sync += [a_arriving.eq(0), b_arriving.eq(0), flight.eq(0)]
+            m.d.sync += [a_arriving.eq(0), b_arriving.eq(0), advanced.eq(0), flight.eq(0)]
 
         m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, OUTPUT_ROWS))
-        m.d.comb += queue.i.valid.eq(arrived & ~is_vrow)
+        m.d.comb += queue.i.valid.eq(arrived & ~loads_row)
         for index in range(self._config.array):
             lane = VectorLane()
             m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
-            a = self._source(
-                self.scratchpad_read_a, self.accumulator_read_a, is_vrow | vector.a_space, vector.a_half, index
-            )
+            a = self._source(self.scratchpad_read_a, self.accumulator_read_a, a_accumulator, vector.a_half, index)
             m.d.comb += [
                 lane.flags.eq(command.flags),
                 lane.a.eq(Mux(is_splat, command.a, a)),
                 lane.b.eq(
-                    self._source(self.scratchpad_read_b, self.accumulator_read_b, vector.b_space, vector.b_half, index)
+                    self._source(self.scratchpad_read_b, self.accumulator_read_b, b_accumulator, vector.b_half, index)
                 ),
                 lane.a_load.eq(a_arriving[-1]),
                 lane.b_load.eq(b_arriving[-1]),
-                lane.bias_load.eq(arrived & is_vrow & (vrow.row == VectorRow.BIAS)),
-                lane.scale_load.eq(arrived & is_vrow & (vrow.row == VectorRow.SCALE)),
+                lane.bias_load.eq(arrived & loads_row & (vrow.row == VectorRow.BIAS)),
+                lane.scale_load.eq(arrived & loads_row & (vrow.row == VectorRow.SCALE)),
                 lane.clear.eq(self.clear),
                 queue.i.payload.word_select(index, 32).eq(lane.o),
             ]
@@ -283,7 +291,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += row.eq(command.b)
         with m.Elif(written):
             m.d.sync += row.eq(row + params.values.out_stride)
-        m.d.sync += outstanding.eq(outstanding + advance - (written | (arrived & is_vrow)))
+        m.d.sync += outstanding.eq(outstanding + advance - (written | (arrived & loads_row)))
         with m.If(self.abort):
             m.d.sync += outstanding.eq(0)
         return m

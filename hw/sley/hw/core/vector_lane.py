@@ -25,6 +25,25 @@ VECTOR_FLAGS = data.FlexibleLayout(
 MAX_LATENCY = 1 + Add.LATENCY + Add.LATENCY + (1 + Multiply.LATENCY) + 1 + ToInt32.LATENCY + 1
 """The longest way: FP32 with b_op = ADD, bias, scale and an integer output."""
 
+_CONTROL = data.StructLayout(
+    {
+        "fp32": 1,  # dtype
+        "a_convert": 1,  # int8 to fp32
+        "b_convert": 1,
+        "integer_b": 1,  # add B as int32
+        "float_b": 1,  # add B as fp32
+        "maximum": 1,
+        "integer_bias": 1,
+        "float_bias": 1,
+        "scale": 1,
+        "integer_relu": 1,
+        "float_relu": 1,
+        "round": 1,  # to int32
+        "narrow": 1,  # to int8
+    }
+)
+"""The decoded flags: registers that choose the ways, so that no decoding is in the paths of the data."""
+
 
 def lane_latency(flags: data.View) -> Value:
     """Cycles from the one in which both operands are in ``VectorLane``'s registers to the one of ``o``."""
@@ -32,7 +51,7 @@ def lane_latency(flags: data.View) -> Value:
     is_float = is_fp32 | flags.scale
     convert = is_float & (flags.out != VectorOutput.WORD)
     binary = Mux(is_fp32 & (flags.b_op == BinaryOp.ADD), Add.LATENCY, 1)
-    binary = Mux(is_fp32 & (flags.b_op == BinaryOp.MAX), Maximum.LATENCY, binary)
+    binary = Mux(flags.b_op == BinaryOp.MAX, Maximum.LATENCY, binary)
     bias = Mux(is_fp32 & flags.bias, Add.LATENCY, 1)
     scale = Mux(flags.scale, Mux(is_fp32, 1, FromInt32.LATENCY) + Multiply.LATENCY, 1)
     return 1 + binary + bias + scale + 1 + Mux(convert, ToInt32.LATENCY, 0) + 1
@@ -46,7 +65,7 @@ class VectorLane(wiring.Component):
 
     Members
     -------
-    flags: of the instruction.
+    flags: of the instruction; constant from two cycles before its first operand until its last result.
     a, a_load: operand A, 32 bits (an int8 sign-extended), taken with ``a_load``.
     b, b_load: operand B, likewise.
     bias_load, scale_load: copy the operand A that was taken into a row register.
@@ -54,8 +73,8 @@ class VectorLane(wiring.Component):
     o: the result; for an INT8 output sign-extended.
 
     Latency ``lane_latency(flags)``, one element per cycle.
-    Cost: two fp32 adders, a multiplier, a maximum, the conversions, two 32-bit adders, a comparator, some 300
-    flip-flops besides those of the fp32 units.
+    Cost: two fp32 adders, a multiplier, a maximum, the conversions, two 32-bit adders, some 300 flip-flops
+    besides those of the fp32 units.
     """
 
     flags: data.View
@@ -88,12 +107,28 @@ class VectorLane(wiring.Component):
         flags = self.flags
         is_fp32 = flags.dtype == NumberType.FP32
         is_float = is_fp32 | flags.scale
+        control = Signal(_CONTROL, reset_less=True)
+        m.d.sync += [
+            control.fp32.eq(is_fp32),
+            control.a_convert.eq(is_fp32 & (flags.a_space == Space.SCRATCHPAD)),
+            control.b_convert.eq(is_fp32 & (flags.b_space == Space.SCRATCHPAD)),
+            control.integer_b.eq(~is_fp32 & (flags.b_op == BinaryOp.ADD)),
+            control.float_b.eq(is_fp32 & (flags.b_op == BinaryOp.ADD)),
+            control.maximum.eq(flags.b_op == BinaryOp.MAX),
+            control.integer_bias.eq(~is_fp32 & flags.bias),
+            control.float_bias.eq(is_fp32 & flags.bias),
+            control.scale.eq(flags.scale),
+            control.integer_relu.eq(flags.relu & ~is_float),
+            control.float_relu.eq(flags.relu & is_float),
+            control.round.eq(is_float & (flags.out != VectorOutput.WORD)),
+            control.narrow.eq(flags.out == VectorOutput.INT8),
+        ]
 
         # Sources
         operands = []
-        for name, value, load, space in (
-            ("a", self.a, self.a_load, flags.a_space),
-            ("b", self.b, self.b_load, flags.b_space),
+        for name, value, load, convert in (
+            ("a", self.a, self.a_load, control.a_convert),
+            ("b", self.b, self.b_load, control.b_convert),
         ):
             taken = Signal(32, name=f"{name}_taken", reset_less=True)
             word = Signal(32, name=f"{name}_word", reset_less=True)
@@ -102,7 +137,7 @@ class VectorLane(wiring.Component):
                 m.d.sync += taken.eq(value)
             m.d.sync += word.eq(taken)
             m.d.comb += from_int8.i.eq(taken[:8].as_signed())
-            operands.append((taken, Mux(is_fp32 & (space == Space.SCRATCHPAD), from_int8.o, word)))
+            operands.append((taken, Mux(convert, from_int8.o, word)))
         (a_taken, a), (_, b) = operands
 
         row_registers = []
@@ -119,28 +154,22 @@ class VectorLane(wiring.Component):
         m.submodules.add_b = add_b = Add()
         m.submodules.maximum = maximum = Maximum()
         integer_b, with_b = Signal(32, reset_less=True), Signal(32)
-        larger = Mux(a.as_signed() > b.as_signed(), a, b)
-        m.d.sync += integer_b.eq(
-            Mux(flags.b_op == BinaryOp.ADD, (a + b)[:32], Mux(flags.b_op == BinaryOp.MAX, larger, a))
-        )
+        m.d.sync += integer_b.eq(a + Mux(control.integer_b, b, 0))
         m.d.comb += [
             Cat(add_b.a, maximum.a).eq(a.replicate(2)),
             Cat(add_b.b, maximum.b).eq(b.replicate(2)),
-            with_b.eq(integer_b),
+            maximum.integer.eq(~control.fp32),
+            with_b.eq(Mux(control.float_b, add_b.o, Mux(control.maximum, maximum.o, integer_b))),
         ]
-        with m.If(is_fp32 & (flags.b_op == BinaryOp.ADD)):
-            m.d.comb += with_b.eq(add_b.o)
-        with m.If(is_fp32 & (flags.b_op == BinaryOp.MAX)):
-            m.d.comb += with_b.eq(maximum.o)
 
         # bias
         m.submodules.add_bias = add_bias = Add()
         integer_bias, with_bias = Signal(32, reset_less=True), Signal(32)
-        m.d.sync += integer_bias.eq(with_b + Mux(flags.bias, bias, 0))
+        m.d.sync += integer_bias.eq(with_b + Mux(control.integer_bias, bias, 0))
         m.d.comb += [
             add_bias.a.eq(with_b),
             add_bias.b.eq(bias),
-            with_bias.eq(Mux(is_fp32 & flags.bias, add_bias.o, integer_bias)),
+            with_bias.eq(Mux(control.float_bias, add_bias.o, integer_bias)),
         ]
 
         # scale
@@ -150,29 +179,28 @@ class VectorLane(wiring.Component):
         m.d.sync += unscaled.eq(with_bias)
         m.d.comb += [
             from_int32.i.eq(with_bias.as_signed()),
-            multiply.a.eq(Mux(is_fp32, unscaled, from_int32.o)),
+            multiply.a.eq(Mux(control.fp32, unscaled, from_int32.o)),
             multiply.b.eq(scale),
-            scaled.eq(Mux(flags.scale, multiply.o, unscaled)),
+            scaled.eq(Mux(control.scale, multiply.o, unscaled)),
         ]
 
         # relu
         rectified = Signal(32, reset_less=True)
         number = Float32(scaled)
         m.d.sync += rectified.eq(scaled)
-        with m.If(flags.relu):
-            with m.If(is_float & number.is_nan()):
-                m.d.sync += rectified.eq(NAN)
-            with m.Elif(number.sign | (is_float & number.is_zero())):
-                m.d.sync += rectified.eq(0)
+        with m.If(control.float_relu & number.is_nan()):
+            m.d.sync += rectified.eq(NAN)
+        with m.Elif((control.float_relu & (number.sign | number.is_zero())) | (control.integer_relu & number.sign)):
+            m.d.sync += rectified.eq(0)
 
         # output
         m.submodules.to_int32 = to_int32 = ToInt32()
         integer = Signal(32)
         m.d.comb += [
             to_int32.i.eq(rectified),
-            integer.eq(Mux(is_float & (flags.out != VectorOutput.WORD), to_int32.o, rectified)),
+            integer.eq(Mux(control.round, to_int32.o, rectified)),
         ]
         fits = integer[7:].all() | ~integer[7:].any()
         saturated = Cat((~integer[-1]).replicate(7), integer[-1].replicate(25))
-        m.d.sync += self.o.eq(Mux((flags.out == VectorOutput.INT8) & ~fits, saturated, integer))
+        m.d.sync += self.o.eq(Mux(control.narrow & ~fits, saturated, integer))
         return m

@@ -57,16 +57,18 @@ def pairs(rng: np.random.Generator, count: int) -> tuple[NDArray[np.uint32], NDA
     return (np.concatenate(first).astype(np.uint32), np.concatenate([x.astype(np.uint32) for x in second]))
 
 
-def feed(dut: Any, *inputs: NDArray[Any]) -> NDArray[np.uint32]:
+def feed(dut: Any, *inputs: NDArray[Any], **constants: int) -> NDArray[np.uint32]:
     """Gives the component one vector per cycle and returns its outputs, each LATENCY cycles after its vector.
 
-    The inputs go to the ports ``i``, or ``a`` and ``b``.
+    The inputs go to the ports ``i``, or ``a`` and ``b``; ``constants`` to other ports by name.
     """
     ports = [dut.i] if len(inputs) == 1 else [dut.a, dut.b]
     vectors = list(zip(*(x.tolist() for x in inputs), strict=True))
     outputs: list[int] = []
 
     async def bench(ctx: Any) -> None:
+        for name, constant in constants.items():
+            ctx.set(getattr(dut, name), constant)
         for cycle in range(len(vectors) + dut.LATENCY):
             if cycle < len(vectors):
                 for port, value in zip(ports, vectors[cycle], strict=True):
