@@ -62,11 +62,11 @@ def test_memory_timing_changes_no_result(memory: str) -> None:
             check_product(device, random, *(int(x) for x in random.integers(1, LARGEST + 1, 3)))
 
 
-def timed_products(device: Device) -> list[tuple[bytes, int]]:
-    """Results and the chip's time after each of 20 small products."""
+def timed_products(device: Device, count: int) -> list[tuple[bytes, int]]:
+    """Results and the chip's time after each of ``count`` small products."""
     random = np.random.default_rng(9)
     seen = []
-    for _ in range(20):
+    for _ in range(count):
         m, n, k = (int(x) for x in random.integers(1, 12, 3))
         a, b = (random.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
         product = blas.gemm(device.array(a), device.array(b))
@@ -77,10 +77,11 @@ def timed_products(device: Device) -> list[tuple[bytes, int]]:
     return seen
 
 
-def test_pysim_alone() -> None:
-    """Twenty products on the engine that needs nothing but pip, cycle by cycle as the compiled one."""
+@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_pysim(count: int) -> None:
+    """Small products on the engine that needs nothing but pip, cycle by cycle as the compiled one."""
     with Device.open("pysim:nano?memory=1M", hang_cycles=20_000) as device:
-        interpreted = timed_products(device)
+        interpreted = timed_products(device, count)
     if default_engine() == "rtl":
         with Device.open("rtl:nano?memory=1M", hang_cycles=20_000) as device:
-            assert timed_products(device) == interpreted
+            assert timed_products(device, count) == interpreted
