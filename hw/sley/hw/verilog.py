@@ -1,5 +1,6 @@
 """Verilog of a chip: one flat file with the port names that AXI tools expect, the same text on every run."""
 
+import gc
 import re
 from typing import Any
 
@@ -40,8 +41,14 @@ def component_verilog(component: Any, name: str = TOP, comment: str = "") -> str
     platform = VerilogPlatform()
     platform.share(name, component)
     texts = ["".join(f"// {line}\n" for line in comment.splitlines())]
-    while platform.pending:
-        texts.append(_module_verilog(*platform.pending.pop(0), platform))
+    collecting = gc.isenabled()
+    gc.disable()  # a quarter of the time goes into the search for garbage among the netlist's millions of objects
+    try:
+        while platform.pending:
+            texts.append(_module_verilog(*platform.pending.pop(0), platform))
+    finally:
+        if collecting:
+            gc.enable()
     return "\n".join(texts)
 
 
