@@ -96,7 +96,7 @@ def test_chips_that_are_no_preset(config: ChipConfig) -> None:
 @pytest.mark.parametrize("config", [*PRESETS.values(), *ODD_CHIPS], ids=lambda c: c.name)
 @pytest.mark.parametrize("int8", [False, True])
 def test_plans_fit_the_chip(config: ChipConfig, int8: bool) -> None:
-    regions = Regions.of(config)
+    regions = Regions.of(config, int8)
     random = np.random.default_rng(3)
     shapes = [tuple(int(2**e) for e in random.uniform(0, 11, 3)) for _ in range(60)]
     for m, n, k in [*shapes, (1, 1, 1), (4096, 4096, 4096)]:

@@ -41,7 +41,7 @@ class _Gemm:
     def __init__(self, config: ChipConfig, epilogue: Epilogue) -> None:
         self.config = config
         self.epilogue = epilogue
-        self.regions = Regions.of(config)
+        self.regions = Regions.of(config, epilogue.int8)
         name = "gemm_int32" if not epilogue.int8 else "gemm_int8_relu" if epilogue.relu else "gemm_int8"
         self.k = k = KernelBuilder(name, config)
         self.arg = {arg: k.arg(arg) for arg in (INT8_ARGS if epilogue.int8 else ARGS)}
@@ -97,15 +97,18 @@ class _Gemm:
 
     # Small pieces
 
-    def _next(self, slot: Register, slots: int) -> None:
-        self.k.add(slot, slot, 1)
-        self.k.and_(slot, slot, slots - 1)
+    def _next(self, slot: Register, slots: int, step: int = 1) -> None:
+        """To the next of ``slots`` slots, ``step`` apart; their product is a power of two."""
+        self.k.add(slot, slot, step)
+        self.k.and_(slot, slot, slots * step - 1)
 
-    def _slot(self, rd: Register, slot: Register, size: int, base: int = 0) -> None:
-        """rd = base + slot * size; size is a power of two."""
-        self.k.shl(rd, slot, size.bit_length() - 1)
-        if base:
-            self.k.add(rd, rd, base)
+    def _b_row(self, rd: Register, a_row: Register) -> None:
+        """rd = first row of B's chunk, which belongs to A's chunk at ``a_row``."""
+        k, r = self.k, self.regions
+        if r.b_shift:
+            k.shl(rd, a_row, r.b_shift)
+            a_row = rd
+        k.add(rd, a_row, r.b_base)
 
     def _blocks(self, rd: Register, source: Register, size: int) -> None:
         """rd = source / size rounded up; size is a power of two."""
@@ -142,7 +145,7 @@ class _Gemm:
     def _half(self, rd: Register, tile: Register) -> None:
         """rd = first accumulator row of a macro tile."""
         self.k.and_(rd, tile, 1)
-        self._slot(rd, rd, self.regions.half)
+        self.k.mul(rd, rd, self.regions.half)
 
     def _bias_row(self, rd: Register, tile: Register, temporary: Register) -> None:
         """rd = first row of a macro tile's bias slot; the slots are the last accumulator rows."""
@@ -156,7 +159,7 @@ class _Gemm:
     # The stages
 
     def _load_chunk(self) -> None:
-        k, arg, c, r = self.k, self.arg, self.config, self.regions
+        k, arg, c = self.k, self.arg, self.config
         with k.scratch("depth count address row") as (depth, count, address, row):
             if self.epilogue.int8:
                 with k.if_(self.load_k, "==", 0):
@@ -168,18 +171,17 @@ class _Gemm:
             k.mul(address, self.load_m, arg["k"])
             k.add(address, address, self.load_k)
             k.add(address, address, arg["a"])
-            self._slot(row, self.load_slot, r.a_slot)
-            k.load(address, row, count, wait=self.free)
+            k.load(address, self.load_slot, count, wait=self.free)
             self._rest(count, "n", self.load_n)
             self._blocks(row, count, c.row_bytes)
             k.set(Unit.LOAD, run_bytes=count, chunks=row, chunk_stride=arg["chunk"], mem_stride=arg["n"])
             k.mul(address, self.load_k, arg["n"])
             k.add(address, address, self.load_n)
             k.add(address, address, arg["b"])
-            self._slot(row, self.load_slot, r.b_slot, r.b_base)
+            self._b_row(row, self.load_slot)
             k.load(address, row, depth, signal=self.full)
             k.add(self.load_k, self.load_k, depth)
-        self._next(self.load_slot, 2)
+        self._next(self.load_slot, 2, self.regions.a_step)
         with k.if_(self.load_k, ">=", arg["k"]):
             self._advance(self.load_m, self.load_n, self.load_k, self.load_tile)
 
@@ -199,7 +201,7 @@ class _Gemm:
         k.load(address, row, count, space=Space.ACCUMULATOR, wait=self.free, signal=self.free)
 
     def _multiply_chunk(self) -> None:
-        k, arg, c, r = self.k, self.arg, self.config, self.regions
+        k, arg, c = self.k, self.arg, self.config
         with k.scratch("rows folds acc b_row left a_at b_at") as (rows, folds, acc, b_row, left, a_at, b_at):
             self._depth(folds, self.at_k, rows)
             self._blocks(folds, folds, c.fold_depth)
@@ -207,7 +209,7 @@ class _Gemm:
             self._rest(left, "n", self.n)
             self._blocks(left, left, c.array)
             self._half(acc, self.tile)
-            self._slot(b_row, self.slot, r.b_slot, r.b_base)
+            self._b_row(b_row, self.slot)
             with k.if_(self.at_k, "==", 0):
                 k.matmul(0, 0, 0, wait=self.acc_free)
                 k.sub(folds, folds, 1)
@@ -221,9 +223,12 @@ class _Gemm:
                         self._column_tile(half, rows, folds, acc, b_row, a_at, b_at)
                 k.sub(left, left, 1)
                 k.add(b_row, b_row, arg["chunk"])
-            self._next(self.slot, 2)
+            self._next(self.slot, 2, self.regions.a_step)
             self._chunk(folds, self.at_k)
             k.add(self.at_k, self.at_k, folds)
+            # Only the very first chunk is short. The load side is in the same macro tile still, or K is so short that
+            # both lengths mean all of it.
+            k.mov(arg["first_chunk"], arg["chunk"])
         k.matmul(0, 0, 0, signal=self.free)
         with k.if_(self.at_k, ">=", arg["k"]):
             k.matmul(0, 0, 0, signal=self.acc_done)
@@ -240,7 +245,7 @@ class _Gemm:
     ) -> None:
         """N columns of the macro tile: every fold of the chunk; the first fold of all overwrites the sums."""
         k, depth = self.k, self.config.fold_depth
-        self._slot(a_at, self.slot, self.regions.a_slot)
+        k.mov(a_at, self.slot)
         k.mov(b_at, b_row)
         with k.if_(self.at_k, "==", 0):
             k.weights(b_at, half=half)
@@ -286,7 +291,8 @@ class _Gemm:
             self._rest(left, "n", self.n)
             self._blocks(left, left, c.array)
             k.and_(out, self.tile, 1)
-            self._slot(out, out, r.out_slot, r.out_base)
+            k.mul(out, out, r.out_slot)
+            k.add(out, out, r.out_base)
             k.mov(row, out)
             k.vrow(VectorRow.BIAS, bias, wait=(self.acc_done, self.out_free))
             k.place(again)

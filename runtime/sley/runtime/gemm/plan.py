@@ -9,8 +9,11 @@ from sley.abi.config import ChipConfig
 MAX_COLUMN_TILES = 16
 MAX_EPILOGUE_TILES = 4
 BIAS_SLOTS = 4
-_TILE_OVERHEAD = 100  # cycles the sequencer spends around a macro tile, for the estimate only
-_FIRST_CHUNK = (3, 8)  # share of a chunk that comes first: the array starts early, later chunks hide behind it
+
+# For the estimate only, in cycles, as measured on the gateware:
+_ISSUE = 300  # the sequencer between the matrix work of two chunks
+_LATENCY = 180  # from the end of a chunk's product to the use of the next in its slot, besides its beats
+_READ_RUN, _WRITE_RUN = 1, 2  # a run besides its beats
 
 
 def _ceil(a: int, b: int) -> int:
@@ -19,32 +22,37 @@ def _ceil(a: int, b: int) -> int:
 
 @dataclass(frozen=True)
 class Regions:
-    """Where the kernel keeps what, in rows; every slot starts at ``base + number * slot``.
+    """Where the kernel keeps what, in rows. Where there are four banks, what units use at the same time lies in
+    different ones: chunks of A and of B, and the int8 results that wait to be stored.
 
-    Operands and results live in different quarters of the scratchpad, hence in different banks where there are four
-    or more, so that units do not meet.
+    The slot of a chunk of A starts at ``a`` = 0 or ``a_step``, that of B at ``b_base + (a << b_shift)``.
     """
 
     a_slot: int
-    b_base: int
+    a_step: int
     b_slot: int
-    out_base: int
+    b_base: int
+    b_shift: int
     out_slot: int
+    out_base: int
     half: int
     """Accumulator rows of one macro tile: it is drained while the other half fills."""
 
     @classmethod
-    def of(cls, config: ChipConfig) -> "Regions":
-        rows = config.scratchpad_rows
-        return cls(rows // 8, rows // 4, rows // 4, 3 * rows // 4, rows // 8, config.accumulator_rows // 2)
+    def of(cls, config: ChipConfig, int8_out: bool) -> "Regions":
+        quarter, half = config.scratchpad_rows // 4, config.accumulator_rows // 2
+        if int8_out:
+            return cls(quarter // 2, quarter // 2, quarter, quarter, 1, quarter // 2, 3 * quarter, half)
+        return cls(quarter, 2 * quarter, quarter, quarter, 0, 0, 0, half)
 
 
 @dataclass(frozen=True)
 class Plan:
     """Sizes of one GEMM.
 
-    ``tile_m`` x ``tile_n`` results make a macro tile, ``chunk`` bytes of K are loaded at a time (``first_chunk`` at
-    the beginning of a macro tile), ``grid`` blocks share the macro tiles; ``estimate`` is in cycles.
+    ``tile_m`` x ``tile_n`` results make a macro tile, ``chunk`` bytes of K are loaded at a time, ``grid`` blocks share
+    the macro tiles. A block's very first chunk is ``first_chunk`` long, so that the array starts early. ``estimate``
+    is in cycles.
     """
 
     tile_m: int
@@ -85,8 +93,8 @@ def plan(config: ChipConfig, m: int, n: int, k: int, int8_out: bool) -> Plan:
 
 
 def _candidates(config: ChipConfig, m: int, n: int, k: int, int8_out: bool) -> Iterator[Plan]:
-    regions = Regions.of(config)
-    columns = _ceil(n, config.array)
+    regions = Regions.of(config, int8_out)
+    columns, depth = _ceil(n, config.array), _ceil(k, config.fold_depth)
     # The epilogue of a macro tile must fit into the vector unit's queue (two instructions for each column tile), or
     # the sequencer would stop issuing matrix work behind it.
     most = min(MAX_EPILOGUE_TILES, config.unit_queue // 2) if int8_out else MAX_COLUMN_TILES
@@ -98,40 +106,68 @@ def _candidates(config: ChipConfig, m: int, n: int, k: int, int8_out: bool) -> I
         if not tallest or not folds_of_b:
             continue
         fewest = _ceil(m, tallest)
-        for tiles_m in sorted({*range(fewest, min(m, fewest + 3) + 1), min(m, max(fewest, config.cores))}):
+        for tiles_m in sorted({fewest, min(m, fewest + 1), min(m, fewest + 2), min(m, max(fewest, config.cores))}):
             tile_m = _ceil(m, tiles_m)
-            folds = min(regions.a_slot // tile_m, folds_of_b, _ceil(k, config.fold_depth))
+            chunks = _ceil(depth, min(regions.a_slot // tile_m, folds_of_b))
             for x in range(1, min(config.cores, _ceil(columns, wide)) + 1):
-                y = min(config.cores // x, _ceil(m, tile_m))
-                yield _estimate(config, (m, n, k), int8_out, tile_m, wide, folds, (x, y))
+                grid = (x, min(config.cores // x, _ceil(m, tile_m)))
+                yield _Estimate(config, (m, n, k), int8_out, tile_m, wide, _ceil(depth, chunks), grid).plan()
 
 
-def _estimate(
-    config: ChipConfig,
-    size: tuple[int, int, int],
-    int8_out: bool,
-    tile_m: int,
-    wide: int,
-    folds: int,
-    grid: tuple[int, int],
-) -> Plan:
-    m, n, k = size
-    bus, depth, tile_n = config.bus_bytes, config.fold_depth, wide * config.array
-    tiles_m, tiles_n = _ceil(m, tile_m), _ceil(n, tile_n)
-    rounds = _ceil(tiles_m, grid[1]) * _ceil(tiles_n, grid[0])
-    k_folds = _ceil(k, depth)
-    chunk = folds * depth
-    chunks = _ceil(k, chunk)
-    compute = rounds * (min(wide, _ceil(n, config.array)) * k_folds * max(tile_m, depth) + _TILE_OVERHEAD * chunks)
+class _Estimate:
+    """Cycles of a GEMM cut in a given way: a pipeline of loads and products of chunks, then the last results."""
 
-    def traffic(runs: int, length: int) -> int:
-        return runs * (_ceil(length, bus) + 1)
+    def __init__(
+        self,
+        config: ChipConfig,
+        size: tuple[int, int, int],
+        int8_out: bool,
+        tile_m: int,
+        wide: int,
+        folds: int,
+        grid: tuple[int, int],
+    ) -> None:
+        self.config, self.tile_m, self.folds, self.grid = config, tile_m, folds, grid
+        self.m, self.n, self.k = size
+        self.blocks = grid[0] * grid[1]
+        self.tile_n = wide * config.array
+        self.columns = min(self.tile_n, self.n)
+        self.column_tiles = min(wide, _ceil(self.n, config.array))
+        self.out_bytes = 1 if int8_out else 4
 
-    reads = tiles_n * chunks * traffic(m, min(chunk, k)) + tiles_m * tiles_n * traffic(k, min(tile_n, n))
-    out_bytes = 1 if int8_out else 4
-    writes = tiles_n * traffic(m, min(tile_n, n) * out_bytes)
-    share, whole = _FIRST_CHUNK
-    first = max(1, folds * share // whole) * depth
-    start = traffic(tile_m, min(first, k)) + traffic(min(first, k), min(tile_n, n))
-    tail = traffic(tile_m, min(tile_n, n) * out_bytes)
-    return Plan(tile_m, tile_n, chunk, first, grid, max(compute, reads, writes) + start + tail)
+    def load(self, folds: int) -> int:
+        """Cycles to load a chunk of A and of B, while all blocks do the same."""
+        bus, bytes = self.config.bus_bytes, min(folds * self.config.fold_depth, self.k)
+        beats = self.tile_m * (_ceil(bytes, bus) + _READ_RUN) + bytes * (_ceil(self.columns, bus) + _READ_RUN)
+        return beats * self.blocks + _LATENCY
+
+    def product(self, folds: int) -> int:
+        """Cycles of the array for a chunk, and the gap behind it: while the sequencer turns to the next chunk, the
+        matrix unit lives on what its queue holds."""
+        fold = max(self.tile_m, self.config.fold_depth)
+        return self.column_tiles * folds * fold + max(0, _ISSUE - (self.config.unit_queue // 2 - 1) * fold)
+
+    def split(self, folds: int) -> list[int]:
+        """Chunks that a stretch of K is loaded in."""
+        full, rest = divmod(folds, self.folds)
+        return [self.folds] * full + ([rest] if rest else [])
+
+    def pipeline(self, chunks: list[int], following: int) -> int:
+        """Cycles from the first product of these chunks to the first one of the ``following`` chunk: with two slots,
+        the load of a chunk begins with the product of the chunk before."""
+        pairs = zip(chunks, [*chunks[1:], following], strict=True)
+        return sum(max(self.product(chunk), self.load(after)) for chunk, after in pairs)
+
+    def plan(self) -> Plan:
+        depth, k_folds = self.config.fold_depth, _ceil(self.k, self.config.fold_depth)
+        tiles_m, tiles_n = _ceil(self.m, self.tile_m), _ceil(self.n, self.tile_n)
+        rounds = _ceil(tiles_m, self.grid[1]) * _ceil(tiles_n, self.grid[0])
+        tile = self.pipeline(self.split(k_folds), self.folds)
+        opening, first = min(
+            (self.load(first) + self.pipeline([first, *self.split(k_folds - first)], self.folds), first)
+            for first in range(1, self.folds + 1)
+        )
+        store = self.tile_m * (_ceil(self.columns * self.out_bytes, self.config.bus_bytes) + _WRITE_RUN)
+        steady = max((rounds - 1) * tile, rounds * store * self.blocks - tile)
+        sizes = (self.tile_m, self.tile_n, self.folds * depth, first * depth)
+        return Plan(*sizes, self.grid, opening + steady + store)
