@@ -1,6 +1,6 @@
 """The engine that executes MATMUL: scratchpad rows to the west edge of the array."""
 
-from amaranth import Module, Signal, signed
+from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,8 +8,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
 from sley.hw.core.accumulate import HAZARD_SLOTS, issue_slot
-from sley.hw.core.affine import AffineWalk
 from sley.hw.core.array import lanes
+from sley.hw.core.row_walk import RowWalk
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.core.unit import Fault
 from sley.hw.core.weights import ORDER_BITS
@@ -59,7 +59,7 @@ class ActivationStreamer(wiring.Component):
     Members
     -------
     i : In(stream of matmul_job(config))
-        One job waits while one runs; between them no cycle is lost.
+        One job waits while one runs; no cycle is lost between them.
     read : Out(read_port)
         Of the scratchpad. A cycle without a grant is a cycle without a row.
     activations : Out(lanes(config)), activations_swap : Out(1)
@@ -73,7 +73,7 @@ class ActivationStreamer(wiring.Component):
     quiet : Out(1)
         Nothing runs, or what runs waits for weights.
     signal : Out(stream of SEMAPHORES bits)
-        The signal set of each MATMUL as it starts, which waits for that.
+        The signal set of each job as it is accepted, which waits for that.
     fault : Out(Fault)
     idle : Out(1)
         No job is here; rows may still be in the array.
@@ -115,105 +115,72 @@ class ActivationStreamer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config = self._config
-        # A count of 0 means all rows: more than there can be.
-        m.submodules.walk = walk = AffineWalk(
-            3, limits=(config.scratchpad_rows,), stride_bits=STRIDE_BITS, count_bits=COUNT_BITS + 1
+        layout = matmul_job(self._config)
+        m.submodules.walk = walk = RowWalk(
+            self._config.scratchpad_rows,
+            dims=3,
+            stride_bits=STRIDE_BITS,
+            count_bits=COUNT_BITS,
+            rows_bits=ROWS_BITS,
         )
-        following = Signal(matmul_job(config), reset_less=True)
+        following = Signal(layout, reset_less=True)
         waiting = Signal()
-        active = Signal()
-        void = Signal(reset_less=True)
-        swap = Signal(reset_less=True)
-        loads = Signal(ORDER_BITS, reset_less=True)
-        tail = Signal(reset_less=True)
-        accumulate = Signal(reset_less=True)
-        dest = Signal(range(config.accumulator_rows), reset_less=True)
-        left = Signal(ROWS_BITS, reset_less=True)
-        pc = Signal(16, reset_less=True)
-        first = Signal(reset_less=True)  # no row granted yet
-        final = Signal(reset_less=True)  # left == 1
-        padding = Signal(reset_less=True)  # all rows granted, but not HAZARD_SLOTS cycles ago
-        finish = Signal()
-
+        job = Signal(layout, reset_less=True)
+        dest = Signal.like(job.dest, reset_less=True)
+        row = walk.o.payload
         m.d.comb += [
-            self.i.ready.eq(~waiting),
-            self.idle.eq(~active & ~waiting),
-            walk.base.eq(following.row),
-            walk.counts[2].eq(1 << COUNT_BITS),
-            self.signal.payload.eq(following.signal),
+            self.i.ready.eq(~waiting & self.signal.ready),
+            self.signal.valid.eq(self.i.valid & ~waiting),
+            self.signal.payload.eq(self.i.payload.signal),
+            self.idle.eq(~waiting & ~walk.o.valid),
+            walk.i.valid.eq(waiting),
+            walk.i.payload.base.eq(following.row),
+            walk.i.payload.strides.eq(following.strides),
+            walk.i.payload.rows.eq(Mux(following.void, 1, following.rows)),
         ]
-        m.d.comb += [walk.strides[k].eq(following.strides[k]) for k in range(3)]
-        for k in range(2):
-            count = following.counts[k]
-            m.d.comb += [walk.counts[k][:COUNT_BITS].eq(count), walk.counts[k][COUNT_BITS].eq(count == 0)]
+        m.d.comb += [walk.i.payload.counts[k].eq(following.counts[k]) for k in range(2)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
 
-        slots = Signal(range(HAZARD_SLOTS))  # cycles that the MATMUL must still last, but for the present one
-        since = Signal(range(HAZARD_SLOTS))  # cycles until the last row granted is HAZARD_SLOTS ago
-        unloaded = swap & (loads != self.loads)
-        running = active & ~void & ~padding & (~first | (~unloaded & ~(tail & (since != 0))))
+        slots = Signal(range(HAZARD_SLOTS))  # cycles until another MATMUL may start
+        since = Signal(range(HAZARD_SLOTS))  # cycles until the last row is HAZARD_SLOTS ago
+        unloaded = job.swap & (job.loads != self.loads)
+        go = walk.o.valid & ~job.void & (~row.first | ~(unloaded | (slots != 0) | (job.tail & (since != 0))))
         grant = Signal()
         fail = Signal()
         stop = Signal()
         m.d.comb += [
-            self.read.row.eq(walk.position),
-            self.read.valid.eq(running & ~walk.outside),
+            self.read.row.eq(row.position),
+            self.read.valid.eq(go & ~row.outside),
             grant.eq(self.read.valid & self.read.ready),
-            walk.step.eq(grant),
-            fail.eq(running & walk.outside),
-            stop.eq(fail | (active & void)),
-            finish.eq(stop | (grant & final & ~first & (slots == 0)) | (active & padding & (slots == 0))),
-            self.swap.eq((grant | fail) & first & swap),
-            self.quiet.eq((active & ~void & first & unloaded) | self.idle),
+            fail.eq(go & row.outside),
+            stop.eq(fail | (walk.o.valid & job.void)),
+            walk.o.ready.eq(grant | stop),
+            walk.skip.eq(row.outside),
+            self.swap.eq((grant | fail) & row.first & job.swap),
+            self.quiet.eq((walk.o.valid & ~job.void & row.first & unloaded) | self.idle),
             self.slot.row.eq(grant),
-            self.slot.last.eq((grant & final) | stop),
+            self.slot.last.eq((grant & row.final) | stop),
             self.slot.dest.eq(dest),
-            self.slot.accumulate.eq(accumulate),
+            self.slot.accumulate.eq(job.accumulate),
             self.fault.valid.eq(fail),
             self.fault.code.eq(FaultCode.LOCAL_ADDRESS),
-            self.fault.pc.eq(pc),
-            self.fault.address.eq(walk.position),
+            self.fault.pc.eq(job.pc),
+            self.fault.address.eq(row.position),
         ]
         with m.If(slots != 0):
             m.d.sync += slots.eq(slots - 1)
         with m.If(since != 0):
             m.d.sync += since.eq(since - 1)
         with m.If(grant):
-            m.d.sync += [
-                first.eq(0),
-                dest.eq(dest + 1),
-                left.eq(left - 1),
-                final.eq(left == 2),
-                since.eq(HAZARD_SLOTS - 1),
-            ]
-            with m.If(first):
-                m.d.sync += slots.eq(HAZARD_SLOTS - 2)
-            with m.If(final & ~finish):
-                m.d.sync += padding.eq(1)
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
-        # After the updates on a grant: the first cycle of a job follows the last grant of the one before.
-        with m.If(~active | finish):
-            m.d.comb += [self.signal.valid.eq(waiting), walk.start.eq(waiting & self.signal.ready)]
-            m.d.sync += active.eq(walk.start)
-            with m.If(walk.start):
-                m.d.sync += [
-                    waiting.eq(0),
-                    void.eq(following.void),
-                    swap.eq(following.swap),
-                    loads.eq(following.loads),
-                    tail.eq(following.tail),
-                    accumulate.eq(following.accumulate),
-                    dest.eq(following.dest),
-                    left.eq(following.rows),
-                    pc.eq(following.pc),
-                    first.eq(1),
-                    final.eq(following.rows == 1),
-                    padding.eq(0),
-                ]
+            m.d.sync += [dest.eq(dest + 1), since.eq(HAZARD_SLOTS - 1)]
+            with m.If(row.first):
+                m.d.sync += slots.eq(HAZARD_SLOTS - 1)
+        with m.If(walk.i.ready):
+            m.d.sync += [job.eq(following), dest.eq(following.dest), waiting.eq(0)]
         m.d.sync += self.swaps.eq(self.swaps + self.swap)
 
-        entering: Signal = grant & first & swap
+        entering: Signal = grant & row.first & job.swap
         for i in range(READ_LATENCY):
             later = Signal(name=f"swap{i}")
             m.d.sync += later.eq(entering)

@@ -16,7 +16,7 @@ from sley.hw.core.weights import WeightLoader
 from sley.hw.stream.fifo import StreamFIFO
 
 IN_FLIGHT = 8
-"""MATMULs that may have started without having signalled before the next one waits."""
+"""MATMULs that may be here, waiting or in execution, without having signalled before the next one waits."""
 
 
 class MatrixUnit(wiring.Component):
@@ -48,7 +48,7 @@ class MatrixUnit(wiring.Component):
     number of a parameter, ILLEGAL_INSTRUCTION for the upper half where there is none. They are raised in program
     order, although two commands execute at a time.
 
-    Latency, in cycles: 3 from ``command`` to the first read granted, ``write_latency(config)`` from a row's read to its
+    Latency, in cycles: 4 from ``command`` to the first read granted, ``write_latency(config)`` from a row's read to its
     write, 1 more to the signal. Throughput: a row a cycle, a MATMUL in HAZARD_SLOTS cycles at the least.
     Theory of operation: docs/theory/matrix.md.
     """
@@ -87,7 +87,7 @@ class MatrixUnit(wiring.Component):
         loader = WeightLoader(self._config)
         streamer = ActivationStreamer(self._config)
         accumulate = Accumulate(self._config)
-        started = StreamFIFO(SEMAPHORES, IN_FLIGHT)  # signal sets of the MATMULs that have started
+        started = StreamFIFO(SEMAPHORES, IN_FLIGHT)  # signal sets of the MATMULs that are here
         m.submodules.array = array = SystolicArray(self._config)
         # An abort is a reset of all control but the array's, which holds nothing that outlives a load.
         aborted = ResetInserter(self.abort)

@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
-from sley.hw.core.affine import AffineWalk
 from sley.hw.core.array import lanes
+from sley.hw.core.row_walk import RowWalk
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.core.unit import Fault
 
@@ -42,7 +42,7 @@ class WeightLoader(wiring.Component):
     Members
     -------
     i : In(stream of WEIGHTS_JOB)
-        One job waits while one runs; between them no cycle is lost.
+        One job waits while one runs; no cycle is lost between them.
     read : Out(read_port)
         Of the scratchpad; waits for grants.
     weights : Out(lanes(config)), weights_valid : Out(1), weights_first : Out(1)
@@ -99,60 +99,58 @@ class WeightLoader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config = self._config
-        m.submodules.walk = walk = AffineWalk(
-            1,
-            limits=(config.scratchpad_rows,),
+        fold_depth = self._config.fold_depth
+        m.submodules.walk = walk = RowWalk(
+            self._config.scratchpad_rows,
+            dims=1,
             stride_bits=PARAMS[Param.WEIGHT_STRIDE].width,
-            count_bits=config.fold_depth.bit_length(),
+            count_bits=1,
+            rows_bits=fold_depth.bit_length(),
         )
         following = Signal(WEIGHTS_JOB, reset_less=True)
         waiting = Signal()
         job = Signal(WEIGHTS_JOB, reset_less=True)
-        active = Signal()
-        started = Signal(reset_less=True)
-        finish = Signal()
-
+        row = walk.o.payload
         m.d.comb += [
             self.i.ready.eq(~waiting),
-            self.idle.eq(~active & ~waiting),
-            walk.base.eq(following.row),
-            walk.strides[0].eq(following.stride),
-            walk.counts[0].eq(config.fold_depth),
+            self.idle.eq(~waiting & ~walk.o.valid),
+            walk.i.valid.eq(waiting),
+            walk.i.payload.base.eq(following.row),
+            walk.i.payload.strides[0].eq(following.stride),
+            walk.i.payload.rows.eq(Mux(following.void, 1, fold_depth)),
         ]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
+        with m.If(walk.i.ready):
+            m.d.sync += [job.eq(following), waiting.eq(0)]
 
-        go = started | (job.swaps == self.swaps) | (self.swap & (job.swaps == (self.swaps + 1)[:ORDER_BITS]))
-        running = active & ~job.void & go
+        swapped = (job.swaps == self.swaps) | (self.swap & (job.swaps == (self.swaps + 1)[:ORDER_BITS]))
+        go = walk.o.valid & ~job.void & (~row.first | swapped)
         grant = Signal()
         fail = Signal()
+        void = Signal()
+        finish = Signal()
         m.d.comb += [
-            self.read.row.eq(walk.position),
-            self.read.valid.eq(running & ~walk.outside & ~(walk.end & self.signal.valid)),
+            self.read.row.eq(row.position),
+            self.read.valid.eq(go & ~row.outside & ~(row.final & self.signal.valid)),
             grant.eq(self.read.valid & self.read.ready),
-            walk.step.eq(grant),
-            fail.eq(running & walk.outside & self.quiet & ~self.signal.valid),
-            finish.eq((grant & walk.end) | fail | (active & job.void & ~self.signal.valid)),
+            fail.eq(go & row.outside & self.quiet & ~self.signal.valid),
+            void.eq(walk.o.valid & job.void & ~self.signal.valid),
+            walk.o.ready.eq(grant | fail | void),
+            walk.skip.eq(row.outside),
+            finish.eq((grant & row.final) | fail | void),
             self.fault.valid.eq(fail),
             self.fault.code.eq(FaultCode.LOCAL_ADDRESS),
             self.fault.pc.eq(job.pc),
-            self.fault.address.eq(walk.position),
+            self.fault.address.eq(row.position),
         ]
-        with m.If(grant):
-            m.d.sync += started.eq(1)
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
-        with m.If(~active | finish):
-            m.d.comb += walk.start.eq(waiting)
-            m.d.sync += active.eq(waiting)
-            with m.If(waiting):
-                m.d.sync += [job.eq(following), waiting.eq(0), started.eq(0)]
         with m.If(self.signal.ready):
             m.d.sync += self.signal.valid.eq(0)
         with m.If(finish):
             m.d.sync += [self.signal.valid.eq(1), self.signal.payload.eq(job.signal)]
             m.d.sync += self.loads.eq(self.loads + ~job.void)
 
-        self._feed(m, grant, walk.start, job.half)
+        self._feed(m, grant, walk.i.ready, job.half)
         return m
 
     def _feed(self, m: Module, grant: Signal, start: Signal, half: Signal) -> None:

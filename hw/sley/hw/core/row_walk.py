@@ -1,0 +1,118 @@
+"""Affine walks of one job after another, a position ahead of their reader."""
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.hw.core.affine import POSITION_BITS, AffineWalk
+
+
+class _State(enum.Enum):
+    FREE = 0
+    FIRST = 1  # the walk is at the first position of the job on ``i``
+    REST = 2  # it is at a later position of the job that was accepted
+
+
+def walk_job(dims: int, stride_bits: int, count_bits: int, rows_bits: int) -> data.StructLayout:
+    """A walk of ``rows`` (at least 1) positions; see ``AffineWalk`` for the others. A count of 0 is more than all."""
+    return data.StructLayout(
+        {
+            "base": POSITION_BITS,
+            "strides": data.ArrayLayout(signed(stride_bits), dims),
+            "counts": data.ArrayLayout(count_bits, dims),
+            "rows": rows_bits,
+        }
+    )
+
+
+WALK_STEP = data.StructLayout({"position": POSITION_BITS, "outside": 1, "first": 1, "final": 1})
+"""A position, and whether it is outside the memory, the first, the final one of its job."""
+
+
+class RowWalk(wiring.Component):
+    """``AffineWalk`` with an output register, so that a reader's port and its checks see registers only.
+
+    Parameters
+    ----------
+    rows : int
+        Of the memory that is walked.
+    dims, stride_bits, count_bits, rows_bits : int
+        Shape of the jobs.
+
+    Members
+    -------
+    i : In(stream of walk_job)
+        Accepted in the cycle before the job's first position is on ``o``. A job that is on ``i`` when the final
+        position of the one before moves to ``o`` follows without a gap.
+    o : Out(stream of WALK_STEP)
+    skip : In(1)
+        With ``o.ready``: the rest of this job is dropped.
+
+    Latency 2 cycles, throughput one position a cycle.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    skip: Signal
+
+    def __init__(self, rows: int, *, dims: int, stride_bits: int, count_bits: int, rows_bits: int) -> None:
+        self._rows = rows
+        self._dims = dims
+        self._stride_bits = stride_bits
+        self._count_bits = count_bits
+        super().__init__(
+            {
+                "i": In(stream.Signature(walk_job(dims, stride_bits, count_bits, rows_bits))),
+                "o": Out(stream.Signature(WALK_STEP)),
+                "skip": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # One more bit holds what a count of 0 stands for.
+        m.submodules.walk = walk = AffineWalk(
+            self._dims, limits=(self._rows,), stride_bits=self._stride_bits, count_bits=self._count_bits + 1
+        )
+        job = self.i.payload
+        m.d.comb += walk.base.eq(job.base)
+        for k in range(self._dims):
+            m.d.comb += [
+                walk.strides[k].eq(job.strides[k]),
+                walk.counts[k][: self._count_bits].eq(job.counts[k]),
+                walk.counts[k][self._count_bits].eq(job.counts[k] == 0),
+            ]
+
+        state = Signal(_State)
+        left = Signal.like(job.rows, reset_less=True)  # positions of the job from this one on, in REST
+        last = Signal(reset_less=True)  # left == 1
+        first = state == _State.FIRST
+        final = Signal()
+        move = Signal()
+        step = Signal(WALK_STEP, reset_less=True)
+        m.d.comb += [
+            final.eq(Mux(first, job.rows == 1, last)),
+            move.eq((state != _State.FREE) & (~self.o.valid | self.o.ready)),
+            self.i.ready.eq(move & first),
+            walk.start.eq(self.i.valid & ((state == _State.FREE) | (move & final & ~first))),
+            walk.step.eq(move & ~final),
+            self.o.payload.eq(step),
+        ]
+        with m.If(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(move):
+            m.d.sync += [
+                self.o.valid.eq(1),
+                step.position.eq(walk.position),
+                step.outside.eq(walk.outside),
+                step.first.eq(first),
+                step.final.eq(final),
+                left.eq(Mux(first, job.rows, left) - 1),
+                last.eq(Mux(first, job.rows == 2, left == 2)),
+                state.eq(Mux(final, _State.FREE, _State.REST)),
+            ]
+        with m.If(walk.start):
+            m.d.sync += state.eq(_State.FIRST)
+        with m.If(self.o.ready & self.skip & ~step.final):
+            m.d.sync += [self.o.valid.eq(0), state.eq(_State.FREE)]
+        return m
