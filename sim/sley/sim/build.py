@@ -28,6 +28,12 @@ def without_reset(verilog: str) -> str:
     return f"module sley_engine({outer});\n  sley chip({inner});\nendmodule\n"
 
 
+def compile_once(verilog: str) -> str:
+    """Verilator configuration: several cores share their code. That halves the code to compile for four of them."""
+    repeated = len(re.findall(r"^  sley_core ", verilog, re.MULTILINE)) > 1
+    return "`verilator_config\n" + ('no_inline -module "sley_core"\n' if repeated else "")
+
+
 class LibraryBuild:
     """One build: what its result depends on, as ``name``, and the steps."""
 
@@ -35,6 +41,7 @@ class LibraryBuild:
         self._tools = Toolchain.find()
         self._verilog, self._harness, self._trace = verilog, harness, trace
         self._wrapper = without_reset(verilog)
+        self._settings = compile_once(verilog)
         self._defines = [f"-D{name}={value}" for name, value in defines.items()]
         own_headers = (harness.parent, harness.parent.parent / "memory")
         model = {"VERILATOR": 1, "VM_COVERAGE": 0, "VM_SC": 0, "VM_TIMING": 0, "VM_TRACE_SAIF": 0}
@@ -44,9 +51,8 @@ class LibraryBuild:
         levels = (OPTIMISE, OPTIMISE_ONCE)
         self._key = (self._tools.compiler, *self._tools.versions, *self._flags, *levels)
         headers = [path.read_bytes() for folder in own_headers for path in sorted(folder.glob("*.h"))]
-        self.name = digest(
-            *self._key, *VERILATE, *self._defines, repr(trace), verilog, self._wrapper, harness.read_bytes(), *headers
-        )
+        texts = (verilog, self._wrapper, self._settings, harness.read_bytes(), *headers)
+        self.name = digest(*self._key, *VERILATE, *self._defines, repr(trace), *texts)
 
     def __call__(self, output: Path, scratch: Path) -> None:
         with progress("Compiling the rtl engine (once for this design)") as show:
@@ -67,8 +73,9 @@ class LibraryBuild:
         jobs = [pool.submit(self._compile_support, name) for name in support]
         show("Verilator")
         (scratch / "sley.v").write_text(self._verilog + self._wrapper)
+        (scratch / "sley.vlt").write_text(self._settings)
         trace = () if self._trace is None else (f"--trace-{self._trace}",)
-        self._tools.verilator(*VERILATE, *trace, "-Mdir", scratch, "sley.v", folder=scratch)
+        self._tools.verilator(*VERILATE, *trace, "-Mdir", scratch, "sley.vlt", "sley.v", folder=scratch)
         sources = sorted(scratch.glob("*.cpp"), key=lambda path: -path.stat().st_size)
         jobs += [pool.submit(self._compile_generated, source, scratch) for source in (*sources, self._harness)]
         objects = []
