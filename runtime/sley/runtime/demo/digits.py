@@ -77,13 +77,16 @@ def networks() -> list[Network]:
 def run_demo(url: str | None, images: int | None, console: Console) -> list[Result]:
     """Everything: train, quantise, run, compare, print. Raises ``SleyError`` when something is wrong."""
     digits = load_digits()
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+
     device, url, fallback = _open(url, console)
     count = min(images or (FALLBACK_IMAGES if fallback else TEST_IMAGES), TEST_IMAGES)
     with device:
         config = device.config
         console.print(f"Device: {url}, {config.cores} core(s), {config.array} x {config.array} array, {count} images")
         golden_url = f"model:{config.name}?memory={device.driver.transport.memory_bytes}"
-        with Device.open(golden_url) as golden, _progress(console) as progress:
+        # The host's matrices are small: threads would only wait for each other.
+        with Device.open(golden_url) as golden, threadpool_limits(1), _progress(console) as progress:
             trained = [(n, quantise(n, digits.train[:CALIBRATION_IMAGES])) for n in _train(digits, progress)]
             results = [_run(device, golden, n, q, digits, count, progress) for n, q in trained]
     _print(results, device, parse_url(url)[0] != "model", console)
@@ -145,7 +148,7 @@ def _run(
 
 def _print(results: list[Result], device: Device, has_cycles: bool, console: Console) -> None:
     table = Table(title="UCI digits, test set")
-    for heading in ("network", "fp32 (host)", "int8 (device)", "cycles", "share of peak MACs", "time"):
+    for heading in ("network", "fp32 (host)", "int8 (device)", "cycles", "of peak MACs", "time"):
         table.add_column(heading, justify="left" if heading == "network" else "right")
     for r in results:
         table.add_row(

@@ -1,0 +1,28 @@
+"""Runs the code of the guides and the examples."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", ["programmers-guide", "first-kernel"])
+def test_guide(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) > 3
+    code = "\n".join(blocks).replace("rtl:base", "model:base")
+    exec(compile(code, page, "exec"), {"__name__": page})
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("engine", ["model:nano?memory=1M", "model:quad?memory=1M"])
+def test_example(name: str, engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", [name, engine])
+    runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+    assert capsys.readouterr().out
