@@ -32,12 +32,10 @@ class ResetControl(wiring.Component):
         m = Module()
         state = Signal(_State)
         with m.Switch(state):
-            with m.Case(_State.RUN):
-                with m.If(self.request):
-                    m.d.sync += [state.eq(_State.DRAIN), self.drain.eq(1)]
-            with m.Case(_State.DRAIN):
-                with m.If(self.drained):
-                    m.d.sync += [state.eq(_State.RESET), self.reset.eq(1)]
+            with m.Case(_State.RUN), m.If(self.request):
+                m.d.sync += [state.eq(_State.DRAIN), self.drain.eq(1)]
+            with m.Case(_State.DRAIN), m.If(self.drained):
+                m.d.sync += [state.eq(_State.RESET), self.reset.eq(1)]
             with m.Case(_State.RESET):
                 m.d.sync += [state.eq(_State.RUN), self.reset.eq(0), self.drain.eq(0)]
         m.d.comb += self.resetting.eq(state != _State.RUN)

@@ -39,7 +39,7 @@ def shared(component: Any, name: str, platform: object, reset: Any = None) -> El
     module: this makes it independent of the number of lanes and cores.
     """
     if not isinstance(platform, VerilogPlatform):
-        return component if reset is None else ResetInserter(reset)(component)  # type: ignore[no-any-return]
+        return component if reset is None else ResetInserter(reset)(component)
     platform.share(name, component)
     resets = ResetSignal() if reset is None else ResetSignal() | reset
     connections: dict[str, Any] = {"i_clk": ClockSignal(), "i_rst": resets}

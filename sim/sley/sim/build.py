@@ -51,7 +51,7 @@ class LibraryBuild:
         levels = (OPTIMISE, OPTIMISE_ONCE)
         self._key = (self._tools.compiler, *self._tools.versions, *self._flags, *levels)
         headers = [path.read_bytes() for folder in own_headers for path in sorted(folder.glob("*.h"))]
-        texts = (verilog, self._wrapper, self._settings, harness.read_bytes(), *headers)
+        texts: tuple[str | bytes, ...] = (verilog, self._wrapper, self._settings, harness.read_bytes(), *headers)
         self.name = digest(*self._key, *VERILATE, *self._defines, repr(trace), *texts)
 
     def __call__(self, output: Path, scratch: Path) -> None:

@@ -1,5 +1,7 @@
 """A core: the sequencer, its four units, their semaphores and their memories, at one node of the mesh."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -82,7 +84,7 @@ class Core(wiring.Component):
         m.submodules.store = store = StoreUnit(c)
         m.submodules.matrix = matrix = MatrixUnit(c)
         m.submodules.vector = vector = VectorUnit(c)
-        units = (load, store, matrix, vector)
+        units: tuple[Any, ...] = (load, store, matrix, vector)
 
         m.submodules.scratchpad = scratchpad = BankedSram(
             c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, readers=5, writers=2
@@ -140,11 +142,12 @@ class Core(wiring.Component):
         m.d.comb += sequencer.units_idle.eq(Cat(quiet).all())
 
         node = (self.x, self.y)
+        tags: list[Any] = [Tag.FETCH, Tag.LOAD, Tag.STORE]
         m.submodules.fetch_reader = fetch_reader = MemoryReader(
-            c, tag=Tag.FETCH, source=node, depth=FETCH_RUNS, beats=2 * c.max_burst
+            c, tag=tags[0], source=node, depth=FETCH_RUNS, beats=2 * c.max_burst
         )
-        m.submodules.load_reader = load_reader = MemoryReader(c, tag=Tag.LOAD, source=node)
-        m.submodules.store_writer = store_writer = MemoryWriter(c, tag=Tag.STORE, source=node)
+        m.submodules.load_reader = load_reader = MemoryReader(c, tag=tags[1], source=node)
+        m.submodules.store_writer = store_writer = MemoryWriter(c, tag=tags[2], source=node)
         connect(m, sequencer.run, fetch_reader.i)
         connect(m, fetch_reader.o, sequencer.beat)
         connect(m, load.run, load_reader.i)
@@ -153,8 +156,9 @@ class Core(wiring.Component):
         connect(m, store.data, store_writer.data)
         m.d.comb += [store.writer_busy.eq(store_writer.busy), store.writer_error.eq(store_writer.error)]
 
-        m.submodules.port = port = NodePort(c, [Tag.FETCH, Tag.LOAD, Tag.STORE])
-        for k, part in enumerate((fetch_reader, load_reader, store_writer)):
+        m.submodules.port = port = NodePort(c, tags)
+        parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)
+        for k, part in enumerate(parts):
             connect(m, part.request, port.request[k])
             connect(m, port.response[k], part.response)
         connect(m, port.request_i, flipped(self.request_i))

@@ -15,6 +15,8 @@ Rules (numbered so that tests and reviews can cite them):
 7. ``clear`` high for one cycle (before a block starts, unit idle) sets all parameters to their reset values.
 """
 
+# mypy: disable-error-code="valid-type"
+
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, Signature
 
