@@ -22,7 +22,7 @@ DEFAULT_ENGINE = "rtl:base"
 FALLBACK_ENGINE = "pysim:nano?memory=4M"
 FALLBACK_IMAGES = 2
 TEST_IMAGES = 360
-BATCH = 90
+BATCHES = 4
 EPOCHS = {"MLP": 20, "CNN": 8}
 CALIBRATION_IMAGES = 500
 
@@ -128,8 +128,9 @@ def _run(
     on_device, on_golden = DeviceNetwork(device, quantised), DeviceNetwork(golden, quantised)
     task = progress.add_task(f"Running {network.name} (int8)", total=count)
     correct, seconds = 0, 0.0
-    for start in range(0, count, BATCH):
-        batch = images[start : start + BATCH]
+    size = -(-count // BATCHES)
+    for start in range(0, count, size):
+        batch = images[start : start + size]
         begin = time.perf_counter()
         outputs = on_device.run(batch)
         seconds += time.perf_counter() - begin
@@ -138,7 +139,7 @@ def _run(
                 raise DemoError(
                     f"{network.name}, layer {index}: {np.sum(ours != expected)} values differ from the model"
                 )
-        correct += int((outputs[-1].argmax(axis=1) == labels[start : start + BATCH]).sum())
+        correct += int((outputs[-1].argmax(axis=1) == labels[start : start + size]).sum())
         progress.advance(task, len(batch))
     fp32 = int((network.classify(images) == labels).sum())
     work = on_device.work
