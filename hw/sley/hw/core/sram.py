@@ -27,7 +27,8 @@ def read_port(rows: int, width: int) -> Signature:
 
 def write_port(rows: int, width: int, granules: int) -> Signature:
     """A writer's port: granted like a read; ``enable`` has one bit per granule, each width / granules bits. A read
-    granted in a later cycle sees the new data; one granted in the same cycle sees the old."""
+    granted in a later cycle sees the new data. One of the same row granted in the same cycle is a race that nobody
+    may rely on: simulation shows the old data, but block RAMs do not promise it."""
     return Signature(
         {
             "row": Out(range(rows)),
@@ -61,8 +62,9 @@ class BankedSram(wiring.Component):
 
     Each bank serves one read and one write a cycle: of those who ask, the reader, and the writer, with the lowest
     number. ``ready`` depends on ``row`` and on ``row`` and ``valid`` of the ports with lower numbers alone; port 0 is
-    always granted. Reads take READ_LATENCY cycles and see every write of an earlier cycle and none of their own. The
-    memory starts as zeros and has no reset.
+    always granted. Reads take READ_LATENCY cycles and see every write of an earlier cycle. The memory starts as zeros
+    and has no reset. For synthesis the banks are marked ``no_rw_check``: a defined result of a read and a write
+    of one row in one cycle would cost a bypass around each bank.
 
     Cost: ``banks`` simple dual-port memories of ``rows / banks`` rows, an output register of ``width`` bits for each,
     and for each reader a multiplexer of ``banks`` to one behind them.
@@ -104,7 +106,9 @@ class BankedSram(wiring.Component):
 
         outputs = []
         for b in range(self._banks):
-            m.submodules[f"bank{b}"] = memory = Memory(shape=unsigned(self._width), depth=depth, init=[])
+            m.submodules[f"bank{b}"] = memory = Memory(
+                shape=unsigned(self._width), depth=depth, init=[], attrs={"no_rw_check": 1}
+            )
             read = memory.read_port()
             write = memory.write_port(granularity=self._width // self._granules)
             output = Signal(self._width, name=f"output{b}", reset_less=True)
