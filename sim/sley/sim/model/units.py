@@ -148,7 +148,7 @@ def _store(state: LocalState, unit: Unit, command: Command) -> None:
         try:
             state.memory.view(int(address), run_bytes)[:] = source[rows[slab, run]].reshape(-1)[:run_bytes]
         except IndexError:
-            raise FaultError(FaultCode.BUS_ERROR, unit, command.pc, int(address)) from None
+            raise FaultError(FaultCode.BUS_ERROR, unit, command.pc, command.a) from None
 
 
 def _half(state: LocalState, rows: NDArray[np.int64], half: int) -> NDArray[np.int8]:
@@ -203,18 +203,31 @@ def _vector(state: LocalState, unit: Unit, command: Command) -> None:
     index = np.arange(command.c, dtype=np.int64)
     limits = {Space.SCRATCHPAD: c.scratchpad_rows, Space.ACCUMULATOR: c.accumulator_rows}
 
-    def source(first: int, stride: int, space: int, half: int) -> NDArray[np.generic]:
-        rows = first + index * stride
-        _check_rows(rows, limits[Space(space)], unit, command.pc)
+    to_scratchpad = f["out"] == VectorOutput.INT8
+    out_space = Space.SCRATCHPAD if to_scratchpad else Space.ACCUMULATOR
+    a_rows, b_rows, out_rows = (
+        first + index * p[stride]
+        for first, stride in (
+            (command.a, Param.A_STRIDE),
+            (p[Param.B_ROW], Param.B_STRIDE),
+            (command.b, Param.OUT_STRIDE),
+        )
+    )
+    # Row by row, A before B before the output.
+    walks = [(a_rows, f["a_space"]), *([(b_rows, f["b_space"])] if f["b_op"] else []), (out_rows, out_space)]
+    offsets = [np.where(rows < limits[Space(space)], rows, -1) for rows, space in walks]
+    in_order, checked = np.stack([rows for rows, _ in walks], 1), np.stack(offsets, 1)
+    if (checked < 0).any():
+        bad = int(in_order.flat[int(np.argmax(checked.reshape(-1) < 0))])
+        raise FaultError(FaultCode.LOCAL_ADDRESS, unit, command.pc, bad)
+
+    def source(rows: NDArray[np.int64], space: int, half: int) -> NDArray[np.generic]:
         if space == Space.SCRATCHPAD:
             return _half(state, rows, half)
         return state.accumulator.view(np.uint32)[rows]
 
-    a = source(command.a, p[Param.A_STRIDE], f["a_space"], f["a_half"])
-    b = source(p[Param.B_ROW], p[Param.B_STRIDE], f["b_space"], f["b_half"]) if f["b_op"] else None
-    to_scratchpad = f["out"] == VectorOutput.INT8
-    out_rows = command.b + index * p[Param.OUT_STRIDE]
-    _check_rows(out_rows, limits[Space.SCRATCHPAD if to_scratchpad else Space.ACCUMULATOR], unit, command.pc)
+    a = source(a_rows, f["a_space"], f["a_half"])
+    b = source(b_rows, f["b_space"], f["b_half"]) if f["b_op"] else None
     result = vector_op(
         a,
         b,
