@@ -32,7 +32,7 @@ class DramTiming:
 
     latency: int = 32
     burst_gap: int = 1
-    depth: int = 16
+    depth: int = 64
 
     def __post_init__(self) -> None:
         for name, low, high in (("latency", 1, 1 << 20), ("burst_gap", 0, 1 << 20), ("depth", 1, 1024)):
