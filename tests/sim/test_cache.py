@@ -54,3 +54,16 @@ def test_failure_leaves_nothing(tmp_path: Path) -> None:
         cached("k", "y", fail)
     assert not list(tmp_path.rglob("y"))
     assert cached("k", "y", lambda output, scratch: output.touch() and None).exists()
+
+
+def test_rest_of_a_killed_builder_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / "k" / "building-z" / "work" / "half"
+    left.parent.mkdir(parents=True)
+    left.touch()
+
+    def build(output: Path, scratch: Path) -> None:
+        assert not list(scratch.iterdir())
+        output.touch()
+
+    assert cached("k", "z", build).exists()
+    assert not (tmp_path / "k" / "building-z").exists()

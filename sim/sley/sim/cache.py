@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-import tempfile
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,10 +39,13 @@ def cached(kind: str, name: str, build: Callable[[Path, Path], None]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{name}.lock"):
         if not target.exists():
-            with tempfile.TemporaryDirectory(dir=folder, prefix="building-") as scratch:
-                output = Path(scratch) / name
-                work = Path(scratch) / "work"
-                work.mkdir()
-                build(output, work)
-                output.replace(target)
+            scratch = folder / f"building-{name}"
+            shutil.rmtree(scratch, ignore_errors=True)  # of a builder that was killed; no other one holds the lock
+            work = scratch / "work"
+            work.mkdir(parents=True)
+            try:
+                build(scratch / name, work)
+                (scratch / name).replace(target)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
     return target

@@ -11,6 +11,7 @@ from sley.sim import toolchain
 from sley.sim.engines.options import EngineOptions, default_engine, parse_options
 from sley.sim.engines.rtl import RtlTransport
 from sley.sim.errors import EngineError
+from sley.sim.memory.dram import DramTiming
 from sley.sim.testing.copier import Copier
 from sley.sim.toolchain import BuildError, Toolchain
 
@@ -20,7 +21,7 @@ NANO = preset("nano")
 def test_values() -> None:
     options = parse_options("pysim", NANO, {"memory": "128M", "latency": "0x10", "burst_gap": "0", "trace": "a/b.vcd"})
     assert options == EngineOptions(128 << 20, 16, 0, Path("a/b.vcd"))
-    assert (options.timing.latency, options.timing.burst_gap, options.timing.depth) == (16, 0, 16)
+    assert options.timing == DramTiming(latency=16, burst_gap=0)
     assert parse_options("pysim", NANO, {}) == EngineOptions(64 << 20, 32, 1, None)
     assert parse_options("pysim", NANO, {"memory": "8192"}).memory == 8192
     assert parse_options("pysim", NANO.replace(addr_bits=20), {}).memory == 1 << 20
