@@ -1,13 +1,13 @@
-"""Fixtures of the driver's tests. SLEY_TEST_ENGINES, a list of engine URLs, runs them on other engines."""
+"""Fixtures of the driver's tests: on the golden model, and on the compiled gateware where a compiler is."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from sley.driver.device import Driver
+from sley.sim.engines.options import default_engine
 
-ENGINES = os.environ.get("SLEY_TEST_ENGINES", "model:nano?memory=1M").split(",")
+ENGINES = ["model:nano?memory=1M", *(["rtl:nano?memory=1M"] if default_engine() == "rtl" else [])]
 
 
 @pytest.fixture(params=ENGINES)

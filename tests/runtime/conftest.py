@@ -1,6 +1,5 @@
-"""Fixtures of the runtime's tests. SLEY_TEST_ENGINES, a list of engine URLs, runs them on other engines."""
+"""Fixtures of the runtime's tests: on the golden model, and on the compiled gateware where a compiler is."""
 
-import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -8,10 +7,12 @@ import pytest
 
 from sley.runtime import blas
 from sley.runtime.device import Device
+from sley.sim.engines.options import default_engine
 
-ENGINES = os.environ.get("SLEY_TEST_ENGINES", "model:nano?memory=1M,model:edge?memory=1M,model:quad?memory=1M").split(
-    ","
-)
+ENGINES = [
+    *(f"model:{name}?memory=1M" for name in ("nano", "edge", "quad")),
+    *(["rtl:nano?memory=1M"] if default_engine() == "rtl" else []),
+]
 
 
 @pytest.fixture(params=ENGINES)
