@@ -11,6 +11,8 @@ from sley.abi.layout import Field, Layout, LayoutError
 
 PACKET_BYTES = 64
 FENCE_BYTES = 16
+SEMAPHORE_BYTES = 8
+"""A semaphore in memory: one 64-bit word."""
 MAX_GRID = 65535
 """Largest number of blocks along one dimension of a grid."""
 

@@ -10,13 +10,12 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
 from sley.abi.layout import Layout
-from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, PacketOp
+from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.hw.command.records import GRID_BITS
 from sley.hw.layouts import struct
 
 WORD_BITS = 32
 WORDS = 8 * PACKET_BYTES // WORD_BITS
-SEMAPHORE_BYTES = 8
 
 
 AddressRange = data.StructLayout({"addr": 64, "bytes": 32})

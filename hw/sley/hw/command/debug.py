@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit, UnitState
-from sley.abi.instructions import SEMAPHORES
+from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
 
-SEMAPHORE_BITS = 4
+SEMAPHORE_BITS = SEMAPHORE_MAX.bit_length()
 RETIRED_BITS = 3
 GROUP = 8
 

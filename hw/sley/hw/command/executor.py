@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out, Signature
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, PacketOp
-from sley.hw.command.check import SEMAPHORE_BYTES, PacketCheck
+from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
+from sley.hw.command.check import PacketCheck
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.queue import PACKET_SHIFT
 from sley.hw.command.records import GRID_BITS, INDEX_BITS, FaultRecord, LaunchResult, QueueEvent, launch_command

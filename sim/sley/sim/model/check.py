@@ -3,10 +3,8 @@
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
-from sley.abi.packets import FENCE_BYTES, MAX_GRID, PACKETS, PacketOp
+from sley.abi.packets import FENCE_BYTES, MAX_GRID, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.sim.model.memory import FaultError
-
-SEMAPHORE_BYTES = 8
 
 
 def check_packet(config: ChipConfig, packet: bytes) -> tuple[PacketOp, dict[str, int]]:
