@@ -1,9 +1,12 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from sley.abi.config import PRESETS
+from sley.runtime import cli
 from sley.runtime.cli import app
 
 TEXT = "add r8, r8, #1\nend\n"
@@ -13,11 +16,35 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
-@pytest.mark.parametrize("command", ["", "demo", "info", "asm", "disasm", "verilog", "bench", "bench gemm"])
+@pytest.mark.parametrize("command", ["", "demo", "info", "asm", "disasm", "verilog", "bench", "bench gemm", "cache"])
 def test_help(command: str) -> None:
     result = run(*command.split(), "--help")
     assert result.exit_code == 0
     assert "Usage" in result.output
+
+
+def test_commands_and_groups_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = typer.Typer()
+
+    @group.command()
+    def inner() -> None:
+        raise OSError("something to do about it")
+
+    group.command("other")(lambda: None)
+
+    def missing() -> None:
+        raise ImportError("no hardware here")
+
+    points = {"outer": lambda: group, "single": lambda: lambda: typer.echo("hello"), "gone": missing}
+    found = [SimpleNamespace(name=name, load=load) for name, load in points.items()]
+    monkeypatch.setattr(cli, "entry_points", lambda group: found)
+    monkeypatch.setattr(cli, "app", typer.Typer(cls=cli._Group))
+    cli._join_commands()
+    invoke = CliRunner().invoke
+    assert invoke(cli.app, ["single"]).output == "hello\n"
+    result = invoke(cli.app, ["outer", "inner"])
+    assert (result.exit_code, result.stderr) == (1, "error: something to do about it\n")
+    assert invoke(cli.app, ["gone"]).exit_code == 2
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -166,11 +166,17 @@ def bench_gemm(
 
 
 def _join_commands() -> None:
+    """Adds what the entry points name: a function is a command, a ``typer.Typer`` is a group of commands."""
     for point in sorted(entry_points(group="sley.commands"), key=lambda point: point.name):
         try:
-            app.command(point.name)(point.load())
+            loaded = point.load()
         except ImportError as error:  # a part of the system that is not installed on this machine
             typer.echo(f"warning: command {point.name} is missing: {error}", err=True)
+            continue
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(loaded, name=point.name)
+        else:
+            app.command(point.name)(loaded)
 
 
 _join_commands()
