@@ -6,7 +6,7 @@ import pytest
 
 from sley.abi.config import preset
 from sley.sim.engines.options import default_engine
-from sley.sim.engines.rtl import cached_verilog
+from sley.sim.engines.design_text import cached_verilog
 
 
 @pytest.mark.skipif(default_engine() != "rtl", reason="no C++ compiler or Verilator")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from sley.abi.config import PRESETS, preset
 from sley.hw import commands
 from sley.hw.verilog import VerilogError, component_verilog
-from sley.sim.engines.rtl import cached_verilog
+from sley.sim.engines.design_text import cached_verilog
 from sley.sim.testing.copier import Copier
 from sley.sim.toolchain import BuildError, Toolchain, find_compiler, find_verilator
 

@@ -1,13 +1,10 @@
 """Verilog of a chip: one flat file with the port names that AXI tools expect, the same text on every run."""
 
-import gc
 import re
 from typing import Any
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
-from sley.hw.shared import VerilogPlatform, flat_ports
-
-TOP = "sley"
+from sley.hw.emission import TOP, EmittedModule, emitted_modules
 
 # A signal of width 0, which Verilog does not have: Yosys writes a range that Verilog reads as two bits.
 EMPTY_WIRE = re.compile(r"^ *(wire|reg) \[-1:0\] .*;\n", re.MULTILINE)
@@ -38,24 +35,15 @@ def component_verilog(component: Any, name: str = TOP, comment: str = "") -> str
 
     Components that it shares (see ``sley.hw.shared``) follow as modules of their own.
     """
-    platform = VerilogPlatform()
-    platform.share(name, component)
     texts = ["".join(f"// {line}\n" for line in comment.splitlines())]
-    collecting = gc.isenabled()
-    gc.disable()  # a quarter of the time goes into the search for garbage among the netlist's millions of objects
-    try:
-        while platform.pending:
-            texts.append(_module_verilog(*platform.pending.pop(0), platform))
-    finally:
-        if collecting:
-            gc.enable()
+    texts += [_module_verilog(module) for module in emitted_modules(component, name)]
     return "\n".join(texts)
 
 
-def _module_verilog(name: str, component: Any, platform: VerilogPlatform) -> str:
+def _module_verilog(module: EmittedModule) -> str:
     from amaranth.back import verilog
 
-    ports = {port: (value, None) for port, (value, _) in flat_ports(component).items()}
+    name, component, ports, platform = module
     try:
         text: str = verilog.convert(
             component, name=name, platform=platform, ports=ports, emit_src=False, strip_internal_attrs=True

@@ -1,150 +1,186 @@
 // DRAM behind an AXI4 manager, cycle by cycle. The rule is published in dram.py, which is the same in Python.
+// BUS_BYTES: bytes of a beat on the memory bus.
 #pragma once
 
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <deque>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
-namespace sley {
-
-struct DramTiming {
+typedef struct {
     uint32_t latency, burst_gap, depth;
-};
+} DramTiming;
 
-struct AddressBeat {
+typedef struct {
     bool valid;
     uint8_t id;
     uint64_t address;
     uint8_t len, size, burst;
-};
+} AddressBeat;
 
-template <unsigned BusBytes>
-class Dram {
-  public:
+// A burst under way, or a response that waits for its time.
+typedef struct {
+    uint64_t address;
+    uint64_t earliest;
+    uint32_t beats, gap;
+    uint8_t id, resp;
+} Burst;
+
+typedef struct {
+    Burst* items;
+    uint32_t room, first, count;
+} BurstQueue;
+
+typedef struct {
     // Outputs in the current cycle.
-    bool awready = true, wready = false, bvalid = false, arready = true, rvalid = false, rlast = false;
-    uint8_t bid = 0, bresp = 0, rid = 0, rresp = 0;
-    uint8_t rdata[BusBytes] = {};
+    bool awready, wready, bvalid, arready, rvalid, rlast;
+    uint8_t bid, bresp, rid, rresp;
+    uint64_t rdata[(BUS_BYTES + 7) / 8];
     // Set for good when the manager broke a rule.
-    const char* violation = nullptr;
+    const char* violation;
 
-    Dram(uint64_t bytes, DramTiming timing)
-        : bytes_(bytes), timing_(timing), memory_(static_cast<uint8_t*>(std::calloc(bytes, 1))) {}
-    ~Dram() { std::free(memory_); }
-    Dram(const Dram&) = delete;
-    Dram& operator=(const Dram&) = delete;
+    uint64_t bytes, cycle;
+    DramTiming timing;
+    uint8_t* memory;
+    BurstQueue reads, writes, responses;
+    uint64_t read_end, write_end;    // address after the youngest burst
+    uint64_t read_free, write_free;  // first cycle after the last beat of the burst served last
+} Dram;
 
-    uint8_t* memory() { return memory_; }
-    uint64_t cycle() const { return cycle_; }
+enum { DRAM_OKAY = 0, DRAM_DECERR = 3, DRAM_INCR = 1, DRAM_BOUNDARY = 4096 };
+#define DRAM_NOWHERE (~(uint64_t)0)
 
-    // Ends the current cycle with these inputs; the outputs are then those of the next cycle.
-    void edge(const AddressBeat& aw, bool wvalid, const void* wdata, const void* wstrb, bool wlast, bool bready,
-              const AddressBeat& ar, bool rready) {
-        const uint64_t now = cycle_, next = ++cycle_;
-        if (!(aw.valid || ar.valid) && idle()) return;
+static inline Burst* queue_head(BurstQueue* queue) { return &queue->items[queue->first]; }
 
-        if (wvalid && wready) write_beat(writes_.front(), wdata, wstrb, wlast);
-        if (bvalid && bready) responses_.pop_front();
-        if (aw.valid && awready) push(writes_, aw, write_end_, next);
-        if (rvalid && rready) {
-            Burst& head = reads_.front();
-            head.address += BusBytes;
-            head.earliest = 0;
-            rvalid = false;
-            if (!--head.beats) {
-                reads_.pop_front();
-                read_free_ = next;
-            }
-        }
-        if (ar.valid && arready) push(reads_, ar, read_end_, now + timing_.latency);
+static inline void queue_pop(BurstQueue* queue) {
+    queue->first = (queue->first + 1) % queue->room;
+    queue->count--;
+}
 
-        awready = writes_.size() < timing_.depth;
-        arready = reads_.size() < timing_.depth;
-        wready = !writes_.empty() && next >= writes_.front().earliest && next >= write_free_ + writes_.front().gap;
-        bvalid = !responses_.empty() && next >= responses_.front().due;
-        if (!responses_.empty()) {
-            bid = responses_.front().id;
-            bresp = responses_.front().resp;
-        }
-        if (!rvalid && !reads_.empty()) {
-            Burst& head = reads_.front();
-            if (next >= head.earliest && next >= read_free_ + head.gap) offer(head);
+static inline void queue_push(BurstQueue* queue, Burst burst) {
+    if (queue->count == queue->room) {
+        const uint32_t room = queue->room ? 2 * queue->room : 16;
+        Burst* items = (Burst*)malloc(room * sizeof(Burst));
+        if (!items) abort();
+        for (uint32_t i = 0; i < queue->count; i++) items[i] = queue->items[(queue->first + i) % queue->room];
+        free(queue->items);
+        queue->items = items;
+        queue->room = room;
+        queue->first = 0;
+    }
+    queue->items[(queue->first + queue->count++) % queue->room] = burst;
+}
+
+// `memory` is null if there is not enough of it.
+static inline void dram_create(Dram* dram, uint64_t bytes, DramTiming timing) {
+    memset(dram, 0, sizeof *dram);
+    dram->awready = dram->arready = true;
+    dram->bytes = bytes;
+    dram->timing = timing;
+    dram->memory = (uint8_t*)calloc(bytes, 1);
+    dram->read_end = dram->write_end = DRAM_NOWHERE;
+}
+
+static inline void dram_destroy(Dram* dram) {
+    free(dram->memory);
+    free(dram->reads.items);
+    free(dram->writes.items);
+    free(dram->responses.items);
+}
+
+// Nothing is under way, so a cycle without a new address changes nothing but the time.
+static inline bool dram_idle(const Dram* dram) {
+    return !(dram->reads.count || dram->writes.count || dram->responses.count);
+}
+
+static inline void dram_accept(Dram* dram, BurstQueue* queue, const AddressBeat* a, uint64_t* end, uint64_t earliest) {
+    const uint64_t start = a->address & ~(uint64_t)(BUS_BYTES - 1);
+    const uint64_t bytes = ((uint64_t)a->len + 1) * BUS_BYTES;
+    if ((1u << a->size) != BUS_BYTES || a->burst != DRAM_INCR)
+        dram->violation = "a burst that is not INCR or not of the full bus width";
+    else if (start / DRAM_BOUNDARY != (start + bytes - 1) / DRAM_BOUNDARY)
+        dram->violation = "a burst across a 4096-byte boundary";
+    const uint32_t gap = *end == DRAM_NOWHERE || *end == start ? 0 : dram->timing.burst_gap;
+    const Burst burst = {start, earliest, a->len + 1u, gap, a->id, DRAM_OKAY};
+    queue_push(queue, burst);
+    *end = start + bytes;
+}
+
+static inline void dram_write_beat(Dram* dram, const void* data, const void* strobes, bool last) {
+    Burst* head = queue_head(&dram->writes);
+    if (last != (head->beats == 1)) dram->violation = "wlast is not on the last beat of the burst";
+    if (head->address + BUS_BYTES > dram->bytes) {
+        head->resp = DRAM_DECERR;
+    } else {
+        uint8_t strobe[(BUS_BYTES + 7) / 8], unset = 0;
+        memcpy(strobe, strobes, sizeof strobe);
+        for (unsigned i = 0; i < BUS_BYTES / 8; i++) unset |= (uint8_t)~strobe[i];
+        if (BUS_BYTES >= 8 && !unset)
+            memcpy(dram->memory + head->address, data, BUS_BYTES);
+        else for (unsigned byte = 0; byte < BUS_BYTES; byte++)
+            if (strobe[byte / 8] >> (byte % 8) & 1)
+                dram->memory[head->address + byte] = ((const uint8_t*)data)[byte];
+    }
+    head->address += BUS_BYTES;
+    head->gap = 0;
+    if (!--head->beats) {
+        const Burst response = {0, dram->cycle - 1 + dram->timing.latency, 0, 0, head->id, head->resp};
+        queue_push(&dram->responses, response);
+        queue_pop(&dram->writes);
+        dram->write_free = dram->cycle;
+    }
+}
+
+static inline void dram_offer(Dram* dram, Burst* head) {
+    dram->rvalid = true;
+    dram->rid = head->id;
+    dram->rlast = head->beats == 1;
+    head->gap = 0;
+    const bool inside = head->address + BUS_BYTES <= dram->bytes;
+    dram->rresp = inside ? DRAM_OKAY : DRAM_DECERR;
+    if (inside)
+        memcpy(dram->rdata, dram->memory + head->address, BUS_BYTES);
+    else
+        memset(dram->rdata, 0, BUS_BYTES);
+}
+
+// Ends the current cycle with these inputs; the outputs are then those of the next cycle.
+static inline void dram_edge(Dram* dram, AddressBeat aw, bool wvalid, const void* wdata, const void* wstrb, bool wlast,
+                             bool bready, AddressBeat ar, bool rready) {
+    const uint64_t now = dram->cycle, next = ++dram->cycle;
+    if (!(aw.valid || ar.valid) && dram_idle(dram)) return;
+
+    if (wvalid && dram->wready) dram_write_beat(dram, wdata, wstrb, wlast);
+    if (dram->bvalid && bready) queue_pop(&dram->responses);
+    if (aw.valid && dram->awready) dram_accept(dram, &dram->writes, &aw, &dram->write_end, next);
+    if (dram->rvalid && rready) {
+        Burst* head = queue_head(&dram->reads);
+        head->address += BUS_BYTES;
+        head->earliest = 0;
+        dram->rvalid = false;
+        if (!--head->beats) {
+            queue_pop(&dram->reads);
+            dram->read_free = next;
         }
     }
+    if (ar.valid && dram->arready) dram_accept(dram, &dram->reads, &ar, &dram->read_end, now + dram->timing.latency);
 
-  private:
-    static constexpr uint8_t kOkay = 0, kDecErr = 3, kIncr = 1;
-    static constexpr uint64_t kBoundary = 4096, kNone = ~uint64_t{0};
-
-    struct Burst {
-        uint64_t address;
-        uint32_t beats;
-        uint64_t earliest;
-        uint32_t gap;
-        uint8_t id;
-        bool error;
-    };
-    struct Response {
-        uint64_t due;
-        uint8_t id, resp;
-    };
-
-    uint64_t bytes_;
-    DramTiming timing_;
-    uint8_t* memory_;
-    uint64_t cycle_ = 0;
-    std::deque<Burst> reads_, writes_;
-    std::deque<Response> responses_;
-    uint64_t read_end_ = kNone, write_end_ = kNone;  // address after the youngest burst
-    uint64_t read_free_ = 0, write_free_ = 0;        // first cycle after the last beat of the burst served last
-
-    bool idle() const { return reads_.empty() && writes_.empty() && responses_.empty(); }
-
-    void push(std::deque<Burst>& queue, const AddressBeat& a, uint64_t& end, uint64_t earliest) {
-        const uint64_t start = a.address & ~uint64_t{BusBytes - 1};
-        const uint64_t bytes = (uint64_t{a.len} + 1) * BusBytes;
-        if ((1u << a.size) != BusBytes || a.burst != kIncr)
-            violation = "a burst that is not INCR or not of the full bus width";
-        else if (start / kBoundary != (start + bytes - 1) / kBoundary)
-            violation = "a burst across a 4096-byte boundary";
-        const uint32_t gap = end == kNone || end == start ? 0 : timing_.burst_gap;
-        queue.push_back({start, a.len + 1u, earliest, gap, a.id, false});
-        end = start + bytes;
+    dram->awready = dram->writes.count < dram->timing.depth;
+    dram->arready = dram->reads.count < dram->timing.depth;
+    dram->wready = false;
+    if (dram->writes.count) {
+        const Burst* head = queue_head(&dram->writes);
+        dram->wready = next >= head->earliest && next >= dram->write_free + head->gap;
     }
-
-    void write_beat(Burst& head, const void* data, const void* strobes, bool last) {
-        if (last != (head.beats == 1)) violation = "wlast is not on the last beat of the burst";
-        if (head.address + BusBytes > bytes_) {
-            head.error = true;
-        } else {
-            uint8_t strobe[(BusBytes + 7) / 8];
-            std::memcpy(strobe, strobes, sizeof strobe);
-            for (unsigned byte = 0; byte < BusBytes; byte++)
-                if (strobe[byte / 8] >> (byte % 8) & 1)
-                    memory_[head.address + byte] = static_cast<const uint8_t*>(data)[byte];
-        }
-        head.address += BusBytes;
-        head.gap = 0;
-        if (!--head.beats) {
-            responses_.push_back({cycle_ - 1 + timing_.latency, head.id, head.error ? kDecErr : kOkay});
-            writes_.pop_front();
-            write_free_ = cycle_;
-        }
+    dram->bvalid = false;
+    if (dram->responses.count) {
+        const Burst* head = queue_head(&dram->responses);
+        dram->bvalid = next >= head->earliest;
+        dram->bid = head->id;
+        dram->bresp = head->resp;
     }
-
-    void offer(Burst& head) {
-        rvalid = true;
-        rid = head.id;
-        rlast = head.beats == 1;
-        head.gap = 0;
-        const bool inside = head.address + BusBytes <= bytes_;
-        rresp = inside ? kOkay : kDecErr;
-        if (inside)
-            std::memcpy(rdata, memory_ + head.address, BusBytes);
-        else
-            std::memset(rdata, 0, BusBytes);
+    if (!dram->rvalid && dram->reads.count) {
+        Burst* head = queue_head(&dram->reads);
+        if (next >= head->earliest && next >= dram->read_free + head->gap) dram_offer(dram, head);
     }
-};
-
-}  // namespace sley
+}

@@ -1,4 +1,4 @@
-"""DRAM behind an AXI4 manager, cycle by cycle, by the published timing rule; ``dram.h`` is the same in C++.
+"""DRAM behind an AXI4 manager, cycle by cycle, by the published timing rule; ``dram.h`` is the same in C.
 
 The rule (docs/theory/engines.md explains it). Outputs in a cycle depend only on what happened in the cycles before.
 

@@ -1,0 +1,94 @@
+"""Pass 7, compile: from RTLIL text to a shared library that holds the design, its host code and its manifest."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sley.sim.cache import cached, digest
+from sley.sim.fast.classify import classify
+from sley.sim.fast.emit import Code, emit
+from sley.sim.fast.flatten import flatten
+from sley.sim.fast.manifest import Manifest, make_manifest
+from sley.sim.fast.netlist import Netlist
+from sley.sim.fast.rtlil import FastError, parse
+from sley.sim.fast.schedule import schedule
+from sley.sim.progress import progress
+from sley.sim.toolchain import CCompiler, cpu_features
+
+FOLDER = Path(__file__).parent
+OPTIMISE = ("-O1", "-ftree-vectorize", "-fno-tree-slp-vectorize", "-fno-strict-aliasing", "-fvisibility=hidden", "-w")
+HOST = FOLDER / "simulation.c"
+
+
+def netlist_of(rtlil: str, top: str | None = None) -> Netlist:
+    """The netlist of an RTLIL text; ``top`` is the first module if not named."""
+    modules = parse(rtlil)
+    if not modules:
+        raise FastError("the RTLIL has no module")
+    name = top or next(iter(modules))
+    if name not in modules:
+        raise FastError(f"the RTLIL has no module {name!r}; there are {', '.join(sorted(modules)[:10])}")
+    return flatten(modules, name)
+
+
+def generate(rtlil: str, top: str | None = None) -> tuple[Code, Manifest]:
+    """C code of a design and the description of its state."""
+    netlist = netlist_of(rtlil, top)
+    code = emit(schedule(classify(netlist)))
+    return code, make_manifest(netlist, code)
+
+
+def _compiler_sources() -> list[bytes]:
+    """All that decides how a design is compiled."""
+    return [path.read_bytes() for path in sorted(FOLDER.glob("*")) if path.suffix in (".py", ".c", ".h")]
+
+
+def build_library(
+    rtlil: str, top: str | None = None, host: Path = HOST, includes: Sequence[Path] = (), defines: Sequence[str] = ()
+) -> Path:
+    """The shared library of a design with the host code ``host``, built on first use.
+
+    Raises ``FastError`` for a design that the engine does not support, ``BuildError`` without a C compiler.
+    """
+    compiler = CCompiler.find()
+    flags = (*OPTIMISE, *compiler.flags, *defines)
+    headers = [path.read_bytes() for folder in includes for path in sorted(folder.glob("*.h"))]
+    key = digest(
+        *(*compiler.command, compiler.version, *flags, cpu_features(), rtlil, top or "", host.read_bytes()),
+        *headers,
+        *_compiler_sources(),
+    )
+
+    def build(output: Path, scratch: Path) -> None:
+        with progress("Compiling the fast engine (once for this design)") as show:
+            code, manifest = generate(rtlil, top)
+            files = _write(code, manifest, host, scratch)
+            paths = [flag for folder in (scratch, FOLDER, *includes) for flag in ("-I", str(folder))]
+            with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+                jobs = [
+                    pool.submit(
+                        compiler.run, "-c", *flags, *paths, source, "-o", source.with_suffix(".o"), folder=scratch
+                    )
+                    for source in files
+                ]
+                for done, job in enumerate(jobs):
+                    show(f"C, {done} of {len(jobs)} files")
+                    job.result()
+            objects = [source.with_suffix(".o") for source in files]
+            compiler.run("-shared", *objects, "-o", output, folder=scratch)
+
+    return cached("fast", f"{key}.so", build)
+
+
+def _write(code: Code, manifest: Manifest, host: Path, folder: Path) -> list[Path]:
+    """The source files, the one that takes longest first."""
+    (folder / "design.h").write_text(code.header)
+    texts = {f"design_{number}.c": text for number, text in enumerate(code.sources)}
+    texts["manifest.c"] = manifest.as_c()
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    files = sorted((folder / name for name in texts), key=lambda path: -path.stat().st_size)
+    copy = folder / host.name
+    copy.write_bytes(host.read_bytes())
+    return [*files, copy]

@@ -1,0 +1,354 @@
+"""The C function of one fragment: scalar code, and loops by ``LoopWriter``."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from sley.sim.fast.commit import CommitUnit, WriteUnit
+from sley.sim.fast.expressions import literal, mask, narrow
+from sley.sim.fast.layout import Place, c_type, words
+from sley.sim.fast.loops import SHORT_RUN, LoopWriter
+from sley.sim.fast.netlist import WORD
+from sley.sim.fast.schedule import Fragment
+
+if TYPE_CHECKING:
+    from sley.sim.fast.emit import Emitter
+
+
+class FragmentWriter:
+    """Writes the function of one fragment."""
+
+    def __init__(self, emitter: "Emitter", index: int, fragment: Fragment) -> None:
+        self.emitter = emitter
+        self.elements = emitter.elements
+        self.index = index
+        self.fragment = fragment
+        self.lines: list[str] = []
+        """Where statements go that are written next: the function's body, or what a loop needs before it."""
+        self._local: dict[int, str] = {}
+        self._commits: dict[int, CommitUnit] = {}
+        self._differences: dict[tuple[int, frozenset[int]], str] = {}
+        self._count = 0
+
+    def write(self) -> None:
+        groups = self.fragment.groups
+        if self.fragment.elements == 1:
+            for number in sorted(groups, key=lambda number: self.elements.groups[number].values[0]):
+                self._scalar(number)
+        else:
+            for loop in self._loops(groups):
+                body, self.lines, self._local = self.lines, [], {}
+                self.lines = body + LoopWriter(self, loop).write()
+
+    def function(self) -> list[str]:
+        lines = [f"// {self.fragment.home}, {self.fragment.elements}", f"void f{self.index}(S* s) {{"]
+        lines += [f"  u64 {name} = 0;" for name in self._differences.values()]
+        lines += [f"  {line}" for line in self.lines]
+        for (clock, readers), name in self._differences.items():
+            marks = " ".join(self.emitter.mark(readers, "dirty" if clock < 0 else f"later{clock}"))
+            lines.append(f"  if ({name}) {{ {marks} }}" if marks else f"  (void){name};")
+        for unit in self._commits.values():
+            word, bit = unit.number // 64, f"{1 << unit.number % 64:#x}ull"
+            any_of = " | ".join(name for (clock, _), name in self._differences.items() if clock == unit.clock)
+            lines.append(f"  if ({any_of}) s->changed[{word}] |= {bit}; else s->changed[{word}] &= ~{bit};")
+        lines.append("}")
+        return lines
+
+    def difference(self, clock: int, values: Iterable[int]) -> str:
+        """The variable that collects differences of values with the same readers; ``clock`` -1 is for stored values."""
+        readers = frozenset(reader for value in values for reader in self.emitter.readers.get(value, ()))
+        return self._differences.setdefault((clock, readers), f"d{len(self._differences)}")
+
+    def name(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    # Scalar values.
+
+    def _read(self, value: int) -> Place:
+        """A value that is stored."""
+        return self.emitter.places[value]
+
+    def operand(self, value: int) -> str:
+        """A value as an expression, or the name of an array of words if it is wide."""
+        elements = self.elements
+        if value in self._local:
+            return self._local[value]
+        width = elements.width[value]
+        if elements.op[value] == "const":
+            number = elements.parameter[value]
+            return literal(number, width) if width <= WORD else self._wide_constant(number, width)
+        if value in self.emitter.places:
+            return str(self._read(value))
+        self._compute(value)  # a cheap one
+        return self._local[value]
+
+    def _wide_constant(self, number: int, width: int) -> str:
+        name = self.name("k")
+        parts = ", ".join(f"{number >> 64 * word & (1 << 64) - 1:#x}ull" for word in range(words(width)))
+        self.lines.append(f"static const u64 {name}[] = {{{parts}}};")
+        return name
+
+    def _scalar(self, number: int) -> None:
+        value = self.elements.groups[number].values[0]
+        sink = _SINKS.get(self.elements.op[value])
+        if sink:
+            sink(self, value)
+            return
+        self._compute(value)
+        if number in self.emitter.schedule.stored:
+            self._store(number, value)
+
+    def _store(self, number: int, value: int) -> None:
+        place, local = self.emitter.places[value], self._local[value]
+        width = self.elements.width[value]
+        name = self.difference(-1, (value,))
+        if width <= WORD:
+            self.lines.append(f"{name} |= {local} ^ {place}; {place} = {local};")
+        else:
+            self.lines.append(f"{name} |= !w_eq({local}, {place}, {width}); memcpy({place}, {local}, sizeof {local});")
+
+    def _compute(self, value: int) -> None:
+        elements = self.elements
+        width, op = elements.width[value], elements.op[value]
+        operands = elements.operands[value]
+        widths = [elements.width[operand] for operand in operands]
+        if op == "read":
+            expression = self._memory_read(value)
+        elif width > WORD or any(size > WORD for size in widths):
+            self._compute_wide(value)
+            return
+        else:
+            kind = "u32" if width <= 32 else "u64"
+            if op in ("lts", "les", "ltu", "leu", "eq", "ne", "parity"):
+                kind = "u32"
+            texts = [self.operand(operand) for operand in operands]
+            expression = narrow(op, width, elements.parameter[value], texts, widths, kind)
+        kind = "u32" if width <= 32 else "u64"
+        self._local[value] = f"v{value}"
+        self.lines.append(f"const {kind} v{value} = {expression};")
+
+    def _memory_read(self, value: int) -> str:
+        elements, net = self.elements, self.emitter.net
+        segment = elements.parameter[value]
+        number = net.segments[segment].memory
+        depth = net.memories[number].depth
+        self.emitter.memory_readers[number].add(self.index)
+        (address_value,) = elements.operands[value]
+        address = self.operand(address_value)
+        strip, count, position = self.emitter.strips[segment]
+        inside = f"s->{strip.name}[(u64){address} * {count} + {position}]"
+        if depth >= 1 << elements.width[address_value]:
+            return inside
+        return f"({address} < {depth}u ? {inside} : 0)"
+
+    def _compute_wide(self, value: int) -> None:
+        elements = self.elements
+        op, width, parameter = elements.op[value], elements.width[value], elements.parameter[value]
+        operands = elements.operands[value]
+        widths = [elements.width[operand] for operand in operands]
+        name = f"v{value}"
+        narrow_result = {
+            "slice": lambda: f"w_pick({self.operand(operands[0])}, {widths[0]}, {parameter}) & {mask(width)}",
+            "pick": lambda: (
+                f"w_pick({self.operand(operands[0])}, {widths[0]}, (u64){self.operand(operands[1])} + {parameter})"
+                f" & {mask(width)}"
+            ),
+            "eq": lambda: f"w_eq({self.operand(operands[0])}, {self.operand(operands[1])}, {widths[0]})",
+            "ne": lambda: f"!w_eq({self.operand(operands[0])}, {self.operand(operands[1])}, {widths[0]})",
+            "ltu": lambda: f"w_ltu({self.operand(operands[0])}, {self.operand(operands[1])}, {widths[0]})",
+            "leu": lambda: f"!w_ltu({self.operand(operands[1])}, {self.operand(operands[0])}, {widths[0]})",
+            "lts": lambda: f"w_lts({self.operand(operands[0])}, {self.operand(operands[1])}, {widths[0]})",
+            "les": lambda: f"!w_lts({self.operand(operands[1])}, {self.operand(operands[0])}, {widths[0]})",
+            "parity": lambda: f"w_parity({self.operand(operands[0])}, {widths[0]})",
+        }
+        if width <= WORD:
+            kind = "u32" if width <= 32 else "u64"
+            expression = narrow_result[op]()
+            self.lines.append(f"const {kind} {name} = ({kind})({expression});")
+            self._local[value] = name
+            return
+        lines = [f"u64 {name}[{words(width)}];"]
+        if op == "concat":
+            lines[0] = f"u64 {name}[{words(width)}] = {{0}};"
+            lines += self._pack(name, operands)
+        elif op == "mux":
+            select, if_0, if_1 = (self.operand(operand) for operand in operands)
+            lines.append(f"memcpy({name}, {select} ? {if_1} : {if_0}, sizeof {name});")
+        elif op == "sext":
+            inner = self._as_wide(operands[0])
+            lines.append(f"w_sext({name}, {width}, {inner}, {widths[0]});")
+        elif op == "slice":
+            lines.append(f"w_slice({name}, {width}, {self.operand(operands[0])}, {widths[0]}, {parameter});")
+        elif op in ("shl", "shr", "sar"):
+            a, amount = (self.operand(operand) for operand in operands)
+            lines.append(f"w_{op}({name}, {width}, {a}, {amount});")
+        else:
+            arguments = ", ".join(self.operand(operand) for operand in operands)
+            lines.append(f"w_{op}({name}, {width}, {arguments});")
+        self.lines += lines
+        self._local[value] = name
+
+    def _as_wide(self, value: int) -> str:
+        """An operand of any width as an array of words."""
+        text = self.operand(value)
+        if self.elements.width[value] > WORD:
+            return text
+        name = self.name("x")
+        self.lines.append(f"const u64 {name}[1] = {{{text}}};")
+        return name
+
+    def _pack(self, name: str, parts: Sequence[int]) -> list[str]:
+        """Statements that put parts into an array of words which is zero."""
+        elements = self.elements
+        lines: list[str] = []
+        low = index = 0
+        while index < len(parts):
+            part = parts[index]
+            width = elements.width[part]
+            count = self._run_length(parts, index)
+            if count >= SHORT_RUN and width in (8, 16, 32, 64) and low % 8 == 0:
+                place = self._read(part)
+                for other in parts[index : index + count]:
+                    self._read(other)
+                lines.append(f"memcpy((u8*){name} + {low // 8}, &{place}, {count * width // 8});")
+            elif count >= SHORT_RUN:
+                place = self._read(part)
+                for other in parts[index : index + count]:
+                    self._read(other)
+                put = f"w_put({name}, {low} + i * {width}, {width}, s->{place.name}[{place.index} + i])"
+                lines.append(f"for (unsigned i = 0; i < {count}; i++) {put};")
+            elif elements.op[part] != "const" or elements.parameter[part]:
+                put = "w_put" if width <= WORD else "w_put_wide"
+                lines.append(f"{put}({name}, {low}, {width}, {self.operand(part)});")
+                count = 1
+            else:
+                count = 1
+            low += sum(elements.width[other] for other in parts[index : index + count])
+            index += count
+        return lines
+
+    def _run_length(self, parts: Sequence[int], start: int) -> int:
+        """How many parts from here on lie side by side in one array of the state."""
+        places = self.emitter.places
+        first = places.get(parts[start])
+        if first is None or first.index < 0 or parts[start] in self._local:
+            return 1
+        width = self.elements.width[parts[start]]
+        count = 1
+        while start + count < len(parts):
+            part = parts[start + count]
+            place = places.get(part)
+            if place is None or self.elements.width[part] != width or part in self._local:
+                break
+            if (place.name, place.index) != (first.name, first.index + count):
+                break
+            count += 1
+        return count
+
+    # Sinks of scalar code.
+
+    def commit_unit(self, clock: int) -> CommitUnit:
+        if clock not in self._commits:
+            unit = CommitUnit(clock, len(self.emitter.commits))
+            self.emitter.commits.append(unit)
+            self._commits[clock] = unit
+        return self._commits[clock]
+
+    def _next(self, value: int) -> None:
+        register = self.emitter.net.registers[self.elements.parameter[value]]
+        if register.clock < 0 or register.next == register.value:
+            return
+        unit = self.commit_unit(register.clock)
+        place = self.emitter.places[register.value]
+        target = str(place).replace("s->r", "s->n", 1)
+        expression = self.operand(register.next)
+        name = self.difference(register.clock, (register.value,))
+        self.lines.append(f"{target} = {expression}; {name} |= {target} ^ {place};")
+        if place.index < 0:
+            unit.scalars.append(place)
+        else:
+            unit.lines.append(f"{place} = {target};")
+
+    def _output(self, value: int) -> None:
+        number = self.elements.parameter[value]
+        port = self.emitter.net.outputs[number]
+        text = self.operand(port.value)
+        if port.width <= WORD:
+            self.lines.append(f"s->o{number} = {text};")
+        else:
+            self.lines.append(f"memcpy(s->o{number}, {text}, sizeof s->o{number});")
+
+    def _reset(self, value: int) -> None:
+        number = self.elements.parameter[value]
+        self.lines.append(f"s->rs{number} = {self.operand(self.elements.operands[value][0])};")
+
+    def _event(self, value: int) -> None:
+        number = self.elements.parameter[value]
+        event = self.emitter.net.events[number]
+        enable = self.operand(event.enable)
+        condition = {"print": enable, "cover": f"{enable} && {{}}"}.get(event.kind, f"{enable} && !{{}}")
+        if event.test >= 0:
+            condition = condition.format(self.operand(event.test))
+        for index, argument in enumerate(event.arguments):
+            self.lines.append(f"s->ea{number}[{index}] = {self.operand(argument)};")
+        self.lines.append(f"s->e{number} = {condition};")
+        if event.clock < 0:
+            self.lines.append(f"s->unclocked |= s->e{number};")
+
+    def _write(self, value: int) -> None:
+        elements, net = self.elements, self.emitter.net
+        write = net.writes[elements.parameter[value]]
+        if write.clock < 0:
+            return
+        unit = self.write_unit(elements.parameter[value], 1)
+        number = unit.number
+        address, data, enable = (self.operand(operand) for operand in elements.operands[value])
+        self.lines.append(f"s->wa{number} = {address}; s->wd{number}[0] = {data};")
+        self.lines.append(f"s->we{number}[0] = {enable}; {unit.pending(f's->we{number}[0]')}")
+        kind, bitwise = c_type(elements.width[value]), net.width[write.enable] > 1
+        unit.copy([self.emitter.strips[write.segment]], 1, kind, net.memories[unit.memory].depth, bitwise)
+
+    def write_unit(self, first: int, count: int) -> WriteUnit:
+        emitter, net = self.emitter, self.emitter.net
+        write = net.writes[first]
+        order = emitter.write_order[first]
+        unit = WriteUnit(write.clock, len(emitter.writes), order, net.segments[write.segment].memory)
+        emitter.writes.append(unit)
+        number = unit.number
+        emitter.layout.add(f"wa{number}", "u64")
+        emitter.layout.add(f"wd{number}", c_type(net.width[write.data]), count)
+        emitter.layout.add(f"we{number}", c_type(net.width[write.enable]), count)
+        return unit
+
+    # Loops.
+
+    def _loops(self, groups: list[int]) -> list[list[int]]:
+        """Groups that use each other's values, together; each set becomes one loop."""
+        elements = self.elements
+        parent = {number: number for number in groups}
+
+        def root(number: int) -> int:
+            while parent[number] != number:
+                parent[number] = parent[parent[number]]
+                number = parent[number]
+            return number
+
+        for number in groups:
+            for operand in elements.operands[elements.groups[number].values[0]]:
+                other = elements.group_of.get(operand, -1)
+                if other in parent:
+                    parent[root(other)] = root(number)
+        loops: dict[int, list[int]] = defaultdict(list)
+        for number in sorted(groups, key=lambda number: elements.groups[number].values[0]):
+            loops[root(number)].append(number)
+        return list(loops.values())
+
+
+_SINKS: dict[str, Callable[[FragmentWriter, int], None]] = {
+    "next": FragmentWriter._next,
+    "output": FragmentWriter._output,
+    "reset": FragmentWriter._reset,
+    "event": FragmentWriter._event,
+    "write": FragmentWriter._write,
+}

@@ -1,0 +1,71 @@
+"""The state of a compiled design as one C structure: names, types and byte offsets of everything in it."""
+
+from dataclasses import dataclass, field
+
+SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
+ALIGN_ARRAYS = 64
+"""Arrays start at this multiple of bytes, a cache line and the widest vector."""
+
+
+def c_type(width: int) -> str:
+    """The smallest type of that many bits, up to 64."""
+    return "u8" if width <= 8 else "u16" if width <= 16 else "u32" if width <= 32 else "u64"
+
+
+def words(width: int) -> int:
+    """64-bit words of a value wider than 64 bits."""
+    return -(-width // 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A variable of the state, one element of an array in it or, without a name, whole bytes of one."""
+
+    name: str
+    index: int
+    type: str
+    offset: int
+
+    def __str__(self) -> str:
+        if not self.name:
+            return f"(*({self.type}*)((u8*)s + {self.offset}))"
+        return f"s->{self.name}" if self.index < 0 else f"s->{self.name}[{self.index}]"
+
+    @property
+    def end(self) -> int:
+        return self.offset + SIZES[self.type]
+
+
+@dataclass
+class StateLayout:
+    """Collects variables; offsets are those that every C compiler gives them."""
+
+    text: list[str] = field(default_factory=list)
+    size: int = 0
+    variables: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    """Type, number of elements (0: no array), offset, by name."""
+
+    def align(self) -> int:
+        """Continues at the start of a cache line; returns the offset."""
+        self.size = -(-self.size // ALIGN_ARRAYS) * ALIGN_ARRAYS
+        return self.size
+
+    def add(self, name: str, kind: str, count: int = 0) -> str:
+        size = SIZES[kind]
+        aligned = count * size >= ALIGN_ARRAYS
+        step = ALIGN_ARRAYS if aligned else size
+        self.size = -(-self.size // step) * step
+        self.variables[name] = (kind, count, self.size)
+        attribute = f" __attribute__((aligned({ALIGN_ARRAYS})))" if aligned else ""
+        self.text.append(f"  {kind} {name}{f'[{count}]' if count else ''}{attribute};")
+        self.size += size * max(count, 1)
+        return name
+
+    def place(self, name: str, index: int = -1) -> Place:
+        kind, _, offset = self.variables[name]
+        return Place(name, index, kind, offset + max(index, 0) * SIZES[kind])
+
+    @property
+    def total(self) -> int:
+        """Bytes of the structure."""
+        return -(-self.size // ALIGN_ARRAYS) * ALIGN_ARRAYS

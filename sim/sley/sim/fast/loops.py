@@ -1,0 +1,366 @@
+"""One loop over the elements of groups that use each other's values."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sley.sim.fast.commit import CommitUnit, WriteUnit
+from sley.sim.fast.expressions import literal, mask
+from sley.sim.fast.layout import SIZES, Place, c_type
+from sley.sim.fast.netlist import WORD
+from sley.sim.fast.vectors import LANE_BY_LANE, Vector
+
+if TYPE_CHECKING:
+    from sley.sim.fast.fragment import FragmentWriter
+
+SHORT_RUN = 4
+
+
+class LoopWriter:
+    """Writes a loop of a fragment: ``setup`` before it, ``body`` for the elements from ``i`` on, ``tail`` after it.
+
+    A last, incomplete vector of elements is filled with elements before it, which are then computed twice.
+    """
+
+    def __init__(self, fragment: "FragmentWriter", groups: list[int]) -> None:
+        self._fragment = fragment
+        self._emitter = fragment.emitter
+        self._elements = fragment.elements
+        self._groups = groups
+        self._count = fragment.fragment.elements
+        self._vector = Vector.fitting(self._lane_type(), self._count)
+        self._setup = fragment.lines
+        self._tail: list[str] = []
+        self._known: dict[tuple[int, ...], str] = {}
+
+    def _lane_type(self) -> str:
+        """The smallest type for all values of the loop."""
+        elements = self._elements
+        widest = 1
+        for number in self._groups:
+            group = elements.groups[number]
+            operands = elements.operands[group.values[0]]
+            own = [elements.width[operand] for operand in operands if elements.width[operand] <= WORD]
+            if group.op in ("read", "write"):
+                own = own[1:]
+            widest = max(widest, group.width, *own, 1)
+            if group.op in LANE_BY_LANE:
+                widest = max(widest, 32)
+        return c_type(widest)
+
+    def write(self) -> list[str]:
+        body = [line for number in self._groups for line in self._group(number)]
+        count, lanes = self._count, self._vector.lanes
+        if count == lanes:
+            opening = "for (unsigned i = 0; i < 1; i++) {"
+        else:
+            opening = f"for (unsigned i = 0; i < {count}; i += {lanes}) {{"
+            if count % lanes:
+                body.insert(0, f"if (i > {count - lanes}) i = {count - lanes};")
+        indented = [f"  {line}" for line in (*self._setup, opening)]
+        return ["{", *indented, *(f"    {line}" for line in body), "  }", *(f"  {line}" for line in self._tail), "}"]
+
+    def _group(self, number: int) -> list[str]:
+        elements, vector = self._elements, self._vector
+        group = elements.groups[number]
+        op, width = group.op, group.width
+        if op == "next":
+            return self._next(group.values)
+        if op == "write":
+            return self._write(group.values)
+        name = f"v{group.values[0]}"
+        if op == "read":
+            lines = [f"const {vector} {name} = {self._load(*self._read(group.values), width)};"]
+        else:
+            lines = self._compute(name, op, width, group.values)
+        self._known[group.values] = name
+        if number in self._emitter.schedule.stored:
+            kind = c_type(width)
+            difference = self._fragment.difference(-1, group.values)
+            lines += self._store(
+                f"s->t{number} + i", f"s->t{number} + i", kind, self._narrowed(name, width, kind), difference
+            )
+        return lines
+
+    def _compute(self, name: str, op: str, width: int, values: tuple[int, ...]) -> list[str]:
+        elements, vector = self._elements, self._vector
+        columns = list(zip(*(elements.operands[value] for value in values), strict=True))
+        widths = [elements.width[column[0]] for column in columns]
+        parameters = [elements.parameter[value] for value in values]
+        if widths[0] > WORD:
+            return self._pick(name, op, width, columns, widths[0], parameters)
+        texts = [self._column(column) for column in columns]
+        if op in LANE_BY_LANE:
+            named = []
+            lines = []
+            for index, text in enumerate(texts):
+                lines.append(f"const {vector} {name}_{index} = {text};")
+                named.append(f"{name}_{index}")
+            result = vector.lane(op, width, parameters[0], named, widths)
+            return [*lines, f"{vector} {name}; for (int l = 0; l < {vector.lanes}; l++) {name}[l] = {result};"]
+        if op == "slice" and len(set(parameters)) > 1:
+            shifts = self._load(self._table(parameters, vector.kind), vector.kind, 64)
+            expression = f"(({texts[0]} >> {shifts}) & {vector.all((1 << width) - 1)})"
+            expression = f"(-{expression})" if width == 1 else expression
+        else:
+            expression = vector.operator(op, width, parameters[0], texts, widths)
+        return [f"const {vector} {name} = {expression};"]
+
+    # Into and out of memory.
+
+    def _load(self, pointer: str, kind: str, width: int) -> str:
+        """Lanes ``i`` and up of an array of type ``kind``; a mask for values of one bit."""
+        other = self._vector.of(kind)
+        text = f"load_{other}({pointer} + i)"
+        if kind != self._vector.kind:
+            text = f"__builtin_convertvector({text}, {self._vector})"
+        return f"(-{text})" if width == 1 else text
+
+    def _narrowed(self, text: str, width: int, kind: str) -> str:
+        """A value in lanes of the type it is stored as."""
+        number = f"({text} & {self._vector.all(1)})" if width == 1 else text
+        return number if kind == self._vector.kind else f"__builtin_convertvector({number}, {self._vector.of(kind)})"
+
+    def _store(self, target: str, old: str, kind: str, text: str, difference: str) -> list[str]:
+        """Stores lanes and collects how they differ from what was in ``old``."""
+        stored = self._vector.of(kind)
+        total = f"l{difference}_{kind}"
+        end = f"{difference} |= any_{stored}({total});"
+        if end not in self._tail:
+            self._setup.append(f"{stored} {total} = {{0}};")
+            self._tail.append(end)
+        name = self._fragment.name("x")
+        return [
+            f"const {stored} {name} = {text};",
+            f"{total} |= {name} ^ load_{stored}({old});",
+            f"store_{stored}({target}, {name});",
+        ]
+
+    def _table(self, numbers: Sequence[int], kind: str) -> str:
+        name = self._fragment.name("k")
+        values = ", ".join(literal(number, 64 if kind == "u64" else 32) for number in numbers)
+        self._setup.append(f"static const {kind} {name}[] = {{{values}}};")
+        return name
+
+    # Operands.
+
+    def _column(self, values: tuple[int, ...]) -> str:
+        """An operand of all elements, as lanes ``i`` and up."""
+        known = self._known.get(values)
+        if known is None:
+            known = self._known[values] = self._make_column(values)
+        return known
+
+    def _make_column(self, values: tuple[int, ...]) -> str:
+        elements, vector = self._elements, self._vector
+        first, width = values[0], elements.width[values[0]]
+        if all(value == first for value in values):
+            number = elements.parameter[first]
+            if elements.op[first] == "const":
+                return vector.all((1 << vector.bits) - 1 if width == 1 and number else number)
+            name = self._fragment.name("h")
+            text = self._fragment.operand(first)
+            self._setup.append(
+                f"const {vector} {name} = ({vector}){{0}} {'-' if width == 1 else '+'} ({vector.kind}){text};"
+            )
+            return name
+        kind = c_type(width)
+        if all(elements.op[value] == "const" for value in values):
+            return self._load(self._table([elements.parameter[value] for value in values], kind), kind, width)
+        return self._load(self._array(values), kind, width)
+
+    def _array(self, values: tuple[int, ...]) -> str:
+        """Address of the values side by side: in place if they lie so, else of a copy."""
+        parts = self._elements.views.get(values)
+        kind = c_type(self._elements.width[values[0]])
+        if parts:
+            place = self._place(parts[0])
+            assert place is not None
+            return f"((const {kind}*)&{place})"
+        places = [self._place(value) for value in values]
+        first = places[0]
+        size = SIZES[kind]
+        if first and all(
+            place and place.type == kind and place.offset == first.offset + size * at for at, place in enumerate(places)
+        ):
+            return f"(&{first})"
+        name = self._fragment.name("g")
+        gather = [f"{kind} {name}[{len(values)}];"]
+        position = 0
+        while position < len(values):
+            count, text = self._gather(name, kind, values, places, position)
+            gather.append(text)
+            position += count
+        self._setup += gather
+        return name
+
+    def _place(self, value: int) -> Place | None:
+        elements, places = self._elements, self._emitter.places
+        if value in elements.aliases:
+            outer = places.get(elements.operands[value][0])
+            kind = c_type(elements.width[value])
+            return outer and Place("", -1, kind, outer.offset + elements.parameter[value] // 8)
+        return places.get(value)
+
+    def _gather(
+        self, name: str, kind: str, values: tuple[int, ...], places: list[Place | None], position: int
+    ) -> tuple[int, str]:
+        """Copies one run of neighbours, or of equal values: their number and the statement."""
+        first = places[position]
+        count = 1
+        while position + count < len(values) and values[position + count] == values[position]:
+            count += 1
+        if count >= SHORT_RUN:
+            text = self._fragment.operand(values[position])
+            return count, f"for (unsigned j = 0; j < {count}; j++) {name}[{position} + j] = {text};"
+        if first is None or position + 1 == len(values) or places[position + 1] is None:
+            return 1, f"{name}[{position}] = {first or self._fragment.operand(values[position])};"
+        second = places[position + 1]
+        assert second is not None
+        distance = second.offset - first.offset
+        count = 2
+        while position + count < len(values):
+            place = places[position + count]
+            if place is None or place.type != first.type or place.offset != first.offset + count * distance:
+                break
+            count += 1
+        size = SIZES[first.type]
+        if second.type != first.type or distance % size or (count < SHORT_RUN and distance != size):
+            return 1, f"{name}[{position}] = {first};"
+        if distance == size and first.type == kind:
+            return count, f"memcpy(&{name}[{position}], &{first}, {count * size});"
+        step = distance // size
+        return count, f"for (int j = 0; j < {count}; j++) {name}[{position} + j] = (&{first})[{step} * j];"
+
+    def _pick(
+        self, name: str, op: str, width: int, columns: list[tuple[int, ...]], size: int, parameters: list[int]
+    ) -> list[str]:
+        """Pieces of one wide value for all elements."""
+        vector = self._vector
+        wide = self._fragment.operand(columns[0][0])
+        step = parameters[1] - parameters[0]
+        regular = all(low == parameters[0] + step * index for index, low in enumerate(parameters))
+        if op == "slice" and regular and step == width and width in (8, 16, 32, 64) and parameters[0] % width == 0:
+            pointer = f"((const u{width}*){wide} + {parameters[0] // width})"
+            return [f"const {vector} {name} = {self._load(pointer, f'u{width}', width)};"]
+        low = f"{self._table(parameters, 'u32')}[i + l]"
+        lines = []
+        text = f"(w_pick({wide}, {size}, {low}) & {mask(width)})"
+        if op == "pick":
+            amount = self._fragment.name("y")
+            column = self._column(columns[1])
+            amount_width = self._elements.width[columns[1][0]]
+            lines.append(f"const {vector} {amount} = {column};")
+            by = f"({amount}[l] & 1)" if amount_width == 1 else f"{amount}[l]"
+            text = f"(w_pick({wide}, {size}, (u64){by} + {low}) & {mask(width)})"
+            if set(parameters) == {0} and self._whole_bytes(columns[1]) and width == 8:
+                text = f"w_byte({wide}, {size}, {by})"
+        if width == 1:
+            text = f"(-({vector.kind}){text})"
+        return [*lines, f"{vector} {name}; for (int l = 0; l < {vector.lanes}; l++) {name}[l] = {text};"]
+
+    def _whole_bytes(self, amounts: tuple[int, ...]) -> bool:
+        """Whether all these numbers are multiples of 8."""
+        elements = self._elements
+        for amount in amounts:
+            if elements.op[amount] == "const" and elements.parameter[amount] % 8 == 0:
+                continue
+            low = elements.operands[amount][:1]
+            if elements.op[amount] != "concat" or elements.op[low[0]] != "const":
+                return False
+            if elements.width[low[0]] < 3 or elements.parameter[low[0]] % 8:
+                return False
+        return True
+
+    def _read(self, values: tuple[int, ...]) -> tuple[str, str]:
+        """Segments of one row of a memory, side by side: address and type."""
+        elements, net = self._elements, self._emitter.net
+        segments = [elements.parameter[value] for value in values]
+        number = net.segments[segments[0]].memory
+        depth = net.memories[number].depth
+        self._emitter.memory_readers[number].add(self._fragment.index)
+        (address_value,) = elements.operands[values[0]]
+        address = self._fragment.operand(address_value)
+        strips = [self._emitter.strips[segment] for segment in segments]
+        strip, row, position = strips[0]
+        checked = depth < 1 << elements.width[address_value]
+        name = self._fragment.name("p")
+        regular = all(
+            other.name == strip.name and at == position + index for index, (other, _, at) in enumerate(strips)
+        )
+        kind = c_type(elements.width[values[0]])
+        inside = f"s->{strip.name} + (u64){address} * {row} + {position}"
+        if regular:
+            if not checked:
+                self._setup.append(f"const {kind}* const {name} = {inside};")
+                return name, kind
+            zero = self._fragment.name("z")
+            self._setup.append(f"static const {kind} {zero}[{len(values)}];")
+            self._setup.append(f"const {kind}* const {name} = {address} < {depth}u ? {inside} : {zero};")
+            return name, kind
+        self._setup.append(f"{kind} {name}[{len(values)}] = {{0}};")
+        copies = " ".join(
+            f"{name}[{index}] = s->{other.name}[(u64){address} * {size} + {at}];"
+            for index, (other, size, at) in enumerate(strips)
+        )
+        self._setup.append(f"{f'if ({address} < {depth}u) ' if checked else ''}{{ {copies} }}")
+        return name, kind
+
+    # Sinks.
+
+    def _next(self, values: tuple[int, ...]) -> list[str]:
+        emitter, elements = self._emitter, self._elements
+        registers = [emitter.net.registers[elements.parameter[value]] for value in values]
+        if registers[0].clock < 0:
+            return []
+        unit: CommitUnit = self._fragment.commit_unit(registers[0].clock)
+        difference = self._fragment.difference(registers[0].clock, [register.value for register in registers])
+        width = registers[0].width
+        column = self._column(tuple(register.next for register in registers))
+        places = [emitter.places[register.value] for register in registers]
+        first, count = places[0], len(values)
+        kind = first.type
+        text = self._narrowed(column, width, kind)
+        if all(place.name == first.name and place.index == first.index + at for at, place in enumerate(places)):
+            old, target = f"s->{first.name} + {first.index}", f"s->n{first.name[1:]} + {first.index}"
+            unit.lines.append(f"memcpy({old}, {target}, {count * SIZES[kind]});")
+            return self._store(f"{target} + i", f"{old} + i", kind, text, difference)
+        table = self._table([place.offset for place in places], "u32")
+        shift = emitter.next_shift
+        unit.lines.append(
+            f"{{ static const u32 k[] = {{{', '.join(str(place.offset) for place in places)}}}; "
+            f"for (int j = 0; j < {count}; j++) "
+            f"*({kind}*)((u8*)s + k[j]) = *({kind}*)((u8*)s + k[j] + {shift}); }}"
+        )
+        name = self._fragment.name("x")
+        return [
+            f"const {self._vector.of(kind)} {name} = {text};",
+            f"for (int l = 0; l < {self._vector.lanes}; l++) {{",
+            f"  *({kind}*)((u8*)s + {table}[i + l] + {shift}) = {name}[l];",
+            f"  {difference} |= {name}[l] ^ *({kind}*)((u8*)s + {table}[i + l]);",
+            "}",
+        ]
+
+    def _write(self, values: tuple[int, ...]) -> list[str]:
+        emitter, elements, net = self._emitter, self._elements, self._emitter.net
+        writes = [net.writes[elements.parameter[value]] for value in values]
+        if writes[0].clock < 0:
+            return []
+        unit: WriteUnit = self._fragment.write_unit(elements.parameter[values[0]], len(values))
+        number, count = unit.number, len(values)
+        self._setup.append(f"s->wa{number} = {self._fragment.operand(writes[0].address)};")
+        data_width, enable_width = net.width[writes[0].data], net.width[writes[0].enable]
+        kind, enable_kind = c_type(data_width), c_type(enable_width)
+        data = self._narrowed(self._column(tuple(write.data for write in writes)), data_width, kind)
+        column = self._column(tuple(write.enable for write in writes))
+        enable = self._narrowed(column, enable_width, enable_kind)
+        strips = [emitter.strips[write.segment] for write in writes]
+        unit.copy(strips, count, kind, net.memories[unit.memory].depth, enable_width > 1)
+        total, vector = f"any{number}", self._vector.of(enable_kind)
+        self._setup.append(f"{vector} {total} = {{0}};")
+        self._tail.append(unit.pending(f"any_{vector}({total})"))
+        name = self._fragment.name("y")
+        return [
+            f"const {vector} {name} = {enable};",
+            f"store_{self._vector.of(kind)}(s->wd{number} + i, {data});",
+            f"store_{vector}(s->we{number} + i, {name}); {total} |= {name};",
+        ]

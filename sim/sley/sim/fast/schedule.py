@@ -1,0 +1,217 @@
+"""Pass 5, schedule: groups become *fragments*, pieces of code that run as a whole or, when nothing changed, not at all.
+
+A fragment holds the groups of one instance (or of alike instances, for loops) with one number of elements and one
+stage. Fragments run in the order of their stages; a fragment reads what other fragments of earlier stages stored. A
+value that costs no more than reading it (a slice of a register, say) belongs to no fragment and is made where it is
+used.
+"""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from sley.sim.fast.classify import Elements
+
+MIN_VALUES = 40
+"""An instance with fewer scalar values shares the fragment of the instance around it."""
+
+MIN_PART = 8
+"""Groups in a part of a fragment that is a fragment of its own."""
+
+_CHEAP = frozenset({"slice", "not", "sext", "eq", "ne", "concat", "and", "or"})
+_CHEAP_OPERANDS = 2
+_DIGITS = re.compile(r"\d+")
+
+
+Unit = tuple[str, int]
+"""What the groups of a fragment have in common: home, number of elements."""
+
+
+@dataclass(slots=True)
+class Fragment:
+    home: str
+    elements: int
+    stage: int
+    groups: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Schedule:
+    elements: Elements
+    fragments: list[Fragment]
+    fragment_of: list[int]
+    """For each group its fragment; -1 for a cheap one."""
+    stored: set[int]
+    """Groups whose values other fragments, or other elements of the loop, read."""
+    readers: dict[int, set[int]]
+    """For each register, input and stored value the fragments that read it."""
+
+
+def _cheap_values(elements: Elements) -> set[int]:
+    """Scalar values that are made again wherever they are used."""
+    depth: dict[int, int] = {}
+    cheap: set[int] = set()
+    for value in range(elements.first_sink):
+        if elements.source(value):
+            depth[value] = 0
+            continue
+        if not elements.marks[value] or elements.op[value] not in _CHEAP or elements.width[value] > 64:
+            continue
+        if value not in elements.group_of:
+            continue
+        group = elements.groups[elements.group_of[value]]
+        operands = elements.operands[value]
+        if len(group.values) > 1 or len(operands) > _CHEAP_OPERANDS:
+            continue
+        if all(operand in depth for operand in operands):
+            inner = max(depth[operand] for operand in operands)
+            small = elements.op[value] in ("slice", "not", "sext")
+            constant = any(elements.op[operand] == "const" for operand in operands)
+            if inner < 2 and (small or constant):
+                depth[value] = inner + 1
+                cheap.add(value)
+    return cheap
+
+
+def _fragment_homes(elements: Elements, cheap: set[int]) -> list[str]:
+    """For each instance the path of the instance whose fragment its scalar values go to."""
+    count: dict[str, int] = defaultdict(int)
+    paths = elements.netlist.instances
+    for group in elements.groups:
+        if len(group.values) == 1 and group.values[0] not in cheap:
+            count[paths[elements.home[group.values[0]]]] += 1
+    target = {path: path for path in paths}
+    for path in sorted(paths, key=lambda path: -path.count(".")):
+        parent = path.rpartition(".")[0]
+        if count[path] < MIN_VALUES and parent in target:
+            target[path] = parent
+            count[parent] += count[path]
+    homes = []
+    for path in paths:
+        while target[path] != path:
+            path = target[path]
+        homes.append(path)
+    return homes
+
+
+def schedule(elements: Elements) -> Schedule:
+    """Puts every group into a fragment and the fragments in order."""
+    cheap = _cheap_values(elements)
+    homes = _fragment_homes(elements, cheap)
+    patterns = [_DIGITS.sub("#", path) for path in elements.netlist.instances]
+    units: list[Unit] = []
+    for group in elements.groups:
+        first, count = group.values[0], len(group.values)
+        home = elements.home[first]
+        units.append((homes[home] if count == 1 else patterns[home], count))
+    depth = _depths(elements)
+    order = sorted(range(len(elements.groups)), key=lambda number: depth[elements.groups[number].values[0]])
+    stage = [0] * len(elements.groups)
+    stored: set[int] = set()
+    for number in order:
+        if elements.groups[number].values[0] in cheap:
+            continue
+        latest = 0
+        for other, near in _uses(elements, number, cheap):
+            latest = max(latest, stage[other] + (not near or units[other] != units[number]))
+        stage[number] = latest
+    parts = _connected(elements, cheap, units, stage)
+    fragments: dict[tuple[Unit, int, int], Fragment] = {}
+    for number in order:
+        group = elements.groups[number]
+        if group.values[0] not in cheap:
+            unit = units[number]
+            key = (unit, stage[number], parts[number])
+            fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number]))
+            fragment.groups.append(number)
+    ordered = sorted(fragments.values(), key=lambda fragment: (fragment.stage, fragment.elements, fragment.home))
+    fragment_of = [-1] * len(elements.groups)
+    for index, fragment in enumerate(ordered):
+        for number in fragment.groups:
+            fragment_of[number] = index
+    for number, group in enumerate(elements.groups):
+        if group.values[0] not in cheap:
+            for other, near in _uses(elements, number, cheap):
+                if not near or fragment_of[other] != fragment_of[number]:
+                    stored.add(other)
+    return Schedule(elements, ordered, fragment_of, stored, _readers(elements, fragment_of, stored))
+
+
+def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: list[int]) -> list[int]:
+    """Divides what could be one fragment into parts that do not use each other's values, so that less must run.
+
+    Returns a number for each group. Small parts stay together.
+    """
+    count = len(elements.groups)
+    parent = list(range(count))
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    for number in range(count):
+        if elements.groups[number].values[0] in cheap:
+            continue
+        for other, near in _uses(elements, number, cheap):
+            if near and units[other] == units[number] and stage[other] == stage[number]:
+                parent[root(other)] = root(number)
+    sizes: dict[int, int] = defaultdict(int)
+    for number in range(count):
+        sizes[root(number)] += 1
+    return [root(number) if sizes[root(number)] >= MIN_PART else -1 for number in range(count)]
+
+
+def _readers(elements: Elements, fragment_of: list[int], stored: set[int]) -> dict[int, set[int]]:
+    readers: dict[int, set[int]] = defaultdict(set)
+    for number, group in enumerate(elements.groups):
+        fragment = fragment_of[number]
+        if fragment < 0:
+            continue
+        seen: set[int] = set()
+        columns = zip(*(elements.operands[value] for value in group.values), strict=True)
+        stack = [operand for column in columns for operand in elements.views.get(column, column)]
+        while stack:
+            value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if elements.source(value):
+                readers[value].add(fragment)
+                continue
+            other = elements.group_of.get(value, -1)
+            if other < 0 or fragment_of[other] < 0:
+                stack += elements.operands[value]
+            elif other in stored:
+                readers[value].add(fragment)
+    return readers
+
+
+def _uses(elements: Elements, number: int, cheap: set[int]) -> list[tuple[int, bool]]:
+    """Groups that a group's operands are in, and whether each element uses just the same element of it."""
+    found: list[tuple[int, bool]] = []
+    columns = zip(*(elements.operands[value] for value in elements.groups[number].values), strict=True)
+    for column in columns:
+        viewed = elements.views.get(column)
+        others = set()
+        for operand in viewed or column:
+            inner = _stored_value(elements, operand)
+            if inner not in cheap and not elements.source(inner):
+                others.add((elements.group_of[inner], inner == operand))
+        for other, whole in others:
+            near = whole and viewed is None and elements.groups[other].values == column
+            found.append((other, near))
+    return found
+
+
+def _stored_value(elements: Elements, value: int) -> int:
+    """What has to be stored so that the value can be read: itself, or what it is a slice of."""
+    return elements.operands[value][0] if value in elements.aliases else value
+
+
+def _depths(elements: Elements) -> list[int]:
+    depths: list[int] = []
+    for operands in elements.operands:
+        depths.append(1 + max((depths[operand] for operand in operands), default=-1))
+    return depths

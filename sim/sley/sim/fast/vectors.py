@@ -1,0 +1,151 @@
+"""C expressions for the operators of the netlist on vectors (GCC's and Clang's vector extension).
+
+A vector holds the same value of several elements, in lanes of one unsigned type that has room for it. A value of one
+bit is a mask, all ones or zero, which comparisons give and multiplexers take.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sley.sim.fast.expressions import BITS, literal, narrow
+
+VECTOR_BYTES = 64
+_SYMBOLS = {"and": "&", "or": "|", "xor": "^", "add": "+", "sub": "-", "mul": "*"}
+_COMPARE = {"eq": "==", "ne": "!=", "ltu": "<", "leu": "<=", "lts": "<", "les": "<="}
+LANE_BY_LANE = frozenset({"divu", "modu", "divs", "mods", "parity"})
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A type of vectors."""
+
+    kind: str
+    lanes: int
+
+    @classmethod
+    def fitting(cls, kind: str, elements: int) -> "Vector":
+        """Lanes of type ``kind``: as many as a vector register has, but no more than elements."""
+        lanes = VECTOR_BYTES * 8 // BITS[kind]
+        while lanes > elements:
+            lanes //= 2
+        return cls(kind, lanes)
+
+    def __str__(self) -> str:
+        return f"{self.kind}x{self.lanes}"
+
+    @property
+    def bits(self) -> int:
+        return BITS[self.kind]
+
+    def of(self, kind: str) -> "Vector":
+        """As many lanes of another type."""
+        return Vector(kind, self.lanes)
+
+    def all(self, value: int) -> str:
+        """The same constant in all lanes."""
+        return f"(({self}){{0}} + ({self.kind}){literal(value, 64)})" if value else f"(({self}){{0}})"
+
+    def operator(self, op: str, width: int, parameter: int, operands: Sequence[str], widths: Sequence[int]) -> str:
+        """Result of an operator; operands and result of one bit are masks."""
+        a = operands[0]
+        ones = (1 << width) - 1
+        if op in ("and", "or", "xor"):
+            return f"({a} {_SYMBOLS[op]} {operands[1]})"
+        if op == "not":
+            return f"(~{a})" if width == 1 else f"({a} ^ {self.all(ones)})"
+        if op in _COMPARE:
+            return self._compare(op, operands, widths)
+        if op == "mux":
+            return f"(({a} & {operands[2]}) | (~{a} & {operands[1]}))"
+        numbers = [self._number(operand, size) for operand, size in zip(operands, widths, strict=True)]
+        a = numbers[0]
+        if op in ("add", "sub", "mul"):
+            result = f"({a} {_SYMBOLS[op]} {numbers[1]})"
+            result = result if width == self.bits else f"({result} & {self.all(ones)})"
+        elif op == "slice":
+            result = f"({a} >> {parameter})" if parameter else a
+            result = result if parameter + width == widths[0] else f"({result} & {self.all(ones)})"
+        elif op == "concat":
+            result = self._concat(numbers, widths)
+        elif op == "sext":
+            result = self._sext(operands[0], a, width, widths[0])
+        else:
+            result = self._shift(op, width, a, numbers[1], widths[1])
+        return f"(-{result})" if width == 1 else result
+
+    def _number(self, operand: str, width: int) -> str:
+        return f"({operand} & {self.all(1)})" if width == 1 else operand
+
+    def _compare(self, op: str, operands: Sequence[str], widths: Sequence[int]) -> str:
+        a, b = operands
+        if op in ("lts", "les") and widths[0] == 1:  # as numbers of one bit, 1 means -1
+            a, b = b, a
+        elif op in ("lts", "les"):
+            sign = self.all(1 << (widths[0] - 1))
+            a, b = f"({a} ^ {sign})", f"({b} ^ {sign})"
+        return f"(({self})({a} {_COMPARE[op]} {b}))"
+
+    def _concat(self, numbers: Sequence[str], widths: Sequence[int]) -> str:
+        parts, low = [], 0
+        for number, width in zip(numbers, widths, strict=True):
+            if number != self.all(0):
+                parts.append(f"({number} << {low})" if low else number)
+            low += width
+        return "(" + " | ".join(parts or [self.all(0)]) + ")"
+
+    def _sext(self, operand: str, a: str, width: int, own: int) -> str:
+        if own == 1:
+            return f"({operand} & {self.all((1 << width) - 1)})"
+        sign = self.all(1 << (own - 1))
+        extended = f"(({a} ^ {sign}) - {sign})"
+        return extended if width == self.bits else f"({extended} & {self.all((1 << width) - 1)})"
+
+    def _shift(self, op: str, width: int, a: str, amount: str, amount_width: int) -> str:
+        largest, ones = (1 << amount_width) - 1, (1 << width) - 1
+        safe = amount if largest < self.bits else f"({amount} & {self.all(self.bits - 1)})"
+        inside = f"(({self})({amount} < {self.all(self.bits)}))"
+        if op == "sar":
+            signed = f"s{self.kind[1:]}x{self.lanes}"
+            if largest >= self.bits:
+                safe = f"(({inside} & {amount}) | (~{inside} & {self.all(self.bits - 1)}))"
+            top = self.bits - width
+            value = f"((({signed})({a} << {top})) >> {top})"
+            result = f"(({self})({value} >> ({signed}){safe}))"
+            return result if width == self.bits else f"({result} & {self.all(ones)})"
+        result = f"({a} {'<<' if op == 'shl' else '>>'} {safe})"
+        if largest >= self.bits:
+            result = f"({result} & {inside})"
+        return result if op == "shr" or width == self.bits else f"({result} & {self.all(ones)})"
+
+    def lane(self, op: str, width: int, parameter: int, operands: Sequence[str], widths: Sequence[int]) -> str:
+        """An operator that vectors do not have, for lane ``l``."""
+        texts = [
+            f"({operand}[l] & 1)" if size == 1 else f"{operand}[l]"
+            for operand, size in zip(operands, widths, strict=True)
+        ]
+        result = narrow(op, width, parameter, texts, widths, "u32" if self.bits < 64 else "u64")
+        return f"(-{result})" if width == 1 else result
+
+
+def declarations() -> list[str]:
+    """The vector types, and how they get into and out of memory."""
+    lines = []
+    for kind, bits in BITS.items():
+        lanes = 4
+        while lanes <= 64:
+            name, size = f"{kind}x{lanes}", lanes * bits // 8
+            signed = f"s{bits}x{lanes}"
+            lines += [
+                f"typedef {kind} {name} __attribute__((vector_size({size})));",
+                f"typedef s{bits} {signed} __attribute__((vector_size({size})));",
+                f"static inline {name} load_{name}(const void* p) {{ {name} v; memcpy(&v, p, sizeof v); return v; }}",
+                f"static inline void store_{name}(void* p, {name} v) {{ memcpy(p, &v, sizeof v); }}",
+            ]
+            count = max(1, size // 8)
+            words = " | ".join(f"w[{index}]" for index in range(count))
+            lines.append(
+                f"static inline u64 any_{name}({name} v) "
+                f"{{ u64 w[{count}] = {{0}}; memcpy(w, &v, sizeof v); return {words}; }}"
+            )
+            lanes *= 2
+    return lines
