@@ -13,7 +13,7 @@ from sley.runtime.device import Device
 
 PROMISED = {(256, 256, 256): 0.80}
 SHAPES = [(16, 16, 16), (64, 64, 64), (128, 128, 128), (256, 256, 256), (300, 200, 500)]
-ENGINE = "rtl:base?memory=16M"
+ENGINE = "fast:base?memory=16M"
 
 
 def main() -> int:

@@ -50,7 +50,7 @@ def saturating_add(config: ChipConfig) -> Program:
     return k.build()
 
 
-def main(url: str = "rtl:base") -> None:
+def main(url: str = "fast:base") -> None:
     blocks, rows = 6, 10
     with Device.open(url) as device:
         program = saturating_add(device.config)

@@ -51,7 +51,7 @@ class Counting:
         self.inner.close()
 
 
-def main(url: str = "rtl:base") -> None:
+def main(url: str = "fast:base") -> None:
     transport = Counting(open_transport(url))
     with Device(Driver(transport)) as device:
         before = transport.registers, transport.bytes

@@ -7,7 +7,7 @@ import numpy as np
 from sley.runtime import blas
 from sley.runtime.device import Device
 
-with Device.open(sys.argv[1] if len(sys.argv) > 1 else "rtl:base") as device:
+with Device.open(sys.argv[1] if len(sys.argv) > 1 else "fast:base") as device:
     a = device.array(np.arange(12, dtype=np.int8).reshape(3, 4))
     b = device.array(np.ones((4, 5), np.int8))
     print(blas.gemm(a, b).numpy())

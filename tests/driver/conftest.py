@@ -7,7 +7,7 @@ import pytest
 from sley.driver.device import Driver
 from sley.sim.engines.options import default_engine
 
-ENGINES = ["model:nano?memory=1M", *(["rtl:nano?memory=1M"] if default_engine() == "rtl" else [])]
+ENGINES = ["model:nano?memory=1M", *(["fast:nano?memory=1M"] if default_engine() == "fast" else [])]
 
 
 @pytest.fixture(params=ENGINES)

@@ -11,7 +11,7 @@ from sley.sim.engines.options import default_engine
 
 ENGINES = [
     *(f"model:{name}?memory=1M" for name in ("nano", "edge", "quad")),
-    *(["rtl:nano?memory=1M"] if default_engine() == "rtl" else []),
+    *(["fast:nano?memory=1M"] if default_engine() == "fast" else []),
 ]
 
 

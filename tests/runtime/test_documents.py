@@ -15,7 +15,7 @@ def test_guide(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) > 3
-    code = "\n".join(blocks).replace("rtl:base", "model:base")
+    code = "\n".join(blocks).replace("fast:base", "model:base")
     exec(compile(code, page, "exec"), {"__name__": page})
     assert capsys.readouterr().out
 

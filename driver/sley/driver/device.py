@@ -60,7 +60,7 @@ class Driver:
 
     @classmethod
     def open(cls, url: str, **options: int) -> "Driver":
-        """The device behind an engine URL, for example ``rtl:base?memory=64M``."""
+        """The device behind an engine URL, for example ``fast:base?memory=64M``."""
         transport = open_transport(url)
         try:
             return cls(transport, **options)  # type: ignore[arg-type]

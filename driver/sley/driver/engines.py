@@ -1,4 +1,4 @@
-"""Opens engines by URL: ``rtl:base?memory=128M`` is engine ``rtl``, given ``base`` and the option ``memory``."""
+"""Opens engines by URL: ``fast:base?memory=128M`` is engine ``fast``, given ``base`` and the option ``memory``."""
 
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
@@ -21,7 +21,7 @@ def parse_url(url: str) -> tuple[str, str, dict[str, str]]:
     head, _, query = url.partition("?")
     name, _, spec = head.partition(":")
     if not name:
-        raise EngineError(f"{url!r} names no engine; write for example rtl:base or pysim:nano?memory=4M")
+        raise EngineError(f"{url!r} names no engine; write for example fast:base or pysim:nano?memory=4M")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
     except ValueError:

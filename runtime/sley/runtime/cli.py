@@ -42,7 +42,7 @@ bench_app = typer.Typer(help="Measure on a device, in its own cycles.", no_args_
 app.add_typer(bench_app, name="bench")
 
 Engine = Annotated[
-    str, typer.Option("--engine", "-e", help="Engine URL, for example rtl:base, pysim:nano, model:quad?memory=128M.")
+    str, typer.Option("--engine", "-e", help="Engine URL, for example fast:base, pysim:nano, model:quad?memory=128M.")
 ]
 
 
@@ -50,7 +50,7 @@ Engine = Annotated[
 def demo(
     engine: Annotated[
         str | None,
-        typer.Option("--engine", "-e", help="Engine URL; default rtl:base, or pysim:nano without a compiler."),
+        typer.Option("--engine", "-e", help="Engine URL; default fast:base, or pysim:nano without a compiler."),
     ] = None,
     images: Annotated[
         int | None, typer.Option("--images", "-n", min=1, help="Test images; default all 360 (few on pysim).")
@@ -139,7 +139,7 @@ def disasm(
 
 @bench_app.command("gemm")
 def bench_gemm(
-    engine: Engine = "rtl:base",
+    engine: Engine = "fast:base",
     m: Annotated[int, typer.Option("-m", min=1, help="Rows of A and C.")] = 256,
     n: Annotated[int, typer.Option("-n", min=1, help="Columns of B and C.")] = 256,
     k: Annotated[int, typer.Option("-k", min=1, help="Columns of A, rows of B.")] = 256,

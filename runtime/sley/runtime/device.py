@@ -36,7 +36,7 @@ class Device:
         self._discarded: list[int] = []
 
     @classmethod
-    def open(cls, url: str = "rtl:base", **options: int) -> Device:
+    def open(cls, url: str = "fast:base", **options: int) -> Device:
         """The device behind an engine URL such as ``pysim:nano?memory=4M``; options go to ``Driver``."""
         return cls(Driver.open(url, **options))
 

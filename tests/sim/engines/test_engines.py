@@ -1,4 +1,4 @@
-"""pysim and rtl on the smallest design: same values, same memory, same cycle count."""
+"""pysim, rtl and fast on the smallest design: same values, same memory, same cycle count."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from sley.hw.rtlil import component_rtlil
 from sley.hw.verilog import component_verilog
-from sley.sim.engines import access, pysim, rtl
+from sley.sim.engines import access, fast, library, pysim, rtl
 from sley.sim.engines.options import EngineOptions
 from sley.sim.errors import EngineError
 from sley.sim.testing.copier import BEATS, CYCLES, DESTINATION, ERROR_AT, HANG_AT, SOURCE, START, STATUS, Copier
-from sley.sim.toolchain import find_compiler, find_verilator
+from sley.sim.toolchain import find_c_compiler, find_compiler, find_verilator
 
 Open = Callable[..., Any]
+needs_c_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
 needs_compiler = pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
+needs_c_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
 
 
 def open_pysim(bus_bytes: int = 4, **options: Any) -> pysim.PysimTransport:
@@ -28,7 +31,20 @@ def open_rtl(bus_bytes: int = 4, **options: Any) -> rtl.RtlTransport:
     )
 
 
-@pytest.fixture(params=[open_pysim, pytest.param(open_rtl, marks=needs_compiler)], ids=["pysim", "rtl"])
+def open_fast(bus_bytes: int = 4, **options: Any) -> fast.FastTransport:
+    return fast.FastTransport(
+        component_rtlil(Copier(bus_bytes)), bus_bytes, EngineOptions(**({"memory": 1 << 16} | options))
+    )
+
+
+@pytest.fixture(
+    params=[
+        open_pysim,
+        pytest.param(open_rtl, marks=needs_compiler),
+        pytest.param(open_fast, marks=needs_c_compiler),
+    ],
+    ids=["pysim", "rtl", "fast"],
+)
 def opener(request: pytest.FixtureRequest) -> Iterator[Open]:
     opened: list[Any] = []
 
@@ -70,14 +86,15 @@ def script(transport: Any, bus_bytes: int) -> list[Any]:
 
 
 @needs_compiler
+@needs_compiler
 @pytest.mark.parametrize(("bus_bytes", "latency", "burst_gap"), [(4, 32, 1), (8, 1, 0), (32, 77, 9)])
 def test_engines_agree(bus_bytes: int, latency: int, burst_gap: int) -> None:
     results = []
-    for open_one in (open_pysim, open_rtl):
+    for open_one in (open_pysim, open_rtl, open_fast):
         transport = open_one(bus_bytes, latency=latency, burst_gap=burst_gap)
         results.append(script(transport, bus_bytes))
         transport.close()
-    assert results[0] == results[1]
+    assert results[0] == results[1] == results[2]
 
 
 def test_copy(opener: Open) -> None:
@@ -111,7 +128,7 @@ def test_beyond_memory(opener: Open) -> None:
 
 
 def test_register_errors(opener: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (access, pysim, rtl):
+    for module in (access, pysim, library):
         monkeypatch.setattr(module, "ACCESS_LIMIT", 200)
     transport = opener()
     with pytest.raises(EngineError, match=r"read of register 0x0018 was answered with SLVERR"):
@@ -161,9 +178,11 @@ def test_vcd(opener: Open, tmp_path: Path) -> None:
     assert text.count("\n#") > 50
 
 
-@needs_compiler
-def test_two_devices_are_independent() -> None:
-    one, two, wide = open_rtl(), open_rtl(), open_rtl(32)
+@pytest.mark.parametrize(
+    "open_one", [pytest.param(open_rtl, marks=needs_compiler), pytest.param(open_fast, marks=needs_c_compiler)]
+)
+def test_two_devices_are_independent(open_one: Open) -> None:
+    one, two, wide = open_one(), open_one(), open_one(32)
     one.write_memory(0, b"1111")
     two.write_memory(0, b"2222")
     wide.write_memory(0, b"3" * 32)

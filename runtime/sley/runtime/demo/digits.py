@@ -18,7 +18,7 @@ from sley.runtime.demo.quantise import QuantisedNetwork, quantise
 from sley.runtime.demo.training import Network
 from sley.runtime.device import Device
 
-DEFAULT_ENGINE = "rtl:base"
+DEFAULT_ENGINE = "fast:base"
 FALLBACK_ENGINE = "pysim:nano?memory=4M"
 FALLBACK_IMAGES = 2
 TEST_IMAGES = 360

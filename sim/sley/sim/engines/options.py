@@ -1,4 +1,4 @@
-"""Options of an engine URL (``rtl:base?memory=128M&latency=40``) as values; the engine when none is named."""
+"""Options of an engine URL (``fast:base?memory=128M&latency=40``) as values; the engine when none is named."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from sley.abi.config import ChipConfig
 from sley.sim.errors import EngineError
 from sley.sim.memory.dram import DramTiming
-from sley.sim.toolchain import find_compiler, find_verilator
+from sley.sim.toolchain import find_c_compiler
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 PAGE = 4096
@@ -66,5 +66,5 @@ def parse_options(
 
 
 def default_engine() -> str:
-    """``rtl`` where a C++ compiler and the package ``verilator`` exist, else ``pysim``."""
-    return "rtl" if find_compiler() and find_verilator() else "pysim"
+    """``fast`` where a C compiler is, else ``pysim``."""
+    return "fast" if find_c_compiler() else "pysim"

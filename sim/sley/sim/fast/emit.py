@@ -130,9 +130,14 @@ class Emitter:
             for value in group.values
         }
         scalars = [number for number, register in enumerate(net.registers) if register.value not in elements.stored]
-        return sorted(
-            scalars, key=lambda number: (fragment[number], net.registers[number].clock, -net.registers[number].width)
-        )
+
+        def place(number: int) -> tuple[int, int, int]:
+            register = net.registers[number]
+            # A register that never changes has no next value that could be copied along with its neighbours'.
+            constant = register.clock < 0 or register.next == register.value
+            return -1 if constant else fragment[number], register.clock, -register.width
+
+        return sorted(scalars, key=place)
 
     def _variable(self, name: str, width: int) -> Place:
         if width <= WORD:

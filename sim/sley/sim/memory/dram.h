@@ -112,14 +112,15 @@ static inline void dram_write_beat(Dram* dram, const void* data, const void* str
     if (head->address + BUS_BYTES > dram->bytes) {
         head->resp = DRAM_DECERR;
     } else {
-        uint8_t strobe[(BUS_BYTES + 7) / 8], unset = 0;
+        const uint8_t full = BUS_BYTES < 8 ? (1 << BUS_BYTES % 8) - 1 : 255;
+        uint8_t strobe[(BUS_BYTES + 7) / 8];
+        bool whole = true;
         memcpy(strobe, strobes, sizeof strobe);
-        for (unsigned i = 0; i < BUS_BYTES / 8; i++) unset |= (uint8_t)~strobe[i];
-        if (BUS_BYTES >= 8 && !unset)
-            memcpy(dram->memory + head->address, data, BUS_BYTES);
-        else for (unsigned byte = 0; byte < BUS_BYTES; byte++)
+        for (unsigned i = 0; i < sizeof strobe; i++) whole &= strobe[i] == full;
+        for (unsigned byte = 0; !whole && byte < BUS_BYTES; byte++)
             if (strobe[byte / 8] >> (byte % 8) & 1)
                 dram->memory[head->address + byte] = ((const uint8_t*)data)[byte];
+        if (whole) memcpy(dram->memory + head->address, data, BUS_BYTES);
     }
     head->address += BUS_BYTES;
     head->gap = 0;

@@ -1,0 +1,90 @@
+"""The fast engine against Amaranth's own simulator, in lock step and bit for bit, on random designs."""
+
+import re
+from pathlib import Path
+
+import pytest
+from lockstep import differences, reproducer, without_garbage_collection
+from random_designs import DOMAINS, design_source
+from shrink import shrink
+
+BATCH = 32
+"""Designs in one top module, and so in one compiled library."""
+
+BATCHES, SLOW_BATCHES = 64, 320
+"""Batches of the default run, and of the long campaign with other seeds."""
+
+OPTIMISED_EVERY, SLOW_OPTIMISED_EVERY = 32, 8
+"""One batch in so many is optimised as the engine would have it; that takes the C compiler longer than all the rest."""
+
+SHRINK_SECONDS = 60
+
+CONSTRUCTS = [
+    *(" + ", " - ", " * ", " // ", " % ", " & ", " | ", " ^ ", " == ", " != ", " < ", " <= ", " > ", " >= "),
+    *(" << ", " >> ", "(~", "(-", "abs(", ".bool()", ".any()", ".all()", ".xor()", "Mux(", "Cat(", "Array("),
+    *(".replicate(", ".bit_select(", ".word_select(", ".matches(", ".as_signed()", ".as_unsigned()", "[::-1]"),
+    *(".shift_left(", ".shift_right(", ".rotate_left(", ".rotate_right(", ".If(", ".Elif(", ".Else(", ".Switch("),
+    *(".Case()", ".Default(", ".FSM(", ".ongoing(", "reset_less=True", "Module()", "for lane in", "if lane == "),
+    *("ResetInserter(", "EnableInserter(", "DomainRenamer(", "ClockDomain(", "Memory(", "granularity=", "sum("),
+    *('read_port(domain="comb")', "transparent_for=(w", ".write_port(", "reduce(", "ResetSignal("),
+    *("Print(", "Assert(", "Assume(", "Cover(", "Format(", *(f".d.{domain} +=" for domain in DOMAINS)),
+]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries that are used once stay out of the user's cache."""
+    monkeypatch.setenv("SLEY_CACHE", str(tmp_path))
+
+
+def check(batch: int, monkeypatch: pytest.MonkeyPatch, optimised_every: int) -> None:
+    if batch % optimised_every:
+        monkeypatch.setenv("CFLAGS", "-O0")
+    sources = {f"d{seed}": design_source(seed) for seed in range(batch * BATCH, (batch + 1) * BATCH)}
+    with without_garbage_collection():
+        wrong = differences(sources, seed=batch)
+    if wrong:
+        suspects = {name: source for name, source in sources.items() if name in wrong}
+        if not suspects or not differences(suspects, seed=batch):
+            suspects = sources
+        messages = [f"{name or 'engine'}: {message}" for name, message in wrong.items()]
+        pytest.fail("\n".join([*messages, "", reproducer(suspects, batch, SHRINK_SECONDS)]), pytrace=False)
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_random_designs(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(batch, monkeypatch, OPTIMISED_EVERY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(BATCHES, BATCHES + SLOW_BATCHES))
+def test_many_random_designs(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(batch, monkeypatch, SLOW_OPTIMISED_EVERY)
+
+
+def test_seed_decides_the_design() -> None:
+    assert design_source(7) == design_source(7) != design_source(8)
+
+
+def test_designs_use_the_whole_language() -> None:
+    text = "".join(design_source(seed) for seed in range(512))
+    assert [construct for construct in CONSTRUCTS if construct not in text] == []
+    assert {int(width) for width in re.findall(r"signed\((\d+)\)", text)} >= {
+        0,
+        1,
+        7,
+        8,
+        9,
+        31,
+        32,
+        33,
+        63,
+        64,
+        65,
+        200,
+    }
+
+
+def test_failing_design_is_made_small() -> None:
+    source = next(text for text in map(design_source, range(64)) if " // " in text and text.count("\n") > 40)
+    assert shrink(source, lambda text: "//" in text, seconds=20).count("\n") <= 4
