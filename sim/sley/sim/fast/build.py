@@ -1,7 +1,7 @@
 """Pass 7, compile: from RTLIL text to a shared library that holds the design, its host code and its manifest."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,35 +19,47 @@ from sley.sim.toolchain import CCompiler, cpu_features
 FOLDER = Path(__file__).parent
 OPTIMISE = ("-O1", "-ftree-vectorize", "-fno-tree-slp-vectorize", "-fno-strict-aliasing", "-fvisibility=hidden", "-w")
 HOST = FOLDER / "simulation.c"
+PASSES = frozenset(
+    "rtlil netlist semantics simplify cells cuts flatten classify schedule layout expressions vectors commit fragment "
+    "loops emit manifest build wide".split()
+)
 
 
-def netlist_of(rtlil: str, top: str | None = None) -> Netlist:
-    """The netlist of an RTLIL text; ``top`` is the first module if not named."""
+def netlist_of(rtlil: str, top: str | None = None, ties: Mapping[str, int] | None = None) -> Netlist:
+    """The netlist of an RTLIL text; ``top`` is the first module if not named, ``ties`` are inputs that are constant."""
     modules = parse(rtlil)
     if not modules:
         raise FastError("the RTLIL has no module")
     name = top or next(iter(modules))
     if name not in modules:
         raise FastError(f"the RTLIL has no module {name!r}; there are {', '.join(sorted(modules)[:10])}")
-    return flatten(modules, name)
+    return flatten(modules, name, ties)
 
 
-def generate(rtlil: str, top: str | None = None) -> tuple[Code, Manifest]:
+def generate(rtlil: str, top: str | None = None, ties: Mapping[str, int] | None = None) -> tuple[Code, Manifest]:
     """C code of a design and the description of its state."""
-    netlist = netlist_of(rtlil, top)
+    netlist = netlist_of(rtlil, top, ties)
     code = emit(schedule(classify(netlist)))
     return code, make_manifest(netlist, code)
 
 
 def _compiler_sources() -> list[bytes]:
     """All that decides how a design is compiled."""
-    return [path.read_bytes() for path in sorted(FOLDER.glob("*")) if path.suffix in (".py", ".c", ".h")]
+    return [path.read_bytes() for path in sorted(FOLDER.glob("*")) if path.stem in PASSES]
 
 
 def build_library(
-    rtlil: str, top: str | None = None, host: Path = HOST, includes: Sequence[Path] = (), defines: Sequence[str] = ()
+    rtlil: str,
+    top: str | None = None,
+    host: Path = HOST,
+    includes: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    ties: Mapping[str, int] | None = None,
 ) -> Path:
     """The shared library of a design with the host code ``host``, built on first use.
+
+    ``includes`` and ``defines`` are for the host code. ``ties`` are inputs with a constant value; the design is
+    simpler, and faster, without them.
 
     Raises ``FastError`` for a design that the engine does not support, ``BuildError`` without a C compiler.
     """
@@ -56,13 +68,14 @@ def build_library(
     headers = [path.read_bytes() for folder in includes for path in sorted(folder.glob("*.h"))]
     key = digest(
         *(*compiler.command, compiler.version, *flags, cpu_features(), rtlil, top or "", host.read_bytes()),
+        repr(sorted((ties or {}).items())),
         *headers,
         *_compiler_sources(),
     )
 
     def build(output: Path, scratch: Path) -> None:
         with progress("Compiling the fast engine (once for this design)") as show:
-            code, manifest = generate(rtlil, top)
+            code, manifest = generate(rtlil, top, ties)
             files = _write(code, manifest, host, scratch)
             paths = [flag for folder in (scratch, FOLDER, *includes) for flag in ("-I", str(folder))]
             with ThreadPoolExecutor(os.cpu_count() or 2) as pool:

@@ -76,9 +76,9 @@ class Emitter:
     def _declare(self) -> None:
         layout, net, elements = self.layout, self.net, self.elements
         self.words = max(1, -(-self.bits // 64))
-        layout.add("dirty", "u64", self.words)
+        layout.add("dirty", "u8", self.words * 8)
         for clock in range(len(net.clocks)):
-            layout.add(f"later{clock}", "u64", self.words)
+            layout.add(f"later{clock}", "u8", self.words * 8)
         layout.add("changed", "u64", max(1, self.words * len(net.clocks)))
         layout.add("unclocked", "u32")
         layout.add("pending", "u64", max(1, -(-len(self.write_order) // 64)))
@@ -182,11 +182,14 @@ class Emitter:
         return Code(header, texts, self.layout, registers, self.strips, names)
 
     def mark(self, readers: Iterable[int], where: str = "dirty") -> list[str]:
-        """Statements that make fragments dirty, at once or, with ``later`` and its number, with a clock's next edge."""
+        """Statements that make fragments dirty, at once or, with ``later`` and its number, with a clock's next edge.
+
+        They touch single bytes: such instructions are the shortest, and much of the code consists of them.
+        """
         masks: dict[int, int] = defaultdict(int)
         for reader in readers:
-            masks[reader // 64] |= 1 << reader % 64
-        return [f"s->{where}[{word}] |= {bits:#x}ull;" for word, bits in sorted(masks.items())]
+            masks[reader // 8] |= 1 << reader % 8
+        return [f"s->{where}[{index}] |= {bits:#x};" for index, bits in sorted(masks.items())]
 
     def _header(self) -> str:
         net = self.net
@@ -260,8 +263,8 @@ class Emitter:
                 ]
             lines += [
                 f"    for (int w = 0; w < {self.words}; w++) {{",
-                f"      s->dirty[w] |= s->later{clock}[w];",
-                f"      s->later{clock}[w] = 0;",
+                f"      ((u64*)s->dirty)[w] |= ((u64*)s->later{clock})[w];",
+                f"      ((u64*)s->later{clock})[w] = 0;",
                 "    }",
                 *self._commit_writes(clock),
                 "  }",
@@ -274,11 +277,11 @@ class Emitter:
         return [
             f"static void (*const fragments[])(S*) = {{{table}}};",
             "static void run(S* s) {",
-            f"  for (unsigned w = 0; w < {self.words}; w++) {{",
-            "    u64 bits;",
-            "    while ((bits = s->dirty[w])) {",
-            "      const unsigned f = w * 64 + (unsigned)__builtin_ctzll(bits);",
-            "      s->dirty[w] = bits & (bits - 1);",
+            f"  for (unsigned k = 0; k < {-(-self.bits // 8)}; k++) {{",
+            "    unsigned bits;",
+            "    while ((bits = s->dirty[k])) {",
+            "      const unsigned f = k * 8 + (unsigned)__builtin_ctz(bits);",
+            "      s->dirty[k] = bits & (bits - 1);",
             "      s->runs[f]++;",
             "      fragments[f](s);",
             "    }",

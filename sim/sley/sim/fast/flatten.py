@@ -6,6 +6,7 @@ lanes of a wide word become values of their own.
 """
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sley.sim.fast.cells import BITWISE, build_cell
@@ -198,10 +199,11 @@ def _rows(cell: Cell, width: int) -> list[int]:
 class Flattener:
     """Makes the netlist. ``split``: wires whose bits are made one by one."""
 
-    def __init__(self, hierarchy: Hierarchy, split: set[int]) -> None:
+    def __init__(self, hierarchy: Hierarchy, split: set[int], ties: Mapping[str, int]) -> None:
         self.netlist = Builder()
         self.hierarchy = hierarchy
         self._split = split
+        self._ties = ties
         self._values: dict[int, int] = {}
         self._bits: dict[tuple[int, int], int] = {}
         self._pieces: dict[tuple[int, int, int], int] = {}
@@ -215,7 +217,9 @@ class Flattener:
         net.instances = [instance.path for instance in self.hierarchy.instances]
         cuts = find_cuts(self.hierarchy)
         for number, wire in enumerate(top.module.wires):
-            if wire.direction == "input":
+            if wire.direction == "input" and wire.name in self._ties:
+                self._values[top.base + number] = net.const(self._ties[wire.name], wire.width)
+            elif wire.direction == "input":
                 value = net.make("input", wire.width, (), len(net.inputs))
                 net.inputs.append(Port(wire.name, wire.width, value))
                 self._values[top.base + number] = value
@@ -237,6 +241,7 @@ class Flattener:
                 self._connect_write(ports, instance, cell)
         for instance, cell in self.hierarchy.events:
             self._connect_event(instance, cell)
+        net.instance = top.number
         for number, wire in enumerate(top.module.wires):
             if wire.direction == "output":
                 net.outputs.append(Port(wire.name, wire.width, self.wire(top.base + number)))
@@ -466,6 +471,7 @@ class Flattener:
         return result
 
     def _connect(self, instance: Instance, cell: Cell, registers: list[Register]) -> None:
+        self.netlist.instance = instance.number
         clock = self._clock(instance, cell, "CLK", "CLK_POLARITY")
         data = self.value(instance, cell.ports["D"])
         reset = -1
@@ -519,6 +525,7 @@ class Flattener:
 
     def _connect_read(self, ports: MemoryPorts, instance: Instance, cell: Cell, registers: list[Register]) -> None:
         """A synchronous read port: a register behind an asynchronous one, which sees chosen writes of its cycle."""
+        self.netlist.instance = instance.number
         net = self.netlist
         clock = self._clock(instance, cell, "CLK", "CLK_POLARITY")
         enable = self.value(instance, cell.ports["EN"])
@@ -572,6 +579,7 @@ class Flattener:
         return joined
 
     def _connect_write(self, ports: MemoryPorts, instance: Instance, cell: Cell) -> None:
+        self.netlist.instance = instance.number
         net = self.netlist
         clock = self._clock(instance, cell, "CLK", "CLK_POLARITY")
         address = self.value(instance, cell.ports["ADDR"])
@@ -591,6 +599,7 @@ class Flattener:
                 net.writes.append(Write(segment, clock, address, piece, enable))
 
     def _connect_event(self, instance: Instance, cell: Cell) -> None:
+        self.netlist.instance = instance.number
         net = self.netlist
         kind = str(cell.parameters.get("FLAVOR", "print"))
         clock = self._clock(instance, cell, "TRG", "TRG_POLARITY") if cell.parameters["TRG_ENABLE"] else -1
@@ -695,8 +704,8 @@ def _cut_at(width: int, edges: list[int]) -> list[tuple[int, int]]:
     ]
 
 
-def flatten(modules: dict[str, Module], top: str) -> Netlist:
-    """The design below module ``top``. Raises ``FastError`` with the source location of what is not supported."""
+def flatten(modules: dict[str, Module], top: str, ties: Mapping[str, int] | None = None) -> Netlist:
+    """The design below module ``top``. ``ties``: inputs that are constant, and no inputs then. Raises ``FastError`` with the source location of what is not supported."""
     hierarchy = Hierarchy(modules, top)
     split: set[int] = set()
     limit = sys.getrecursionlimit()
@@ -704,7 +713,7 @@ def flatten(modules: dict[str, Module], top: str) -> Netlist:
     try:
         while True:
             try:
-                return Flattener(hierarchy, split).run()
+                return Flattener(hierarchy, split, ties or {}).run()
             except CombinationalLoop as loop:
                 new = set(loop.wires) - split
                 if not new:
@@ -717,7 +726,7 @@ def flatten(modules: dict[str, Module], top: str) -> Netlist:
 
 def declared(hierarchy: Hierarchy, split: set[int]) -> Flattener:
     """A flattener that knows inputs, registers and memories and no more: ``wire`` then makes the value of any wire."""
-    made = Flattener(hierarchy, split)
+    made = Flattener(hierarchy, split, ties or {})
     for number, wire in enumerate(hierarchy.top.module.wires):
         if wire.direction == "input":
             value = made.netlist.make("input", wire.width, (), len(made.netlist.inputs))

@@ -19,12 +19,13 @@ MIN_PART = 8
 """Groups in a part of a fragment that is a fragment of its own."""
 
 _CHEAP = frozenset({"slice", "not", "sext", "eq", "ne", "concat", "and", "or"})
+_GLUE = frozenset({"concat", "slice", "sext", "not"})
 _CHEAP_OPERANDS = 2
 _DIGITS = re.compile(r"\d+")
 
 
-Unit = tuple[str, int]
-"""What the groups of a fragment have in common: home, number of elements."""
+Unit = tuple[str, int, bool]
+"""What the groups of a fragment have in common: home, number of elements, whether they change in every cycle."""
 
 
 @dataclass(slots=True)
@@ -99,11 +100,13 @@ def schedule(elements: Elements) -> Schedule:
     cheap = _cheap_values(elements)
     homes = _fragment_homes(elements, cheap)
     patterns = [_DIGITS.sub("#", path) for path in elements.netlist.instances]
+    restless = _restless(elements)
     units: list[Unit] = []
     for group in elements.groups:
         first, count = group.values[0], len(group.values)
         home = elements.home[first]
-        units.append((homes[home] if count == 1 else patterns[home], count))
+        units.append((homes[home] if count == 1 else patterns[home], count, bool(restless[first])))
+    _follow_consumers(elements, cheap, units)
     depth = _depths(elements)
     order = sorted(range(len(elements.groups)), key=lambda number: depth[elements.groups[number].values[0]])
     stage = [0] * len(elements.groups)
@@ -137,6 +140,24 @@ def schedule(elements: Elements) -> Schedule:
     return Schedule(elements, ordered, fragment_of, stored, _readers(elements, fragment_of, stored))
 
 
+def _follow_consumers(elements: Elements, cheap: set[int], units: list[Unit]) -> None:
+    """Moves a scalar value that a single scalar value uses to the unit of its user, which then need not be told of it."""
+    users: dict[int, set[int]] = defaultdict(set)
+    for number, group in enumerate(elements.groups):
+        if group.values[0] not in cheap:
+            for other, _ in _uses(elements, number, cheap):
+                users[other].add(number)
+    for value in range(len(elements.op) - 1, -1, -1):
+        number = elements.group_of.get(value, -1)
+        if elements.op[value] not in _GLUE or number < 0:
+            continue
+        if len(elements.groups[number].values) > 1 or len(users[number]) != 1:
+            continue
+        (user,) = users[number]
+        if units[user][1] == 1:
+            units[number] = units[user]
+
+
 def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: list[int]) -> list[int]:
     """Divides what could be one fragment into parts that do not use each other's values, so that less must run.
 
@@ -163,6 +184,24 @@ def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: li
     return [root(number) if sizes[root(number)] >= MIN_PART else -1 for number in range(count)]
 
 
+def _restless(elements: Elements) -> bytearray:
+    """Marks values that depend on a free-running counter, a register that changes in every cycle."""
+    net = elements.netlist
+    marks = bytearray(len(elements.op))
+    for register in net.registers:
+        value = register.next
+        while net.op[value] == "mux" and any(net.op[operand] == "const" for operand in net.operands[value]):
+            value = next((o for o in net.operands[value][1:] if net.op[o] != "const"), net.operands[value][0])
+        if net.op[value] in ("add", "sub"):
+            operands = net.operands[value]
+            if register.value in operands and any(net.op[operand] == "const" for operand in operands):
+                marks[register.value] = 1
+    for value, operands in enumerate(elements.operands):
+        if any(marks[operand] for operand in operands):
+            marks[value] = 1
+    return marks
+
+
 def _readers(elements: Elements, fragment_of: list[int], stored: set[int]) -> dict[int, set[int]]:
     readers: dict[int, set[int]] = defaultdict(set)
     for number, group in enumerate(elements.groups):
@@ -183,7 +222,7 @@ def _readers(elements: Elements, fragment_of: list[int], stored: set[int]) -> di
             other = elements.group_of.get(value, -1)
             if other < 0 or fragment_of[other] < 0:
                 stack += elements.operands[value]
-            elif other in stored:
+            elif other in stored and fragment_of[other] != fragment:
                 readers[value].add(fragment)
     return readers
 

@@ -9,6 +9,11 @@ from collections.abc import Iterable, Sequence
 from sley.sim.fast.netlist import WORD, Netlist
 from sley.sim.fast.semantics import compute
 
+_LOW_BITS = frozenset({"add", "sub", "mul"})
+_BY_BITS = frozenset({"and", "or", "xor", "not", "mux"})
+CARRIES = 2
+"""A slice that leaves out at most so many high bits moves from the result of a bitwise operator to its operands."""
+
 _FLIPPED = {"eq": "ne", "ne": "eq"}
 
 
@@ -67,9 +72,21 @@ class Builder(Netlist):
             if low >= narrow:
                 return self.repeat(self.slice(inner, narrow - 1, 1), width)
             return self.sext(self.slice(inner, low, narrow - low), width)
+        if not low and (op in _LOW_BITS or (op in _BY_BITS and width >= self.width[value] - CARRIES)):
+            return self._low_bits(value, width)
         if op == "shr" and self.width[value] > WORD >= width:
             return self.make("pick", width, self.operands[value], low)
         return self.make("slice", width, (value,), low)
+
+    def _low_bits(self, value: int, width: int) -> int:
+        """The lowest bits of a result, from the lowest bits of its operands."""
+        op, operands = self.op[value], self.operands[value]
+        if op == "mux":
+            return self.mux(operands[0], *(self.slice(operand, 0, width) for operand in operands[1:]))
+        narrow = [self.slice(operand, 0, width) for operand in operands]
+        if op == "not":
+            return self.not_(narrow[0])
+        return self.bitwise(op, *narrow) if op in _BY_BITS else self.arithmetic(op, *narrow)
 
     def _overlap(self, parts: Sequence[int], low: int, width: int) -> list[int]:
         result = []
