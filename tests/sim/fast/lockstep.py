@@ -4,6 +4,7 @@ import contextlib
 import gc
 import io
 import random
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,12 +13,12 @@ from typing import Any
 from amaranth.back import rtlil
 from amaranth.hdl import Cat
 from amaranth.sim import Simulator
-from random_designs import Batch, random_bits
+from random_designs import ASYNC_RESET, DOMAINS, Batch, random_bits
 from shrink import shrink
 
 from sley.sim.fast.simulation import Simulation
 
-STEPS = 24
+STEPS = 20
 """Steps of a run: inputs change, then clocks tick, and the outputs are compared after both."""
 
 RESET_PROBABILITY = 0.1
@@ -33,8 +34,12 @@ class Step:
     clocks: tuple[str, ...]
 
 
-Snapshot = tuple[str, dict[str, int]]
-"""When it was taken, and the value of each output then. The last one has the rows of the memories."""
+Snapshot = tuple[str, dict[str, int | str]]
+"""When it was taken, and the value of each output then, or what was printed. The last one has the rows of memories."""
+
+PRINTED = re.compile(rf"^.*@(\w+) ({'|'.join(DOMAINS.keys() - ASYNC_RESET)}) .*$", re.MULTILINE)
+"""What a design prints at an edge of its clock. (pysim prints more often than that where the reset is asynchronous, or
+where there is no clock.)"""
 
 
 def stimulus(batch: Batch, seed: int, steps: int = STEPS) -> list[Step]:
@@ -53,14 +58,25 @@ def stimulus(batch: Batch, seed: int, steps: int = STEPS) -> list[Step]:
     return result
 
 
+def printed(output: io.StringIO) -> dict[str, str]:
+    """The lines printed since the last call, by design, in order of the alphabet: edges in one instant have none."""
+    lines: dict[str, list[str]] = {}
+    for match in PRINTED.finditer(output.getvalue()):
+        lines.setdefault(f"{match[1]}_print", []).append(match[0])
+    output.seek(0)
+    output.truncate()
+    return {name: "\n".join(sorted(found)) for name, found in lines.items()}
+
+
 def on_pysim(batch: Batch, steps: list[Step]) -> list[Snapshot]:
     """The run on pysim. Clocks are plain inputs there, so that those of a step rise in one instant."""
     snapshots: list[Snapshot] = []
-    ports = batch.ports
+    ports, output = batch.ports, io.StringIO()
 
     async def bench(ctx: Any) -> None:
         def take(when: str) -> None:
-            snapshots.append((when, {name: ctx.get(signal) for name, signal in batch.outputs.items()}))
+            values = {name: ctx.get(signal) for name, signal in batch.outputs.items()}
+            snapshots.append((when, values | printed(output)))
 
         def drive(values: dict[str, int]) -> None:
             packed, width = 0, 0
@@ -84,16 +100,18 @@ def on_pysim(batch: Batch, steps: list[Step]) -> list[Snapshot]:
 
     simulator = Simulator(batch)
     simulator.add_testbench(bench)
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(output):
         simulator.run()
     return snapshots
 
 
 def on_engine(batch: Batch, steps: list[Step], simulation: Simulation) -> Iterator[Snapshot]:
     """The run on the fast engine."""
+    output = io.StringIO()
+    simulation.on_print = output.write
 
     def take(when: str) -> Snapshot:
-        return when, {name: simulation.peek(name) for name in batch.outputs}
+        return when, {name: simulation.peek(name) for name in batch.outputs} | printed(output)
 
     yield take("at the start")
     for index, step in enumerate(steps):
@@ -119,19 +137,22 @@ def differences(sources: dict[str, str], seed: int) -> dict[str, str]:
     steps = stimulus(batch, seed)
     expected = on_pysim(batch, steps)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            got = list(on_engine(batch, steps, Simulation(text)))
+        got = list(on_engine(batch, steps, Simulation(text)))
     except Exception as error:
         return {"": f"{type(error).__name__}: {error}"}
     found: dict[str, str] = {}
     for (when, wanted), (_, values) in zip(expected, got, strict=True):
         if wanted == values:
             continue
-        for name, value in wanted.items():
-            if value != values[name]:
-                message = f"{when} {name} is {values[name]:#x}, expected {value:#x}"
+        for name in {**wanted, **values}:
+            if wanted.get(name) != values.get(name):
+                message = f"{when} {name} is {show(values.get(name))}, expected {show(wanted.get(name))}"
                 found.setdefault(batch.design_of(name), message)
     return found
+
+
+def show(value: int | str | None) -> str:
+    return f"{value:#x}" if isinstance(value, int) else repr(value)
 
 
 @contextlib.contextmanager

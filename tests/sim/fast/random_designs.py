@@ -163,6 +163,7 @@ class Dice:
     """Random numbers that prefer the values where simulators go wrong."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.random = random.Random(seed)
         self.chance = lambda probability: self.random.random() < probability
         self.choice = self.random.choice
@@ -233,7 +234,7 @@ class Expressions:
     def __call__(self, depth: int | None = None) -> Operand:
         """An expression of at most ``depth`` operators above its leaves."""
         if depth is None:
-            depth = self._dice.choice((0, 1, 1, 1, 2, 2, 3))
+            depth = self._dice.choice((0, 0, 1, 1, 1, 1, 2, 2, 3))
         if depth == 0 or self._dice.chance(0.1):
             return self.leaf()
         return self._dice.choice(self._kinds)(depth - 1)
@@ -411,7 +412,7 @@ class Statements:
                 self._if(targets, depth - 1)
             elif depth and kind < 0.5:
                 self._switch(targets, depth - 1)
-            elif kind < 0.97:
+            elif kind < 0.95:
                 self._assign(targets)
             else:
                 self._side_effect(self._dice.choice(targets).domain)
@@ -423,9 +424,9 @@ class Statements:
             with self._source.block(f"with {self.module}.{name}({condition.source if condition else ''})"):
                 self._block(targets, depth)
 
-        branch("If", self.expressions.condition(2))
-        for _ in range(self._dice.choice((0, 0, 0, 1, 1, 2, 3))):
-            branch("Elif", self.expressions.condition(2))
+        branch("If", self.expressions.condition(self._dice.choice((0, 1, 1, 2))))
+        for _ in range(self._dice.choice((0, 0, 0, 1, 1, 2))):
+            branch("Elif", self.expressions.condition(self._dice.choice((0, 1, 1, 2))))
         if self._dice.chance(0.5):
             with self._source.block(f"with {self.module}.Else()"):
                 self._block(targets, depth)
@@ -482,10 +483,10 @@ class Statements:
         return combine(f"{{a}}.{name}({{n}}, {{w}})", a=whole, n=self.expressions.offset(1, 6), w=width)
 
     def _side_effect(self, domain: str) -> None:
-        """A statement that assigns nothing. What is asserted always holds."""
+        """A statement that assigns nothing. What is asserted always holds; what is printed tells the design."""
         a = self.expressions(1)
         style = self._dice.choice(("", "d", "x", "#06x", "_b", "<12", "+d"))
-        message = f'Format("{{:{style}}} {{}}", {a.source}, {a.source})'
+        message = f'Format("@d{self._dice.seed} {domain} {{:{style}}} {{}}", {a.source}, {a.source})'
         kind = self._dice.choice(("Print", "Assert", "Assume", "Cover"))
         if kind == "Print":
             self.add(domain, f"Print({message})")
@@ -768,7 +769,7 @@ class Generator:
     def _lanes(self) -> None:
         """A row or grid of like elements, with neighbours, constants and slices of wide words of their own."""
         dice, module, n = self._dice, self._dice.choice(self._modules), self._name("lanes")
-        lanes = dice.choice((4, 4, 4, 5, 5, 6, 6, 7, 8, 8, dice.between(9, 20)))
+        lanes = dice.choice((4, 4, 4, 4, 5, 5, 6, 6, 7, 8, dice.between(9, 20)))
         columns = dice.choice([c for c in range(2, lanes + 1) if lanes % c == 0])
         shared = dice.random.sample(self._pool, min(len(self._pool), dice.between(1, 3)))
         local = Expressions(dice, list(shared), limit=dice.choice((16, 33, 65)))

@@ -19,8 +19,14 @@ from sley.sim.memory import dram
 HOST = Path(__file__).with_name("fast_host.c")
 INCLUDES = (HOST.parent, Path(dram.__file__).parent)
 
+TIES = {"rst": 0}
+"""Inputs that no host of this engine drives: a device is reset by opening another one."""
+
 TRACE_DEPTH = 10_000
 """Cycles at the end of a run that are in a waveform asked for by ``trace``."""
+
+MAX_RECORD = 10_000_000
+"""Cycles that can be recorded; each takes some hundred bytes."""
 
 FAILURE_FILE = Path("sley-failure.vcd")
 
@@ -34,15 +40,15 @@ class FastTransport(LibraryTransport, Instance):
     """
 
     def __init__(self, rtlil: str, bus_bytes: int, options: EngineOptions, record: int = 0) -> None:
-        path = build_library(rtlil, None, HOST, INCLUDES, (f"-DBUS_BYTES={bus_bytes}",))
+        path = build_library(rtlil, None, HOST, INCLUDES, (f"-DBUS_BYTES={bus_bytes}",), TIES)
         self._trace: Path | None = None
         super().__init__(path, replace(options, trace=None))
         self._library.sley_run_until.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
-        self._attach(self._library, self._open(), rtlil, None)
-        self._trace = options.trace
+        self._attach(self._library, self._open(), rtlil, None, TIES)
         depth = record or (TRACE_DEPTH if options.trace else 0)
         if depth:
             self.record(depth, options.trace or FAILURE_FILE)
+        self._trace = options.trace
 
     def close(self) -> None:
         if not self._sim:
@@ -88,6 +94,18 @@ class FastTransport(LibraryTransport, Instance):
 
 
 def open_transport(spec: str, options: dict[str, str]) -> FastTransport:
-    """The chip of a preset (``base`` when empty), compiled on first use."""
+    """The chip of a preset (``base`` when empty), compiled on first use.
+
+    Option ``record``: cycles to keep for a waveform, see ``FastTransport``.
+    """
     config = preset(spec or "base")
-    return FastTransport(cached_rtlil(config), config.bus_bytes, parse_options("fast", config, options))
+    others = dict(options)
+    record = _depth(others.pop("record", "0"))
+    parsed = parse_options("fast", config, others, (".vcd", ".fst"))
+    return FastTransport(cached_rtlil(config), config.bus_bytes, parsed, record)
+
+
+def _depth(text: str) -> int:
+    if not text.isdecimal() or int(text) > MAX_RECORD:
+        raise EngineError(f"record={text}: record must be in 0..{MAX_RECORD}")
+    return int(text)

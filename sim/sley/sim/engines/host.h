@@ -123,8 +123,12 @@ API int sley_write32(Sim* sim, uint32_t address, uint32_t value) {
     return sim_status(sim, response);
 }
 
-API int sley_read32(Sim* sim, uint32_t address, uint32_t* value) {
+// What was read, or a negative number: READ_FAILED more than the response (or its negative number).
+enum { READ_FAILED = -256 };
+
+API int64_t sley_read32(Sim* sim, uint32_t address) {
     uint64_t limit = access_limit;
+    uint32_t value = 0;
     SIM_BEGIN(sim);
     SET(sim, s_axil_araddr, address);
     SET(sim, s_axil_arvalid, 1);
@@ -135,14 +139,15 @@ API int sley_read32(Sim* sim, uint32_t address, uint32_t* value) {
         const bool address_taken = GET(sim, s_axil_arready);
         if (GET(sim, s_axil_rvalid)) {
             response = GET(sim, s_axil_rresp);
-            *value = GET(sim, s_axil_rdata);
+            value = GET(sim, s_axil_rdata);
         }
         sim_cycle(sim);
         if (address_taken) SET(sim, s_axil_arvalid, 0);
     }
     SET(sim, s_axil_arvalid, 0);
     SET(sim, s_axil_rready, 0);
-    return sim_status(sim, response);
+    response = sim_status(sim, response);
+    return response ? READ_FAILED + response : (int64_t)value;
 }
 
 API int sley_step(Sim* sim, uint64_t cycles) {

@@ -14,6 +14,9 @@ from sley.sim.errors import EngineError
 _NO_REGISTER = ~0xFFFC
 """Bits that the address of a register has not."""
 
+_READ_FAILED = -256
+"""What is added to the response when a read failed: values that were read are not negative."""
+
 
 class LibraryTransport:
     """A device that runs as machine code.
@@ -33,7 +36,6 @@ class LibraryTransport:
         buffer = (ctypes.c_uint8 * options.memory).from_address(self._library.sley_memory(self._sim))
         self.memory: npt.NDArray[np.uint8] = np.ctypeslib.as_array(buffer)
         self._memory_bytes = options.memory
-        self._value = ctypes.c_uint32()
         self._bind()
         if options.trace:
             self._library.sley_trace_open(self._sim, str(options.trace).encode())
@@ -41,9 +43,9 @@ class LibraryTransport:
     def _bind(self) -> None:
         """Register accesses are the calls that count: their functions take ready arguments, without conversion."""
         self._device = ctypes.c_void_p(self._sim)
-        self._pointer_to_value = ctypes.pointer(self._value)
         self._write32: Any = self._library["sley_write32"]
         self._read32: Any = self._library["sley_read32"]
+        self._read32.restype = ctypes.c_int64
 
     @property
     def memory_bytes(self) -> int:
@@ -56,10 +58,10 @@ class LibraryTransport:
     def read32(self, address: int) -> int:
         if address & _NO_REGISTER:
             register_address(address)
-        response = self._read32(self._device, address, self._pointer_to_value)
-        if response:
-            self._refuse(response, "read", address)
-        return self._value.value
+        value: int = self._read32(self._device, address)
+        if value < 0:
+            self._refuse(value - _READ_FAILED, "read", address)
+        return value
 
     def write32(self, address: int, value: int) -> None:
         if address & _NO_REGISTER:
@@ -130,7 +132,7 @@ def load(path: Path) -> ctypes.CDLL:
         "trace_flush": (None, [handle]),
         "access_limit": (None, [u64]),
         "write32": (ctypes.c_int, [handle, u32, u32]),
-        "read32": (ctypes.c_int, [handle, u32, ctypes.POINTER(u32)]),
+        "read32": (ctypes.c_int64, [handle, u32]),
         "step": (ctypes.c_int, [handle, u64]),
         "run_until_irq": (ctypes.c_int, [handle, u64]),
     }

@@ -45,7 +45,7 @@ def generate(rtlil: str, top: str | None = None, ties: Mapping[str, int] | None 
 
 def _compiler_sources() -> list[bytes]:
     """All that decides how a design is compiled."""
-    return [path.read_bytes() for path in sorted(FOLDER.glob("*")) if path.stem in PASSES]
+    return [path.read_bytes() for path in sorted(FOLDER.glob("*")) if path.stem in PASSES or path.suffix == ".h"]
 
 
 def build_library(

@@ -125,11 +125,10 @@ class _ConeWriter:
         if width <= WORD:
             parts = [f"({self._text(value)} & {literal(test.mask, 64)}) == {literal(test.value, 64)}"]
         else:
-            word = (1 << WORD) - 1
-            parts = [
-                f"(v{value}[{index}] & {literal(test.mask >> low & word, 64)}) == {literal(test.value >> low & word, 64)}"
-                for index, low in enumerate(range(0, width, WORD))
-            ]
+            parts = []
+            for index, low in enumerate(range(0, width, WORD)):
+                bits, want = (literal(number >> low & (1 << WORD) - 1, 64) for number in (test.mask, test.value))
+                parts.append(f"(v{value}[{index}] & {bits}) == {want}")
         joined = " && ".join(f"({part})" for part in parts)
         return joined if test.equal else f"!({joined})"
 
@@ -151,7 +150,9 @@ class _ConeWriter:
             return self._read(value)
         texts, widths = [self._text(operand) for operand in operands], [net.width[operand] for operand in operands]
         if max(widths) <= WORD:
-            return self._pick(texts, width, parameter) if op == "pick" else narrow(op, width, parameter, texts, widths, "u64")
+            if op == "pick":
+                return self._pick(texts, width, parameter)
+            return narrow(op, width, parameter, texts, widths, "u64")
         size = widths[0]
         if op == "slice":
             return f"w_pick({texts[0]}, {size}, {parameter}) & {mask(width)}"

@@ -16,11 +16,14 @@ _KINDS = {"assert": "Assertion", "assume": "Assumption"}
 
 
 class Events:
-    """Prints, counts and keeps the failure of one instance. ``load`` reads the state at an offset."""
+    """Prints, counts and keeps the failure of one instance, whose state ``view`` shows.
 
-    def __init__(self, manifest: Manifest, load: Callable[[int, int], int], cycle: Callable[[], int]) -> None:
+    It knows nothing of the instance's object: the library's way here would be a cycle that keeps it alive.
+    """
+
+    def __init__(self, manifest: Manifest, view: memoryview, cycle: Callable[[], int]) -> None:
         self._manifest = manifest
-        self._load = load
+        self._view = view
         self._cycle = cycle
         self.on_print: Callable[[str], object] = _write
         self.failure: BaseException | None = None
@@ -46,7 +49,7 @@ class Events:
     def _text(self, event: EventPlace) -> str:
         arguments = 0
         for piece in event.arguments:
-            arguments |= self._load(piece.offset, 8) << piece.low
+            arguments |= int.from_bytes(self._view[piece.offset : piece.offset + 8], "little") << piece.low
         return render(event.format, arguments)
 
     def take_failure(self) -> BaseException | None:

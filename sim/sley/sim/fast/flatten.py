@@ -724,14 +724,17 @@ def flatten(modules: dict[str, Module], top: str, ties: Mapping[str, int] | None
         sys.setrecursionlimit(limit)
 
 
-def declared(hierarchy: Hierarchy, split: set[int]) -> Flattener:
+def declared(hierarchy: Hierarchy, split: set[int], ties: Mapping[str, int]) -> Flattener:
     """A flattener that knows inputs, registers and memories and no more: ``wire`` then makes the value of any wire."""
-    made = Flattener(hierarchy, split, ties or {})
-    for number, wire in enumerate(hierarchy.top.module.wires):
-        if wire.direction == "input":
-            value = made.netlist.make("input", wire.width, (), len(made.netlist.inputs))
-            made.netlist.inputs.append(Port(wire.name, wire.width, value))
-            made._values[hierarchy.top.base + number] = value
+    made = Flattener(hierarchy, split, ties)
+    net, top = made.netlist, hierarchy.top
+    for number, wire in enumerate(top.module.wires):
+        if wire.direction == "input" and wire.name in ties:
+            made._values[top.base + number] = net.const(ties[wire.name], wire.width)
+        elif wire.direction == "input":
+            value = net.make("input", wire.width, (), len(net.inputs))
+            net.inputs.append(Port(wire.name, wire.width, value))
+            made._values[top.base + number] = value
     for ports in hierarchy.memories.values():
         made._declare_memory(ports, [])
         for instance, cell in ports.reads:

@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,12 @@ from sley.sim.fast.rtlil import FastError
 from sley.sim.fast.signals import Signals, nearest
 from sley.sim.fast.snapshot import SavedState, Snapshot, read_state, write_state
 from sley.sim.fast.stored import Present
-from sley.sim.fast.waveform import write_waveform
+from sley.sim.fast.waveform import check_path, write_waveform
 
 STOPPED, NOT_YET = -3, -4
 """What the library answers when an event stopped it, and when a condition did not come to hold."""
 
 HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32)
-
-SPARE_BUFFERS = 4
-"""Buffers of past snapshots that are kept for the next ones."""
 
 
 class Instance(ABC):
@@ -43,9 +40,17 @@ class Instance(ABC):
     before the edge at which it failed.
     """
 
-    def _attach(self, library: ctypes.CDLL, handle: int, rtlil: str, top: str | None) -> None:
-        """Takes over an instance that the library made."""
+    def _attach(
+        self,
+        library: ctypes.CDLL,
+        handle: int,
+        rtlil: str,
+        top: str | None = None,
+        ties: Mapping[str, int] | None = None,
+    ) -> None:
+        """Takes over an instance that the library made. The other arguments are those of its ``build_library``."""
         declare(library)
+        self._ties = ties or {}
         self._library = library
         self._pointer = ctypes.c_void_p(handle)
         self._rtlil = rtlil
@@ -53,7 +58,7 @@ class Instance(ABC):
         self.manifest = Manifest.from_json(library.fast_manifest().decode())
         self._state = (ctypes.c_uint8 * self.manifest.state_bytes).from_address(library.fast_state(handle))
         self._view = memoryview(self._state).cast("B")
-        self._events = Events(self.manifest, self._number, lambda: self.cycle)
+        self._events = Events(self.manifest, self._view, partial(library.fast_cycle, self._pointer))
         self._callback = HOOK(self._events.fire)
         library.fast_hook(self._pointer, self._callback)
         self._spare: list[Any] = []
@@ -99,7 +104,7 @@ class Instance(ABC):
     @cached_property
     def signals(self) -> Signals:
         """All named signals; ``signals.widths`` lists them."""
-        return Signals(self._rtlil, self._top)
+        return Signals(self._rtlil, self._top, self._ties)
 
     def peek(self, name: str) -> int:
         """Value of any signal. One that the state does not hold is computed, the first one in a second or so."""
@@ -107,7 +112,7 @@ class Instance(ABC):
         signal = self._stored(name)
         if signal is not None:
             return sum(self._load(piece) << piece.low for piece in signal.pieces)
-        value = self._value(name)
+        value = self._computed(name)
         leaves = Present(self.manifest, self._view)
         return int(evaluate(self.signals.netlist, [value], leaves)[value][0])
 
@@ -124,6 +129,8 @@ class Instance(ABC):
             _check_value(name, value, registers[name].width)
             for piece in registers[name].pieces:
                 self._store(piece, value)
+        elif port in self._ties:
+            raise FastError(f"{name} is always {self._ties[port]} here; the design was compiled for that")
         elif port in self.manifest.outputs or name in self.signals.widths:
             raise FastError(f"{name} is computed from other signals; poke the inputs and registers that it depends on")
         else:
@@ -169,7 +176,7 @@ class Instance(ABC):
                 return signals[known]
         return None
 
-    def _value(self, name: str) -> int:
+    def _computed(self, name: str) -> int:
         """The value of the netlist of ``signals`` that computes the signal."""
         return self.signals.values([name])[name]
 
@@ -188,14 +195,14 @@ class Instance(ABC):
     def snapshot(self, memory: bool = False) -> Snapshot:
         """The complete state, to come back to with ``restore``; with ``memory`` also the device memory of a chip."""
         handle = self._handle
-        buffer = self._spare.pop() if self._spare else None
-        size = self._library.fast_snapshot(handle, buffer, len(buffer), memory) if buffer is not None else 0
+        buffer: Any = self._spare.pop() if self._spare else b""
+        size = self._library.fast_snapshot(handle, buffer, len(buffer), memory) if buffer else 0
         if not size:
             # Some room more: what is under way in the DRAM differs from cycle to cycle.
             buffer = ctypes.create_string_buffer(self._library.fast_snapshot_bytes(handle, memory) + 4096)
             size = self._library.fast_snapshot(handle, buffer, len(buffer), memory)
         cycle = int.from_bytes(buffer[self._cycle_offset : self._cycle_offset + 8], "little")
-        return Snapshot(buffer, size, cycle, self.manifest.layout, memory, self._take_back)
+        return Snapshot(buffer, size, cycle, self.manifest.layout, memory, self._spare)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Comes back to a snapshot of this or another instance of the same design. A recording begins again."""
@@ -208,12 +215,8 @@ class Instance(ABC):
     def _cycle_offset(self) -> int:
         return int(self._library.fast_state_bytes())
 
-    def _take_back(self, buffer: Any) -> None:
-        if len(self._spare) < SPARE_BUFFERS:
-            self._spare.append(buffer)
-
-    def _changed(self) -> None:
-        """The state was replaced."""
+    def _changed(self) -> None:  # noqa: B027
+        """The state was replaced: what is known of it is no more."""
 
     def save(self, path: str | Path) -> None:
         """Writes the complete state to a file, device memory included."""
@@ -260,8 +263,8 @@ class Instance(ABC):
         """Runs until ``name & mask == value`` (``!=`` without ``equal``) and returns the cycles that it took.
 
         The library checks it in every cycle, with all signals settled, the first time before any cycle. ``clocks`` are
-        those that tick (all of them without a name; a chip has one). Raises ``FastError`` when ``limit`` cycles were not
-        enough.
+        those that tick (all of them without a name; a chip has one). Raises ``FastError`` when ``limit`` cycles were
+        not enough.
         """
         start = self.cycle
         signal = self._stored(name)
@@ -276,7 +279,7 @@ class Instance(ABC):
         if signal is not None:
             condition = stored_condition(signal.pieces, test)
         else:
-            number = self._value(name)
+            number = self._computed(name)
             condition = computed_condition(self.signals.netlist, number, self.manifest, test)
         if self._check(self._run(condition, limit, clocks)) == NOT_YET:
             raise FastError(
@@ -294,13 +297,16 @@ class Instance(ABC):
         """
         if depth < 0:
             raise FastError(f"a recording of {depth} cycles is not possible; record 1 or more, or 0 to end it")
+        path = Path(on_failure) if on_failure is not None and depth else None
+        if path is not None:
+            check_path(path)
         self._library.fast_record(self._handle, depth)
         self._depth = depth
-        self._on_failure = Path(on_failure) if on_failure is not None and depth else None
+        self._on_failure = path
 
     def recording(self) -> Recording:
         """The recorded cycles."""
-        return Recording(self._library, self._handle, self.manifest, self._depth)
+        return Recording(self._library, lambda: self._handle, self.manifest, self._depth)
 
     def write_vcd(self, path: str | Path, signals: Iterable[str] | None = None) -> None:
         """Writes the recorded cycles as a waveform, VCD or (with the program vcd2fst) FST, as the suffix says.

@@ -1,5 +1,6 @@
 """One loop over the elements of groups that use each other's values."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -184,14 +185,124 @@ class LoopWriter:
         ):
             return f"(&{first})"
         name = self._fragment.name("g")
-        gather = [f"{kind} {name}[{len(values)}];"]
+        self._setup.append(f"{kind} {name}[{len(values)}];")
+        self._setup += self._shifted(name, kind, values, places) or self._runs(name, kind, values, places)
+        return name
+
+    def _shifted(self, name: str, kind: str, values: tuple[int, ...], places: list[Place | None]) -> list[str]:
+        """Copies one stretch of memory that has most of the values in place, and then the others over it.
+
+        So come the values of an element's neighbour, which at the edges of an array are something else.
+        """
+        size = SIZES[kind]
+        shifts = [
+            place.offset - size * at if place and place.type == kind else None for at, place in enumerate(places)
+        ]
+        counts = Counter(shift for shift in shifts if shift is not None)
+        if not counts:
+            return []
+        ((shift, count),) = counts.most_common(1)
+        if shift is None or count < len(values) / 2:
+            return []
+        inside = [at for at, other in enumerate(shifts) if other == shift]
+        first, last = inside[0], inside[-1]
+        start = shift + size * first
+        lines = [f"memcpy({name} + {first}, (u8*)s + {start}, {size * (last + 1 - first)});"]
+        return lines + self._singles(name, values, places, [at for at, other in enumerate(shifts) if other != shift])
+
+    def _singles(
+        self, name: str, values: tuple[int, ...], places: list[Place | None], positions: list[int]
+    ) -> list[str]:
+        """Copies values one by one, in a loop where they lie at equal distances."""
+        lines = []
+        while positions:
+            run = self._progression(positions, places)
+            if len(run) >= SHORT_RUN:
+                place, second = places[run[0]], places[run[1]]
+                assert place is not None
+                assert second is not None
+                step = (second.offset - place.offset) // SIZES[place.type]
+                target = f"{name}[{run[0]} + {run[1] - run[0]} * j]"
+                lines.append(f"for (int j = 0; j < {len(run)}; j++) {target} = (&{place})[{step} * j];")
+            else:
+                run = positions[:1]
+                at = run[0]
+                lines.append(f"{name}[{at}] = {places[at] or self._fragment.operand(values[at])};")
+            positions = positions[len(run) :]
+        return lines
+
+    def _progression(self, positions: list[int], places: list[Place | None]) -> list[int]:
+        """The first positions, as long as they and what is stored there lie at equal distances."""
+        found = positions[:2]
+        if len(found) < 2:
+            return found
+        first, second = places[found[0]], places[found[1]]
+        if first is None or second is None or first.type != second.type:
+            return found[:1]
+        step, distance = found[1] - found[0], second.offset - first.offset
+        if distance % SIZES[first.type]:
+            return found[:1]
+        for position in positions[2:]:
+            place = places[position]
+            count = len(found)
+            if place is None or place.type != first.type or place.offset != first.offset + distance * count:
+                break
+            if position != found[0] + step * count:
+                break
+            found.append(position)
+        return found
+
+    def _runs(self, name: str, kind: str, values: tuple[int, ...], places: list[Place | None]) -> list[str]:
+        """Copies neighbours together; runs of one length at equal distances in a loop."""
+        size = SIZES[kind]
+        runs: list[tuple[int, int]] = []
+        singles: list[int] = []
+        lines: list[str] = []
         position = 0
         while position < len(values):
-            count, text = self._gather(name, kind, values, places, position)
-            gather.append(text)
+            first, count = places[position], 1
+            while position + count < len(values) and values[position + count] == values[position]:
+                count += 1
+            if count >= SHORT_RUN:
+                text = self._fragment.operand(values[position])
+                lines.append(f"for (unsigned j = 0; j < {count}; j++) {name}[{position} + j] = {text};")
+                position += count
+                continue
+            count = 1
+            while first and first.type == kind and position + count < len(values):
+                place = places[position + count]
+                if place is None or place.type != kind or place.offset != first.offset + size * count:
+                    break
+                count += 1
+            if count > 1:
+                runs.append((position, count))
+            else:
+                singles.append(position)
             position += count
-        self._setup += gather
-        return name
+        while runs:
+            (start, count), number = runs[0], 1
+            place = places[start]
+            assert place is not None
+            step = distance = 0
+            if len(runs) > 1:
+                second = places[runs[1][0]]
+                assert second is not None
+                step, distance = runs[1][0] - start, second.offset - place.offset
+                while number < len(runs) and runs[number] == (start + step * number, count):
+                    other = places[runs[number][0]]
+                    if other is None or other.offset != place.offset + distance * number:
+                        break
+                    number += 1
+            if number >= SHORT_RUN:
+                source = f"(u8*)s + {place.offset} + {distance} * j"
+                lines.append(
+                    f"for (int j = 0; j < {number}; j++) memcpy({name} + {start} + {step} * j, {source}, {count * size});"
+                )
+            else:
+                number = 1
+                lines.append(f"memcpy({name} + {start}, &{place}, {count * size});")
+            runs = runs[number:]
+        return lines + self._singles(name, values, places, singles)
 
     def _place(self, value: int) -> Place | None:
         elements, places = self._elements, self._emitter.places
@@ -200,36 +311,6 @@ class LoopWriter:
             kind = c_type(elements.width[value])
             return outer and Place("", -1, kind, outer.offset + elements.parameter[value] // 8)
         return places.get(value)
-
-    def _gather(
-        self, name: str, kind: str, values: tuple[int, ...], places: list[Place | None], position: int
-    ) -> tuple[int, str]:
-        """Copies one run of neighbours, or of equal values: their number and the statement."""
-        first = places[position]
-        count = 1
-        while position + count < len(values) and values[position + count] == values[position]:
-            count += 1
-        if count >= SHORT_RUN:
-            text = self._fragment.operand(values[position])
-            return count, f"for (unsigned j = 0; j < {count}; j++) {name}[{position} + j] = {text};"
-        if first is None or position + 1 == len(values) or places[position + 1] is None:
-            return 1, f"{name}[{position}] = {first or self._fragment.operand(values[position])};"
-        second = places[position + 1]
-        assert second is not None
-        distance = second.offset - first.offset
-        count = 2
-        while position + count < len(values):
-            place = places[position + count]
-            if place is None or place.type != first.type or place.offset != first.offset + count * distance:
-                break
-            count += 1
-        size = SIZES[first.type]
-        if second.type != first.type or distance % size or (count < SHORT_RUN and distance != size):
-            return 1, f"{name}[{position}] = {first};"
-        if distance == size and first.type == kind:
-            return count, f"memcpy(&{name}[{position}], &{first}, {count * size});"
-        step = distance // size
-        return count, f"for (int j = 0; j < {count}; j++) {name}[{position} + j] = (&{first})[{step} * j];"
 
     def _pick(
         self, name: str, op: str, width: int, columns: list[tuple[int, ...]], size: int, parameters: list[int]

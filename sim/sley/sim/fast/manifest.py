@@ -159,9 +159,7 @@ def make_manifest(netlist: Netlist, code: Code) -> Manifest:
             arguments.append(Piece(WORD * index, netlist.width[argument], offset, 8))
         condition = layout.variables[f"e{number}"][2]
         unclocked = event.clock < 0
-        events.append(
-            EventPlace(event.kind, event.format, condition, arguments, event.path, event.source, unclocked)
-        )
+        events.append(EventPlace(event.kind, event.format, condition, arguments, event.path, event.source, unclocked))
     return Manifest(
         layout.total,
         {port.name: variable(f"i{number}", port.width) for number, port in enumerate(netlist.inputs)},

@@ -6,7 +6,7 @@ because a replay of the same inputs from the same state is the same run.
 """
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,12 +101,15 @@ class _History:
 
 
 class Recording:
-    """The recorded cycles of an instance, up to ``cycles`` of them and the present moment."""
+    """The recorded cycles of an instance, up to ``cycles`` of them and the present moment.
 
-    def __init__(self, library: Any, handle: Any, manifest: Manifest, cycles: int) -> None:
+    It is good until the instance runs on. ``handle`` raises if the instance is no more.
+    """
+
+    def __init__(self, library: Any, handle: Callable[[], Any], manifest: Manifest, cycles: int) -> None:
         self._library, self._handle, self.manifest = library, handle, manifest
         first = ctypes.c_uint64()
-        rows = library.fast_record_rows(handle, cycles, ctypes.byref(first))
+        rows = library.fast_record_rows(handle(), cycles, ctypes.byref(first))
         if not rows:
             raise FastError("nothing was recorded; call record(depth) before the cycles to be looked at")
         self._first, self._end = first.value, rows
@@ -163,7 +166,7 @@ class Recording:
         before = np.zeros(max(1, sum(size for _, size in watched) // 8), np.uint64)
         changes = ctypes.c_void_p()
         found = self._library.fast_replay(
-            *(self._handle, first, count, _ranges(ranges), len(ranges), rows.ctypes.data, times.ctypes.data),
+            *(self._handle(), first, count, _ranges(ranges), len(ranges), rows.ctypes.data, times.ctypes.data),
             *(_ranges(watched), len(watched), before.ctypes.data, ctypes.byref(changes)),
         )
         if found < 0:

@@ -11,7 +11,7 @@ named alone.
 
 import difflib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sley.sim.fast.flatten import RECURSION, CombinationalLoop, Flattener, Hierarchy, declared
 from sley.sim.fast.netlist import Netlist
@@ -19,15 +19,16 @@ from sley.sim.fast.rtlil import FastError, parse
 
 
 class Signals:
-    """The named signals of an RTLIL text; ``top`` is the first module if not named.
+    """The named signals of an RTLIL text; ``top`` is the first module if not named, ``ties`` are constant inputs.
 
     ``widths`` has the bits of each of them. Building it takes as long as parsing; values are made on demand.
     """
 
-    def __init__(self, rtlil: str, top: str | None = None) -> None:
+    def __init__(self, rtlil: str, top: str | None = None, ties: Mapping[str, int] | None = None) -> None:
         modules = parse(rtlil)
         self.top = top or next(iter(modules))
         self._hierarchy = Hierarchy(modules, self.top)
+        self._ties = ties or {}
         self._split: set[int] = set()
         self._flattener: Flattener | None = None
         self._undriven: set[str] = set()
@@ -105,7 +106,7 @@ class Signals:
 
     def _made(self) -> Flattener:
         if self._flattener is None:
-            self._flattener = declared(self._hierarchy, self._split)
+            self._flattener = declared(self._hierarchy, self._split, self._ties)
         return self._flattener
 
 

@@ -2,7 +2,6 @@
 
 import json
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,9 @@ from sley.sim.fast.rtlil import FastError
 
 MAGIC = b"SLEYSNAP"
 VERSION = 1
+SPARE_BUFFERS = 4
+"""Buffers of past snapshots that are kept for the next ones."""
+
 _FAST = 1
 """Level of compression: a quarter of a second for 64 MB that are mostly zeros."""
 
@@ -21,11 +23,9 @@ class Snapshot:
     Its buffer returns to the instance with its end, so that the next snapshot needs no new memory.
     """
 
-    __slots__ = ("_give_back", "buffer", "cycle", "layout", "memory", "size")
+    __slots__ = ("_spare", "buffer", "cycle", "layout", "memory", "size")
 
-    def __init__(
-        self, buffer: Any, size: int, cycle: int, layout: str, memory: bool, give_back: Callable[[Any], None]
-    ) -> None:
+    def __init__(self, buffer: Any, size: int, cycle: int, layout: str, memory: bool, spare: list[Any]) -> None:
         self.buffer = buffer
         self.size = size
         self.cycle = cycle
@@ -33,10 +33,11 @@ class Snapshot:
         """Digest of the layout that the state has."""
         self.memory = memory
         """Whether the device memory is in it."""
-        self._give_back = give_back
+        self._spare = spare
 
     def __del__(self) -> None:
-        self._give_back(self.buffer)
+        if len(self._spare) < SPARE_BUFFERS:
+            self._spare.append(self.buffer)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ A cycle takes 10 ns. What a register has after ``n`` cycles stands from ``10 * n
 falls at ``10 * n``. With clocks that act on their falling edge, what is between two rising edges stands at both.
 """
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -21,28 +22,40 @@ from sley.sim.fast.signals import Signals
 
 PERIOD, HALF = 10, 5
 
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+"""Names that viewers take as they are; others begin with a backslash, as in Verilog."""
+
+
+def check_path(path: Path) -> str | None:
+    """The program that makes a file of this name from VCD, if one is needed. Raises ``FastError`` if there is none."""
+    if path.suffix == ".vcd":
+        return None
+    if path.suffix != ".fst":
+        raise FastError(f"{path}: waveforms are written to files named *.vcd or *.fst")
+    converter = shutil.which("vcd2fst")
+    if converter is None:
+        raise FastError(
+            f"{path}: FST files are made by the program vcd2fst, which is not installed: install gtkwave "
+            "(Debian, Ubuntu: apt install gtkwave; macOS: brew install gtkwave), or write a file named *.vcd"
+        )
+    return converter
+
 
 def write_waveform(path: Path, recording: Recording, signals: Signals, names: Iterable[str] | None) -> None:
     """Writes the recorded cycles of these signals (see ``Signals.chosen``) as ``.vcd`` or ``.fst``."""
-    if path.suffix == ".fst":
-        converter = shutil.which("vcd2fst")
-        if converter is None:
-            raise FastError(
-                f"{path}: FST files are made by the program vcd2fst, which is not installed: install gtkwave "
-                "(Debian, Ubuntu: apt install gtkwave; macOS: brew install gtkwave), or write a file named *.vcd"
-            )
-        with tempfile.TemporaryDirectory() as folder:
-            vcd = Path(folder) / "recording.vcd"
-            write_waveform(vcd, recording, signals, names)
-            result = subprocess.run([converter, vcd, path], capture_output=True, text=True)
-        if result.returncode:
-            raise FastError(f"{path}: vcd2fst failed: {result.stderr.strip() or result.stdout.strip()}")
-    elif path.suffix == ".vcd":
-        chosen = signals.driven(name for name in signals.chosen(names) if signals.widths[name])
+    converter = check_path(path)
+    chosen = signals.driven(name for name in signals.chosen(names) if signals.widths[name])
+    if converter is None:
         with path.open("w") as file:
             _Writer(file, recording, signals, chosen).write()
-    else:
-        raise FastError(f"{path}: waveforms are written to files named *.vcd or *.fst")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        vcd = Path(folder) / "recording.vcd"
+        with vcd.open("w") as file:
+            _Writer(file, recording, signals, chosen).write()
+        result = subprocess.run([converter, vcd, path], capture_output=True, text=True)
+    if result.returncode:
+        raise FastError(f"{path}: vcd2fst failed: {result.stderr.strip() or result.stdout.strip()}")
 
 
 class _Writer:
@@ -78,6 +91,7 @@ class _Writer:
                 writer = VCDWriter(
                     self._file,
                     timescale="1 ns",
+                    date="",
                     comment="recorded by Sley's fast engine",
                     check_values=False,
                     init_timestamp=int(times[0]),
@@ -99,7 +113,7 @@ class _Writer:
         variable: Any = None
         for name in self._names[value]:
             path, wire = self._signals.scopes[name]
-            shown = f"\\{wire}" if "." in wire or "[" in wire else wire
+            shown = wire if _PLAIN.fullmatch(wire) else f"\\{wire}"
             scope = tuple(path.split("."))
             if variable is None:
                 variable = writer.register_var(scope, shown, "wire", size=width, init=initial)

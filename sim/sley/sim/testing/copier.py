@@ -124,6 +124,7 @@ class Copier(wiring.Component):
             *(signal.eq(beats - 1) for signal in (bus.arlen, bus.awlen)),
             *(signal.eq(size) for signal in (bus.arsize, bus.awsize)),
             *(signal.eq(1) for signal in (bus.arburst, bus.awburst)),
+            *(signal.eq(0) for signal in (bus.arid, bus.awid, host.bresp)),  # else they would be inputs
             write.addr.eq(index),
             write.data.eq(bus.rdata),
             read.addr.eq(index),

@@ -1,0 +1,227 @@
+"""The chip in Amaranth's own simulator and on the fast engine in lock-step, as a transport."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Signal as Wire
+
+from sley.abi.config import ChipConfig
+from sley.hw.chip import Chip
+from sley.hw.shared import flat_ports
+from sley.sim.engines.design_text import cached_rtlil
+from sley.sim.engines.options import EngineOptions
+from sley.sim.engines.pysim import PysimTransport
+from sley.sim.fast.manifest import MemoryPlace, Signal
+from sley.sim.fast.simulation import Simulation
+
+
+@dataclass
+class _Memory:
+    name: str
+    place: MemoryPlace
+    slot: Any
+    start: int
+    end: int
+    known: list[int]
+    known_bytes: bytes
+
+
+class _Registers:
+    """Registers on both sides. Only those that changed on one of them are looked at."""
+
+    def __init__(self, registers: dict[str, Signal], slots: list[Any], state: memoryview) -> None:
+        pieces = [(number, piece) for number, place in enumerate(registers.values()) for piece in place.pieces]
+        assert all(piece.size <= 8 for _, piece in pieces)
+        self._names, self._slots = list(registers), slots
+        self._widths = [place.width for place in registers.values()]
+        self._lows = [piece.low for _, piece in pieces]
+        self._owner = np.array([number for number, _ in pieces])
+        self._of: list[list[int]] = [[] for _ in registers]
+        for index, (number, _) in enumerate(pieces):
+            self._of[number].append(index)
+        self._state = np.frombuffer(state, np.uint8)
+        bytes_ = np.arange(8)
+        offsets = np.array([piece.offset for _, piece in pieces])[:, None]
+        self._inside = (bytes_ < np.array([piece.size for _, piece in pieces])[:, None]).astype(np.uint8)
+        self._where = np.minimum(offsets + bytes_, len(self._state) - 1)
+        self._known: list[int | None] = [None] * len(slots)
+        self._known_pieces = np.zeros(0, np.uint64)
+
+    def differences(self) -> list[str]:
+        values = [slot.curr for slot in self._slots]
+        pieces = (self._state[self._where] * self._inside).view("<u8")[:, 0]
+        changed = {number for number, value in enumerate(values) if value != self._known[number]}
+        if len(self._known_pieces):
+            changed.update(self._owner[pieces != self._known_pieces].tolist())
+        self._known, self._known_pieces = list(values), pieces
+        return [text for number in sorted(changed) if (text := self._difference(number, values[number], pieces))]
+
+    def _difference(self, number: int, value: int, pieces: np.ndarray) -> str:
+        got = sum(int(pieces[index]) << self._lows[index] for index in self._of[number])
+        value &= (1 << self._widths[number]) - 1
+        return "" if got == value else f"{self._names[number]} is {got:#x}, {value:#x} in pysim"
+
+
+class PysimLockstep(PysimTransport):
+    """Compares outputs before every edge; every register, and memories that changed on either side, after it.
+
+    ``fast_only`` and ``pysim_only`` list the registers and memories that only one side has by name.
+    """
+
+    def __init__(self, config: ChipConfig, options: EngineOptions) -> None:
+        chip = Chip(config)
+        super().__init__(chip, options)
+        self.simulation = Simulation(cached_rtlil(config))
+        self.compared = 0
+        design, engine = self._simulator._design, self._simulator._engine
+        self._reset = design.fragment.domains["sync"].rst
+        self._state = state = engine._state
+        manifest = self.simulation.manifest
+        registers = _matched(dict(_registers(design)), set(manifest.registers))
+        memories = dict(_memories(design))
+        self.pysim_only = sorted(registers.keys() - manifest.registers.keys())
+        self.pysim_only += sorted(memories.keys() - manifest.memories.keys())
+        known = _matched(dict(_all_signals(design)), set(manifest.registers)) | registers
+        self.fast_only = sorted(manifest.registers.keys() - known.keys())
+        self.fast_only += sorted(manifest.memories.keys() - memories.keys())
+        both = {name: place for name, place in manifest.registers.items() if name in known}
+        slots = [state.slots[state.get_signal(known[name])] for name in both]
+        self._registers = _Registers(both, slots, self.simulation._view)
+        self._aliases = {name: state.slots[state.get_signal(registers[name])] for name in self.pysim_only}
+        self.registers = len(both)
+        self._memories = [
+            _memory(name, place, state.slots[state.get_memory(memories[name])])
+            for name, place in manifest.memories.items()
+            if name in memories
+        ]
+        self._inputs = {name: value for name, value in self._pins() if name in self.simulation.manifest.inputs}
+        self._outputs = {name: value for name, value in self._pins() if name in self.simulation.manifest.outputs}
+        self._compare_state()
+        engine.add_async_testbench(self._simulator, self._follow, background=True)
+
+    def restart(self, cycles: int) -> None:
+        """Holds the chip's reset for some cycles."""
+
+        async def hold(ctx: Any) -> int:
+            ctx.set(self._reset, 1)
+            for _ in range(cycles):
+                await ctx.tick()
+            ctx.set(self._reset, 0)
+            return 0
+
+        self._run(hold)
+
+    def _pins(self) -> Iterator[tuple[str, Any]]:
+        for name, (value, _) in flat_ports(self._chip).items():
+            yield name, value
+        yield "rst", self._reset
+
+    async def _follow(self, ctx: Any) -> None:
+        """Gives the fast engine the inputs of every cycle and compares."""
+        driven: dict[str, int] = {}
+        pins = (*self._inputs.values(), *self._outputs.values())
+        async for _, _, *values in ctx.tick().sample(*pins):
+            for name, value in zip(self._inputs, values, strict=False):
+                if driven.get(name) != value:
+                    driven[name] = value
+                    self.simulation.poke(name, value)
+            for name, value in zip(self._outputs, values[len(self._inputs) :], strict=True):
+                got = self.simulation.peek(name)
+                assert got == value, f"cycle {self.compared}: output {name} is {got:#x}, {value:#x} in pysim"
+            self.simulation.tick()
+            self.compared += 1
+            self._compare_state()
+
+    def _compare_state(self) -> None:
+        view = self.simulation._view
+        wrong = self._registers.differences()
+        for memory in self._memories:
+            wrong += self._memory_differences(memory, view)
+        assert not wrong, f"after {self.compared} cycles: {'; '.join(wrong[:20])}"
+
+    def _memory_differences(self, memory: _Memory, view: memoryview) -> list[str]:
+        now, now_bytes = memory.slot.data, bytes(view[memory.start : memory.end])
+        if now == memory.known and now_bytes == memory.known_bytes:
+            return []
+        memory.known, memory.known_bytes = list(now), now_bytes
+        wrong, mask = [], (1 << memory.place.width) - 1
+        for row, value in enumerate(now):
+            got = self.simulation.peek_memory(memory.name, row)
+            if got != value & mask:
+                wrong.append(f"{memory.name}[{row}] is {got:#x}, {value & mask:#x} in pysim")
+        return wrong
+
+
+def _memory(name: str, place: MemoryPlace, slot: Any) -> _Memory:
+    ends = [
+        piece.offset + (place.depth - 1) * pitch + piece.size
+        for piece, pitch in zip(place.pieces, place.pitches, strict=True)
+    ]
+    return _Memory(name, place, slot, min(piece.offset for piece in place.pieces), max(ends), [], b"")
+
+
+def _scope(name: tuple[str, ...]) -> str:
+    """The name of a fragment as that of an instance; shared components have one more level in the RTLIL."""
+    return ".".join(("sley", *(f"{part}.instance" if SHARED.fullmatch(part) else part for part in name[1:])))
+
+
+SHARED = re.compile(r"core\d+|lane_\d+")
+
+
+def _registers(design: Any) -> Iterator[tuple[str, Wire]]:
+    """Every signal that a clock changes."""
+    for fragment, info in design.fragments.items():
+        for domain, statements in fragment.statements.items():
+            if domain == "comb":
+                continue
+            for statement in statements:
+                for signal in statement._lhs_signals():
+                    yield f"{_scope(info.name)}.{info.signal_names[signal]}", signal
+        for port in getattr(fragment, "_read_ports", ()):
+            if port._domain != "comb":
+                owner = design.fragments[info.parent]
+                yield f"{_scope(owner.name)}.{owner.signal_names[port._data]}", port._data
+
+
+def _memories(design: Any) -> Iterator[tuple[str, Any]]:
+    for fragment, info in design.fragments.items():
+        if hasattr(fragment, "_read_ports"):
+            yield _scope(info.name), fragment._data
+
+
+def _all_signals(design: Any) -> Iterator[tuple[str, Wire]]:
+    """Every named signal: a register of the fast engine may have the name of a signal that is always equal to it."""
+    for info in design.fragments.values():
+        for signal, name in info.signal_names.items():
+            yield f"{_scope(info.name)}.{name}", signal
+
+
+def _matched(signals: dict[str, Wire], wanted: set[str]) -> dict[str, Wire]:
+    """Signals by the names of the RTLIL.
+
+    Amaranth numbers signals of one name by their place in the module, which depends on what else passes through it.
+    Those of one name are in the same order on both sides.
+    """
+
+    def groups(names: Iterable[str]) -> dict[str, list[str]]:
+        found = defaultdict(list)
+        for name in names:
+            found[re.sub(r"\$\d+$", "", name)].append(name)
+        return {base: sorted(group, key=_number) for base, group in found.items()}
+
+    theirs = groups(wanted)
+    result = {}
+    for base, group in groups(signals).items():
+        others = theirs.get(base, [])
+        names = others if len(others) == len(group) else group
+        result |= {new: signals[old] for old, new in zip(group, names, strict=True)}
+    return result
+
+
+def _number(name: str) -> int:
+    found = re.search(r"\$(\d+)$", name)
+    return int(found[1]) if found else -1
