@@ -24,7 +24,11 @@ class FragmentWriter:
         self.index = index
         self.fragment = fragment
         self.lines: list[str] = []
-        """Where statements go that are written next: the function's body, or what a loop needs before it."""
+        """Statements so far; of a fragment with loops, what comes before them."""
+        self.tail: list[str] = []
+        """Statements after all loops."""
+        self.gathered: dict[tuple[int, ...], str] = {}
+        """Arrays of values that were brought together."""
         self._local: dict[int, str] = {}
         self._commits: dict[int, CommitUnit] = {}
         self._differences: dict[tuple[int, frozenset[int]], str] = {}
@@ -36,9 +40,8 @@ class FragmentWriter:
             for number in sorted(groups, key=lambda number: self.elements.groups[number].values[0]):
                 self._scalar(number)
         else:
-            for loop in self._loops(groups):
-                body, self.lines, self._local = self.lines, [], {}
-                self.lines = body + LoopWriter(self, loop).write()
+            loops = [line for loop in self._loops(groups) for line in LoopWriter(self, loop).write()]
+            self.lines += loops + self.tail
 
     def function(self) -> list[str]:
         lines = [f"// {self.fragment.home}, {self.fragment.elements}", f"void f{self.index}(S* s) {{"]

@@ -17,7 +17,9 @@ SHORT_RUN = 4
 
 
 class LoopWriter:
-    """Writes a loop of a fragment: ``setup`` before it, ``body`` for the elements from ``i`` on, ``tail`` after it.
+    """Writes a loop of a fragment.
+
+    What it needs from memory is brought together at the start of the fragment's function, long before it is read.
 
     A last, incomplete vector of elements is filled with elements before it, which are then computed twice.
     """
@@ -30,7 +32,7 @@ class LoopWriter:
         self._count = fragment.fragment.elements
         self._vector = Vector.fitting(self._lane_type(), self._count)
         self._setup = fragment.lines
-        self._tail: list[str] = []
+        self._opening: list[str] = []
         self._known: dict[tuple[int, ...], str] = {}
 
     def _lane_type(self) -> str:
@@ -57,8 +59,7 @@ class LoopWriter:
             opening = f"for (unsigned i = 0; i < {count}; i += {lanes}) {{"
             if count % lanes:
                 body.insert(0, f"if (i > {count - lanes}) i = {count - lanes};")
-        indented = [f"  {line}" for line in (*self._setup, opening)]
-        return ["{", *indented, *(f"    {line}" for line in body), "  }", *(f"  {line}" for line in self._tail), "}"]
+        return ["{", *(f"  {line}" for line in (*self._opening, opening)), *(f"    {line}" for line in body), "  }", "}"]
 
     def _group(self, number: int) -> list[str]:
         elements, vector = self._elements, self._vector
@@ -124,11 +125,11 @@ class LoopWriter:
     def _store(self, target: str, old: str, kind: str, text: str, difference: str) -> list[str]:
         """Stores lanes and collects how they differ from what was in ``old``."""
         stored = self._vector.of(kind)
-        total = f"l{difference}_{kind}"
+        total = f"{difference}_{stored}"
         end = f"{difference} |= any_{stored}({total});"
-        if end not in self._tail:
+        if end not in self._fragment.tail:
             self._setup.append(f"{stored} {total} = {{0}};")
-            self._tail.append(end)
+            self._fragment.tail.append(end)
         name = self._fragment.name("x")
         return [
             f"const {stored} {name} = {text};",
@@ -160,7 +161,7 @@ class LoopWriter:
                 return vector.all((1 << vector.bits) - 1 if width == 1 and number else number)
             name = self._fragment.name("h")
             text = self._fragment.operand(first)
-            self._setup.append(
+            self._opening.append(
                 f"const {vector} {name} = ({vector}){{0}} {'-' if width == 1 else '+'} ({vector.kind}){text};"
             )
             return name
@@ -184,7 +185,10 @@ class LoopWriter:
             place and place.type == kind and place.offset == first.offset + size * at for at, place in enumerate(places)
         ):
             return f"(&{first})"
-        name = self._fragment.name("g")
+        known = self._fragment.gathered.get(values)
+        if known:
+            return known
+        name = self._fragment.gathered[values] = self._fragment.name("g")
         self._setup.append(f"{kind} {name}[{len(values)}];")
         self._setup += self._shifted(name, kind, values, places) or self._runs(name, kind, values, places)
         return name
@@ -438,7 +442,7 @@ class LoopWriter:
         unit.copy(strips, count, kind, net.memories[unit.memory].depth, enable_width > 1)
         total, vector = f"any{number}", self._vector.of(enable_kind)
         self._setup.append(f"{vector} {total} = {{0}};")
-        self._tail.append(unit.pending(f"any_{vector}({total})"))
+        self._fragment.tail.append(unit.pending(f"any_{vector}({total})"))
         name = self._fragment.name("y")
         return [
             f"const {vector} {name} = {enable};",
