@@ -16,7 +16,10 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
-@pytest.mark.parametrize("command", ["", "demo", "info", "asm", "disasm", "verilog", "bench", "bench gemm", "cache"])
+COMMANDS = ["", "demo", "info", "asm", "disasm", "verilog", "bench", "bench gemm", "bench sim", "bench array", "cache"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help(command: str) -> None:
     result = run(*command.split(), "--help")
     assert result.exit_code == 0
@@ -37,10 +40,12 @@ def test_commands_and_groups_join(monkeypatch: pytest.MonkeyPatch) -> None:
 
     points = {"outer": lambda: group, "single": lambda: lambda: typer.echo("hello"), "gone": missing}
     found = [SimpleNamespace(name=name, load=load) for name, load in points.items()]
-    monkeypatch.setattr(cli, "entry_points", lambda group: found)
+    monkeypatch.setattr(cli, "entry_points", lambda group: found if group == "sley.commands" else found[:1])
     monkeypatch.setattr(cli, "app", typer.Typer(cls=cli._Group))
+    monkeypatch.setattr(cli, "bench_app", typer.Typer())
     cli._join_commands()
     invoke = CliRunner().invoke
+    assert invoke(cli.bench_app, ["outer", "other"]).exit_code == 0
     assert invoke(cli.app, ["single"]).output == "hello\n"
     result = invoke(cli.app, ["outer", "inner"])
     assert (result.exit_code, result.stderr) == (1, "error: something to do about it\n")
@@ -85,6 +90,8 @@ def test_bench_gemm() -> None:
         (("frobnicate",), 2, "No such command"),
         (("bench", "gemm", "-m", "0"), 2, "Invalid value"),
         (("bench", "gemm", "-e", "warp:base"), 1, "error: no engine 'warp'"),
+        (("bench", "sim", "huge"), 2, "no preset 'huge'"),
+        (("bench", "array", "huge"), 2, "no preset 'huge'"),
         (("demo", "-e", "model:base?memory=lots"), 1, "error: memory=lots is no size"),
         (("asm", "/nowhere/at/all.s"), 1, "error: "),
     ],

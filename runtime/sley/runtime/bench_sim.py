@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, cast
 
 from sley.driver.device import Driver
 from sley.driver.engines import open_transport
@@ -149,11 +150,72 @@ def speedups(figures: Sequence[Figure]) -> Iterator[tuple[str, str, float]]:
     for preset in dict.fromkeys(figure.preset for figure in figures):
         own = {f.quantity: f.value for f in figures if f.preset == preset and f.contender == "fast"}
         for quantity, value in own.items():
-            others = [f.value for f in figures if (f.preset, f.quantity) == (preset, quantity) and f.contender != "fast"]
+            others = [
+                f.value for f in figures if (f.preset, f.quantity) == (preset, quantity) and f.contender != "fast"
+            ]
             if not others or not value:
                 continue
             more = quantity in (BUSY, IDLE)
             yield preset, quantity, value / max(others) if more else min(others) / value
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kind of parts of the chip: their number, runs of their code and its nanoseconds in a cycle."""
+
+    name: str
+    count: int
+    runs: float
+    nanoseconds: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A cycle of a busy chip on engine ``fast``, in nanoseconds: all, and what single parts account for."""
+
+    preset: str
+    cycle: float
+    parts: list[Part]
+
+    @property
+    def inside(self) -> float:
+        return sum(part.nanoseconds for part in self.parts)
+
+    def figures(self) -> list[Figure]:
+        return [Figure(self.preset, "fast", f"{part.name}, ns a cycle", part.nanoseconds) for part in self.parts]
+
+
+def profile(preset: str, shape: tuple[int, int, int] = (256, 256, 256)) -> Profile:
+    """What the parts of a chip cost while it multiplies matrices; engine ``profile`` says how that is measured."""
+    watch = Stopwatch(open_transport(f"profile:{preset}"))
+    try:
+        device = Device(Driver(watch))
+        engine = cast(_Profiling, watch.inner)
+        _busy(device, shape)
+        start, before = device.driver.time, watch.processor
+        engine.start_profile()
+        _busy(device, shape)
+        costs = engine.part_costs()
+        seconds, cycles = watch.processor - before, device.driver.time - start
+        parts = [Part(cost.name, cost.count, cost.runs / cycles, cost.nanoseconds / cycles) for cost in costs]
+        return Profile(preset, seconds / cycles * 1e9, sorted(parts, key=lambda part: -part.nanoseconds))
+    finally:
+        watch.close()
+
+
+class _Cost(Protocol):
+    name: str
+    count: int
+    runs: int
+    nanoseconds: float
+
+
+class _Profiling(Protocol):
+    """What engine ``profile`` adds to its transport."""
+
+    def start_profile(self) -> None: ...
+
+    def part_costs(self) -> Sequence[_Cost]: ...
 
 
 def write_csv(path: Path, figures: Sequence[Figure]) -> None:
@@ -221,7 +283,9 @@ def _environment(variables: Sequence[tuple[str, str]]) -> Iterator[None]:
 _Opened = tuple[Contender, Stopwatch, Device]
 
 
-def _alternate(devices: Sequence[_Opened], work: Callable[[Device], object], rounds: int) -> list[tuple[Contender, float]]:
+def _alternate(
+    devices: Sequence[_Opened], work: Callable[[Device], object], rounds: int
+) -> list[tuple[Contender, float]]:
     """Cycles a second of each device, the best round, after one that does not count."""
     best = [0.0] * len(devices)
     outcomes = set()

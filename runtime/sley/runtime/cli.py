@@ -1,4 +1,8 @@
-"""The command ``sley``. Commands of other parts of the system join through the entry points ``sley.commands``."""
+"""The command ``sley``.
+
+Commands of other parts of the system join through the entry points ``sley.commands`` and, below ``sley bench``,
+``sley.bench``.
+"""
 
 import sys
 from importlib.metadata import entry_points
@@ -15,6 +19,7 @@ from sley.abi.config import PRESETS, ChipConfig, ConfigError, preset
 from sley.abi.layout import LayoutError
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import SleyError
+from sley.runtime.bench_cli import bench_app
 
 USER_ERRORS = (SleyError, OSError, AsmError, ConfigError, LayoutError)
 
@@ -38,12 +43,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-bench_app = typer.Typer(help="Measure on a device, in its own cycles.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
-
-Engine = Annotated[
-    str, typer.Option("--engine", "-e", help="Engine URL, for example fast:base, pysim:nano, model:quad?memory=128M.")
-]
 
 
 @app.command()
@@ -137,46 +137,23 @@ def disasm(
     typer.echo(disassemble(words), nl=False)
 
 
-@bench_app.command("gemm")
-def bench_gemm(
-    engine: Engine = "fast:base",
-    m: Annotated[int, typer.Option("-m", min=1, help="Rows of A and C.")] = 256,
-    n: Annotated[int, typer.Option("-n", min=1, help="Columns of B and C.")] = 256,
-    k: Annotated[int, typer.Option("-k", min=1, help="Columns of A, rows of B.")] = 256,
-    int8: Annotated[bool, typer.Option("--int8", help="int8 result with scale, instead of int32.")] = False,
-) -> None:
-    """Multiply int8 matrices from DRAM; cycles from doorbell to fence."""
-    from sley.runtime.bench import measure_gemm
-    from sley.runtime.device import Device
-
-    with Device.open(engine) as device:
-        measure_gemm(device, m, n, k, int8)  # warm: uploads the program
-        r = measure_gemm(device, m, n, k, int8)
-    table = Table("", "value", title=f"gemm {m} x {n} x {k}, int8 to {'int8' if int8 else 'int32'}, {engine}")
-    table.add_row("cycles, doorbell to fence", f"{r.cycles:,}")
-    limits = f"compute {r.bound.compute:,}, read {r.bound.read:,}, write {r.bound.write:,}"
-    table.add_row("lower bound, cycles", f"{r.bound.cycles:,} ({limits})")
-    table.add_row("cycles / lower bound", f"{r.cycles / r.bound.cycles:.3f}")
-    table.add_row("share of peak MACs", f"{r.share_of_peak:.1%} of {r.peak_macs:,} per cycle")
-    table.add_row("macro tile, chunk of K", f"{r.plan.tile_m} x {r.plan.tile_n}, {r.plan.chunk}")
-    table.add_row("blocks", " x ".join(map(str, r.plan.grid)))
-    Console().print(table)
-    if engine.startswith("model"):
-        typer.echo("The engine model counts steps, not cycles: its numbers mean nothing here.", err=True)
-
-
-def _join_commands() -> None:
+def _join(target: typer.Typer, group: str) -> None:
     """Adds what the entry points name: a function is a command, a ``typer.Typer`` is a group of commands."""
-    for point in sorted(entry_points(group="sley.commands"), key=lambda point: point.name):
+    for point in sorted(entry_points(group=group), key=lambda point: point.name):
         try:
             loaded = point.load()
         except ImportError as error:  # a part of the system that is not installed on this machine
             typer.echo(f"warning: command {point.name} is missing: {error}", err=True)
             continue
         if isinstance(loaded, typer.Typer):
-            app.add_typer(loaded, name=point.name)
+            target.add_typer(loaded, name=point.name)
         else:
-            app.command(point.name)(loaded)
+            target.command(point.name)(loaded)
+
+
+def _join_commands() -> None:
+    _join(app, "sley.commands")
+    _join(bench_app, "sley.bench")
 
 
 _join_commands()

@@ -12,6 +12,7 @@ The rest, registers that only one side has, is in ``Coverage``.
 """
 
 import ctypes
+import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,11 +67,8 @@ class Coverage:
     """Registers of the fast engine that the Verilog has not."""
     verilog_only: list[str] = field(default_factory=list)
     """Registers and memories of the Verilog that the fast engine does not keep."""
-
-    @property
-    def share(self) -> float:
-        """Of the fast engine's registers, how many are compared."""
-        return self.registers / (self.registers + len(self.fast_only))
+    partial: list[str] = field(default_factory=list)
+    """Registers of which the fast engine keeps only some bits."""
 
 
 def public_verilog(verilog: str) -> str:
@@ -83,7 +81,9 @@ def public_verilog(verilog: str) -> str:
     outer = ", ".join(name for _, _, name in ports)
     declarations = "".join(f"  {direction} {width}{name};\n" for direction, width, name in ports)
     inner = ", ".join(".{}({})".format(name, "restart" if name == "rst" else name) for _, _, name in ports)
-    wrapper = f"\nmodule sley({outer}, restart);\n{declarations}  input restart;\n  sley_chip chip({inner});\nendmodule\n"
+    wrapper = (
+        f"\nmodule sley({outer}, restart);\n{declarations}  input restart;\n  sley_chip chip({inner});\nendmodule\n"
+    )
     return text + wrapper
 
 
@@ -107,16 +107,29 @@ def _library(config: ChipConfig) -> Path:
     return build_library(public_verilog(cached_verilog(config)), HARNESS, defines, None)
 
 
-class LockstepTransport(LibraryTransport):
-    """Both chips as one device; every call raises ``LockstepError`` as soon as they differ."""
+@functools.cache
+def fast_library(config: ChipConfig) -> Path:
+    """The chip on the fast engine, the same one for manifest and harness even if its sources change meanwhile."""
+    return build_fast_library(cached_rtlil(config))
 
-    def __init__(self, config: ChipConfig, options: EngineOptions) -> None:
+
+def manifest_of(config: ChipConfig) -> Manifest:
+    """What is where on the fast engine."""
+    library = ctypes.CDLL(str(fast_library(config)))
+    library.fast_manifest.restype = ctypes.c_char_p
+    return Manifest.from_json(library.fast_manifest().decode())
+
+
+class LockstepTransport(LibraryTransport):
+    """Both chips as one device; every call raises ``LockstepError`` as soon as they differ.
+
+    ``manifest``: another one than that of the fast engine, to see whether a difference is noticed.
+    """
+
+    def __init__(self, config: ChipConfig, options: EngineOptions, manifest: Manifest | None = None) -> None:
         path = _library(config)
-        fast = build_fast_library(cached_rtlil(config))
-        described = ctypes.CDLL(str(fast))
-        described.fast_manifest.restype = ctypes.c_char_p
-        self.manifest = Manifest.from_json(described.fast_manifest().decode())
-        _declare(ctypes.CDLL(str(path))).lockstep_open(str(fast).encode())
+        self.manifest = manifest or manifest_of(config)
+        _declare(ctypes.CDLL(str(path))).lockstep_open(str(fast_library(config)).encode())
         super().__init__(path, options)
         _declare(self._library)
         self.coverage = Coverage()
@@ -153,12 +166,10 @@ class LockstepTransport(LibraryTransport):
 
     def close(self) -> None:
         """Compares everything once more, changed or not."""
-        if self._sim and not self._library.lockstep_differences(self._sim, None, 0):
-            try:
+        try:
+            if self._sim and not self._differences():
                 self._compare_all()
-            finally:
-                super().close()
-        else:
+        finally:
             super().close()
 
     def _compare_all(self) -> None:
@@ -172,14 +183,18 @@ class LockstepTransport(LibraryTransport):
         self._raise_difference()
         super()._refuse(response, what, address)
 
-    def _raise_difference(self) -> None:
+    def _differences(self) -> list[_Difference]:
+        """The first ones."""
         found = (_Difference * REPORTED)()
-        count = self._library.lockstep_differences(self._open(), found, REPORTED)
-        if not count:
+        return found[: self._library.lockstep_differences(self._open(), found, REPORTED)]
+
+    def _raise_difference(self) -> None:
+        found = self._differences()
+        if not found:
             return
         lines = [f"the chips differ after {self.compared} cycles, first in:"]
         outputs = list(self.manifest.outputs)
-        for item in found[:count]:
+        for item in found:
             names = (outputs, self._registers, self._memories)[item.kind]
             row = f"[{item.row}]" if item.kind == 2 else ""
             place = f"{names[item.number]}{row} from bit {item.low}"
@@ -187,7 +202,8 @@ class LockstepTransport(LibraryTransport):
         raise LockstepError("\n".join(lines))
 
     def _bind_ports(self) -> None:
-        library, sim, left = self._library, self._open(), set(self._library.lockstep_ports(self._open()).decode().split())
+        library, sim = self._library, self._open()
+        left = set(library.lockstep_ports(sim).decode().split())
         for number, name in enumerate(self.manifest.inputs):
             port = "restart" if name == "rst" else name
             if name != "clk":
@@ -203,7 +219,7 @@ class LockstepTransport(LibraryTransport):
         for number, (name, signal) in enumerate(self.manifest.registers.items()):
             if self._bind_register(number, name, signal):
                 self.coverage.registers += 1
-                self.coverage.register_bits += signal.width
+                self.coverage.register_bits += sum(piece.width for piece in signal.pieces)
             else:
                 self.coverage.fast_only.append(name)
 
@@ -215,6 +231,8 @@ class LockstepTransport(LibraryTransport):
             if not bits:
                 return False
         assert signal.width <= bits, f"{name} has {signal.width} bits, {bits} in the Verilog"
+        if sum(piece.width for piece in signal.pieces) < bits:
+            self.coverage.partial.append(name)
         return True
 
     def _bind_memories(self) -> None:

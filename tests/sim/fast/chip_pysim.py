@@ -18,6 +18,12 @@ from sley.sim.engines.pysim import PysimTransport
 from sley.sim.fast.manifest import MemoryPlace, Signal
 from sley.sim.fast.simulation import Simulation
 
+ALIAS_CYCLES = 64
+"""How often registers are compared that the fast engine has under other names only."""
+
+SHARED = re.compile(r"core\d+|lane_\d+")
+"""Instances of shared components; in the RTLIL they have one more level."""
+
 
 @dataclass
 class _Memory:
@@ -67,9 +73,11 @@ class _Registers:
 
 
 class PysimLockstep(PysimTransport):
-    """Compares outputs before every edge; every register, and memories that changed on either side, after it.
+    """Compares outputs before every edge, and after it all registers and memories that changed on either side.
 
-    ``fast_only`` and ``pysim_only`` list the registers and memories that only one side has by name.
+    ``registers``: how many are compared every cycle. ``fast_only`` and ``pysim_only`` list registers and memories that
+    only one side has by name. ``aliases`` are those of ``pysim_only`` that the fast engine can compute; these are
+    compared every ``ALIAS_CYCLES`` cycles.
     """
 
     def __init__(self, config: ChipConfig, options: EngineOptions) -> None:
@@ -77,31 +85,44 @@ class PysimLockstep(PysimTransport):
         super().__init__(chip, options)
         self.simulation = Simulation(cached_rtlil(config))
         self.compared = 0
-        design, engine = self._simulator._design, self._simulator._engine
-        self._reset = design.fragment.domains["sync"].rst
-        self._state = state = engine._state
-        manifest = self.simulation.manifest
-        registers = _matched(dict(_registers(design)), set(manifest.registers))
-        memories = dict(_memories(design))
-        self.pysim_only = sorted(registers.keys() - manifest.registers.keys())
-        self.pysim_only += sorted(memories.keys() - manifest.memories.keys())
-        known = _matched(dict(_all_signals(design)), set(manifest.registers)) | registers
-        self.fast_only = sorted(manifest.registers.keys() - known.keys())
-        self.fast_only += sorted(manifest.memories.keys() - memories.keys())
-        both = {name: place for name, place in manifest.registers.items() if name in known}
-        slots = [state.slots[state.get_signal(known[name])] for name in both]
-        self._registers = _Registers(both, slots, self.simulation._view)
-        self._aliases = {name: state.slots[state.get_signal(registers[name])] for name in self.pysim_only}
-        self.registers = len(both)
-        self._memories = [
-            _memory(name, place, state.slots[state.get_memory(memories[name])])
-            for name, place in manifest.memories.items()
-            if name in memories
-        ]
+        self._design, self._state = self._simulator._design, self._simulator._engine._state
+        self._reset = self._design.fragment.domains["sync"].rst
+        self.fast_only: list[str] = []
+        self.pysim_only: list[str] = []
+        self._bind_registers()
+        self._bind_memories()
         self._inputs = {name: value for name, value in self._pins() if name in self.simulation.manifest.inputs}
         self._outputs = {name: value for name, value in self._pins() if name in self.simulation.manifest.outputs}
+        self._read_data = self._names_of(_read_data(self._design))
         self._compare_state()
-        engine.add_async_testbench(self._simulator, self._follow, background=True)
+        self._simulator._engine.add_async_testbench(self._simulator, self._follow, background=True)
+
+    def _bind_registers(self) -> None:
+        wanted = self.simulation.manifest.registers
+        registers = _matched(dict(_registers(self._design)), set(wanted))
+        known = _matched(dict(_all_signals(self._design)), set(wanted)) | registers
+        both = {name: place for name, place in wanted.items() if name in known}
+        self.registers = len(both)
+        self._registers = _Registers(both, [self._slot(known[name]) for name in both], self.simulation._view)
+        self.fast_only += sorted(wanted.keys() - known.keys())
+        others = sorted(registers.keys() - wanted.keys())
+        self.pysim_only += others
+        self.aliases = [name for name in others if name in self.simulation.signals.widths]
+        self._aliased = [self._slot(registers[name]) for name in self.aliases]
+
+    def _bind_memories(self) -> None:
+        wanted, memories = self.simulation.manifest.memories, dict(_memories(self._design))
+        self.fast_only += sorted(wanted.keys() - memories.keys())
+        self.pysim_only += sorted(memories.keys() - wanted.keys())
+        self._memories = [
+            _memory(name, place, self._state.slots[self._state.get_memory(memories[name])])
+            for name, place in wanted.items()
+            if name in memories
+        ]
+
+    def _slot(self, signal: Wire) -> Any:
+        """Where pysim has the signal's value."""
+        return self._state.slots[self._state.get_signal(signal)]
 
     def restart(self, cycles: int) -> None:
         """Holds the chip's reset for some cycles."""
@@ -134,14 +155,42 @@ class PysimLockstep(PysimTransport):
                 assert got == value, f"cycle {self.compared}: output {name} is {got:#x}, {value:#x} in pysim"
             self.simulation.tick()
             self.compared += 1
+            if driven["rst"]:
+                self._take_read_data()
             self._compare_state()
+
+    def _names_of(self, signals: Iterable[tuple[str, Wire]]) -> dict[str, Any]:
+        """The pysim side of the registers of the fast engine that hold these signals."""
+        find = self.simulation.signals.values
+        registers = {value: name for name, value in find(self.simulation.manifest.registers).items()}
+        known = _matched(dict(signals), set(self.simulation.signals.widths))
+        values = find(known)
+        return {
+            registers[values[name]]: self._slot(signal) for name, signal in known.items() if values[name] in registers
+        }
+
+    def _take_read_data(self) -> None:
+        """In a reset of the domain pysim clears the data of a synchronous read port, RTLIL and Verilog keep it."""
+        for name, slot in self._read_data.items():
+            self.simulation.poke(name, slot.curr)
 
     def _compare_state(self) -> None:
         view = self.simulation._view
         wrong = self._registers.differences()
         for memory in self._memories:
             wrong += self._memory_differences(memory, view)
+        if self.compared % ALIAS_CYCLES == 0:
+            wrong += self._alias_differences()
         assert not wrong, f"after {self.compared} cycles: {'; '.join(wrong[:20])}"
+
+    def _alias_differences(self) -> list[str]:
+        """Registers of pysim that the fast engine knows by another name, or not as registers."""
+        wrong = []
+        for name, slot in zip(self.aliases, self._aliased, strict=True):
+            got, value = self.simulation.peek(name), slot.curr & ((1 << self.simulation.signals.widths[name]) - 1)
+            if got != value:
+                wrong.append(f"{name} is {got:#x}, {value:#x} in pysim")
+        return wrong
 
     def _memory_differences(self, memory: _Memory, view: memoryview) -> list[str]:
         now, now_bytes = memory.slot.data, bytes(view[memory.start : memory.end])
@@ -165,11 +214,8 @@ def _memory(name: str, place: MemoryPlace, slot: Any) -> _Memory:
 
 
 def _scope(name: tuple[str, ...]) -> str:
-    """The name of a fragment as that of an instance; shared components have one more level in the RTLIL."""
+    """The name of a fragment as the RTLIL has it."""
     return ".".join(("sley", *(f"{part}.instance" if SHARED.fullmatch(part) else part for part in name[1:])))
-
-
-SHARED = re.compile(r"core\d+|lane_\d+")
 
 
 def _registers(design: Any) -> Iterator[tuple[str, Wire]]:
@@ -181,6 +227,12 @@ def _registers(design: Any) -> Iterator[tuple[str, Wire]]:
             for statement in statements:
                 for signal in statement._lhs_signals():
                     yield f"{_scope(info.name)}.{info.signal_names[signal]}", signal
+    yield from _read_data(design)
+
+
+def _read_data(design: Any) -> Iterator[tuple[str, Wire]]:
+    """The data of synchronous read ports."""
+    for fragment, info in design.fragments.items():
         for port in getattr(fragment, "_read_ports", ()):
             if port._domain != "comb":
                 owner = design.fragments[info.parent]
@@ -210,8 +262,8 @@ def _matched(signals: dict[str, Wire], wanted: set[str]) -> dict[str, Wire]:
     def groups(names: Iterable[str]) -> dict[str, list[str]]:
         found = defaultdict(list)
         for name in names:
-            found[re.sub(r"\$\d+$", "", name)].append(name)
-        return {base: sorted(group, key=_number) for base, group in found.items()}
+            found[re.sub(r"\$\d+", "", name)].append(name)
+        return {base: sorted(group, key=_numbers) for base, group in found.items()}
 
     theirs = groups(wanted)
     result = {}
@@ -222,6 +274,7 @@ def _matched(signals: dict[str, Wire], wanted: set[str]) -> dict[str, Wire]:
     return result
 
 
-def _number(name: str) -> int:
-    found = re.search(r"\$(\d+)$", name)
-    return int(found[1]) if found else -1
+def _numbers(name: str) -> list[int]:
+    """The number of each part of a name; the first of its name in a module has none."""
+    found = (re.search(r"\$(\d+)$", part) for part in name.split("."))
+    return [int(number[1]) if number else -1 for number in found]

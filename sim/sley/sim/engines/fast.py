@@ -40,15 +40,17 @@ class FastTransport(LibraryTransport, Instance):
     """
 
     def __init__(self, rtlil: str, bus_bytes: int, options: EngineOptions, record: int = 0) -> None:
-        path = build_library(rtlil, None, HOST, INCLUDES, (f"-DBUS_BYTES={bus_bytes}",), TIES)
         self._trace: Path | None = None
-        super().__init__(path, replace(options, trace=None))
+        super().__init__(self._build(rtlil, bus_bytes), replace(options, trace=None))
         self._library.sley_run_until.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
         self._attach(self._library, self._open(), rtlil, None, TIES)
         depth = record or (TRACE_DEPTH if options.trace else 0)
         if depth:
             self.record(depth, options.trace or FAILURE_FILE)
         self._trace = options.trace
+
+    def _build(self, rtlil: str, bus_bytes: int) -> Path:
+        return build_library(rtlil, None, HOST, INCLUDES, (f"-DBUS_BYTES={bus_bytes}",), TIES)
 
     def close(self) -> None:
         if not self._sim:

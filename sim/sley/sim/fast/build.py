@@ -19,9 +19,9 @@ from sley.sim.toolchain import CCompiler, cpu_features
 FOLDER = Path(__file__).parent
 OPTIMISE = ("-O1", "-ftree-vectorize", "-fno-tree-slp-vectorize", "-fno-strict-aliasing", "-fvisibility=hidden", "-w")
 HOST = FOLDER / "simulation.c"
-PASSES = frozenset(
-    "rtlil netlist semantics simplify cells cuts flatten classify schedule layout expressions vectors commit fragment "
-    "loops emit manifest build wide".split()
+PASSES = (
+    *("rtlil", "netlist", "semantics", "simplify", "cells", "cuts", "flatten", "classify", "schedule", "layout"),
+    *("expressions", "vectors", "commit", "fragment", "loops", "emit", "manifest", "build", "wide"),
 )
 
 
@@ -67,10 +67,9 @@ def build_library(
     flags = (*OPTIMISE, *compiler.flags, *defines)
     headers = [path.read_bytes() for folder in includes for path in sorted(folder.glob("*.h"))]
     key = digest(
-        *(*compiler.command, compiler.version, *flags, cpu_features(), rtlil, top or "", host.read_bytes()),
-        repr(sorted((ties or {}).items())),
-        *headers,
-        *_compiler_sources(),
+        *compiler.command,
+        *(compiler.version, *flags, cpu_features(), rtlil, top or "", repr(sorted((ties or {}).items()))),
+        *(host.read_bytes(), *headers, *_compiler_sources()),
     )
 
     def build(output: Path, scratch: Path) -> None:

@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sley.sim.fast.netlist import SOURCES, WORD, Netlist
 
@@ -80,7 +81,7 @@ class Elements:
         net = self.netlist
         for number, register in enumerate(net.registers):
             home = self._home_of(register.name)
-            key = (_DIGITS.sub("#", register.name), register.clock, register.reset >= 0)
+            key: object = (_DIGITS.sub("#", register.name), register.clock, register.reset >= 0)
             self._add("next", register.width, (register.next,), number, home, key)
             if register.reset >= 0:
                 self._add("reset", 1, (register.reset,), number, home, None)
@@ -360,7 +361,7 @@ class Classifier:
         """Number of pieces of memory in which the values lie; equal neighbours count as one piece, too."""
         addresses = [self._address(value) for value in values]
         runs = 1
-        for (owner, at, size), (next_owner, next_at, _) in zip(addresses, addresses[1:], strict=False):
+        for (owner, at, size), (next_owner, next_at, _) in pairwise(addresses):
             if next_owner != owner or next_at not in (at, at + size):
                 runs += 1
         return runs

@@ -7,6 +7,7 @@ lanes: a slice of a machine word costs less than a variable for every field.
 """
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sley.sim.fast.netlist import WORD
@@ -75,7 +76,7 @@ def _lane_edges(pieces: set[tuple[int, int]]) -> set[int]:
     steps_seen: set[int] = set()
     for width in sorted(starts, reverse=True):
         lows = starts[width]
-        steps = {b - a for a, b in zip(lows, lows[1:], strict=False)}
+        steps = {b - a for a, b in pairwise(lows)}
         step = min(steps, default=0)
         if len(lows) >= MIN_LANES and len(steps) == 1 and step >= width and step not in steps_seen:
             steps_seen.add(step)

@@ -207,6 +207,7 @@ class Emitter:
         ]
         for number, port in enumerate(self.net.inputs):
             lines += self._setter(number, port.name, port.width)
+            lines.append(f"#define OUT_{port.name} i{number}  // what drives a pin that the design does not")
         for number, port in enumerate(self.net.outputs):
             lines.append(f"#define OUT_{port.name} o{number}")
         return "\n".join(lines) + "\n"
@@ -234,7 +235,6 @@ class Emitter:
         ]
 
     def _control(self) -> list[str]:
-        net = self.net
         lines = ["void mark_all(S* s) {"]
         lines += [f"  {mark}" for mark in self.mark(range(self.bits))] + ["}", "void init(S* s) {"]
         lines += [f"  {line}" for line in self._initial()] + ["  mark_all(s);", "}"]
@@ -290,7 +290,7 @@ class Emitter:
         ]
 
     def _commit_writes(self, clock: int) -> list[str]:
-        """Writes in the order of their ports; one that nothing can undo need not be repeated while it stays the same."""
+        """Writes in the order of their ports; one that nothing can undo is not repeated while it stays the same."""
         lines: list[str] = []
         word = -1
         for write in sorted(self.writes, key=lambda write: write.order):

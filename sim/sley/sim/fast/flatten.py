@@ -8,6 +8,7 @@ lanes of a wide word become values of their own.
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sley.sim.fast.cells import BITWISE, build_cell
 from sley.sim.fast.cuts import find_cuts
@@ -50,7 +51,7 @@ class MemoryPorts:
     writes: list[tuple[Instance, Cell]]
 
 
-class CombinationalLoop(Exception):
+class CombinationalLoopError(Exception):
     """Wires whose values depend on each other, looked at as a whole; single bits of them might not."""
 
     def __init__(self, wires: list[int]) -> None:
@@ -299,7 +300,7 @@ class Flattener:
         if key in self._busy:
             keys = list(self._busy)
             loop = [self._busy[other] for other in keys[keys.index(key) :]]
-            raise CombinationalLoop(loop)
+            raise CombinationalLoopError(loop)
         self._busy[key] = wire
 
     def _drivers(self, wire: int) -> list[Driver]:
@@ -338,7 +339,9 @@ class Flattener:
                 for port in BITWISE[source.kind]
             ]
             select = [self.value(driver.instance, source.ports["S"])] if source.kind == "$mux" else []
-            return build_cell(self.netlist, source.kind, select + operands, {}, width)
+            result = build_cell(self.netlist, source.kind, select + operands, {}, width)
+            assert result is not None
+            return result
         return self.netlist.slice(self._cell(driver.instance, source), offset, width)
 
     def _cell(self, instance: Instance, cell: Cell) -> int:
@@ -359,8 +362,7 @@ class Flattener:
             edges.update(edge for edge in target if low < edge < low + width)
         ordered = sorted(edges)
         return self.netlist.concat(
-            self._assigned_value(instance, process, wire, start, end - start)
-            for start, end in zip(ordered, ordered[1:], strict=False)
+            self._assigned_value(instance, process, wire, start, end - start) for start, end in pairwise(ordered)
         )
 
     def _assigned_value(self, instance: Instance, process: Process, wire: int, low: int, width: int) -> int:
@@ -602,7 +604,11 @@ class Flattener:
         self.netlist.instance = instance.number
         net = self.netlist
         kind = str(cell.parameters.get("FLAVOR", "print"))
-        clock = self._clock(instance, cell, "TRG", "TRG_POLARITY") if cell.parameters["TRG_ENABLE"] else -1
+        clock = -1
+        if cell.parameters["TRG_ENABLE"]:
+            clock = self._clock(instance, cell, "TRG", "TRG_POLARITY")
+            if clock < 0:
+                return  # a clock that never ticks
         if kind not in ("print", "assert", "assume", "cover"):
             raise unsupported(instance, cell)
         arguments = self.value(instance, cell.ports["ARGS"])
@@ -697,15 +703,14 @@ def _cut_at(width: int, edges: list[int]) -> list[tuple[int, int]]:
     if width <= WORD:
         return [(0, width)] if width else []
     ordered = sorted({0, width, *(edge for edge in edges if 0 < edge < width)})
-    return [
-        (low, min(WORD, end - low))
-        for start, end in zip(ordered, ordered[1:], strict=False)
-        for low in range(start, end, WORD)
-    ]
+    return [(low, min(WORD, end - low)) for start, end in pairwise(ordered) for low in range(start, end, WORD)]
 
 
 def flatten(modules: dict[str, Module], top: str, ties: Mapping[str, int] | None = None) -> Netlist:
-    """The design below module ``top``. ``ties``: inputs that are constant, and no inputs then. Raises ``FastError`` with the source location of what is not supported."""
+    """The design below module ``top``. ``ties``: inputs that are constant, and no inputs then.
+
+    Raises ``FastError`` with the source location of what is not supported.
+    """
     hierarchy = Hierarchy(modules, top)
     split: set[int] = set()
     limit = sys.getrecursionlimit()
@@ -714,7 +719,7 @@ def flatten(modules: dict[str, Module], top: str, ties: Mapping[str, int] | None
         while True:
             try:
                 return Flattener(hierarchy, split, ties or {}).run()
-            except CombinationalLoop as loop:
+            except CombinationalLoopError as loop:
                 new = set(loop.wires) - split
                 if not new:
                     names = ", ".join(hierarchy.describe(wire) for wire in dict.fromkeys(loop.wires))

@@ -59,7 +59,13 @@ class LoopWriter:
             opening = f"for (unsigned i = 0; i < {count}; i += {lanes}) {{"
             if count % lanes:
                 body.insert(0, f"if (i > {count - lanes}) i = {count - lanes};")
-        return ["{", *(f"  {line}" for line in (*self._opening, opening)), *(f"    {line}" for line in body), "  }", "}"]
+        return [
+            "{",
+            *(f"  {line}" for line in (*self._opening, opening)),
+            *(f"    {line}" for line in body),
+            "  }",
+            "}",
+        ]
 
     def _group(self, number: int) -> list[str]:
         elements, vector = self._elements, self._vector
@@ -199,9 +205,7 @@ class LoopWriter:
         So come the values of an element's neighbour, which at the edges of an array are something else.
         """
         size = SIZES[kind]
-        shifts = [
-            place.offset - size * at if place and place.type == kind else None for at, place in enumerate(places)
-        ]
+        shifts = [place.offset - size * at if place and place.type == kind else None for at, place in enumerate(places)]
         counts = Counter(shift for shift in shifts if shift is not None)
         if not counts:
             return []
@@ -298,10 +302,8 @@ class LoopWriter:
                         break
                     number += 1
             if number >= SHORT_RUN:
-                source = f"(u8*)s + {place.offset} + {distance} * j"
-                lines.append(
-                    f"for (int j = 0; j < {number}; j++) memcpy({name} + {start} + {step} * j, {source}, {count * size});"
-                )
+                target, source = f"{name} + {start} + {step} * j", f"(u8*)s + {place.offset} + {distance} * j"
+                lines.append(f"for (int j = 0; j < {number}; j++) memcpy({target}, {source}, {count * size});")
             else:
                 number = 1
                 lines.append(f"memcpy({name} + {start}, &{place}, {count * size});")

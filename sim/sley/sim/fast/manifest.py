@@ -73,10 +73,13 @@ class Manifest:
     def as_c(self) -> str:
         """A C file that defines the function ``fast_manifest`` and what ``tables.h`` declares."""
         text = json.dumps(dataclasses.asdict(self), separators=(",", ":"))
-        numbers = ",".join(str(byte) for byte in text.encode())
+        escaped = [
+            text[start : start + 4000].replace("\\", "\\\\").replace('"', '\\"') for start in range(0, len(text), 4000)
+        ]
+        literals = "\n".join(f'"{part}"' for part in escaped)
         return (
             f"{self._tables()}"
-            f"static const char text[] = {{{numbers},0}};\n"
+            f"static const char text[] =\n{literals};\n"
             '__attribute__((visibility("default"))) const char* fast_manifest(void) { return text; }\n'
         )
 

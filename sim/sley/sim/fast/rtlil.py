@@ -102,7 +102,7 @@ def plain(name: str) -> str:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self._lines = iter(text.splitlines())
+        self._lines = iter(text.split("\n"))
         self._number = 0
         self._attributes: dict[str, Parameter] = {}
         self._module = Module("", "")

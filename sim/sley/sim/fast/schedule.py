@@ -141,7 +141,7 @@ def schedule(elements: Elements) -> Schedule:
 
 
 def _follow_consumers(elements: Elements, cheap: set[int], units: list[Unit]) -> None:
-    """Moves a scalar value that a single scalar value uses to the unit of its user, which then need not be told of it."""
+    """Moves glue that a single scalar value uses to the unit of its user, which then reads what the glue joins."""
     users: dict[int, set[int]] = defaultdict(set)
     for number, group in enumerate(elements.groups):
         if group.values[0] not in cheap:

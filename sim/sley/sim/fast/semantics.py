@@ -1,6 +1,6 @@
 """What every operator computes, on Python's integers: the definition that all other passes must agree with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def signed(value: int, width: int) -> int:
@@ -47,7 +47,7 @@ def compute(op: str, width: int, parameter: int, operands: Sequence[int], widths
     return (a // b if op[:3] == "div" else a % b) & mask
 
 
-_PLAIN = {
+_PLAIN: dict[str, Callable[[int, int], int]] = {
     "and": int.__and__,
     "or": int.__or__,
     "xor": int.__xor__,

@@ -13,7 +13,7 @@ import difflib
 import sys
 from collections.abc import Iterable, Mapping
 
-from sley.sim.fast.flatten import RECURSION, CombinationalLoop, Flattener, Hierarchy, declared
+from sley.sim.fast.flatten import RECURSION, CombinationalLoopError, Flattener, Hierarchy, declared
 from sley.sim.fast.netlist import Netlist
 from sley.sim.fast.rtlil import FastError, parse
 
@@ -68,7 +68,7 @@ class Signals:
             while True:
                 try:
                     return {name: self._made().wire(self._wires[self.full_name(name)]) for name in chosen}
-                except CombinationalLoop as loop:
+                except CombinationalLoopError as loop:
                     new = set(loop.wires) - self._split
                     if not new:
                         wires = ", ".join(self._hierarchy.describe(wire) for wire in dict.fromkeys(loop.wires))

@@ -5,6 +5,7 @@ through slices and concatenations, and cuts wide bitwise operators into the piec
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from sley.sim.fast.netlist import WORD, Netlist
 from sley.sim.fast.semantics import compute
@@ -169,7 +170,7 @@ class Builder(Netlist):
             return []
         ordered = sorted(edges)
         widths = []
-        for start, end in zip(ordered, ordered[1:], strict=False):
+        for start, end in pairwise(ordered):
             whole, rest = divmod(end - start, WORD)
             widths += [WORD] * whole + ([rest] if rest else [])
         return widths

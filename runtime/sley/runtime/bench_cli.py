@@ -1,0 +1,117 @@
+"""The commands ``sley bench``: what a device needs in its own cycles, and engines in the time of the host."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sley.abi.config import PRESETS
+
+if TYPE_CHECKING:
+    from sley.runtime.bench_sim import Figure, Profile
+
+bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
+
+Engine = Annotated[
+    str, typer.Option("--engine", "-e", help="Engine URL, for example fast:base, pysim:nano, model:quad?memory=128M.")
+]
+
+
+@bench_app.command("gemm")
+def bench_gemm(
+    engine: Engine = "fast:base",
+    m: Annotated[int, typer.Option("-m", min=1, help="Rows of A and C.")] = 256,
+    n: Annotated[int, typer.Option("-n", min=1, help="Columns of B and C.")] = 256,
+    k: Annotated[int, typer.Option("-k", min=1, help="Columns of A, rows of B.")] = 256,
+    int8: Annotated[bool, typer.Option("--int8", help="int8 result with scale, instead of int32.")] = False,
+) -> None:
+    """Multiply int8 matrices from DRAM; cycles from doorbell to fence."""
+    from sley.runtime.bench import measure_gemm
+    from sley.runtime.device import Device
+
+    with Device.open(engine) as device:
+        measure_gemm(device, m, n, k, int8)  # warm: uploads the program
+        r = measure_gemm(device, m, n, k, int8)
+    table = Table("", "value", title=f"gemm {m} x {n} x {k}, int8 to {'int8' if int8 else 'int32'}, {engine}")
+    table.add_row("cycles, doorbell to fence", f"{r.cycles:,}")
+    limits = f"compute {r.bound.compute:,}, read {r.bound.read:,}, write {r.bound.write:,}"
+    table.add_row("lower bound, cycles", f"{r.bound.cycles:,} ({limits})")
+    table.add_row("cycles / lower bound", f"{r.cycles / r.bound.cycles:.3f}")
+    table.add_row("share of peak MACs", f"{r.share_of_peak:.1%} of {r.peak_macs:,} per cycle")
+    table.add_row("macro tile, chunk of K", f"{r.plan.tile_m} x {r.plan.tile_n}, {r.plan.chunk}")
+    table.add_row("blocks", " x ".join(map(str, r.plan.grid)))
+    Console().print(table)
+    if engine.startswith("model"):
+        typer.echo("The engine model counts steps, not cycles: its numbers mean nothing here.", err=True)
+
+
+@bench_app.command("sim")
+def bench_sim(
+    presets: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(PRESETS)}; default base.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All presets.")] = False,
+    size: Annotated[int, typer.Option("--size", min=1, help="Rows and columns of the matrices to multiply.")] = 256,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds, of which the best counts.")] = 5,
+    flags: Annotated[
+        list[str] | None,
+        typer.Option("--flags", help="CXXFLAGS to build rtl with besides its own; default '-O3 -march=native'."),
+    ] = None,
+    build: Annotated[bool, typer.Option(help="Build the engines in an empty cache, and measure that too.")] = True,
+    parts: Annotated[bool, typer.Option("--parts", help="Also what the parts of the chip cost on fast.")] = False,
+    output: Annotated[Path | None, typer.Option("--csv", help="File for all numbers.", dir_okay=False)] = None,
+) -> None:
+    """Compare the engines fast and rtl on one chip with one work: speed, builds, register writes, snapshots."""
+    from sley.runtime.bench_sim import BEST_FLAGS, compare, profile, write_csv
+
+    chosen = list(PRESETS) if every else presets or ["base"]
+    unknown = [name for name in chosen if name not in PRESETS]
+    if unknown:
+        raise typer.BadParameter(f"no preset {unknown[0]!r}; there are {', '.join(PRESETS)}")
+    console = Console()
+    figures: list[Figure] = []
+    for name in chosen:
+        variants = [BEST_FLAGS] if flags is None else flags
+        found = compare(name, (size,) * 3, rounds, variants, build, lambda text: typer.echo(text, err=True))
+        console.print(_comparison(name, found, size))
+        figures += found
+        if parts:
+            costs = profile(name, (size,) * 3)
+            console.print(_part_table(name, costs))
+            figures += costs.figures()
+    if output is not None:
+        write_csv(output, figures)
+
+
+def _comparison(preset: str, figures: "list[Figure]", size: int) -> Table:
+    from sley.runtime.bench_sim import speedups
+
+    names = list(dict.fromkeys(figure.contender for figure in figures))
+    found = {(figure.quantity, figure.contender): figure.value for figure in figures}
+    ratios = {quantity: ratio for _, quantity, ratio in speedups(figures)}
+    table = Table("", *names, "fast is better by", title=f"{preset}, gemm {size} x {size} x {size}")
+    for quantity in dict.fromkeys(figure.quantity for figure in figures):
+        values = [_number(found.get((quantity, name))) for name in names]
+        ratio = ratios.get(quantity)
+        table.add_row(quantity, *values, "" if ratio is None else f"{ratio:.2f}")
+    return table
+
+
+def _part_table(preset: str, profile: "Profile") -> Table:
+    title = f"{preset} on fast: {profile.cycle:,.0f} ns a cycle, {profile.inside:,.0f} of them in fragments, of which"
+    table = Table("part", "number", "runs a cycle", "ns a cycle", "ns of one", title=title)
+    for part in profile.parts:
+        cells = (
+            f"{part.count:,}",
+            f"{part.runs:.2f}",
+            f"{part.nanoseconds:.1f}",
+            f"{part.nanoseconds / part.count:.2f}",
+        )
+        table.add_row(part.name, *cells)
+    return table
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
