@@ -39,26 +39,29 @@ def array(
                 del os.environ["SLEY_CACHE"]
             else:
                 os.environ["SLEY_CACHE"] = before
-    title = f"Array of {chip.array} x {chip.array} elements, processor time, equal outputs in {cycles:,} cycles"
-    columns = ("", "ns a cycle", "of it stimulus", "ns an element", "build: text, s", "build: library, s")
-    table = Table(*columns, title=title)
-    rows = []
-    for result in results:
-        own = result.cycle - result.stimulus
-        rows.append((result.name, result.cycle, result.stimulus, own / chip.array**2, result.text, result.library))
-        name, *values = rows[-1]
-        table.add_row(name, *(f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in values))
+    table = Table("", *(result.name for result in results))
+    table.title = f"{config}: {chip.array} x {chip.array} elements, equal outputs in {cycles:,} cycles"
+    values = {
+        "ns a cycle": [result.cycle for result in results],
+        "of which the stimulus": [result.stimulus for result in results],
+        "ns an element": [(result.cycle - result.stimulus) / chip.array**2 for result in results],
+        "build: text, processor s": [result.text for result in results],
+        "build: library, processor s": [result.library for result in results],
+    }
+    for quantity, row in values.items():
+        table.add_row(quantity, *(f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in row))
     console = Console()
     console.print(table)
     fast, *others = results
     speed = min(other.cycle for other in others) / fast.cycle
     build = min(other.text + other.library for other in others) / (fast.text + fast.library)
-    console.print(f"fast is {speed:.2f} times as fast as the fastest, and built in 1/{build:.1f} of the shortest time")
+    typer.echo(f"fast is {speed:.2f} times as fast as the fastest, and built in 1/{build:.1f} of the shortest time")
     if output is not None:
         with output.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("array", "engine", "quantity", "value"))
-            for name, *values in rows:
+            for quantity, row in values.items():
+                names = (result.name for result in results)
                 writer.writerows(
-                    (config, name, what, f"{value:.6g}") for what, value in zip(columns[1:], values, strict=True)
+                    (config, name, quantity, f"{value:.6g}") for name, value in zip(names, row, strict=True)
                 )

@@ -20,7 +20,20 @@ FOLDER = Path(__file__).parent
 OPTIMISE = ("-O1", "-ftree-vectorize", "-fno-tree-slp-vectorize", "-fno-strict-aliasing", "-fvisibility=hidden", "-w")
 HOST = FOLDER / "simulation.c"
 PASSES = (
-    *("rtlil", "netlist", "semantics", "simplify", "cells", "cuts", "flatten", "classify", "schedule", "layout"),
+    *(
+        "rtlil",
+        "netlist",
+        "semantics",
+        "simplify",
+        "cells",
+        "cuts",
+        "hierarchy",
+        "wires",
+        "flatten",
+        "classify",
+        "schedule",
+        "layout",
+    ),
     *("expressions", "vectors", "commit", "fragment", "loops", "emit", "manifest", "build", "wide"),
 )
 

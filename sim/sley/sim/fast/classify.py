@@ -22,8 +22,6 @@ MIN_STRICT = 8
 BYTES = (8, 16, 32, 64)
 _DIGITS = re.compile(r"\d+")
 
-SINKS = frozenset({"next", "write", "output", "event", "reset"})
-
 
 @dataclass(slots=True)
 class Group:
@@ -35,7 +33,9 @@ class Group:
 
 
 class Elements:
-    """The netlist's needed values, and behind them its sinks as values of their own (operators in ``SINKS``).
+    """The netlist's needed values, and behind them its sinks as values of their own.
+
+    Their operators are ``next``, ``write``, ``output``, ``event`` and ``reset``.
 
     ``groups`` partitions them; ``group_of`` and ``position`` say where a value is.
     """

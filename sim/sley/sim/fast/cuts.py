@@ -14,7 +14,7 @@ from sley.sim.fast.netlist import WORD
 from sley.sim.fast.rtlil import CONST, Assign, Cell, Sigspec, Switch, plain
 
 if TYPE_CHECKING:
-    from sley.sim.fast.flatten import Hierarchy, Instance
+    from sley.sim.fast.hierarchy import Hierarchy, Instance
 
 MIN_LANES, MIN_LANE_WIDTH = 4, 4
 

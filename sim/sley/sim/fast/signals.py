@@ -13,9 +13,11 @@ import difflib
 import sys
 from collections.abc import Iterable, Mapping
 
-from sley.sim.fast.flatten import RECURSION, CombinationalLoopError, Flattener, Hierarchy, declared
+from sley.sim.fast.flatten import RECURSION, Flattener
+from sley.sim.fast.hierarchy import Hierarchy
 from sley.sim.fast.netlist import Netlist
 from sley.sim.fast.rtlil import FastError, parse
+from sley.sim.fast.wires import CombinationalLoopError
 
 
 class Signals:
@@ -106,7 +108,8 @@ class Signals:
 
     def _made(self) -> Flattener:
         if self._flattener is None:
-            self._flattener = declared(self._hierarchy, self._split, self._ties)
+            self._flattener = Flattener(self._hierarchy, self._split, self._ties)
+            self._flattener.declare({})
         return self._flattener
 
 
