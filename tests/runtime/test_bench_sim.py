@@ -13,6 +13,7 @@ from sley.driver.errors import EngineError
 from sley.runtime import bench_sim
 from sley.runtime.bench import WrongResultError
 from sley.runtime.bench_sim import (
+    BUILD,
     BUSY,
     IDLE,
     LIBRARY,
@@ -100,3 +101,4 @@ def test_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {figure.quantity: figure.value for figure in compare("nano", (8, 8, 8), 1, say=said.append)}
     assert said == ["nano: building fast", "nano: running"]
     assert np.all([found[quantity] > 0 for quantity in (TEXT, LIBRARY, START, BUSY)])
+    assert found[BUILD] == found[TEXT] + found[LIBRARY]

@@ -34,7 +34,7 @@ CALLS = 2_000
 BUSY, IDLE = "busy, cycles a second", "idle, cycles a second"
 WRITE, SNAPSHOT = "register write, µs", "snapshot, µs"
 TEXT, LIBRARY, START = "build: text, processor s", "build: library, processor s", "build and start, wall s"
-LATER = "later start, wall s"
+BUILD, LATER = "build: both, processor s", "later start, wall s"
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,13 @@ def compare(
         if build:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
             stack.enter_context(_environment((("SLEY_CACHE", str(folder)), ("SLEY_CACHE_LIMIT", "0"))))
+            texts: dict[str, float] = {}
             for contender in chosen:
                 say(f"{preset}: building {contender.name}")
-                found += [Figure(preset, contender.name, *figure) for figure in _build(contender, preset, folder)]
+                times = dict(_build(contender, preset, folder))
+                texts.setdefault(contender.engine, times.get(TEXT, 0.0))
+                times[BUILD] = texts[contender.engine] + times[LIBRARY]
+                found += [Figure(preset, contender.name, quantity, value) for quantity, value in times.items()]
         say(f"{preset}: running")
         devices = []
         for contender in chosen:

@@ -14,7 +14,7 @@ BATCH = 32
 BATCHES, SLOW_BATCHES = 64, 320
 """Batches of the default run, and of the long campaign with other seeds."""
 
-OPTIMISED_EVERY = 4
+OPTIMISED_EVERY = 8
 """One batch in so many is compiled with the optimisation of the engine, which takes longer."""
 
 SHRINK_SECONDS = 60

@@ -38,7 +38,7 @@ def build_cell(net: Builder, kind: str, ports: list[int], parameters: dict[str, 
         return net.not_(net.extend(ports[0], width, a_signed))
     if kind == "$neg":
         return net.arithmetic("sub", net.const(0, width), net.extend(ports[0], width, a_signed))
-    return _reduce(net, kind, ports[0], width)
+    return _reduce(net, kind, ports[0], width) if ports else None
 
 
 def _compare(net: Builder, kind: str, ports: list[int], signed: bool, width: int) -> int:
