@@ -11,7 +11,7 @@ from shrink import shrink
 BATCH = 32
 """Designs in one top module, and so in one compiled library."""
 
-BATCHES, SLOW_BATCHES = 64, 320
+BATCHES, SLOW_BATCHES = 64, 128
 """Batches of the default run, and of the long campaign with other seeds."""
 
 OPTIMISED_EVERY = 8
@@ -60,6 +60,35 @@ def test_random_designs(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("batch", range(BATCHES, BATCHES + SLOW_BATCHES))
 def test_many_random_designs(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check(batch, monkeypatch)
+
+
+FAILED_ONCE = {
+    "constant_register_among_others": """
+def design(m, domains):
+    kept, moved, shown = Signal(2, init=1, reset_less=True), Signal(3, init=1), Signal()
+    m.d.sync += moved.eq(0)
+    with m.Switch(0):
+        with m.Case('-'):
+            m.d.sync += shown.eq(0)
+        with m.Default():
+            m.d.sync += kept.eq(0)
+    return [], [kept, shown, moved], {}
+""",
+    "halves_that_are_equal": """
+def design(m, domains):
+    i1, z = Signal(), Signal(4)
+    state = [Signal(8, name=f"state{lane}") for lane in range(4)]
+    for lane in range(4):
+        m.d.sync += state[lane].eq(Mux(i1, state[lane].replicate(2), 1))
+        m.d.sync += z[lane].eq(state[lane])
+    return [i1], [z, *state], {}
+""",
+}
+
+
+@pytest.mark.parametrize("name", FAILED_ONCE)
+def test_design_that_failed_once(name: str) -> None:
+    assert not differences({name: FAILED_ONCE[name]}, seed=26)
 
 
 def test_seed_decides_the_design() -> None:

@@ -296,6 +296,8 @@ class Classifier:
         if any(elements.shapes[value] != elements.shapes[first] for value in values):
             return ()
         parts = tuple(part for value in values for part in elements.operands[value])
+        if len(set(parts)) < len(parts):
+            return ()
         if all(elements.source(part) for part in parts):
             return parts if self._runs(parts) == 1 else ()
         if len({elements.shapes[part] for part in parts}) != 1:
