@@ -1,5 +1,6 @@
 """Pass 7, compile: from RTLIL text to a shared library that holds the design, its host code and its manifest."""
 
+import gc
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -51,9 +52,15 @@ def netlist_of(rtlil: str, top: str | None = None, ties: Mapping[str, int] | Non
 
 def generate(rtlil: str, top: str | None = None, ties: Mapping[str, int] | None = None) -> tuple[Code, Manifest]:
     """C code of a design and the description of its state."""
-    netlist = netlist_of(rtlil, top, ties)
-    code = emit(schedule(classify(netlist)))
-    return code, make_manifest(netlist, code)
+    collecting = gc.isenabled()
+    gc.disable()  # the search for garbage among a netlist's many objects would take a third of the time
+    try:
+        netlist = netlist_of(rtlil, top, ties)
+        code = emit(schedule(classify(netlist)))
+        return code, make_manifest(netlist, code)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _compiler_sources() -> list[bytes]:
@@ -100,7 +107,7 @@ def build_library(
                 for done, job in enumerate(jobs):
                     show(f"C, {done} of {len(jobs)} files")
                     job.result()
-            objects = [source.with_suffix(".o") for source in files]
+            objects = sorted(source.with_suffix(".o") for source in files)  # fragments that follow each other lie so
             compiler.run("-shared", *objects, "-o", output, folder=scratch)
 
     return cached("fast", f"{key}.so", build)

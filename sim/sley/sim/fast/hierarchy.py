@@ -135,7 +135,7 @@ def unsupported(instance: Instance, cell: Cell) -> FastError:
     where = f" [{cell.source}]" if cell.source else ""
     what = f"an instance of {cell.kind}, of which there is no description" if cell.kind[0] != "$" else cell.kind
     return FastError(
-        f"{instance.path}{where}: {what} cannot be simulated by this engine; use pysim, or leave it out of the design"
+        f"{instance.path}{where}: {what} cannot be simulated by this engine; put a model in Amaranth in its place"
     )
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from sley.sim.fast.classify import Elements
 
-MIN_VALUES = 40
+MIN_VALUES = 80
 """An instance with fewer scalar values shares the fragment of the instance around it."""
 
-MIN_PART = 8
+MIN_PART = 24
 """Groups in a part of a fragment that is a fragment of its own."""
 
 _CHEAP = frozenset({"slice", "not", "sext", "eq", "ne", "concat", "and", "or"})
