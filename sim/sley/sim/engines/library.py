@@ -23,7 +23,7 @@ class LibraryTransport:
 
     ``memory`` is device memory as a writable array without a copy; ``cycles`` counts clock cycles since reset. A
     register access that takes more than ``ACCESS_LIMIT`` cycles, or is answered with an error, raises ``EngineError``.
-    Calls release the interpreter's lock: several devices run beside each other in threads.
+    Calls that let time pass release the interpreter's lock: several devices run beside each other in threads.
     """
 
     def __init__(self, path: Path, options: EngineOptions) -> None:
@@ -41,10 +41,11 @@ class LibraryTransport:
             self._library.sley_trace_open(self._sim, str(options.trace).encode())
 
     def _bind(self) -> None:
-        """Register accesses are the calls that count: their functions take ready arguments, without conversion."""
+        """Register accesses are the calls that count: no conversion of arguments, and no release of the lock."""
         self._device = ctypes.c_void_p(self._sim)
-        self._write32: Any = self._library["sley_write32"]
-        self._read32: Any = self._library["sley_read32"]
+        short = ctypes.PyDLL(None, handle=self._library._handle)
+        self._write32: Any = short["sley_write32"]
+        self._read32: Any = short["sley_read32"]
         self._read32.restype = ctypes.c_int64
 
     @property
