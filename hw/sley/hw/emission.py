@@ -4,17 +4,17 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-from sley.hw.shared import VerilogPlatform, flat_ports
+from sley.hw.shared import EmissionPlatform, flat_ports
 
 TOP = "sley"
 
-EmittedModule = tuple[str, Any, dict[str, tuple[Any, None]], VerilogPlatform]
+EmittedModule = tuple[str, Any, dict[str, tuple[Any, None]], EmissionPlatform]
 """Name, component, ports by name, and the platform to convert it with."""
 
 
 def emitted_modules(component: Any, name: str) -> Iterator[EmittedModule]:
     """Modules to convert, in order; converting one finds what it shares."""
-    platform = VerilogPlatform()
+    platform = EmissionPlatform()
     platform.share(name, component)
     collecting = gc.isenabled()
     gc.disable()  # a quarter of the time goes into the search for garbage among the netlist's millions of objects

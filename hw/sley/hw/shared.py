@@ -6,8 +6,8 @@ from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetInser
 from amaranth.lib import wiring
 
 
-class VerilogPlatform:
-    """The platform of an emission to Verilog; collects the modules that are instanced.
+class EmissionPlatform:
+    """The platform of an emission to Verilog or RTLIL; collects the modules that are instanced.
 
     ``pending``: module names and components that still need a module of their own.
     """
@@ -38,7 +38,7 @@ def shared(component: Any, name: str, platform: object, reset: Any = None) -> El
     component's control state besides the domain's own reset. Elaborating and emitting a chip takes time for each
     module: this makes it independent of the number of lanes and cores.
     """
-    if not isinstance(platform, VerilogPlatform):
+    if not isinstance(platform, EmissionPlatform):
         return component if reset is None else ResetInserter(reset)(component)
     platform.share(name, component)
     resets = ResetSignal() if reset is None else ResetSignal() | reset

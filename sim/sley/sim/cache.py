@@ -7,7 +7,6 @@ and macOS the mapping outlives the name.
 
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +17,7 @@ from filelock import FileLock
 from platformdirs import user_cache_dir
 
 from sley.sim.errors import EngineError
+from sley.sim.size import parse_size
 
 DEFAULT_LIMIT = 2 << 30
 """Bytes that the entries may take together after a build, unless SLEY_CACHE_LIMIT says otherwise."""
@@ -40,13 +40,13 @@ def cache_limit() -> int | None:
     text = os.environ.get("SLEY_CACHE_LIMIT", "").strip()
     if not text:
         return DEFAULT_LIMIT
-    match = re.fullmatch(r"([0-9]+)([KMG]?)", text.upper())
-    if match is None:
+    try:
+        return parse_size(text) or None
+    except ValueError:
         raise EngineError(
             f"SLEY_CACHE_LIMIT={text} is no size; write bytes, or a whole number with K, M or G, such as 500M or 4G "
             "(0: no limit)"
-        )
-    return (int(match[1]) << 10 * " KMG".index(match[2] or " ")) or None
+        ) from None
 
 
 def digest(*parts: str | bytes) -> str:

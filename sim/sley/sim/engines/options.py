@@ -6,9 +6,9 @@ from pathlib import Path
 from sley.abi.config import ChipConfig
 from sley.sim.errors import EngineError
 from sley.sim.memory.dram import DramTiming
+from sley.sim.size import parse_size
 from sley.sim.toolchain import find_c_compiler
 
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 PAGE = 4096
 
 
@@ -31,9 +31,8 @@ class EngineOptions:
 
 
 def _integer(name: str, text: str, low: int, high: int) -> int:
-    scale = UNITS.get(text[-1:].upper(), 1) if name == "memory" else 1
     try:
-        value = int(text[:-1] if scale > 1 else text, 0) * scale
+        value = parse_size(text) if name == "memory" else int(text, 0)
     except ValueError:
         example = "a size like 64M" if name == "memory" else "an integer"
         raise EngineError(f"{name}={text}: {name} must be {example}") from None

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sley.sim.fast.layout import SIZES, c_type
 from sley.sim.fast.netlist import SOURCES, WORD, Netlist
 
 MIN_ELEMENTS = 4
@@ -375,7 +376,7 @@ class Classifier:
         if elements.op[value] == "slice" and value not in elements.group_of and elements.parameter[value] % 8 == 0:
             low = elements.parameter[value] // 8
             value = elements.operands[value][0]
-        whole = _storage_bytes(elements.width[value])
+        whole = SIZES[c_type(elements.width[value])]
         if not low and size > whole // 2:
             size = whole
         if value in elements.stored:
@@ -410,10 +411,6 @@ class Classifier:
                     by_shape[elements.shapes[part]].append(part)
             found += [tuple(same) for same in by_shape.values() if len(same) >= MIN_ELEMENTS]
         return found
-
-
-def _storage_bytes(width: int) -> int:
-    return 1 if width <= 8 else 2 if width <= 16 else 4 if width <= 32 else 8
 
 
 def _cost(op: str) -> int:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from sley.sim.cache import digest
 from sley.sim.fast.emit import Code
@@ -112,12 +113,12 @@ class Manifest:
     def from_json(cls, text: str) -> "Manifest":
         data = json.loads(text)
 
-        def signal(item: dict[str, object]) -> Signal:
-            return Signal(item["width"], [Piece(**piece) for piece in item["pieces"]])  # type: ignore[arg-type, attr-defined]
+        def signal(item: dict[str, Any]) -> Signal:
+            return Signal(item["width"], [Piece(**piece) for piece in item["pieces"]])
 
-        def memory(item: dict[str, object]) -> MemoryPlace:
-            pieces = [Piece(**piece) for piece in item["pieces"]]  # type: ignore[attr-defined]
-            return MemoryPlace(item["width"], item["depth"], pieces, item["pitches"])  # type: ignore[arg-type]
+        def memory(item: dict[str, Any]) -> MemoryPlace:
+            pieces = [Piece(**piece) for piece in item["pieces"]]
+            return MemoryPlace(item["width"], item["depth"], pieces, item["pitches"])
 
         for kind in ("inputs", "outputs", "registers"):
             data[kind] = {name: signal(item) for name, item in data[kind].items()}

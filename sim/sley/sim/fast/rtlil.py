@@ -6,6 +6,7 @@ is an error here.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sley.sim.errors import EngineError
@@ -107,6 +108,8 @@ class _Parser:
         self._attributes: dict[str, Parameter] = {}
         self._module = Module("", "")
         self._sigspecs: dict[str, Sigspec] = {}
+        self._last = ("", "")
+        """The statement that ended a body."""
 
     def modules(self) -> dict[str, Module]:
         modules: dict[str, Module] = {}
@@ -118,10 +121,12 @@ class _Parser:
                 raise self._error(words[0])
         return modules
 
-    def _statements(self) -> "_Statements":
-        return _Statements(self)
+    def _statements(self) -> Iterator[list[str]]:
+        """The statements from here on; all iterations share one position."""
+        while (statement := self._next_statement()) is not None:
+            yield statement
 
-    def next_statement(self) -> list[str] | None:
+    def _next_statement(self) -> list[str] | None:
         """The next line as keyword and rest; attributes are collected on the way."""
         for line in self._lines:
             self._number += 1
@@ -217,7 +222,7 @@ class _Parser:
 
     def _switch(self, rest: str) -> Switch:
         switch = Switch(self._sigspec(rest), [])
-        statement = self.next_statement()
+        statement = self._next_statement()
         if statement is None:
             raise FastError("the RTLIL ends within a switch")
         keyword, patterns = statement
@@ -260,22 +265,6 @@ class _Parser:
         result = tuple(chunk for chunk in reversed(chunks) if chunk[2])
         self._sigspecs[text] = result
         return result
-
-
-class _Statements:
-    """Iterates over a parser's statements; several of them share one position."""
-
-    def __init__(self, parser: _Parser) -> None:
-        self._parser = parser
-
-    def __iter__(self) -> "_Statements":
-        return self
-
-    def __next__(self) -> list[str]:
-        statement = self._parser.next_statement()
-        if statement is None:
-            raise StopIteration
-        return statement
 
 
 def _bits(text: str) -> int:
