@@ -32,6 +32,7 @@ PASSES = (
         "wires",
         "flatten",
         "classify",
+        "ticks",
         "schedule",
         "layout",
     ),

@@ -2,7 +2,8 @@
 
 Every fragment becomes a function from the state to next values of registers (``n…``), stored values (``t…``) and
 memory writes (``w…``). A set of ``dirty`` bits says which fragments must run; a fragment whose results differ from the
-last ones marks its readers. ``commit`` ends a cycle: next values become contents, writes reach the memories.
+last ones marks its readers. ``settle`` runs the first fragments. ``commit`` ends a cycle: the fragments of the edge run,
+next values become contents, writes reach the memories.
 """
 
 from collections import defaultdict
@@ -13,7 +14,7 @@ from sley.sim.fast.classify import Elements
 from sley.sim.fast.commit import CommitUnit, WriteUnit
 from sley.sim.fast.expressions import literal
 from sley.sim.fast.fragment import FragmentWriter
-from sley.sim.fast.layout import Place, StateLayout, c_type, words
+from sley.sim.fast.layout import ALIGN_ARRAYS, Place, StateLayout, c_type, words
 from sley.sim.fast.netlist import WORD
 from sley.sim.fast.schedule import Schedule
 from sley.sim.fast.vectors import declarations
@@ -87,16 +88,19 @@ class Emitter:
             self.places[port.value] = self._variable(f"i{number}", port.width)
         for number, port in enumerate(net.outputs):
             self._variable(f"o{number}", port.width)
+        doubled = self._doubled()
+        scalars = self._scalar_registers()
         starts = []
-        for side in ("r", "n"):
-            layout.add(f"{side}_start", "u64", 8)  # on a cache line, so that both sides have the same offsets
-            starts.append(layout.size)
+        for side, twice in (("r", True), ("n", True), ("r", False)):
+            starts.append(layout.align())  # so that both sides of what exists twice have the same offsets
             for number, values in enumerate(elements.arrays):
-                layout.add(f"{side}a{number}", c_type(net.width[values[0]]), len(values))
-            for number in self._scalar_registers():
-                layout.add(f"{side}{number}", c_type(net.registers[number].width))
+                if twice == any(value in doubled for value in values):
+                    layout.add_elements(f"{side}a{number}", c_type(net.width[values[0]]), len(values))
+            for number in scalars:
+                if twice == (net.registers[number].value in doubled):
+                    layout.add(f"{side}{number}", c_type(net.registers[number].width))
         self.next_shift = starts[1] - starts[0]
-        """Bytes from the contents of a register to its next value."""
+        """Bytes from the contents of a register to its next value, if that has a place."""
         for number, register in enumerate(net.registers):
             if register.value in elements.stored:
                 array, index = elements.stored[register.value]
@@ -111,7 +115,7 @@ class Emitter:
             if count == 1:
                 self.places[group.values[0]] = self._variable(f"t{number}", group.width)
             else:
-                layout.add(f"t{number}", c_type(group.width), count)
+                layout.add_elements(f"t{number}", c_type(group.width), count)
                 for position, value in enumerate(group.values):
                     self.places[value] = layout.place(f"t{number}", position)
         for number, event in enumerate(net.events):
@@ -119,6 +123,20 @@ class Emitter:
             if event.arguments:
                 layout.add(f"ea{number}", "u64", len(event.arguments))
         self._declare_memories()
+
+    def _doubled(self) -> set[int]:
+        """Registers whose next value has a place of its own."""
+        elements, net = self.elements, self.net
+        doubled = set()
+        for number, group in enumerate(elements.groups):
+            if group.op == "next" and number not in self.schedule.in_place:
+                registers = [net.registers[elements.parameter[value]] for value in group.values]
+                doubled.update(
+                    register.value
+                    for register in registers
+                    if len(registers) > 1 or (register.clock >= 0 and register.next != register.value)
+                )
+        return doubled
 
     def _scalar_registers(self) -> list[int]:
         """Registers outside of arrays, those that one fragment computes for one clock side by side."""
@@ -131,13 +149,13 @@ class Emitter:
         }
         scalars = [number for number, register in enumerate(net.registers) if register.value not in elements.stored]
 
-        def place(number: int) -> tuple[int, int, int]:
+        def order(number: int) -> tuple[int, int, int]:
             register = net.registers[number]
             # A register that never changes has no next value that could be copied along with its neighbours'.
             constant = register.clock < 0 or register.next == register.value
             return -1 if constant else fragment[number], register.clock, -register.width
 
-        return sorted(scalars, key=place)
+        return sorted(scalars, key=order)
 
     def _variable(self, name: str, width: int) -> Place:
         if width <= WORD:
@@ -175,6 +193,7 @@ class Emitter:
                 sources.append([])
             sources[-1] += body.function()
         sources.append(self._control())
+        self.layout.add("spare", "u8", ALIGN_ARRAYS)  # loops may read past the end of what comes before
         header = self._header()
         texts = ["\n".join(['#include "design.h"', *lines, ""]) for lines in sources]
         registers = [self.places[register.value] for register in self.net.registers]
@@ -249,6 +268,8 @@ class Emitter:
             lines.append(f"static void c{unit.number}(S* s) {{ {' '.join(unit.statements())} }}")
         table = ", ".join(f"c{unit.number}" for unit in self.commits) or "0"
         lines += [f"static void (*const commits[])(S*) = {{{table}}};", "void commit(S* s, u64 clocks) {"]
+        if self.schedule.settling < self.bits:
+            lines.append("  tick(s, clocks);")
         for clock in range(len(self.net.clocks)):
             masks: dict[int, int] = defaultdict(int)
             for unit in self.commits:
@@ -272,16 +293,48 @@ class Emitter:
         return [*lines, "}"]
 
     def _run(self) -> list[str]:
-        """Runs dirty fragments in their order; one that runs may make later ones dirty."""
+        """Runs dirty fragments in their order: ``run`` what settles, ``tick`` what belongs to the edges of clocks.
+
+        What settles may make later fragments dirty. What runs at an edge makes dirty, for the next time, itself and
+        what ran before.
+        """
         table = ", ".join(f"f{index}" for index in range(self.bits)) or "0"
-        return [
+        whole, rest = divmod(self.schedule.settling, 8)
+        size = -(-self.bits // 8)
+        lines = [
             f"static void (*const fragments[])(S*) = {{{table}}};",
+            "static inline void run_byte(S* s, unsigned k, unsigned mask) {",
+            "  unsigned bits;",
+            "  while ((bits = s->dirty[k] & mask)) {",
+            "    const unsigned bit = bits & -bits, f = k * 8 + (unsigned)__builtin_ctz(bits);",
+            "    s->dirty[k] ^= bit;",
+            "    s->runs[f]++;",
+            "    fragments[f](s);",
+            "  }",
+            "}",
             "static void run(S* s) {",
-            f"  for (unsigned k = 0; k < {-(-self.bits // 8)}; k++) {{",
-            "    unsigned bits;",
-            "    while ((bits = s->dirty[k])) {",
+            f"  for (unsigned k = 0; k < {whole}; k++) run_byte(s, k, 0xff);",
+            *([f"  run_byte(s, {whole}, {(1 << rest) - 1:#x});"] if rest else []),
+            "}",
+        ]
+        if self.schedule.settling == self.bits:
+            return lines
+        masks = []
+        for clock in range(len(self.net.clocks)):
+            own = [index for index, fragment in enumerate(self.schedule.fragments) if fragment.clock == clock]
+            numbers = [0] * size
+            for index in own:
+                numbers[index // 8] |= 1 << index % 8
+            lines.append(f"static const u8 edge{clock}[] = {{{', '.join(map(hex, numbers))}}};")
+            masks.append(f"(clocks & {1 << clock:#x}ull ? edge{clock}[k] : 0)")
+        return [
+            *lines,
+            "static void tick(S* s, u64 clocks) {",
+            f"  for (unsigned k = {whole}; k < {size}; k++) {{",
+            f"    unsigned bits = s->dirty[k] & ({' | '.join(masks)});",
+            "    s->dirty[k] ^= bits;",
+            "    for (; bits; bits &= bits - 1) {",
             "      const unsigned f = k * 8 + (unsigned)__builtin_ctz(bits);",
-            "      s->dirty[k] = bits & (bits - 1);",
             "      s->runs[f]++;",
             "      fragments[f](s);",
             "    }",

@@ -8,7 +8,7 @@ from sley.sim.fast.commit import CommitUnit, WriteUnit
 from sley.sim.fast.expressions import literal, mask, narrow
 from sley.sim.fast.layout import Place, c_type, words
 from sley.sim.fast.loops import SHORT_RUN, LoopWriter
-from sley.sim.fast.netlist import WORD
+from sley.sim.fast.netlist import WORD, Register
 from sley.sim.fast.schedule import Fragment
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class FragmentWriter:
         """Statements after all loops."""
         self.gathered: dict[tuple[int, ...], str] = {}
         """Arrays of values that were brought together."""
+        self.overwritten: list[tuple[int, int, int]] = []
+        """Bytes of the state that loops so far have overwritten with next values: first, end, bytes of an element."""
         self._local: dict[int, str] = {}
         self._commits: dict[int, CommitUnit] = {}
         self._differences: dict[tuple[int, frozenset[int]], str] = {}
@@ -40,8 +42,8 @@ class FragmentWriter:
             for number in sorted(groups, key=lambda number: self.elements.groups[number].values[0]):
                 self._scalar(number)
         else:
-            loops = [line for loop in self._loops(groups) for line in LoopWriter(self, loop).write()]
-            self.lines += loops + self.tail
+            self.lines += [line for loop in self._loops(groups) for line in LoopWriter(self, loop).write()]
+        self.lines += self.tail
 
     def function(self) -> list[str]:
         lines = [f"// {self.fragment.home}, {self.fragment.elements}", f"void f{self.index}(S* s) {{"]
@@ -262,8 +264,11 @@ class FragmentWriter:
         register = self.emitter.net.registers[self.elements.parameter[value]]
         if register.clock < 0 or register.next == register.value:
             return
-        unit = self.commit_unit(register.clock)
         place = self.emitter.places[register.value]
+        if self.elements.group_of[value] in self.emitter.schedule.in_place:
+            self._overwrite(register, place)
+            return
+        unit = self.commit_unit(register.clock)
         target = str(place).replace("s->r", "s->n", 1)
         expression = self.operand(register.next)
         name = self.difference(register.clock, (register.value,))
@@ -272,6 +277,14 @@ class FragmentWriter:
             unit.scalars.append(place)
         else:
             unit.lines.append(f"{place} = {target};")
+
+    def _overwrite(self, register: Register, place: Place) -> None:
+        """The contents change when the whole fragment has read what it needs."""
+        name = self.name("x")
+        expression = self.operand(register.next)
+        difference = self.difference(-1, (register.value,))
+        self.lines.append(f"const {place.type} {name} = {expression}; {difference} |= {name} ^ {place};")
+        self.tail.append(f"{place} = {name};")
 
     def _output(self, value: int) -> None:
         number = self.elements.parameter[value]
@@ -320,8 +333,8 @@ class FragmentWriter:
         emitter.writes.append(unit)
         number = unit.number
         emitter.layout.add(f"wa{number}", "u64")
-        emitter.layout.add(f"wd{number}", c_type(net.width[write.data]), count)
-        emitter.layout.add(f"we{number}", c_type(net.width[write.enable]), count)
+        emitter.layout.add_elements(f"wd{number}", c_type(net.width[write.data]), count)
+        emitter.layout.add_elements(f"we{number}", c_type(net.width[write.enable]), count)
         return unit
 
     # Loops.

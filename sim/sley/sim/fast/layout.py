@@ -44,15 +44,23 @@ class StateLayout:
     size: int = 0
     variables: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     """Type, number of elements (0: no array), offset, by name."""
+    _aligned: bool = False
 
     def align(self) -> int:
-        """Continues at the start of a cache line; returns the offset."""
+        """The next variable starts a cache line; returns its offset."""
         self.size = -(-self.size // ALIGN_ARRAYS) * ALIGN_ARRAYS
+        self._aligned = True
         return self.size
+
+    def add_elements(self, name: str, kind: str, count: int) -> str:
+        """An array of so many elements with room for the spare lanes of loops over them (``loops.py``)."""
+        lanes = ALIGN_ARRAYS // SIZES[kind]
+        return self.add(name, kind, count + min(lanes, count) - 1)
 
     def add(self, name: str, kind: str, count: int = 0) -> str:
         size = SIZES[kind]
-        aligned = count * size >= ALIGN_ARRAYS
+        aligned = self._aligned or count * size >= ALIGN_ARRAYS
+        self._aligned = False
         step = ALIGN_ARRAYS if aligned else size
         self.size = -(-self.size // step) * step
         self.variables[name] = (kind, count, self.size)

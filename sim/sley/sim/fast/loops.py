@@ -21,7 +21,11 @@ class LoopWriter:
 
     What it needs from memory is brought together at the start of the fragment's function, long before it is read.
 
-    A last, incomplete vector of elements is filled with elements before it, which are then computed twice.
+    A last, incomplete vector of elements has *spare* lanes. They compute what nobody looks at, from whatever lies behind
+    the operands in memory, and store zeros; so arrays of elements have room for whole vectors.
+
+    At a clock's edge a loop may overwrite registers that it reads. It stores after it has computed, and it goes up or
+    down such that it reads every element before it stores it. Where neither way does, it reads a copy.
     """
 
     def __init__(self, fragment: "FragmentWriter", groups: list[int]) -> None:
@@ -31,9 +35,13 @@ class LoopWriter:
         self._groups = groups
         self._count = fragment.fragment.elements
         self._vector = Vector.fitting(self._lane_type(), self._count)
+        self._slots = -(-self._count // self._vector.lanes) * self._vector.lanes
         self._setup = fragment.lines
         self._opening: list[str] = []
+        self._stores: list[str] = []
         self._known: dict[tuple[int, ...], str] = {}
+        self._overwritten = [self._stretch(number) for number in groups if number in self._emitter.schedule.in_place]
+        self._downwards: bool | None = None
 
     def _lane_type(self) -> str:
         """The smallest type for all values of the loop."""
@@ -50,22 +58,47 @@ class LoopWriter:
                 widest = max(widest, 32)
         return c_type(widest)
 
+    def _stretch(self, number: int) -> tuple[int, int, int]:
+        """The bytes that a group of next values overwrites, first and end, and those of an element."""
+        elements, emitter = self._elements, self._emitter
+        registers = [
+            emitter.net.registers[elements.parameter[value]].value for value in elements.groups[number].values
+        ]
+        places = [emitter.places[register] for register in registers]
+        first, size = min(place.offset for place in places), SIZES[places[0].type]
+        return first, max(max(place.end for place in places), first + self._slots * size), size
+
     def write(self) -> list[str]:
         body = [line for number in self._groups for line in self._group(number)]
-        count, lanes = self._count, self._vector.lanes
-        if count == lanes:
-            opening = "for (unsigned i = 0; i < 1; i++) {"
-        else:
-            opening = f"for (unsigned i = 0; i < {count}; i += {lanes}) {{"
-            if count % lanes:
-                body.insert(0, f"if (i > {count - lanes}) i = {count - lanes};")
+        self._fragment.overwritten += self._overwritten
+        slots, lanes = self._slots, self._vector.lanes
+        opening = f"for (int i = 0; i < {slots}; i += {lanes}) {{"
+        if self._downwards and slots > lanes:
+            opening = f"for (int i = {slots - lanes}; i >= 0; i -= {lanes}) {{"
         return [
             "{",
             *(f"  {line}" for line in (*self._opening, opening)),
-            *(f"    {line}" for line in body),
+            *(f"    {line}" for line in (*body, *self._stores)),
             "  }",
             "}",
         ]
+
+    def _readable(self, start: int, size: int) -> bool:
+        """Whether the loop can read from here on in place, elements of so many bytes, and not what it overwrote."""
+        end = start + size * self._slots
+        for low, high, _ in self._fragment.overwritten:
+            if start < high and low < end:
+                return False
+        if self._slots == self._vector.lanes:
+            return True
+        for low, high, own in self._overwritten:
+            if start >= high or low >= end or (start, size) == (low, own):
+                continue
+            if self._downwards is None:
+                self._downwards = start < low
+            if size != own or self._downwards != (start < low):
+                return False
+        return True
 
     def _group(self, number: int) -> list[str]:
         elements, vector = self._elements, self._vector
@@ -128,8 +161,10 @@ class LoopWriter:
         number = f"({text} & {self._vector.all(1)})" if width == 1 else text
         return number if kind == self._vector.kind else f"__builtin_convertvector({number}, {self._vector.of(kind)})"
 
-    def _store(self, target: str, old: str, kind: str, text: str, difference: str) -> list[str]:
-        """Stores lanes and collects how they differ from what was in ``old``."""
+    def _store(
+        self, target: str, old: str, kind: str, text: str, difference: str, followed: bool = False
+    ) -> list[str]:
+        """Stores lanes and collects how they differ from what was in ``old``; ``followed``: by elements of others."""
         stored = self._vector.of(kind)
         total = f"{difference}_{stored}"
         end = f"{difference} |= any_{stored}({total});"
@@ -137,16 +172,32 @@ class LoopWriter:
             self._setup.append(f"{stored} {total} = {{0}};")
             self._fragment.tail.append(end)
         name = self._fragment.name("x")
-        return [
-            f"const {stored} {name} = {text};",
-            f"{total} |= {name} ^ load_{stored}({old});",
-            f"store_{stored}({target}, {name});",
-        ]
+        used = self._used(kind)
+        lines = [f"const {stored} {name} = {f'{text} & {used}' if used else text};"]
+        new = name
+        if used and followed:
+            lines.append(f"const {stored} {name}_all = {name} | (load_{stored}({target}) & ~{used});")
+            new = f"{name}_all"
+            lines.append(f"{total} |= ({name} ^ load_{stored}({old})) & {used};")
+        else:
+            lines.append(f"{total} |= {name} ^ load_{stored}({old});")
+        self._stores.append(f"store_{stored}({target}, {new});")
+        return lines
+
+    def _used(self, kind: str) -> str:
+        """A mask without the spare lanes; nothing if there are none."""
+        if self._slots == self._count:
+            return ""
+        name = f"used_{kind}x{self._count}_{self._slots}"
+        line = f"static const {kind} {name}[{self._slots}] = {{{', '.join(['-1'] * self._count)}}};"
+        if line not in self._setup:
+            self._setup.append(line)
+        return f"load_{self._vector.of(kind)}({name} + i)"
 
     def _table(self, numbers: Sequence[int], kind: str) -> str:
         name = self._fragment.name("k")
         values = ", ".join(literal(number, 64 if kind == "u64" else 32) for number in numbers)
-        self._setup.append(f"static const {kind} {name}[] = {{{values}}};")
+        self._setup.append(f"static const {kind} {name}[{self._slots}] = {{{values}}};")
         return name
 
     # Operands.
@@ -166,10 +217,8 @@ class LoopWriter:
             if elements.op[first] == "const":
                 return vector.all((1 << vector.bits) - 1 if width == 1 and number else number)
             name = self._fragment.name("h")
-            text = self._fragment.operand(first)
-            self._opening.append(
-                f"const {vector} {name} = ({vector}){{0}} {'-' if width == 1 else '+'} ({vector.kind}){text};"
-            )
+            self._setup.append(f"const {vector.kind} {name}_0 = {self._fragment.operand(first)};")
+            self._opening.append(f"const {vector} {name} = ({vector}){{0}} {'-' if width == 1 else '+'} {name}_0;")
             return name
         kind = c_type(width)
         if all(elements.op[value] == "const" for value in values):
@@ -178,25 +227,33 @@ class LoopWriter:
 
     def _array(self, values: tuple[int, ...]) -> str:
         """Address of the values side by side: in place if they lie so, else of a copy."""
-        parts = self._elements.views.get(values)
-        kind = c_type(self._elements.width[values[0]])
-        if parts:
-            place = self._place(parts[0])
-            assert place is not None
-            return f"((const {kind}*)&{place})"
-        places = [self._place(value) for value in values]
-        first = places[0]
-        size = SIZES[kind]
-        if first and all(
-            place and place.type == kind and place.offset == first.offset + size * at for at, place in enumerate(places)
-        ):
-            return f"(&{first})"
         known = self._fragment.gathered.get(values)
         if known:
             return known
+        parts = self._elements.views.get(values)
+        kind = c_type(self._elements.width[values[0]])
+        size = SIZES[kind]
+        if parts:
+            place = self._place(parts[0])
+            assert place is not None
+            start = place.offset
+        else:
+            places = [self._place(value) for value in values]
+            first = places[0]
+            start = -1
+            if first and all(
+                place and place.type == kind and place.offset == first.offset + size * at
+                for at, place in enumerate(places)
+            ):
+                start = first.offset
+        if start >= 0 and self._readable(start, size):
+            return f"((const {kind}*)AT({start}))"
         name = self._fragment.gathered[values] = self._fragment.name("g")
-        self._setup.append(f"{kind} {name}[{len(values)}];")
-        self._setup += self._shifted(name, kind, values, places) or self._runs(name, kind, values, places)
+        self._setup.append(f"{kind} {name}[{self._slots}];")
+        if start >= 0:
+            self._setup.append(f"memcpy({name}, AT({start}), {size * len(values)});")
+        else:
+            self._setup += self._shifted(name, kind, values, places) or self._runs(name, kind, values, places)
         return name
 
     def _shifted(self, name: str, kind: str, values: tuple[int, ...], places: list[Place | None]) -> list[str]:
@@ -215,7 +272,7 @@ class LoopWriter:
         inside = [at for at, other in enumerate(shifts) if other == shift]
         first, last = inside[0], inside[-1]
         start = shift + size * first
-        lines = [f"memcpy({name} + {first}, (u8*)s + {start}, {size * (last + 1 - first)});"]
+        lines = [f"memcpy({name} + {first}, AT({start}), {size * (last + 1 - first)});"]
         return lines + self._singles(name, values, places, [at for at, other in enumerate(shifts) if other != shift])
 
     def _singles(
@@ -302,7 +359,7 @@ class LoopWriter:
                         break
                     number += 1
             if number >= SHORT_RUN:
-                target, source = f"{name} + {start} + {step} * j", f"(u8*)s + {place.offset} + {distance} * j"
+                target, source = f"{name} + {start} + {step} * j", f"AT({place.offset} + {distance} * j)"
                 lines.append(f"for (int j = 0; j < {number}; j++) memcpy({target}, {source}, {count * size});")
             else:
                 number = 1
@@ -381,10 +438,10 @@ class LoopWriter:
                 self._setup.append(f"const {kind}* const {name} = {inside};")
                 return name, kind
             zero = self._fragment.name("z")
-            self._setup.append(f"static const {kind} {zero}[{len(values)}];")
+            self._setup.append(f"static const {kind} {zero}[{self._slots}];")
             self._setup.append(f"const {kind}* const {name} = {address} < {depth}u ? {inside} : {zero};")
             return name, kind
-        self._setup.append(f"{kind} {name}[{len(values)}] = {{0}};")
+        self._setup.append(f"{kind} {name}[{self._slots}] = {{0}};")
         copies = " ".join(
             f"{name}[{index}] = s->{other.name}[(u64){address} * {size} + {at}];"
             for index, (other, size, at) in enumerate(strips)
@@ -399,33 +456,39 @@ class LoopWriter:
         registers = [emitter.net.registers[elements.parameter[value]] for value in values]
         if registers[0].clock < 0:
             return []
-        unit: CommitUnit = self._fragment.commit_unit(registers[0].clock)
-        difference = self._fragment.difference(registers[0].clock, [register.value for register in registers])
+        in_place = self._elements.group_of[values[0]] in emitter.schedule.in_place
+        clock = -1 if in_place else registers[0].clock
+        difference = self._fragment.difference(clock, [register.value for register in registers])
         width = registers[0].width
         column = self._column(tuple(register.next for register in registers))
         places = [emitter.places[register.value] for register in registers]
         first, count = places[0], len(values)
         kind = first.type
         text = self._narrowed(column, width, kind)
+        unit: CommitUnit | None = None if in_place else self._fragment.commit_unit(clock)
         if all(place.name == first.name and place.index == first.index + at for at, place in enumerate(places)):
-            old, target = f"s->{first.name} + {first.index}", f"s->n{first.name[1:]} + {first.index}"
-            unit.lines.append(f"memcpy({old}, {target}, {count * SIZES[kind]});")
-            return self._store(f"{target} + i", f"{old} + i", kind, text, difference)
+            old = f"s->{first.name} + {first.index}"
+            target = old if in_place else f"s->n{first.name[1:]} + {first.index}"
+            if unit:
+                unit.lines.append(f"memcpy({old}, {target}, {count * SIZES[kind]});")
+            array, index = elements.stored[registers[0].value]
+            followed = index + count < len(elements.arrays[array])
+            return self._store(f"{target} + i", f"{old} + i", kind, text, difference, followed)
         table = self._table([place.offset for place in places], "u32")
-        shift = emitter.next_shift
-        unit.lines.append(
-            f"{{ static const u32 k[] = {{{', '.join(str(place.offset) for place in places)}}}; "
-            f"for (int j = 0; j < {count}; j++) "
-            f"*({kind}*)((u8*)s + k[j]) = *({kind}*)((u8*)s + k[j] + {shift}); }}"
-        )
+        shift = 0 if in_place else emitter.next_shift
+        if unit:
+            unit.lines.append(
+                f"{{ static const u32 k[] = {{{', '.join(str(place.offset) for place in places)}}}; "
+                f"for (int j = 0; j < {count}; j++) *({kind}*)AT(k[j]) = *({kind}*)AT(k[j] + {shift}); }}"
+            )
         name = self._fragment.name("x")
-        return [
-            f"const {self._vector.of(kind)} {name} = {text};",
-            f"for (int l = 0; l < {self._vector.lanes}; l++) {{",
-            f"  *({kind}*)((u8*)s + {table}[i + l] + {shift}) = {name}[l];",
-            f"  {difference} |= {name}[l] ^ *({kind}*)((u8*)s + {table}[i + l]);",
+        self._stores += [
+            f"for (int l = 0; l < {self._vector.lanes} && i + l < {count}; l++) {{",
+            f"  {difference} |= {name}[l] ^ *({kind}*)AT({table}[i + l]);",
+            f"  *({kind}*)AT({table}[i + l] + {shift}) = {name}[l];",
             "}",
         ]
+        return [f"const {self._vector.of(kind)} {name} = {text};"]
 
     def _write(self, values: tuple[int, ...]) -> list[str]:
         emitter, elements, net = self._emitter, self._elements, self._emitter.net
@@ -440,6 +503,8 @@ class LoopWriter:
         data = self._narrowed(self._column(tuple(write.data for write in writes)), data_width, kind)
         column = self._column(tuple(write.enable for write in writes))
         enable = self._narrowed(column, enable_width, enable_kind)
+        used = self._used(enable_kind)
+        enable = f"{enable} & {used}" if used else enable
         strips = [emitter.strips[write.segment] for write in writes]
         unit.copy(strips, count, kind, net.memories[unit.memory].depth, enable_width > 1)
         total, vector = f"any{number}", self._vector.of(enable_kind)

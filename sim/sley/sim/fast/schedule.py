@@ -1,9 +1,9 @@
 """Pass 5, schedule: groups become *fragments*, pieces of code that run as a whole or, when nothing changed, not at all.
 
 A fragment holds the groups of one instance (or of alike instances, for loops) with one number of elements and one
-stage. Fragments run in the order of their stages; a fragment reads what other fragments of earlier stages stored. A
-value that costs no more than reading it (a slice of a register, say) belongs to no fragment and is made where it is
-used.
+stage. Fragments run in the order of their stages; a fragment reads what other fragments of earlier stages stored. What
+only a clock's edge needs is in fragments of its own, which run at the edge (``ticks.py``). A value that costs no more
+than reading it (a slice of a register, say) belongs to no fragment and is made where it is used.
 """
 
 import re
@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from sley.sim.fast.classify import Elements
+from sley.sim.fast.ticks import clock_of, edge_order
 
 MIN_VALUES = 80
 """An instance with fewer scalar values shares the fragment of the instance around it."""
@@ -24,8 +25,9 @@ _CHEAP_OPERANDS = 2
 _DIGITS = re.compile(r"\d+")
 
 
-Unit = tuple[str, int, bool]
-"""What the groups of a fragment have in common: home, number of elements, whether they change in every cycle."""
+Unit = tuple[str, int, bool, int]
+"""What the groups of a fragment have in common: home, number of elements, whether they change in every cycle, and the
+clock at whose edge they act."""
 
 
 @dataclass(slots=True)
@@ -33,6 +35,8 @@ class Fragment:
     home: str
     elements: int
     stage: int
+    clock: int = -1
+    """The clock at whose edge it runs; -1: it runs before, while everything settles."""
     groups: list[int] = field(default_factory=list)
 
 
@@ -40,6 +44,11 @@ class Fragment:
 class Schedule:
     elements: Elements
     fragments: list[Fragment]
+    """In the order in which they run: those that settle, then those of the edges."""
+    settling: int
+    """Number of the first ones."""
+    in_place: set[int]
+    """Groups of next values that overwrite the contents of their registers."""
     fragment_of: list[int]
     """For each group its fragment; -1 for a cheap one."""
     stored: set[int]
@@ -105,14 +114,14 @@ def schedule(elements: Elements) -> Schedule:
     for group in elements.groups:
         first, count = group.values[0], len(group.values)
         home = elements.home[first]
-        units.append((homes[home] if count == 1 else patterns[home], count, bool(restless[first])))
+        units.append((homes[home] if count == 1 else patterns[home], count, bool(restless[first]), -1))
     _follow_consumers(elements, cheap, units)
     depth = _depths(elements)
     order = sorted(range(len(elements.groups)), key=lambda number: depth[elements.groups[number].values[0]])
+    _wait_for_edges(elements, cheap, units, order)
     stage = [0] * len(elements.groups)
-    stored: set[int] = set()
     for number in order:
-        if elements.groups[number].values[0] in cheap:
+        if elements.groups[number].values[0] in cheap or units[number][3] >= 0:
             continue
         latest = 0
         for other, near in _uses(elements, number, cheap):
@@ -125,19 +134,55 @@ def schedule(elements: Elements) -> Schedule:
         if group.values[0] not in cheap:
             unit = units[number]
             key = (unit, stage[number], parts[number])
-            fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number]))
+            fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number], unit[3]))
             fragment.groups.append(number)
-    ordered = sorted(fragments.values(), key=lambda fragment: (fragment.stage, fragment.elements, fragment.home))
-    fragment_of = [-1] * len(elements.groups)
-    for index, fragment in enumerate(ordered):
-        for number in fragment.groups:
-            fragment_of[number] = index
+    first = sorted(
+        (fragment for fragment in fragments.values() if fragment.clock < 0),
+        key=lambda fragment: (fragment.stage, fragment.elements, fragment.home),
+    )
+    last = [fragment for fragment in fragments.values() if fragment.clock >= 0]
+    fragment_of = _numbered(elements, [*first, *last])
+    stored: set[int] = set()
     for number, group in enumerate(elements.groups):
         if group.values[0] not in cheap:
             for other, near in _uses(elements, number, cheap):
                 if not near or fragment_of[other] != fragment_of[number]:
                     stored.add(other)
-    return Schedule(elements, ordered, fragment_of, stored, _readers(elements, fragment_of, stored))
+    readers = _readers(elements, fragment_of, stored)
+    edge, in_place = edge_order(elements, [fragment.groups for fragment in last], readers, len(first))
+    place = [*range(len(first)), *(0 for _ in last)]
+    for at, index in enumerate(edge):
+        place[len(first) + index] = len(first) + at
+    ordered = [*first, *(last[index] for index in edge)]
+    readers = {value: {place[reader] for reader in found} for value, found in readers.items()}
+    return Schedule(elements, ordered, len(first), in_place, _numbered(elements, ordered), stored, readers)
+
+
+def _numbered(elements: Elements, fragments: list[Fragment]) -> list[int]:
+    """For each group the number of its fragment; -1 if it is in none."""
+    numbers = [-1] * len(elements.groups)
+    for index, fragment in enumerate(fragments):
+        for number in fragment.groups:
+            numbers[number] = index
+    return numbers
+
+
+def _wait_for_edges(elements: Elements, cheap: set[int], units: list[Unit], order: list[int]) -> None:
+    """Gives the clock to the units of groups that nothing but sinks of this clock needs, element by element."""
+    users: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+    for number, group in enumerate(elements.groups):
+        if group.values[0] not in cheap:
+            for other, near in _uses(elements, number, cheap):
+                users[other].append((number, near))
+    for number in reversed(order):
+        if elements.groups[number].values[0] in cheap:
+            continue
+        clock = clock_of(elements, number)
+        if users[number]:
+            unit = units[users[number][0][0]]
+            alike = all(near and units[user] == unit for user, near in users[number])
+            clock = unit[3] if alike and unit[:3] == units[number][:3] else -1
+        units[number] = (*units[number][:3], clock)
 
 
 def _follow_consumers(elements: Elements, cheap: set[int], units: list[Unit]) -> None:
@@ -161,7 +206,8 @@ def _follow_consumers(elements: Elements, cheap: set[int], units: list[Unit]) ->
 def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: list[int]) -> list[int]:
     """Divides what could be one fragment into parts that do not use each other's values, so that less must run.
 
-    Returns a number for each group. Small parts stay together.
+    Returns a number for each group. Small parts stay together, but for loops that run at an edge: the more fragments
+    there are to put in order, the fewer of them need copies.
     """
     count = len(elements.groups)
     parent = list(range(count))
@@ -181,7 +227,8 @@ def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: li
     sizes: dict[int, int] = defaultdict(int)
     for number in range(count):
         sizes[root(number)] += 1
-    return [root(number) if sizes[root(number)] >= MIN_PART else -1 for number in range(count)]
+    edge_loop = [unit[1] > 1 and unit[3] >= 0 for unit in units]
+    return [root(number) if edge_loop[number] or sizes[root(number)] >= MIN_PART else -1 for number in range(count)]
 
 
 def _restless(elements: Elements) -> bytearray:

@@ -12,6 +12,9 @@ typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
 
+// A byte of the state. Loops address arrays like this because they may read past an end, where other arrays are.
+#define AT(offset) ((u8*)s + (offset))
+
 #define WORDS(width) (((width) + 63) / 64)
 
 static inline u64 w_mask(unsigned width) { return width >= 64 ? ~(u64)0 : ((u64)1 << width) - 1; }

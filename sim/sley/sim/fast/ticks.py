@@ -1,0 +1,66 @@
+"""What can wait for a clock's edge: groups that only next values and memory writes need, and the order that saves copies.
+
+A fragment of such groups runs once in a cycle, at the edge, when everything has settled. If all other fragments that
+read a register at the edge have run before the one that computes it, the new contents may overwrite the old ones at
+once. Otherwise they go to a second place and are copied when all fragments have run.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from sley.sim.fast.classify import Elements
+from sley.sim.fast.layout import SIZES, c_type
+
+
+def clock_of(elements: Elements, number: int) -> int:
+    """The clock at which a group of sinks acts; -1 for other groups and for what never changes."""
+    first = elements.groups[number].values[0]
+    net = elements.netlist
+    if elements.op[first] == "next":
+        registers = [net.registers[elements.parameter[value]] for value in elements.groups[number].values]
+        still = all(register.next == register.value for register in registers)
+        return -1 if still else registers[0].clock
+    return net.writes[elements.parameter[first]].clock if elements.op[first] == "write" else -1
+
+
+def edge_order(
+    elements: Elements, fragments: Sequence[Sequence[int]], readers: Mapping[int, set[int]], first: int
+) -> tuple[list[int], set[int]]:
+    """An order of fragments that act at an edge, each given as its groups, and the groups that may overwrite contents.
+
+    ``readers``: for each register the fragments that read it, of which these have the numbers from ``first`` on.
+    Repeatedly takes the fragment that would need the smallest second places if it came next.
+    """
+    waiting: dict[int, set[int]] = {}  # for each group of next values the fragments that must come before
+    groups_of: list[list[int]] = []
+    awaited: dict[int, list[int]] = defaultdict(list)
+    for index, groups in enumerate(fragments):
+        own = [number for number in groups if elements.groups[number].op == "next"]
+        groups_of.append(own)
+        for number in own:
+            registers = [elements.parameter[value] for value in elements.groups[number].values]
+            values = [elements.netlist.registers[register].value for register in registers]
+            found = {reader - first for value in values for reader in readers.get(value, ()) if reader >= first}
+            waiting[number] = found - {index}
+            for reader in waiting[number]:
+                awaited[reader].append(number)
+
+    def size(number: int) -> int:
+        group = elements.groups[number]
+        return len(group.values) * SIZES[c_type(group.width)]
+
+    costs = [sum(size(number) for number in own if waiting[number]) for own in groups_of]
+    owner = {number: index for index, own in enumerate(groups_of) for number in own}
+    order: list[int] = []
+    in_place: set[int] = set()
+    left = set(range(len(fragments)))
+    while left:
+        chosen = min(left, key=lambda index: (costs[index], index))
+        left.remove(chosen)
+        order.append(chosen)
+        in_place.update(number for number in groups_of[chosen] if not waiting[number])
+        for number in awaited[chosen]:
+            waiting[number].remove(chosen)
+            if not waiting[number]:
+                costs[owner[number]] -= size(number)
+    return order, in_place
