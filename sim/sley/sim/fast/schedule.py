@@ -118,22 +118,25 @@ def schedule(elements: Elements) -> Schedule:
     _follow_consumers(elements, cheap, units)
     depth = _depths(elements)
     order = sorted(range(len(elements.groups)), key=lambda number: depth[elements.groups[number].values[0]])
-    _wait_for_edges(elements, cheap, units, order)
     stage = [0] * len(elements.groups)
     for number in order:
-        if elements.groups[number].values[0] in cheap or units[number][3] >= 0:
+        if elements.groups[number].values[0] in cheap:
             continue
         latest = 0
         for other, near in _uses(elements, number, cheap):
             latest = max(latest, stage[other] + (not near or units[other] != units[number]))
         stage[number] = latest
-    parts = _connected(elements, cheap, units, stage)
+    parts = _connected(elements, cheap, units, stage, MIN_PART)
+    _wait_for_edges(elements, cheap, units, stage, parts, order)
+    loops = _connected(elements, cheap, units, stage, 1)
     fragments: dict[tuple[Unit, int, int], Fragment] = {}
     for number in order:
         group = elements.groups[number]
         if group.values[0] not in cheap:
             unit = units[number]
-            key = (unit, stage[number], parts[number])
+            # The more loops there are to put in order at an edge, the fewer of them need copies.
+            part = loops[number] if unit[1] > 1 and unit[3] >= 0 else parts[number]
+            key = (unit, stage[number], part)
             fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number], unit[3]))
             fragment.groups.append(number)
     first = sorted(
@@ -167,8 +170,13 @@ def _numbered(elements: Elements, fragments: list[Fragment]) -> list[int]:
     return numbers
 
 
-def _wait_for_edges(elements: Elements, cheap: set[int], units: list[Unit], order: list[int]) -> None:
-    """Gives the clock to the units of groups that nothing but sinks of this clock needs, element by element."""
+def _wait_for_edges(
+    elements: Elements, cheap: set[int], units: list[Unit], stage: list[int], parts: list[int], order: list[int]
+) -> None:
+    """Gives the clock to groups that nothing but sinks of this clock in one fragment needs, element by element.
+
+    They join that fragment, whatever their own stage.
+    """
     users: dict[int, list[tuple[int, bool]]] = defaultdict(list)
     for number, group in enumerate(elements.groups):
         if group.values[0] not in cheap:
@@ -179,9 +187,12 @@ def _wait_for_edges(elements: Elements, cheap: set[int], units: list[Unit], orde
             continue
         clock = clock_of(elements, number)
         if users[number]:
-            unit = units[users[number][0][0]]
-            alike = all(near and units[user] == unit for user, near in users[number])
-            clock = unit[3] if alike and unit[:3] == units[number][:3] else -1
+            first = users[number][0][0]
+            place = units[first], stage[first], parts[first]
+            alike = all(near and (units[user], stage[user], parts[user]) == place for user, near in users[number])
+            if alike and units[first][:3] == units[number][:3] and units[first][3] >= 0:
+                clock = units[first][3]
+                _, stage[number], parts[number] = place
         units[number] = (*units[number][:3], clock)
 
 
@@ -203,11 +214,10 @@ def _follow_consumers(elements: Elements, cheap: set[int], units: list[Unit]) ->
             units[number] = units[user]
 
 
-def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: list[int]) -> list[int]:
+def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: list[int], least: int) -> list[int]:
     """Divides what could be one fragment into parts that do not use each other's values, so that less must run.
 
-    Returns a number for each group. Small parts stay together, but for loops that run at an edge: the more fragments
-    there are to put in order, the fewer of them need copies.
+    Returns a number for each group. Parts of less than ``least`` groups stay together.
     """
     count = len(elements.groups)
     parent = list(range(count))
@@ -227,8 +237,7 @@ def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: li
     sizes: dict[int, int] = defaultdict(int)
     for number in range(count):
         sizes[root(number)] += 1
-    edge_loop = [unit[1] > 1 and unit[3] >= 0 for unit in units]
-    return [root(number) if edge_loop[number] or sizes[root(number)] >= MIN_PART else -1 for number in range(count)]
+    return [root(number) if sizes[root(number)] >= least else -1 for number in range(count)]
 
 
 def _restless(elements: Elements) -> bytearray:
