@@ -200,15 +200,18 @@ class Emitter:
         names = [f"{fragment.home}/{fragment.elements}/{fragment.stage}" for fragment in self.schedule.fragments]
         return Code(header, texts, self.layout, registers, self.strips, names)
 
-    def mark(self, readers: Iterable[int], where: str = "dirty") -> list[str]:
+    def mark(self, readers: Iterable[int], where: str = "dirty", difference: str = "") -> list[str]:
         """Statements that make fragments dirty, at once or, with ``later`` and its number, with a clock's next edge.
+
+        With ``difference``, a variable, only if it is not zero.
 
         They touch single bytes: such instructions are the shortest, and much of the code consists of them.
         """
         masks: dict[int, int] = defaultdict(int)
         for reader in readers:
             masks[reader // 8] |= 1 << reader % 8
-        return [f"s->{where}[{index}] |= {bits:#x};" for index, bits in sorted(masks.items())]
+        condition = f"(u8)-({difference} != 0) & " if difference else ""
+        return [f"s->{where}[{index}] |= {condition}{bits:#x};" for index, bits in sorted(masks.items())]
 
     def _header(self) -> str:
         net = self.net

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from sley.sim.fast.emit import Emitter
 
 
+UNCONDITIONAL = 2
+"""So many bytes of marks are written without asking whether there is a difference: a wrong guess costs more."""
+
+
 class FragmentWriter:
     """Writes the function of one fragment."""
 
@@ -50,8 +54,11 @@ class FragmentWriter:
         lines += [f"  u64 {name} = 0;" for name in self._differences.values()]
         lines += [f"  {line}" for line in self.lines]
         for (clock, readers), name in self._differences.items():
-            marks = " ".join(self.emitter.mark(readers, "dirty" if clock < 0 else f"later{clock}"))
-            lines.append(f"  if ({name}) {{ {marks} }}" if marks else f"  (void){name};")
+            where = "dirty" if clock < 0 else f"later{clock}"
+            marks = self.emitter.mark(readers, where, name)
+            if len(marks) > UNCONDITIONAL:
+                marks = [f"if ({name}) {{ {' '.join(self.emitter.mark(readers, where))} }}"]
+            lines += [f"  {line}" for line in marks or [f"(void){name};"]]
         for unit in self._commits.values():
             word, bit = unit.number // 64, f"{1 << unit.number % 64:#x}ull"
             any_of = " | ".join(name for (clock, _), name in self._differences.items() if clock == unit.clock)
