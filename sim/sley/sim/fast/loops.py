@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sley.sim.fast.commit import CommitUnit, WriteUnit
 from sley.sim.fast.expressions import literal, mask
-from sley.sim.fast.layout import SIZES, Place, c_type
+from sley.sim.fast.layout import SIZES, Place, c_type, words
 from sley.sim.fast.netlist import WORD
 from sley.sim.fast.vectors import LANE_BY_LANE, Vector
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sley.sim.fast.fragment import FragmentWriter
 
 SHORT_RUN = 4
+SIZES_IN_BITS = (8, 16, 32, 64)
 
 
 class LoopWriter:
@@ -383,9 +384,21 @@ class LoopWriter:
         wide = self._fragment.operand(columns[0][0])
         step = parameters[1] - parameters[0]
         regular = all(low == parameters[0] + step * index for index, low in enumerate(parameters))
-        if op == "slice" and regular and step == width and width in (8, 16, 32, 64) and parameters[0] % width == 0:
+        if op == "slice" and regular and step == width and width in SIZES_IN_BITS and parameters[0] % width == 0:
             pointer = f"((const u{width}*){wide} + {parameters[0] // width})"
             return [f"const {vector} {name} = {self._load(pointer, f'u{width}', width)};"]
+        if op == "pick" and regular and step == width and width in SIZES_IN_BITS and len(set(columns[1])) == 1:
+            shifted = self._fragment.name("g")
+            low = f"(u64){self._fragment.operand(columns[1][0])} + {parameters[0]}"
+            self._setup.append(f"u64 {shifted}[{words(self._slots * width)}];")
+            self._setup.append(f"w_slice({shifted}, {words(len(columns[1]) * width) * 64}, {wide}, {size}, {low});")
+            return [f"const {vector} {name} = {self._load(f'((const u{width}*){shifted})', f'u{width}', width)};"]
+        if op == "pick" and width == 8 and set(parameters) == {0} and self._whole_bytes(columns[1]):
+            if c_type(self._elements.width[columns[1][0]]) == "u16" and columns[1] not in self._known:
+                chosen = self._fragment.name("g")
+                self._setup.append(f"u8 {chosen}[{self._slots}];")
+                self._setup.append(f"w_bytes({chosen}, {wide}, {size}, {self._array(columns[1])}, {self._slots});")
+                return [f"const {vector} {name} = {self._load(chosen, 'u8', 8)};"]
         low = f"{self._table(parameters, 'u32')}[i + l]"
         lines = []
         text = f"(w_pick({wide}, {size}, {low}) & {mask(width)})"
@@ -396,8 +409,6 @@ class LoopWriter:
             lines.append(f"const {vector} {amount} = {column};")
             by = f"({amount}[l] & 1)" if amount_width == 1 else f"{amount}[l]"
             text = f"(w_pick({wide}, {size}, (u64){by} + {low}) & {mask(width)})"
-            if set(parameters) == {0} and self._whole_bytes(columns[1]) and width == 8:
-                text = f"w_byte({wide}, {size}, {by})"
         if width == 1:
             text = f"(-({vector.kind}){text})"
         return [*lines, f"{vector} {name}; for (int l = 0; l < {vector.lanes}; l++) {name}[l] = {text};"]

@@ -32,8 +32,24 @@ static inline u64 w_pick(const u64* v, unsigned size, u64 low) {
     return result;
 }
 
-// The byte that starts at a multiple of 8 bits; zero outside.
-static inline u8 w_byte(const u64* v, unsigned size, u64 low) { return low < size ? ((const u8*)v)[low / 8] : 0; }
+// For each amount, a multiple of 8 bits, the byte that starts there; zero outside.
+static inline void w_bytes(u8* bytes, const u64* v, unsigned size, const u16* amounts, unsigned count) {
+#if defined(__AVX512VBMI__) && !defined(__clang__)
+    if (size == 256 && count <= 32) {
+        typedef u8 Bytes __attribute__((vector_size(32)));
+        typedef u16 Amounts __attribute__((vector_size(64)));
+        Bytes all;
+        Amounts at = {0};
+        memcpy(&all, v, sizeof all);
+        memcpy(&at, amounts, count * 2);
+        const Amounts inside = (Amounts)(at < (u16)size);
+        all = __builtin_shuffle(all, __builtin_convertvector(at >> 3, Bytes)) & __builtin_convertvector(inside, Bytes);
+        memcpy(bytes, &all, count);
+        return;
+    }
+#endif
+    for (unsigned i = 0; i < count; i++) bytes[i] = amounts[i] < size ? ((const u8*)v)[amounts[i] / 8] : 0;
+}
 
 // Adds bits to a number that has zeros there.
 static inline void w_put(u64* v, unsigned low, unsigned width, u64 bits) {
