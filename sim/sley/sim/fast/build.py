@@ -31,6 +31,7 @@ PASSES = (
         "hierarchy",
         "wires",
         "flatten",
+        "lattice",
         "classify",
         "ticks",
         "schedule",

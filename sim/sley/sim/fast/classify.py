@@ -10,11 +10,12 @@ The method is that of superword-level parallelism (Larsen and Amarasinghe, PLDI 
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sley.sim.fast.lattice import SPARSE, place_registers
 from sley.sim.fast.layout import SIZES, c_type
 from sley.sim.fast.netlist import SOURCES, WORD, Netlist
 
@@ -26,11 +27,13 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(slots=True)
 class Group:
-    """Values computed alike: element ``i`` of the loop computes ``values[i]``."""
+    """Values computed alike: the loop computes ``values[i]`` in its step ``slots[i]``."""
 
     values: tuple[int, ...]
     op: str
     width: int
+    slots: tuple[int, ...]
+    """From 0 on. Steps that belong to no value compute nothing."""
 
 
 class Elements:
@@ -50,7 +53,7 @@ class Elements:
         self.home = list(netlist.home)
         self.groups: list[Group] = []
         self.arrays: list[tuple[int, ...]] = []
-        """Registers (their values) whose contents lie side by side in memory."""
+        """Registers (their values) whose contents lie side by side in memory; -1 for a free place."""
         self.stored: dict[int, tuple[int, int]] = {}
         """Number of the array and position, for each register in one."""
         self.views: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -137,11 +140,11 @@ class Elements:
                 result.append(tuple(values))
         return result
 
-    def place(self, values: Sequence[int]) -> None:
+    def place(self, values: Sequence[int], slots: Sequence[int]) -> None:
         """Makes a group of these values."""
         first = values[0]
         number = len(self.groups)
-        self.groups.append(Group(tuple(values), self.op[first], self.width[first]))
+        self.groups.append(Group(tuple(values), self.op[first], self.width[first], tuple(slots)))
         for position, value in enumerate(values):
             self.group_of[value] = number
             self.position[value] = position
@@ -154,14 +157,10 @@ class Classifier:
     def run(self) -> None:
         elements = self._elements
         candidates = elements.candidates()
-        for sinks in candidates:
-            if len(sinks) >= MIN_ELEMENTS and elements.op[sinks[0]] == "next":
-                registers = [elements.netlist.registers[elements.parameter[sink]].value for sink in sinks]
-                for position, register in enumerate(registers):
-                    elements.stored[register] = (len(elements.arrays), position)
-                elements.arrays.append(tuple(registers))
-        candidates = [part for sinks in candidates for part in self._split(sinks)]
-        for sinks in sorted(candidates, key=len, reverse=True):
+        loops = [sinks for sinks in candidates if len(sinks) >= MIN_ELEMENTS]
+        place_registers(elements, [sinks for sinks in loops if elements.op[sinks[0]] == "next"])
+        loops = [part for sinks in loops for piece in self._together(sinks) for part in self._split(piece)]
+        for sinks in sorted(loops, key=len, reverse=True):
             if len(sinks) >= MIN_ELEMENTS:
                 self._grow(sinks)
         for parts in self._reductions():
@@ -195,7 +194,42 @@ class Classifier:
         for value in range(len(elements.op)):
             lonely = value not in elements.group_of and value not in elements.aliases
             if needed[value] and lonely and not elements.source(value):
-                elements.place((value,))
+                elements.place((value,), (0,))
+
+    def _register(self, sink: int) -> int:
+        return self._elements.netlist.registers[self._elements.parameter[sink]].value
+
+    def _together(self, sinks: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Next values by the arrays of their registers, in the order there.
+
+        Where most elements take over the contents of a neighbour, those that do not are kept out.
+        """
+        elements = self._elements
+        if elements.op[sinks[0]] != "next":
+            return [sinks]
+        arrays: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for sink in sinks:
+            array, index = elements.stored[self._register(sink)]
+            arrays[array].append((index, sink))
+        result = []
+        for found in arrays.values():
+            found.sort()
+            sources = [elements.stored.get(elements.operands[sink][0], (-1, 0)) for _, sink in found]
+            ways = [(array, place - index) for (array, place), (index, _) in zip(sources, found, strict=True)]
+            way, count = Counter(ways).most_common(1)[0]
+            if way[0] >= 0 and count >= len(found) / 2:
+                found = [pair for pair, other in zip(found, ways, strict=True) if other == way]
+            result.append(tuple(sink for _, sink in found))
+        return result
+
+    def _slots(self, sinks: tuple[int, ...]) -> tuple[int, ...]:
+        """The steps of a loop: as far apart as what it computes lies in memory, if not too far."""
+        elements = self._elements
+        if elements.op[sinks[0]] == "next":
+            indices = [elements.stored[self._register(sink)][1] for sink in sinks]
+            if indices[-1] - indices[0] < SPARSE * len(sinks):
+                return tuple(index - indices[0] for index in indices)
+        return tuple(range(len(sinks)))
 
     def _split(self, sinks: tuple[int, ...]) -> list[tuple[int, ...]]:
         """One group for each value that many of the sinks share, such as the enable of a bank.
@@ -241,6 +275,7 @@ class Classifier:
         tree: dict[tuple[int, ...], None] = {}
         taken: set[int] = set()
         count = len(seed)
+        slots = self._slots(seed)
         gathers: dict[tuple[int, ...], None] = {}
         views: dict[tuple[int, ...], tuple[int, ...]] = {}
         aliases: list[tuple[int, ...]] = []
@@ -270,11 +305,11 @@ class Classifier:
             stack += [column for column in zip(*operands, strict=True) if not self._free(column)]
         scalar = sum(count * _cost(elements.op[values[0]]) for values in (*tree, *views))
         vector = sum(1 + count * _cost(elements.op[values[0]]) / 6 for values in tree) + len(views)
-        vector += sum(self._gather_cost(values) for values in gathers)
+        vector += sum(self._gather_cost(values, slots) for values in gathers)
         if not promised and vector >= scalar:
             return
         for values in tree:
-            elements.place(values)
+            elements.place(values, slots)
         for values, parts in views.items():
             elements.views[values] = parts
             if not all(elements.source(part) for part in parts):
@@ -300,7 +335,7 @@ class Classifier:
         if len(set(parts)) < len(parts):
             return ()
         if all(elements.source(part) for part in parts):
-            return parts if self._runs(parts) == 1 else ()
+            return parts if self._runs(parts, range(len(parts))) == 1 else ()
         if len({elements.shapes[part] for part in parts}) != 1:
             return ()
         number = elements.group_of.get(parts[0], -1)
@@ -318,7 +353,7 @@ class Classifier:
                 return False
         inner = [elements.operands[value][0] for value in values]
         if len(set(inner)) == len(inner):  # each element has its own value, of which the loop takes a slice
-            return all(elements.source(value) for value in inner) and self._runs(values) == 1
+            return all(elements.source(value) for value in inner) and self._runs(values, range(len(values))) == 1
         return elements.width[inner[0]] <= WORD or all(elements.source(value) for value in inner)
 
     def _free(self, values: tuple[int, ...]) -> bool:
@@ -355,17 +390,19 @@ class Classifier:
         addresses = {elements.operands[value] for value in values}
         return len(addresses) == 1 and len({segment.memory for segment in segments}) == 1
 
-    def _gather_cost(self, values: tuple[int, ...]) -> float:
+    def _gather_cost(self, values: tuple[int, ...], slots: Sequence[int]) -> float:
         """Instructions to bring values together: one for each run of neighbours."""
-        runs = self._runs(values)
+        runs = self._runs(values, slots)
         return 0.0 if runs == 1 else 2.0 * runs
 
-    def _runs(self, values: tuple[int, ...]) -> int:
+    def _runs(self, values: tuple[int, ...], slots: Sequence[int]) -> int:
         """Number of pieces of memory in which the values lie; equal neighbours count as one piece, too."""
         addresses = [self._address(value) for value in values]
         runs = 1
-        for (owner, at, size), (next_owner, next_at, _) in pairwise(addresses):
-            if next_owner != owner or next_at not in (at, at + size):
+        for ((owner, at, size), slot), ((next_owner, next_at, _), next_slot) in pairwise(
+            zip(addresses, slots, strict=True)
+        ):
+            if next_owner != owner or next_at not in (at, at + size * (next_slot - slot)):
                 runs += 1
         return runs
 
@@ -383,7 +420,8 @@ class Classifier:
             array, index = elements.stored[value]
             return array, index * whole + low, size
         if value in elements.group_of:
-            return -1 - elements.group_of[value], elements.position[value] * whole + low, size
+            group = elements.group_of[value]
+            return -1 - group, elements.groups[group].slots[elements.position[value]] * whole + low, size
         return -1 - len(elements.groups) - value, low, size
 
     def _reductions(self) -> list[tuple[int, ...]]:

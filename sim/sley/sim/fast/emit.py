@@ -17,7 +17,6 @@ from sley.sim.fast.fragment import FragmentWriter
 from sley.sim.fast.layout import ALIGN_ARRAYS, Place, StateLayout, c_type, words
 from sley.sim.fast.netlist import WORD
 from sley.sim.fast.schedule import Schedule
-from sley.sim.fast.vectors import declarations
 
 UNIT_LINES = 4000
 """A source file is complete when it has this many lines; files compile beside each other."""
@@ -95,7 +94,7 @@ class Emitter:
             starts.append(layout.align())  # so that both sides of what exists twice have the same offsets
             for number, values in enumerate(elements.arrays):
                 if twice == any(value in doubled for value in values):
-                    layout.add_elements(f"{side}a{number}", c_type(net.width[values[0]]), len(values))
+                    layout.add_elements(f"{side}a{number}", c_type(max(net.width[value] for value in values if value >= 0)), len(values))
             for number in scalars:
                 if twice == (net.registers[number].value in doubled):
                     layout.add(f"{side}{number}", c_type(net.registers[number].width))
@@ -115,9 +114,9 @@ class Emitter:
             if count == 1:
                 self.places[group.values[0]] = self._variable(f"t{number}", group.width)
             else:
-                layout.add_elements(f"t{number}", c_type(group.width), count)
-                for position, value in enumerate(group.values):
-                    self.places[value] = layout.place(f"t{number}", position)
+                layout.add_elements(f"t{number}", c_type(group.width), group.slots[-1] + 1)
+                for slot, value in zip(group.slots, group.values, strict=True):
+                    self.places[value] = layout.place(f"t{number}", slot)
         for number, event in enumerate(net.events):
             layout.add(f"e{number}", "u8")
             if event.arguments:
@@ -215,7 +214,7 @@ class Emitter:
 
     def _header(self) -> str:
         net = self.net
-        lines = ['#include "wide.h"', "", *declarations(), "", "typedef struct S {", *self.layout.text, "} S;", ""]
+        lines = ['#include "vectors.h"', "", "typedef struct S {", *self.layout.text, "} S;", ""]
         lines += [f"void f{index}(S* s);" for index in range(self.bits)]
         lines += [
             *("void init(S* s);", "void mark_all(S* s);", "void settle(S* s);", "void commit(S* s, u64 clocks);"),

@@ -31,8 +31,10 @@ class FragmentWriter:
         """Statements so far; of a fragment with loops, what comes before them."""
         self.tail: list[str] = []
         """Statements after all loops."""
-        self.gathered: dict[tuple[int, ...], str] = {}
-        """Arrays of values that were brought together."""
+        self.gathered: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
+        """Arrays of values that were brought together, by the values and their slots."""
+        self.masks: dict[tuple[str, str], str] = {}
+        """Tables that say which slots of a loop are elements: names by type and contents."""
         self.overwritten: list[tuple[int, int, int]] = []
         """Bytes of the state that loops so far have overwritten with next values: first, end, bytes of an element."""
         self._local: dict[int, str] = {}
@@ -358,9 +360,10 @@ class FragmentWriter:
             return number
 
         for number in groups:
-            for operand in elements.operands[elements.groups[number].values[0]]:
-                other = elements.group_of.get(operand, -1)
-                if other in parent:
+            own = elements.groups[number]
+            for column in zip(*(elements.operands[value] for value in own.values), strict=True):
+                other = elements.group_of.get(column[0], -1)
+                if other in parent and elements.groups[other].values == column and elements.groups[other].slots == own.slots:
                     parent[root(other)] = root(number)
         loops: dict[int, list[int]] = defaultdict(list)
         for number in sorted(groups, key=lambda number: elements.groups[number].values[0]):

@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 SHORT_RUN = 4
 SIZES_IN_BITS = (8, 16, 32, 64)
 
+Cell = tuple[int, Place | None, int]
+"""A slot of a loop, where its operand lies if it is in memory, and the operand."""
+
 
 class LoopWriter:
     """Writes a loop of a fragment.
 
     What it needs from memory is brought together at the start of the fragment's function, long before it is read.
 
-    A last, incomplete vector of elements has *spare* lanes. They compute what nobody looks at, from whatever lies behind
-    the operands in memory, and store zeros; so arrays of elements have room for whole vectors.
+    The loop goes through *slots*, as far apart as the elements lie in memory. Spare slots between elements, and behind
+    the last one in an incomplete vector, compute what nobody looks at, from whatever lies at the operands' places. They
+    store zeros, or leave what is there if it belongs to somebody else; so arrays have room for whole vectors.
 
     At a clock's edge a loop may overwrite registers that it reads. It stores after it has computed, and it goes up or
     down such that it reads every element before it stores it. Where neither way does, it reads a copy.
@@ -34,7 +38,8 @@ class LoopWriter:
         self._emitter = fragment.emitter
         self._elements = fragment.elements
         self._groups = groups
-        self._count = fragment.fragment.elements
+        self._at = self._elements.groups[groups[0]].slots
+        self._count = self._at[-1] + 1
         self._vector = Vector.fitting(self._lane_type(), self._count)
         self._slots = -(-self._count // self._vector.lanes) * self._vector.lanes
         self._setup = fragment.lines
@@ -152,20 +157,21 @@ class LoopWriter:
     def _load(self, pointer: str, kind: str, width: int) -> str:
         """Lanes ``i`` and up of an array of type ``kind``; a mask for values of one bit."""
         other = self._vector.of(kind)
-        text = f"load_{other}({pointer} + i)"
-        if kind != self._vector.kind:
-            text = f"__builtin_convertvector({text}, {self._vector})"
+        text = self._vector.converted(f"load_{other}({pointer} + i)", other)
         return f"(-{text})" if width == 1 else text
 
     def _narrowed(self, text: str, width: int, kind: str) -> str:
         """A value in lanes of the type it is stored as."""
         number = f"({text} & {self._vector.all(1)})" if width == 1 else text
-        return number if kind == self._vector.kind else f"__builtin_convertvector({number}, {self._vector.of(kind)})"
+        return self._vector.of(kind).converted(number, self._vector)
 
     def _store(
-        self, target: str, old: str, kind: str, text: str, difference: str, followed: bool = False
+        self, target: str, old: str, kind: str, text: str, difference: str, shared: bool = False, mixed: bool = False
     ) -> list[str]:
-        """Stores lanes and collects how they differ from what was in ``old``; ``followed``: by elements of others."""
+        """Stores lanes and collects how they differ from what was in ``old``.
+
+        ``shared``: others have their elements at spare slots; ``mixed``: the same loop computes these others.
+        """
         stored = self._vector.of(kind)
         total = f"{difference}_{stored}"
         end = f"{difference} |= any_{stored}({total});"
@@ -176,28 +182,41 @@ class LoopWriter:
         used = self._used(kind)
         lines = [f"const {stored} {name} = {f'{text} & {used}' if used else text};"]
         new = name
-        if used and followed:
-            lines.append(f"const {stored} {name}_all = {name} | (load_{stored}({target}) & ~{used});")
-            new = f"{name}_all"
-            lines.append(f"{total} |= ({name} ^ load_{stored}({old})) & {used};")
+        if used and shared:
+            new = f"{name} | (load_{stored}({target}) & ~{used})"
+            if not mixed:
+                lines.append(f"const {stored} {name}_all = {new};")
+                new = f"{name}_all"
+        if new == name or (target == old and not mixed):
+            lines.append(f"{total} |= {new} ^ load_{stored}({old});")
         else:
-            lines.append(f"{total} |= {name} ^ load_{stored}({old});")
+            lines.append(f"{total} |= ({name} ^ load_{stored}({old})) & {used};")
         self._stores.append(f"store_{stored}({target}, {new});")
         return lines
 
     def _used(self, kind: str) -> str:
-        """A mask without the spare lanes; nothing if there are none."""
-        if self._slots == self._count:
+        """A mask without the spare slots; nothing if there are none."""
+        if self._slots == len(self._at):
             return ""
-        name = f"used_{kind}x{self._count}_{self._slots}"
-        line = f"static const {kind} {name}[{self._slots}] = {{{', '.join(['-1'] * self._count)}}};"
-        if line not in self._setup:
-            self._setup.append(line)
+        slots = set(self._at)
+        values = f"{{{', '.join('-1' if slot in slots else '0' for slot in range(self._count))}}}"
+        known = self._fragment.masks
+        name = known.get((kind, values))
+        if name is None:
+            name = known[kind, values] = self._fragment.name("used")
+            self._setup.append(f"static const {kind} {name}[{self._slots}] = {values};")
         return f"load_{self._vector.of(kind)}({name} + i)"
+
+    def _by_slot(self, numbers: Sequence[int]) -> list[int]:
+        """One number for every slot, from those of the elements."""
+        result = [0] * self._count
+        for slot, number in zip(self._at, numbers, strict=True):
+            result[slot] = number
+        return result
 
     def _table(self, numbers: Sequence[int], kind: str) -> str:
         name = self._fragment.name("k")
-        values = ", ".join(literal(number, 64 if kind == "u64" else 32) for number in numbers)
+        values = ", ".join(literal(number, 64 if kind == "u64" else 32) for number in self._by_slot(numbers))
         self._setup.append(f"static const {kind} {name}[{self._slots}] = {{{values}}};")
         return name
 
@@ -228,145 +247,130 @@ class LoopWriter:
 
     def _array(self, values: tuple[int, ...]) -> str:
         """Address of the values side by side: in place if they lie so, else of a copy."""
-        known = self._fragment.gathered.get(values)
+        known = self._fragment.gathered.get((values, self._at))
         if known:
             return known
-        parts = self._elements.views.get(values)
         kind = c_type(self._elements.width[values[0]])
         size = SIZES[kind]
-        if parts:
-            place = self._place(parts[0])
-            assert place is not None
-            start = place.offset
-        else:
-            places = [self._place(value) for value in values]
-            first = places[0]
-            start = -1
-            if first and all(
-                place and place.type == kind and place.offset == first.offset + size * at
-                for at, place in enumerate(places)
-            ):
-                start = first.offset
-        if start >= 0 and self._readable(start, size):
-            return f"((const {kind}*)AT({start}))"
-        name = self._fragment.gathered[values] = self._fragment.name("g")
+        places = self._places(values, kind)
+        cells = list(zip(self._at, places, values, strict=True))
+        first = places[0]
+        if first and first.type == kind and self._readable(first.offset, size):
+            ways = {place and (place.type, place.offset - size * slot) for slot, place, _ in cells}
+            if len(ways) == 1:
+                return f"((const {kind}*)AT({first.offset}))"
+        name = self._fragment.gathered[values, self._at] = self._fragment.name("g")
         self._setup.append(f"{kind} {name}[{self._slots}];")
-        if start >= 0:
-            self._setup.append(f"memcpy({name}, AT({start}), {size * len(values)});")
-        else:
-            self._setup += self._shifted(name, kind, values, places) or self._runs(name, kind, values, places)
+        self._setup += self._shifted(name, kind, cells) or self._runs(name, kind, cells)
         return name
 
-    def _shifted(self, name: str, kind: str, values: tuple[int, ...], places: list[Place | None]) -> list[str]:
+    def _places(self, values: tuple[int, ...], kind: str) -> list[Place | None]:
+        """Where the values are, if they are in memory."""
+        parts = self._elements.views.get(values)
+        if not parts:
+            return [self._place(value) for value in values]
+        first = self._place(parts[0])
+        assert first is not None
+        return [Place("", -1, kind, first.offset + SIZES[kind] * number) for number in range(len(values))]
+
+    def _shifted(self, name: str, kind: str, cells: list[Cell]) -> list[str]:
         """Copies one stretch of memory that has most of the values in place, and then the others over it.
 
         So come the values of an element's neighbour, which at the edges of an array are something else.
         """
         size = SIZES[kind]
-        shifts = [place.offset - size * at if place and place.type == kind else None for at, place in enumerate(places)]
-        counts = Counter(shift for shift in shifts if shift is not None)
+        ways = [place.offset - size * slot if place and place.type == kind else None for slot, place, _ in cells]
+        counts = Counter(way for way in ways if way is not None)
         if not counts:
             return []
-        ((shift, count),) = counts.most_common(1)
-        if shift is None or count < len(values) / 2:
+        ((way, count),) = counts.most_common(1)
+        if way is None or count < len(cells) / 2:
             return []
-        inside = [at for at, other in enumerate(shifts) if other == shift]
+        inside = [slot for (slot, _, _), other in zip(cells, ways, strict=True) if other == way]
         first, last = inside[0], inside[-1]
-        start = shift + size * first
-        lines = [f"memcpy({name} + {first}, AT({start}), {size * (last + 1 - first)});"]
-        return lines + self._singles(name, values, places, [at for at, other in enumerate(shifts) if other != shift])
+        lines = [f"memcpy({name} + {first}, AT({way + size * first}), {size * (last + 1 - first)});"]
+        return lines + self._singles(name, [cell for cell, other in zip(cells, ways, strict=True) if other != way])
 
-    def _singles(
-        self, name: str, values: tuple[int, ...], places: list[Place | None], positions: list[int]
-    ) -> list[str]:
+    def _singles(self, name: str, cells: list[Cell]) -> list[str]:
         """Copies values one by one, in a loop where they lie at equal distances."""
         lines = []
-        while positions:
-            run = self._progression(positions, places)
-            if len(run) >= SHORT_RUN:
-                place, second = places[run[0]], places[run[1]]
+        while cells:
+            count = self._progression(cells)
+            (slot, place, value), rest = cells[0], cells[count:]
+            if count >= SHORT_RUN:
+                next_slot, second, _ = cells[1]
                 assert place is not None
                 assert second is not None
-                step = (second.offset - place.offset) // SIZES[place.type]
-                target = f"{name}[{run[0]} + {run[1] - run[0]} * j]"
-                lines.append(f"for (int j = 0; j < {len(run)}; j++) {target} = (&{place})[{step} * j];")
+                distance = second.offset - place.offset
+                source = f"*({place.type}*)AT({place.offset} + {distance} * j)"
+                lines.append(f"for (int j = 0; j < {count}; j++) {name}[{slot} + {next_slot - slot} * j] = {source};")
             else:
-                run = positions[:1]
-                at = run[0]
-                lines.append(f"{name}[{at}] = {places[at] or self._fragment.operand(values[at])};")
-            positions = positions[len(run) :]
+                lines.append(f"{name}[{slot}] = {place or self._fragment.operand(value)};")
+                rest = cells[1:]
+            cells = rest
         return lines
 
-    def _progression(self, positions: list[int], places: list[Place | None]) -> list[int]:
-        """The first positions, as long as they and what is stored there lie at equal distances."""
-        found = positions[:2]
-        if len(found) < 2:
-            return found
-        first, second = places[found[0]], places[found[1]]
+    def _progression(self, cells: list[Cell]) -> int:
+        """How many of the first cells, and what is stored there, lie at equal distances."""
+        if len(cells) < 2:
+            return len(cells)
+        (slot, first, _), (next_slot, second, _) = cells[:2]
         if first is None or second is None or first.type != second.type:
-            return found[:1]
-        step, distance = found[1] - found[0], second.offset - first.offset
-        if distance % SIZES[first.type]:
-            return found[:1]
-        for position in positions[2:]:
-            place = places[position]
-            count = len(found)
-            if place is None or place.type != first.type or place.offset != first.offset + distance * count:
-                break
-            if position != found[0] + step * count:
-                break
-            found.append(position)
-        return found
+            return 1
+        step, distance = next_slot - slot, second.offset - first.offset
+        for number, (other, place, _) in enumerate(cells):
+            if place is None or place.type != first.type or place.offset != first.offset + distance * number:
+                return number
+            if other != slot + step * number:
+                return number
+        return len(cells)
 
-    def _runs(self, name: str, kind: str, values: tuple[int, ...], places: list[Place | None]) -> list[str]:
+    def _runs(self, name: str, kind: str, cells: list[Cell]) -> list[str]:
         """Copies neighbours together; runs of one length at equal distances in a loop."""
         size = SIZES[kind]
-        runs: list[tuple[int, int]] = []
-        singles: list[int] = []
+        runs: list[tuple[int, int, int]] = []  # first slot, byte, slots
+        singles: list[Cell] = []
         lines: list[str] = []
-        position = 0
-        while position < len(values):
-            first, count = places[position], 1
-            while position + count < len(values) and values[position + count] == values[position]:
+        index = 0
+        while index < len(cells):
+            slot, first, value = cells[index]
+            count = 1
+            while index + count < len(cells) and cells[index + count][::2] == (slot + count, value):
                 count += 1
             if count >= SHORT_RUN:
-                text = self._fragment.operand(values[position])
-                lines.append(f"for (unsigned j = 0; j < {count}; j++) {name}[{position} + j] = {text};")
-                position += count
+                lines.append(
+                    f"for (unsigned j = 0; j < {count}; j++) {name}[{slot} + j] = {self._fragment.operand(value)};"
+                )
+                index += count
                 continue
             count = 1
-            while first and first.type == kind and position + count < len(values):
-                place = places[position + count]
+            while first and first.type == kind and index + count < len(cells):
+                other, place, _ = cells[index + count]
                 if place is None or place.type != kind or place.offset != first.offset + size * count:
                     break
+                if other != slot + count:
+                    break
                 count += 1
-            if count > 1:
-                runs.append((position, count))
+            if first and count > 1:
+                runs.append((slot, first.offset, count))
             else:
-                singles.append(position)
-            position += count
+                singles.append(cells[index])
+            index += count
         while runs:
-            (start, count), number = runs[0], 1
-            place = places[start]
-            assert place is not None
+            (start, byte, count), number = runs[0], 1
             step = distance = 0
             if len(runs) > 1:
-                second = places[runs[1][0]]
-                assert second is not None
-                step, distance = runs[1][0] - start, second.offset - place.offset
-                while number < len(runs) and runs[number] == (start + step * number, count):
-                    other = places[runs[number][0]]
-                    if other is None or other.offset != place.offset + distance * number:
-                        break
+                step, distance = runs[1][0] - start, runs[1][1] - byte
+                while number < len(runs) and runs[number] == (start + step * number, byte + distance * number, count):
                     number += 1
             if number >= SHORT_RUN:
-                target, source = f"{name} + {start} + {step} * j", f"AT({place.offset} + {distance} * j)"
+                target, source = f"{name} + {start} + {step} * j", f"AT({byte} + {distance} * j)"
                 lines.append(f"for (int j = 0; j < {number}; j++) memcpy({target}, {source}, {count * size});")
             else:
                 number = 1
-                lines.append(f"memcpy({name} + {start}, &{place}, {count * size});")
+                lines.append(f"memcpy({name} + {start}, AT({byte}), {count * size});")
             runs = runs[number:]
-        return lines + self._singles(name, values, places, singles)
+        return lines + self._singles(name, singles)
 
     def _place(self, value: int) -> Place | None:
         elements, places = self._elements, self._emitter.places
@@ -382,8 +386,8 @@ class LoopWriter:
         """Pieces of one wide value for all elements."""
         vector = self._vector
         wide = self._fragment.operand(columns[0][0])
-        step = parameters[1] - parameters[0]
-        regular = all(low == parameters[0] + step * index for index, low in enumerate(parameters))
+        step = (parameters[1] - parameters[0]) // (self._at[1] - self._at[0])
+        regular = all(low == parameters[0] + step * slot for slot, low in zip(self._at, parameters, strict=True))
         if op == "slice" and regular and step == width and width in SIZES_IN_BITS and parameters[0] % width == 0:
             pointer = f"((const u{width}*){wide} + {parameters[0] // width})"
             return [f"const {vector} {name} = {self._load(pointer, f'u{width}', width)};"]
@@ -391,7 +395,7 @@ class LoopWriter:
             shifted = self._fragment.name("g")
             low = f"(u64){self._fragment.operand(columns[1][0])} + {parameters[0]}"
             self._setup.append(f"u64 {shifted}[{words(self._slots * width)}];")
-            self._setup.append(f"w_slice({shifted}, {words(len(columns[1]) * width) * 64}, {wide}, {size}, {low});")
+            self._setup.append(f"w_slice({shifted}, {words(self._count * width) * 64}, {wide}, {size}, {low});")
             return [f"const {vector} {name} = {self._load(f'((const u{width}*){shifted})', f'u{width}', width)};"]
         if op == "pick" and width == 8 and set(parameters) == {0} and self._whole_bytes(columns[1]):
             if c_type(self._elements.width[columns[1][0]]) == "u16" and columns[1] not in self._known:
@@ -440,7 +444,8 @@ class LoopWriter:
         checked = depth < 1 << elements.width[address_value]
         name = self._fragment.name("p")
         regular = all(
-            other.name == strip.name and at == position + index for index, (other, _, at) in enumerate(strips)
+            other.name == strip.name and at == position + slot
+            for slot, (other, _, at) in zip(self._at, strips, strict=True)
         )
         kind = c_type(elements.width[values[0]])
         inside = f"s->{strip.name} + (u64){address} * {row} + {position}"
@@ -454,8 +459,8 @@ class LoopWriter:
             return name, kind
         self._setup.append(f"{kind} {name}[{self._slots}] = {{0}};")
         copies = " ".join(
-            f"{name}[{index}] = s->{other.name}[(u64){address} * {size} + {at}];"
-            for index, (other, size, at) in enumerate(strips)
+            f"{name}[{slot}] = s->{other.name}[(u64){address} * {size} + {at}];"
+            for slot, (other, size, at) in zip(self._at, strips, strict=True)
         )
         self._setup.append(f"{f'if ({address} < {depth}u) ' if checked else ''}{{ {copies} }}")
         return name, kind
@@ -477,14 +482,24 @@ class LoopWriter:
         kind = first.type
         text = self._narrowed(column, width, kind)
         unit: CommitUnit | None = None if in_place else self._fragment.commit_unit(clock)
-        if all(place.name == first.name and place.index == first.index + at for at, place in enumerate(places)):
+        at = zip(self._at, places, strict=True)
+        if all(place.name == first.name and place.index == first.index + slot for slot, place in at):
             old = f"s->{first.name} + {first.index}"
             target = old if in_place else f"s->n{first.name[1:]} + {first.index}"
-            if unit:
-                unit.lines.append(f"memcpy({old}, {target}, {count * SIZES[kind]});")
             array, index = elements.stored[registers[0].value]
-            followed = index + count < len(elements.arrays[array])
-            return self._store(f"{target} + i", f"{old} + i", kind, text, difference, followed)
+            own = {register.value for register in registers}
+            shared = any(
+                value >= 0 and value not in own for value in elements.arrays[array][index : index + self._slots]
+            )
+            low, high, _ = self._stretch(elements.group_of[values[0]])
+            others = (number for number in self._groups if elements.groups[number].op == "next")
+            stretches = [self._stretch(number) for number in others if elements.groups[number].values != values]
+            mixed = any(start < high and low < end for start, end, _ in stretches)
+            if unit and shared and count < self._count:
+                unit.lines += [f"{place} = {str(place).replace('s->r', 's->n', 1)};" for place in places]
+            elif unit:
+                unit.lines.append(f"memcpy({old}, {target}, {self._count * SIZES[kind]});")
+            return self._store(f"{target} + i", f"{old} + i", kind, text, difference, shared, mixed)
         table = self._table([place.offset for place in places], "u32")
         shift = 0 if in_place else emitter.next_shift
         if unit:

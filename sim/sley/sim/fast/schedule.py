@@ -128,15 +128,13 @@ def schedule(elements: Elements) -> Schedule:
         stage[number] = latest
     parts = _connected(elements, cheap, units, stage, MIN_PART)
     _wait_for_edges(elements, cheap, units, stage, parts, order)
-    loops = _connected(elements, cheap, units, stage, 1)
+    apart = _apart(elements, units, _connected(elements, cheap, units, stage, 1))
     fragments: dict[tuple[Unit, int, int], Fragment] = {}
     for number in order:
         group = elements.groups[number]
         if group.values[0] not in cheap:
             unit = units[number]
-            # The more loops there are to put in order at an edge, the fewer of them need copies.
-            part = loops[number] if unit[1] > 1 and unit[3] >= 0 else parts[number]
-            key = (unit, stage[number], part)
+            key = (unit, stage[number], apart.get(number, parts[number]))
             fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number], unit[3]))
             fragment.groups.append(number)
     first = sorted(
@@ -194,6 +192,29 @@ def _wait_for_edges(
                 clock = units[first][3]
                 _, stage[number], parts[number] = place
         units[number] = (*units[number][:3], clock)
+
+
+def _apart(elements: Elements, units: list[Unit], connected: list[int]) -> dict[int, int]:
+    """Numbers for groups at an edge that have fragments of their own: those of each loop, and scalars of each array.
+
+    The fewer registers a fragment computes, the more often it can come after all that read them.
+    """
+    arrays: dict[int, set[int]] = defaultdict(set)
+    for number, group in enumerate(elements.groups):
+        if group.op == "next" and units[number][1] == 1:
+            register = elements.netlist.registers[elements.parameter[group.values[0]]].value
+            arrays[connected[number]].add(elements.stored.get(register, (-1, 0))[0])
+        elif group.op == "write":
+            arrays[connected[number]].add(-1)
+    result = {}
+    for number, unit in enumerate(units):
+        if unit[3] >= 0 and unit[1] > 1:
+            result[number] = connected[number]
+        elif unit[3] >= 0:
+            found = arrays[connected[number]]
+            if len(found) == 1 and -1 not in found:
+                result[number] = -2 - min(found)
+    return result
 
 
 def _follow_consumers(elements: Elements, cheap: set[int], units: list[Unit]) -> None:
@@ -286,8 +307,8 @@ def _readers(elements: Elements, fragment_of: list[int], stored: set[int]) -> di
 def _uses(elements: Elements, number: int, cheap: set[int]) -> list[tuple[int, bool]]:
     """Groups that a group's operands are in, and whether each element uses just the same element of it."""
     found: list[tuple[int, bool]] = []
-    columns = zip(*(elements.operands[value] for value in elements.groups[number].values), strict=True)
-    for column in columns:
+    own = elements.groups[number]
+    for column in zip(*(elements.operands[value] for value in own.values), strict=True):
         viewed = elements.views.get(column)
         others = set()
         for operand in viewed or column:
@@ -295,7 +316,8 @@ def _uses(elements: Elements, number: int, cheap: set[int]) -> list[tuple[int, b
             if inner not in cheap and not elements.source(inner):
                 others.add((elements.group_of[inner], inner == operand))
         for other, whole in others:
-            near = whole and viewed is None and elements.groups[other].values == column
+            group = elements.groups[other]
+            near = whole and viewed is None and group.values == column and group.slots == own.slots
             found.append((other, near))
     return found
 

@@ -1,4 +1,4 @@
-"""C expressions for the operators of the netlist on vectors (GCC's and Clang's vector extension).
+"""C expressions for the operators of the netlist on the vectors of ``vectors.h``.
 
 A vector holds the same value of several elements, in lanes of one unsigned type that has room for it. A value of one
 bit is a mask, all ones or zero, which comparisons give and multiplexers take.
@@ -40,6 +40,10 @@ class Vector:
     def of(self, kind: str) -> "Vector":
         """As many lanes of another type."""
         return Vector(kind, self.lanes)
+
+    def converted(self, text: str, other: "Vector") -> str:
+        """A vector of type ``other`` with as many lanes, in this type."""
+        return text if other == self else f"{self}_of_{other}({text})"
 
     def all(self, value: int) -> str:
         """The same constant in all lanes."""
@@ -125,27 +129,3 @@ class Vector:
         ]
         result = narrow(op, width, parameter, texts, widths, "u32" if self.bits < 64 else "u64")
         return f"(-{result})" if width == 1 else result
-
-
-def declarations() -> list[str]:
-    """The vector types, and how they get into and out of memory."""
-    lines = []
-    for kind, bits in BITS.items():
-        lanes = 4
-        while lanes <= 64:
-            name, size = f"{kind}x{lanes}", lanes * bits // 8
-            signed = f"s{bits}x{lanes}"
-            lines += [
-                f"typedef {kind} {name} __attribute__((vector_size({size})));",
-                f"typedef s{bits} {signed} __attribute__((vector_size({size})));",
-                f"static inline {name} load_{name}(const void* p) {{ {name} v; memcpy(&v, p, sizeof v); return v; }}",
-                f"static inline void store_{name}(void* p, {name} v) {{ memcpy(p, &v, sizeof v); }}",
-            ]
-            count = max(1, size // 8)
-            words = " | ".join(f"w[{index}]" for index in range(count))
-            lines.append(
-                f"static inline u64 any_{name}({name} v) "
-                f"{{ u64 w[{count}] = {{0}}; memcpy(w, &v, sizeof v); return {words}; }}"
-            )
-            lanes *= 2
-    return lines

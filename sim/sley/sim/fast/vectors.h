@@ -1,0 +1,145 @@
+// Vectors of 4 to 64 lanes (GCC's and Clang's vector extension): types, how they get into and out of memory, whether any
+// bit is set, and conversions between lanes of different sizes.
+#pragma once
+#include "wide.h"
+
+typedef u64 Bits128 __attribute__((vector_size(16)));
+typedef u64 Bits256 __attribute__((vector_size(32)));
+typedef u64 Bits512 __attribute__((vector_size(64)));
+
+// GCC 12 converts vectors in halves, some of them lane by lane. With AVX-512 each conversion is one instruction.
+#if defined(__AVX512BW__) && defined(__AVX512VL__) && !defined(__clang__)
+#define ONE_INSTRUCTION 1
+typedef char Char16 __attribute__((vector_size(16)));
+typedef char Char32 __attribute__((vector_size(32)));
+typedef short Short8 __attribute__((vector_size(16)));
+typedef short Short16 __attribute__((vector_size(32)));
+typedef short Short32 __attribute__((vector_size(64)));
+typedef int Int4 __attribute__((vector_size(16)));
+typedef int Int8 __attribute__((vector_size(32)));
+typedef int Int16 __attribute__((vector_size(64)));
+typedef long long Long8 __attribute__((vector_size(64)));
+typedef long long Long4 __attribute__((vector_size(32)));
+#else
+#define ONE_INSTRUCTION 0
+#endif
+
+static inline u64 any_128(Bits128 v) { return v[0] | v[1]; }
+
+static inline u64 any_256(Bits256 v) {
+#if ONE_INSTRUCTION
+    return (u8)__builtin_ia32_ptestmd256((Int8)v, (Int8)v, -1);
+#else
+    Bits128 half[2];
+    memcpy(half, &v, sizeof v);
+    return any_128(half[0] | half[1]);
+#endif
+}
+
+static inline u64 any_512(Bits512 v) {
+#if ONE_INSTRUCTION
+    return (u16)__builtin_ia32_ptestmd512((Int16)v, (Int16)v, -1);
+#else
+    Bits256 half[2];
+    memcpy(half, &v, sizeof v);
+    return any_256(half[0] | half[1]);
+#endif
+}
+
+// Whether any bit of a vector of so many bytes is set.
+static inline u64 any_of(const void* v, unsigned size) {
+    if (size <= 8) {
+        u64 word = 0;
+        memcpy(&word, v, size);
+        return word;
+    }
+    if (size == 16) {
+        Bits128 bits;
+        memcpy(&bits, v, sizeof bits);
+        return any_128(bits);
+    }
+    if (size == 32) {
+        Bits256 bits;
+        memcpy(&bits, v, sizeof bits);
+        return any_256(bits);
+    }
+    Bits512 all = {0};
+    for (unsigned at = 0; at < size; at += 64) {
+        Bits512 bits;
+        memcpy(&bits, (const u8*)v + at, sizeof bits);
+        all |= bits;
+    }
+    return any_512(all);
+}
+
+#define VECTOR(bits, lanes)                                                              \
+    typedef u##bits u##bits##x##lanes __attribute__((vector_size(bits / 8 * lanes)));     \
+    typedef s##bits s##bits##x##lanes __attribute__((vector_size(bits / 8 * lanes)));     \
+    static inline u##bits##x##lanes load_u##bits##x##lanes(const void* p) {               \
+        u##bits##x##lanes v;                                                             \
+        memcpy(&v, p, sizeof v);                                                         \
+        return v;                                                                        \
+    }                                                                                    \
+    static inline void store_u##bits##x##lanes(void* p, u##bits##x##lanes v) {            \
+        memcpy(p, &v, sizeof v);                                                         \
+    }                                                                                    \
+    static inline u64 any_u##bits##x##lanes(u##bits##x##lanes v) { return any_of(&v, sizeof v); }
+
+#define VECTORS(lanes) VECTOR(8, lanes) VECTOR(16, lanes) VECTOR(32, lanes) VECTOR(64, lanes)
+VECTORS(4)
+VECTORS(8)
+VECTORS(16)
+VECTORS(32)
+VECTORS(64)
+
+#define CONVERT(to, from) \
+    static inline to to##_of_##from(from v) { return __builtin_convertvector(v, to); }
+#if ONE_INSTRUCTION
+#define INSTRUCTION(to, from, result) \
+    static inline to to##_of_##from(from v) { return (to)(result); }
+#define NARROW(to, from, result)              \
+    static inline to to##_of_##from(from v) { \
+        const Bits128 whole = (Bits128)(result); \
+        to low;                               \
+        memcpy(&low, &whole, sizeof low);     \
+        return low;                           \
+    }
+static inline Bits128 low_64(const void* v) {
+    u64 word;
+    memcpy(&word, v, 8);
+    return (Bits128){word, 0};
+}
+#else
+#define INSTRUCTION(to, from, result) CONVERT(to, from)
+#define NARROW(to, from, result) CONVERT(to, from)
+#endif
+
+INSTRUCTION(u16x8, u8x8, __builtin_ia32_pmovzxbw128((Char16)low_64(&v)))
+INSTRUCTION(u32x8, u8x8, __builtin_ia32_pmovzxbd256((Char16)low_64(&v)))
+INSTRUCTION(u64x8, u8x8, __builtin_ia32_pmovzxbq512_mask((Char16)low_64(&v), (Long8){0}, -1))
+INSTRUCTION(u32x8, u16x8, __builtin_ia32_pmovzxwd256((Short8)v))
+INSTRUCTION(u64x8, u16x8, __builtin_ia32_pmovzxwq512_mask((Short8)v, (Long8){0}, -1))
+INSTRUCTION(u64x8, u32x8, __builtin_ia32_pmovzxdq512_mask((Int8)v, (Long8){0}, -1))
+INSTRUCTION(u16x16, u8x16, __builtin_ia32_pmovzxbw256((Char16)v))
+INSTRUCTION(u32x16, u8x16, __builtin_ia32_pmovzxbd512_mask((Char16)v, (Int16){0}, -1))
+INSTRUCTION(u32x16, u16x16, __builtin_ia32_pmovzxwd512_mask((Short16)v, (Int16){0}, -1))
+INSTRUCTION(u16x32, u8x32, __builtin_ia32_pmovzxbw512_mask((Char32)v, (Short32){0}, -1))
+
+NARROW(u8x8, u16x8, __builtin_ia32_pmovwb128_mask((Short8)v, (Char16){0}, -1))
+NARROW(u8x8, u32x8, __builtin_ia32_pmovdb256_mask((Int8)v, (Char16){0}, -1))
+NARROW(u8x8, u64x8, __builtin_ia32_pmovqb512_mask((Long8)v, (Char16){0}, -1))
+INSTRUCTION(u16x8, u32x8, __builtin_ia32_pmovdw256_mask((Int8)v, (Short8){0}, -1))
+INSTRUCTION(u16x8, u64x8, __builtin_ia32_pmovqw512_mask((Long8)v, (Short8){0}, -1))
+INSTRUCTION(u32x8, u64x8, __builtin_ia32_pmovqd512_mask((Long8)v, (Int8){0}, -1))
+INSTRUCTION(u8x16, u16x16, __builtin_ia32_pmovwb256_mask((Short16)v, (Char16){0}, -1))
+INSTRUCTION(u8x16, u32x16, __builtin_ia32_pmovdb512_mask((Int16)v, (Char16){0}, -1))
+INSTRUCTION(u16x16, u32x16, __builtin_ia32_pmovdw512_mask((Int16)v, (Short16){0}, -1))
+INSTRUCTION(u8x32, u16x32, __builtin_ia32_pmovwb512_mask((Short32)v, (Char32){0}, -1))
+
+#define CONVERT_BOTH(small, large) CONVERT(small, large) CONVERT(large, small)
+CONVERT_BOTH(u8x4, u16x4)
+CONVERT_BOTH(u8x4, u32x4)
+CONVERT_BOTH(u8x4, u64x4)
+CONVERT_BOTH(u16x4, u32x4)
+CONVERT_BOTH(u16x4, u64x4)
+CONVERT_BOTH(u32x4, u64x4)
