@@ -202,7 +202,7 @@ class Classifier:
     def _together(self, sinks: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Next values by the arrays of their registers, in the order there.
 
-        Where most elements take over the contents of a neighbour, those that do not are kept out.
+        Where most elements take over the contents of a neighbour, also by the distance to it.
         """
         elements = self._elements
         if elements.op[sinks[0]] != "next":
@@ -217,9 +217,13 @@ class Classifier:
             sources = [elements.stored.get(elements.operands[sink][0], (-1, 0)) for _, sink in found]
             ways = [(array, place - index) for (array, place), (index, _) in zip(sources, found, strict=True)]
             way, count = Counter(ways).most_common(1)[0]
-            if way[0] >= 0 and count >= len(found) / 2:
-                found = [pair for pair, other in zip(found, ways, strict=True) if other == way]
-            result.append(tuple(sink for _, sink in found))
+            if way[0] < 0 or count < len(found) / 2:
+                result.append(tuple(sink for _, sink in found))
+                continue
+            by_way: dict[tuple[int, int], list[int]] = defaultdict(list)
+            for (_, sink), way in zip(found, ways, strict=True):
+                by_way[way].append(sink)
+            result += [tuple(same) for same in by_way.values()]
         return result
 
     def _slots(self, sinks: tuple[int, ...]) -> tuple[int, ...]:

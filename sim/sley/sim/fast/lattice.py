@@ -11,10 +11,11 @@ that is the neighbour of an element at the edge for several loops.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import gcd
 from typing import TYPE_CHECKING
 
-from sley.sim.fast.layout import c_type
+from sley.sim.fast.layout import ALIGN_ARRAYS, SIZES, c_type
 
 if TYPE_CHECKING:
     from sley.sim.fast.classify import Elements
@@ -32,8 +33,9 @@ def place_registers(elements: "Elements", candidates: Sequence[tuple[int, ...]])
     patterns = {_pattern(elements, sink) for sinks in candidates for sink in sinks}
     trial = _Lattice(elements, patterns, None)
     lattice = _Lattice(elements, patterns, trial.settle_edges(candidates))
+    lattice.separate(candidates)
     lattice.settle_edges(candidates)
-    lattice.finish()
+    lattice.finish(candidates)
 
 
 def _pattern(elements: "Elements", sink: int) -> tuple[str, int]:
@@ -78,6 +80,31 @@ class _Lattice:
         self._place[value] = array, index
         self._taken[array][index] = value
 
+    def separate(self, candidates: Sequence[tuple[int, ...]]) -> None:
+        """Gives every loop an array of its own where no loop computes neighbours (but every fourth place, say)."""
+        loops: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+        for sinks in candidates:
+            registers = sorted(map(self._register, sinks), key=lambda register: self._place[register])
+            array = self._place[registers[0]][0]
+            if all(self._place[register][0] == array for register in registers):
+                loops[array].append(tuple(registers))
+        for array, found in loops.items():
+            if any(self._neighbours(registers) for registers in found):
+                continue
+            for registers in found:
+                self._homes.append(self._homes[array])
+                self._pitch.append(0)
+                self._taken.append({})
+                for index, register in enumerate(registers):
+                    self._put(register, len(self._taken) - 1, index)
+
+    def _neighbours(self, registers: Sequence[int]) -> bool:
+        gaps = [self._place[after][1] - self._place[before][1] for before, after in pairwise(registers)]
+        return gaps.count(1) >= len(gaps) / 2
+
+    def _register(self, sink: int) -> int:
+        return self._elements.netlist.registers[self._elements.parameter[sink]].value
+
     def settle_edges(self, candidates: Sequence[tuple[int, ...]]) -> set[str]:
         """Moves registers to free places where several loops would read them as neighbours.
 
@@ -116,8 +143,7 @@ class _Lattice:
     ) -> Iterator[tuple[int, tuple[int, int]]]:
         """Registers of a column that lie elsewhere than most, and the free places that would fit."""
         elements = self._elements
-        registers = [elements.netlist.registers[elements.parameter[sink]].value for sink in sinks]
-        own = [self._place[register][1] for register in registers]
+        own = [self._place[self._register(sink)][1] for sink in sinks]
         places = [self._place[value] for value in column]
         distances = Counter((array, index - at) for (array, index), at in zip(places, own, strict=True))
         (array, distance), count = distances.most_common(1)[0]
@@ -131,18 +157,28 @@ class _Lattice:
             if other != array and place not in taken and low - pitch <= place <= high + pitch and len(kinds) == 1:
                 yield value, (array, place)
 
-    def finish(self) -> None:
-        """Indices from 0 on. Arrays that registers moved out of lose the places at their ends."""
+    def finish(self, candidates: Sequence[tuple[int, ...]]) -> None:
+        """Indices from 0 on, or a little more, so that the array's largest loop begins with a cache line.
+
+        Arrays that registers moved out of lose the places at their ends.
+        """
         elements = self._elements
-        for taken in self._taken:
+        first_of: dict[int, int] = {}
+        for sinks in sorted(candidates, key=len):
+            places = [self._place[self._register(sink)] for sink in sinks]
+            array, _ = Counter(array for array, _ in places).most_common(1)[0]
+            first_of[array] = min(index for other, index in places if other == array)
+        for number, taken in enumerate(self._taken):
             if not taken:
                 continue
-            first = min(taken)
-            array = [-1] * (max(taken) + 1 - first)
+            low = min(taken)
+            line = ALIGN_ARRAYS // SIZES[c_type(elements.width[taken[low]])]
+            low -= (low - first_of.get(number, low)) % line
+            array_of = [-1] * (max(taken) + 1 - low)
             for index, value in taken.items():
-                array[index - first] = value
-                elements.stored[value] = len(elements.arrays), index - first
-            elements.arrays.append(tuple(array))
+                array_of[index - low] = value
+                elements.stored[value] = len(elements.arrays), index - low
+            elements.arrays.append(tuple(array_of))
 
 
 def _home(name: str) -> str:
