@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sley.sim.fast.commit import CommitUnit, WriteUnit
-from sley.sim.fast.expressions import literal, mask
+from sley.sim.fast.expressions import BITS, literal, mask
 from sley.sim.fast.layout import SIZES, Place, c_type, words
 from sley.sim.fast.netlist import WORD
 from sley.sim.fast.vectors import LANE_BY_LANE, Vector
@@ -48,6 +48,7 @@ class LoopWriter:
         self._known: dict[tuple[int, ...], str] = {}
         self._overwritten = [self._stretch(number) for number in groups if number in self._emitter.schedule.in_place]
         self._downwards: bool | None = None
+        self._loose = self._find_loose()
 
     def _lane_type(self) -> str:
         """The smallest type for all values of the loop."""
@@ -135,6 +136,11 @@ class LoopWriter:
         parameters = [elements.parameter[value] for value in values]
         if widths[0] > WORD:
             return self._pick(name, op, width, columns, widths[0], parameters)
+        loose = values in self._loose
+        if op == "sext":
+            text = self._signed(columns[0], widths[0])
+            if text:
+                return [f"const {vector} {name} = {vector.cut(text, width, loose)};"]
         texts = [self._column(column) for column in columns]
         if op in LANE_BY_LANE:
             named = []
@@ -149,8 +155,48 @@ class LoopWriter:
             expression = f"(({texts[0]} >> {shifts}) & {vector.all((1 << width) - 1)})"
             expression = f"(-{expression})" if width == 1 else expression
         else:
-            expression = vector.operator(op, width, parameters[0], texts, widths)
+            expression = vector.operator(op, width, parameters[0], texts, widths, loose)
         return [f"const {vector} {name} = {expression};"]
+
+    def _signed(self, column: tuple[int, ...], width: int) -> str:
+        """A column sign-extended to all bits of a lane, if there is a shorter way than with its sign."""
+        elements, vector = self._elements, self._vector
+        first = column[0]
+        group = elements.groups[elements.group_of[first]] if first in elements.group_of else None
+        if column in self._known and group and group.op == "slice" and width > 1:
+            inner = tuple(elements.operands[value][0] for value in column)
+            lows = {elements.parameter[value] for value in column}
+            if len(lows) == 1 and elements.width[inner[0]] <= WORD and inner in self._known:
+                return vector.signed_slice(self._known[inner], lows.pop(), width)
+        kind = c_type(width)
+        stored = column not in self._known and len(set(column)) > 1 and not any(map(self._constant, column))
+        if stored and kind != vector.kind and width == BITS[kind]:
+            other = vector.of(kind)
+            return f"{vector}_signed_{other}(load_{other}({self._array(column)} + i))"
+        return ""
+
+    def _constant(self, value: int) -> bool:
+        return self._elements.op[value] == "const"
+
+    def _find_loose(self) -> set[tuple[int, ...]]:
+        """Values whose bits above their width do not matter, because all users ignore them."""
+        elements = self._elements
+        exact: set[tuple[int, ...]] = set()
+        for number in self._groups:
+            group = elements.groups[number]
+            if group.op in ("add", "sub", "mul"):
+                continue
+            for column in zip(*(elements.operands[value] for value in group.values), strict=True):
+                ends = {elements.parameter[value] + group.width for value in group.values}
+                if group.op != "slice" or max(ends) >= elements.width[column[0]]:
+                    exact.add(column)
+        loose = set()
+        for number in self._groups:
+            group = elements.groups[number]
+            unread = number not in self._emitter.schedule.stored
+            if group.op in ("add", "sub", "mul", "sext") and unread and group.width > 1 and group.values not in exact:
+                loose.add(group.values)
+        return loose
 
     # Into and out of memory.
 
@@ -241,7 +287,7 @@ class LoopWriter:
             self._opening.append(f"const {vector} {name} = ({vector}){{0}} {'-' if width == 1 else '+'} {name}_0;")
             return name
         kind = c_type(width)
-        if all(elements.op[value] == "const" for value in values):
+        if all(map(self._constant, values)):
             return self._load(self._table([elements.parameter[value] for value in values], kind), kind, width)
         return self._load(self._array(values), kind, width)
 

@@ -92,11 +92,20 @@ VECTORS(16)
 VECTORS(32)
 VECTORS(64)
 
+// Lanes as signed numbers.
+#define CONVERT_SIGNED(bits, from_bits, lanes)                                                                      \
+    static inline u##bits##x##lanes u##bits##x##lanes##_signed_u##from_bits##x##lanes(u##from_bits##x##lanes v) {  \
+        return (u##bits##x##lanes)__builtin_convertvector((s##from_bits##x##lanes)v, s##bits##x##lanes);            \
+    }
 #define CONVERT(to, from) \
     static inline to to##_of_##from(from v) { return __builtin_convertvector(v, to); }
 #if ONE_INSTRUCTION
 #define INSTRUCTION(to, from, result) \
     static inline to to##_of_##from(from v) { return (to)(result); }
+#define SIGNED(bits, from_bits, lanes, result)                                                                     \
+    static inline u##bits##x##lanes u##bits##x##lanes##_signed_u##from_bits##x##lanes(u##from_bits##x##lanes v) { \
+        return (u##bits##x##lanes)(result);                                                                        \
+    }
 #define NARROW(to, from, result)              \
     static inline to to##_of_##from(from v) { \
         const Bits128 whole = (Bits128)(result); \
@@ -111,6 +120,7 @@ static inline Bits128 low_64(const void* v) {
 }
 #else
 #define INSTRUCTION(to, from, result) CONVERT(to, from)
+#define SIGNED(bits, from_bits, lanes, result) CONVERT_SIGNED(bits, from_bits, lanes)
 #define NARROW(to, from, result) CONVERT(to, from)
 #endif
 
@@ -124,6 +134,23 @@ INSTRUCTION(u16x16, u8x16, __builtin_ia32_pmovzxbw256((Char16)v))
 INSTRUCTION(u32x16, u8x16, __builtin_ia32_pmovzxbd512_mask((Char16)v, (Int16){0}, -1))
 INSTRUCTION(u32x16, u16x16, __builtin_ia32_pmovzxwd512_mask((Short16)v, (Int16){0}, -1))
 INSTRUCTION(u16x32, u8x32, __builtin_ia32_pmovzxbw512_mask((Char32)v, (Short32){0}, -1))
+
+SIGNED(16, 8, 8, __builtin_ia32_pmovsxbw128((Char16)low_64(&v)))
+SIGNED(32, 8, 8, __builtin_ia32_pmovsxbd256((Char16)low_64(&v)))
+SIGNED(64, 8, 8, __builtin_ia32_pmovsxbq512_mask((Char16)low_64(&v), (Long8){0}, -1))
+SIGNED(32, 16, 8, __builtin_ia32_pmovsxwd256((Short8)v))
+SIGNED(64, 16, 8, __builtin_ia32_pmovsxwq512_mask((Short8)v, (Long8){0}, -1))
+SIGNED(64, 32, 8, __builtin_ia32_pmovsxdq512_mask((Int8)v, (Long8){0}, -1))
+SIGNED(16, 8, 16, __builtin_ia32_pmovsxbw256((Char16)v))
+SIGNED(32, 8, 16, __builtin_ia32_pmovsxbd512_mask((Char16)v, (Int16){0}, -1))
+SIGNED(32, 16, 16, __builtin_ia32_pmovsxwd512_mask((Short16)v, (Int16){0}, -1))
+SIGNED(16, 8, 32, __builtin_ia32_pmovsxbw512_mask((Char32)v, (Short32){0}, -1))
+CONVERT_SIGNED(16, 8, 4)
+CONVERT_SIGNED(32, 8, 4)
+CONVERT_SIGNED(64, 8, 4)
+CONVERT_SIGNED(32, 16, 4)
+CONVERT_SIGNED(64, 16, 4)
+CONVERT_SIGNED(64, 32, 4)
 
 NARROW(u8x8, u16x8, __builtin_ia32_pmovwb128_mask((Short8)v, (Char16){0}, -1))
 NARROW(u8x8, u32x8, __builtin_ia32_pmovdb256_mask((Int8)v, (Char16){0}, -1))

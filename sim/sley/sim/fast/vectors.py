@@ -49,8 +49,10 @@ class Vector:
         """The same constant in all lanes."""
         return f"(({self}){{0}} + ({self.kind}){literal(value, 64)})" if value else f"(({self}){{0}})"
 
-    def operator(self, op: str, width: int, parameter: int, operands: Sequence[str], widths: Sequence[int]) -> str:
-        """Result of an operator; operands and result of one bit are masks."""
+    def operator(
+        self, op: str, width: int, parameter: int, operands: Sequence[str], widths: Sequence[int], loose: bool = False
+    ) -> str:
+        """Result of an operator; operands and result of one bit are masks. ``loose``: the bits above do not matter."""
         a = operands[0]
         ones = (1 << width) - 1
         if op in ("and", "or", "xor"):
@@ -65,14 +67,14 @@ class Vector:
         a = numbers[0]
         if op in ("add", "sub", "mul"):
             result = f"({a} {_SYMBOLS[op]} {numbers[1]})"
-            result = result if width == self.bits else f"({result} & {self.all(ones)})"
+            result = self.cut(result, width, loose)
         elif op == "slice":
             result = f"({a} >> {parameter})" if parameter else a
             result = result if parameter + width == widths[0] else f"({result} & {self.all(ones)})"
         elif op == "concat":
             result = self._concat(numbers, widths)
         elif op == "sext":
-            result = self._sext(operands[0], a, width, widths[0])
+            result = self._sext(operands[0], a, width, widths[0], loose)
         else:
             result = self._shift(op, width, a, numbers[1], widths[1])
         return f"(-{result})" if width == 1 else result
@@ -97,12 +99,21 @@ class Vector:
             low += width
         return "(" + " | ".join(parts or [self.all(0)]) + ")"
 
-    def _sext(self, operand: str, a: str, width: int, own: int) -> str:
+    def _sext(self, operand: str, a: str, width: int, own: int, loose: bool) -> str:
         if own == 1:
             return f"({operand} & {self.all((1 << width) - 1)})"
         sign = self.all(1 << (own - 1))
-        extended = f"(({a} ^ {sign}) - {sign})"
-        return extended if width == self.bits else f"({extended} & {self.all((1 << width) - 1)})"
+        return self.cut(f"(({a} ^ {sign}) - {sign})", width, loose)
+
+    def cut(self, text: str, width: int, loose: bool) -> str:
+        """The low bits of numbers, or the numbers themselves if the bits above do not matter."""
+        return text if loose or width == self.bits else f"({text} & {self.all((1 << width) - 1)})"
+
+    def signed_slice(self, text: str, low: int, own: int) -> str:
+        """Bits of numbers as signed numbers of all bits of a lane."""
+        signed = f"s{self.kind[1:]}x{self.lanes}"
+        left = f"({text} << {self.bits - low - own})" if self.bits - low - own else text
+        return f"(({self})(({signed}){left} >> {self.bits - own}))"
 
     def _shift(self, op: str, width: int, a: str, amount: str, amount_width: int) -> str:
         largest, ones = (1 << amount_width) - 1, (1 << width) - 1
