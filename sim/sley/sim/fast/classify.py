@@ -15,12 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sley.sim.fast.lattice import SPARSE, place_registers
+from sley.sim.fast.lattice import place_registers
 from sley.sim.fast.layout import SIZES, c_type
 from sley.sim.fast.netlist import SOURCES, WORD, Netlist
 
 MIN_ELEMENTS = 4
 MIN_STRICT = 8
+SPARSE = 2
+"""A loop may have so many times more steps than elements."""
 BYTES = (8, 16, 32, 64)
 _DIGITS = re.compile(r"\d+")
 

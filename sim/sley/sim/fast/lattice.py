@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sley.sim.fast.classify import Elements
 
 _DIGITS = re.compile(r"\d+")
-SPARSE = 3
-"""An array may have so many times more places than registers."""
+SPARSE = 4 / 3
+"""An array may have so many times more places than registers. Others, such as triangles, are packed row by row."""
 
 MIN_VOTES = 2
 """Loops that must find a register at the edge of an array for it to settle there."""
