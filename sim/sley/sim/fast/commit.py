@@ -7,12 +7,13 @@ from sley.sim.fast.layout import Place
 
 @dataclass(slots=True)
 class CommitUnit:
-    """Registers of one fragment and one clock."""
+    """Registers of one fragment whose next values have places of their own until all fragments of the edge have run."""
 
-    clock: int
     number: int
     lines: list[str] = field(default_factory=list)
     scalars: list[Place] = field(default_factory=list)
+    readers: set[int] = field(default_factory=set)
+    """Fragments of the edge after this one that read these registers."""
 
     def statements(self) -> list[str]:
         """Next values become contents; scalars lie side by side and are copied as one block."""

@@ -77,9 +77,7 @@ class Emitter:
         layout, net, elements = self.layout, self.net, self.elements
         self.words = max(1, -(-self.bits // 64))
         layout.add("dirty", "u8", self.words * 8)
-        for clock in range(len(net.clocks)):
-            layout.add(f"later{clock}", "u8", self.words * 8)
-        layout.add("changed", "u64", max(1, self.words * len(net.clocks)))
+        layout.add("changed", "u64", self.words)
         layout.add("unclocked", "u32")
         layout.add("pending", "u64", max(1, -(-len(self.write_order) // 64)))
         layout.add("runs", "u64", max(1, self.bits))
@@ -199,10 +197,8 @@ class Emitter:
         names = [f"{fragment.home}/{fragment.elements}/{fragment.stage}" for fragment in self.schedule.fragments]
         return Code(header, texts, self.layout, registers, self.strips, names)
 
-    def mark(self, readers: Iterable[int], where: str = "dirty", difference: str = "") -> list[str]:
-        """Statements that make fragments dirty, at once or, with ``later`` and its number, with a clock's next edge.
-
-        With ``difference``, a variable, only if it is not zero.
+    def mark(self, readers: Iterable[int], difference: str = "") -> list[str]:
+        """Statements that make fragments dirty; with ``difference``, a variable, only if it is not zero.
 
         They touch single bytes: such instructions are the shortest, and much of the code consists of them.
         """
@@ -210,7 +206,7 @@ class Emitter:
         for reader in readers:
             masks[reader // 8] |= 1 << reader % 8
         condition = f"(u8)-({difference} != 0) & " if difference else ""
-        return [f"s->{where}[{index}] |= {condition}{bits:#x};" for index, bits in sorted(masks.items())]
+        return [f"s->dirty[{index}] |= {condition}{bits:#x};" for index, bits in sorted(masks.items())]
 
     def _header(self) -> str:
         net = self.net
@@ -264,34 +260,25 @@ class Emitter:
         return lines + self._commit()
 
     def _commit(self) -> list[str]:
-        """The end of a cycle for chosen clocks: next values become contents, then writes reach the memories."""
+        """The end of a cycle for chosen clocks: edges, next values that become contents, writes that reach memories."""
         lines: list[str] = []
         for unit in self.commits:
-            lines.append(f"static void c{unit.number}(S* s) {{ {' '.join(unit.statements())} }}")
+            statements = [*unit.statements(), *self.mark(unit.readers)]
+            lines.append(f"static void c{unit.number}(S* s) {{ {' '.join(statements)} }}")
         table = ", ".join(f"c{unit.number}" for unit in self.commits) or "0"
         lines += [f"static void (*const commits[])(S*) = {{{table}}};", "void commit(S* s, u64 clocks) {"]
         if self.schedule.settling < self.bits:
             lines.append("  tick(s, clocks);")
-        for clock in range(len(self.net.clocks)):
-            masks: dict[int, int] = defaultdict(int)
-            for unit in self.commits:
-                if unit.clock == clock:
-                    masks[unit.number // 64] |= 1 << unit.number % 64
-            lines.append(f"  if (clocks & {1 << clock:#x}ull) {{")
-            for word, mask in masks.items():
-                lines += [
-                    f"    for (u64 bits = s->changed[{word}] & {mask:#x}ull; bits; bits &= bits - 1)",
-                    f"      commits[{word * 64} + __builtin_ctzll(bits)](s);",
-                    f"    s->changed[{word}] &= ~{mask:#x}ull;",
-                ]
+        for word in range(-(-len(self.commits) // 64)):
             lines += [
-                f"    for (int w = 0; w < {self.words}; w++) {{",
-                f"      ((u64*)s->dirty)[w] |= ((u64*)s->later{clock})[w];",
-                f"      ((u64*)s->later{clock})[w] = 0;",
-                "    }",
-                *self._commit_writes(clock),
-                "  }",
+                f"  for (u64 bits = s->changed[{word}]; bits; bits &= bits - 1)",
+                f"    commits[{word * 64} + __builtin_ctzll(bits)](s);",
+                f"  s->changed[{word}] = 0;",
             ]
+        for clock in range(len(self.net.clocks)):
+            writes = self._commit_writes(clock)
+            if writes:
+                lines += [f"  if (clocks & {1 << clock:#x}ull) {{", *writes, "  }"]
         return [*lines, "}"]
 
     def _run(self) -> list[str]:

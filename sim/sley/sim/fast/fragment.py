@@ -38,8 +38,8 @@ class FragmentWriter:
         self.overwritten: list[tuple[int, int, int]] = []
         """Bytes of the state that loops so far have overwritten with next values: first, end, bytes of an element."""
         self._local: dict[int, str] = {}
-        self._commits: dict[int, CommitUnit] = {}
-        self._differences: dict[tuple[int, frozenset[int]], str] = {}
+        self._unit: CommitUnit | None = None
+        self._differences: dict[tuple[bool, frozenset[int]], str] = {}
         self._count = 0
 
     def write(self) -> None:
@@ -55,23 +55,28 @@ class FragmentWriter:
         lines = [f"// {self.fragment.home}, {self.fragment.elements}", f"void f{self.index}(S* s) {{"]
         lines += [f"  u64 {name} = 0;" for name in self._differences.values()]
         lines += [f"  {line}" for line in self.lines]
-        for (clock, readers), name in self._differences.items():
-            where = "dirty" if clock < 0 else f"later{clock}"
-            marks = self.emitter.mark(readers, where, name)
+        for (_, readers), name in self._differences.items():
+            marks = self.emitter.mark(readers, name)
             if len(marks) > UNCONDITIONAL:
-                marks = [f"if ({name}) {{ {' '.join(self.emitter.mark(readers, where))} }}"]
+                marks = [f"if ({name}) {{ {' '.join(self.emitter.mark(readers))} }}"]
             lines += [f"  {line}" for line in marks or [f"(void){name};"]]
-        for unit in self._commits.values():
-            word, bit = unit.number // 64, f"{1 << unit.number % 64:#x}ull"
-            any_of = " | ".join(name for (clock, _), name in self._differences.items() if clock == unit.clock)
-            lines.append(f"  if ({any_of}) s->changed[{word}] |= {bit}; else s->changed[{word}] &= ~{bit};")
+        if self._unit:
+            number = self._unit.number
+            any_of = " | ".join(name for (copied, _), name in self._differences.items() if copied)
+            lines.append(f"  s->changed[{number // 64}] |= (u64)(({any_of}) != 0) << {number % 64};")
         lines.append("}")
         return lines
 
-    def difference(self, clock: int, values: Iterable[int]) -> str:
-        """The variable that collects differences of values with the same readers; ``clock`` -1 is for stored values."""
-        readers = frozenset(reader for value in values for reader in self.emitter.readers.get(value, ()))
-        return self._differences.setdefault((clock, readers), f"d{len(self._differences)}")
+    def difference(self, values: Iterable[int], unit: CommitUnit | None = None) -> str:
+        """The variable that collects differences of values with the same readers.
+
+        If they are copied at the end of the edge, by ``unit``, what runs after this fragment must not read them before.
+        """
+        readers = {reader for value in values for reader in self.emitter.readers.get(value, ())}
+        if unit:
+            unit.readers.update(reader for reader in readers if reader > self.index)
+            readers = {reader for reader in readers if reader <= self.index}
+        return self._differences.setdefault((unit is not None, frozenset(readers)), f"d{len(self._differences)}")
 
     def name(self, prefix: str) -> str:
         self._count += 1
@@ -116,7 +121,7 @@ class FragmentWriter:
     def _store(self, number: int, value: int) -> None:
         place, local = self.emitter.places[value], self._local[value]
         width = self.elements.width[value]
-        name = self.difference(-1, (value,))
+        name = self.difference((value,))
         if width <= WORD:
             self.lines.append(f"{name} |= {local} ^ {place}; {place} = {local};")
         else:
@@ -262,12 +267,11 @@ class FragmentWriter:
 
     # Sinks of scalar code.
 
-    def commit_unit(self, clock: int) -> CommitUnit:
-        if clock not in self._commits:
-            unit = CommitUnit(clock, len(self.emitter.commits))
-            self.emitter.commits.append(unit)
-            self._commits[clock] = unit
-        return self._commits[clock]
+    def commit_unit(self) -> CommitUnit:
+        if not self._unit:
+            self._unit = CommitUnit(len(self.emitter.commits))
+            self.emitter.commits.append(self._unit)
+        return self._unit
 
     def _next(self, value: int) -> None:
         register = self.emitter.net.registers[self.elements.parameter[value]]
@@ -277,10 +281,10 @@ class FragmentWriter:
         if self.elements.group_of[value] in self.emitter.schedule.in_place:
             self._overwrite(register, place)
             return
-        unit = self.commit_unit(register.clock)
+        unit = self.commit_unit()
         target = str(place).replace("s->r", "s->n", 1)
         expression = self.operand(register.next)
-        name = self.difference(register.clock, (register.value,))
+        name = self.difference((register.value,), unit)
         self.lines.append(f"{target} = {expression}; {name} |= {target} ^ {place};")
         if place.index < 0:
             unit.scalars.append(place)
@@ -291,7 +295,7 @@ class FragmentWriter:
         """The contents change when the whole fragment has read what it needs."""
         name = self.name("x")
         expression = self.operand(register.next)
-        difference = self.difference(-1, (register.value,))
+        difference = self.difference((register.value,))
         self.lines.append(f"const {place.type} {name} = {expression}; {difference} |= {name} ^ {place};")
         self.tail.append(f"{place} = {name};")
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sley.sim.fast.commit import CommitUnit, WriteUnit
+from sley.sim.fast.commit import WriteUnit
 from sley.sim.fast.expressions import BITS, literal, mask
 from sley.sim.fast.layout import SIZES, Place, c_type, words
 from sley.sim.fast.netlist import WORD
@@ -123,7 +123,7 @@ class LoopWriter:
         self._known[group.values] = name
         if number in self._emitter.schedule.stored:
             kind = c_type(width)
-            difference = self._fragment.difference(-1, group.values)
+            difference = self._fragment.difference(group.values)
             lines += self._store(
                 f"s->t{number} + i", f"s->t{number} + i", kind, self._narrowed(name, width, kind), difference
             )
@@ -516,18 +516,17 @@ class LoopWriter:
     def _next(self, values: tuple[int, ...]) -> list[str]:
         emitter, elements = self._emitter, self._elements
         registers = [emitter.net.registers[elements.parameter[value]] for value in values]
-        if registers[0].clock < 0:
+        if registers[0].clock < 0 or all(register.next == register.value for register in registers):
             return []
         in_place = self._elements.group_of[values[0]] in emitter.schedule.in_place
-        clock = -1 if in_place else registers[0].clock
-        difference = self._fragment.difference(clock, [register.value for register in registers])
+        unit = None if in_place else self._fragment.commit_unit()
+        difference = self._fragment.difference([register.value for register in registers], unit)
         width = registers[0].width
         column = self._column(tuple(register.next for register in registers))
         places = [emitter.places[register.value] for register in registers]
         first, count = places[0], len(values)
         kind = first.type
         text = self._narrowed(column, width, kind)
-        unit: CommitUnit | None = None if in_place else self._fragment.commit_unit(clock)
         at = zip(self._at, places, strict=True)
         if all(place.name == first.name and place.index == first.index + slot for slot, place in at):
             old = f"s->{first.name} + {first.index}"
