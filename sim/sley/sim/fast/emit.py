@@ -164,19 +164,14 @@ class Emitter:
     def _declare_memories(self) -> None:
         net = self.net
         for number, memory in enumerate(net.memories):
-            runs: list[list[int]] = []
+            by_width: dict[int, list[int]] = defaultdict(list)
             for segment in memory.segments:
-                kind = c_type(net.segments[segment].width)
-                if runs and c_type(net.segments[runs[-1][0]].width) == kind:
-                    runs[-1].append(segment)
-                else:
-                    runs.append([segment])
-            for index, run in enumerate(runs):
-                name = f"m{number}_{index}"
-                kind = c_type(net.segments[run[0]].width)
-                self.layout.add(name, kind, max(1, memory.depth * len(run)))
-                for position, segment in enumerate(run):
-                    self.strips[segment] = (self.layout.place(name), len(run), position)
+                by_width[net.segments[segment].width].append(segment)
+            for width, segments in by_width.items():
+                name = f"m{number}_{width}"
+                self.layout.add(name, c_type(width), max(1, memory.depth * len(segments)))
+                for position, segment in enumerate(segments):
+                    self.strips[segment] = (self.layout.place(name), len(segments), position)
 
     # Everything.
 

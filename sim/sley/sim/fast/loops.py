@@ -307,7 +307,9 @@ class LoopWriter:
                 return f"((const {kind}*)AT({first.offset}))"
         name = self._fragment.gathered[values, self._at] = self._fragment.name("g")
         self._setup.append(f"{kind} {name}[{self._slots}];")
-        self._setup += self._shifted(name, kind, cells) or self._runs(name, kind, cells)
+        self._setup += (
+            self._shifted(name, kind, cells) or self._interleaved(name, kind, cells) or self._runs(name, kind, cells)
+        )
         return name
 
     def _places(self, values: tuple[int, ...], kind: str) -> list[Place | None]:
@@ -336,6 +338,30 @@ class LoopWriter:
         first, last = inside[0], inside[-1]
         lines = [f"memcpy({name} + {first}, AT({way + size * first}), {size * (last + 1 - first)});"]
         return lines + self._singles(name, [cell for cell, other in zip(cells, ways, strict=True) if other != way])
+
+    def _interleaved(self, name: str, kind: str, cells: list[Cell]) -> list[str]:
+        """Joins 2, 4 or 8 stretches of memory whose elements take turns, as words that consist of one of each."""
+        size, count = SIZES[kind], len(cells)
+        for turns in (2, 4, 8):
+            words, kinds = count // turns, [other for other, bytes_ in SIZES.items() if bytes_ == size * turns]
+            if count % turns or words < SHORT_RUN or not kinds or self._at != tuple(range(count)):
+                continue
+            starts = [place and place.offset for _, place, _ in cells[:turns]]
+            if not all(
+                place and place.type == kind and place.offset == (starts[slot % turns] or 0) + size * (slot // turns)
+                for slot, place, _ in cells
+            ):
+                continue
+            word = Vector.fitting(kinds[0], words)
+            whole = -(-words // word.lanes) * word.lanes
+            parts = [
+                word.converted(f"load_{word.of(kind)}(AT({start} + {size} * j))", word.of(kind)) for start in starts
+            ]
+            text = " | ".join(f"{part} << {8 * size * turn}" if turn else part for turn, part in enumerate(parts))
+            self._setup[-1] = f"{kind} {name}[{max(self._slots, whole * turns)}];"
+            step = word.lanes
+            return [f"for (int j = 0; j < {words}; j += {step}) store_{word}({name} + {turns} * j, {text});"]
+        return []
 
     def _singles(self, name: str, cells: list[Cell]) -> list[str]:
         """Copies values one by one, in a loop where they lie at equal distances."""
