@@ -17,6 +17,7 @@ from sley.sim.fast.fragment import FragmentWriter
 from sley.sim.fast.layout import ALIGN_ARRAYS, Place, StateLayout, c_type, words
 from sley.sim.fast.netlist import WORD
 from sley.sim.fast.schedule import Schedule
+from sley.sim.fast.ticks import write_ports
 
 UNIT_LINES = 4000
 """A source file is complete when it has this many lines; files compile beside each other."""
@@ -44,13 +45,15 @@ class Emitter:
         self.net = schedule.elements.netlist
         self.layout = StateLayout()
         self.readers = schedule.readers
-        self.memory_readers: dict[int, set[int]] = defaultdict(set)
+        self.memory_readers = schedule.memory_readers
         self.commits: list[CommitUnit] = []
         self.writes: list[WriteUnit] = []
         self.places: dict[int, Place] = {}
         self.strips: dict[int, tuple[Place, int, int]] = {}
         self.bits = len(schedule.fragments)
-        self._ports = self._write_ports()
+        self._ports = write_ports(self.net)
+        self.spare = ALIGN_ARRAYS
+        """Bytes behind everything, which loops may read, or write if a row is outside of its memory."""
         self.write_order = self._order_writes()
         self._declare()
 
@@ -59,17 +62,6 @@ class Emitter:
         firsts = [self.elements.parameter[group.values[0]] for group in self.elements.groups if group.op == "write"]
         firsts.sort(key=lambda first: (self.net.writes[first].clock, first))
         return {first: order for order, first in enumerate(firsts)}
-
-    def _write_ports(self) -> dict[int, int]:
-        """For each memory the largest number of ports that write one segment."""
-        by_segment: dict[int, int] = defaultdict(int)
-        for write in self.net.writes:
-            by_segment[write.segment] += 1
-        ports: dict[int, int] = defaultdict(int)
-        for segment, count in by_segment.items():
-            memory = self.net.segments[segment].memory
-            ports[memory] = max(ports[memory], count)
-        return ports
 
     # The state.
 
@@ -185,7 +177,7 @@ class Emitter:
                 sources.append([])
             sources[-1] += body.function()
         sources.append(self._control())
-        self.layout.add("spare", "u8", ALIGN_ARRAYS)  # loops may read past the end of what comes before
+        self.layout.add("spare", "u8", self.spare)
         header = self._header()
         texts = ["\n".join(['#include "design.h"', *lines, ""]) for lines in sources]
         registers = [self.places[register.value] for register in self.net.registers]
@@ -340,7 +332,7 @@ class Emitter:
             bit = f"{1 << write.order % 64:#x}ull"
             lines.append(f"      if (s->pending[{word}] & {bit}) {{")
             lines += [f"        {line}" for line in write.lines]
-            lines.append(f"        if (d) {{ {' '.join(self.mark(self.memory_readers[write.memory]))} }}")
+            lines.append(f"        if (d) {{ {' '.join(self.mark(self.memory_readers.get(write.memory, ())))} }}")
             if self._ports[write.memory] == 1:
                 lines.append(f"        s->pending[{word}] &= ~{bit};")
             lines.append("      }")

@@ -78,6 +78,11 @@ class FragmentWriter:
             readers = {reader for reader in readers if reader <= self.index}
         return self._differences.setdefault((unit is not None, frozenset(readers)), f"d{len(self._differences)}")
 
+    def memory_difference(self, memory: int) -> str:
+        """The variable that collects changes of a memory that this fragment writes at once."""
+        readers = frozenset(self.emitter.memory_readers.get(memory, ()))
+        return self._differences.setdefault((False, readers), f"d{len(self._differences)}")
+
     def name(self, prefix: str) -> str:
         self._count += 1
         return f"{prefix}{self._count}"
@@ -152,7 +157,6 @@ class FragmentWriter:
         segment = elements.parameter[value]
         number = net.segments[segment].memory
         depth = net.memories[number].depth
-        self.emitter.memory_readers[number].add(self.index)
         (address_value,) = elements.operands[value]
         address = self.operand(address_value)
         strip, count, position = self.emitter.strips[segment]
@@ -330,13 +334,28 @@ class FragmentWriter:
         write = net.writes[elements.parameter[value]]
         if write.clock < 0:
             return
+        address, data, enable = (self.operand(operand) for operand in elements.operands[value])
+        kind, bitwise = c_type(elements.width[value]), net.width[write.enable] > 1
+        memory = net.segments[write.segment].memory
+        depth = net.memories[memory].depth
+        if elements.group_of[value] in self.emitter.schedule.in_place:
+            strip, row, position = self.emitter.strips[write.segment]
+            name, difference = self.name("w"), self.memory_difference(memory)
+            self.lines.append(f"const u64 {name}_at = {address}, {name}_new = {data}, {name}_on = {enable};")
+            new = f"({name}_new & {name}_on) | (*p & ~{name}_on)" if bitwise else f"{name}_new"
+            self.tail += [
+                f"if ({name}_on && {name}_at < {depth}u) {{",
+                f"  {kind}* const p = s->{strip.name} + {name}_at * {row} + {position};",
+                f"  const {kind} v = {new};",
+                f"  {difference} |= v ^ *p; *p = v;",
+                "}",
+            ]
+            return
         unit = self.write_unit(elements.parameter[value], 1)
         number = unit.number
-        address, data, enable = (self.operand(operand) for operand in elements.operands[value])
         self.lines.append(f"s->wa{number} = {address}; s->wd{number}[0] = {data};")
         self.lines.append(f"s->we{number}[0] = {enable}; {unit.pending(f's->we{number}[0]')}")
-        kind, bitwise = c_type(elements.width[value]), net.width[write.enable] > 1
-        unit.copy([self.emitter.strips[write.segment]], 1, kind, net.memories[unit.memory].depth, bitwise)
+        unit.copy([self.emitter.strips[write.segment]], 1, kind, depth, bitwise)
 
     def write_unit(self, first: int, count: int) -> WriteUnit:
         emitter, net = self.emitter, self.emitter.net

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from sley.sim.fast.commit import WriteUnit
 from sley.sim.fast.expressions import BITS, literal, mask
-from sley.sim.fast.layout import SIZES, Place, c_type, words
+from sley.sim.fast.layout import ALIGN_ARRAYS, SIZES, Place, c_type, words
 from sley.sim.fast.netlist import WORD
+from sley.sim.fast.ticks import memory_of
 from sley.sim.fast.vectors import LANE_BY_LANE, Vector
 
 if TYPE_CHECKING:
@@ -508,7 +509,6 @@ class LoopWriter:
         segments = [elements.parameter[value] for value in values]
         number = net.segments[segments[0]].memory
         depth = net.memories[number].depth
-        self._emitter.memory_readers[number].add(self._fragment.index)
         (address_value,) = elements.operands[values[0]]
         address = self._fragment.operand(address_value)
         strips = [self._emitter.strips[segment] for segment in segments]
@@ -592,6 +592,8 @@ class LoopWriter:
         writes = [net.writes[elements.parameter[value]] for value in values]
         if writes[0].clock < 0:
             return []
+        if self._row(values):
+            return self._overwrite_row(values)
         unit: WriteUnit = self._fragment.write_unit(elements.parameter[values[0]], len(values))
         number, count = unit.number, len(values)
         self._setup.append(f"s->wa{number} = {self._fragment.operand(writes[0].address)};")
@@ -613,3 +615,40 @@ class LoopWriter:
             f"store_{self._vector.of(kind)}(s->wd{number} + i, {data});",
             f"store_{vector}(s->we{number} + i, {name}); {total} |= {name};",
         ]
+
+    def _row(self, values: tuple[int, ...]) -> bool:
+        """Whether these writes may overwrite a row at once, and lie side by side in it."""
+        elements, emitter = self._elements, self._emitter
+        number = elements.group_of[values[0]]
+        if number not in emitter.schedule.in_place:
+            return False
+        memory = memory_of(elements, number)
+        if any(elements.groups[n].op == "read" and memory_of(elements, n) == memory for n in self._groups):
+            return False
+        strips = [emitter.strips[emitter.net.writes[elements.parameter[value]].segment] for value in values]
+        first, _, position = strips[0]
+        return all(
+            strip.name == first.name and at == position + slot
+            for slot, (strip, _, at) in zip(self._at, strips, strict=True)
+        )
+
+    def _overwrite_row(self, values: tuple[int, ...]) -> list[str]:
+        elements, emitter, net = self._elements, self._emitter, self._emitter.net
+        writes = [net.writes[elements.parameter[value]] for value in values]
+        memory = net.segments[writes[0].segment].memory
+        strip, row, position = emitter.strips[writes[0].segment]
+        kind, vector = strip.type, self._vector
+        name = self._fragment.name("p")
+        emitter.spare = max(emitter.spare, self._slots * SIZES[kind] + ALIGN_ARRAYS)
+        self._setup += [
+            f"const u64 {name}_at = {self._fragment.operand(writes[0].address)};",
+            f"{kind}* const {name} = {name}_at < {net.memories[memory].depth}u"
+            f" ? s->{strip.name} + {name}_at * {row} + {position} : ({kind}*)s->spare;",
+        ]
+        data = self._narrowed(self._column(tuple(write.data for write in writes)), net.width[writes[0].data], kind)
+        on = vector.of(kind).converted(self._column(tuple(write.enable for write in writes)), vector)
+        old = f"load_{vector.of(kind)}({name} + i)"
+        lines = [f"const {vector.of(kind)} {name}_on = {on};"]
+        text = f"(({data} & {name}_on) | ({old} & ~{name}_on))"
+        difference = self._fragment.memory_difference(memory)
+        return lines + self._store(f"{name} + i", f"{name} + i", kind, text, difference, shared=True)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from sley.sim.fast.classify import Elements
-from sley.sim.fast.ticks import clock_of, edge_order
+from sley.sim.fast.ticks import clock_of, edge_order, memory_of
 
 MIN_VALUES = 80
 """An instance with fewer scalar values shares the fragment of the instance around it."""
@@ -48,13 +48,15 @@ class Schedule:
     settling: int
     """Number of the first ones."""
     in_place: set[int]
-    """Groups of next values that overwrite the contents of their registers."""
+    """Groups of next values and writes that overwrite the contents of their registers and memories."""
     fragment_of: list[int]
     """For each group its fragment; -1 for a cheap one."""
     stored: set[int]
     """Groups whose values other fragments, or other elements of the loop, read."""
     readers: dict[int, set[int]]
     """For each register, input and stored value the fragments that read it."""
+    memory_readers: dict[int, set[int]]
+    """The same for each memory."""
 
 
 def _cheap_values(elements: Elements) -> set[int]:
@@ -150,13 +152,23 @@ def schedule(elements: Elements) -> Schedule:
                 if not near or fragment_of[other] != fragment_of[number]:
                     stored.add(other)
     readers = _readers(elements, fragment_of, stored)
-    edge, in_place = edge_order(elements, [fragment.groups for fragment in last], readers, len(first))
+    memory_readers: dict[int, set[int]] = defaultdict(set)
+    for number, group in enumerate(elements.groups):
+        if group.op == "read":
+            memory_readers[memory_of(elements, number)].add(fragment_of[number])
+    edge, in_place = edge_order(
+        elements, [fragment.groups for fragment in last], readers, memory_readers, len(first)
+    )
     place = [*range(len(first)), *(0 for _ in last)]
     for at, index in enumerate(edge):
         place[len(first) + index] = len(first) + at
     ordered = [*first, *(last[index] for index in edge)]
-    readers = {value: {place[reader] for reader in found} for value, found in readers.items()}
-    return Schedule(elements, ordered, len(first), in_place, _numbered(elements, ordered), stored, readers)
+    for found in (readers, memory_readers):
+        for key in found:
+            found[key] = {place[reader] for reader in found[key]}
+    return Schedule(
+        elements, ordered, len(first), in_place, _numbered(elements, ordered), stored, readers, memory_readers
+    )
 
 
 def _numbered(elements: Elements, fragments: list[Fragment]) -> list[int]:

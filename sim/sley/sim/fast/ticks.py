@@ -1,15 +1,16 @@
 """What can wait for a clock's edge: groups that only next values and memory writes need, and the order that saves copies.
 
 A fragment of such groups runs once in a cycle, at the edge, when everything has settled. If all other fragments that
-read a register at the edge have run before the one that computes it, the new contents may overwrite the old ones at
-once. Otherwise they go to a second place and are copied when all fragments have run.
+read a register or memory at the edge have run before the one that computes it, the new contents may overwrite the old
+ones at once. Otherwise they go to a second place and are copied when all fragments have run.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from sley.sim.fast.classify import Elements
 from sley.sim.fast.layout import SIZES, c_type
+from sley.sim.fast.netlist import Netlist
 
 
 def clock_of(elements: Elements, number: int) -> int:
@@ -23,25 +24,53 @@ def clock_of(elements: Elements, number: int) -> int:
     return net.writes[elements.parameter[first]].clock if elements.op[first] == "write" else -1
 
 
+def memory_of(elements: Elements, number: int) -> int:
+    """The memory that a group reads or writes; -1 for other groups."""
+    group, net = elements.groups[number], elements.netlist
+    if group.op not in ("read", "write"):
+        return -1
+    parameter = elements.parameter[group.values[0]]
+    return net.segments[parameter if group.op == "read" else net.writes[parameter].segment].memory
+
+
+def write_ports(netlist: Netlist) -> dict[int, int]:
+    """For each memory the largest number of ports that write one segment."""
+    by_segment = Counter(write.segment for write in netlist.writes)
+    ports: dict[int, int] = defaultdict(int)
+    for segment, count in by_segment.items():
+        memory = netlist.segments[segment].memory
+        ports[memory] = max(ports[memory], count)
+    return ports
+
+
 def edge_order(
-    elements: Elements, fragments: Sequence[Sequence[int]], readers: Mapping[int, set[int]], first: int
+    elements: Elements,
+    fragments: Sequence[Sequence[int]],
+    readers: Mapping[int, set[int]],
+    memory_readers: Mapping[int, set[int]],
+    first: int,
 ) -> tuple[list[int], set[int]]:
     """An order of fragments that act at an edge, each given as its groups, and the groups that may overwrite contents.
 
-    ``readers``: for each register the fragments that read it, of which these have the numbers from ``first`` on.
-    Repeatedly takes the fragment that would need the smallest second places if it came next.
+    ``readers``: for each register the fragments that read it, of which these have the numbers from ``first`` on;
+    ``memory_readers`` for memories. Writes that several ports could make keep to the order of the ports. Repeatedly takes the fragment that would need the smallest second places if it came next.
     """
-    waiting: dict[int, set[int]] = {}  # for each group of next values the fragments that must come before
+    single = {memory for memory, ports in write_ports(elements.netlist).items() if ports == 1}
+    waiting: dict[int, set[int]] = {}  # for each group of sinks the fragments that must come before
     groups_of: list[list[int]] = []
     awaited: dict[int, list[int]] = defaultdict(list)
     for index, groups in enumerate(fragments):
         own = [number for number in groups if elements.groups[number].op == "next"]
+        own += [number for number in groups if memory_of(elements, number) in single]
         groups_of.append(own)
         for number in own:
-            registers = [elements.parameter[value] for value in elements.groups[number].values]
-            values = [elements.netlist.registers[register].value for register in registers]
-            found = {reader - first for value in values for reader in readers.get(value, ()) if reader >= first}
-            waiting[number] = found - {index}
+            if elements.groups[number].op == "next":
+                registers = [elements.parameter[value] for value in elements.groups[number].values]
+                values = [elements.netlist.registers[register].value for register in registers]
+                found = {reader for value in values for reader in readers.get(value, ())}
+            else:
+                found = memory_readers.get(memory_of(elements, number), set())
+            waiting[number] = {reader - first for reader in found if reader >= first} - {index}
             for reader in waiting[number]:
                 awaited[reader].append(number)
 
