@@ -1,5 +1,6 @@
 """The C function of one fragment: scalar code, and loops by ``LoopWriter``."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 UNCONDITIONAL = 2
 """So many bytes of marks are written without asking whether there is a difference: a wrong guess costs more."""
+
+
+_NOT_PLAIN = re.compile(r"\b(memcpy|[wn]_\w+)\(")
+"""Calls of functions that may use vector registers."""
 
 
 class FragmentWriter:
@@ -52,7 +57,9 @@ class FragmentWriter:
         self.lines += self.tail
 
     def function(self) -> list[str]:
-        lines = [f"// {self.fragment.home}, {self.fragment.elements}", f"void f{self.index}(S* s) {{"]
+        plain = self.fragment.elements == 1 and not _NOT_PLAIN.search("\n".join(self.lines))
+        lines = [f"// {self.fragment.home}, {self.fragment.elements}"]
+        lines.append(f"{'PLAIN ' if plain else ''}void f{self.index}(S* s) {{")
         lines += [f"  u64 {name} = 0;" for name in self._differences.values()]
         lines += [f"  {line}" for line in self.lines]
         for (_, readers), name in self._differences.items():

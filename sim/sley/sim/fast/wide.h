@@ -15,6 +15,13 @@ typedef int64_t s64;
 // A byte of the state. Loops address arrays like this because they may read past an end, where other arrays are.
 #define AT(offset) ((u8*)s + (offset))
 
+// For functions of numbers: GCC would keep some in mask and vector registers, where they are not at hand.
+#if defined(__x86_64__) && !defined(__clang__)
+#define PLAIN __attribute__((target("general-regs-only")))
+#else
+#define PLAIN
+#endif
+
 #define WORDS(width) (((width) + 63) / 64)
 
 static inline u64 w_mask(unsigned width) { return width >= 64 ? ~(u64)0 : ((u64)1 << width) - 1; }
