@@ -37,7 +37,7 @@ PASSES = (
         "schedule",
         "layout",
     ),
-    *("expressions", "vectors", "commit", "fragment", "loops", "emit", "manifest", "build", "wide"),
+    *("expressions", "vectors", "commit", "guards", "fragment", "loops", "emit", "manifest", "build", "wide"),
 )
 
 

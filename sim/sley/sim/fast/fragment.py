@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sley.sim.fast.commit import CommitUnit, WriteUnit
 from sley.sim.fast.expressions import literal, mask, narrow
+from sley.sim.fast.guards import Block, blocks
 from sley.sim.fast.layout import Place, c_type, words
 from sley.sim.fast.loops import SHORT_RUN, LoopWriter
 from sley.sim.fast.netlist import WORD, Register
@@ -50,8 +51,7 @@ class FragmentWriter:
     def write(self) -> None:
         groups = self.fragment.groups
         if self.fragment.elements == 1:
-            for number in sorted(groups, key=lambda number: self.elements.groups[number].values[0]):
-                self._scalar(number)
+            self._scalars(sorted(groups, key=lambda number: self.elements.groups[number].values[0]))
         else:
             self.lines += [line for loop in self._loops(groups) for line in LoopWriter(self, loop).write()]
         self.lines += self.tail
@@ -119,6 +119,65 @@ class FragmentWriter:
         parts = ", ".join(f"{number >> 64 * word & (1 << 64) - 1:#x}ull" for word in range(words(width)))
         self.lines.append(f"static const u64 {name}[] = {{{parts}}};")
         return name
+
+    def _scalars(self, groups: list[int]) -> None:
+        schedule = self.emitter.schedule
+        unread = {number for number in groups if number not in schedule.stored}
+        writable = {n for n in unread if self.elements.groups[n].op != "next" or n in schedule.in_place}
+        outside, guarded = blocks(self.elements, groups, writable)
+        for number in outside:
+            self._scalar(number)
+        read_later = self._read_later(guarded)
+        for block in guarded:
+            self._block(block, read_later)
+
+    def _read_later(self, guarded: list[Block]) -> set[int]:
+        """Registers of a block that a later one reads."""
+        elements = self.elements
+        writers: dict[int, int] = {}
+        for index, block in enumerate(guarded):
+            for number in block.groups:
+                value = elements.groups[number].values[0]
+                if elements.op[value] == "next":
+                    writers[elements.netlist.registers[elements.parameter[value]].value] = index
+        found = set()
+        for index, block in enumerate(guarded):
+            stack = [elements.groups[number].values[0] for number in block.groups]
+            stack += [value for value, _ in block.conditions]
+            seen: set[int] = set()
+            while stack:
+                value = stack.pop()
+                if value not in seen and value not in self._local:
+                    seen.add(value)
+                    stack += elements.operands[value]
+                    if writers.get(value, index) < index:
+                        found.add(value)
+        return found
+
+    def _block(self, block: Block, read_later: set[int]) -> None:
+        """Computes registers only if they do not keep their contents."""
+        texts = [f"!{self.operand(value)}" if holds else self.operand(value) for value, holds in block.conditions]
+        outer, known = self.lines, dict(self._local)
+        self.lines = []
+        stores: list[str] = []
+        for number in block.groups:
+            value = self.elements.groups[number].values[0]
+            if self.elements.op[value] != "next":
+                self._scalar(number)
+                continue
+            register = self.emitter.net.registers[self.elements.parameter[value]]
+            place, name = self.emitter.places[register.value], self.name("x")
+            kind = "u32" if register.width <= 32 else "u64"
+            expression, difference = self.operand(register.next), self.difference((register.value,))
+            if register.value in read_later:
+                outer.append(f"{kind} {name} = {place};")
+                self.lines.append(f"{name} = {expression}; {difference} |= {name} ^ {place};")
+                self.tail.append(f"{place} = {name};")
+            else:
+                self.lines.append(f"const {kind} {name} = {expression}; {difference} |= {name} ^ {place};")
+                stores.append(f"{place} = {name};")
+        inner, self.lines, self._local = self.lines, outer, known
+        self.lines += [f"if ({' | '.join(texts)}) {{", *(f"  {line}" for line in (*inner, *stores)), "}"]
 
     def _scalar(self, number: int) -> None:
         value = self.elements.groups[number].values[0]
