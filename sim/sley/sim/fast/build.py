@@ -37,7 +37,7 @@ PASSES = (
         "schedule",
         "layout",
     ),
-    *("expressions", "vectors", "commit", "guards", "fragment", "loops", "emit", "manifest", "build", "wide"),
+    *("expressions", "vectors", "commit", "guards", "joined", "fragment", "loops", "emit", "manifest", "build", "wide"),
 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sley.sim.fast.commit import CommitUnit, WriteUnit
 from sley.sim.fast.expressions import literal, mask, narrow
 from sley.sim.fast.guards import Block, blocks
+from sley.sim.fast.joined import loops
 from sley.sim.fast.layout import Place, c_type, words
 from sley.sim.fast.loops import SHORT_RUN, LoopWriter
 from sley.sim.fast.netlist import WORD, Register
@@ -53,7 +54,7 @@ class FragmentWriter:
         if self.fragment.elements == 1:
             self._scalars(sorted(groups, key=lambda number: self.elements.groups[number].values[0]))
         else:
-            self.lines += [line for loop in self._loops(groups) for line in LoopWriter(self, loop).write()]
+            self.lines += [line for loop in loops(self.elements, groups) for line in LoopWriter(self, loop).write()]
         self.lines += self.tail
 
     def function(self) -> list[str]:
@@ -434,30 +435,6 @@ class FragmentWriter:
         emitter.layout.add_elements(f"wd{number}", c_type(net.width[write.data]), count)
         emitter.layout.add_elements(f"we{number}", c_type(net.width[write.enable]), count)
         return unit
-
-    # Loops.
-
-    def _loops(self, groups: list[int]) -> list[list[int]]:
-        """Groups that use each other's values, together; each set becomes one loop."""
-        elements = self.elements
-        parent = {number: number for number in groups}
-
-        def root(number: int) -> int:
-            while parent[number] != number:
-                parent[number] = parent[parent[number]]
-                number = parent[number]
-            return number
-
-        for number in groups:
-            own = elements.groups[number]
-            for column in zip(*(elements.operands[value] for value in own.values), strict=True):
-                other = elements.group_of.get(column[0], -1)
-                if other in parent and elements.groups[other].values == column and elements.groups[other].slots == own.slots:
-                    parent[root(other)] = root(number)
-        loops: dict[int, list[int]] = defaultdict(list)
-        for number in sorted(groups, key=lambda number: elements.groups[number].values[0]):
-            loops[root(number)].append(number)
-        return list(loops.values())
 
 
 _SINKS: dict[str, Callable[[FragmentWriter, int], None]] = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sley.sim.fast.commit import WriteUnit
 from sley.sim.fast.expressions import BITS, literal, mask
+from sley.sim.fast.joined import lane_type
 from sley.sim.fast.layout import ALIGN_ARRAYS, SIZES, Place, c_type, words
 from sley.sim.fast.netlist import WORD
 from sley.sim.fast.ticks import memory_of
@@ -41,7 +42,7 @@ class LoopWriter:
         self._groups = groups
         self._at = self._elements.groups[groups[0]].slots
         self._count = self._at[-1] + 1
-        self._vector = Vector.fitting(self._lane_type(), self._count)
+        self._vector = Vector.fitting(lane_type(self._elements, groups), self._count)
         self._slots = -(-self._count // self._vector.lanes) * self._vector.lanes
         self._setup = fragment.lines
         self._opening: list[str] = []
@@ -50,21 +51,6 @@ class LoopWriter:
         self._overwritten = [self._stretch(number) for number in groups if number in self._emitter.schedule.in_place]
         self._downwards: bool | None = None
         self._loose = self._find_loose()
-
-    def _lane_type(self) -> str:
-        """The smallest type for all values of the loop."""
-        elements = self._elements
-        widest = 1
-        for number in self._groups:
-            group = elements.groups[number]
-            operands = elements.operands[group.values[0]]
-            own = [elements.width[operand] for operand in operands if elements.width[operand] <= WORD]
-            if group.op in ("read", "write"):
-                own = own[1:]
-            widest = max(widest, group.width, *own, 1)
-            if group.op in LANE_BY_LANE:
-                widest = max(widest, 32)
-        return c_type(widest)
 
     def _stretch(self, number: int) -> tuple[int, int, int]:
         """The bytes that a group of next values overwrites, first and end, and those of an element."""

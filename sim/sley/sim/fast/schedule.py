@@ -7,10 +7,11 @@ than reading it (a slice of a register, say) belongs to no fragment and is made 
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from sley.sim.fast.classify import Elements
+from sley.sim.fast.joined import Sets, loops
 from sley.sim.fast.ticks import clock_of, edge_order, memory_of
 
 MIN_VALUES = 80
@@ -136,7 +137,7 @@ def schedule(elements: Elements) -> Schedule:
         group = elements.groups[number]
         if group.values[0] not in cheap:
             unit = units[number]
-            key = (unit, stage[number], apart.get(number, parts[number]))
+            key = (unit, 0, apart[number]) if number in apart else (unit, stage[number], parts[number])
             fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number], unit[3]))
             fragment.groups.append(number)
     first = sorted(
@@ -219,13 +220,17 @@ def _apart(elements: Elements, units: list[Unit], connected: list[int]) -> dict[
         elif group.op == "write":
             arrays[connected[number]].add(-1)
     result = {}
+    by_unit: dict[Unit, list[int]] = defaultdict(list)
     for number, unit in enumerate(units):
         if unit[3] >= 0 and unit[1] > 1:
-            result[number] = connected[number]
+            by_unit[unit].append(number)
         elif unit[3] >= 0:
             found = arrays[connected[number]]
             if len(found) == 1 and -1 not in found:
                 result[number] = -2 - min(found)
+    for numbers in by_unit.values():
+        for part in loops(elements, numbers):
+            result.update(dict.fromkeys(part, part[0]))
     return result
 
 
@@ -253,24 +258,15 @@ def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: li
     Returns a number for each group. Parts of less than ``least`` groups stay together.
     """
     count = len(elements.groups)
-    parent = list(range(count))
-
-    def root(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
+    sets = Sets(range(count))
     for number in range(count):
         if elements.groups[number].values[0] in cheap:
             continue
         for other, near in _uses(elements, number, cheap):
             if near and units[other] == units[number] and stage[other] == stage[number]:
-                parent[root(other)] = root(number)
-    sizes: dict[int, int] = defaultdict(int)
-    for number in range(count):
-        sizes[root(number)] += 1
-    return [root(number) if sizes[root(number)] >= least else -1 for number in range(count)]
+                sets.join(number, other)
+    sizes = Counter(sets.root(number) for number in range(count))
+    return [sets.root(number) if sizes[sets.root(number)] >= least else -1 for number in range(count)]
 
 
 def _restless(elements: Elements) -> bytearray:
