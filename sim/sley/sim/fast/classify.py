@@ -312,6 +312,8 @@ class Classifier:
         scalar = sum(count * _cost(elements.op[values[0]]) for values in (*tree, *views))
         vector = sum(1 + count * _cost(elements.op[values[0]]) / 6 for values in tree) + len(views)
         vector += sum(self._gather_cost(values, slots) for values in gathers)
+        if elements.op[seed[0]] == "next":
+            vector += self._gather_cost(tuple(map(self._register, seed)), slots)
         if not promised and vector >= scalar:
             return
         for values in tree:
