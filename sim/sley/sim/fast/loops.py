@@ -128,6 +128,10 @@ class LoopWriter:
             text = self._signed(columns[0], widths[0])
             if text:
                 return [f"const {vector} {name} = {vector.cut(text, width, loose)};"]
+        if op == "mux" and width > 1 and self._in_memory(columns[0]):
+            pointer, if_0, if_1 = self._array(columns[0]), self._column(columns[1]), self._column(columns[2])
+            select = f"load_{vector.of('u8')}({pointer} + i)"
+            return [f"const {vector} {name} = choose_{vector}({select}, {if_1}, {if_0});"]
         texts = [self._column(column) for column in columns]
         if op in LANE_BY_LANE:
             named = []
@@ -156,11 +160,14 @@ class LoopWriter:
             if len(lows) == 1 and elements.width[inner[0]] <= WORD and inner in self._known:
                 return vector.signed_slice(self._known[inner], lows.pop(), width)
         kind = c_type(width)
-        stored = column not in self._known and len(set(column)) > 1 and not any(map(self._constant, column))
-        if stored and kind != vector.kind and width == BITS[kind]:
+        if kind != vector.kind and width == BITS[kind] and self._in_memory(column):
             other = vector.of(kind)
             return f"{vector}_signed_{other}(load_{other}({self._array(column)} + i))"
         return ""
+
+    def _in_memory(self, column: tuple[int, ...]) -> bool:
+        """Whether an operand is loaded: neither computed before, nor one for all, nor constants."""
+        return column not in self._known and len(set(column)) > 1 and not any(map(self._constant, column))
 
     def _constant(self, value: int) -> bool:
         return self._elements.op[value] == "const"

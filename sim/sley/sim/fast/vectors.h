@@ -170,3 +170,44 @@ CONVERT_BOTH(u8x4, u64x4)
 CONVERT_BOTH(u16x4, u32x4)
 CONVERT_BOTH(u16x4, u64x4)
 CONVERT_BOTH(u32x4, u64x4)
+
+// One of two vectors, lane by lane: `a` where a byte is not zero.
+#define CHOOSE(vector, bytes)                                                \
+    static inline vector choose_##vector(bytes select, vector a, vector b) { \
+        const vector mask = (vector)(vector##_of_##bytes(select) != 0);      \
+        return (mask & a) | (~mask & b);                                     \
+    }
+#if ONE_INSTRUCTION
+typedef char Char64 __attribute__((vector_size(64)));
+#define SELECTED(vector, bytes, test, blend)                                 \
+    static inline vector choose_##vector(bytes select, vector a, vector b) { \
+        const u64 lanes = test;                                              \
+        return (vector)blend;                                                \
+    }
+#define TEST_64 (u8)__builtin_ia32_ptestmb128((Char16)low_64(&select), (Char16)low_64(&select), -1)
+#define TEST_128 (u16)__builtin_ia32_ptestmb128((Char16)select, (Char16)select, -1)
+#define TEST_256 (u32)__builtin_ia32_ptestmb256((Char32)select, (Char32)select, -1)
+#define TEST_512 __builtin_ia32_ptestmb512((Char64)select, (Char64)select, -1)
+#else
+#define SELECTED(vector, bytes, test, blend) CHOOSE(vector, bytes)
+#endif
+#define u8x4_of_u8x4
+#define u8x8_of_u8x8
+#define u8x16_of_u8x16
+#define u8x32_of_u8x32
+#define u8x64_of_u8x64
+
+SELECTED(u16x8, u8x8, TEST_64, __builtin_ia32_blendmw_128_mask((Short8)b, (Short8)a, lanes))
+SELECTED(u32x8, u8x8, TEST_64, __builtin_ia32_blendmd_256_mask((Int8)b, (Int8)a, lanes))
+SELECTED(u64x8, u8x8, TEST_64, __builtin_ia32_blendmq_512_mask((Long8)b, (Long8)a, lanes))
+SELECTED(u8x16, u8x16, TEST_128, __builtin_ia32_blendmb_128_mask((Char16)b, (Char16)a, lanes))
+SELECTED(u16x16, u8x16, TEST_128, __builtin_ia32_blendmw_256_mask((Short16)b, (Short16)a, lanes))
+SELECTED(u32x16, u8x16, TEST_128, __builtin_ia32_blendmd_512_mask((Int16)b, (Int16)a, lanes))
+SELECTED(u8x32, u8x32, TEST_256, __builtin_ia32_blendmb_256_mask((Char32)b, (Char32)a, lanes))
+SELECTED(u16x32, u8x32, TEST_256, __builtin_ia32_blendmw_512_mask((Short32)b, (Short32)a, lanes))
+SELECTED(u8x64, u8x64, TEST_512, __builtin_ia32_blendmb_512_mask((Char64)b, (Char64)a, lanes))
+CHOOSE(u8x8, u8x8)
+CHOOSE(u8x4, u8x4)
+CHOOSE(u16x4, u8x4)
+CHOOSE(u32x4, u8x4)
+CHOOSE(u64x4, u8x4)
