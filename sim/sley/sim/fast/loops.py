@@ -541,11 +541,14 @@ class LoopWriter:
         unit = None if in_place else self._fragment.commit_unit()
         difference = self._fragment.difference([register.value for register in registers], unit)
         width = registers[0].width
-        column = self._column(tuple(register.next for register in registers))
+        column = tuple(register.next for register in registers)
         places = [emitter.places[register.value] for register in registers]
         first, count = places[0], len(values)
         kind = first.type
-        text = self._narrowed(column, width, kind)
+        if self._in_memory(column):  # a copy
+            text = f"load_{self._vector.of(kind)}({self._array(column)} + i)"
+        else:
+            text = self._narrowed(self._column(column), width, kind)
         at = zip(self._at, places, strict=True)
         if all(place.name == first.name and place.index == first.index + slot for slot, place in at):
             old = f"s->{first.name} + {first.index}"

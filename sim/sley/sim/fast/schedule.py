@@ -39,6 +39,8 @@ class Fragment:
     clock: int = -1
     """The clock at whose edge it runs; -1: it runs before, while everything settles."""
     groups: list[int] = field(default_factory=list)
+    alone: bool = False
+    """Whether it was kept apart only to have a place of its own in the order of the edge."""
 
 
 @dataclass(slots=True)
@@ -140,10 +142,12 @@ def schedule(elements: Elements) -> Schedule:
             key = (unit, 0, apart[number]) if number in apart else (unit, stage[number], parts[number])
             fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number], unit[3]))
             fragment.groups.append(number)
+            fragment.alone = number in apart
     first = sorted(
         (fragment for fragment in fragments.values() if fragment.clock < 0),
         key=lambda fragment: (fragment.stage, fragment.elements, fragment.home),
     )
+    settling = len(first)
     last = [fragment for fragment in fragments.values() if fragment.clock >= 0]
     fragment_of = _numbered(elements, [*first, *last])
     stored: set[int] = set()
@@ -160,16 +164,25 @@ def schedule(elements: Elements) -> Schedule:
     edge, in_place = edge_order(
         elements, [fragment.groups for fragment in last], readers, memory_readers, len(first)
     )
-    place = [*range(len(first)), *(0 for _ in last)]
-    for at, index in enumerate(edge):
-        place[len(first) + index] = len(first) + at
-    ordered = [*first, *(last[index] for index in edge)]
+    place = [*range(settling), *(0 for _ in last)]
+    ordered = first
+    for index in edge:
+        fragment, before = last[index], ordered[-1] if len(ordered) > settling else None
+        if before and fragment.alone and before.alone and _scalars_alike(before, fragment):
+            before.groups += fragment.groups
+        else:
+            ordered.append(fragment)
+        place[settling + index] = len(ordered) - 1
     for found in (readers, memory_readers):
         for key in found:
             found[key] = {place[reader] for reader in found[key]}
     return Schedule(
-        elements, ordered, len(first), in_place, _numbered(elements, ordered), stored, readers, memory_readers
+        elements, ordered, settling, in_place, _numbered(elements, ordered), stored, readers, memory_readers
     )
+
+
+def _scalars_alike(one: Fragment, other: Fragment) -> bool:
+    return one.elements == other.elements == 1 and (one.home, one.clock) == (other.home, other.clock)
 
 
 def _numbered(elements: Elements, fragments: list[Fragment]) -> list[int]:
