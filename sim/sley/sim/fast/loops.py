@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sley.sim.fast.fragment import FragmentWriter
 
 SHORT_RUN = 4
+UNROLL = 4
+"""Vectors that a long loop computes in one round."""
 SIZES_IN_BITS = (8, 16, 32, 64)
 
 Cell = tuple[int, Place | None, int]
@@ -69,9 +71,10 @@ class LoopWriter:
         opening = f"for (int i = 0; i < {slots}; i += {lanes}) {{"
         if self._downwards and slots > lanes:
             opening = f"for (int i = {slots - lanes}; i >= 0; i -= {lanes}) {{"
+        unroll = [f'_Pragma("GCC unroll {UNROLL}")'] if slots >= 2 * UNROLL * lanes else []
         return [
             "{",
-            *(f"  {line}" for line in (*self._opening, opening)),
+            *(f"  {line}" for line in (*self._opening, *unroll, opening)),
             *(f"    {line}" for line in (*body, *self._stores)),
             "  }",
             "}",
