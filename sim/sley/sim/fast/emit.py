@@ -84,7 +84,9 @@ class Emitter:
             starts.append(layout.align())  # so that both sides of what exists twice have the same offsets
             for number, values in enumerate(elements.arrays):
                 if twice == any(value in doubled for value in values):
-                    layout.add_elements(f"{side}a{number}", c_type(max(net.width[value] for value in values if value >= 0)), len(values))
+                    layout.add_elements(
+                        f"{side}a{number}", c_type(max(net.width[value] for value in values if value >= 0)), len(values)
+                    )
             for number in scalars:
                 if twice == (net.registers[number].value in doubled):
                     layout.add(f"{side}{number}", c_type(net.registers[number].width))

@@ -70,7 +70,9 @@ class _Lattice:
             self._homes.append(home)
             self._pitch.append(pitch)
             self._taken.append({})
-            for value, index in (_indices(grid, pitch) or _indices(grid, _columns(grid)) or _side_by_side(grid)).items():
+            for value, index in (
+                _indices(grid, pitch) or _indices(grid, _columns(grid)) or _side_by_side(grid)
+            ).items():
                 self._put(value, len(self._taken) - 1, index)
 
     def _put(self, value: int, array: int, index: int) -> None:
@@ -138,9 +140,7 @@ class _Lattice:
             elif not any(elements.source(value) for value in column):
                 stack += zip(*(elements.operands[value] for value in column), strict=True)
 
-    def _misplaced(
-        self, sinks: tuple[int, ...], column: tuple[int, ...]
-    ) -> Iterator[tuple[int, tuple[int, int]]]:
+    def _misplaced(self, sinks: tuple[int, ...], column: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, int]]]:
         """Registers of a column that lie elsewhere than most, and the free places that would fit."""
         elements = self._elements
         own = [self._place[self._register(sink)][1] for sink in sinks]

@@ -57,9 +57,7 @@ class LoopWriter:
     def _stretch(self, number: int) -> tuple[int, int, int]:
         """The bytes that a group of next values overwrites, first and end, and those of an element."""
         elements, emitter = self._elements, self._emitter
-        registers = [
-            emitter.net.registers[elements.parameter[value]].value for value in elements.groups[number].values
-        ]
+        registers = [emitter.net.registers[elements.parameter[value]].value for value in elements.groups[number].values]
         places = [emitter.places[register] for register in registers]
         first, size = min(place.offset for place in places), SIZES[places[0].type]
         return first, max(max(place.end for place in places), first + self._slots * size), size

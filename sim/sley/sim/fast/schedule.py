@@ -161,9 +161,7 @@ def schedule(elements: Elements) -> Schedule:
     for number, group in enumerate(elements.groups):
         if group.op == "read":
             memory_readers[memory_of(elements, number)].add(fragment_of[number])
-    edge, in_place = edge_order(
-        elements, [fragment.groups for fragment in last], readers, memory_readers, len(first)
-    )
+    edge, in_place = edge_order(elements, [fragment.groups for fragment in last], readers, memory_readers, len(first))
     place = [*range(settling), *(0 for _ in last)]
     ordered = first
     for index in edge:

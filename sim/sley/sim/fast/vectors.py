@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from sley.sim.fast.expressions import BITS, literal, narrow
 
 VECTOR_BYTES = 64
+LONG_BYTES = 256
+"""Of a loop that goes in vectors of half that size: fewer of them lie across two cache lines."""
 _SYMBOLS = {"and": "&", "or": "|", "xor": "^", "add": "+", "sub": "-", "mul": "*"}
 _COMPARE = {"eq": "==", "ne": "!=", "ltu": "<", "leu": "<=", "lts": "<", "les": "<="}
 LANE_BY_LANE = frozenset({"divu", "modu", "divs", "mods", "parity"})
@@ -25,7 +27,8 @@ class Vector:
     @classmethod
     def fitting(cls, kind: str, elements: int) -> "Vector":
         """Lanes of type ``kind``: as many as a vector register has, but no more than elements."""
-        lanes = VECTOR_BYTES * 8 // BITS[kind]
+        size = BITS[kind] // 8
+        lanes = VECTOR_BYTES // size // (2 if elements * size > LONG_BYTES else 1)
         while lanes > elements:
             lanes //= 2
         return cls(kind, lanes)
