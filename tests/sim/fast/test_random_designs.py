@@ -83,6 +83,34 @@ def design(m, domains):
         m.d.sync += z[lane].eq(state[lane])
     return [i1], [z, *state], {}
 """,
+    "loop_that_computes_even_and_odd_places": """
+def design(m, domains):
+    i1, kept = Signal(8), [Signal(8, name=f"kept{lane}") for lane in range(8)]
+    state = [Signal(8, name=f"state{lane}") for lane in range(48)]
+    for lane in range(8):
+        common = kept[lane] * i1 + lane
+        m.d.sync += kept[lane].eq(common)
+        m.d.sync += state[2 * lane].eq(common + 1)
+        m.d.sync += state[2 * lane + 1].eq(common ^ 0x55)
+    for lane in range(16, 48):
+        m.d.sync += state[lane].eq(state[lane - 16])
+    return [i1], state, {}
+""",
+    "grid_with_other_logic_at_its_edges": """
+def design(m, domains):
+    west, north, i3 = [Signal(4, name=f"w{row}") for row in range(5)], Signal(4), Signal()
+    state = [[Signal(4, name=f"state_{row}_{column}") for column in range(5)] for row in range(5)]
+    total = [[Signal(6, name=f"total_{row}_{column}") for column in range(5)] for row in range(5)]
+    for row in range(5):
+        m.d.sync += west[row].eq(west[row - 1] if row else north)
+        for column in range(5):
+            left = state[row][column - 1] if column else west[row]
+            above = total[row - 1][column] if row else Const(7, 3)
+            with m.If(i3 | left[0]):
+                m.d.sync += state[row][column].eq(left)
+            m.d.sync += total[row][column].eq(above + left)
+    return [north, i3], [signal for row in state + total for signal in row], {}
+""",
 }
 
 

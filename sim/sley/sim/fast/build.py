@@ -21,23 +21,9 @@ FOLDER = Path(__file__).parent
 OPTIMISE = ("-O1", "-ftree-vectorize", "-fno-tree-slp-vectorize", "-fno-strict-aliasing", "-fvisibility=hidden", "-w")
 HOST = FOLDER / "simulation.c"
 PASSES = (
-    *(
-        "rtlil",
-        "netlist",
-        "semantics",
-        "simplify",
-        "cells",
-        "cuts",
-        "hierarchy",
-        "wires",
-        "flatten",
-        "lattice",
-        "classify",
-        "ticks",
-        "schedule",
-        "layout",
-    ),
-    *("expressions", "vectors", "commit", "guards", "joined", "fragment", "loops", "emit", "manifest", "build", "wide"),
+    *("rtlil", "netlist", "semantics", "simplify", "cells", "cuts", "hierarchy", "wires", "flatten"),
+    *("lattice", "classify", "joined", "ticks", "schedule", "layout", "expressions", "vectors", "commit", "guards"),
+    *("gather", "fragment", "loops", "emit", "manifest", "build"),
 )
 
 

@@ -2,8 +2,8 @@
 
 Every fragment becomes a function from the state to next values of registers (``n…``), stored values (``t…``) and
 memory writes (``w…``). A set of ``dirty`` bits says which fragments must run; a fragment whose results differ from the
-last ones marks its readers. ``settle`` runs the first fragments. ``commit`` ends a cycle: the fragments of the edge run,
-next values become contents, writes reach the memories.
+last ones marks its readers. ``settle`` runs the first fragments. ``commit`` ends a cycle: the fragments of the edge
+run, next values become contents, writes reach the memories.
 """
 
 from collections import defaultdict
@@ -84,9 +84,8 @@ class Emitter:
             starts.append(layout.align())  # so that both sides of what exists twice have the same offsets
             for number, values in enumerate(elements.arrays):
                 if twice == any(value in doubled for value in values):
-                    layout.add_elements(
-                        f"{side}a{number}", c_type(max(net.width[value] for value in values if value >= 0)), len(values)
-                    )
+                    kind = c_type(max(net.width[value] for value in values if value >= 0))
+                    layout.add_elements(f"{side}a{number}", kind, len(values))
             for number in scalars:
                 if twice == (net.registers[number].value in doubled):
                     layout.add(f"{side}{number}", c_type(net.registers[number].width))
@@ -118,7 +117,7 @@ class Emitter:
     def _doubled(self) -> set[int]:
         """Registers whose next value has a place of its own."""
         elements, net = self.elements, self.net
-        doubled = set()
+        doubled: set[int] = set()
         for number, group in enumerate(elements.groups):
             if group.op == "next" and number not in self.schedule.in_place:
                 registers = [net.registers[elements.parameter[value]] for value in group.values]

@@ -1,16 +1,16 @@
 """The C function of one fragment: scalar code, and loops by ``LoopWriter``."""
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sley.sim.fast.commit import CommitUnit, WriteUnit
 from sley.sim.fast.expressions import literal, mask, narrow
+from sley.sim.fast.gather import SHORT_RUN
 from sley.sim.fast.guards import Block, blocks
 from sley.sim.fast.joined import loops
 from sley.sim.fast.layout import Place, c_type, words
-from sley.sim.fast.loops import SHORT_RUN, LoopWriter
+from sley.sim.fast.loops import LoopWriter
 from sley.sim.fast.netlist import WORD, Register
 from sley.sim.fast.schedule import Fragment
 

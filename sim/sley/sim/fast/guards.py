@@ -1,8 +1,8 @@
 """Registers that mostly keep their contents: what decides it is computed first, and the rest only if they change.
 
-A next value that is a chain of multiplexers with the register itself at its end has *conditions*: as long as all of them
-hold, the contents stay. Registers of one fragment with the same conditions become a *block*, together with all values
-that nothing outside of the block uses.
+A next value that is a chain of multiplexers with the register itself at its end has *conditions*: as long as all of
+them hold, the contents stay. Registers of one fragment with the same conditions become a *block*, together with all
+values that nothing outside of the block uses.
 """
 
 from collections import defaultdict

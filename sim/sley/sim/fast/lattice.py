@@ -1,8 +1,8 @@
 """Where registers lie in memory: arrays with one place for every index in their names.
 
-``weight_2_5`` lies ``pitch`` places behind ``weight_1_5``, and so does ``activation_2_5`` behind ``activation_1_5``, even
-if one of the arrays has no column 0. So a loop over elements finds the operands of all of them at one distance from
-what it computes, also where logic differs at the edges.
+``weight_2_5`` lies ``pitch`` places behind ``weight_1_5``, and so does ``activation_2_5`` behind ``activation_1_5``,
+even if one of the arrays has no column 0. So a loop over elements finds the operands of all of them at one distance
+from what it computes, also where logic differs at the edges.
 
 Where it helps, the pitch leaves one place free between rows. There, and in the row before the first, a register settles
 that is the neighbour of an element at the edge for several loops.
@@ -29,7 +29,7 @@ MIN_VOTES = 2
 
 
 def place_registers(elements: "Elements", candidates: Sequence[tuple[int, ...]]) -> None:
-    """Makes the arrays, ``elements.arrays`` and ``elements.stored``, for the candidates (next values of one kind each)."""
+    """Makes ``elements.arrays`` and ``elements.stored`` for the candidates, next values of one kind each."""
     patterns = {_pattern(elements, sink) for sinks in candidates for sink in sinks}
     trial = _Lattice(elements, patterns, None)
     lattice = _Lattice(elements, patterns, trial.settle_edges(candidates))
@@ -86,10 +86,10 @@ class _Lattice:
         """Gives every loop an array of its own where no loop computes neighbours (but every fourth place, say)."""
         loops: dict[int, list[tuple[int, ...]]] = defaultdict(list)
         for sinks in candidates:
-            registers = sorted(map(self._register, sinks), key=lambda register: self._place[register])
-            array = self._place[registers[0]][0]
-            if all(self._place[register][0] == array for register in registers):
-                loops[array].append(tuple(registers))
+            ordered = sorted(map(self._register, sinks), key=lambda register: self._place[register])
+            array = self._place[ordered[0]][0]
+            if all(self._place[register][0] == array for register in ordered):
+                loops[array].append(tuple(ordered))
         for array, found in loops.items():
             if any(self._neighbours(registers) for registers in found):
                 continue

@@ -1,11 +1,11 @@
 """One loop over the elements of groups that use each other's values."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sley.sim.fast.commit import WriteUnit
 from sley.sim.fast.expressions import BITS, literal, mask
+from sley.sim.fast.gather import gather
 from sley.sim.fast.joined import lane_type
 from sley.sim.fast.layout import ALIGN_ARRAYS, SIZES, Place, c_type, words
 from sley.sim.fast.netlist import WORD
@@ -15,13 +15,9 @@ from sley.sim.fast.vectors import LANE_BY_LANE, Vector
 if TYPE_CHECKING:
     from sley.sim.fast.fragment import FragmentWriter
 
-SHORT_RUN = 4
 UNROLL = 4
 """Vectors that a long loop computes in one round."""
 SIZES_IN_BITS = (8, 16, 32, 64)
-
-Cell = tuple[int, Place | None, int]
-"""A slot of a loop, where its operand lies if it is in memory, and the operand."""
 
 
 class LoopWriter:
@@ -50,7 +46,8 @@ class LoopWriter:
         self._opening: list[str] = []
         self._stores: list[str] = []
         self._known: dict[tuple[int, ...], str] = {}
-        self._overwritten = [self._stretch(number) for number in groups if number in self._emitter.schedule.in_place]
+        nexts = [number for number in groups if self._elements.groups[number].op == "next"]
+        self._overwritten = [self._stretch(number) for number in nexts if number in self._emitter.schedule.in_place]
         self._downwards: bool | None = None
         self._loose = self._find_loose()
 
@@ -301,10 +298,7 @@ class LoopWriter:
             if len(ways) == 1:
                 return f"((const {kind}*)AT({first.offset}))"
         name = self._fragment.gathered[values, self._at] = self._fragment.name("g")
-        self._setup.append(f"{kind} {name}[{self._slots}];")
-        self._setup += (
-            self._shifted(name, kind, cells) or self._interleaved(name, kind, cells) or self._runs(name, kind, cells)
-        )
+        self._setup += gather(name, kind, cells, self._slots, self._fragment.operand)
         return name
 
     def _places(self, values: tuple[int, ...], kind: str) -> list[Place | None]:
@@ -315,129 +309,6 @@ class LoopWriter:
         first = self._place(parts[0])
         assert first is not None
         return [Place("", -1, kind, first.offset + SIZES[kind] * number) for number in range(len(values))]
-
-    def _shifted(self, name: str, kind: str, cells: list[Cell]) -> list[str]:
-        """Copies one stretch of memory that has most of the values in place, and then the others over it.
-
-        So come the values of an element's neighbour, which at the edges of an array are something else.
-        """
-        size = SIZES[kind]
-        ways = [place.offset - size * slot if place and place.type == kind else None for slot, place, _ in cells]
-        counts = Counter(way for way in ways if way is not None)
-        if not counts:
-            return []
-        ((way, count),) = counts.most_common(1)
-        if way is None or count < len(cells) / 2:
-            return []
-        inside = [slot for (slot, _, _), other in zip(cells, ways, strict=True) if other == way]
-        first, last = inside[0], inside[-1]
-        lines = [f"memcpy({name} + {first}, AT({way + size * first}), {size * (last + 1 - first)});"]
-        return lines + self._singles(name, [cell for cell, other in zip(cells, ways, strict=True) if other != way])
-
-    def _interleaved(self, name: str, kind: str, cells: list[Cell]) -> list[str]:
-        """Joins 2, 4 or 8 stretches of memory whose elements take turns, as words that consist of one of each."""
-        size, count = SIZES[kind], len(cells)
-        for turns in (2, 4, 8):
-            words, kinds = count // turns, [other for other, bytes_ in SIZES.items() if bytes_ == size * turns]
-            if count % turns or words < SHORT_RUN or not kinds or self._at != tuple(range(count)):
-                continue
-            starts = [place and place.offset for _, place, _ in cells[:turns]]
-            if not all(
-                place and place.type == kind and place.offset == (starts[slot % turns] or 0) + size * (slot // turns)
-                for slot, place, _ in cells
-            ):
-                continue
-            word = Vector.fitting(kinds[0], words)
-            whole = -(-words // word.lanes) * word.lanes
-            parts = [
-                word.converted(f"load_{word.of(kind)}(AT({start} + {size} * j))", word.of(kind)) for start in starts
-            ]
-            text = " | ".join(f"{part} << {8 * size * turn}" if turn else part for turn, part in enumerate(parts))
-            self._setup[-1] = f"{kind} {name}[{max(self._slots, whole * turns)}];"
-            step = word.lanes
-            return [f"for (int j = 0; j < {words}; j += {step}) store_{word}({name} + {turns} * j, {text});"]
-        return []
-
-    def _singles(self, name: str, cells: list[Cell]) -> list[str]:
-        """Copies values one by one, in a loop where they lie at equal distances."""
-        lines = []
-        while cells:
-            count = self._progression(cells)
-            (slot, place, value), rest = cells[0], cells[count:]
-            if count >= SHORT_RUN:
-                next_slot, second, _ = cells[1]
-                assert place is not None
-                assert second is not None
-                distance = second.offset - place.offset
-                source = f"*({place.type}*)AT({place.offset} + {distance} * j)"
-                lines.append(f"for (int j = 0; j < {count}; j++) {name}[{slot} + {next_slot - slot} * j] = {source};")
-            else:
-                lines.append(f"{name}[{slot}] = {place or self._fragment.operand(value)};")
-                rest = cells[1:]
-            cells = rest
-        return lines
-
-    def _progression(self, cells: list[Cell]) -> int:
-        """How many of the first cells, and what is stored there, lie at equal distances."""
-        if len(cells) < 2:
-            return len(cells)
-        (slot, first, _), (next_slot, second, _) = cells[:2]
-        if first is None or second is None or first.type != second.type:
-            return 1
-        step, distance = next_slot - slot, second.offset - first.offset
-        for number, (other, place, _) in enumerate(cells):
-            if place is None or place.type != first.type or place.offset != first.offset + distance * number:
-                return number
-            if other != slot + step * number:
-                return number
-        return len(cells)
-
-    def _runs(self, name: str, kind: str, cells: list[Cell]) -> list[str]:
-        """Copies neighbours together; runs of one length at equal distances in a loop."""
-        size = SIZES[kind]
-        runs: list[tuple[int, int, int]] = []  # first slot, byte, slots
-        singles: list[Cell] = []
-        lines: list[str] = []
-        index = 0
-        while index < len(cells):
-            slot, first, value = cells[index]
-            count = 1
-            while index + count < len(cells) and cells[index + count][::2] == (slot + count, value):
-                count += 1
-            if count >= SHORT_RUN:
-                lines.append(
-                    f"for (unsigned j = 0; j < {count}; j++) {name}[{slot} + j] = {self._fragment.operand(value)};"
-                )
-                index += count
-                continue
-            count = 1
-            while first and first.type == kind and index + count < len(cells):
-                other, place, _ = cells[index + count]
-                if place is None or place.type != kind or place.offset != first.offset + size * count:
-                    break
-                if other != slot + count:
-                    break
-                count += 1
-            if first and count > 1:
-                runs.append((slot, first.offset, count))
-            else:
-                singles.append(cells[index])
-            index += count
-        while runs:
-            (start, byte, count), number = runs[0], 1
-            step = distance = 0
-            if len(runs) > 1:
-                step, distance = runs[1][0] - start, runs[1][1] - byte
-                while number < len(runs) and runs[number] == (start + step * number, byte + distance * number, count):
-                    number += 1
-            if number >= SHORT_RUN:
-                target, source = f"{name} + {start} + {step} * j", f"AT({byte} + {distance} * j)"
-                lines.append(f"for (int j = 0; j < {number}; j++) memcpy({target}, {source}, {count * size});")
-            else:
-                number = 1
-                lines.append(f"memcpy({name} + {start}, AT({byte}), {count * size});")
-            runs = runs[number:]
-        return lines + self._singles(name, singles)
 
     def _place(self, value: int) -> Place | None:
         elements, places = self._elements, self._emitter.places
@@ -464,12 +335,11 @@ class LoopWriter:
             self._setup.append(f"u64 {shifted}[{words(self._slots * width)}];")
             self._setup.append(f"w_slice({shifted}, {words(self._count * width) * 64}, {wide}, {size}, {low});")
             return [f"const {vector} {name} = {self._load(f'((const u{width}*){shifted})', f'u{width}', width)};"]
-        if op == "pick" and width == 8 and set(parameters) == {0} and self._whole_bytes(columns[1]):
-            if c_type(self._elements.width[columns[1][0]]) == "u16" and columns[1] not in self._known:
-                chosen = self._fragment.name("g")
-                self._setup.append(f"u8 {chosen}[{self._slots}];")
-                self._setup.append(f"w_bytes({chosen}, {wide}, {size}, {self._array(columns[1])}, {self._slots});")
-                return [f"const {vector} {name} = {self._load(chosen, 'u8', 8)};"]
+        if op == "pick" and width == 8 and set(parameters) == {0} and self._bytes_from_memory(columns[1]):
+            chosen = self._fragment.name("g")
+            self._setup.append(f"u8 {chosen}[{self._slots}];")
+            self._setup.append(f"w_bytes({chosen}, {wide}, {size}, {self._array(columns[1])}, {self._slots});")
+            return [f"const {vector} {name} = {self._load(chosen, 'u8', 8)};"]
         low = f"{self._table(parameters, 'u32')}[i + l]"
         lines = []
         text = f"(w_pick({wide}, {size}, {low}) & {mask(width)})"
@@ -483,6 +353,10 @@ class LoopWriter:
         if width == 1:
             text = f"(-({vector.kind}){text})"
         return [*lines, f"{vector} {name}; for (int l = 0; l < {vector.lanes}; l++) {name}[l] = {text};"]
+
+    def _bytes_from_memory(self, amounts: tuple[int, ...]) -> bool:
+        in_memory = c_type(self._elements.width[amounts[0]]) == "u16" and amounts not in self._known
+        return in_memory and self._whole_bytes(amounts)
 
     def _whole_bytes(self, amounts: tuple[int, ...]) -> bool:
         """Whether all these numbers are multiples of 8."""

@@ -143,27 +143,30 @@ def schedule(elements: Elements) -> Schedule:
             fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number], unit[3]))
             fragment.groups.append(number)
             fragment.alone = number in apart
-    first = sorted(
-        (fragment for fragment in fragments.values() if fragment.clock < 0),
+    return _ordered(elements, cheap, list(fragments.values()))
+
+
+def _ordered(elements: Elements, cheap: set[int], fragments: list[Fragment]) -> Schedule:
+    """Puts the fragments in order: those that settle by their stages, those of edges such that they need few copies."""
+    ordered = sorted(
+        (fragment for fragment in fragments if fragment.clock < 0),
         key=lambda fragment: (fragment.stage, fragment.elements, fragment.home),
     )
-    settling = len(first)
-    last = [fragment for fragment in fragments.values() if fragment.clock >= 0]
-    fragment_of = _numbered(elements, [*first, *last])
+    settling = len(ordered)
+    last = [fragment for fragment in fragments if fragment.clock >= 0]
+    fragment_of = _numbered(elements, [*ordered, *last])
     stored: set[int] = set()
+    memory_readers: dict[int, set[int]] = defaultdict(set)
     for number, group in enumerate(elements.groups):
+        if group.op == "read":
+            memory_readers[memory_of(elements, number)].add(fragment_of[number])
         if group.values[0] not in cheap:
             for other, near in _uses(elements, number, cheap):
                 if not near or fragment_of[other] != fragment_of[number]:
                     stored.add(other)
     readers = _readers(elements, fragment_of, stored)
-    memory_readers: dict[int, set[int]] = defaultdict(set)
-    for number, group in enumerate(elements.groups):
-        if group.op == "read":
-            memory_readers[memory_of(elements, number)].add(fragment_of[number])
-    edge, in_place = edge_order(elements, [fragment.groups for fragment in last], readers, memory_readers, len(first))
+    edge, in_place = edge_order(elements, [fragment.groups for fragment in last], readers, memory_readers, settling)
     place = [*range(settling), *(0 for _ in last)]
-    ordered = first
     for index in edge:
         fragment, before = last[index], ordered[-1] if len(ordered) > settling else None
         if before and fragment.alone and before.alone and _scalars_alike(before, fragment):
@@ -172,8 +175,8 @@ def schedule(elements: Elements) -> Schedule:
             ordered.append(fragment)
         place[settling + index] = len(ordered) - 1
     for found in (readers, memory_readers):
-        for key in found:
-            found[key] = {place[reader] for reader in found[key]}
+        for value in found:
+            found[value] = {place[reader] for reader in found[value]}
     return Schedule(
         elements, ordered, settling, in_place, _numbered(elements, ordered), stored, readers, memory_readers
     )

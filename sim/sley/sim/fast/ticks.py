@@ -1,4 +1,4 @@
-"""What can wait for a clock's edge: groups that only next values and memory writes need, and the order that saves copies.
+"""What can wait for a clock's edge: groups that only next values and memory writes need. Their order saves copies.
 
 A fragment of such groups runs once in a cycle, at the edge, when everything has settled. If all other fragments that
 read a register or memory at the edge have run before the one that computes it, the new contents may overwrite the old
@@ -53,7 +53,8 @@ def edge_order(
     """An order of fragments that act at an edge, each given as its groups, and the groups that may overwrite contents.
 
     ``readers``: for each register the fragments that read it, of which these have the numbers from ``first`` on;
-    ``memory_readers`` for memories. Writes that several ports could make keep to the order of the ports. Repeatedly takes the fragment that would need the smallest second places if it came next.
+    ``memory_readers``: the same for memories. Repeatedly takes the fragment that would need the smallest second places
+    if it came next. A memory with several write ports is left to the order of its ports.
     """
     single = {memory for memory, ports in write_ports(elements.netlist).items() if ports == 1}
     waiting: dict[int, set[int]] = {}  # for each group of sinks the fragments that must come before
