@@ -12,7 +12,7 @@ static double seconds(void) {
 }
 
 // Nanoseconds of a run of each fragment in the present state, from a copy of which it runs `repeats` times in a row; the
-// best of `rounds`. Running it again changes nothing: next values and stored values come out the same. 0 without memory.
+// best of `rounds`. Run again, a fragment of an edge goes on from its own results. 0 without memory.
 API int sley_profile(const Sim* sim, u32 repeats, u32 rounds, double* nanoseconds) {
     S* const copy = (S*)aligned_alloc(64, (sizeof(S) + 63) / 64 * 64);
     if (!copy) return 0;
