@@ -7,6 +7,7 @@ ones at once. Otherwise they go to a second place and are copied when all fragme
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
 
 from sley.sim.fast.classify import Elements
 from sley.sim.fast.layout import SIZES, c_type
@@ -62,7 +63,8 @@ def edge_order(
     awaited: dict[int, list[int]] = defaultdict(list)
     for index, groups in enumerate(fragments):
         own = [number for number in groups if elements.groups[number].op == "next"]
-        own += [number for number in groups if memory_of(elements, number) in single]
+        writes = [number for number in groups if elements.groups[number].op == "write"]
+        own += [number for number in writes if memory_of(elements, number) in single]
         groups_of.append(own)
         for number in own:
             if elements.groups[number].op == "next":
@@ -83,14 +85,20 @@ def edge_order(
     owner = {number: index for index, own in enumerate(groups_of) for number in own}
     order: list[int] = []
     in_place: set[int] = set()
-    left = set(range(len(fragments)))
-    while left:
-        chosen = min(left, key=lambda index: (costs[index], index))
-        left.remove(chosen)
+    queue = [(cost, index) for index, cost in enumerate(costs)]
+    heapify(queue)
+    taken = bytearray(len(fragments))
+    while queue:
+        cost, chosen = heappop(queue)
+        if taken[chosen] or cost != costs[chosen]:  # there is a newer entry
+            continue
+        taken[chosen] = 1
         order.append(chosen)
         in_place.update(number for number in groups_of[chosen] if not waiting[number])
         for number in awaited[chosen]:
             waiting[number].remove(chosen)
             if not waiting[number]:
-                costs[owner[number]] -= size(number)
+                index = owner[number]
+                costs[index] -= size(number)
+                heappush(queue, (costs[index], index))
     return order, in_place
