@@ -62,7 +62,7 @@ def test_many_random_designs(batch: int, monkeypatch: pytest.MonkeyPatch) -> Non
     check(batch, monkeypatch)
 
 
-FAILED_ONCE = {
+CORNER_CASES = {
     "constant_register_among_others": """
 def design(m, domains):
     kept, moved, shown = Signal(2, init=1, reset_less=True), Signal(3, init=1), Signal()
@@ -96,6 +96,17 @@ def design(m, domains):
         m.d.sync += state[lane].eq(state[lane - 16])
     return [i1], state, {}
 """,
+    "long_shift_registers": """
+def design(m, domains):
+    i1, count = Signal(8), 150
+    up, down, both = [[Signal(8, name=f"{name}{lane}") for lane in range(count)] for name in ("u", "d", "b")]
+    for lane in range(count):
+        below, above = lane - 1, (lane + 1) % count
+        m.d.sync += up[lane].eq(up[below] + 1 if lane else i1)
+        m.d.sync += down[lane].eq(down[above] ^ 3 if above else i1)
+        m.d.sync += both[lane].eq(both[below] + both[above] + 1)
+    return [i1], [Cat(up), Cat(down), Cat(both)], {}
+""",
     "grid_with_other_logic_at_its_edges": """
 def design(m, domains):
     west, north, i3 = [Signal(4, name=f"w{row}") for row in range(5)], Signal(4), Signal()
@@ -114,9 +125,9 @@ def design(m, domains):
 }
 
 
-@pytest.mark.parametrize("name", FAILED_ONCE)
-def test_design_that_failed_once(name: str) -> None:
-    assert not differences({name: FAILED_ONCE[name]}, seed=26)
+@pytest.mark.parametrize("name", CORNER_CASES)
+def test_corner_case(name: str) -> None:
+    assert not differences({name: CORNER_CASES[name]}, seed=26)
 
 
 def test_seed_decides_the_design() -> None:
