@@ -238,11 +238,11 @@ class LoopWriter:
             return ""
         slots = set(self._at)
         values = f"{{{', '.join('-1' if slot in slots else '0' for slot in range(self._count))}}}"
-        known = self._fragment.masks
-        name = known.get((kind, values))
+        known, table = self._fragment.masks, f"[{self._slots}] = {values};"
+        name = known.get((kind, table))
         if name is None:
-            name = known[kind, values] = self._fragment.name("used")
-            self._setup.append(f"static const {kind} {name}[{self._slots}] = {values};")
+            name = known[kind, table] = self._fragment.name("used")
+            self._setup.append(f"static const {kind} {name}{table}")
         return f"load_{self._vector.of(kind)}({name} + i)"
 
     def _by_slot(self, numbers: Sequence[int]) -> list[int]:
@@ -521,5 +521,6 @@ class LoopWriter:
         old = f"load_{vector.of(kind)}({name} + i)"
         lines = [f"const {vector.of(kind)} {name}_on = {on};"]
         text = f"(({data} & {name}_on) | ({old} & ~{name}_on))"
-        difference = self._fragment.memory_difference(memory)
-        return lines + self._store(f"{name} + i", f"{name} + i", kind, text, difference, shared=True)
+        difference, target = self._fragment.memory_difference(memory), f"{name} + i"
+        same = [n for n in self._groups if elements.groups[n].op == "write" and memory_of(elements, n) == memory]
+        return lines + self._store(target, target, kind, text, difference, shared=True, mixed=len(same) > 1)
