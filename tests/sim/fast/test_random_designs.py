@@ -85,7 +85,8 @@ def design(m, domains):
 """,
     "loop_that_computes_even_and_odd_places": """
 def design(m, domains):
-    i1, kept = Signal(8), [Signal(8, name=f"kept{lane}") for lane in range(8)]
+    i1 = Signal(8)
+    kept = [Signal(8, name=f"kept{lane}") for lane in range(8)]
     state = [Signal(8, name=f"state{lane}") for lane in range(48)]
     for lane in range(8):
         common = kept[lane] * i1 + lane
@@ -96,9 +97,26 @@ def design(m, domains):
         m.d.sync += state[lane].eq(state[lane - 16])
     return [i1], state, {}
 """,
+    "two_ports_that_share_a_row": """
+def design(m, domains):
+    i1 = Signal(8)
+    enable = Signal(2)
+    address = Signal(2)
+    state = [Signal(8, name=f"s{lane}") for lane in range(18)]
+    for lane in range(18):
+        m.d.sync += state[lane].eq(state[lane] * i1 + lane)
+    m.submodules.rows = rows = Memory(shape=unsigned(288), depth=4, init=[])
+    high, low = rows.write_port(granularity=8), rows.write_port(granularity=8)
+    shown = rows.read_port(domain="comb")
+    m.d.comb += [port.addr.eq(address) for port in (low, high, shown)]
+    m.d.comb += [low.data.eq(Cat(state)), high.data.eq(Cat(Const(0, 144), state))]
+    m.d.comb += [low.en.eq(enable[0].replicate(18)), high.en.eq(Cat(Const(0, 18), enable[1].replicate(18)))]
+    return [i1, enable, address], [shown.data], {"rows": rows}
+""",
     "long_shift_registers": """
 def design(m, domains):
-    i1, count = Signal(8), 150
+    i1 = Signal(8)
+    count = 150
     up, down, both = [[Signal(8, name=f"{name}{lane}") for lane in range(count)] for name in ("u", "d", "b")]
     for lane in range(count):
         below, above = lane - 1, (lane + 1) % count
@@ -109,7 +127,9 @@ def design(m, domains):
 """,
     "grid_with_other_logic_at_its_edges": """
 def design(m, domains):
-    west, north, i3 = [Signal(4, name=f"w{row}") for row in range(5)], Signal(4), Signal()
+    west = [Signal(4, name=f"w{row}") for row in range(5)]
+    north = Signal(4)
+    i3 = Signal()
     state = [[Signal(4, name=f"state_{row}_{column}") for column in range(5)] for row in range(5)]
     total = [[Signal(6, name=f"total_{row}_{column}") for column in range(5)] for row in range(5)]
     for row in range(5):

@@ -522,5 +522,4 @@ class LoopWriter:
         lines = [f"const {vector.of(kind)} {name}_on = {on};"]
         text = f"(({data} & {name}_on) | ({old} & ~{name}_on))"
         difference, target = self._fragment.memory_difference(memory), f"{name} + i"
-        same = [n for n in self._groups if elements.groups[n].op == "write" and memory_of(elements, n) == memory]
-        return lines + self._store(target, target, kind, text, difference, shared=True, mixed=len(same) > 1)
+        return lines + self._store(target, target, kind, text, difference, shared=True)
