@@ -377,7 +377,7 @@ class Classifier:
         op = elements.op[values[0]]
         if op in SOURCES or len(set(values)) < len(values):
             return False
-        if any(value in elements.group_of or value in taken for value in values):
+        if any(value in elements.group_of or value in taken or value in elements.aliases for value in values):
             return False
         shape = elements.shapes[values[0]]
         if any(elements.shapes[value] != shape for value in values):
