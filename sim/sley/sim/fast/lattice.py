@@ -70,9 +70,8 @@ class _Lattice:
             self._homes.append(home)
             self._pitch.append(pitch)
             self._taken.append({})
-            for value, index in (
-                _indices(grid, pitch) or _indices(grid, _columns(grid)) or _side_by_side(grid)
-            ).items():
+            indices = _indices(grid, pitch) or _indices(grid, _columns(grid)) or _side_by_side(grid)
+            for value, index in indices.items():
                 self._put(value, len(self._taken) - 1, index)
 
     def _put(self, value: int, array: int, index: int) -> None:
