@@ -30,6 +30,9 @@ Unit = tuple[str, int, bool, int]
 """What the groups of a fragment have in common: home, number of elements, whether they change in every cycle, and the
 clock at whose edge they act."""
 
+Uses = dict[int, list[tuple[int, bool]]]
+"""For each group that is in a fragment: the groups it uses, and whether each element uses just the same element."""
+
 
 @dataclass(slots=True)
 class Fragment:
@@ -115,38 +118,36 @@ def schedule(elements: Elements) -> Schedule:
     homes = _fragment_homes(elements, cheap)
     patterns = [_DIGITS.sub("#", path) for path in elements.netlist.instances]
     restless = _restless(elements)
+    uses = {n: _uses(elements, n, cheap) for n, group in enumerate(elements.groups) if group.values[0] not in cheap}
     units: list[Unit] = []
     for group in elements.groups:
         first, count = group.values[0], len(group.values)
         home = elements.home[first]
         units.append((homes[home] if count == 1 else patterns[home], count, bool(restless[first]), -1))
-    _follow_consumers(elements, cheap, units)
+    _follow_consumers(elements, uses, units)
     depth = _depths(elements)
     order = sorted(range(len(elements.groups)), key=lambda number: depth[elements.groups[number].values[0]])
     stage = [0] * len(elements.groups)
+    order = [number for number in order if number in uses]
     for number in order:
-        if elements.groups[number].values[0] in cheap:
-            continue
         latest = 0
-        for other, near in _uses(elements, number, cheap):
+        for other, near in uses[number]:
             latest = max(latest, stage[other] + (not near or units[other] != units[number]))
         stage[number] = latest
-    parts = _connected(elements, cheap, units, stage, MIN_PART)
-    _wait_for_edges(elements, cheap, units, stage, parts, order)
-    apart = _apart(elements, units, _connected(elements, cheap, units, stage, 1))
+    parts = _connected(uses, units, stage, MIN_PART)
+    _wait_for_edges(elements, uses, units, stage, parts, order)
+    apart = _apart(elements, units, _connected(uses, units, stage, 1))
     fragments: dict[tuple[Unit, int, int], Fragment] = {}
     for number in order:
-        group = elements.groups[number]
-        if group.values[0] not in cheap:
-            unit = units[number]
-            key = (unit, 0, apart[number]) if number in apart else (unit, stage[number], parts[number])
-            fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number], unit[3]))
-            fragment.groups.append(number)
-            fragment.alone = number in apart
-    return _ordered(elements, cheap, list(fragments.values()))
+        unit = units[number]
+        key = (unit, 0, apart[number]) if number in apart else (unit, stage[number], parts[number])
+        fragment = fragments.setdefault(key, Fragment(unit[0], unit[1], stage[number], unit[3]))
+        fragment.groups.append(number)
+        fragment.alone = number in apart
+    return _ordered(elements, uses, list(fragments.values()))
 
 
-def _ordered(elements: Elements, cheap: set[int], fragments: list[Fragment]) -> Schedule:
+def _ordered(elements: Elements, uses: Uses, fragments: list[Fragment]) -> Schedule:
     """Puts the fragments in order: those that settle by their stages, those of edges such that they need few copies."""
     ordered = sorted(
         (fragment for fragment in fragments if fragment.clock < 0),
@@ -160,10 +161,10 @@ def _ordered(elements: Elements, cheap: set[int], fragments: list[Fragment]) -> 
     for number, group in enumerate(elements.groups):
         if group.op == "read":
             memory_readers[memory_of(elements, number)].add(fragment_of[number])
-        if group.values[0] not in cheap:
-            for other, near in _uses(elements, number, cheap):
-                if not near or fragment_of[other] != fragment_of[number]:
-                    stored.add(other)
+    for number, found_uses in uses.items():
+        for other, near in found_uses:
+            if not near or fragment_of[other] != fragment_of[number]:
+                stored.add(other)
     readers = _readers(elements, fragment_of, stored)
     edge, in_place = edge_order(elements, [fragment.groups for fragment in last], readers, memory_readers, settling)
     place = [*range(settling), *(0 for _ in last)]
@@ -196,20 +197,17 @@ def _numbered(elements: Elements, fragments: list[Fragment]) -> list[int]:
 
 
 def _wait_for_edges(
-    elements: Elements, cheap: set[int], units: list[Unit], stage: list[int], parts: list[int], order: list[int]
+    elements: Elements, uses: Uses, units: list[Unit], stage: list[int], parts: list[int], order: list[int]
 ) -> None:
     """Gives the clock to groups that nothing but sinks of this clock in one fragment needs, element by element.
 
     They join that fragment, whatever their own stage.
     """
     users: dict[int, list[tuple[int, bool]]] = defaultdict(list)
-    for number, group in enumerate(elements.groups):
-        if group.values[0] not in cheap:
-            for other, near in _uses(elements, number, cheap):
-                users[other].append((number, near))
+    for number, found in uses.items():
+        for other, near in found:
+            users[other].append((number, near))
     for number in reversed(order):
-        if elements.groups[number].values[0] in cheap:
-            continue
         clock = clock_of(elements, number)
         if users[number]:
             first = users[number][0][0]
@@ -248,13 +246,12 @@ def _apart(elements: Elements, units: list[Unit], connected: list[int]) -> dict[
     return result
 
 
-def _follow_consumers(elements: Elements, cheap: set[int], units: list[Unit]) -> None:
+def _follow_consumers(elements: Elements, uses: Uses, units: list[Unit]) -> None:
     """Moves glue that a single scalar value uses to the unit of its user, which then reads what the glue joins."""
     users: dict[int, set[int]] = defaultdict(set)
-    for number, group in enumerate(elements.groups):
-        if group.values[0] not in cheap:
-            for other, _ in _uses(elements, number, cheap):
-                users[other].add(number)
+    for number, found in uses.items():
+        for other, _ in found:
+            users[other].add(number)
     for value in range(len(elements.op) - 1, -1, -1):
         number = elements.group_of.get(value, -1)
         if elements.op[value] not in _GLUE or number < 0:
@@ -266,17 +263,15 @@ def _follow_consumers(elements: Elements, cheap: set[int], units: list[Unit]) ->
             units[number] = units[user]
 
 
-def _connected(elements: Elements, cheap: set[int], units: list[Unit], stage: list[int], least: int) -> list[int]:
+def _connected(uses: Uses, units: list[Unit], stage: list[int], least: int) -> list[int]:
     """Divides what could be one fragment into parts that do not use each other's values, so that less must run.
 
     Returns a number for each group. Parts of less than ``least`` groups stay together.
     """
-    count = len(elements.groups)
+    count = len(units)
     sets = Sets(range(count))
-    for number in range(count):
-        if elements.groups[number].values[0] in cheap:
-            continue
-        for other, near in _uses(elements, number, cheap):
+    for number, found in uses.items():
+        for other, near in found:
             if near and units[other] == units[number] and stage[other] == stage[number]:
                 sets.join(number, other)
     sizes = Counter(sets.root(number) for number in range(count))
