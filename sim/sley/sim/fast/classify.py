@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from sley.sim.fast.lattice import place_registers
 from sley.sim.fast.layout import SIZES, c_type
-from sley.sim.fast.netlist import SOURCES, WORD, Netlist
+from sley.sim.fast.netlist import SOURCES, WORD, Netlist, Register
 
 MIN_ELEMENTS = 4
 MIN_STRICT = 8
@@ -117,6 +117,14 @@ class Elements:
             shapes.append(known.setdefault(key, len(known)))
         return shapes
 
+    def register(self, sink: int) -> Register:
+        """The register whose next value a sink is."""
+        return self.netlist.registers[self.parameter[sink]]
+
+    def registers(self, number: int) -> list[Register]:
+        """The same for all elements of a group."""
+        return [self.register(sink) for sink in self.groups[number].values]
+
     def source(self, value: int) -> bool:
         """Whether the value is there without being computed."""
         return self.op[value] in SOURCES
@@ -198,9 +206,6 @@ class Classifier:
             if needed[value] and lonely and not elements.source(value):
                 elements.place((value,), (0,))
 
-    def _register(self, sink: int) -> int:
-        return self._elements.netlist.registers[self._elements.parameter[sink]].value
-
     def _together(self, sinks: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Next values by the arrays of their registers, in the order there.
 
@@ -211,7 +216,7 @@ class Classifier:
             return [sinks]
         arrays: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for sink in sinks:
-            array, index = elements.stored[self._register(sink)]
+            array, index = elements.stored[elements.register(sink).value]
             arrays[array].append((index, sink))
         result = []
         for found in arrays.values():
@@ -232,7 +237,7 @@ class Classifier:
         """The steps of a loop: as far apart as what it computes lies in memory, if not too far."""
         elements = self._elements
         if elements.op[sinks[0]] == "next":
-            indices = [elements.stored[self._register(sink)][1] for sink in sinks]
+            indices = [elements.stored[elements.register(sink).value][1] for sink in sinks]
             if indices[-1] - indices[0] < SPARSE * len(sinks):
                 return tuple(index - indices[0] for index in indices)
         return tuple(range(len(sinks)))
@@ -313,7 +318,7 @@ class Classifier:
         vector = sum(1 + count * _cost(elements.op[values[0]]) / 6 for values in tree) + len(views)
         vector += sum(self._gather_cost(values, slots) for values in gathers)
         if elements.op[seed[0]] == "next":
-            vector += self._gather_cost(tuple(map(self._register, seed)), slots)
+            vector += self._gather_cost(tuple(elements.register(sink).value for sink in seed), slots)
         if not promised and vector >= scalar:
             return
         for values in tree:

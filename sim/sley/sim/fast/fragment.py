@@ -37,7 +37,7 @@ class FragmentWriter:
         self.lines: list[str] = []
         """Statements so far; of a fragment with loops, what comes before them."""
         self.tail: list[str] = []
-        """Statements after all loops."""
+        """Statements after all of these and the loops."""
         self.gathered: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
         """Arrays of values that were brought together, by the values and their slots."""
         self.masks: dict[tuple[str, str], str] = {}
@@ -140,7 +140,7 @@ class FragmentWriter:
             for number in block.groups:
                 value = elements.groups[number].values[0]
                 if elements.op[value] == "next":
-                    writers[elements.netlist.registers[elements.parameter[value]].value] = index
+                    writers[elements.register(value).value] = index
         found = set()
         for index, block in enumerate(guarded):
             stack = [elements.groups[number].values[0] for number in block.groups]
@@ -166,7 +166,7 @@ class FragmentWriter:
             if self.elements.op[value] != "next":
                 self._scalar(number)
                 continue
-            register = self.emitter.net.registers[self.elements.parameter[value]]
+            register = self.elements.register(value)
             place, name = self.emitter.places[register.value], self.name("x")
             kind = "u32" if register.width <= 32 else "u64"
             expression, difference = self.operand(register.next), self.difference((register.value,))

@@ -39,7 +39,7 @@ def place_registers(elements: "Elements", candidates: Sequence[tuple[int, ...]])
 
 
 def _pattern(elements: "Elements", sink: int) -> tuple[str, int]:
-    register = elements.netlist.registers[elements.parameter[sink]]
+    register = elements.register(sink)
     return _DIGITS.sub("#", register.name), register.width
 
 
@@ -104,7 +104,7 @@ class _Lattice:
         return gaps.count(1) >= len(gaps) / 2
 
     def _register(self, sink: int) -> int:
-        return self._elements.netlist.registers[self._elements.parameter[sink]].value
+        return self._elements.register(sink).value
 
     def settle_edges(self, candidates: Sequence[tuple[int, ...]]) -> set[str]:
         """Moves registers to free places where several loops would read them as neighbours.

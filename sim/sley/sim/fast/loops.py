@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 UNROLL = 4
 """Vectors that a long loop computes in one round."""
-SIZES_IN_BITS = (8, 16, 32, 64)
 
 
 class LoopWriter:
@@ -53,9 +52,7 @@ class LoopWriter:
 
     def _stretch(self, number: int) -> tuple[int, int, int]:
         """The bytes that a group of next values overwrites, first and end, and those of an element."""
-        elements, emitter = self._elements, self._emitter
-        registers = [emitter.net.registers[elements.parameter[value]].value for value in elements.groups[number].values]
-        places = [emitter.places[register] for register in registers]
+        places = [self._emitter.places[register.value] for register in self._elements.registers(number)]
         first, size = min(place.offset for place in places), SIZES[places[0].type]
         return first, max(max(place.end for place in places), first + self._slots * size), size
 
@@ -326,10 +323,10 @@ class LoopWriter:
         wide = self._fragment.operand(columns[0][0])
         step = (parameters[1] - parameters[0]) // (self._at[1] - self._at[0])
         regular = all(low == parameters[0] + step * slot for slot, low in zip(self._at, parameters, strict=True))
-        if op == "slice" and regular and step == width and width in SIZES_IN_BITS and parameters[0] % width == 0:
+        if op == "slice" and regular and step == width and width in BITS.values() and parameters[0] % width == 0:
             pointer = f"((const u{width}*){wide} + {parameters[0] // width})"
             return [f"const {vector} {name} = {self._load(pointer, f'u{width}', width)};"]
-        if op == "pick" and regular and step == width and width in SIZES_IN_BITS and len(set(columns[1])) == 1:
+        if op == "pick" and regular and step == width and width in BITS.values() and len(set(columns[1])) == 1:
             shifted = self._fragment.name("g")
             low = f"(u64){self._fragment.operand(columns[1][0])} + {parameters[0]}"
             self._setup.append(f"u64 {shifted}[{words(self._slots * width)}];")

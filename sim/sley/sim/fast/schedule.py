@@ -227,7 +227,7 @@ def _apart(elements: Elements, units: list[Unit], connected: list[int]) -> dict[
     arrays: dict[int, set[int]] = defaultdict(set)
     for number, group in enumerate(elements.groups):
         if group.op == "next" and units[number][1] == 1:
-            register = elements.netlist.registers[elements.parameter[group.values[0]]].value
+            register = elements.register(group.values[0]).value
             arrays[connected[number]].add(elements.stored.get(register, (-1, 0))[0])
         elif group.op == "write":
             arrays[connected[number]].add(-1)

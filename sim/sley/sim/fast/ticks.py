@@ -19,7 +19,7 @@ def clock_of(elements: Elements, number: int) -> int:
     first = elements.groups[number].values[0]
     net = elements.netlist
     if elements.op[first] == "next":
-        registers = [net.registers[elements.parameter[value]] for value in elements.groups[number].values]
+        registers = elements.registers(number)
         still = all(register.next == register.value for register in registers)
         return -1 if still else registers[0].clock
     return net.writes[elements.parameter[first]].clock if elements.op[first] == "write" else -1
@@ -68,9 +68,8 @@ def edge_order(
         groups_of.append(own)
         for number in own:
             if elements.groups[number].op == "next":
-                registers = [elements.parameter[value] for value in elements.groups[number].values]
-                values = [elements.netlist.registers[register].value for register in registers]
-                found = {reader for value in values for reader in readers.get(value, ())}
+                registers = elements.registers(number)
+                found = {reader for register in registers for reader in readers.get(register.value, ())}
             else:
                 found = memory_readers.get(memory_of(elements, number), set())
             waiting[number] = {reader - first for reader in found if reader >= first} - {index}
