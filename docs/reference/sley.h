@@ -2,7 +2,7 @@
 #ifndef SLEY_H
 #define SLEY_H
 
-#define SLEY_ABI_MAJOR 1u
+#define SLEY_ABI_MAJOR 2u
 #define SLEY_ABI_MINOR 0u
 #define SLEY_PACKET_BYTES 64u
 
@@ -536,6 +536,10 @@
 #define SLEY_INSTRUCTION_LOAD_SIGNAL_WIDTH 16u
 #define SLEY_INSTRUCTION_LOAD_SPACE_LSB 112u
 #define SLEY_INSTRUCTION_LOAD_SPACE_WIDTH 1u
+#define SLEY_INSTRUCTION_LOAD_INTERLEAVE_LSB 113u
+#define SLEY_INSTRUCTION_LOAD_INTERLEAVE_WIDTH 1u
+#define SLEY_INSTRUCTION_LOAD_TRANSPOSE_LSB 114u
+#define SLEY_INSTRUCTION_LOAD_TRANSPOSE_WIDTH 1u
 
 /* Writes rc runs to memory address ra from local row rb; finishes when memory has acknowledged; ra += rd. */
 #define SLEY_INSTRUCTION_STORE_OP_LSB 0u
@@ -555,19 +559,25 @@
 #define SLEY_INSTRUCTION_STORE_SPACE_LSB 112u
 #define SLEY_INSTRUCTION_STORE_SPACE_WIDTH 1u
 
-/* Loads the spare weight registers of the whole array from scratchpad rows starting at ra; ra += rd. Weight row k goes to array row k / lane_elements, element k % lane_elements. */
+/* Loads the spare weight registers of the whole array: scratchpad row ra + r of rc (1 to N) holds the weights of array row r, a lane for each column; the array rows behind them add nothing. Then ra += rd. */
 #define SLEY_INSTRUCTION_WEIGHTS_OP_LSB 0u
 #define SLEY_INSTRUCTION_WEIGHTS_OP_WIDTH 8u
 #define SLEY_INSTRUCTION_WEIGHTS_RD_LSB 8u
 #define SLEY_INSTRUCTION_WEIGHTS_RD_WIDTH 5u
 #define SLEY_INSTRUCTION_WEIGHTS_RA_LSB 13u
 #define SLEY_INSTRUCTION_WEIGHTS_RA_WIDTH 5u
+#define SLEY_INSTRUCTION_WEIGHTS_RC_LSB 23u
+#define SLEY_INSTRUCTION_WEIGHTS_RC_WIDTH 5u
+#define SLEY_INSTRUCTION_WEIGHTS_USE_IMM_LSB 28u
+#define SLEY_INSTRUCTION_WEIGHTS_USE_IMM_WIDTH 1u
+#define SLEY_INSTRUCTION_WEIGHTS_IMM_LSB 32u
+#define SLEY_INSTRUCTION_WEIGHTS_IMM_WIDTH 32u
 #define SLEY_INSTRUCTION_WEIGHTS_WAIT_LSB 64u
 #define SLEY_INSTRUCTION_WEIGHTS_WAIT_WIDTH 16u
 #define SLEY_INSTRUCTION_WEIGHTS_SIGNAL_LSB 80u
 #define SLEY_INSTRUCTION_WEIGHTS_SIGNAL_WIDTH 16u
-#define SLEY_INSTRUCTION_WEIGHTS_HALF_LSB 112u
-#define SLEY_INSTRUCTION_WEIGHTS_HALF_WIDTH 1u
+#define SLEY_INSTRUCTION_WEIGHTS_DTYPE_LSB 112u
+#define SLEY_INSTRUCTION_WEIGHTS_DTYPE_WIDTH 1u
 
 /* Streams rc scratchpad rows from ra through the array with the weights loaded last; writes or accumulates to accumulator rows rb, rb + 1, ...; ra += rd. */
 #define SLEY_INSTRUCTION_MATMUL_OP_LSB 0u
@@ -586,6 +596,8 @@
 #define SLEY_INSTRUCTION_MATMUL_SIGNAL_WIDTH 16u
 #define SLEY_INSTRUCTION_MATMUL_ACCUMULATE_LSB 112u
 #define SLEY_INSTRUCTION_MATMUL_ACCUMULATE_WIDTH 1u
+#define SLEY_INSTRUCTION_MATMUL_DTYPE_LSB 113u
+#define SLEY_INSTRUCTION_MATMUL_DTYPE_WIDTH 1u
 
 /* For each of rc rows: x = A (rows from ra); x = x op B; x += BIAS; x *= SCALE in fp32; x = max(x, 0); write to rows from rb; each step as the flags say; ra += rd. */
 #define SLEY_INSTRUCTION_VECTOR_OP_LSB 0u
@@ -624,6 +636,10 @@
 #define SLEY_INSTRUCTION_VECTOR_OUT_WIDTH 2u
 #define SLEY_INSTRUCTION_VECTOR_OUT_HALF_LSB 124u
 #define SLEY_INSTRUCTION_VECTOR_OUT_HALF_WIDTH 1u
+#define SLEY_INSTRUCTION_VECTOR_A_TYPE_LSB 125u
+#define SLEY_INSTRUCTION_VECTOR_A_TYPE_WIDTH 1u
+#define SLEY_INSTRUCTION_VECTOR_B_TYPE_LSB 126u
+#define SLEY_INSTRUCTION_VECTOR_B_TYPE_WIDTH 1u
 
 /* Fills a row register of the vector unit from accumulator row ra, or with one 32-bit value in all lanes; ra += rd. */
 #define SLEY_INSTRUCTION_VROW_OP_LSB 0u

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 from dataclasses import asdict, dataclass
 
-ABI_MAJOR = 1
+ABI_MAJOR = 2
 ABI_MINOR = 0
 
 

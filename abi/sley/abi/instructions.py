@@ -22,6 +22,10 @@ MAX_ARGS = REGISTERS - ARG_REGISTER
 SEMAPHORES = 16
 SEMAPHORE_MAX = 15
 LOOP_DEPTH = 4
+INTERLEAVE_CHUNKS = 64
+"""Most CHUNKS of a LOAD that interleaves."""
+TRANSPOSE_CHUNKS = 8
+"""Most CHUNKS of a LOAD that transposes; half as many if it interleaves too."""
 
 
 class Op(IntEnum):
@@ -74,12 +78,20 @@ class NumberType(IntEnum):
     FP32 = 1
 
 
+class OperandType(IntEnum):
+    """How scratchpad lanes are read. A lane of 16 bits holds two int8 or one bf16, a lane of 8 bits one int8."""
+
+    INT8 = 0
+    BF16 = 1
+
+
 class VectorOutput(IntEnum):
     """What the vector unit writes."""
 
     WORD = 0  # the 32-bit value as it is, to an accumulator row
     INT32 = 1  # rounded half to even and saturated if it is fp32, to an accumulator row
     INT8 = 2  # the same, then saturated to int8, to a half of a scratchpad row
+    BF16 = 3  # fp32 rounded half to even to bf16, to a whole scratchpad row
 
 
 class VectorRow(IntEnum):
@@ -238,6 +250,7 @@ def _flags(flags: tuple[Field, ...]) -> list[Field]:
 _SEQ, _MATRIX, _VECTOR = Unit.SEQUENCER, Unit.MATRIX, Unit.VECTOR
 _SYNC = "wait signal"
 _SPACE = Field("space", 1, "Which local memory.", enum=Space)
+_OPERANDS = Field("dtype", 1, "Type of the operands in the scratchpad.", enum=OperandType)
 
 FORMATS: dict[Op, InstructionFormat] = {
     f.op: f
@@ -291,6 +304,10 @@ FORMATS: dict[Op, InstructionFormat] = {
             f"rd ra rb rc {_SYNC}",
             "Reads rc runs from memory address ra to local row rb; then ra += rd.",
             _SPACE,
+            Field(
+                "interleave", 1, "Runs in pairs: byte 2i of a row is from the first run, byte 2i + 1 from the second."
+            ),
+            Field("transpose", 1, "Blocks of N rows by N lanes are transposed."),
         ),
         _op(
             Op.STORE,
@@ -302,10 +319,11 @@ FORMATS: dict[Op, InstructionFormat] = {
         _op(
             Op.WEIGHTS,
             _MATRIX,
-            f"rd ra {_SYNC}",
-            "Loads the spare weight registers of the whole array from scratchpad rows starting at ra; ra += rd. "
-            "Weight row k goes to array row k / lane_elements, element k % lane_elements.",
-            Field("half", 1, "Which N bytes of each scratchpad row hold the columns."),
+            f"rd ra rc {_SYNC}",
+            "Loads the spare weight registers of the whole array: scratchpad row ra + r of rc (1 to N) holds the "
+            "weights of array row r, a lane for each column; the array rows behind them add nothing. Then ra += rd.",
+            _OPERANDS,
+            imm="rc",
         ),
         _op(
             Op.MATMUL,
@@ -314,6 +332,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             "Streams rc scratchpad rows from ra through the array with the weights loaded last; writes or accumulates "
             "to accumulator rows rb, rb + 1, ...; ra += rd.",
             Field("accumulate", 1, "Add to the accumulator rows instead of overwriting them."),
+            _OPERANDS,
         ),
         _op(
             Op.VECTOR,
@@ -321,7 +340,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             f"rd ra rb rc {_SYNC}",
             "For each of rc rows: x = A (rows from ra); x = x op B; x += BIAS; x *= SCALE in fp32; x = max(x, 0); "
             "write to rows from rb; each step as the flags say; ra += rd.",
-            Field("a_space", 1, "Where A is; scratchpad rows hold int8.", enum=Space),
+            Field("a_space", 1, "Where A is.", enum=Space),
             Field("a_half", 1, "Which N bytes of a scratchpad row A is."),
             Field("b_op", 2, "What to do with B.", enum=BinaryOp),
             Field("b_space", 1, "Where B is.", enum=Space),
@@ -332,6 +351,8 @@ FORMATS: dict[Op, InstructionFormat] = {
             Field("relu", 1, "Replace negative values by zero (NaN stays)."),
             Field("out", 2, "What to write and where.", enum=VectorOutput),
             Field("out_half", 1, "Which N bytes of a scratchpad row to write."),
+            Field("a_type", 1, "What scratchpad rows of A hold.", enum=OperandType),
+            Field("b_type", 1, "What scratchpad rows of B hold.", enum=OperandType),
         ),
         _op(
             Op.VROW,

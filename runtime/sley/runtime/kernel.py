@@ -18,6 +18,7 @@ from sley.abi.instructions import (
     BinaryOp,
     NumberType,
     Op,
+    OperandType,
     Param,
     Space,
     VectorOutput,
@@ -272,12 +273,15 @@ class KernelBuilder:
         runs: Value,
         *,
         space: Space = Space.SCRATCHPAD,
+        interleave: bool = False,
+        transpose: bool = False,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
         """Reads ``runs`` runs from memory to local rows; then address += step."""
-        self._unit(Op.LOAD, address, row, runs, step, wait, signal, space=space)
+        flags = {"space": space, "interleave": int(interleave), "transpose": int(transpose)}
+        self._unit(Op.LOAD, address, row, runs, step, wait, signal, **flags)
 
     def store(
         self,
@@ -294,10 +298,21 @@ class KernelBuilder:
         self._unit(Op.STORE, address, row, runs, step, wait, signal, space=space)
 
     def weights(
-        self, row: Value, *, half: int = 0, step: Register = ZERO, wait: Semaphores = (), signal: Semaphores = ()
+        self,
+        row: Value,
+        rows: Value,
+        *,
+        dtype: OperandType = OperandType.INT8,
+        step: Register = ZERO,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
     ) -> None:
-        """Loads the spare weights from scratchpad rows starting at ``row``; then row += step."""
-        self._unit(Op.WEIGHTS, row, None, None, step, wait, signal, half=half)
+        """Loads the spare weights from ``rows`` scratchpad rows starting at ``row``; then row += step."""
+        flags: dict[str, int] = {"dtype": dtype}
+        if isinstance(rows, int):
+            flags.update(use_imm=1, imm=rows)
+            rows = ZERO
+        self._unit(Op.WEIGHTS, row, None, rows, step, wait, signal, **flags)
 
     def matmul(
         self,
@@ -306,12 +321,13 @@ class KernelBuilder:
         rows: Value,
         *,
         accumulate: bool = False,
+        dtype: OperandType = OperandType.INT8,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
         """Streams ``rows`` scratchpad rows through the array to accumulator rows; then source += step."""
-        self._unit(Op.MATMUL, source, destination, rows, step, wait, signal, accumulate=int(accumulate))
+        self._unit(Op.MATMUL, source, destination, rows, step, wait, signal, accumulate=int(accumulate), dtype=dtype)
 
     def vector(
         self,
@@ -321,9 +337,11 @@ class KernelBuilder:
         *,
         a_space: Space = Space.ACCUMULATOR,
         a_half: int = 0,
+        a_type: OperandType = OperandType.INT8,
         b_op: BinaryOp = BinaryOp.NONE,
         b_space: Space = Space.ACCUMULATOR,
         b_half: int = 0,
+        b_type: OperandType = OperandType.INT8,
         dtype: NumberType = NumberType.INT32,
         bias: bool = False,
         scale: bool = False,
@@ -336,8 +354,9 @@ class KernelBuilder:
     ) -> None:
         """Element-wise work on ``rows`` rows; then source += step. The flags are those of the instruction."""
         # A field that the operation does not look at must still be zero where it says so: B without an operation.
-        b = {"b_space": b_space, "b_half": b_half} if b_op else {}
-        flags: dict[str, int] = {"a_space": a_space, "a_half": a_half, "b_op": b_op, "dtype": dtype, **b}
+        b = {"b_space": b_space, "b_half": b_half, "b_type": b_type} if b_op else {}
+        a = {"a_space": a_space, "a_half": a_half, "a_type": a_type}
+        flags: dict[str, int] = {**a, "b_op": b_op, "dtype": dtype, **b}
         steps = {"bias": int(bias), "scale": int(scale), "relu": int(relu), "out": out, "out_half": out_half}
         self._unit(Op.VECTOR, source, destination, rows, step, wait, signal, **flags, **steps)
 
