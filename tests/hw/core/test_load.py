@@ -7,13 +7,13 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import PARAMS, Op, Param, Space
+from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.unit import unit_params
 from sley.hw.testing.dma import DmaBench, DmaState, Program
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
-EDGE = PRESETS["edge"].replace(scratchpad_rows=32, accumulator_rows=32)
+EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=32)
 CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
 MEMORY = 4096
 
@@ -36,28 +36,37 @@ def place(rng: random.Random, counts: list[int], reach: int, limit: int) -> tupl
             return rng.randrange(-low, limit - high), strides
 
 
-def random_load(rng: random.Random, config: ChipConfig, program: Program) -> None:
-    space = rng.choice(list(Space))
+def random_load(rng: random.Random, config: ChipConfig, program: Program, permuted: float = 0.3) -> None:
+    space, flags = rng.choice(list(Space)), {"interleave": 0, "transpose": 0}
+    if rng.random() < permuted:
+        space = Space.SCRATCHPAD
+        kinds = [(0, 1), (1, 0), (1, 1)] if config.lane_elements == 2 else [(0, 1)]
+        flags["interleave"], flags["transpose"] = rng.choice(kinds)
+    pair, block = 1 + flags["interleave"], config.array if flags["transpose"] else 1
     row_bytes = row_bytes_of(config, space)
     runs, slabs, chunks, pads = (rng.choice(n) for n in ([1, 2, 3, 5], [1, 1, 2, 3], [1, 1, 2, 3, 4], [0, 0, 1, 2]))
+    if any(flags.values()):
+        runs = rng.choice([1, 2, 3, pair * block, pair * block + 1])
     length = rng.choice([0, 1, row_bytes - 1, row_bytes, row_bytes * chunks, rng.randint(1, row_bytes * chunks)])
-    row, (chunk_stride, run_stride, slab_stride) = place(rng, [chunks, runs + pads, slabs], 8, rows_of(config, space))
-    address, (mem_stride, mem_stride2) = place(rng, [runs, slabs], 500, MEMORY - length)
+    units = -(-(runs + pads) // (pair * block))
+    limit = rows_of(config, space) - (block - 1)
+    row, strides = place(rng, [chunks * pair, units, slabs], 8, limit)
+    address, (mem_stride, mem_stride2) = place(rng, [runs, slabs], 200, MEMORY - length)
     values = {
         "run_bytes": length,
         "chunks": chunks,
-        "chunk_stride": chunk_stride,
+        "chunk_stride": strides[0],
         "mem_stride": mem_stride,
-        "local_stride": run_stride,
+        "local_stride": strides[1],
         "pad_runs": pads,
         "count2": slabs,
         "mem_stride2": mem_stride2,
-        "local_stride2": slab_stride,
+        "local_stride2": strides[2],
     }
     names = list(values)
     rng.shuffle(names)
     program.sets(**{name: values[name] for name in names})
-    program.move(address, row, runs, space, signal=rng.getrandbits(16))
+    program.move(address, row, runs, space, signal=rng.getrandbits(16), **flags)
 
 
 def check(
@@ -95,6 +104,107 @@ def test_random_loads(config: ChipConfig, seed: int) -> None:
         random_load(rng, config, program)
     stress = (0.0, 0.3, 0.6)[seed]
     check(config, program, seed=seed, stress=stress, latency=((2, 2), (2, 30), (60, 70))[seed])
+
+
+@CONFIGS
+@pytest.mark.parametrize("seed", range(4))
+def test_random_permuting_loads(config: ChipConfig, seed: int) -> None:
+    rng = random.Random(50 + seed)
+    program = Program(Unit.LOAD)
+    for _ in range(10):
+        random_load(rng, config, program, permuted=0.9)
+    stress = (0.0, 0.3, 0.6, 0.0)[seed]
+    check(config, program, seed=seed, stress=stress, latency=((2, 2), (2, 30), (60, 70), (1, 1))[seed])
+
+
+def kinds(config: ChipConfig) -> list[dict[str, int]]:
+    """The ways to permute that a chip has."""
+    found = [{"interleave": 0, "transpose": 1}]
+    if config.lane_elements == 2:
+        found += [{"interleave": 1, "transpose": 0}, {"interleave": 1, "transpose": 1}]
+    return found
+
+
+@CONFIGS
+def test_permuted_rows_take_a_cycle_each(config: ChipConfig) -> None:
+    """From unit to unit and from load to load; a SET between takes one too. The first row comes a unit later."""
+    for flags in kinds(config):
+        pair, block = 1 + flags["interleave"], config.array if flags["transpose"] else 1
+        chunks, units, loads = 2, 3, 2
+        program = Program(Unit.LOAD)
+        program.sets(
+            run_bytes=config.row_bytes * chunks,
+            chunks=chunks,
+            mem_stride=config.row_bytes * chunks,
+            chunk_stride=block,
+            local_stride=0,
+        )
+        for _ in range(loads):
+            program.sets(mem_stride2=3)
+            program.move(0, 0, units * pair * block, **flags)
+        bench, commands, signals = check(config, program, latency=(3, 3))
+        unit = pair * block * chunks
+        sets_between = loads - 1
+        assert len(bench.grants) == loads * units * unit
+        assert bench.grants[-1] - bench.grants[0] == loads * units * unit - 1 + sets_between
+        first_load = next(cycle for cycle, c in zip(commands.cycles, program.commands, strict=True) if c.op is Op.LOAD)
+        both = pair > 1 and block > 1
+        plain = 2 + 3 + 1  # command to run, run to beat, beat to write
+        assert bench.grants[0] - first_load == plain + unit + 1 + both * (pair * chunks + 1)
+        assert signals.cycles[-1] - bench.grants[-1] == 1
+
+
+@CONFIGS
+def test_permuting_faults(config: ChipConfig) -> None:
+    """Each kind of fault, with the units before it complete; the loads around it run, also those in flight."""
+    bus, n, rows = config.row_bytes, config.array, config.scratchpad_rows
+    limit = 1 << config.addr_bits
+    for flags in kinds(config):
+        pair, block = 1 + flags["interleave"], n if flags["transpose"] else 1
+        unit = pair * block
+        most = TRANSPOSE_CHUNKS // pair if flags["transpose"] else INTERLEAVE_CHUNKS
+        cases: list[tuple[dict[str, int], tuple[int, int, int], FaultCode, int]] = [
+            ({}, (0, 0, 0x10000), FaultCode.BAD_PARAMETER, 0x10000),
+            ({"run_bytes": bus + 1}, (0, 0, 1), FaultCode.BAD_PARAMETER, bus + 1),
+            ({"chunks": most + 1}, (0, 0, 1), FaultCode.BAD_PARAMETER, most + 1),
+            ({"local_stride": -1}, (0, 1, 3 * unit), FaultCode.LOCAL_ADDRESS, -1),
+            ({"local_stride": block}, (0, rows - 2 * block, 9 * unit), FaultCode.LOCAL_ADDRESS, rows),
+            ({"run_bytes": 0, "local_stride": 1}, (0, rows - block, 2 * unit), FaultCode.LOCAL_ADDRESS, rows),
+            ({"mem_stride": bus}, (limit - 3 * unit * bus, 0, 9 * unit), FaultCode.BUS_ERROR, limit - 3 * unit * bus),
+            ({"mem_stride": bus}, (MEMORY - unit * bus, 0, 9 * unit), FaultCode.BUS_ERROR, MEMORY),
+            ({"mem_stride": 1 - bus}, (bus - 1, 0, 5), FaultCode.BAD_ADDRESS, 1 - bus),
+            ({"mem_stride": 1}, (limit - bus - 1, 0, 3 * unit), FaultCode.BUS_ERROR, limit - bus - 1),
+        ]
+        base = {p.name.lower(): PARAMS[p].reset for p in unit_params(Unit.LOAD)} | {"run_bytes": bus}
+        base |= {"chunk_stride": 0}
+        good = {"run_bytes": bus, "mem_stride": 1, "local_stride": 2}
+        program, expected = Program(Unit.LOAD), []
+        for changes, operands, code, address in cases:
+            program.sets(**(base | good))
+            program.move(11 + len(program.commands), 3, unit + 1, signal=3, **flags)
+            program.sets(**(base | changes))
+            expected.append((code, len(program.commands), address & 0xFFFFFFFF))
+            program.move(*operands, signal=5, **flags)
+            program.sets(**(base | good))
+            program.move(37 + len(program.commands), 1, unit, signal=6, **flags)
+            program.move(37 + len(program.commands), 1, 3, signal=6)
+        for stress in (0.0, 0.3):
+            bench, _, _ = check(config, program, seed=7, stress=stress, latency=(3, 20))
+            assert bench.faults == expected
+
+
+def test_permutations_that_do_not_exist() -> None:
+    for config, flags, space in (
+        (NANO, {"interleave": 1}, Space.SCRATCHPAD),
+        (NANO, {"transpose": 1}, Space.ACCUMULATOR),
+        (EDGE, {"interleave": 1}, Space.ACCUMULATOR),
+    ):
+        program = Program(Unit.LOAD)
+        program.sets(run_bytes=4)
+        program.move(0, 0, 2, space, **flags)
+        program.move(0, 0, 2, signal=3)
+        bench, _, _ = check(config, program)
+        assert bench.faults == [(FaultCode.ILLEGAL_INSTRUCTION, 1, 0)]
 
 
 @CONFIGS

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Array, Cat, Module, Mux, ResetInserter, Signal, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import SEMAPHORES, Op, Space
+from sley.abi.instructions import INTERLEAVE_CHUNKS, SEMAPHORES, TRANSPOSE_CHUNKS, Op, Space
 from sley.hw.core.affine import AffineWalk
 from sley.hw.core.params import UnitParams, flag_bits
+from sley.hw.core.permute import Permute, interleaves, unit_runs
 from sley.hw.core.sram import write_port
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.run import RUN_BYTES_BITS, Run, beat
@@ -29,11 +30,14 @@ JOB = data.StructLayout(
         "pc": 16,
         "space": 1,
         "work": 1,  # it writes rows; otherwise it only completes
+        "illegal": 1,  # it completes with ILLEGAL_INSTRUCTION
         "bad": 1,  # it completes with BAD_PARAMETER, and ``row`` is the address of the fault
+        "interleave": 1,
+        "transpose": 1,
         "empty": 1,  # its runs have no bytes: no requests, all zeros
         "row": 32,
         "chunks": 17,
-        "runs": 17,  # with the runs of zeros
+        "runs": 18,  # with the runs of zeros, whole units
         "slabs": 17,
         "chunk_stride": signed(16),
         "run_stride": signed(16),
@@ -151,9 +155,16 @@ class LoadUnit(wiring.Component):
         is_set = command.op == Op.SET
         many = command.c[16:].any()
         nothing = (command.c == 0) | (p.count2 == 0)
+        interleave = command.flags[flag_bits(Op.LOAD, "interleave")]
+        transpose = command.flags[flag_bits(Op.LOAD, "transpose")]
+        illegal = ~is_set & ~many & ((interleave | transpose) & space.any() | (interleave & (not interleaves(c))))
+        few = Mux(transpose, TRANSPOSE_CHUNKS >> interleave, Mux(interleave, INTERLEAVE_CHUNKS, (1 << 16) - 1))
         row_bytes = {Space.SCRATCHPAD: c.row_bytes, Space.ACCUMULATOR: c.accumulator_row_bytes}
         room = Mux(space, *(p.chunks << exact_log2(row_bytes[s]) for s in (Space.ACCUMULATOR, Space.SCRATCHPAD)))
         long = p.run_bytes > room
+        wide = p.chunks > few
+        total = command.c[:16] + p.pad_runs
+        whole = Array((total + (1 << log2) - 1) >> log2 << log2 for log2 in unit_runs(c))
         job = jobs.payload
         active = Signal()
         ends = Signal()
@@ -166,12 +177,21 @@ class LoadUnit(wiring.Component):
             jobs.valid.eq(take),
             job.pc.eq(command.pc),
             job.space.eq(space),
-            job.work.eq(~is_set & ~many & ~nothing & ~long & (p.chunks != 0)),
-            job.bad.eq(Mux(is_set, params.bad, many | (~nothing & long))),
+            job.work.eq(~is_set & ~illegal & ~many & ~nothing & ~long & ~wide & (p.chunks != 0)),
+            job.illegal.eq(illegal),
+            job.bad.eq(Mux(is_set, params.bad, many | (~nothing & (long | wide)))),
+            job.interleave.eq(interleave),
+            job.transpose.eq(transpose),
             job.empty.eq(p.run_bytes == 0),
-            job.row.eq(Mux(job.bad, Mux(is_set, params.param, Mux(many, command.c, p.run_bytes)), command.b)),
+            job.row.eq(
+                Mux(
+                    job.bad,
+                    Mux(is_set, params.param, Mux(many, command.c, Mux(long, p.run_bytes, p.chunks))),
+                    command.b,
+                )
+            ),
             job.chunks.eq(p.chunks),
-            job.runs.eq(command.c[:16] + p.pad_runs),
+            job.runs.eq(whole[Cat(interleave, transpose)]),
             job.slabs.eq(p.count2),
             job.chunk_stride.eq(p.chunk_stride),
             job.run_stride.eq(p.local_stride),
@@ -215,15 +235,23 @@ class LoadUnit(wiring.Component):
         return active
 
     def _place(self, m: Module, jobs: StreamFIFO, pending: Any, writes: Any, curtail: Signal) -> Any:
-        """Walks the rows, fills them from the beats, and finds the faults. Returns whether a command is in progress."""
+        """Walks the rows, fills them from the beats, and finds the faults. Returns whether a command is in progress.
+
+        Rows that are permuted go through ``permute``, whose walk knows where they belong. Commands that have nothing to
+        permute wait until it is empty, or pass through it as jobs without rows.
+        """
         c = self._config
         limits = (c.scratchpad_rows, c.accumulator_rows)
-        m.submodules.rows = walk = AffineWalk(3, limits=limits, stride_bits=16, count_bits=17)
+        m.submodules.rows = walk = AffineWalk(3, limits=limits, stride_bits=16, count_bits=18)
+        permute = Permute(c)
+        dropped = Signal()  # the command at fault was permuted
+        m.submodules.permute = ResetInserter(dropped | self.abort)(permute)
         state = Signal(_State)
         job = jobs.o.payload
         pc = Signal(16, reset_less=True)
         space = Signal(reset_less=True)
         empty = Signal(reset_less=True)
+        permuted = Signal(reset_less=True)
         drained = Signal(reset_less=True)  # no beat of this command is still to come
         padded = Signal(reset_less=True)  # the runs with data of this slab are behind
         zeros = Signal(reset_less=True)  # the rest of this run is zeros
@@ -231,39 +259,55 @@ class LoadUnit(wiring.Component):
 
         placing = state == _State.PLACE
         run = pending.payload
-        read = placing & ~zeros & pending.valid & ~run.bad & ~walk.outside  # a beat is what the row needs
+        ripe = ~permuted | permute.settled  # all rows before this one have been placed or are on the way
+        error = self.beat.valid & self.beat.payload.error
+        # A beat is what the row needs.
+        read = placing & ~zeros & pending.valid & ~run.bad & ~walk.outside & (ripe | ~error)
         sink = (state == _State.COMPLETE) & ~drained | self.abort
         move = self.beat.valid & self.beat.ready
         ended = move & self.beat.payload.last
         fill = placing & zeros & ~walk.outside
+        data = Mux(zeros, 0, self.beat.payload.data)
+        full = Signal()  # there is data for a row, or a beat of one
+        room = Mux(permuted, permute.i.ready, writes.ready)
         store = Signal()
         row_done = Signal()
         leave = Signal()
         take = Signal()
+        last = walk.end & (zeros | ~space | (index == self._beats - 1))
         m.d.comb += [
-            self.beat.ready.eq((read & writes.ready) | (sink & pending.valid & ~run.bad)),
+            full.eq((fill | (read & self.beat.valid & ~self.beat.payload.error)) & ~self.abort),
+            self.beat.ready.eq((read & room) | (sink & pending.valid & ~run.bad)),
             pending.ready.eq(ended | (sink & run.bad)),
             curtail.eq((state == _State.COMPLETE) & ~drained & (jobs.level == 0)),
-            writes.payload.space.eq(space),
-            writes.payload.row.eq(walk.position),
-            writes.payload.data.eq(Mux(zeros, 0, self.beat.payload.data)),
-            writes.payload.beats.eq(Mux(zeros, -1, 1) << index),
-            store.eq(writes.valid & writes.ready & placing),
+            permute.i.valid.eq(full & permuted),
+            permute.i.payload.eq(data),
+            permute.o.ready.eq(writes.ready),
+            store.eq(full & room),
             row_done.eq(store & (zeros | ~space | (index == self._beats - 1))),
             walk.step.eq(row_done),
         ]
         with m.If(placing):
-            m.d.comb += [
-                writes.valid.eq((fill | (read & self.beat.valid & ~self.beat.payload.error)) & ~self.abort),
-                writes.payload.write.eq(1),
-                writes.payload.done.eq(walk.end & (zeros | ~space | (index == self._beats - 1))),
-                leave.eq(row_done & walk.end),
-            ]
+            m.d.comb += leave.eq(row_done & walk.end)
         with m.Elif(state == _State.COMPLETE):
+            m.d.comb += leave.eq(drained & ~self.abort & writes.ready)
+        with m.If(permute.idle):
             m.d.comb += [
-                writes.valid.eq(drained & ~self.abort),
-                writes.payload.done.eq(1),
-                leave.eq(writes.valid & writes.ready),
+                writes.valid.eq(Mux(placing, full & ~permuted, (state == _State.COMPLETE) & drained) & ~self.abort),
+                writes.payload.write.eq(placing),
+                writes.payload.done.eq(~placing | last),
+                writes.payload.space.eq(space),
+                writes.payload.row.eq(walk.position),
+                writes.payload.data.eq(data),
+                writes.payload.beats.eq(Mux(zeros, -1, 1) << index),
+            ]
+        with m.Else():
+            m.d.comb += [
+                writes.valid.eq(permute.o.valid & ~self.abort),
+                writes.payload.write.eq(permute.o.payload.write),
+                writes.payload.done.eq(permute.o.payload.done),
+                writes.payload.row.eq(permute.o.payload.row),
+                writes.payload.data.eq(permute.o.payload.data),
             ]
 
         # Within a run the beats come first, within a slab the runs with data.
@@ -281,40 +325,66 @@ class LoadUnit(wiring.Component):
             m.d.sync += drained.eq(1)
 
         m.d.sync += self.fault.valid.eq(0)
-        with m.If(placing & ~self.abort):
+        lost = Signal()  # a permuted row of the command that is being filled does not exist
+        m.d.comb += [lost.eq(permute.outside & permute.last & placing & permuted & ~leave), dropped.eq(lost)]
+        with m.If(permute.outside & ~self.abort):
+            self._fail(m, None, FaultCode.LOCAL_ADDRESS, permute.pc, permute.row)
+            with m.If(lost):
+                m.d.sync += state.eq(_State.COMPLETE)
+        with m.Elif(placing & ~self.abort & ripe):
             needs_run = ~zeros & pending.valid
             with m.If(needs_run & run.bad):
                 self._fail(m, state, FaultCode.BAD_ADDRESS, pc, run.addr)
+                m.d.comb += dropped.eq(1)
             with m.Elif((zeros | needs_run) & walk.outside):
                 self._fail(m, state, FaultCode.LOCAL_ADDRESS, pc, walk.position)
             with m.Elif(move & self.beat.payload.error):
                 self._fail(m, state, FaultCode.BUS_ERROR, pc, run.addr)
+                m.d.comb += dropped.eq(1)
 
+        permutes = job.work & (job.interleave | job.transpose)
+        same = permute.flags == Cat(job.interleave, job.transpose)
+        passes = ~job.work & ~job.bad & ~job.illegal & ~permute.idle
+        admitted = permute.idle | (permute.job.ready & ((permutes & same) | passes))
         m.d.comb += [
-            jobs.o.ready.eq((state == _State.IDLE) | leave | self.abort),
+            jobs.o.ready.eq((((state == _State.IDLE) | leave) & admitted) | self.abort),
             take.eq(jobs.o.valid & jobs.o.ready & ~self.abort),
             walk.start.eq(take),
-            walk.base.eq(job.row),
+            walk.base.eq(Mux(permutes, 0, job.row)),
             walk.space.eq(job.space),
+            permute.job.valid.eq(take & (permutes | passes)),
+            permute.job.payload.work.eq(permutes),
+            permute.job.payload.units.eq(
+                Array(job.runs >> log2 for log2 in unit_runs(c))[Cat(job.interleave, job.transpose)]
+            ),
         ]
+        for name in ("pc", "interleave", "transpose", "row", "chunks", "slabs", "chunk_stride", "slab_stride"):
+            m.d.comb += permute.job.payload[name].eq(job[name])
+        m.d.comb += permute.job.payload.unit_stride.eq(job.run_stride)
         for k, name in enumerate(("chunk", "run", "slab")):
-            m.d.comb += [walk.counts[k].eq(job[f"{name}s"]), walk.strides[k].eq(job[f"{name}_stride"])]
+            m.d.comb += [
+                walk.counts[k].eq(job[f"{name}s"]),
+                walk.strides[k].eq(Mux(permutes, 0, job[f"{name}_stride"])),
+            ]
         with m.If(leave | self.abort):
             m.d.sync += state.eq(_State.IDLE)
-        with m.If(take):
+        with m.If(take & ~passes):
             m.d.sync += [
                 state.eq(Mux(job.work, _State.PLACE, _State.COMPLETE)),
                 pc.eq(job.pc),
                 space.eq(job.space),
                 empty.eq(job.empty),
+                permuted.eq(permutes),
                 drained.eq(job.empty | ~job.work),
                 padded.eq(0),
                 zeros.eq(job.empty),
                 index.eq(0),
             ]
-            with m.If(job.bad):
+            with m.If(job.illegal):
+                self._fail(m, None, FaultCode.ILLEGAL_INSTRUCTION, job.pc, 0)
+            with m.Elif(job.bad):
                 self._fail(m, None, FaultCode.BAD_PARAMETER, job.pc, job.row)
-        return state != _State.IDLE
+        return (state != _State.IDLE) | ~permute.idle
 
     def _fail(self, m: Module, state: Any, code: FaultCode, pc: Any, address: Any) -> None:
         m.d.sync += [

@@ -10,7 +10,7 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, PARAMS, Op, Param, Space
+from sley.abi.instructions import FLAGS_LSB, FORMATS, INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
 from sley.hw.core.sram import READ_LATENCY
 from sley.hw.testing.streams import StreamBench
 
@@ -30,9 +30,13 @@ class DmaCommand:
     unit: Unit = Unit.LOAD
     signal: int = 0
     pc: int = 0
+    interleave: int = 0
+    transpose: int = 0
 
     def payload(self) -> dict[str, int]:
         fields = {"param": self.param, "unit": self.unit} if self.op is Op.SET else {"space": self.space}
+        if self.op is Op.LOAD:
+            fields |= {"interleave": self.interleave, "transpose": self.transpose}
         layout = FORMATS[self.op].layout.fields
         flags = sum(value << (layout[name].lsb - FLAGS_LSB) for name, value in fields.items())
         operands = {name: getattr(self, name) & WORD for name in "abc"}
@@ -46,9 +50,19 @@ class Program:
     unit: Unit
     commands: list[DmaCommand] = field(default_factory=list)
 
-    def move(self, a: int, b: int, c: int, space: Space = Space.SCRATCHPAD, signal: int = 0) -> None:
+    def move(
+        self,
+        a: int,
+        b: int,
+        c: int,
+        space: Space = Space.SCRATCHPAD,
+        signal: int = 0,
+        interleave: int = 0,
+        transpose: int = 0,
+    ) -> None:
         op = Op.LOAD if self.unit is Unit.LOAD else Op.STORE
-        self.commands.append(DmaCommand(op, a, b, c, space, signal=signal, pc=len(self.commands)))
+        flags = {"interleave": interleave, "transpose": transpose}
+        self.commands.append(DmaCommand(op, a, b, c, space, signal=signal, pc=len(self.commands), **flags))
 
     def set(self, param: int, value: int) -> None:
         self.commands.append(DmaCommand(Op.SET, value, param=param, unit=self.unit, pc=len(self.commands)))
@@ -111,6 +125,8 @@ class DmaState:
                     self._set(command)
                 elif command.c > 0xFFFF:
                     raise DmaFaultError(FaultCode.BAD_PARAMETER, command.c)
+                elif self._illegal(command):
+                    raise DmaFaultError(FaultCode.ILLEGAL_INSTRUCTION, 0)
                 elif command.op is Op.LOAD:
                     self._load(command)
                 else:
@@ -148,23 +164,73 @@ class DmaState:
             raise DmaFaultError(FaultCode.LOCAL_ADDRESS, row)
         return rows[row]
 
+    def _illegal(self, command: DmaCommand) -> bool:
+        permuted = command.interleave or command.transpose
+        return bool(permuted and (command.space or (command.interleave and self.config.lane_elements == 1)))
+
     def _load(self, command: DmaCommand) -> None:
-        p, bus = self.params, self.config.bus_bytes
+        p = self.params
         row_bytes = len(self.local[command.space][0])
         if command.c == 0 or p[Param.COUNT2] == 0:
             return
         if p[Param.RUN_BYTES] > p[Param.CHUNKS] * row_bytes:
             raise DmaFaultError(FaultCode.BAD_PARAMETER, p[Param.RUN_BYTES])
+        if command.interleave or command.transpose:
+            self._load_permuted(command)
+            return
+        bus = self.config.bus_bytes
         for address, first, data in self._runs(command, p[Param.PAD_RUNS]):
-            length = p[Param.RUN_BYTES] if data else 0
             for chunk in range(p[Param.CHUNKS]):
                 target = self._row(command, first + chunk * p[Param.CHUNK_STRIDE])
                 for at in range(0, row_bytes, bus):
-                    here = chunk * row_bytes + at
-                    size = max(0, min(bus, length - here))
-                    if size and address + here + size > len(self.memory):
-                        raise DmaFaultError(FaultCode.BUS_ERROR, address)
-                    target[at : at + bus] = self.memory[address + here : address + here + size].ljust(bus, b"\0")
+                    target[at : at + bus] = self._beat(address, chunk * row_bytes + at, data)
+
+    def _beat(self, address: int, offset: int, data: bool) -> bytes:
+        """What a run has at an offset, zeros behind its end."""
+        bus = self.config.bus_bytes
+        size = max(0, min(bus, self.params[Param.RUN_BYTES] - offset)) if data else 0
+        if size and address + offset + size > len(self.memory):
+            raise DmaFaultError(FaultCode.BUS_ERROR, address)
+        return bytes(self.memory[address + offset : address + offset + size]).ljust(bus, b"\0")
+
+    def _load_permuted(self, command: DmaCommand) -> None:
+        """Unit by unit: all its runs, then its rows."""
+        p, n, row_bytes = self.params, self.config.array, self.config.row_bytes
+        chunks = p[Param.CHUNKS]
+        pair = 2 if command.interleave else 1
+        block = n if command.transpose else 1
+        most = (TRANSPOSE_CHUNKS // pair) if command.transpose else INTERLEAVE_CHUNKS
+        if chunks > most:
+            raise DmaFaultError(FaultCode.BAD_PARAMETER, chunks)
+        runs = command.c + p[Param.PAD_RUNS]
+        units = -(-runs // (pair * block))
+        fetch = self._runs(command, units * pair * block - command.c)
+        for slab in range(p[Param.COUNT2]):
+            for unit in range(units):
+                # rows[i][h][c] after interleaving
+                rows: list[list[list[bytes]]] = []
+                for _ in range(block):
+                    group = []
+                    for _ in range(pair):
+                        address, _, data = next(fetch)
+                        group.append([self._beat(address, c * row_bytes, data) for c in range(chunks)])
+                    if pair == 2:
+                        woven = [
+                            bytes(x for ab in zip(a, b, strict=True) for x in ab) for a, b in zip(*group, strict=True)
+                        ]
+                        group = [[row[h * row_bytes : (h + 1) * row_bytes] for row in woven] for h in range(2)]
+                    rows.append(group)
+                lane = row_bytes // n
+                for j in range(block):
+                    for h in range(pair):
+                        for c in range(chunks):
+                            row = (command.b & WORD) + slab * p[Param.LOCAL_STRIDE2] + unit * p[Param.LOCAL_STRIDE]
+                            row += j + (c * pair + h) * p[Param.CHUNK_STRIDE]
+                            if command.transpose:
+                                value = b"".join(rows[i][h][c][j * lane : (j + 1) * lane] for i in range(n))
+                            else:
+                                value = rows[0][h][c]
+                            self._row(command, row)[:] = value
 
     def _store(self, command: DmaCommand) -> None:
         p = self.params

@@ -8,7 +8,18 @@ from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FORMATS, PARAMS, NumberType, Op, Param, Space, VectorOutput, VectorRow
+from sley.abi.instructions import (
+    FORMATS,
+    INTERLEAVE_CHUNKS,
+    PARAMS,
+    TRANSPOSE_CHUNKS,
+    NumberType,
+    Op,
+    Param,
+    Space,
+    VectorOutput,
+    VectorRow,
+)
 from sley.sim.golden.vector import vector_op
 from sley.sim.model.memory import FaultError, ModelMemory
 
@@ -117,7 +128,10 @@ def _local(state: LocalState, unit: Unit, command: Command, runs: int, chunks: i
 
 
 def _load(state: LocalState, unit: Unit, command: Command) -> None:
-    p = state.params[unit]
+    p, c = state.params[unit], state.config
+    interleave, transpose = command.flag("interleave"), command.flag("transpose")
+    if (interleave or transpose) and (command.flag("space") or (interleave and c.lane_elements == 1)):
+        raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
     target = state.space(command.flag("space"))
     run_bytes, chunks, slabs = p[Param.RUN_BYTES], p[Param.CHUNKS], p[Param.COUNT2]
     runs = command.c + p[Param.PAD_RUNS] if command.c else 0
@@ -125,7 +139,12 @@ def _load(state: LocalState, unit: Unit, command: Command) -> None:
         return
     if run_bytes > chunks * target.shape[1]:
         raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, run_bytes)
-    rows = _local(state, unit, command, runs, chunks)
+    if interleave or transpose:
+        most = TRANSPOSE_CHUNKS >> interleave if transpose else INTERLEAVE_CHUNKS
+        if chunks > most:
+            raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, chunks)
+        whole = (1 + interleave) * (c.array if transpose else 1)
+        runs = -(-runs // whole) * whole
     data = np.zeros((slabs, runs, chunks * target.shape[1]), np.uint8)
     if run_bytes:
         for (slab, run), address in np.ndenumerate(_runs(state, unit, command)):
@@ -133,8 +152,36 @@ def _load(state: LocalState, unit: Unit, command: Command) -> None:
                 data[slab, run, :run_bytes] = state.memory.view(int(address), run_bytes)
             except IndexError:
                 raise FaultError(FaultCode.BUS_ERROR, unit, command.pc, int(address)) from None
+    if interleave or transpose:
+        rows, data = _permuted(state, command, data.reshape(slabs, runs, chunks, -1), interleave, transpose)
+    else:
+        rows = _local(state, unit, command, runs, chunks)
     for row, value in zip(rows.reshape(-1), data.reshape(-1, target.shape[1]), strict=True):
         target[row] = value
+
+
+def _permuted(
+    state: LocalState, command: Command, data: NDArray[np.uint8], interleave: int, transpose: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Local rows and contents of a LOAD that permutes, both of shape [slabs, units, rows of a block, halves, chunks],
+    from what its runs hold, of shape [slabs, runs, chunks, bytes]."""
+    p, n = state.params[Unit.LOAD], state.config.array
+    slabs, runs, chunks, width = data.shape
+    halves, block = 1 + interleave, n if transpose else 1
+    units = runs // (halves * block)
+    # Bytes of the runs of a pair side by side; then the two halves of such a double row are rows.
+    pairs = data.reshape(slabs, units, block, halves, chunks, width).transpose(0, 1, 2, 4, 5, 3)
+    rows = pairs.reshape(slabs, units, block, chunks, halves, width).transpose(0, 1, 2, 4, 3, 5)
+    if transpose:
+        lanes = rows.reshape(slabs, units, n, halves, chunks, n, width // n)
+        rows = lanes.transpose(0, 1, 5, 3, 4, 2, 6).reshape(slabs, units, n, halves, chunks, width)
+    slab, unit, j, h, c = np.indices((slabs, units, block, halves, chunks), np.int64)
+    stride = p[Param.CHUNK_STRIDE]
+    to: NDArray[np.int64] = (
+        command.b + slab * p[Param.LOCAL_STRIDE2] + unit * p[Param.LOCAL_STRIDE] + j + (c * halves + h) * stride
+    )
+    _check_rows(to, state.config.scratchpad_rows, Unit.LOAD, command.pc)
+    return to, np.ascontiguousarray(rows)
 
 
 def _store(state: LocalState, unit: Unit, command: Command) -> None:
