@@ -151,7 +151,7 @@ def test_a_doorbell_beyond_the_ring(driver: Driver) -> None:
     [
         ("nop", FaultCode.ILLEGAL_INSTRUCTION, Unit.SEQUENCER),
         ("add r1, r0, #1", FaultCode.PC_OUT_OF_RANGE, Unit.SEQUENCER),
-        ("add r1, r0, #9999\nweights r1\nend", FaultCode.LOCAL_ADDRESS, Unit.MATRIX),
+        ("add r1, r0, #9999\nweights r1, #1\nend", FaultCode.LOCAL_ADDRESS, Unit.MATRIX),
         ("sync signal=3\nend", FaultCode.SEMAPHORE_LEFTOVER, Unit.SEQUENCER),
         ("set load.run_bytes, #64\nadd r2, r0, #1\nload r0, r0, r2\nend", FaultCode.BAD_PARAMETER, Unit.LOAD),
     ],

@@ -30,7 +30,8 @@ CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
 class Program:
     """Matrix instructions, as the model and as the unit take them."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: ChipConfig) -> None:
+        self.config = config
         self.commands: list[Command] = []
 
     def _add(self, op: Op, a: int = 0, b: int = 0, c: int = 0, **fields: int) -> "Program":
@@ -38,8 +39,8 @@ class Program:
         self.commands.append(Command(op, len(self.commands), full, a & 0xFFFFFFFF, b & 0xFFFFFFFF, c))
         return self
 
-    def weights(self, row: int, **fields: int) -> "Program":
-        return self._add(Op.WEIGHTS, row, **fields)
+    def weights(self, row: int, rows: int | None = None, **fields: int) -> "Program":
+        return self._add(Op.WEIGHTS, row, c=self.config.array if rows is None else rows, **fields)
 
     def matmul(self, row: int, dest: int, rows: int, **fields: int) -> "Program":
         return self._add(Op.MATMUL, row, dest, rows, **fields)
@@ -181,17 +182,18 @@ class MatrixBench:
 
 
 def random_program(config: ChipConfig, rng: random.Random, tiles: int) -> Program:
-    n, depth = config.array, config.fold_depth
-    program = Program()
+    n = config.array
+    program = Program(config)
     for _ in range(tiles):
         for _ in range(rng.choice((0, 1, 1, 1, 1, 2))):
             stride = rng.choice((1, 1, -1, 2, 3, 0))
             program.set(Param.WEIGHT_STRIDE, stride & 0xFFFFFFFF)
-            low, high = sorted((0, (depth - 1) * stride))
+            count = rng.choice((1, rng.randrange(1, n), n - 1, n, n, n))
+            low, high = sorted((0, (count - 1) * stride))
             row = rng.randrange(-low, config.scratchpad_rows - high)
-            program.weights(row, half=rng.randrange(config.lane_elements), signal=rng.getrandbits(16))
+            program.weights(row, count, signal=rng.getrandbits(16))
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
-            rows = rng.choice((0, 1, 1, 2, 3, n - 1, n, n + 1, depth, 2 * n + 3, 17))
+            rows = rng.choice((0, 1, 1, 2, 3, n - 1, n, n + 1, 2 * n + 3, 17))
             counts = rng.choice(((0, 0), (0, 0), (1, 0), (2, 3), (3, 2), (n, 1), (1, 1), (rows, 5)))
             strides = [rng.randrange(-3, 4) for _ in range(3)]
             inner, middle = (c or max(rows, 1) for c in counts)
@@ -229,12 +231,12 @@ def test_extreme_operands(config: ChipConfig) -> None:
 
 @CONFIGS
 @pytest.mark.parametrize("more", [0, 7])
-def test_no_idle_cycle_between_matmuls_of_fold_depth_rows(config: ChipConfig, more: int) -> None:
-    rows = config.fold_depth + more
-    program = Program()
+def test_no_idle_cycle_between_matmuls_of_array_rows(config: ChipConfig, more: int) -> None:
+    rows = config.array + more
+    program = Program(config)
     for i in range(5):
         program.weights(i, signal=1)
-        for _ in range(config.fold_depth // 4):
+        for _ in range(config.array // 4):
             program.set(Param.ACT_STRIDE, 1)
         program.matmul(2 * i, 0, rows, accumulate=i > 0, signal=2)
     result = MatrixBench(config, rows).check(program)
@@ -243,8 +245,8 @@ def test_no_idle_cycle_between_matmuls_of_fold_depth_rows(config: ChipConfig, mo
 
 @CONFIGS
 def test_weights_load_as_soon_as_the_first_matmul_of_a_tile_has_begun(config: ChipConfig) -> None:
-    program = Program()
-    lengths = 4 * [config.fold_depth, HAZARD_SLOTS]
+    program = Program(config)
+    lengths = 4 * [config.array, HAZARD_SLOTS]
     for i, rows in enumerate(lengths):
         if i % 2 == 0:
             program.weights(i)
@@ -255,18 +257,18 @@ def test_weights_load_as_soon_as_the_first_matmul_of_a_tile_has_begun(config: Ch
 
 @CONFIGS
 def test_a_short_matmul_takes_as_long_as_the_next_weights(config: ChipConfig) -> None:
-    program = Program()
+    program = Program(config)
     rows = 3
     for i in range(5):
         program.weights(i)
         program.matmul(i, 0, rows, accumulate=i > 0)
     result = MatrixBench(config, 2).check(program)
-    assert np.diff(result.rows[::rows]).tolist() == [config.fold_depth] * 4
+    assert np.diff(result.rows[::rows]).tolist() == [config.array] * 4
 
 
 @CONFIGS
 def test_no_idle_cycle_between_matmuls_on_one_tile(config: ChipConfig) -> None:
-    program = Program()
+    program = Program(config)
     program.weights(0)
     for i in range(8):
         program.matmul(i, i, HAZARD_SLOTS + i % 2)
@@ -276,7 +278,7 @@ def test_no_idle_cycle_between_matmuls_on_one_tile(config: ChipConfig) -> None:
 
 @CONFIGS
 def test_single_rows_accumulate_on_one_row(config: ChipConfig) -> None:
-    program = Program()
+    program = Program(config)
     program.weights(0)
     program.matmul(5, 7, 1)
     for i in range(12):
@@ -288,7 +290,7 @@ def test_single_rows_accumulate_on_one_row(config: ChipConfig) -> None:
 @pytest.mark.parametrize("length", [*range(1, HAZARD_SLOTS + 2), 2 * HAZARD_SLOTS + 1])
 def test_matmuls_that_share_some_accumulator_rows(length: int) -> None:
     """Every offset around the depth of the pipeline, with a third MATMUL, and empty ones in between."""
-    program = Program()
+    program = Program(NANO)
     program.weights(0)
     gaps = []  # index of a row, cycles since the row before it
     rows = 0
@@ -311,16 +313,16 @@ def test_matmuls_that_share_some_accumulator_rows(length: int) -> None:
 @CONFIGS
 def test_latencies(config: ChipConfig) -> None:
     """The formulas of docs/theory/matrix.md."""
-    depth, rows = config.fold_depth, config.array + 3
-    program = Program()
+    n, rows = config.array, config.array + 3
+    program = Program(config)
     program.weights(0, signal=1)
     program.matmul(3, 2, rows, signal=2)
     bench = MatrixBench(config, 5)
     result = bench.check(program)
     accepted = 0  # the first command is offered in cycle 0 and taken at once
     load = accepted + 4
-    assert result.loads == list(range(load, load + depth))
-    assert result.reads == list(range(load + depth, load + depth + rows))
+    assert result.loads == list(range(load, load + n))
+    assert result.reads == list(range(load + n, load + n + rows))
     assert [r - READ_LATENCY for r in result.rows] == result.reads
     assert write_latency(config) == READ_LATENCY + array_latency(config) + 1
     assert result.writes == [r + write_latency(config) for r in result.reads]
@@ -331,7 +333,7 @@ def test_latencies(config: ChipConfig) -> None:
 
 def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
     bench = MatrixBench(NANO, 6)
-    program = Program()
+    program = Program(NANO)
     program.weights(0, signal=1)
     for i in range(2 * IN_FLIGHT):
         program.matmul(i, i, 5, signal=i + 1)
@@ -369,9 +371,13 @@ def _good(program: Program, config: ChipConfig) -> None:
 FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
     "weights start": lambda p, c: p.weights(c.scratchpad_rows),
     "weights far": lambda p, c: p.weights(0x80000000),
-    "weights walk up": lambda p, c: p.weights(c.scratchpad_rows - c.fold_depth + 1),
+    "weights walk up": lambda p, c: p.weights(c.scratchpad_rows - c.array + 1),
     "weights walk down": lambda p, c: p.set(Param.WEIGHT_STRIDE, -3 & 0xFFFFFFFF).weights(5),
-    "weights half": lambda p, c: p.weights(c.scratchpad_rows if c.lane_elements > 1 else 0, half=1),
+    "weights walk up, few": lambda p, c: p.weights(c.scratchpad_rows - 1, 2),
+    "weights none": lambda p, c: p.weights(0, 0),
+    "weights many": lambda p, c: p.weights(0, c.array + 1),
+    "weights far too many": lambda p, c: p.weights(0, 0x10001, dtype=1),
+    "weights bf16": lambda p, c: p.weights(c.scratchpad_rows if c.bf16 else 0, dtype=1),
     "activations start": lambda p, c: p.matmul(c.scratchpad_rows, 0, 3),
     "activations start, new weights": lambda p, c: p.weights(0).matmul(c.scratchpad_rows, 0, 3),
     "activations far": lambda p, c: p.matmul(-1, 0, 1),
@@ -384,6 +390,8 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
     "accumulators far": lambda p, c: p.matmul(0, 0xFFFFFFFF, 1),
     "accumulators end": lambda p, c: p.matmul(0, c.accumulator_rows - 2, 3),
     "both": lambda p, c: p.matmul(c.scratchpad_rows, c.accumulator_rows, 3),
+    "bf16": lambda p, c: p.matmul(0, c.accumulator_rows, c.bf16, dtype=1),
+    "bf16 rows": lambda p, c: p.matmul(0, 0, 0x10000, dtype=1),
     "rows": lambda p, c: p.matmul(0, 0, 0x10000),
     "rows far": lambda p, c: p.matmul(0, 0xFFFFFFFF, 0xFFFFFFFF),
     "param missing": lambda p, c: p.set(Param.A_STRIDE, 1),
@@ -394,10 +402,10 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
 
 
 @pytest.mark.parametrize(
-    ("config", "name"), [(NANO, name) for name in FAULTS] + [(EDGE, "weights half"), (EDGE, "weights walk up")]
+    ("config", "name"), [(NANO, name) for name in FAULTS] + [(EDGE, "weights many"), (EDGE, "weights walk up, few")]
 )
 def test_faults_are_as_the_model_says_and_leave_the_unit_usable(config: ChipConfig, name: str) -> None:
-    program = Program()
+    program = Program(config)
     _good(program, config)
     program.weights(4)
     program.matmul(6, 1, 7, accumulate=1)
@@ -420,11 +428,11 @@ def test_faults_are_as_the_model_says_and_leave_the_unit_usable(config: ChipConf
 
 def test_limits_that_are_no_fault() -> None:
     config = NANO
-    program = Program()
+    program = Program(config)
     program.matmul(0xFFFFFFFF, 0xFFFFFFFF, 0, signal=3)
-    program.weights(config.scratchpad_rows - config.fold_depth)
+    program.weights(config.scratchpad_rows - config.array)
     program.set(Param.WEIGHT_STRIDE, -1 & 0xFFFFFFFF)
-    program.weights(config.fold_depth - 1)
+    program.weights(config.array - 1)
     program.matmul(config.scratchpad_rows - config.accumulator_rows, 0, config.accumulator_rows)
     program.set(Param.ACT_STRIDE, -32768 & 0xFFFFFFFF)
     program.matmul(0, config.accumulator_rows - 1, 1, accumulate=1)
@@ -434,7 +442,7 @@ def test_limits_that_are_no_fault() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_of_several_faults_the_first_in_program_order_comes_first(seed: int) -> None:
     rng = random.Random(seed)
-    program = Program()
+    program = Program(EDGE)
     for _ in range(6):
         _good(program, EDGE)
         if rng.random() < 0.4:
@@ -449,7 +457,7 @@ def test_of_several_faults_the_first_in_program_order_comes_first(seed: int) -> 
 
 def test_weights_that_run_ahead_do_not_fault_ahead() -> None:
     """They fault at once, the MATMUL before them with its last row only."""
-    program = Program()
+    program = Program(NANO)
     program.weights(0)
     program.matmul(NANO.scratchpad_rows - 20, 0, 21, signal=1)
     program.weights(NANO.scratchpad_rows, signal=2)
@@ -466,14 +474,14 @@ def test_weights_that_run_ahead_do_not_fault_ahead() -> None:
 def test_abort(delay: int) -> None:
     """Whatever is interrupted, a few cycles later the unit is quiet and runs a program as if new."""
     bench = MatrixBench(EDGE, delay)
-    doomed = Program()
+    doomed = Program(EDGE)
     doomed.set(Param.ACT_STRIDE, 3)
     for i in range(6):
         doomed.weights(i, signal=1)
         doomed.matmul(i, 0, 2 + i, accumulate=1, signal=2)
     doomed.matmul(0, EDGE.accumulator_rows, 1)
-    program = Program()
-    program.weights(8, signal=0x10, half=1)
+    program = Program(EDGE)
+    program.weights(8, signal=0x10)
     program.matmul(2, 0, EDGE.accumulator_rows, signal=0x20)
     assert bench.model(program) is None
     bench.play_memories(weights_denied=0.2)
@@ -521,7 +529,7 @@ def test_abort(delay: int) -> None:
 
 def test_clear_resets_the_parameters() -> None:
     bench = MatrixBench(NANO, 9)
-    first, second = Program(), Program()
+    first, second = Program(NANO), Program(NANO)
     for param in (Param.WEIGHT_STRIDE, Param.ACT_STRIDE, Param.ACT_COUNT, Param.ACT_STRIDE2, Param.ACT_COUNT2):
         first.set(param, 2)
     second.weights(1)
@@ -556,7 +564,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
     """Weights and activations sometimes meet in a bank; results become visible before the signal."""
     state = LocalState(config, ModelMemory(64, config.addr_bits))
     state.scratchpad[:] = np.random.default_rng(1).integers(0, 256, state.scratchpad.shape)
-    program = Program()
+    program = Program(NANO)
     program.weights(0)
     program.matmul(config.scratchpad_rows // 2, 0, config.accumulator_rows)  # the accumulators start unknown
     for command in random_program(config, random.Random(5), 5).commands:

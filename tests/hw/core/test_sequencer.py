@@ -55,7 +55,11 @@ class Generator:
             else:
                 self.words.append(encode(Op.SET, use_imm=1, imm=-rng.getrandbits(20), **set_to))
         elif kind < 0.7:
-            self.words.append(encode(Op.WEIGHTS, **registers, **masks, half=rng.getrandbits(1)))
+            masks["dtype"] = rng.getrandbits(1)
+            if rng.random() < 0.5:
+                self.words.append(encode(Op.WEIGHTS, **registers, **masks, rc=self._register()))
+            else:
+                self.words.append(encode(Op.WEIGHTS, **registers, **masks, use_imm=1, imm=rng.randrange(1, 17)))
         elif kind < 0.8:
             self.words.append(encode(Op.VROW, **registers, **masks, use_imm=1, imm=rng.getrandbits(31), splat=1))
         else:

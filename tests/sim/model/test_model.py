@@ -56,16 +56,15 @@ def test_one_fold(name: str) -> None:
     a = rng.integers(-128, 128, (m, c.fold_depth), np.int8)
     b = rng.integers(-128, 128, (c.fold_depth, c.array), np.int8)
     bench.store(DATA, a.tobytes())
-    bench.store(DATA + 0x1000, b.tobytes())
+    lanes = b.reshape(c.array, c.lane_elements, c.array).transpose(0, 2, 1)
+    bench.store(DATA + 0x1000, lanes.tobytes())
     bench.launch(
         f"""
         set load.run_bytes, #{c.row_bytes}
         set load.mem_stride, #{c.row_bytes}
         load r8, r0, r11 signal=0
-        set load.run_bytes, #{c.array}
-        set load.mem_stride, #{c.array}
         load r9, r11, r12 signal=1
-        weights r11 wait=1
+        weights r11, r12 wait=1
         matmul r0, r0, r11 wait=0 signal=2
         set store.run_bytes, #{c.accumulator_row_bytes}
         set store.mem_stride, #{c.accumulator_row_bytes}
@@ -76,7 +75,7 @@ def test_one_fold(name: str) -> None:
         DATA + 0x1000,
         DATA + 0x2000,
         m,
-        c.fold_depth,
+        c.array,
     )
     assert bench.peek("QUEUE0.STATE") == QueueState.READY
     result = bench.chip.memory.view(DATA + 0x2000, 4 * m * c.array).view(np.int32).reshape(m, c.array)

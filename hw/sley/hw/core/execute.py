@@ -148,7 +148,7 @@ class Execute(wiring.Component):
             issued.signal.eq(word.signal),
             issued.a.eq(a),
             issued.b.eq(b),
-            issued.c.eq(registers.value[2]),
+            issued.c.eq(Mux(self._immediate(word, "rc"), word.imm, registers.value[2])),
             issued.flags.eq(word.flags),
             alu.op.eq(word.op),
             alu.a.eq(a),

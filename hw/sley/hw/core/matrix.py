@@ -24,7 +24,7 @@ class MatrixUnit(wiring.Component):
 
     Commands come in order; WEIGHTS run ahead in an engine of their own, so that the next tile loads while a MATMUL
     streams. MATMULs follow one another without an idle cycle in the array when their weights are there, and weights
-    are there in time when the MATMUL before has ``fold_depth`` rows or more.
+    are there in time when the MATMUL before has N rows or more.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class MatrixUnit(wiring.Component):
         A row of activations enters the array.
 
     Faults: LOCAL_ADDRESS with the first row outside (a MATMUL to accumulator rows that do not exist does nothing; one
-    or a WEIGHTS that walks out of the scratchpad stops there), BAD_PARAMETER with rc, if above 65535, or with the
-    number of a parameter, ILLEGAL_INSTRUCTION for the upper half where there is none. They are raised in program
-    order, although two commands execute at a time.
+    or a WEIGHTS that walks out of the scratchpad stops there), BAD_PARAMETER with rc, if above 65535 or not 1 to N for
+    WEIGHTS, or with the number of a parameter, ILLEGAL_INSTRUCTION for bf16 where there is none. They are raised in
+    program order, although two commands execute at a time.
 
     Latency, in cycles: 4 from ``command`` to the first read granted, ``write_latency(config)`` from a row's read to its
     write, 1 more to the signal. Throughput: a row a cycle, a MATMUL in HAZARD_SLOTS cycles at the least.

@@ -11,7 +11,7 @@ from sley.hw.core.accumulate import HAZARD_SLOTS
 from sley.hw.core.activations import ROWS_BITS, matmul_job
 from sley.hw.core.params import UnitParams
 from sley.hw.core.unit import Fault, UnitCommand
-from sley.hw.core.weights import ORDER_BITS, WEIGHTS_JOB
+from sley.hw.core.weights import ORDER_BITS, weights_job
 
 
 def _flag(op: Op, name: str) -> slice:
@@ -36,7 +36,7 @@ class MatrixFront(wiring.Component):
     -------
     i : In(stream of UnitCommand)
         Ops other than SET, WEIGHTS and MATMUL must not come.
-    weights : Out(stream of WEIGHTS_JOB), matmuls : Out(stream of matmul_job(config))
+    weights : Out(stream of weights_job(config)), matmuls : Out(stream of matmul_job(config))
     engines_idle : In(1)
         Both engines are idle.
     set_done : Out(stream of 0 bits)
@@ -64,7 +64,7 @@ class MatrixFront(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(UnitCommand)),
-                "weights": Out(stream.Signature(WEIGHTS_JOB)),
+                "weights": Out(stream.Signature(weights_job(config))),
                 "matmuls": Out(stream.Signature(matmul_job(config))),
                 "engines_idle": In(1),
                 "set_done": Out(stream.Signature(0)),
@@ -76,7 +76,7 @@ class MatrixFront(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        rows = self._config.accumulator_rows
+        array, rows = self._config.array, self._config.accumulator_rows
         dest_bits = (rows - 1).bit_length()
         m.submodules.params = params = UnitParams(Unit.MATRIX)
 
@@ -85,6 +85,7 @@ class MatrixFront(wiring.Component):
         end = Signal(range(rows + (1 << ROWS_BITS)), reset_less=True)  # accumulator row behind a MATMUL's last
         no_rows = Signal(reset_less=True)
         many_rows = Signal(reset_less=True)
+        beyond_array = Signal(reset_less=True)
         first_beyond = Signal(reset_less=True)
         done = Signal()
         incoming = self.i.payload
@@ -96,12 +97,13 @@ class MatrixFront(wiring.Component):
                 end.eq(incoming.b[:dest_bits] + incoming.c[:ROWS_BITS]),
                 no_rows.eq(incoming.c == 0),
                 many_rows.eq(incoming.c[ROWS_BITS:].any()),
+                beyond_array.eq(incoming.c > array),
                 first_beyond.eq(incoming.b[dest_bits:].any()),
             ]
 
         is_weights = command.op == Op.WEIGHTS
         is_matmul = command.op == Op.MATMUL
-        half = command.flags[_flag(Op.WEIGHTS, "half")]
+        dtype = Mux(is_weights, command.flags[_flag(Op.WEIGHTS, "dtype")], command.flags[_flag(Op.MATMUL, "dtype")])
         accumulate = command.flags[_flag(Op.MATMUL, "accumulate")]
         m.d.comb += [
             params.clear.eq(self.clear),
@@ -112,12 +114,12 @@ class MatrixFront(wiring.Component):
         bad = Signal()
         code = Signal(FaultCode)
         address = Signal(32)
-        with m.If(is_weights):
-            m.d.comb += [bad.eq(half & (self._config.lane_elements == 1)), code.eq(FaultCode.ILLEGAL_INSTRUCTION)]
-        with m.Elif(is_matmul):
-            with m.If(many_rows):
+        with m.If(is_weights | is_matmul):
+            with m.If(Mux(is_weights, no_rows | beyond_array, many_rows)):
                 m.d.comb += [bad.eq(1), code.eq(FaultCode.BAD_PARAMETER), address.eq(command.c)]
-            with m.Else():
+            with m.Elif(dtype & (not self._config.bf16)):
+                m.d.comb += [bad.eq(1), code.eq(FaultCode.ILLEGAL_INSTRUCTION)]
+            with m.Elif(is_matmul):
                 m.d.comb += [
                     bad.eq(~no_rows & (first_beyond | (end > rows))),
                     code.eq(FaultCode.LOCAL_ADDRESS),
@@ -145,7 +147,6 @@ class MatrixFront(wiring.Component):
 
         self._jobs(m, command, params.values, done & ~bad & is_weights, done & ~bad & is_matmul & ~no_rows, end)
         m.d.comb += [
-            self.weights.payload.half.eq(half),
             self.weights.payload.void.eq(bad),
             self.matmuls.payload.accumulate.eq(accumulate),
             self.matmuls.payload.void.eq(bad | no_rows),
@@ -172,6 +173,7 @@ class MatrixFront(wiring.Component):
         m.d.comb += [
             weights.row.eq(command.a),
             weights.stride.eq(values.weight_stride),
+            weights.rows.eq(command.c),
             weights.swaps.eq(swaps),
             weights.signal.eq(command.signal),
             weights.pc.eq(command.pc),

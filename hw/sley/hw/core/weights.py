@@ -1,6 +1,6 @@
 """The engine that executes WEIGHTS: scratchpad rows to the spare weights of the array."""
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,23 +17,28 @@ ORDER_BITS = 2
 two of a kind are handed out and not done, so counts modulo 4 tell all cases apart."""
 
 
-WEIGHTS_JOB = data.StructLayout(
-    {
-        "row": 32,
-        "stride": signed(PARAMS[Param.WEIGHT_STRIDE].width),
-        "half": 1,
-        "void": 1,
-        "swaps": ORDER_BITS,
-        "signal": SEMAPHORES,
-        "pc": 16,
-    }
-)
-"""A WEIGHTS for the loader. ``void``: do nothing but complete. ``swaps``: the count of swaps handed out before it, all
-of which must have entered the array before its first word may."""
+def weights_job(config: ChipConfig) -> data.StructLayout:
+    """A WEIGHTS for the loader.
+
+    ``rows``: scratchpad rows to read, 1 to N; the array rows behind them get neutral words. ``void``: do nothing but
+    complete. ``swaps``: the count of swaps handed out before it, all of which must have entered the array before its
+    first word may.
+    """
+    return data.StructLayout(
+        {
+            "row": 32,
+            "stride": signed(PARAMS[Param.WEIGHT_STRIDE].width),
+            "rows": range(config.array + 1),
+            "void": 1,
+            "swaps": ORDER_BITS,
+            "signal": SEMAPHORES,
+            "pc": 16,
+        }
+    )
 
 
 class WeightLoader(wiring.Component):
-    """Reads ``fold_depth`` scratchpad rows and feeds the array's load path with N words.
+    """Feeds the array's load path with N words: first the scratchpad rows of the job, then neutral words.
 
     Parameters
     ----------
@@ -41,18 +46,18 @@ class WeightLoader(wiring.Component):
 
     Members
     -------
-    i : In(stream of WEIGHTS_JOB)
+    i : In(stream of weights_job(config))
         One job waits while one runs; no cycle is lost between them.
     read : Out(read_port)
         Of the scratchpad; waits for grants.
     weights : Out(lanes(config)), weights_valid : Out(1), weights_first : Out(1)
-        To the array, READ_LATENCY cycles after the grant of a word's last row.
+        To the array, READ_LATENCY cycles after the grant of a word's row, or after its turn if it is neutral.
     swap : In(1), swaps : In(ORDER_BITS)
         High in the cycle in which a row that swaps is granted, and the count of those of earlier cycles. The first row
         of a job is read in the cycle of the last swap before it, or later: activations and weights reach the array
         equally late, so the array's rules hold for the grants as they do for the words.
     loads : Out(ORDER_BITS)
-        Count of the jobs whose rows have all been read; void ones do not count.
+        Count of the jobs whose words have all had their turn; void ones do not count.
     quiet : In(1)
         No MATMUL before the running job can fault any more. A fault waits for this.
     signal : Out(stream of SEMAPHORES bits)
@@ -62,7 +67,7 @@ class WeightLoader(wiring.Component):
     idle : Out(1)
         No job is here, apart from a set on ``signal``.
 
-    With every read granted a job takes ``fold_depth`` cycles. Cost: one lane row of registers for two-element lanes.
+    With every read granted a job takes N cycles, whatever it reads. Cost: the walk and two jobs, about 300 bits.
     """
 
     i: stream.Interface
@@ -82,7 +87,7 @@ class WeightLoader(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "i": In(stream.Signature(WEIGHTS_JOB)),
+                "i": In(stream.Signature(weights_job(config))),
                 "read": Out(read_port(config.scratchpad_rows, 8 * config.row_bytes)),
                 "weights": Out(lanes(config)),
                 "weights_valid": Out(1),
@@ -99,25 +104,27 @@ class WeightLoader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        fold_depth = self._config.fold_depth
+        n = self._config.array
+        layout = weights_job(self._config)
         m.submodules.walk = walk = RowWalk(
             self._config.scratchpad_rows,
             dims=1,
             stride_bits=PARAMS[Param.WEIGHT_STRIDE].width,
             count_bits=1,
-            rows_bits=fold_depth.bit_length(),
+            rows_bits=n.bit_length(),
         )
-        following = Signal(WEIGHTS_JOB, reset_less=True)
+        following = Signal(layout, reset_less=True)
         waiting = Signal()
-        job = Signal(WEIGHTS_JOB, reset_less=True)
+        job = Signal(layout, reset_less=True)
+        neutral = Signal(range(n))  # words without a row that a job still has to send
         row = walk.o.payload
         m.d.comb += [
             self.i.ready.eq(~waiting),
-            self.idle.eq(~waiting & ~walk.o.valid),
+            self.idle.eq(~waiting & ~walk.o.valid & (neutral == 0)),
             walk.i.valid.eq(waiting),
             walk.i.payload.base.eq(following.row),
             walk.i.payload.strides[0].eq(following.stride),
-            walk.i.payload.rows.eq(Mux(following.void, 1, fold_depth)),
+            walk.i.payload.rows.eq(Mux(following.void, 1, following.rows)),
         ]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
@@ -125,7 +132,7 @@ class WeightLoader(wiring.Component):
             m.d.sync += [job.eq(following), waiting.eq(0)]
 
         swapped = (job.swaps == self.swaps) | (self.swap & (job.swaps == (self.swaps + 1)[:ORDER_BITS]))
-        go = walk.o.valid & ~job.void & (~row.first | swapped)
+        go = walk.o.valid & ~job.void & (~row.first | (swapped & (neutral == 0)))
         grant = Signal()
         fail = Signal()
         void = Signal()
@@ -148,37 +155,20 @@ class WeightLoader(wiring.Component):
             m.d.sync += self.signal.valid.eq(0)
         with m.If(finish):
             m.d.sync += [self.signal.valid.eq(1), self.signal.payload.eq(job.signal)]
-            m.d.sync += self.loads.eq(self.loads + ~job.void)
+        with m.If(neutral != 0):
+            m.d.sync += neutral.eq(neutral - 1)
+        with m.Elif(grant & row.final):
+            m.d.sync += neutral.eq(n - job.rows)
+        m.d.sync += self.loads.eq(self.loads + (fail | (grant & row.final & (job.rows == n)) | (neutral == 1)))
 
-        self._feed(m, grant, walk.i.ready, job.half)
-        return m
-
-    def _feed(self, m: Module, grant: Signal, start: Signal, half: Signal) -> None:
-        """Words for the array out of the rows that come back."""
-        n, elements = self._config.array, self._config.lane_elements
-        first = Signal(reset_less=True)
-        element = Signal(range(elements), reset_less=True)
-        complete = element == elements - 1
-        with m.If(grant):
-            m.d.sync += element.eq(element + 1)
-            with m.If(complete):
-                m.d.sync += [first.eq(0), element.eq(0)]
-        with m.If(start):
-            m.d.sync += [first.eq(1), element.eq(0)]
-
-        now = {"arrived": grant, "word": grant & complete, "first": first, "half": half}
+        turn = {"row": grant, "neutral": neutral != 0, "first": grant & row.first}
         for i in range(READ_LATENCY):
-            later = {name: Signal(name=f"{name}{i}") for name in now}
-            m.d.sync += [later[name].eq(value) for name, value in now.items()]
-            now = later
-        m.d.comb += [self.weights_valid.eq(now["word"]), self.weights_first.eq(now["first"])]
-        if elements == 1:
-            m.d.comb += self.weights.eq(self.read.data)
-            return
-        columns = Signal(8 * n)
-        before = Signal(8 * n, reset_less=True)
-        m.d.comb += columns.eq(Mux(now["half"], self.read.data[8 * n :], self.read.data[: 8 * n]))
-        with m.If(now["arrived"]):
-            m.d.sync += before.eq(columns)
-        for c in range(n):
-            m.d.comb += self.weights[c].eq(Cat(before[8 * c : 8 * c + 8], columns[8 * c : 8 * c + 8]))
+            later = {name: Signal(name=f"{name}{i}") for name in turn}
+            m.d.sync += [later[name].eq(value) for name, value in turn.items()]
+            turn = later
+        m.d.comb += [
+            self.weights_valid.eq(turn["row"] | turn["neutral"]),
+            self.weights_first.eq(turn["first"]),
+            self.weights.eq(Mux(turn["neutral"], 0, self.read.data)),
+        ]
+        return m

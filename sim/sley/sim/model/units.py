@@ -15,11 +15,13 @@ from sley.abi.instructions import (
     TRANSPOSE_CHUNKS,
     NumberType,
     Op,
+    OperandType,
     Param,
     Space,
     VectorOutput,
     VectorRow,
 )
+from sley.sim.golden.matmul import NEUTRAL, Lanes, bf16_sums, int8_sums
 from sley.sim.golden.vector import vector_op
 from sley.sim.model.memory import FaultError, ModelMemory
 
@@ -47,7 +49,8 @@ class LocalState:
     memory: ModelMemory
     scratchpad: NDArray[np.uint8] = field(init=False)
     accumulator: NDArray[np.uint8] = field(init=False)
-    weights: NDArray[np.int32] = field(init=False)
+    weights: Lanes = field(init=False)
+    """Lanes [N, N], one for each array row and column."""
     rows: dict[VectorRow, NDArray[np.uint32]] = field(init=False)
     params: dict[Unit, dict[Param, int]] = field(init=False)
 
@@ -55,13 +58,18 @@ class LocalState:
         c = self.config
         self.scratchpad = np.zeros((c.scratchpad_rows, c.row_bytes), np.uint8)
         self.accumulator = np.zeros((c.accumulator_rows, c.accumulator_row_bytes), np.uint8)
-        self.weights = np.zeros((c.fold_depth, c.array), np.int32)
+        self.weights = np.zeros_like(self.lanes[: c.array])
         self.clear()
 
     def clear(self) -> None:
         """What a block starts with: row registers at zero, parameters at their reset values."""
         self.rows = {row: np.zeros(self.config.array, np.uint32) for row in VectorRow}
         self.params = {unit: {p: i.reset for p, i in PARAMS.items() if unit in i.units} for unit in Unit}
+
+    @property
+    def lanes(self) -> Lanes:
+        """The scratchpad as operand lanes."""
+        return self.scratchpad.view(np.uint16) if self.config.bf16 else self.scratchpad
 
     def space(self, space: int) -> NDArray[np.uint8]:
         return self.scratchpad if space == Space.SCRATCHPAD else self.accumulator
@@ -204,11 +212,13 @@ def _half(state: LocalState, rows: NDArray[np.int64], half: int) -> NDArray[np.i
 
 
 def _weights(state: LocalState, unit: Unit, command: Command) -> None:
-    _check_half(state, unit, command, "half")
-    stride = state.params[unit][Param.WEIGHT_STRIDE]
-    rows = command.a + np.arange(state.config.fold_depth, dtype=np.int64) * stride
+    if not 1 <= command.c <= state.config.array:
+        raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, command.c)
+    _check_half(state, unit, command, "dtype")
+    rows = command.a + np.arange(command.c, dtype=np.int64) * state.params[unit][Param.WEIGHT_STRIDE]
     _check_rows(rows, state.config.scratchpad_rows, unit, command.pc)
-    state.weights = _half(state, rows, command.flag("half")).astype(np.int32)
+    state.weights[:] = NEUTRAL[OperandType(command.flag("dtype"))]
+    state.weights[: command.c] = state.lanes[rows]
 
 
 def _activation_rows(state: LocalState, command: Command) -> NDArray[np.int64]:
@@ -226,18 +236,17 @@ def _activation_rows(state: LocalState, command: Command) -> NDArray[np.int64]:
 
 
 def _matmul(state: LocalState, unit: Unit, command: Command) -> None:
+    _check_half(state, unit, command, "dtype")
     if command.c == 0:
         return
     out_rows = command.b + np.arange(command.c, dtype=np.int64)
     _check_rows(out_rows, state.config.accumulator_rows, unit, command.pc)
     act_rows = _activation_rows(state, command)
     _check_rows(act_rows, state.config.scratchpad_rows, unit, command.pc)
-    sums = state.scratchpad[act_rows].view(np.int8).astype(np.int32) @ state.weights
-    target = state.accumulator.view(np.int32)
-    if command.flag("accumulate"):
-        target[out_rows] += sums
-    else:
-        target[out_rows] = sums
+    bf16 = command.flag("dtype") == OperandType.BF16
+    target = state.accumulator.view(np.uint32 if bf16 else np.int32)
+    old = target[out_rows] if command.flag("accumulate") else None
+    target[out_rows] = (bf16_sums if bf16 else int8_sums)(state.lanes[act_rows], state.weights, old)
 
 
 def _vector(state: LocalState, unit: Unit, command: Command) -> None:
