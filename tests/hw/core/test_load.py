@@ -155,6 +155,16 @@ def test_permuted_rows_take_a_cycle_each(config: ChipConfig) -> None:
 
 
 @CONFIGS
+def test_permuting_loads_of_different_width_follow_one_another(config: ChipConfig) -> None:
+    for flags in kinds(config):
+        program = Program(Unit.LOAD)
+        for chunks in (4, 1, 3, 2):
+            program.sets(run_bytes=config.row_bytes * chunks, chunks=chunks, mem_stride=9, chunk_stride=config.array)
+            program.move(chunks, chunks, 2 * config.array, **flags)
+        check(config, program)
+
+
+@CONFIGS
 def test_permuting_faults(config: ChipConfig) -> None:
     """Each kind of fault, with the units before it complete; the loads around it run, also those in flight."""
     bus, n, rows = config.row_bytes, config.array, config.scratchpad_rows

@@ -194,7 +194,7 @@ class Permute(wiring.Component):
             halves.i.valid.eq(self.i.valid & interleave),
             halves.o.ready.eq(Mux(transpose, transposer.i.ready, ready)),
             transposer.i.payload.row.eq(Mux(interleave, woven, self.i.payload)),
-            transposer.i.payload.columns.eq(chunks << interleave),
+            transposer.i.payload.columns.eq(Mux(interleave, halves.columns << 1, chunks)),
             transposer.i.valid.eq(transpose & Mux(interleave, halves.o.valid, self.i.valid)),
             self.i.ready.eq(Mux(interleave, halves.i.ready, transposer.i.ready)),
             moved.eq(Mux(transpose, transposer.o.payload, woven)),

@@ -27,6 +27,8 @@ class BlockTransposer(wiring.Component):
     i : In(stream of {row: n elements, columns: C})
         Row by row, piece by piece. C is the same for all pieces of a block.
     o : Out(stream of n elements)
+    columns : Out
+        C of the block on ``o``.
     level : Out(2)
         Blocks that are complete and have not left.
     idle : Out(1)
@@ -40,6 +42,7 @@ class BlockTransposer(wiring.Component):
 
     i: stream.Interface
     o: stream.Interface
+    columns: Signal
     level: Signal
     idle: Signal
 
@@ -54,6 +57,7 @@ class BlockTransposer(wiring.Component):
             {
                 "i": In(stream.Signature(data.StructLayout({"row": row, "columns": range(columns + 1)}))),
                 "o": Out(stream.Signature(row)),
+                "columns": Out(range(columns + 1)),
                 "level": Out(2),
                 "idle": Out(1),
             }
@@ -88,7 +92,7 @@ class BlockTransposer(wiring.Component):
         fetched_row = Signal.like(drain_row, reset_less=True)
         m.d.comb += [columns.eq(width[drain]), fetch.eq(full[drain] & (~self.o.valid | self.o.ready))]
         with m.If(fetch):
-            m.d.sync += fetched_row.eq(drain_row)
+            m.d.sync += [fetched_row.eq(drain_row), self.columns.eq(columns)]
             with m.If(drain_end):
                 m.d.sync += full[drain].eq(0)
         with m.If(~self.o.valid | self.o.ready):

@@ -147,6 +147,8 @@ def _load(state: LocalState, unit: Unit, command: Command) -> None:
         return
     if run_bytes > chunks * target.shape[1]:
         raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, run_bytes)
+    if not chunks:
+        return
     if interleave or transpose:
         most = TRANSPOSE_CHUNKS >> interleave if transpose else INTERLEAVE_CHUNKS
         if chunks > most:

@@ -1,0 +1,114 @@
+"""What a GEMM computes: sizes, layouts of the operands, element types, epilogue."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import OperandType
+
+
+class Result(Enum):
+    """Element types of a result, by numpy's names."""
+
+    INT32 = "int32"
+    FP32 = "float32"
+    INT8 = "int8"
+    BF16 = "bfloat16"
+
+    @property
+    def bytes(self) -> int:
+        return {Result.INT8: 1, Result.BF16: 2}.get(self, 4)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
+    multiplies in fp32, ``relu`` clips below zero; in this order."""
+
+    result: Result = Result.INT32
+    bias: bool = False
+    scale: bool = False
+    relu: bool = False
+
+    @property
+    def vector(self) -> bool:
+        """Whether the vector unit has to touch the sums; otherwise they are stored as they are."""
+        return self.bias or self.scale or self.relu or self.narrow
+
+    @property
+    def narrow(self) -> bool:
+        """Whether results are made in the scratchpad, not in place in the accumulators."""
+        return self.result in (Result.INT8, Result.BF16)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """C[i] = op(A[i]) @ op(B[i]) for ``batch`` products; A is M x K or, if ``trans_a``, K x M in memory; B is K x N or,
+    if ``trans_b``, N x K. All arrays are dense and row-major. An operand that is ``shared`` is the same for all
+    products of the batch."""
+
+    m: int
+    n: int
+    k: int
+    dtype: OperandType = OperandType.INT8
+    trans_a: bool = False
+    trans_b: bool = False
+    epilogue: Epilogue = Epilogue()
+    batch: int = 1
+    share_a: bool = False
+    share_b: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Of an operand's element."""
+        return 2 if self.dtype is OperandType.BF16 else 1
+
+    @property
+    def swappable(self) -> bool:
+        """Whether C^T = op(B)^T @ op(A)^T is a problem of the same kind: with one row, C^T lies in memory like C."""
+        return self.m == 1 and not self.epilogue.bias
+
+    def swapped(self) -> "Problem":
+        """C^T as a problem of its own, whose first operand is B."""
+        return Problem(
+            self.n,
+            self.m,
+            self.k,
+            self.dtype,
+            not self.trans_b,
+            not self.trans_a,
+            self.epilogue,
+            self.batch,
+            self.share_b,
+            self.share_a,
+        )
+
+
+def fold(config: ChipConfig, dtype: OperandType) -> int:
+    """Elements of K that one pass through the array reduces: those of a scratchpad row."""
+    return config.array if dtype is OperandType.BF16 else config.fold_depth
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Cycles that no chip of this size can beat, by what limits it."""
+
+    compute: int
+    read: int
+    write: int
+
+    @property
+    def cycles(self) -> int:
+        return max(self.compute, self.read, self.write)
+
+
+def lower_bound(config: ChipConfig, problem: Problem) -> Bound:
+    """Peak rate of the arrays; every operand byte over the memory bus once; every result byte once."""
+    p = problem
+    a, b = p.m * p.k * (1 if p.share_a else p.batch), p.k * p.n * (1 if p.share_b else p.batch)
+    macs = p.batch * p.m * p.n * p.k
+    return Bound(
+        -(-macs // (config.cores * config.array * fold(config, p.dtype))),
+        -(-(a + b) * p.bytes // config.bus_bytes),
+        -(-p.batch * p.m * p.n * p.epilogue.result.bytes // config.bus_bytes),
+    )
