@@ -24,6 +24,7 @@ from sley.abi.instructions import (
 from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.vector import VectorUnit
 from sley.hw.testing.streams import StreamBench
+from sley.sim.golden import float32
 from sley.sim.golden.vector import vector_op
 
 NANO, EDGE = PRESETS["nano"], PRESETS["edge"]
@@ -355,6 +356,69 @@ def test_random_commands(config, count, grant, one_bank):
             commands += row_registers(config, rng)
     bench.run(commands, idle=0.3, pause=0.5)
     assert not bench.faults
+
+
+@pytest.mark.parametrize(("config", "grant"), [(NANO, 1.0), (NANO16, 0.5), (NANO16, 1.0)])
+def test_in_place(config, grant):
+    """The output walks over the rows of A, of B or of both: every row is read before it is written."""
+    rng, bench = random.Random(grant), Bench(config, seed=1, grant=grant)
+    commands = row_registers(config, rng)
+    for index in range(12):
+        rows = rng.choice([2, 17, 50])
+        is_a, is_b = [(True, False), (False, True), (True, True)][index % 3]
+        while True:
+            f = random_flags(config, rng)
+            space = output_space(f)
+            if (not is_a or f["a_space"] == space) and (not is_b or (f["b_op"] and f["b_space"] == space)):
+                break
+        stride = rng.choice([1, 1, 2, -1])
+        out = (rng.randrange(10) if stride > 0 else 59 - rng.randrange(10), stride)
+        other = (110, rng.randrange(2) if rows < 18 else 0)  # rows that are not written
+        commands += walks(rng, rows, f, out if is_a else other, out if is_b else other, out)
+        commands += row_registers(config, rng) if rng.random() < 0.3 else []
+    bench.run(commands, idle=0.3)
+    assert not bench.faults
+
+
+@pytest.mark.parametrize("out", VectorOutput)
+@pytest.mark.parametrize("b_space", Space)
+def test_scaled_sum_of_matrices(b_space, out):
+    """relu(alpha * A B + beta * C) from the sums A B and a C in fp32 accumulator rows or bf16 scratchpad rows."""
+    bench, rows, n = Bench(NANO16, seed=out, grant=0.7), 30, NANO16.array
+    rng = np.random.default_rng(out)
+    sums = float32.to_bits(rng.normal(size=(rows, n)))
+    c = float32.to_bits(rng.normal(size=(rows, n)))
+    alpha, beta = float32.to_bits([1.7, -0.3])
+    bench.accumulators[:rows] = sums
+    if b_space == Space.ACCUMULATOR:
+        bench.accumulators[40 : 40 + rows] = c
+        c_type = OperandType.INT8
+    else:
+        bench.scratchpad[40 : 40 + rows] = float32.to_bf16(c).view(np.int8)
+        c, c_type = float32.from_bf16(float32.to_bf16(c)), OperandType.BF16
+    bench.model.accumulators[:], bench.model.scratchpad[:] = bench.accumulators, bench.scratchpad
+    fp32 = {"dtype": NumberType.FP32}
+    accumulators = {"a_space": Space.ACCUMULATOR, "b_space": Space.ACCUMULATOR, **fp32}
+    bench.run(
+        [
+            vrow(int(beta), VectorRow.SCALE, splat=True),
+            vector(40, 40, rows, a_space=b_space, a_type=c_type, scale=1, **fp32),
+            vrow(int(alpha), VectorRow.SCALE, splat=True),
+            vector(0, 0, rows, a_space=Space.ACCUMULATOR, scale=1, **fp32),
+            set_param(Param.B_ROW, 40),
+            vector(0, 80, rows, b_op=BinaryOp.ADD, relu=1, out=out, **accumulators),
+        ],
+        pause=0.3,
+    )
+    expected = float32.relu(float32.add(float32.multiply(sums, alpha), float32.multiply(c, beta)))
+    if out == VectorOutput.WORD:
+        assert np.array_equal(bench.accumulators[80 : 80 + rows], expected)
+    elif out == VectorOutput.INT32:
+        assert np.array_equal(bench.accumulators[80 : 80 + rows].view(np.int32), float32.to_int32(expected))
+    elif out == VectorOutput.INT8:
+        assert np.array_equal(bench.scratchpad[80 : 80 + rows, :n], float32.to_int8(expected))
+    else:
+        assert np.array_equal(bench.scratchpad[80 : 80 + rows].view(np.uint16), float32.to_bf16(expected))
 
 
 def test_faults_are_exact():

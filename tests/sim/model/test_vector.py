@@ -7,7 +7,7 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FORMATS, BinaryOp, NumberType, Op, OperandType, Param, Space, VectorOutput
+from sley.abi.instructions import FORMATS, BinaryOp, NumberType, Op, OperandType, Param, Space, VectorOutput, VectorRow
 from sley.sim.golden import float32
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.units import Command, LocalState, execute
@@ -81,3 +81,20 @@ def test_bf16_rows():
     assert np.array_equal(lanes, before)
     vector(s, 5, 7, 1, a_type=OperandType.BF16, **FP32)
     assert np.array_equal(words[7], float32.from_bf16(a[0]))
+
+
+def test_scaled_sum_of_matrices_in_place():
+    """alpha * A B + beta * C: each is scaled in place, then one is added to the other in place."""
+    s, rng = state(NANO), np.random.default_rng(2)
+    words = s.accumulator.view(np.uint32)
+    words[:] = float32.to_bits(rng.normal(size=words.shape))
+    sums, c = words[:30].copy(), words[40:70].copy()
+    alpha, beta = float32.to_bits([1.7, -0.3])
+    in_place = {"a_space": Space.ACCUMULATOR, "b_space": Space.ACCUMULATOR, **FP32}
+    for first, factor in ((40, beta), (0, alpha)):
+        s.rows[VectorRow.SCALE][:] = factor
+        vector(s, first, first, 30, scale=1, **in_place)
+    s.params[Unit.VECTOR][Param.B_ROW] = 40
+    vector(s, 0, 0, 30, b_op=BinaryOp.ADD, **in_place)
+    expected = float32.add(float32.multiply(sums, alpha), float32.multiply(c, beta))
+    assert np.array_equal(words[:30], expected)
