@@ -15,6 +15,7 @@ from sley.abi.instructions import (
     BinaryOp,
     NumberType,
     Op,
+    OperandType,
     Param,
     Space,
     VectorOutput,
@@ -23,9 +24,11 @@ from sley.abi.instructions import (
 from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.vector import VectorUnit
 from sley.hw.testing.streams import StreamBench
+from sley.sim.golden import float32
 from sley.sim.golden.vector import vector_op
 
 NANO, EDGE = PRESETS["nano"], PRESETS["edge"]
+NANO16 = NANO.replace(bf16=True)
 SPECIAL = [
     *(0, 1, 0x80000000, 0x007FFFFF, 0x00800000, 0x3F000000, 0x3F800000, 0xBFC00000, 0x4EFFFFFF, 0x4F000000),
     *(0xCF000000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 0x7FFFFFFF),
@@ -53,6 +56,19 @@ def set_param(param: int, value: int, *, pc: int = 0, signal: int = 0) -> dict:
     return command(Op.SET, int(param) | Unit.VECTOR << 8, a=value, pc=pc, signal=signal)
 
 
+def is_legal(config: ChipConfig, f: dict[str, int]) -> bool:
+    if not config.bf16:
+        absent = ("a_half", "b_half", "out_half", "a_type", "b_type")
+        return f["b_op"] < 3 and f["out"] < 3 and not any(f[name] for name in absent)
+    a_is_wrong = f["a_type"] and (f["a_space"] or f["a_half"] or not f["dtype"])
+    b_is_wrong = f["b_type"] and (f["b_space"] or f["b_half"] or not f["dtype"])
+    return not (a_is_wrong or b_is_wrong or f["b_op"] == 3 or (f["out"] == 3 and f["out_half"]))
+
+
+def output_space(f: dict[str, int]) -> Space:
+    return Space.SCRATCHPAD if f["out"] in (VectorOutput.INT8, VectorOutput.BF16) else Space.ACCUMULATOR
+
+
 @dataclass
 class Model:
     """The unit's architectural state, and what its commands do to it."""
@@ -70,12 +86,19 @@ class Model:
     @classmethod
     def random(cls, config: ChipConfig, rng: np.random.Generator) -> "Model":
         words = rng.integers(0, 1 << 32, (config.accumulator_rows, config.array), np.uint64).astype(np.uint32)
-        kind = rng.integers(0, 4, words.shape)
+        kind = rng.integers(0, 5, words.shape)
         words = np.where(kind == 1, rng.choice(np.array(SPECIAL, np.uint32), words.shape), words)
         words = np.where(kind == 2, rng.integers(-300, 300, words.shape).astype(np.int32).view(np.uint32), words)
         small = rng.integers(-600, 600, words.shape).astype(np.float32) / 4
         words = np.where(kind == 3, small.view(np.uint32), words)
+        words = np.where(kind == 4, words & np.uint32(0xFFFF0000) | np.uint32(0x8000), words)  # between two bf16
         scratchpad = rng.integers(-128, 128, (config.scratchpad_rows, config.row_bytes)).astype(np.int8)
+        if config.bf16:
+            lanes = scratchpad.view(np.uint16)
+            kind = rng.integers(0, 3, lanes.shape)
+            lanes[:] = np.where(kind == 1, rng.choice(np.array(SPECIAL, np.uint32) >> 16, lanes.shape), lanes)
+            small = rng.integers(-300, 300, lanes.shape).astype(np.float32) / 4
+            lanes[:] = np.where(kind == 2, small.view(np.uint32) >> 16, lanes)
         return cls(config, scratchpad, words)
 
     def clear(self) -> None:
@@ -115,11 +138,10 @@ class Model:
         f = FORMATS[Op.VECTOR].layout.unpack(command["flags"] << FLAGS_LSB)
         if command["c"] > 0xFFFF:
             return FaultCode.BAD_PARAMETER, command["c"]
-        halves = any(f[h] for h in ("a_half", "b_half", "out_half"))
-        if f["b_op"] == 3 or f["out"] == 3 or (halves and self.config.lane_elements == 1):
+        if not is_legal(self.config, f):
             return FaultCode.ILLEGAL_INSTRUCTION, 0
         a, b, out = command["a"], self.params[Param.B_ROW], command["b"]
-        out_space = Space.SCRATCHPAD if f["out"] == VectorOutput.INT8 else Space.ACCUMULATOR
+        out_space = output_space(f)
         for _ in range(command["c"]):
             for row, space, used in (
                 (a, f["a_space"], True),
@@ -129,8 +151,8 @@ class Model:
                 if used and not 0 <= row < self._limit(space):
                     return FaultCode.LOCAL_ADDRESS, row
             result = vector_op(
-                self._read(a, f["a_space"], f["a_half"]),
-                self._read(b, f["b_space"], f["b_half"]) if f["b_op"] else None,
+                self._read(a, f["a_space"], f["a_half"], f["a_type"]),
+                self._read(b, f["b_space"], f["b_half"], f["b_type"]) if f["b_op"] else None,
                 b_op=f["b_op"],
                 dtype=f["dtype"],
                 bias=self.rows[VectorRow.BIAS] if f["bias"] else None,
@@ -140,6 +162,8 @@ class Model:
             )[0]
             if out_space == Space.ACCUMULATOR:
                 self.accumulators[out] = result
+            elif f["out"] == VectorOutput.BF16:
+                self.scratchpad[out] = result.view(np.int8)
             else:
                 n = self.config.array
                 self.scratchpad[out, f["out_half"] * n : (f["out_half"] + 1) * n] = result
@@ -151,9 +175,11 @@ class Model:
     def _limit(self, space: int) -> int:
         return self.config.accumulator_rows if space == Space.ACCUMULATOR else self.config.scratchpad_rows
 
-    def _read(self, row: int, space: int, half: int) -> np.ndarray:
+    def _read(self, row: int, space: int, half: int, kind: int) -> np.ndarray:
         if space == Space.ACCUMULATOR:
             return self.accumulators[None, row]
+        if kind == OperandType.BF16:
+            return self.scratchpad[None, row].view(np.uint16)
         n = self.config.array
         return self.scratchpad[None, row, half * n : (half + 1) * n]
 
@@ -243,21 +269,26 @@ class Bench:
             assert not len(where), f"{name} differs at {where[:5].tolist()}"
 
 
+def random_flags(config: ChipConfig, rng: random.Random, **fixed: int) -> dict[str, int]:
+    """Flags that mean something on the chip."""
+    names = ["a_space", "b_space", "dtype", "bias", "scale", "relu"]
+    if config.bf16:
+        names += ["a_half", "b_half", "out_half", "a_type", "b_type"]
+    while True:
+        f = dict.fromkeys(FORMATS[Op.VECTOR].flags, 0)
+        f |= {name: rng.randrange(2) for name in names}
+        f |= {"b_op": rng.choice(list(BinaryOp)), "out": rng.choice(outputs(config))} | fixed
+        if is_legal(config, f):
+            return f
+
+
+def outputs(config: ChipConfig) -> list[VectorOutput]:
+    return [out for out in VectorOutput if config.bf16 or out != VectorOutput.BF16]
+
+
 def random_vector(config: ChipConfig, rng: random.Random, rows: int, **fixed: int) -> list[dict]:
     """A VECTOR that reads the lower half of the memories and writes the upper half, with its SETs."""
-    f = {
-        "a_space": rng.randrange(2),
-        "b_op": rng.randrange(3),
-        "b_space": rng.randrange(2),
-        "dtype": rng.randrange(2),
-        "bias": rng.randrange(2),
-        "scale": rng.randrange(2),
-        "relu": rng.randrange(2),
-        "out": rng.randrange(3),
-    }
-    if config.lane_elements > 1:
-        f |= {name: rng.randrange(2) for name in ("a_half", "b_half", "out_half")}
-    f |= fixed
+    f = random_flags(config, rng, **fixed)
 
     def walk(space: int, upper: bool) -> tuple[int, int]:
         half = (config.accumulator_rows if space == Space.ACCUMULATOR else config.scratchpad_rows) // 2
@@ -268,16 +299,19 @@ def random_vector(config: ChipConfig, rng: random.Random, rows: int, **fixed: in
         first = rng.randrange(max(0, -span), min(half, half - span))
         return first + (half if upper else 0), stride
 
-    out_space = Space.SCRATCHPAD if f["out"] == VectorOutput.INT8 else Space.ACCUMULATOR
-    (a, a_stride), (b, b_stride) = walk(f["a_space"], False), walk(f["b_space"], False)
-    out, out_stride = walk(out_space, True)
-    pc, signal = rng.randrange(1 << 16), rng.randrange(1 << 16)
+    return walks(rng, rows, f, walk(f["a_space"], False), walk(f["b_space"], False), walk(output_space(f), True))
+
+
+def walks(
+    rng: random.Random, rows: int, f: dict[str, int], a: tuple[int, int], b: tuple[int, int], out: tuple[int, int]
+) -> list[dict]:
+    """A VECTOR with its SETs; A, B and output as pairs of first row and stride."""
     return [
-        set_param(Param.A_STRIDE, a_stride),
-        set_param(Param.B_ROW, b),
-        set_param(Param.B_STRIDE, b_stride),
-        set_param(Param.OUT_STRIDE, out_stride),
-        vector(a, out, rows, pc=pc, signal=signal, **f),
+        set_param(Param.A_STRIDE, a[1]),
+        set_param(Param.B_ROW, b[0]),
+        set_param(Param.B_STRIDE, b[1]),
+        set_param(Param.OUT_STRIDE, out[1]),
+        vector(a[0], out[0], rows, pc=rng.randrange(1 << 16), signal=rng.randrange(1 << 16), **f),
     ]
 
 
@@ -294,20 +328,23 @@ def row_registers(config: ChipConfig, rng: random.Random) -> list[dict]:
     ]
 
 
+@pytest.mark.parametrize("config", [NANO, NANO16], ids=["int8", "bf16"])
 @pytest.mark.parametrize("b_op", BinaryOp)
 @pytest.mark.parametrize("dtype", NumberType)
-def test_every_combination_of_flags(b_op, dtype):
-    """Spaces and relu at random, everything else crossed, on one row each."""
-    bench, rng = Bench(NANO, seed=2 * b_op + dtype), random.Random(b_op)
+def test_every_combination_of_flags(config, b_op, dtype):
+    """Spaces, halves and relu at random, everything else crossed, on one row each."""
+    bench, rng = Bench(config, seed=2 * b_op + dtype), random.Random(b_op)
+    types = range(2 if config.bf16 and dtype == NumberType.FP32 else 1)
     commands = []
-    for bias, scale, out in product(range(2), range(2), VectorOutput):
-        commands += row_registers(NANO, rng)
+    for bias, scale, out, a_type, b_type in product(range(2), range(2), outputs(config), types, types):
+        commands += [] if commands and rng.random() < 0.7 else row_registers(config, rng)
         fixed = {"b_op": b_op, "dtype": dtype, "bias": bias, "scale": scale, "out": out}
-        commands += random_vector(NANO, rng, 1, **fixed)[-1:]
+        commands += random_vector(config, rng, 1, a_type=a_type, b_type=b_type, **fixed)[-1:]
     bench.run(commands)
+    assert not bench.faults
 
 
-@pytest.mark.parametrize(("config", "count"), [(NANO, 8), (EDGE, 3)], ids=["nano", "edge"])
+@pytest.mark.parametrize(("config", "count"), [(NANO, 8), (NANO16, 12), (EDGE, 3)], ids=["nano", "nano-bf16", "edge"])
 @pytest.mark.parametrize(("grant", "one_bank"), [(0.6, False), (0.3, True)])
 def test_random_commands(config, count, grant, one_bank):
     seed = int(grant * 100) + one_bank
@@ -318,6 +355,70 @@ def test_random_commands(config, count, grant, one_bank):
         if rng.random() < 0.3:
             commands += row_registers(config, rng)
     bench.run(commands, idle=0.3, pause=0.5)
+    assert not bench.faults
+
+
+@pytest.mark.parametrize(("config", "grant"), [(NANO, 1.0), (NANO16, 0.5), (NANO16, 1.0)])
+def test_in_place(config, grant):
+    """The output walks over the rows of A, of B or of both: every row is read before it is written."""
+    rng, bench = random.Random(grant), Bench(config, seed=1, grant=grant)
+    commands = row_registers(config, rng)
+    for index in range(12):
+        rows = rng.choice([2, 17, 50])
+        is_a, is_b = [(True, False), (False, True), (True, True)][index % 3]
+        while True:
+            f = random_flags(config, rng)
+            space = output_space(f)
+            if (not is_a or f["a_space"] == space) and (not is_b or (f["b_op"] and f["b_space"] == space)):
+                break
+        stride = rng.choice([1, 1, 2, -1])
+        out = (rng.randrange(10) if stride > 0 else 59 - rng.randrange(10), stride)
+        other = (110, rng.randrange(2) if rows < 18 else 0)  # rows that are not written
+        commands += walks(rng, rows, f, out if is_a else other, out if is_b else other, out)
+        commands += row_registers(config, rng) if rng.random() < 0.3 else []
+    bench.run(commands, idle=0.3)
+    assert not bench.faults
+
+
+@pytest.mark.parametrize("out", VectorOutput)
+@pytest.mark.parametrize("b_space", Space)
+def test_scaled_sum_of_matrices(b_space, out):
+    """relu(alpha * A B + beta * C) from the sums A B and a C in fp32 accumulator rows or bf16 scratchpad rows."""
+    bench, rows, n = Bench(NANO16, seed=out, grant=0.7), 30, NANO16.array
+    rng = np.random.default_rng(out)
+    sums = float32.to_bits(rng.normal(size=(rows, n)))
+    c = float32.to_bits(rng.normal(size=(rows, n)))
+    alpha, beta = float32.to_bits([1.7, -0.3])
+    bench.accumulators[:rows] = sums
+    if b_space == Space.ACCUMULATOR:
+        bench.accumulators[40 : 40 + rows] = c
+        c_type = OperandType.INT8
+    else:
+        bench.scratchpad[40 : 40 + rows] = float32.to_bf16(c).view(np.int8)
+        c, c_type = float32.from_bf16(float32.to_bf16(c)), OperandType.BF16
+    bench.model.accumulators[:], bench.model.scratchpad[:] = bench.accumulators, bench.scratchpad
+    fp32 = {"dtype": NumberType.FP32}
+    accumulators = {"a_space": Space.ACCUMULATOR, "b_space": Space.ACCUMULATOR, **fp32}
+    bench.run(
+        [
+            vrow(int(beta), VectorRow.SCALE, splat=True),
+            vector(40, 40, rows, a_space=b_space, a_type=c_type, scale=1, **fp32),
+            vrow(int(alpha), VectorRow.SCALE, splat=True),
+            vector(0, 0, rows, a_space=Space.ACCUMULATOR, scale=1, **fp32),
+            set_param(Param.B_ROW, 40),
+            vector(0, 80, rows, b_op=BinaryOp.ADD, relu=1, out=out, **accumulators),
+        ],
+        pause=0.3,
+    )
+    expected = float32.relu(float32.add(float32.multiply(sums, alpha), float32.multiply(c, beta)))
+    if out == VectorOutput.WORD:
+        assert np.array_equal(bench.accumulators[80 : 80 + rows], expected)
+    elif out == VectorOutput.INT32:
+        assert np.array_equal(bench.accumulators[80 : 80 + rows].view(np.int32), float32.to_int32(expected))
+    elif out == VectorOutput.INT8:
+        assert np.array_equal(bench.scratchpad[80 : 80 + rows, :n], float32.to_int8(expected))
+    else:
+        assert np.array_equal(bench.scratchpad[80 : 80 + rows].view(np.uint16), float32.to_bf16(expected))
 
 
 def test_faults_are_exact():
@@ -343,10 +444,12 @@ def test_faults_are_exact():
         vector(acc, acc, 1, pc=11, **space, **add_b),  # all three: A is reported
         vector(1, 61, 1, pc=12, b_space=Space.ACCUMULATOR),  # B does not exist and is not used
         command(Op.VECTOR, flags(Op.VECTOR) | 3 << 2, c=1, pc=13),  # b_op = 3
-        command(Op.VECTOR, flags(Op.VECTOR) | 3 << 10, c=1, pc=14),  # out = 3
+        vector(1, 2, 1, pc=14, out=VectorOutput.BF16),
         vector(1, 2, 1, pc=15, a_half=1),
         vector(1, 2, 1, pc=16, b_half=1),
         vector(1, 2, 0, pc=17, out_half=1),
+        vector(1, 2, 1, pc=17, a_type=OperandType.BF16, dtype=NumberType.FP32),
+        vector(1, 2, 1, pc=17, b_type=OperandType.BF16, dtype=NumberType.FP32),
         vector(1, 2, 0x10000, pc=18, a_half=1),
         vector(1, 2, -1, pc=19),
         vector(-1, -1, 0, pc=20),  # no rows: nothing to complain about
@@ -366,10 +469,37 @@ def test_faults_are_exact():
         vector(1, 60, 1, scale=1, bias=1),
     ]
     bench = Bench(NANO, seed=1, grant=0.7)
-    field = FORMATS[Op.VECTOR].layout.fields
-    assert (field["b_op"].lsb, field["out"].lsb) == (FLAGS_LSB + 2, FLAGS_LSB + 10)
+    assert FORMATS[Op.VECTOR].layout.fields["b_op"].lsb == FLAGS_LSB + 2
     bench.run(commands, pause=0.3)
-    assert len(bench.faults) == 28
+    assert len(bench.faults) == 30
+
+
+def test_every_illegal_combination_with_bf16():
+    """Every combination of the flags that bf16 depends on: the meaningless ones fault and touch nothing."""
+    names = ("a_space", "a_half", "a_type", "b_space", "b_half", "b_type", "dtype", "out_half")
+    commands = [
+        vector(3, 70, 1, pc=index, out=out, **dict(zip(names, values, strict=True)))
+        for index, (out, *values) in enumerate(product((VectorOutput.WORD, VectorOutput.BF16), *[range(2)] * 8))
+    ]
+    bench = Bench(NANO16, seed=1)
+    bench.run(commands)
+    # Of the 8 settings of a source 4 have no bf16, and 1 of the others is legal if dtype is FP32; out_half: 3 of 4.
+    assert len(commands) - len(bench.faults) == 3 * (4 * 4 + 5 * 5)
+    assert {code for code, _, _ in bench.faults} == {FaultCode.ILLEGAL_INSTRUCTION}
+
+
+def test_bf16_rows_that_do_not_exist():
+    """The rows of a BF16 output are those of the scratchpad, of which there are more than accumulator rows."""
+    rows, out = NANO16.scratchpad_rows, {"dtype": NumberType.FP32, "out": VectorOutput.BF16}
+    bench = Bench(NANO16, grant=0.7)
+    bench.run(
+        [
+            vector(1, rows - 2, 5, pc=1, **out),
+            vector(rows - 1, 9, 2, pc=2, a_type=OperandType.BF16, **out),
+            vector(1, NANO16.accumulator_rows, 1, pc=3, **out),
+        ]
+    )
+    assert bench.faults == [(FaultCode.LOCAL_ADDRESS, pc, rows) for pc in (1, 2)]
 
 
 def test_longest_row_count_is_accepted():
@@ -392,7 +522,27 @@ FP_STEPS = {"dtype": NumberType.FP32, "b_op": BinaryOp.ADD, "bias": 1, "scale": 
     ],
 )
 def test_one_row_per_cycle(steps, overhead):
-    bench, counts = Bench(NANO), [1, 2, 61]
+    check_cycles(NANO, steps, overhead)
+    check_cycles(NANO16, steps, overhead)
+
+
+@pytest.mark.parametrize(
+    ("steps", "overhead"),
+    [
+        ({"dtype": NumberType.FP32, "a_type": OperandType.BF16}, 14),
+        ({"dtype": NumberType.FP32, "a_type": OperandType.BF16, "out": VectorOutput.BF16}, 15),
+        ({"a_space": Space.ACCUMULATOR, "out": VectorOutput.BF16}, 18),
+        ({"a_space": Space.ACCUMULATOR, "bias": 1, "scale": 1, "relu": 1, "out": VectorOutput.BF16}, 22),
+        (FP_STEPS | {"b_type": OperandType.BF16, "out": VectorOutput.BF16}, 31),
+        (FP_STEPS | {"a_type": OperandType.BF16, "b_type": OperandType.BF16}, 33),
+    ],
+)
+def test_one_row_per_cycle_with_bf16(steps, overhead):
+    check_cycles(NANO16, steps, overhead)
+
+
+def check_cycles(config, steps, overhead):
+    bench, counts = Bench(config), [1, 2, 61]
     sent, signals = bench.run([vector(5, 0, rows, **steps) for rows in counts])
     latencies = [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)]
     assert latencies == [rows + overhead for rows in counts]

@@ -11,6 +11,7 @@ from sley.hw.fp.add import Add
 from sley.hw.fp.from_int import FromInt32
 from sley.hw.fp.maximum import Maximum
 from sley.hw.fp.multiply import Multiply
+from sley.hw.fp.to_bf16 import ToBF16
 from sley.hw.fp.to_int import ToInt32
 from sley.hw.testing.floats import pairs, patterns
 from sley.hw.verilog import component_verilog
@@ -98,3 +99,13 @@ def test_from_int32(tmp_path):
     for numbers in (small, x, np.invert(x) & -256 | 128):
         numbers = numbers.astype(np.int32)
         compare(feed(numbers), float32.from_int32(numbers), numbers)
+
+
+@pytest.mark.slow
+def test_to_bf16(tmp_path):
+    """Every upper half with every lower half that differs in rounding, and a few more."""
+    feed = compile_unit(ToBF16(), tmp_path, ("i",))
+    upper = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
+    for lower in (0, 1, 0x4000, 0x7FFF, 0x8000, 0x8001, 0xC000, 0xFFFF):
+        x = upper | np.uint32(lower)
+        compare(feed(x), float32.to_bf16(x), x)

@@ -36,14 +36,18 @@ def value(x: int) -> Fraction:
     return (-1 if sign(x) else 1) * Fraction(fraction | 1 << 23) * Fraction(2) ** (exponent - 150)
 
 
-def nearest(number: Fraction, zero_sign: int) -> int:
-    """Bits of the correctly rounded result, gradual underflow included, subnormals then flushed."""
+def nearest(number: Fraction, zero_sign: int, fraction_bits: int = 23) -> int:
+    """Bits of the correctly rounded result, gradual underflow included, subnormals then flushed.
+
+    With fewer ``fraction_bits`` the number is rounded to these; the lower bits are zero.
+    """
     if number == 0:
         return zero_sign << 31
     negative, number = number < 0, abs(number)
     exponent = max(-126, number.numerator.bit_length() - number.denominator.bit_length())
     exponent -= exponent > -126 and number < Fraction(2) ** exponent
-    units = round(number / Fraction(2) ** (exponent - 23))  # Python rounds halves to even
+    step = 1 << (23 - fraction_bits)
+    units = step * round(number / (Fraction(2) ** (exponent - 23) * step))  # Python rounds halves to even
     rounded = ((exponent + 126) << 23) + units
     magnitude = 0 if units < 1 << 23 else min(rounded, 0x7F800000)
     return magnitude | negative << 31
@@ -148,6 +152,29 @@ def test_conversions_are_exact():
     for x, got in zip(floats.tolist(), float32.to_int32(floats).tolist(), strict=True):
         assert got == exact_to_int32(x), f"{x:#010x}"
     assert float32.to_int8(float32.to_bits([127.5, -128.5, 2.5, -300, 300])).tolist() == [127, -128, 2, -128, 127]
+
+
+def test_bf16_is_exact():
+    every = np.arange(1 << 16, dtype=np.uint32)
+    wide = float32.from_bf16(every.astype(np.uint16))
+    subnormal = (every & 0x7F80) == 0
+    assert np.array_equal(wide, np.where(subnormal, every & 0x8000, every) << 16)
+    nans = (every & 0x7FFF) > 0x7F80
+    assert np.array_equal(float32.to_bf16(wide), np.where(nans, 0x7FC0, wide >> 16))
+
+    rng = np.random.default_rng(4)
+    anywhere = rng.integers(0, 1 << 32, 6000)
+    ties = (rng.integers(0, 1 << 16, 3000) << 16 | 0x8000) + rng.integers(-1, 2, 3000)
+    tops = np.concatenate([np.arange(0x7F7F7FFE, 0x7F7F8003), np.arange(0x7F7EFFFE, 0x7F7F0003)])
+    numbers = np.concatenate([anywhere, ties, tops, tops | 1 << 31, SPECIAL]).astype(np.uint32)
+    results = float32.to_bf16(numbers)
+    assert results.dtype == np.uint16
+    for x, got in zip(numbers.tolist(), results.tolist(), strict=True):
+        special = 0x7FC0 if is_nan(x) else x >> 16
+        expected = special if is_nan(x) or is_inf(x) else nearest(value(x), sign(x), 7) >> 16
+        assert got == expected, f"{x:#010x}: {got:#06x}, not {expected:#06x}"
+    with pytest.raises(TypeError, match="uint32"):
+        float32.from_bf16(numbers)
 
 
 def test_small_functions():

@@ -52,6 +52,22 @@ def test_float_steps():
     assert vector_op(words(nan), dtype=fp32, out=VectorOutput.INT8).tolist() == [[0]]
 
 
+def test_bf16():
+    fp32, bf16 = NumberType.FP32, VectorOutput.BF16
+    a = np.array([[0x3F80, 0x0001, 0xFF81, 0x8040]], np.uint16)  # 1, subnormal, NaN, -subnormal
+    b = np.array([[0x3F80, 0x4000, 0x3F80, 0x8000]], np.uint16)
+    assert vector_op(a, dtype=fp32).tolist() == [[0x3F800000, 0, 0xFF810000, 0x80000000]]
+    assert vector_op(a, dtype=fp32, out=bf16).tolist() == [[0x3F80, 0, 0x7FC0, 0x8000]]
+    assert vector_op(a, b, b_op=BinaryOp.ADD, dtype=fp32, out=bf16).tolist() == [[0x4000, 0x4000, 0x7FC0, 0x8000]]
+    assert vector_op(words(0x3F808000, 0x3F818000), dtype=fp32, out=bf16).tolist() == [[0x3F80, 0x3F82]]
+    # An integer is rounded to fp32 first, then to bf16; relu makes no -0.
+    assert vector_op(words(1, -3, 0x1010001), out=bf16).tolist() == [[0x3F80, 0xC040, 0x4B80]]
+    got = vector_op(words(-3), words(2), b_op=BinaryOp.ADD, relu=True, out=bf16)
+    assert (got.dtype, got.tolist()) == (np.uint16, [[0]])
+    with pytest.raises(ValueError, match="INT32"):
+        vector_op(a)
+
+
 def test_bad_arguments():
     with pytest.raises(ValueError, match="b_op is ADD"):
         vector_op(words(1), b_op=BinaryOp.ADD)

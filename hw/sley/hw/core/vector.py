@@ -1,13 +1,23 @@
 # amaranth: UnusedElaboratable=no
 """The vector unit."""
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value, ValueLike
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value, ValueLike
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Space, VectorOutput, VectorRow
+from sley.abi.instructions import (
+    FLAGS_LSB,
+    FORMATS,
+    BinaryOp,
+    NumberType,
+    Op,
+    OperandType,
+    Space,
+    VectorOutput,
+    VectorRow,
+)
 from sley.hw.core.params import UnitParams
 from sley.hw.core.sram import READ_LATENCY, read_port, write_port
 from sley.hw.core.unit import UnitCommand, unit_signature
@@ -42,7 +52,7 @@ class State(enum.Enum):
 
 
 class VectorUnit(wiring.Component):
-    """Executes VECTOR and VROW: N lanes over rows of the accumulators and halves of rows of the scratchpad.
+    """Executes VECTOR and VROW: N lanes over rows of the accumulators and rows, or halves of rows, of the scratchpad.
 
     A VECTOR reads a row of A and, if it has one, of B, passes them through the steps that its flags name, and writes
     the result, for as many rows as it says. The reads of a row are granted independently; the next row follows when
@@ -53,7 +63,8 @@ class VectorUnit(wiring.Component):
 
     All three rows of a step are checked before it reads. After a row that does not exist (in the order A, B, output)
     earlier rows are completed and written, then the fault is raised. Before the first row: BAD_PARAMETER for more than
-    65535 rows, then ILLEGAL_INSTRUCTION, with address 0, for a reserved value or a half that does not exist.
+    65535 rows, then ILLEGAL_INSTRUCTION, with address 0, for a reserved value, a half that does not exist and bf16
+    where it cannot be.
 
     Parameters
     ----------
@@ -63,7 +74,8 @@ class VectorUnit(wiring.Component):
     -------
     scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: sources; VROW uses
         accumulator_read_a.
-    scratchpad_write: INT8 outputs, one half of a row. accumulator_write: all other outputs, whole rows.
+    scratchpad_write: INT8 outputs, one half of a row, and BF16 outputs, whole rows. accumulator_write: all other
+        outputs, whole rows.
 
     ``clear`` also sets both row registers to 0.
 
@@ -103,6 +115,8 @@ class VectorUnit(wiring.Component):
         state, command = Signal(State), Signal(UnitCommand, reset_less=True)
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
         is_vrow = command.op == Op.VROW
+        to_bf16 = vector.out == VectorOutput.BF16
+        to_scratchpad = to_bf16 | (vector.out == VectorOutput.INT8)
         # What the rows of this command need; decoded in CHECK
         loads_row, is_splat = Signal(reset_less=True), Signal(reset_less=True)
         a_accumulator, b_accumulator = Signal(reset_less=True), Signal(reset_less=True)
@@ -121,7 +135,7 @@ class VectorUnit(wiring.Component):
         for walk, space, first, stride in (
             (walk_a, Mux(is_vrow, Space.ACCUMULATOR, vector.a_space), command.a, params.values.a_stride),
             (walk_b, vector.b_space, params.values.b_row, params.values.b_stride),
-            (walk_out, vector.out != VectorOutput.INT8, command.b, params.values.out_stride),
+            (walk_out, ~to_scratchpad, command.b, params.values.out_stride),
         ):
             m.d.comb += [
                 walk.space.eq(space),
@@ -137,9 +151,17 @@ class VectorUnit(wiring.Component):
         a_outside = walk_a.outside & ~is_splat
         b_outside = walk_b.outside & uses_b
         outside = a_outside | b_outside | (walk_out.outside & ~loads_row)
-        illegal = (vector.b_op > max(BinaryOp)) | (vector.out > max(VectorOutput))
-        if self._config.lane_elements == 1:
-            illegal |= vector.a_half | vector.b_half | vector.out_half
+        illegal = vector.b_op > max(BinaryOp)
+        if self._config.bf16:
+            illegal |= to_bf16 & vector.out_half
+            for space, half, kind in (
+                (vector.a_space, vector.a_half, vector.a_type),
+                (vector.b_space, vector.b_half, vector.b_type),
+            ):
+                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & (vector.dtype == NumberType.FP32)
+                illegal |= (kind == OperandType.BF16) & ~can_be_bf16
+        else:
+            illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
 
         fault_code, fault_address = Signal(8, reset_less=True), Signal(32, reset_less=True)
 
@@ -239,7 +261,7 @@ class VectorUnit(wiring.Component):
         latency, entry = Signal(range(MAX_LATENCY + 1), reset_less=True), Signal.like(flight, reset_less=True)
         arrived = flight[0]
         with m.If(start):
-            m.d.sync += latency.eq(Mux(is_vrow, 0, lane_latency(vector)))
+            m.d.sync += latency.eq(Mux(is_vrow, 0, lane_latency(vector, self._config.bf16)))
         m.d.sync += [
             entry.eq((1 << (READ_LATENCY - 1)) << latency),
             advanced.eq(advance),
@@ -253,7 +275,7 @@ class VectorUnit(wiring.Component):
         m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, OUTPUT_ROWS))
         m.d.comb += queue.i.valid.eq(arrived & ~loads_row)
         for index in range(self._config.array):
-            lane = VectorLane()
+            lane = VectorLane(self._config.bf16)
             m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
             a = self._source(self.scratchpad_read_a, self.accumulator_read_a, a_accumulator, vector.a_half, index)
             m.d.comb += [
@@ -271,7 +293,6 @@ class VectorUnit(wiring.Component):
             ]
 
         # Writes
-        to_scratchpad = vector.out == VectorOutput.INT8
         written = Signal()
         row = Signal(max(len(self.scratchpad_write.row), len(self.accumulator_write.row)), reset_less=True)
         results = [queue.o.payload.word_select(index, 32) for index in range(self._config.array)]
@@ -287,6 +308,12 @@ class VectorUnit(wiring.Component):
             queue.o.ready.eq(Mux(to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
             written.eq(queue.o.valid & queue.o.ready),
         ]
+        if self._config.bf16:
+            with m.If(to_bf16):
+                m.d.comb += [
+                    self.scratchpad_write.data.eq(Cat(word[:16] for word in results)),
+                    self.scratchpad_write.enable.eq(~0),
+                ]
         with m.If(start):
             m.d.sync += row.eq(command.b)
         with m.Elif(written):
@@ -304,6 +331,7 @@ class VectorUnit(wiring.Component):
         half: Value,
         index: int,
     ) -> Value:
-        """What a lane reads: a word, or an int8 of the half, sign-extended."""
+        """What a lane reads: a word; or an int8 of the half in the lowest byte and the bf16 in the upper half."""
         byte = scratchpad.data.word_select(half * self._config.array + index, 8)
-        return Mux(from_accumulator, accumulator.data.word_select(index, 32), Cat(byte, byte[-1].replicate(24)))
+        lane = scratchpad.data.word_select(index, 16) if self._config.bf16 else Const(0, 16)
+        return Mux(from_accumulator, accumulator.data.word_select(index, 32), Cat(byte, Const(0, 8), lane))

@@ -4,12 +4,14 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, Space, VectorOutput
+from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, OperandType, Space, VectorOutput
 from sley.hw.fp.add import Add
 from sley.hw.fp.float32 import NAN, Float32
+from sley.hw.fp.from_bf16 import from_bf16
 from sley.hw.fp.from_int import FromInt8, FromInt32
 from sley.hw.fp.maximum import Maximum
 from sley.hw.fp.multiply import Multiply
+from sley.hw.fp.to_bf16 import ToBF16
 from sley.hw.fp.to_int import ToInt32
 
 VECTOR_FLAGS = data.FlexibleLayout(
@@ -28,33 +30,49 @@ MAX_LATENCY = 1 + Add.LATENCY + Add.LATENCY + (1 + Multiply.LATENCY) + 1 + ToInt
 _CONTROL = data.StructLayout(
     {
         "fp32": 1,  # dtype
+        "a_int8": 1,  # A is an int8
+        "b_int8": 1,
         "a_convert": 1,  # int8 to fp32
         "b_convert": 1,
+        "a_bf16": 1,  # bf16 to fp32
+        "b_bf16": 1,
         "integer_b": 1,  # add B as int32
         "float_b": 1,  # add B as fp32
         "maximum": 1,
         "integer_bias": 1,
         "float_bias": 1,
+        "to_float": 1,  # int32 to fp32
         "scale": 1,
         "integer_relu": 1,
         "float_relu": 1,
         "round": 1,  # to int32
         "narrow": 1,  # to int8
+        "bf16": 1,  # to bf16
     }
 )
 """The decoded flags: registers that choose the ways, so that no decoding is in the paths of the data."""
 
 
-def lane_latency(flags: data.View) -> Value:
+class _Conversions:
+    """The flags' conversions between the formats, on a chip with or without bf16."""
+
+    def __init__(self, flags: data.View, bf16: bool) -> None:
+        is_fp32 = flags.dtype == NumberType.FP32
+        self.to_bf16 = (flags.out == VectorOutput.BF16) & bf16
+        self.to_float = ~is_fp32 & (flags.scale | self.to_bf16)
+        self.is_float = is_fp32 | self.to_float  # from the scale on
+        self.to_int32 = self.is_float & ((flags.out == VectorOutput.INT32) | (flags.out == VectorOutput.INT8))
+
+
+def lane_latency(flags: data.View, bf16: bool) -> Value:
     """Cycles from the one in which both operands are in ``VectorLane``'s registers to the one of ``o``."""
-    is_fp32 = flags.dtype == NumberType.FP32
-    is_float = is_fp32 | flags.scale
-    convert = is_float & (flags.out != VectorOutput.WORD)
+    is_fp32, convert = flags.dtype == NumberType.FP32, _Conversions(flags, bf16)
     binary = Mux(is_fp32 & (flags.b_op == BinaryOp.ADD), Add.LATENCY, 1)
     binary = Mux(flags.b_op == BinaryOp.MAX, Maximum.LATENCY, binary)
     bias = Mux(is_fp32 & flags.bias, Add.LATENCY, 1)
-    scale = Mux(flags.scale, Mux(is_fp32, 1, FromInt32.LATENCY) + Multiply.LATENCY, 1)
-    return 1 + binary + bias + scale + 1 + Mux(convert, ToInt32.LATENCY, 0) + 1
+    scale = Mux(convert.to_float, FromInt32.LATENCY, 1) + Mux(flags.scale, Multiply.LATENCY, 0)
+    output = Mux(convert.to_bf16, ToBF16.LATENCY, Mux(convert.to_int32, ToInt32.LATENCY, 0)) + 1
+    return 1 + binary + bias + scale + 1 + output
 
 
 class VectorLane(wiring.Component):
@@ -63,16 +81,20 @@ class VectorLane(wiring.Component):
     Each step has one way for int32 and one for fp32; the flags, constant during an instruction, choose the ways, and
     ``lane_latency`` tells how long the chosen ones take together. So no way carries delays for the sake of another.
 
+    Parameters
+    ----------
+    bf16: whether the chip has bf16; without it none of its logic exists.
+
     Members
     -------
     flags: of the instruction; constant from two cycles before its first operand until its last result.
-    a, a_load: operand A, 32 bits (an int8 sign-extended), taken with ``a_load``.
+    a, a_load: operand A, taken with ``a_load``: 32 bits, or an int8 in the lowest byte, or a bf16 in the upper half.
     b, b_load: operand B, likewise.
     bias_load, scale_load: copy the operand A that was taken into a row register.
     clear: both row registers become 0.
-    o: the result; for an INT8 output sign-extended.
+    o: the result; an INT8 output sign-extended, a BF16 output in the lower half.
 
-    Latency ``lane_latency(flags)``, one element per cycle.
+    Latency ``lane_latency(flags, bf16)``, one element per cycle.
     Cost: two fp32 adders, a multiplier, a maximum, the conversions, two 32-bit adders, some 300 flip-flops
     besides those of the fp32 units.
     """
@@ -87,7 +109,8 @@ class VectorLane(wiring.Component):
     clear: Signal
     o: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, bf16: bool) -> None:
+        self._bf16 = bf16
         super().__init__(
             {
                 "flags": In(VECTOR_FLAGS),
@@ -105,39 +128,45 @@ class VectorLane(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         flags = self.flags
-        is_fp32 = flags.dtype == NumberType.FP32
-        is_float = is_fp32 | flags.scale
+        is_fp32, convert = flags.dtype == NumberType.FP32, _Conversions(flags, self._bf16)
+        a_bf16, b_bf16 = ((kind == OperandType.BF16) & self._bf16 for kind in (flags.a_type, flags.b_type))
+        a_int8 = (flags.a_space == Space.SCRATCHPAD) & ~a_bf16
+        b_int8 = (flags.b_space == Space.SCRATCHPAD) & ~b_bf16
         control = Signal(_CONTROL, reset_less=True)
         m.d.sync += [
             control.fp32.eq(is_fp32),
-            control.a_convert.eq(is_fp32 & (flags.a_space == Space.SCRATCHPAD)),
-            control.b_convert.eq(is_fp32 & (flags.b_space == Space.SCRATCHPAD)),
+            control.a_int8.eq(a_int8),
+            control.b_int8.eq(b_int8),
+            control.a_convert.eq(is_fp32 & a_int8),
+            control.b_convert.eq(is_fp32 & b_int8),
+            control.a_bf16.eq(a_bf16),
+            control.b_bf16.eq(b_bf16),
             control.integer_b.eq(~is_fp32 & (flags.b_op == BinaryOp.ADD)),
             control.float_b.eq(is_fp32 & (flags.b_op == BinaryOp.ADD)),
             control.maximum.eq(flags.b_op == BinaryOp.MAX),
             control.integer_bias.eq(~is_fp32 & flags.bias),
             control.float_bias.eq(is_fp32 & flags.bias),
+            control.to_float.eq(convert.to_float),
             control.scale.eq(flags.scale),
-            control.integer_relu.eq(flags.relu & ~is_float),
-            control.float_relu.eq(flags.relu & is_float),
-            control.round.eq(is_float & (flags.out != VectorOutput.WORD)),
+            control.integer_relu.eq(flags.relu & ~convert.is_float),
+            control.float_relu.eq(flags.relu & convert.is_float),
+            control.round.eq(convert.to_int32),
             control.narrow.eq(flags.out == VectorOutput.INT8),
+            control.bf16.eq(convert.to_bf16),
         ]
 
         # Sources
         operands = []
-        for name, value, load, convert in (
-            ("a", self.a, self.a_load, control.a_convert),
-            ("b", self.b, self.b_load, control.b_convert),
-        ):
+        for name, value, load in (("a", self.a, self.a_load), ("b", self.b, self.b_load)):
             taken = Signal(32, name=f"{name}_taken", reset_less=True)
             word = Signal(32, name=f"{name}_word", reset_less=True)
             m.submodules[f"{name}_from_int8"] = from_int8 = FromInt8()
             with m.If(load):
                 m.d.sync += taken.eq(value)
-            m.d.sync += word.eq(taken)
+            whole = Mux(control[f"{name}_bf16"], from_bf16(taken[16:]), taken) if self._bf16 else taken
+            m.d.sync += word.eq(Mux(control[f"{name}_int8"], taken[:8].as_signed(), whole))
             m.d.comb += from_int8.i.eq(taken[:8].as_signed())
-            operands.append((taken, Mux(convert, from_int8.o, word)))
+            operands.append((taken, Mux(control[f"{name}_convert"], from_int8.o, word)))
         (a_taken, a), (_, b) = operands
 
         row_registers = []
@@ -175,11 +204,12 @@ class VectorLane(wiring.Component):
         # scale
         m.submodules.from_int32 = from_int32 = FromInt32()
         m.submodules.multiply = multiply = Multiply()
-        unscaled, scaled = Signal(32, reset_less=True), Signal(32)
-        m.d.sync += unscaled.eq(with_bias)
+        as_it_is, unscaled, scaled = Signal(32, reset_less=True), Signal(32), Signal(32)
+        m.d.sync += as_it_is.eq(with_bias)
         m.d.comb += [
             from_int32.i.eq(with_bias.as_signed()),
-            multiply.a.eq(Mux(control.fp32, unscaled, from_int32.o)),
+            unscaled.eq(Mux(control.to_float, from_int32.o, as_it_is)),
+            multiply.a.eq(unscaled),
             multiply.b.eq(scale),
             scaled.eq(Mux(control.scale, multiply.o, unscaled)),
         ]
@@ -203,4 +233,9 @@ class VectorLane(wiring.Component):
         fits = integer[7:].all() | ~integer[7:].any()
         saturated = Cat((~integer[-1]).replicate(7), integer[-1].replicate(25))
         m.d.sync += self.o.eq(Mux(control.narrow & ~fits, saturated, integer))
+        if self._bf16:
+            m.submodules.to_bf16 = to_bf16 = ToBF16()
+            m.d.comb += to_bf16.i.eq(rectified)
+            with m.If(control.bf16):
+                m.d.sync += self.o.eq(to_bf16.o)
         return m

@@ -1,13 +1,14 @@
 """fp32 arithmetic as the hardware does it, on arrays of bit patterns.
 
-Every function takes and returns ``np.uint32`` arrays (any shape, broadcasting), so that no conversion can touch a
-NaN's payload or a subnormal on the way. The rules are those of the numerics law:
+Every function takes and returns ``np.uint32`` arrays (any shape, broadcasting), ``np.uint16`` for bf16, so that no
+conversion can touch a NaN's payload or a subnormal on the way. The rules are those of the numerics law:
 
 * round to nearest, ties to even;
 * subnormal inputs are read as zero of the same sign; a result is rounded as IEEE-754 does it, gradual underflow
   included, and if it is then subnormal it becomes zero of the same sign;
 * every NaN result is ``NAN``;
-* conversions to integers round half to even and saturate; NaN becomes 0.
+* conversions to integers round half to even and saturate; NaN becomes 0;
+* bf16 is the upper half of fp32: converting to it rounds half to even, converting from it is exact.
 
 numpy's own float32 operations are correctly rounded, so this file only adds the flushes and the NaN.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Bits = NDArray[np.uint32]
+BF16Bits = NDArray[np.uint16]
 Int32 = NDArray[np.int32]
 
 NAN = np.uint32(0x7FC00000)
@@ -91,6 +93,21 @@ def saturate_int8(x: ArrayLike) -> NDArray[np.int8]:
 def to_int8(x: ArrayLike) -> NDArray[np.int8]:
     """Rounded half to even, saturated; NaN becomes 0."""
     return saturate_int8(to_int32(x))
+
+
+def from_bf16(x: ArrayLike) -> Bits:
+    """Exact; subnormal numbers become zero of their sign, NaNs keep their payload."""
+    x = np.asarray(x)
+    if x.dtype != np.uint16:
+        raise TypeError(f"expected bit patterns as uint16, not {x.dtype}")
+    return flush(x.astype(np.uint32) << np.uint32(16))
+
+
+def to_bf16(x: ArrayLike) -> BF16Bits:
+    """Rounded half to even; what is beyond the largest bf16 becomes infinity, a NaN the upper half of ``NAN``."""
+    x = canonical(x)
+    below_half = np.uint32(0x7FFF)
+    return ((x + below_half + (x >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
 
 
 def _bits(x: ArrayLike) -> Bits:

@@ -17,20 +17,21 @@ def vector_op(
     scale: ArrayLike | None = None,
     relu: bool = False,
     out: int = VectorOutput.WORD,
-) -> NDArray[np.uint32] | NDArray[np.int8]:
+) -> NDArray[np.uint32] | NDArray[np.uint16] | NDArray[np.int8]:
     """What VECTOR writes for the source rows ``a`` and ``b``.
 
     Parameters
     ----------
-    a, b: arrays ``[rows, N]``; ``np.int8`` for the half of a scratchpad row, ``np.int32`` or ``np.uint32`` for an
-        accumulator row (32 raw bits). ``b`` is not looked at when ``b_op`` is NONE.
+    a, b: arrays ``[rows, N]``; ``np.int8`` for the half of a scratchpad row, ``np.uint16`` for a scratchpad row of
+        bf16, ``np.int32`` or ``np.uint32`` for an accumulator row (32 raw bits). ``b`` is not looked at when ``b_op``
+        is NONE.
     bias, scale: the row registers, ``[N]`` raw 32-bit values (``np.int32`` or ``np.uint32``); ``None`` where the
         instruction does not use them.
     b_op, dtype, relu, out: the instruction's flags.
 
     Returns
     -------
-    ``np.int8`` for out = INT8, otherwise the written words as ``np.uint32``.
+    ``np.int8`` for out = INT8, bf16 as ``np.uint16`` for out = BF16, otherwise the written words as ``np.uint32``.
 
     A value that no step touches (FP32, WORD, no flag set) is copied as it is, subnormals and NaN payloads included.
     """
@@ -48,19 +49,26 @@ def vector_op(
     if bias is not None:
         row = _words(np.asarray(bias))
         x = float32.add(x, row) if is_float else x + row
+    if not is_float and (scale is not None or out == VectorOutput.BF16):
+        x, is_float = float32.from_int32(x.view(np.int32)), True
     if scale is not None:
-        x = float32.multiply(x if is_float else float32.from_int32(x.view(np.int32)), _words(np.asarray(scale)))
-        is_float = True
+        x = float32.multiply(x, _words(np.asarray(scale)))
     if relu:
         x = float32.relu(x) if is_float else np.maximum(x.view(np.int32), 0).view(np.uint32)
     if out == VectorOutput.WORD:
         return x
+    if out == VectorOutput.BF16:
+        return float32.to_bf16(x)
     integer = float32.to_int32(x) if is_float else x.view(np.int32)
     return float32.saturate_int8(integer) if out == VectorOutput.INT8 else integer.view(np.uint32)
 
 
 def _source(rows: NDArray[np.generic], dtype: NumberType) -> NDArray[np.uint32]:
     """The 32-bit values that the instruction starts with."""
+    if rows.dtype == np.uint16:
+        if dtype != NumberType.FP32:
+            raise ValueError(f"bf16 rows need dtype FP32, not {dtype.name}")
+        return float32.from_bf16(rows)
     if rows.dtype != np.int8:
         return _words(rows)
     wide = rows.astype(np.int32)

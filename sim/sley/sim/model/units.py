@@ -13,6 +13,7 @@ from sley.abi.instructions import (
     INTERLEAVE_CHUNKS,
     PARAMS,
     TRANSPOSE_CHUNKS,
+    BinaryOp,
     NumberType,
     Op,
     OperandType,
@@ -251,17 +252,32 @@ def _matmul(state: LocalState, unit: Unit, command: Command) -> None:
     target[out_rows] = (bf16_sums if bf16 else int8_sums)(state.lanes[act_rows], state.weights, old)
 
 
+def _vector_is_legal(config: ChipConfig, f: dict[str, int]) -> bool:
+    """Whether the flags of a VECTOR mean something on this chip."""
+    halves = any(f[name] for name in ("a_half", "b_half", "out_half"))
+    types = any(f[name] for name in ("a_type", "b_type")) or f["out"] == VectorOutput.BF16
+    if f["b_op"] > max(BinaryOp) or (config.lane_elements == 1 and (halves or types)):
+        return False
+    if f["out"] == VectorOutput.BF16 and f["out_half"]:
+        return False
+    is_fp32 = f["dtype"] == NumberType.FP32
+    return all(
+        f[f"{source}_type"] == OperandType.INT8
+        or (f[f"{source}_space"] == Space.SCRATCHPAD and is_fp32 and not f[f"{source}_half"])
+        for source in ("a", "b")
+    )
+
+
 def _vector(state: LocalState, unit: Unit, command: Command) -> None:
     f, p, c = command.fields, state.params[unit], state.config
-    _check_half(state, unit, command, "a_half", "b_half", "out_half")
-    if f["b_op"] == 3 or f["out"] == 3:
+    if not _vector_is_legal(c, f):
         raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
     if command.c == 0:
         return
     index = np.arange(command.c, dtype=np.int64)
     limits = {Space.SCRATCHPAD: c.scratchpad_rows, Space.ACCUMULATOR: c.accumulator_rows}
 
-    to_scratchpad = f["out"] == VectorOutput.INT8
+    to_scratchpad = f["out"] in (VectorOutput.INT8, VectorOutput.BF16)
     out_space = Space.SCRATCHPAD if to_scratchpad else Space.ACCUMULATOR
     a_rows, b_rows, out_rows = (
         first + index * p[stride]
@@ -279,13 +295,15 @@ def _vector(state: LocalState, unit: Unit, command: Command) -> None:
         bad = int(in_order.flat[int(np.argmax(checked.reshape(-1) < 0))])
         raise FaultError(FaultCode.LOCAL_ADDRESS, unit, command.pc, bad)
 
-    def source(rows: NDArray[np.int64], space: int, half: int) -> NDArray[np.generic]:
-        if space == Space.SCRATCHPAD:
-            return _half(state, rows, half)
-        return state.accumulator.view(np.uint32)[rows]
+    def source(name: str, rows: NDArray[np.int64]) -> NDArray[np.generic]:
+        if f[f"{name}_space"] == Space.ACCUMULATOR:
+            return state.accumulator.view(np.uint32)[rows]
+        if f[f"{name}_type"] == OperandType.BF16:
+            return state.scratchpad.view(np.uint16)[rows]
+        return _half(state, rows, f[f"{name}_half"])
 
-    a = source(a_rows, f["a_space"], f["a_half"])
-    b = source(b_rows, f["b_space"], f["b_half"]) if f["b_op"] else None
+    a = source("a", a_rows)
+    b = source("b", b_rows) if f["b_op"] else None
     result = vector_op(
         a,
         b,
@@ -296,12 +314,11 @@ def _vector(state: LocalState, unit: Unit, command: Command) -> None:
         relu=bool(f["relu"]),
         out=VectorOutput(f["out"]),
     )
-    n = c.array
+    target = state.scratchpad if to_scratchpad else state.accumulator
+    first = f["out_half"] * c.array if f["out"] == VectorOutput.INT8 else 0
     for row, value in zip(out_rows, result, strict=True):
-        if to_scratchpad:
-            state.scratchpad[row, f["out_half"] * n : (f["out_half"] + 1) * n] = value.view(np.uint8)
-        else:
-            state.accumulator[row] = np.ascontiguousarray(value).view(np.uint8)
+        written = np.ascontiguousarray(value).view(np.uint8)
+        target[row, first : first + len(written)] = written
 
 
 def _vrow(state: LocalState, unit: Unit, command: Command) -> None:
