@@ -29,6 +29,8 @@ from sley.abi.layout import LayoutError
 from sley.runtime.errors import KernelError
 from sley.runtime.program import Program
 
+EMPTY = {Unit.LOAD: Op.LOAD, Unit.STORE: Op.STORE, Unit.MATRIX: Op.MATMUL, Unit.VECTOR: Op.VECTOR}
+"""An operation of each unit that does nothing without rows."""
 _INVERSE = {"<": Op.BGE, ">=": Op.BLT, "==": Op.BNE, "!=": Op.BEQ}
 
 
@@ -93,6 +95,7 @@ class KernelBuilder:
         used = {0, *(r.number for r in (*self.block, *self.grid))}
         self._free = [number for number in range(REGISTERS) if number not in used]
         self._semaphores: list[Semaphore] = []
+        self._waiters: dict[int, set[Unit]] = {}
         self._code: list[_Instruction] = []
         self._loop_ends: set[int] = set()
         self._labels: list[Label] = []
@@ -135,7 +138,8 @@ class KernelBuilder:
         self.free(*reversed(registers))
 
     def semaphore(self, name: str, initial: int = 0) -> Semaphore:
-        """A semaphore. It is raised to ``initial`` when a block starts, and ``end`` takes as much back."""
+        """A semaphore. It is raised to ``initial`` when a block starts, and ``end`` takes as much back; then one unit alone
+        may wait for it."""
         if len(self._semaphores) == SEMAPHORES:
             raise KernelError(f"{self.name}: semaphore {name!r} is one too many; a core has {SEMAPHORES}")
         if not 0 <= initial <= SEMAPHORE_MAX:
@@ -185,9 +189,26 @@ class KernelBuilder:
         self._emit(Op.SYNC, wait=self._mask(wait), signal=self._mask(signal))
 
     def end(self) -> None:
-        """Takes the initial values of the semaphores back, which waits for their users, and ends the block."""
-        for mask in self._initial_masks():
-            self._emit(Op.SYNC, wait=mask)
+        """Takes the initial values of the semaphores back, and ends the block.
+
+        A unit that waits for a semaphore takes it back behind all its instructions: the sequencer, which has run ahead,
+        would take what they still need.
+        """
+        for semaphore in self._semaphores:
+            units = self._waiters.get(semaphore.number, set())
+            if len(units) > 1 and semaphore.initial:
+                names = " and ".join(sorted(unit.name for unit in units))
+                raise KernelError(
+                    f"{self.name}: semaphore {semaphore.name!r} starts at {semaphore.initial}, and {names} wait for it; "
+                    "let one unit wait, so that it can take the rest back at the end"
+                )
+        for unit in Unit:
+            mine = [s for s in self._semaphores if self._waiters.get(s.number, {Unit.SEQUENCER}) == {unit}]
+            for mask in self._initial_masks(mine):
+                if unit is Unit.SEQUENCER:
+                    self._emit(Op.SYNC, wait=mask)
+                else:
+                    self._emit(EMPTY[unit], wait=mask)
         self._emit(Op.END)
 
     # Control
@@ -381,7 +402,7 @@ class KernelBuilder:
 
     def build(self) -> Program:
         """The program. Raises ``KernelError`` if it is too long, or a label is not placed."""
-        seeds = [_Instruction(Op.SYNC, {"signal": mask}) for mask in self._initial_masks()]
+        seeds = [_Instruction(Op.SYNC, {"signal": mask}) for mask in self._initial_masks(self._semaphores)]
         count = len(seeds) + len(self._code)
         if count > self.config.program_words:
             raise KernelError(f"{self.name} has {count} instructions; a core holds {self.config.program_words}")
@@ -398,9 +419,9 @@ class KernelBuilder:
                 raise KernelError(f"{self.name}: instruction {index}: {error}") from None
         return Program(self.name, tuple(words), tuple(arg.name for arg in self._args), self.config.hash)
 
-    def _initial_masks(self) -> list[int]:
-        most = max((s.initial for s in self._semaphores), default=0)
-        return [self._mask(s for s in self._semaphores if s.initial > i) for i in range(most)]
+    def _initial_masks(self, semaphores: list[Semaphore]) -> list[int]:
+        most = max((s.initial for s in semaphores), default=0)
+        return [self._mask(s for s in semaphores if s.initial > i) for i in range(most)]
 
     def _mask(self, semaphores: Semaphores) -> int:
         if isinstance(semaphores, Semaphore):
@@ -445,4 +466,7 @@ class KernelBuilder:
 
     def _emit(self, op: Op, **fields: int) -> None:
         assert set(fields) <= set(FORMATS[op].fields), (op, fields)
+        for number in range(SEMAPHORES):
+            if fields.get("wait", 0) >> number & 1:
+                self._waiters.setdefault(number, set()).add(FORMATS[op].unit)
         self._code.append(_Instruction(op, fields))
