@@ -8,11 +8,13 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.config import PRESETS
+from sley.runtime.bench.suite_command import suite
 
 if TYPE_CHECKING:
     from sley.runtime.bench.engines import Figure, Profile
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
+bench_app.command("suite")(suite)
 
 Engine = Annotated[
     str, typer.Option("--engine", "-e", help="Engine URL, for example fast:base, pysim:nano, model:quad?memory=128M.")
