@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sley.runtime.bench import scalesim
+
 STAND_IN = """
 import configparser, csv, pathlib
 
@@ -33,7 +35,7 @@ class scalesim:
 
 @pytest.fixture
 def scalesim_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Python that has the stand-in; the cache is a folder of the test."""
+    """A Python that has the stand-in; what is kept of it is in a folder of the test."""
     site = tmp_path / "site"
     (site / "scalesim").mkdir(parents=True)
     (site / "scalesim" / "scale_sim.py").write_text(STAND_IN)
@@ -41,5 +43,5 @@ def scalesim_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: scalesim\nVersion: 3.0.0\n")
     monkeypatch.setenv("PYTHONPATH", str(site))
-    monkeypatch.setenv("SLEY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(scalesim, "_folder", lambda: tmp_path / "kept")
     return Path(sys.executable)
