@@ -35,11 +35,11 @@ def draw(path: Path, title: str, config: ChipConfig, results: Sequence[Result]) 
         axes.scatter(
             [intensity(point, config) for point in points],
             [point.macs / point.cycles for point in points],
-            s=36,
+            s=44,
             marker=MARKERS[index % len(MARKERS)],
-            color=f"C{index % 10}",
-            edgecolor="white",
-            linewidth=0.5,
+            facecolor="none",  # families share many places
+            edgecolor=f"C{index % 10}",
+            linewidth=1.2,
             zorder=3,
             label=family,
         )
