@@ -8,7 +8,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from sley.runtime.bench import measure_gemm
+from sley.runtime.bench.gemm import measure_gemm
 from sley.runtime.device import Device
 
 PROMISED = {(256, 256, 256): 0.80}

@@ -16,7 +16,8 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
-COMMANDS = ["", "demo", "info", "asm", "disasm", "verilog", "bench", "bench gemm", "bench sim", "bench array", "cache"]
+BENCHES = ["bench", "bench gemm", "bench suite", "bench sim", "bench array"]
+COMMANDS = ["", "demo", "info", "asm", "disasm", "verilog", *BENCHES, "cache"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -19,7 +19,7 @@ from sley.abi.config import PRESETS, ChipConfig, ConfigError, preset
 from sley.abi.layout import LayoutError
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import SleyError
-from sley.runtime.bench_cli import bench_app
+from sley.runtime.bench.command import bench_app
 
 USER_ERRORS = (SleyError, OSError, AsmError, ConfigError, LayoutError)
 

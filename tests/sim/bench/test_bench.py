@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from sley.abi.config import preset
 from sley.driver.device import Driver
-from sley.runtime.bench import measure_gemm
+from sley.runtime.bench.gemm import measure_gemm
 from sley.runtime.device import Device
 from sley.sim.bench import array as array_module
 from sley.sim.bench.array import measure_array

@@ -73,7 +73,12 @@ class Bound:
 
     @property
     def cycles(self) -> int:
-        return max(self.compute, self.read, self.write)
+        return max(self.compute, self.beats)
+
+    @property
+    def beats(self) -> int:
+        """Beats of the memory bus's busier channel."""
+        return max(self.read, self.write)
 
 
 def lower_bound(config: ChipConfig, m: int, n: int, k: int, int8_out: bool) -> Bound:

@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 
 from sley.driver.engines import open_transport
 from sley.driver.errors import EngineError
-from sley.runtime import bench_sim
-from sley.runtime.bench import WrongResultError
-from sley.runtime.bench_sim import (
+from sley.runtime.bench import engines
+from sley.runtime.bench.engines import (
     BUILD,
     BUSY,
     IDLE,
@@ -26,6 +25,7 @@ from sley.runtime.bench_sim import (
     compare,
     speedups,
 )
+from sley.runtime.bench.gemm import WrongResultError
 from sley.runtime.cli import app
 from sley.sim.toolchain import find_c_compiler, find_compiler, find_verilator
 
@@ -74,21 +74,21 @@ def test_engines_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
         return open_transport(f"{url}?memory=1M&latency={20 + 20 * opened.count}")  # type: ignore[attr-defined]
 
     opened.count = 0  # type: ignore[attr-defined]
-    monkeypatch.setattr(bench_sim, "contenders", lambda flags: [Contender("fast", "fast"), slow])
-    monkeypatch.setattr(bench_sim, "open_transport", opened)
+    monkeypatch.setattr(engines, "contenders", lambda flags: [Contender("fast", "fast"), slow])
+    monkeypatch.setattr(engines, "open_transport", opened)
     with pytest.raises(WrongResultError, match="different numbers of cycles"):
         compare("nano", (8, 8, 8), 1, build=False)
 
 
 def test_a_start_that_fails() -> None:
     with pytest.raises(EngineError, match="memory=lots is no size"):
-        bench_sim._start("fast:nano?memory=lots", Contender("fast", "fast"))
+        engines._start("fast:nano?memory=lots", Contender("fast", "fast"))
 
 
 def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXXFLAGS", "-O1")
     monkeypatch.delenv("SLEY_CACHE", raising=False)
-    with bench_sim._environment((("CXXFLAGS", "-O3"), ("SLEY_CACHE", "somewhere"))):
+    with engines._environment((("CXXFLAGS", "-O3"), ("SLEY_CACHE", "somewhere"))):
         assert (os.environ["CXXFLAGS"], os.environ["SLEY_CACHE"]) == ("-O3", "somewhere")
     assert os.environ["CXXFLAGS"] == "-O1"
     assert "SLEY_CACHE" not in os.environ
@@ -96,7 +96,7 @@ def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_builds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_sim, "contenders", lambda flags: [Contender("fast", "fast")])
+    monkeypatch.setattr(engines, "contenders", lambda flags: [Contender("fast", "fast")])
     said: list[str] = []
     found = {figure.quantity: figure.value for figure in compare("nano", (8, 8, 8), 1, say=said.append)}
     assert said == ["nano: building fast", "nano: running"]

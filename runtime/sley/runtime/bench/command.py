@@ -8,11 +8,13 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.config import PRESETS
+from sley.runtime.bench.suite_command import suite
 
 if TYPE_CHECKING:
-    from sley.runtime.bench_sim import Figure, Profile
+    from sley.runtime.bench.engines import Figure, Profile
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
+bench_app.command("suite")(suite)
 
 Engine = Annotated[
     str, typer.Option("--engine", "-e", help="Engine URL, for example fast:base, pysim:nano, model:quad?memory=128M.")
@@ -28,7 +30,7 @@ def bench_gemm(
     int8: Annotated[bool, typer.Option("--int8", help="int8 result with scale, instead of int32.")] = False,
 ) -> None:
     """Multiply int8 matrices from DRAM; cycles from doorbell to fence."""
-    from sley.runtime.bench import measure_gemm
+    from sley.runtime.bench.gemm import measure_gemm
     from sley.runtime.device import Device
 
     with Device.open(engine) as device:
@@ -62,7 +64,7 @@ def bench_sim(
     output: Annotated[Path | None, typer.Option("--csv", help="File for all numbers.", dir_okay=False)] = None,
 ) -> None:
     """Compare the engines fast and rtl on one chip with one work: speed, builds, register writes, snapshots."""
-    from sley.runtime.bench_sim import BEST_FLAGS, compare, profile, write_csv
+    from sley.runtime.bench.engines import BEST_FLAGS, compare, profile, write_csv
 
     chosen = list(PRESETS) if every else presets or ["base"]
     unknown = [name for name in chosen if name not in PRESETS]
@@ -84,7 +86,7 @@ def bench_sim(
 
 
 def _comparison(preset: str, figures: "list[Figure]", size: int) -> Table:
-    from sley.runtime.bench_sim import speedups
+    from sley.runtime.bench.engines import speedups
 
     names = list(dict.fromkeys(figure.contender for figure in figures))
     found = {(figure.quantity, figure.contender): figure.value for figure in figures}

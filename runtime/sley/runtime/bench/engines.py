@@ -21,7 +21,7 @@ from sley.driver.device import Driver
 from sley.driver.engines import open_transport
 from sley.driver.errors import EngineError
 from sley.driver.transport import Transport
-from sley.runtime.bench import WrongResultError, measure_gemm
+from sley.runtime.bench.gemm import WrongResultError, measure_gemm
 from sley.runtime.device import Device
 
 BEST_FLAGS = "-O3 -march=native"
