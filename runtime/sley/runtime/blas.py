@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
+from sley.abi.instructions import OperandType
 from sley.driver.errors import BadRequest
-from sley.runtime.buffer import Buffer
+from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
-from sley.runtime.gemm.kernel import Epilogue, gemm_program
+from sley.runtime.gemm.kernel import gemm_program
 from sley.runtime.gemm.plan import plan
+from sley.runtime.gemm.problem import Epilogue, Problem, Result
 from sley.runtime.stream import Argument, Stream
 
+OPERANDS = {np.dtype(np.int8): OperandType.INT8, BF16: OperandType.BF16}
+
 MAX_K = (1 << 31) // (128 * 128) - 1
-"""Longest reduction whose int32 sum cannot wrap, whatever the operands."""
+"""Longest reduction of int8 whose int32 sum cannot wrap, whatever the operands."""
 
 
 def gemm(
@@ -23,70 +27,137 @@ def gemm(
     scale: float | None = None,
     relu: bool = False,
     *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    dtype: DTypeLike | None = None,
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
-    """``a @ b`` of int8 arrays [M, K] and [K, N], on all cores; returns before the work is done.
+    """``op(a) @ op(b)`` of int8 or bf16 arrays, on all cores; returns before the work is done.
 
-    Without ``scale`` the result is int32 and exact. With it, every sum gets the int32 ``bias`` of its column, is
-    converted to fp32, multiplied by ``scale`` (rounded to fp32), clipped below zero if ``relu``, rounded half to even
-    and saturated to int8. sum + bias must fit into int32.
+    int8 is summed exactly in int32, bf16 in fp32 in the order of k, rounded after every addition. Then every sum gets
+    the ``bias`` of its column, is multiplied by ``scale`` in fp32 (an int32 is converted first), clipped below zero
+    if ``relu``, and converted to the type of the result; each step only if asked for, each rounded half to even.
 
     Parameters
     ----------
-    a, b: int8, two dimensions, any M, N >= 1 and 1 <= K <= MAX_K.
-    bias: int32 [N]; zeros if not given. Only with ``scale``.
-    scale: factor of the whole result.
-    relu: clip below zero. Only with ``scale``.
-    out: array for the result; a new one if not given.
+    a, b: both int8 or both ``ml_dtypes.bfloat16``, [M, K] and [K, N], or a batch of them as [batch, M, K] and
+        [batch, K, N]; an operand with two dimensions serves the whole batch. Any size of 1 or more; K of int8 is at
+        most MAX_K.
+    bias: [N]; int32 for int8, float32 for bf16 operands. int8 needs a ``scale`` then, and sum + bias must fit into
+        int32.
+    scale: factor of the whole result, rounded to fp32.
+    relu: clip below zero; int8 operands need a ``scale`` then.
+    trans_a, trans_b: the operand is stored transposed: a as [K, M], b as [N, K].
+    dtype: of the result: int32 (only int8 operands, without scale), float32, bfloat16 (only chips with bf16), int8.
+        Default: int32, with scale int8, for bf16 operands float32.
+    out: array for the result, of its type; a new one if not given.
     stream: where to run; the device's default stream if not given.
     """
-    m, n, k = _sizes(a, b)
     device = a.device
     device.check_owner(b)
-    int8 = scale is not None
-    if not int8 and (bias is not None or relu):
+    operands = _operands(a, b)
+    if operands is OperandType.BF16 and not device.config.bf16:
+        raise UnsupportedType(f"a is bfloat16; the chip {device.config.name} multiplies int8 only")
+    batch, m, n, k = _sizes(a, b, trans_a, trans_b)
+    if operands is OperandType.INT8 and k > MAX_K:
+        raise ShapeMismatch(f"K is {k}; above {MAX_K} int32 sums could wrap: split K and add the parts")
+    result = _result(operands, scale, dtype if dtype is not None or out is None else out.dtype)
+    if result is Result.BF16 and not device.config.bf16:
+        raise UnsupportedType(f"dtype is bfloat16; the chip {device.config.name} has no bf16: ask for float32")
+    if operands is OperandType.INT8 and scale is None and (bias is not None or relu):
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
-    dtype = np.dtype(np.int8 if int8 else np.int32)
+    shape = (m, n) if len(a.shape) == len(b.shape) == 2 else (batch, m, n)
+    kind = np.dtype(result.value) if result is not Result.BF16 else BF16
     if out is None:
-        out = device.empty((m, n), dtype)
-    elif out.shape != (m, n) or out.dtype != dtype:
-        raise ShapeMismatch(f"out is {out!r}; the result is {dtype} of shape {(m, n)}")
-    stream = stream or device.stream
-    cut = plan(device.config, m, n, k, int8)
-    args: list[Argument] = [a, b, out, m, n, k, cut.tile_m, cut.tile_n, cut.chunk, cut.first_chunk]
-    if scale is not None:
-        args += [_bias(a, n, k, bias), float(scale)]
-    program = gemm_program(device.config, Epilogue(int8, relu))
-    stream.launch(program, args, cut.grid)
+        out = device.empty(shape, kind)
+    elif out.shape != shape or out.dtype != kind:
+        raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
+
+    # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
+    factor = 1.0 if scale is None and operands is OperandType.INT8 and result is not Result.INT32 else scale
+    epilogue = Epilogue(result, bias is not None, factor is not None, relu)
+    share_a, share_b = len(a.shape) < len(shape), len(b.shape) < len(shape)
+    if share_b and batch > 1 and not trans_a and not share_a:
+        batch, m, share_b = 1, batch * m, False  # the rows of all products, one below the other
+    problem = Problem(
+        m,
+        n,
+        k,
+        operands,
+        # One row or one column lies in memory the same way, transposed or not.
+        trans_a and m > 1,
+        trans_b or n == 1,
+        epilogue,
+        batch,
+        share_a and batch > 1,
+        share_b and batch > 1,
+    )
+    found = plan(device.config, problem)
+    args: list[Argument] = [a, b, out] if found.problem == problem else [b, a, out]
+    if bias is not None:
+        args.append(_bias(a, n, k, bias, operands))
+    if factor is not None:
+        args.append(float(factor))
+    program = gemm_program(device.config, found.problem, found.tiling)
+    (stream or device.stream).launch(program, args, found.tiling.grid)
     return out
 
 
-def _sizes(a: Buffer, b: Buffer) -> tuple[int, int, int]:
+def _operands(a: Buffer, b: Buffer) -> OperandType:
     for name, operand in (("a", a), ("b", b)):
-        if operand.dtype != np.int8:
-            raise UnsupportedType(f"{name} is {operand.dtype}; gemm multiplies int8: convert it with astype(np.int8)")
-        if len(operand.shape) != 2 or 0 in operand.shape:
-            raise ShapeMismatch(f"{name} has shape {operand.shape}; gemm needs two dimensions, each at least 1")
-    (m, k), (inner, n) = a.shape, b.shape
+        if operand.dtype not in OPERANDS:
+            raise UnsupportedType(
+                f"{name} is {operand.dtype}; gemm multiplies int8 or bfloat16: convert it with astype(np.int8) or "
+                "astype(ml_dtypes.bfloat16)"
+            )
+    if a.dtype != b.dtype:
+        raise UnsupportedType(f"a is {a.dtype} and b {b.dtype}; both operands of gemm have one type: use astype")
+    return OPERANDS[a.dtype]
+
+
+def _sizes(a: Buffer, b: Buffer, trans_a: bool, trans_b: bool) -> tuple[int, int, int, int]:
+    """Batch, M, N, K."""
+    for name, operand in (("a", a), ("b", b)):
+        if len(operand.shape) not in (2, 3) or 0 in operand.shape:
+            raise ShapeMismatch(
+                f"{name} has shape {operand.shape}; gemm needs two or three dimensions, each at least 1"
+            )
+    m, k = a.shape[-2:][:: -1 if trans_a else 1]
+    inner, n = b.shape[-2:][:: -1 if trans_b else 1]
     if k != inner:
-        raise ShapeMismatch(f"a has shape {a.shape} and b {b.shape}: {k} columns against {inner} rows")
-    if k > MAX_K:
-        raise ShapeMismatch(f"K is {k}; above {MAX_K} int32 sums could wrap: split K and add the parts")
-    return m, n, k
+        text = [f"{x.shape}{' (transposed)' if t else ''}" for x, t in ((a, trans_a), (b, trans_b))]
+        raise ShapeMismatch(f"a has shape {text[0]} and b {text[1]}: {k} columns against {inner} rows")
+    batches = {operand.shape[0] for operand in (a, b) if len(operand.shape) == 3}
+    if len(batches) > 1:
+        raise ShapeMismatch(f"a has shape {a.shape} and b {b.shape}: batches of {a.shape[0]} and {b.shape[0]}")
+    return batches.pop() if batches else 1, m, n, k
 
 
-def _bias(a: Buffer, n: int, k: int, bias: Buffer | ArrayLike | None) -> Buffer:
-    if bias is None:
-        bias = np.zeros(n, np.int32)
+def _result(operands: OperandType, scale: float | None, dtype: DTypeLike | None) -> Result:
+    if dtype is None:
+        if operands is OperandType.BF16:
+            return Result.FP32
+        return Result.INT32 if scale is None else Result.INT8
+    name = np.dtype(dtype).name
+    if name not in {r.value for r in Result}:
+        raise UnsupportedType(f"dtype is {name}; gemm makes {', '.join(r.value for r in Result)}")
+    result = Result(name)
+    if result is Result.INT32 and (operands is OperandType.BF16 or scale is not None):
+        raise UnsupportedType("dtype is int32; only sums of int8 without a scale are: ask for float32")
+    return result
+
+
+def _bias(a: Buffer, n: int, k: int, bias: Buffer | ArrayLike, operands: OperandType) -> Buffer:
+    kind = np.dtype(np.int32 if operands is OperandType.INT8 else np.float32)
     if not isinstance(bias, Buffer):
         values = np.asarray(bias)
         limit = (1 << 31) - 1 - k * 128 * 128
         if values.dtype == np.int32 and values.size and max(-int(values.min()), int(values.max())) > limit:
             raise BadRequest(f"a bias is beyond {limit}: with K = {k} its sum could wrap in int32")
         bias = a.device.array(values)
-    if bias.dtype != np.int32:
-        raise UnsupportedType(f"bias is {bias.dtype}; it must be int32, in units of the products' scale")
+    if bias.dtype != kind:
+        raise UnsupportedType(f"bias is {bias.dtype}; it must be {kind}, in units of the products")
     if bias.shape != (n,):
         raise ShapeMismatch(f"bias has shape {bias.shape}; b has {n} columns, so it must be {(n,)}")
     return bias

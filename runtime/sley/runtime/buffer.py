@@ -6,6 +6,7 @@ import math
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,6 +15,9 @@ from sley.runtime.errors import ShapeMismatch, UnsupportedType
 
 if TYPE_CHECKING:
     from sley.runtime.device import Device
+
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
 class Buffer:
@@ -27,7 +31,7 @@ class Buffer:
     """
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        if dtype.kind not in "iufb" or dtype.byteorder == ">":
+        if not (dtype.kind in "iufb" or dtype == BF16) or dtype.byteorder == ">":
             raise UnsupportedType(f"device arrays hold little-endian integers or floats, not {dtype}")
         if any(side < 0 for side in shape):
             raise ShapeMismatch(f"shape is {shape}; no side can be negative")

@@ -138,8 +138,8 @@ class KernelBuilder:
         self.free(*reversed(registers))
 
     def semaphore(self, name: str, initial: int = 0) -> Semaphore:
-        """A semaphore. It is raised to ``initial`` when a block starts, and ``end`` takes as much back; then one unit alone
-        may wait for it."""
+        """A semaphore. It is raised to ``initial`` when a block starts, and ``end`` takes as much back; then one unit
+        alone may wait for it."""
         if len(self._semaphores) == SEMAPHORES:
             raise KernelError(f"{self.name}: semaphore {name!r} is one too many; a core has {SEMAPHORES}")
         if not 0 <= initial <= SEMAPHORE_MAX:
@@ -199,7 +199,7 @@ class KernelBuilder:
             if len(units) > 1 and semaphore.initial:
                 names = " and ".join(sorted(unit.name for unit in units))
                 raise KernelError(
-                    f"{self.name}: semaphore {semaphore.name!r} starts at {semaphore.initial}, and {names} wait for it; "
+                    f"{self.name}: semaphore {semaphore.name!r} starts at {semaphore.initial}, but {names} wait; "
                     "let one unit wait, so that it can take the rest back at the end"
                 )
         for unit in Unit:

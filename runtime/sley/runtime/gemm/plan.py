@@ -1,178 +1,92 @@
-"""How a GEMM is cut into pieces: the sizes of macro tiles and chunks for a chip and a problem."""
+"""The autotiler: the tiling of a GEMM that an estimate finds fastest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from sley.abi.config import ChipConfig
+from sley.runtime.gemm.cost import Candidates, estimate
+from sley.runtime.gemm.problem import Problem, fold
+from sley.runtime.gemm.tiling import Placement, Tiling
 
-MAX_COLUMN_TILES = 16
-MAX_EPILOGUE_TILES = 4
-BIAS_SLOTS = 4
-
-# For the estimate only, in cycles, as measured on the gateware:
-_ISSUE = 300  # the sequencer between the matrix work of two chunks
-_LATENCY = 180  # from the end of a chunk's product to the use of the next in its slot, besides its beats
-_READ_RUN, _WRITE_RUN = 1, 2  # a run besides its beats
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
-
-
-@dataclass(frozen=True)
-class Regions:
-    """Where the kernel keeps what, in rows. Where there are four banks, what units use at the same time lies in
-    different ones: chunks of A and of B, and the int8 results that wait to be stored.
-
-    The slot of a chunk of A starts at ``a`` = 0 or ``a_step``, that of B at ``b_base + (a << b_shift)``.
-    """
-
-    a_slot: int
-    a_step: int
-    b_slot: int
-    b_base: int
-    b_shift: int
-    out_slot: int
-    out_base: int
-    half: int
-    """Accumulator rows of one macro tile: it is drained while the other half fills."""
-
-    @classmethod
-    def of(cls, config: ChipConfig, int8_out: bool) -> "Regions":
-        quarter, half = config.scratchpad_rows // 4, config.accumulator_rows // 2
-        if int8_out:
-            return cls(quarter // 2, quarter // 2, quarter, quarter, 1, quarter // 2, 3 * quarter, half)
-        return cls(quarter, 2 * quarter, quarter, quarter, 0, 0, 0, half)
+HEIGHTS = (1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 1024, 2048)
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256)
+FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
+SLOTS = (2, 3, 4)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of one GEMM.
+    """A tiling, the problem it is for (the operands may be swapped), and the estimate in cycles."""
 
-    ``tile_m`` x ``tile_n`` results make a macro tile, ``chunk`` bytes of K are loaded at a time, ``grid`` blocks share
-    the macro tiles. A block's very first chunk is ``first_chunk`` long, so that the array starts early. ``estimate``
-    is in cycles.
-    """
-
-    tile_m: int
-    tile_n: int
-    chunk: int
-    first_chunk: int
-    grid: tuple[int, int]
+    problem: Problem
+    tiling: Tiling
     estimate: int
 
 
-@dataclass(frozen=True)
-class Bound:
-    """Cycles no GEMM of this size can beat on a chip, by what limits it."""
-
-    compute: int
-    read: int
-    write: int
-
-    @property
-    def cycles(self) -> int:
-        return max(self.compute, self.beats)
-
-    @property
-    def beats(self) -> int:
-        """Beats of the memory bus's busier channel."""
-        return max(self.read, self.write)
-
-
-def lower_bound(config: ChipConfig, m: int, n: int, k: int, int8_out: bool) -> Bound:
-    """Peak rate of the arrays; every operand byte over the memory bus once; every result byte once."""
-    result = m * n * (1 if int8_out else 4)
-    return Bound(
-        _ceil(m * n * k, config.peak_macs),
-        _ceil(m * k + k * n, config.bus_bytes),
-        _ceil(result, config.bus_bytes),
-    )
-
-
 @lru_cache(maxsize=4096)
-def plan(config: ChipConfig, m: int, n: int, k: int, int8_out: bool) -> Plan:
-    """The fastest cut of an M x N x K GEMM by a simple estimate of compute, reads and writes."""
-    return min(_candidates(config, m, n, k, int8_out), key=lambda p: (p.estimate, p.grid))
+def plan(config: ChipConfig, problem: Problem) -> Plan:
+    """The fastest tiling by the estimate. Depends on nothing but its arguments."""
+    ways = [problem, *([problem.swapped()] if problem.swappable else [])]
+    return min((_best(config, way) for way in ways), key=lambda p: p.estimate)
 
 
-def _candidates(config: ChipConfig, m: int, n: int, k: int, int8_out: bool) -> Iterator[Plan]:
-    regions = Regions.of(config, int8_out)
-    columns, depth = _ceil(n, config.array), _ceil(k, config.fold_depth)
-    # The epilogue of a macro tile must fit into the vector unit's queue (two instructions for each column tile), or
-    # the sequencer would stop issuing matrix work behind it.
-    most = min(MAX_EPILOGUE_TILES, config.unit_queue // 2) if int8_out else MAX_COLUMN_TILES
-    for wide in range(1, min(columns, most, regions.half) + 1):
-        pairs = _ceil(wide, config.lane_elements)
-        rows = regions.half - (BIAS_SLOTS * wide if int8_out else 0)
-        tallest = min(rows // wide, regions.a_slot, regions.out_slot // pairs if int8_out else rows)
-        folds_of_b = regions.b_slot // (pairs * config.fold_depth)
-        if not tallest or not folds_of_b:
+def _sizes(size: int, tiles: tuple[int, ...], limit: int) -> np.ndarray:
+    """Sizes close to ``tiles`` that cut ``size`` evenly."""
+    found = {-(-size // -(-size // min(tile, size))) for tile in tiles}
+    return np.array(sorted(tile for tile in found if tile <= limit), np.int64)
+
+
+def _grids(config: ChipConfig, problem: Problem) -> Iterator[tuple[int, int, int]]:
+    """Ways to lay blocks over the result; a batch is spread over cores before its products are cut."""
+    for x in range(1, config.cores + 1):
+        if problem.batch > 1:
+            z = min(config.cores // x, problem.batch)
+            yield x, 1, z
+        else:
+            for y in range(1, config.cores // x + 1):
+                yield x, y, 1
+
+
+def _best(config: ChipConfig, problem: Problem) -> Plan:
+    p, n = problem, config.array
+    deep = fold(config, p.dtype)
+    columns, depth = -(-p.n // n), -(-p.k // deep)
+    half = config.accumulator_rows // 2
+    axes = (
+        _sizes(p.m, HEIGHTS, half),
+        _sizes(columns, WIDTHS, half),
+        _sizes(depth, FOLDS, config.scratchpad_rows // n),
+        np.array(SLOTS, np.int64),
+    )
+    tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
+    # Whatever else lies there, two operands in their slots must fit.
+    room = (wide * tile_m <= half) & (slots * folds * (tile_m + wide * n) <= config.scratchpad_rows)
+    tile_m, wide, folds, slots = tile_m[room], wide[room], folds[room], slots[room]
+    limits = Placement.of(config, p, Tiling(1, n, deep, 2))
+    best: Plan | None = None
+    for grid in _grids(config, p):
+        fine = (wide * n * (grid[0] - 1) < p.n) & (tile_m * (grid[1] - 1) < p.m)
+        if not fine.any():
             continue
-        fewest = _ceil(m, tallest)
-        for tiles_m in sorted({fewest, min(m, fewest + 1), min(m, fewest + 2), min(m, max(fewest, config.cores))}):
-            tile_m = _ceil(m, tiles_m)
-            chunks = _ceil(depth, min(regions.a_slot // tile_m, folds_of_b))
-            for x in range(1, min(config.cores, _ceil(columns, wide)) + 1):
-                grid = (x, min(config.cores // x, _ceil(m, tile_m)))
-                yield _Estimate(config, (m, n, k), int8_out, tile_m, wide, _ceil(depth, chunks), grid).plan()
-
-
-class _Estimate:
-    """Cycles of a GEMM cut in a given way: a pipeline of loads and products of chunks, then the last results."""
-
-    def __init__(
-        self,
-        config: ChipConfig,
-        size: tuple[int, int, int],
-        int8_out: bool,
-        tile_m: int,
-        wide: int,
-        folds: int,
-        grid: tuple[int, int],
-    ) -> None:
-        self.config, self.tile_m, self.folds, self.grid = config, tile_m, folds, grid
-        self.m, self.n, self.k = size
-        self.blocks = grid[0] * grid[1]
-        self.tile_n = wide * config.array
-        self.columns = min(self.tile_n, self.n)
-        self.column_tiles = min(wide, _ceil(self.n, config.array))
-        self.out_bytes = 1 if int8_out else 4
-
-    def load(self, folds: int) -> int:
-        """Cycles to load a chunk of A and of B, while all blocks do the same."""
-        bus, bytes = self.config.bus_bytes, min(folds * self.config.fold_depth, self.k)
-        beats = self.tile_m * (_ceil(bytes, bus) + _READ_RUN) + bytes * (_ceil(self.columns, bus) + _READ_RUN)
-        return beats * self.blocks + _LATENCY
-
-    def product(self, folds: int) -> int:
-        """Cycles of the array for a chunk, and the gap behind it: while the sequencer turns to the next chunk, the
-        matrix unit lives on what its queue holds."""
-        fold = max(self.tile_m, self.config.fold_depth)
-        return self.column_tiles * folds * fold + max(0, _ISSUE - (self.config.unit_queue // 2 - 1) * fold)
-
-    def split(self, folds: int) -> list[int]:
-        """Chunks that a stretch of K is loaded in."""
-        full, rest = divmod(folds, self.folds)
-        return [self.folds] * full + ([rest] if rest else [])
-
-    def pipeline(self, chunks: list[int], following: int) -> int:
-        """Cycles from the first product of these chunks to the first one of the ``following`` chunk: with two slots,
-        the load of a chunk begins with the product of the chunk before."""
-        pairs = zip(chunks, [*chunks[1:], following], strict=True)
-        return sum(max(self.product(chunk), self.load(after)) for chunk, after in pairs)
-
-    def plan(self) -> Plan:
-        depth, k_folds = self.config.fold_depth, _ceil(self.k, self.config.fold_depth)
-        tiles_m, tiles_n = _ceil(self.m, self.tile_m), _ceil(self.n, self.tile_n)
-        rounds = _ceil(tiles_m, self.grid[1]) * _ceil(tiles_n, self.grid[0])
-        tile = self.pipeline(self.split(k_folds), self.folds)
-        opening, first = min(
-            (self.load(first) + self.pipeline([first, *self.split(k_folds - first)], self.folds), first)
-            for first in range(1, self.folds + 1)
-        )
-        store = self.tile_m * (_ceil(self.columns * self.out_bytes, self.config.bus_bytes) + _WRITE_RUN)
-        steady = max((rounds - 1) * tile, rounds * store * self.blocks - tile)
-        sizes = (self.tile_m, self.tile_n, self.folds * depth, first * depth)
-        return Plan(*sizes, self.grid, opening + steady + store)
+        candidates = Candidates(tile_m[fine], wide[fine], folds[fine], slots[fine], grid)
+        cycles = estimate(config, p, candidates, limits.a_piece * p.bytes, limits.b_piece * p.bytes)
+        order = np.argsort(cycles, kind="stable")
+        for index in order:
+            found = int(cycles[index])
+            if best is not None and found >= best.estimate:
+                break
+            tiling = Tiling(
+                int(candidates.tile_m[index]),
+                int(candidates.wide[index]) * n,
+                int(candidates.folds[index]) * deep,
+                int(candidates.slots[index]),
+                grid,
+            )
+            if Placement.of(config, p, tiling).fits:
+                best = Plan(p, tiling, found)
+                break
+    assert best is not None, f"no tiling of {problem} fits {config}"
+    return best

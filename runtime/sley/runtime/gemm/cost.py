@@ -1,0 +1,120 @@
+"""An estimate of the cycles of a GEMM, for many tilings at a time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import OperandType
+from sley.runtime.gemm.problem import Problem, fold
+from sley.runtime.gemm.tiling import interleaved
+
+Ints = NDArray[np.int64]
+
+# In cycles, as measured on the gateware with the default memory:
+LAUNCH = 170  # doorbell to the first request of a load
+ROUND_TRIP = 55  # a request to its first beat in the scratchpad
+HANDOVER = 30  # last beat of a chunk to its first row in the array
+FENCE = 130  # last acknowledgement of a store to the fence, with the end of the block
+GAP = 1  # a run that does not continue the one before
+HEAD = 1  # a burst that is written
+PASS = 30  # one instruction of the vector unit, besides its rows
+CHUNK_ISSUE = 180  # the sequencer, besides folds and products
+FOLD_ISSUE, PRODUCT_ISSUE = 14, 6
+ROW_LATENCY = 7  # of a partial bf16 sum through one row of the array
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Tilings as arrays of one shape; see ``Tiling``. ``wide``: column tiles of a macro tile, ``folds`` of a chunk."""
+
+    tile_m: Ints
+    wide: Ints
+    folds: Ints
+    slots: Ints
+    grid: tuple[int, int, int]
+
+
+def ceil(a: Ints | int, b: Ints | int) -> Ints:
+    return -(-np.asarray(a, np.int64) // b)
+
+
+def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
+    """How many tiles of which size: the full ones, and what is left."""
+    full = size // tile
+    rest = size - full * tile
+    return [(full, tile), ((rest > 0).astype(np.int64), np.maximum(rest, 1))]
+
+
+def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int) -> Ints:
+    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones as one."""
+    bus = config.bus_bytes
+    beats = ceil(bytes, bus) + (pitch % bus > 0)
+    scattered = runs * (beats + GAP)
+    return np.where(bytes == pitch, np.minimum(ceil(runs * bytes, bus) + GAP, scattered), scattered)
+
+
+def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int) -> Ints:
+    """The same when one LOAD may take ``piece`` bytes of a run only."""
+    full, rest = bytes // piece, bytes % piece
+    cut = full * runs * (ceil(piece, config.bus_bytes) + (pitch % config.bus_bytes > 0) + GAP)
+    cut += np.where(rest > 0, _runs(config, runs, np.maximum(rest, 1), -1), 0)
+    return np.where(bytes <= piece, _runs(config, runs, bytes, pitch), cut)
+
+
+def estimate(config: ChipConfig, problem: Problem, c: Candidates, a_piece: int, b_piece: int) -> Ints:
+    """Cycles from the doorbell to the fence.
+
+    A pipeline: for each chunk the longest of its product, its load (all blocks share the bus) and the instructions that
+    issue it; before it the launch and the first load, behind it the results of the last macro tile. ``a_piece``,
+    ``b_piece``: bytes of a run that one LOAD may take of operands that it transposes.
+    """
+    p, n = problem, config.array
+    deep, size, out = fold(config, p.dtype), p.bytes, p.epilogue.result.bytes
+    blocks = c.grid[0] * c.grid[1] * c.grid[2]
+    tiles_m, tiles_n = ceil(p.m, c.tile_m), ceil(p.n, c.wide * n)
+
+    def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
+        if p.trans_a:
+            a = _pieces(config, depth, rows * size, p.m * size, a_piece)
+        else:
+            a = _runs(config, rows, depth * size, p.k * size)
+        if p.trans_b:
+            b = _pieces(config, columns, depth * size, p.k * size, b_piece)
+        else:
+            b = _runs(config, depth, columns * size, p.n * size)
+        return (a + b) * blocks
+
+    def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
+        tiles = ceil(columns, n)
+        fold_cycles = tiles * np.maximum(rows, n)
+        if p.dtype is OperandType.BF16:
+            fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
+        folds = ceil(depth, deep)
+        issue = CHUNK_ISSUE + folds * (FOLD_ISSUE + tiles * PRODUCT_ISSUE)
+        return np.maximum(folds * fold_cycles, issue)
+
+    permuted = n * (p.trans_a or p.trans_b) + 8 * interleaved(config, p)
+    total: Ints = np.zeros_like(c.tile_m)
+    first: Ints = np.zeros_like(c.tile_m)
+    for count_m, rows in _parts(p.m, c.tile_m):
+        for count_n, columns in _parts(p.n, c.wide * n):
+            chunks: Ints = np.zeros_like(c.tile_m)
+            for count_k, depth in _parts(p.k, c.folds * deep):
+                loading = load(rows, columns, depth) + permuted
+                # With two slots a load begins when the product before the last has ended: its latency shows.
+                loading = np.where(c.slots == 2, loading + ROUND_TRIP + HANDOVER, loading)
+                chunks += count_k * np.maximum(loading, product(rows, columns, depth))
+            store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
+            vector = ceil(columns, n) * (rows + PASS) * (2 if p.epilogue.narrow else 1) * p.epilogue.vector
+            total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)
+    share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
+    steady = total * share // (tiles_m * tiles_n)
+    rows, columns = np.minimum(c.tile_m, p.m), np.minimum(c.wide * n, p.n)
+    depth = np.minimum(c.folds * deep, p.k)
+    first = load(rows, columns, depth) + permuted
+    last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
+    last += ceil(columns, n) * (rows + PASS) * p.epilogue.vector
+    result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE
+    return result
