@@ -20,6 +20,7 @@ FENCE = 130  # last acknowledgement of a store to the fence, with the end of the
 GAP = 1  # a run that does not continue the one before
 HEAD = 1  # a burst that is written
 PASS = 30  # one instruction of the vector unit, besides its rows
+BUBBLE = 20  # from the last row of a chunk to the first of the next
 CHUNK_ISSUE = 180  # the sequencer, besides folds and products
 FOLD_ISSUE, PRODUCT_ISSUE = 14, 6
 ROW_LATENCY = 7  # of a partial bf16 sum through one row of the array
@@ -33,7 +34,10 @@ class Candidates:
     wide: Ints
     folds: Ints
     slots: Ints
-    grid: tuple[int, int, int]
+    grid: tuple[int, int, int] = (1, 1, 1)
+
+    def chosen(self, mask: NDArray[np.bool_]) -> "Candidates":
+        return Candidates(self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask], self.grid)
 
 
 def ceil(a: Ints | int, b: Ints | int) -> Ints:
@@ -63,28 +67,37 @@ def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int)
     return np.where(bytes <= piece, _runs(config, runs, bytes, pitch), cut)
 
 
-def estimate(config: ChipConfig, problem: Problem, c: Candidates, a_piece: int, b_piece: int) -> Ints:
+def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int], resident: str = "") -> Ints:
     """Cycles from the doorbell to the fence.
 
     A pipeline: for each chunk the longest of its product, its load (all blocks share the bus) and the instructions that
-    issue it; before it the launch and the first load, behind it the results of the last macro tile. ``a_piece``,
-    ``b_piece``: bytes of a run that one LOAD may take of operands that it transposes.
+    issue it; before it the launch and the first load, behind it the results of the last macro tile. ``pieces``: bytes
+    of a run of A and of B that one LOAD may take if it transposes. ``resident``: the operand that is loaded once.
     """
     p, n = problem, config.array
     deep, size, out = fold(config, p.dtype), p.bytes, p.epilogue.result.bytes
+    pairs = interleaved(config, p)
     blocks = c.grid[0] * c.grid[1] * c.grid[2]
     tiles_m, tiles_n = ceil(p.m, c.tile_m), ceil(p.n, c.wide * n)
 
-    def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
-        if p.trans_a:
-            a = _pieces(config, depth, rows * size, p.m * size, a_piece)
-        else:
-            a = _runs(config, rows, depth * size, p.k * size)
+    def load_a(rows: Ints, depth: Ints) -> Ints:
+        if not p.trans_a:
+            return _runs(config, rows, depth * size, p.k * size)
+        read = _pieces(config, depth, rows * size, p.m * size, pieces[0])
+        return np.maximum(read, ceil(depth, deep) * ceil(rows, deep) * deep)
+
+    def load_b(columns: Ints, depth: Ints) -> Ints:
         if p.trans_b:
-            b = _pieces(config, columns, depth * size, p.k * size, b_piece)
-        else:
-            b = _runs(config, depth, columns * size, p.n * size)
-        return (a + b) * blocks
+            read = _pieces(config, columns, depth * size, p.k * size, pieces[1])
+            return np.maximum(read, ceil(depth, deep) * ceil(columns, n) * n)
+        return _runs(config, depth, columns * size, p.n * size)
+
+    def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
+        a = load_a(rows, depth) if resident != "a" else 0
+        b = load_b(columns, depth) if resident != "b" else 0
+        # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
+        units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not resident)
+        return (a + b + units) * blocks
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
@@ -93,27 +106,26 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, a_piece: int, 
             fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
         folds = ceil(depth, deep)
         issue = CHUNK_ISSUE + folds * (FOLD_ISSUE + tiles * PRODUCT_ISSUE)
-        return np.maximum(folds * fold_cycles, issue)
+        return np.maximum(folds * fold_cycles + BUBBLE, issue)
 
-    permuted = n * (p.trans_a or p.trans_b) + 8 * interleaved(config, p)
     total: Ints = np.zeros_like(c.tile_m)
-    first: Ints = np.zeros_like(c.tile_m)
     for count_m, rows in _parts(p.m, c.tile_m):
         for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
             for count_k, depth in _parts(p.k, c.folds * deep):
-                loading = load(rows, columns, depth) + permuted
                 # With two slots a load begins when the product before the last has ended: its latency shows.
-                loading = np.where(c.slots == 2, loading + ROUND_TRIP + HANDOVER, loading)
-                chunks += count_k * np.maximum(loading, product(rows, columns, depth))
+                late = (c.slots == 2) * (ROUND_TRIP + HANDOVER)
+                chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
             store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-            vector = ceil(columns, n) * (rows + PASS) * (2 if p.epilogue.narrow else 1) * p.epilogue.vector
+            vector = ceil(columns, n) * (rows + PASS) * p.epilogue.vector
             total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)
     share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
     steady = total * share // (tiles_m * tiles_n)
     rows, columns = np.minimum(c.tile_m, p.m), np.minimum(c.wide * n, p.n)
-    depth = np.minimum(c.folds * deep, p.k)
-    first = load(rows, columns, depth) + permuted
+    first = load(rows, columns, np.minimum(c.folds * deep, p.k))
+    whole = np.full_like(first, p.k)
+    if resident:
+        first = first + (load_a(rows, whole) if resident == "a" else load_b(columns, whole)) * blocks
     last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
     last += ceil(columns, n) * (rows + PASS) * p.epilogue.vector
     result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE

@@ -7,8 +7,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import NumberType, Op, OperandType, Space, VectorOutput, VectorRow
 from sley.runtime.gemm.problem import Problem, Result, fold
-from sley.runtime.gemm.tiling import Placement, Tiling, interleaved
-from sley.runtime.kernel import ZERO, KernelBuilder, Register, Value
+from sley.runtime.gemm.tiling import Operand, Placement, Tiling
+from sley.runtime.kernel import ZERO, KernelBuilder, Register, Semaphores, Value
 from sley.runtime.program import Program
 
 OUTPUTS = {
@@ -85,6 +85,7 @@ class _Gemm:
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         narrow = problem.epilogue.narrow
         self.out_free, self.out_done = k.semaphore("out_free", 2 if narrow else 0), k.semaphore("out_done")
+        self.constant: dict[str, int] = {}
         self._start()
         self._main()
         k.end()
@@ -98,19 +99,14 @@ class _Gemm:
         p, t = self.problem, self.tiling
         return -(-p.n // t.tile_n), -(-p.m // t.tile_m), p.batch
 
-    @property
-    def _a_steps(self) -> tuple[int, int]:
-        """Bytes of A from one chunk, and from one macro tile across M, to the next."""
-        p, t = self.problem, self.tiling
-        along, across = (p.m, 1) if p.trans_a else (1, p.k)
-        return t.chunk * along * p.bytes, t.tile_m * self.tiling.grid[1] * across * p.bytes
+    def _chunk_step(self, operand: Operand) -> int:
+        """Bytes from one chunk to the next."""
+        return self.tiling.chunk * (1 if operand.along_k else operand.length) * self.problem.bytes
 
-    @property
-    def _b_steps(self) -> tuple[int, int]:
-        """Bytes of B from one chunk, and from one macro tile across N, to the next."""
-        p, t = self.problem, self.tiling
-        along, across = (1, p.k) if p.trans_b else (p.n, 1)
-        return t.chunk * along * p.bytes, t.tile_n * self.tiling.grid[0] * across * p.bytes
+    def _tile_step(self, operand: Operand) -> int:
+        """Bytes from one macro tile, across M or N, to the next."""
+        tile = self.tiling.tile_m if operand.name == "a" else self.tiling.tile_n
+        return tile * (operand.length if operand.along_k else 1) * self.problem.bytes
 
     # The stages
 
@@ -129,8 +125,8 @@ class _Gemm:
             with k.scratch("bytes") as (at,):
                 # The first macro tile of the block in each matrix.
                 for index, name, step in (
-                    (y, "a", self._a_steps[1] // grid[1]),
-                    (x, "b", self._b_steps[1] // grid[0]),
+                    (y, "a", self._tile_step(self.place.a)),
+                    (x, "b", self._tile_step(self.place.b)),
                     (y, "c", t.tile_m * p.n * result),
                     (x, "c", t.tile_n * result),
                     (z, "a", 0 if p.share_a else p.m * p.k * p.bytes),
@@ -166,8 +162,14 @@ class _Gemm:
         self.lag = k.reg("lag", self.ahead)
         self.load, self.multiply = _Side(self, "load"), _Side(self, "multiply")
         self.load_slot, self.slot = k.reg("load_slot", 0), k.reg("slot", 0)
-        self.a, self.b = k.reg("a_at", arg["a"]), k.reg("b_at", arg["b"])
-        self.c = k.reg("c_at", arg["c"])
+        # An argument is kept as it is only where the walk comes back to it.
+        returns = p.batch > grid[2]
+        self.running = {
+            "a": k.reg("a_at", arg["a"]) if returns else arg["a"],
+            "b": k.reg("b_at", arg["b"]) if returns or isinstance(self.load.n, Register) else arg["b"],
+        }
+        again = returns or isinstance(self.multiply.n, Register)
+        self.c = k.reg("c_at", arg["c"]) if again else arg["c"]
         self.half = k.reg("half", 0)
         if p.epilogue.narrow:
             self.out = k.reg("out", self.place.out_base)
@@ -177,7 +179,13 @@ class _Gemm:
             k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
             k.free(arg["scale"])
         k.set(Unit.STORE, chunk_stride=t.tile_m, mem_stride=p.n * p.epilogue.result.bytes)
-        self.b_pitch = k.reg("b_pitch", self.place.b_pitch)
+        self.b_pitch = k.reg("b_pitch", self.place.b.pitch)
+        for operand in (self.place.a, self.place.b):
+            if operand.resident:
+                self._load_resident(operand)
+        constant = self._constant_parameters()
+        k.set(Unit.LOAD, **constant)
+        self.constant = constant
 
     def _main(self) -> None:
         k = self.k
@@ -260,92 +268,133 @@ class _Gemm:
     # Loads
 
     def _load_chunk(self) -> None:
-        k, p, t, side = self.k, self.problem, self.tiling, self.load
-        with k.scratch("depth rows row at") as (depth, rows, row, at):
-            if p.epilogue.bias:
+        k, side, place = self.k, self.load, self.place
+        moving = [operand for operand in (place.a, place.b) if not operand.resident]
+        with k.scratch("depth count row at") as (depth, count, row, at):
+            if self.problem.epilogue.bias:
                 other = k.label("not first")
                 if side.k is not None:
                     k.branch(Op.BNE, side.k, ZERO, other)
-                self._load_bias(rows, row, at)
+                self._load_bias(count, row, at)
                 k.place(other)
             elements = side.depth(depth)
-            self._load_a(elements, rows, row, at)
-            self._load_b(elements, rows, row, at)
-        self._ring(self.load_slot, 1, 0, t.slots)
+            for operand in moving:
+                k.mul(row, self.load_slot, operand.step)
+                if operand.base:
+                    k.add(row, row, operand.base)
+                across = side.rows(count) if operand is place.a else side.columns(count)
+                wait = self.free if operand is moving[0] else ()
+                signal = self.full if operand is moving[-1] else ()
+                self._load(operand, elements, across, self.running[operand.name], row, at, wait, signal)
+        self._ring(self.load_slot, 1, 0, self.tiling.slots)
         if side.k is not None:
-            k.add(self.a, self.a, self._a_steps[0])
-            k.add(self.b, self.b, self._b_steps[0])
-            k.add(side.k, side.k, t.chunk)
+            for operand in moving:
+                k.add(self.running[operand.name], self.running[operand.name], self._chunk_step(operand))
+            k.add(side.k, side.k, self.tiling.chunk)
         self._advance_load()
 
-    def _load_a(self, depth: Value, rows: Register, row: Register, at: Register) -> None:
-        """``depth`` elements of the macro tile's rows of A."""
-        k, p, c, side = self.k, self.problem, self.config, self.load
-        k.mul(row, self.load_slot, self.place.a_step)
-        count = side.rows(rows)
-        if not p.trans_a:
-            self._set_load(depth, chunk_stride=self.place.a_pitch, local_stride=1, mem_stride=p.k * p.bytes)
-            k.load(self.a, row, self._operand(count, rows), wait=self.free)
-            return
-        pieces = range(0, self.tiling.tile_m, self.place.a_piece)
-        runs = self._operand(depth, at)
-        with k.scratch("address") as (address,):
-            k.mov(address, self.a)
-            for start in pieces:
-                with k.scratch("piece") as (piece,):
-                    size = self._piece(piece, count, start, self.place.a_piece)
-                    self._set_load(
-                        size, chunk_stride=c.array, local_stride=self.place.a_pitch, mem_stride=p.m * p.bytes
-                    )
-                k.load(
-                    address,
-                    row,
-                    runs,
-                    interleave=interleaved(c, p),
-                    transpose=True,
-                    wait=self.free if start == 0 else (),
-                )
-                if start != pieces[-1]:
-                    k.add(address, address, self.place.a_piece * p.bytes)
-                    k.add(row, row, self.place.a_piece)
+    def _load_resident(self, operand: Operand) -> None:
+        """The whole operand."""
+        k, p = self.k, self.problem
+        with k.scratch("row at") as (row, at):
+            k.mov(row, operand.base)
+            self._load(operand, p.k, p.m if operand.name == "a" else p.n, self.running[operand.name], row, at)
 
-    def _load_b(self, depth: Value, columns: Register, row: Register, at: Register) -> None:
-        """``depth`` elements of the macro tile's columns of B."""
-        k, p, c, side = self.k, self.problem, self.config, self.load
-        pairs = interleaved(c, p)
-        k.mul(row, self.load_slot, self.place.b_step)
-        k.add(row, row, self.place.b_base)
-        count = side.columns(columns)
-        if not p.trans_b:
-            self._set_load(count, chunk_stride=self.place.b_pitch, local_stride=1, mem_stride=p.n * p.bytes)
-            k.load(self.b, row, self._operand(depth, at), interleave=pairs, signal=self.full)
+    def _load(
+        self,
+        operand: Operand,
+        depth: Value,
+        across: Value,
+        address: Register,
+        row: Register,
+        at: Register,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """``depth`` elements along K by ``across`` of an operand, from ``address`` to ``row``, which is lost. A LOAD
+        that transposes brings a piece of each row in memory."""
+        k, p = self.k, self.problem
+        size, runs = (depth, across) if operand.along_k else (across, depth)
+        most = size if isinstance(size, int) else self._most(operand)
+        load = partial(k.load, interleave=operand.interleave, transpose=operand.transpose)
+        if not operand.transpose or most <= operand.piece:
+            self._set_runs(operand, size)
+            load(address, row, self._operand(runs, at), wait=wait, signal=signal)
             return
-        pieces = range(0, self.tiling.chunk, self.place.b_piece)
-        runs = self._operand(count, columns)
-        with k.scratch("address") as (address,):
-            k.mov(address, self.b)
-            for start in pieces:
-                with k.scratch("piece") as (piece,):
-                    size = self._piece(piece, depth, start, self.place.b_piece)
-                    self._set_load(
-                        size, chunk_stride=c.array, local_stride=self.place.b_pitch, mem_stride=p.k * p.bytes
-                    )
-                k.load(address, row, runs, transpose=True, signal=self.full if start == pieces[-1] else ())
-                if start != pieces[-1]:
-                    k.add(address, address, self.place.b_piece * p.bytes)
-                    k.add(row, row, self.place.b_piece // self.fold * c.array)
+        runs = self._operand(runs, at)
+        starts = range(0, most, operand.piece)
+        with k.scratch("from piece") as (start, piece):
+            k.mov(start, address)
 
-    def _set_load(self, elements: Value, **params: int) -> None:
-        """Runs of so many elements, and strides."""
+            def forward() -> None:
+                k.add(start, start, operand.piece * p.bytes)
+                k.add(row, row, operand.piece_rows)
+
+            if isinstance(size, int) and len(starts) > 3 and not wait and not signal:
+                self._set_runs(operand, operand.piece)
+                with k.loop(size // operand.piece):
+                    load(start, row, runs)
+                    forward()
+                if size % operand.piece:
+                    self._set_runs(operand, size % operand.piece)
+                    load(start, row, runs)
+                return
+            for at_piece in starts:
+                last = at_piece == starts[-1]
+                self._set_runs(operand, self._piece(piece, size, at_piece, operand.piece))
+                load(start, row, runs, wait=wait if not at_piece else (), signal=signal if last else ())
+                if not last:
+                    forward()
+
+    def _most(self, operand: Operand) -> int:
+        """Largest size of a chunk along the operand's rows in memory."""
+        p, t = self.problem, self.tiling
+        if operand.along_k:
+            return min(p.k, t.chunk)
+        return min(p.m, t.tile_m) if operand.name == "a" else min(p.n, t.tile_n)
+
+    def _set_runs(self, operand: Operand, elements: Value) -> None:
+        """Parameters of LOADs with so many elements in a run."""
         k, p, c = self.k, self.problem, self.config
+        chunk, run = operand.strides(c)
+        params: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
         if not isinstance(elements, Register):
-            k.set(Unit.LOAD, run_bytes=elements * p.bytes, chunks=-(-elements * p.bytes // c.row_bytes), **params)
+            size = elements * p.bytes
+            self._set_load(**params, run_bytes=size, chunks=-(-size // c.row_bytes))
             return
-        with k.scratch("bytes") as (size,):
-            k.mul(size, elements, p.bytes) if p.bytes > 1 else k.mov(size, elements)
-            k.set(Unit.LOAD, run_bytes=size)
-            self._blocks(size, size, c.row_bytes)
-            k.set(Unit.LOAD, chunks=size, **params)
+        with k.scratch("bytes") as (size_bytes,):
+            self._set_load(**params)
+            if p.bytes > 1:
+                k.mul(size_bytes, elements, p.bytes)
+                elements = size_bytes
+            k.set(Unit.LOAD, run_bytes=elements)
+            self._blocks(size_bytes, elements, c.row_bytes)
+            k.set(Unit.LOAD, chunks=size_bytes)
+
+    def _set_load(self, **params: Value) -> None:
+        """Sets the parameters that are not known to have these values."""
+        for name, value in params.items():
+            if self.constant.get(name) != value:
+                self.k.set(Unit.LOAD, **{name: value})
+
+    def _constant_parameters(self) -> dict[str, int]:
+        """Parameters of LOAD that all chunks have in common."""
+        p, c, place = self.problem, self.config, self.place
+        moving = [operand for operand in (place.a, place.b) if not operand.resident]
+        if p.epilogue.bias or len(moving) > 1:
+            return {}
+        operand = moving[0]
+        chunk, run = operand.strides(c)
+        found = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
+        most = self._most(operand)
+        whole = {"a": p.m, "b": p.n}[operand.name] if not operand.along_k else p.k
+        tile = (
+            self.tiling.chunk if operand.along_k else {"a": self.tiling.tile_m, "b": self.tiling.tile_n}[operand.name]
+        )
+        even = whole <= tile or whole % tile == 0
+        if even and (not operand.transpose or most <= operand.piece):
+            found |= {"run_bytes": most * p.bytes, "chunks": -(-most * p.bytes // c.row_bytes)}
+        return found
 
     def _piece(self, rd: Register, size: Value, start: int, most: int) -> Value:
         """What is left of ``size`` at ``start``, at most ``most``."""
@@ -387,30 +436,34 @@ class _Gemm:
         self._ring(register, self.place.bias_step, self.place.bias_base, self.config.accumulator_rows)
 
     def _advance_load(self) -> None:
-        k, p = self.k, self.problem
-        (a_chunk, a_tile), (b_chunk, b_tile) = self._a_steps, self._b_steps
-        back_a, back_b = (step * self.chunks if self.chunks > 1 else 0 for step in (a_chunk, b_chunk))
+        k, p, t = self.k, self.problem, self.tiling
+        moving = [operand for operand in (self.place.a, self.place.b) if not operand.resident]
+        back = {o.name: self._chunk_step(o) * self.chunks if self.chunks > 1 else 0 for o in moving}
 
         def move(register: Register, step: int) -> None:
             if step:
                 k.add(register, register, step)
 
         def column() -> None:
-            move(self.a, -back_a)
-            move(self.b, b_tile - back_b)
+            for name in back:
+                across = self._tile_step(self.place.b) * t.grid[0] if name == "b" else 0
+                move(self.running[name], across - back[name])
 
         def row() -> None:
-            move(self.a, a_tile - back_a)
-            k.mov(self.b, self.arg["b"])
+            for name in back:
+                if name == "a":
+                    move(self.running[name], self._tile_step(self.place.a) * t.grid[1] - back[name])
+                elif self.running[name] is not self.arg[name]:
+                    k.mov(self.running[name], self.arg[name])
+                else:
+                    move(self.running[name], -back[name])
 
         def product() -> None:
-            for name, register, shared, size in (
-                ("a", self.a, p.share_a, p.m * p.k),
-                ("b", self.b, p.share_b, p.k * p.n),
-            ):
-                if not shared:
-                    move(self.arg[name], size * p.bytes * self.tiling.grid[2])
-                k.mov(register, self.arg[name])
+            for name, shared, size in (("a", p.share_a, p.m * p.k), ("b", p.share_b, p.k * p.n)):
+                if name in back:
+                    if not shared:
+                        move(self.arg[name], size * p.bytes * t.grid[2])
+                    k.mov(self.running[name], self.arg[name])
 
         self._advance(self.load, column, row, product)
 
@@ -426,9 +479,8 @@ class _Gemm:
             if self.problem.dtype is OperandType.BF16 and self.problem.k % self.fold:
                 left = k.reg("left", depth)
             deep = self._count(folds, depth, self.fold)
-            k.mul(b_fold, self.slot, self.place.b_step)
-            k.add(b_fold, b_fold, self.place.b_base)
-            k.mul(a_at, self.slot, self.place.a_step)
+            for operand, first in ((self.place.a, a_at), (self.place.b, b_fold)):
+                self._first_row(operand, first)
             one_fold = partial(self._fold, across, height, left, acc, a_at, b_fold, b_at)
             k.matmul(0, 0, 0, wait=self.full)
             if side.k is None:
@@ -453,6 +505,23 @@ class _Gemm:
         if side.k is not None:
             k.add(side.k, side.k, t.chunk)
         self._finish_tile()
+
+    def _first_row(self, operand: Operand, rd: Register) -> None:
+        """rd = where the chunk begins."""
+        k = self.k
+        if not operand.resident:
+            k.mul(rd, self.slot, operand.step)
+            if operand.base:
+                k.add(rd, rd, operand.base)
+        elif self.multiply.k is None:
+            k.mov(rd, operand.base)
+        else:
+            # A whole number of folds: of ``pitch`` rows each of A, of N rows each of B.
+            folds = self.fold.bit_length() - 1
+            k.shr(rd, self.multiply.k, folds)
+            k.mul(rd, rd, operand.pitch if operand.name == "a" else self.config.array)
+            if operand.base:
+                k.add(rd, rd, operand.base)
 
     def _fold(
         self,
@@ -481,7 +550,7 @@ class _Gemm:
             k.add(acc, acc, self.tiling.tile_m)
         if isinstance(deep, Register):
             k.free(deep)
-        k.add(a_at, a_at, self.place.a_pitch)
+        k.add(a_at, a_at, self.place.a.pitch)
         k.add(b_fold, b_fold, c.array)
 
     # Results
@@ -505,7 +574,8 @@ class _Gemm:
 
         def row() -> None:
             k.add(self.arg["c"], self.arg["c"], t.tile_m * t.grid[1] * row_bytes)
-            k.mov(self.c, self.arg["c"])
+            if self.c is not self.arg["c"]:
+                k.mov(self.c, self.arg["c"])
 
         def product() -> None:
             done = (self.tiles[1] - 1) * t.tile_m

@@ -1,7 +1,7 @@
 """The autotiler: the tiling of a GEMM that an estimate finds fastest."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -50,6 +50,12 @@ def _grids(config: ChipConfig, problem: Problem) -> Iterator[tuple[int, int, int
                 yield x, y, 1
 
 
+def _residents(problem: Problem) -> list[str]:
+    """Operands that may be loaded once: where one macro tile spans the other side, for all products alike."""
+    p = problem
+    return ["", *(["a"] if p.batch == 1 or p.share_a else []), *(["b"] if p.batch == 1 or p.share_b else [])]
+
+
 def _best(config: ChipConfig, problem: Problem) -> Plan:
     p, n = problem, config.array
     deep = fold(config, p.dtype)
@@ -61,32 +67,33 @@ def _best(config: ChipConfig, problem: Problem) -> Plan:
         _sizes(depth, FOLDS, config.scratchpad_rows // n),
         np.array(SLOTS, np.int64),
     )
-    tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
-    # Whatever else lies there, two operands in their slots must fit.
-    room = (wide * tile_m <= half) & (slots * folds * (tile_m + wide * n) <= config.scratchpad_rows)
-    tile_m, wide, folds, slots = tile_m[room], wide[room], folds[room], slots[room]
+    grown = Candidates(*(axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")))
     limits = Placement.of(config, p, Tiling(1, n, deep, 2))
+    pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
     best: Plan | None = None
-    for grid in _grids(config, p):
-        fine = (wide * n * (grid[0] - 1) < p.n) & (tile_m * (grid[1] - 1) < p.m)
-        if not fine.any():
-            continue
-        candidates = Candidates(tile_m[fine], wide[fine], folds[fine], slots[fine], grid)
-        cycles = estimate(config, p, candidates, limits.a_piece * p.bytes, limits.b_piece * p.bytes)
-        order = np.argsort(cycles, kind="stable")
-        for index in order:
-            found = int(cycles[index])
-            if best is not None and found >= best.estimate:
-                break
-            tiling = Tiling(
-                int(candidates.tile_m[index]),
-                int(candidates.wide[index]) * n,
-                int(candidates.folds[index]) * deep,
-                int(candidates.slots[index]),
-                grid,
-            )
-            if Placement.of(config, p, tiling).fits:
-                best = Plan(p, tiling, found)
-                break
+    for resident in _residents(p):
+        for grid in _grids(config, p):
+            c = grown
+            fine = c.wide * c.tile_m <= half
+            fine &= (c.wide * n * (grid[0] - 1) < p.n) & (c.tile_m * (grid[1] - 1) < p.m)
+            # Whatever else lies in the scratchpad, the operands in their slots must fit.
+            a_rows = c.tile_m * (depth if resident == "a" else c.folds * c.slots)
+            b_rows = c.wide * n * (depth if resident == "b" else c.folds * c.slots)
+            fine &= a_rows + b_rows <= config.scratchpad_rows
+            if resident == "a":
+                fine &= c.tile_m >= p.m
+            if resident == "b":
+                fine &= c.wide >= columns
+            c = replace(c.chosen(fine), grid=grid)
+            cycles = estimate(config, p, c, pieces, resident)
+            for index in np.argsort(cycles, kind="stable"):
+                found = int(cycles[index])
+                if best is not None and found >= best.estimate:
+                    break
+                sizes = int(c.tile_m[index]), int(c.wide[index]) * n, int(c.folds[index]) * deep, int(c.slots[index])
+                tiling = Tiling(*sizes, grid, resident)
+                if Placement.of(config, p, tiling).fits:
+                    best = Plan(p, tiling, found)
+                    break
     assert best is not None, f"no tiling of {problem} fits {config}"
     return best

@@ -1,10 +1,12 @@
 """How a GEMM is cut into pieces, and where the pieces lie in a core."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS, OperandType
+from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, OperandType, Param
 from sley.runtime.gemm.problem import Problem, Result, fold
+
+RUN_BITS = PARAMS[Param.RUN_BYTES].width
 
 
 @dataclass(frozen=True)
@@ -13,7 +15,7 @@ class Tiling:
 
     ``tile_m`` x ``tile_n`` results make a macro tile, ``chunk`` elements of K are loaded at a time into one of
     ``slots`` places; ``grid`` blocks (across N, M and the batch) share the macro tiles. ``tile_n`` is a multiple of the
-    array's columns, ``chunk`` of the fold.
+    array's columns, ``chunk`` of the fold. An operand that is ``resident`` ("a" or "b") is loaded once, whole.
     """
 
     tile_m: int
@@ -21,11 +23,7 @@ class Tiling:
     chunk: int
     slots: int
     grid: tuple[int, int, int] = (1, 1, 1)
-
-
-def interleaved(config: ChipConfig, problem: Problem) -> bool:
-    """Whether rows along N (of A along M) must be loaded two by two: lanes hold two int8 of consecutive k."""
-    return config.lane_elements == 2 and problem.dtype is OperandType.INT8
+    resident: str = ""
 
 
 def up(size: int, unit: int) -> int:
@@ -33,77 +31,112 @@ def up(size: int, unit: int) -> int:
     return -(-size // unit) * unit
 
 
+def interleaved(config: ChipConfig, problem: Problem) -> bool:
+    """Whether rows of k must be loaded two by two: lanes hold two int8 of consecutive k."""
+    return config.lane_elements == 2 and problem.dtype is OperandType.INT8
+
+
 @dataclass(frozen=True)
-class Placement:
-    """Rows of the local memories that a tiling uses; sizes of one slot are *steps*.
+class Operand:
+    """A or B in memory, and in its slots in the scratchpad.
 
-    In slot s, fold f of row i of A is in scratchpad row ``s * a_step + f * a_pitch + i``; array row r of fold f of
-    column tile p of B is in ``b_base + s * b_step + p * b_pitch + f * N + r``. Results that are made in the scratchpad
-    have two slots, as have sums in the accumulators: sum i of column tile p is in ``half * h + p * tile_m + i``.
-    Values of the bias are in the last accumulator rows.
-
-    What units read at the same time lies in different banks, if there are enough.
+    ``along_k``: rows of the array in memory are along K; otherwise across, along M or N. ``length``: elements of such
+    a row. In slot s, fold f of row i of A is in scratchpad row ``base + s * step + f * pitch + i``; array row r of
+    fold f of column tile p of B is in ``base + s * step + p * pitch + f * N + r``. ``piece``: elements of a memory row
+    that one LOAD may bring, to ``piece_rows`` local rows from the first to the next piece's.
     """
 
-    a_pitch: int
-    a_step: int
-    b_pitch: int
-    b_step: int
-    b_base: int
+    name: str
+    along_k: bool
+    transpose: bool
+    interleave: bool
+    length: int
+    resident: bool
+    slots: int
+    pitch: int
+    step: int
+    piece: int
+    piece_rows: int
+    base: int = 0
+
+    @classmethod
+    def a(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Operand":
+        p, deep, pairs = problem, fold(config, problem.dtype), interleaved(config, problem)
+        resident = tiling.resident == "a"
+        folds = -(-(p.k if resident else tiling.chunk) // deep)
+        pitch = up(tiling.tile_m, deep) if p.trans_a else tiling.tile_m
+        piece = TRANSPOSE_CHUNKS // (1 + pairs) * deep if p.trans_a else p.k
+        interleave = pairs and p.trans_a
+        length = p.m if p.trans_a else p.k
+        slots = 1 if resident else tiling.slots
+        return cls(
+            "a", not p.trans_a, p.trans_a, interleave, length, resident, slots, pitch, pitch * folds, piece, piece
+        )
+
+    @classmethod
+    def b(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Operand":
+        p, n, deep = problem, config.array, fold(config, problem.dtype)
+        resident = tiling.resident == "b"
+        interleave = interleaved(config, problem) and not p.trans_b
+        pitch = -(-(p.k if resident else tiling.chunk) // deep) * n
+        wide = up(tiling.tile_n // n, 2) if interleave else tiling.tile_n // n
+        piece = (TRANSPOSE_CHUNKS if p.trans_b else INTERLEAVE_CHUNKS) * deep
+        length = p.k if p.trans_b else p.n
+        slots = 1 if resident else tiling.slots
+        rows = TRANSPOSE_CHUNKS * n
+        return cls("b", p.trans_b, p.trans_b, interleave, length, resident, slots, pitch, wide * pitch, piece, rows)
+
+    @property
+    def rows(self) -> int:
+        """Scratchpad rows of all slots."""
+        return self.slots * self.step
+
+    def strides(self, config: ChipConfig) -> tuple[int, int]:
+        """Local rows from chunk to chunk, and from run (or unit of runs) to run, of its LOADs."""
+        return (config.array, self.pitch) if self.transpose else (self.pitch, 1)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Rows of the local memories that a tiling uses.
+
+    Results that are made in the scratchpad have two slots, ``out_step`` rows apart, as have sums in the accumulators:
+    sum i of column tile p is in ``half * h + p * tile_m + i``. ``halves``: column tiles of results in a scratchpad row.
+    Values of the bias are in the last accumulator rows. What units read at the same time lies in different banks,
+    if there are enough.
+    """
+
+    a: Operand
+    b: Operand
     out_step: int
     out_base: int
-    scratchpad_rows: int
     halves: int
-    """Column tiles of results in a scratchpad row."""
     half: int
     bias_step: int
-    bias_slots: int
     bias_base: int
-    a_piece: int
-    """Rows of A that one LOAD may bring."""
-    b_piece: int
-    """Elements of K, of B, that one LOAD may bring."""
     fits: bool
 
     @classmethod
     def of(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Placement":
-        n, deep = config.array, fold(config, problem.dtype)
-        epilogue, pairs = problem.epilogue, interleaved(config, problem)
-        folds, wide = tiling.chunk // deep, tiling.tile_n // n
-        a_pitch = up(tiling.tile_m, deep) if problem.trans_a else tiling.tile_m
-        b_pitch = folds * n
-        b_step = (up(wide, 2) if pairs and not problem.trans_b else wide) * b_pitch
+        a, b = Operand.a(config, problem, tiling), Operand.b(config, problem, tiling)
+        epilogue, wide = problem.epilogue, tiling.tile_n // config.array
         halves = config.lane_elements if epilogue.result is Result.INT8 and wide > 1 else 1
         results = -(-wide // halves)
         out_step = results * tiling.tile_m if epilogue.narrow else 0
         bank = config.scratchpad_rows // config.scratchpad_banks
-        a_rows, b_rows, out_rows = tiling.slots * a_pitch * folds, tiling.slots * b_step, 2 * out_step
-        if up(a_rows, bank) + up(b_rows, bank) + up(out_rows, bank) > config.scratchpad_rows:
+        if up(a.rows, bank) + up(b.rows, bank) + up(2 * out_step, bank) > config.scratchpad_rows:
             bank = 1
-        b_base = up(a_rows, bank)
-        out_base = b_base + up(b_rows, bank)
+        base = up(a.rows, bank)
+        out_base = base + up(b.rows, bank)
         half = config.accumulator_rows // 2
-        bias_slots, bias_step = (tiling.slots + 2, results * halves) if epilogue.bias else (0, 0)
-        bias_base = config.accumulator_rows - bias_slots * bias_step
+        bias_step = results * halves if epilogue.bias else 0
+        bias_base = config.accumulator_rows - (tiling.slots + 2) * bias_step
         used = results * halves * tiling.tile_m
-        fits = out_base + out_rows <= config.scratchpad_rows and used <= half and half + used <= bias_base
-        if pairs and not problem.trans_b:
-            fits = fits and tiling.tile_n <= INTERLEAVE_CHUNKS * deep
-        return cls(
-            a_pitch,
-            a_pitch * folds,
-            b_pitch,
-            b_step,
-            b_base,
-            out_step,
-            out_base,
-            out_base + out_rows,
-            halves,
-            half,
-            bias_step,
-            bias_slots,
-            bias_base,
-            TRANSPOSE_CHUNKS // (2 if pairs else 1) * deep if problem.trans_a else tiling.tile_m,
-            TRANSPOSE_CHUNKS * deep if problem.trans_b else tiling.chunk,
-            fits,
+        fits = (
+            out_base + 2 * out_step <= config.scratchpad_rows
+            and used <= half
+            and half + used <= bias_base
+            and (b.along_k or tiling.tile_n <= b.piece)
+            and (not a.resident or problem.k * problem.bytes < 1 << RUN_BITS)
         )
+        return cls(a, replace(b, base=base), out_step, out_base, halves, half, bias_step, bias_base, fits)
