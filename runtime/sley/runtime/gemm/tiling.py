@@ -26,6 +26,15 @@ class Tiling:
     resident: str = ""
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A tiling, the problem it is for (the operands may be swapped), and its cycles by the estimate."""
+
+    problem: Problem
+    tiling: Tiling
+    estimate: int
+
+
 def up(size: int, unit: int) -> int:
     """``size`` rounded up to a multiple of ``unit``."""
     return -(-size // unit) * unit
