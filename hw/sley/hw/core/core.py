@@ -125,7 +125,11 @@ class Core(wiring.Component):
         m.d.comb += [semaphores.clear.eq(sequencer.clear), sequencer.semaphores.eq(semaphores.values)]
 
         m.submodules.counters = counters = CoreCounters()
-        m.d.comb += [counters.select.eq(self.counter_select), counters.sequencer.eq(sequencer.events)]
+        m.d.comb += [
+            counters.select.eq(self.counter_select),
+            counters.sequencer.eq(sequencer.events),
+            counters.vector.eq(vector.events),
+        ]
 
         quiet = []
         states = {"sequencer": sequencer.state}

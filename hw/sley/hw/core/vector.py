@@ -6,6 +6,7 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Space, VectorOutput, VectorRow
 from sley.hw.core.params import UnitParams
@@ -13,6 +14,7 @@ from sley.hw.core.sram import READ_LATENCY, read_port, write_port
 from sley.hw.core.unit import UnitCommand, unit_signature
 from sley.hw.core.vector_lane import MAX_LATENCY, VECTOR_FLAGS, VectorLane, lane_latency
 from sley.hw.core.vector_walk import RowWalk
+from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -64,6 +66,8 @@ class VectorUnit(wiring.Component):
     scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: sources; VROW uses
         accumulator_read_a.
     scratchpad_write: INT8 outputs, one half of a row. accumulator_write: all other outputs, whole rows.
+    events : Out(class_events(VectorCycle))
+        For counters: ``row``, ``operands``, ``results`` and ``drain``.
 
     ``clear`` also sets both row registers to 0.
 
@@ -80,6 +84,7 @@ class VectorUnit(wiring.Component):
     retired: Signal
     abort: Signal
     clear: Signal
+    events: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -95,6 +100,7 @@ class VectorUnit(wiring.Component):
                 "accumulator_read_b": Out(read_port(*self._accumulator)),
                 "scratchpad_write": Out(write_port(*self._scratchpad, config.lane_elements)),
                 "accumulator_write": Out(write_port(*self._accumulator, granules)),
+                "events": Out(class_events(VectorCycle)),
             }
         )
 
@@ -294,6 +300,13 @@ class VectorUnit(wiring.Component):
         m.d.sync += outstanding.eq(outstanding + advance - (written | (arrived & loads_row)))
         with m.If(self.abort):
             m.d.sync += outstanding.eq(0)
+
+        m.d.comb += [
+            self.events.row.eq(advance),
+            self.events.operands.eq(can_issue & ~advance),
+            self.events.results.eq((state == State.ISSUE) & (outstanding == OUTPUT_ROWS)),
+            self.events.drain.eq(state == State.DRAIN),
+        ]
         return m
 
     def _source(
