@@ -128,6 +128,7 @@ class Core(wiring.Component):
         m.d.comb += [
             counters.select.eq(self.counter_select),
             counters.sequencer.eq(sequencer.events),
+            counters.matrix.eq(matrix.events),
             counters.vector.eq(vector.events),
         ]
 
@@ -156,9 +157,11 @@ class Core(wiring.Component):
             m.d.comb += [
                 events.signal.eq(held),
                 events.semaphore.eq(front.waiting),
-                events.command.eq((~front.empty & ~front.waiting) | (unit.busy & (kind is not Unit.MATRIX))),
                 events.empty.eq(sequencer.running),
             ]
+            taken = ~front.empty & ~front.waiting
+            working = matrix.events.command if unit is matrix else unit.busy
+            m.d.comb += events.command.eq(taken | working)
         m.d.comb += sequencer.units_idle.eq(Cat(quiet).all())
 
         node = (self.x, self.y)
@@ -188,10 +191,6 @@ class Core(wiring.Component):
 
         self._count_load(m, counters, load, load_reader)
         self._count_store(m, counters, store)
-        m.d.comb += [
-            counters.matrix.row_int8.eq(_moves(matrix.activations)),
-            counters.matrix.drain.eq(matrix.busy),
-        ]
         m.d.comb += [
             counters.traffic.load_beats.eq(_moves(load_reader.response)),
             counters.traffic.load_bytes.eq(Mux(_moves(load.run), load.run.payload.bytes, 0)),
