@@ -27,13 +27,14 @@ def bench_gemm(
     k: Annotated[int, typer.Option("-k", min=1, help="Columns of A, rows of B.")] = 256,
     int8: Annotated[bool, typer.Option("--int8", help="int8 result with scale, instead of int32.")] = False,
 ) -> None:
-    """Multiply int8 matrices from DRAM; cycles from doorbell to fence."""
+    """Multiply int8 matrices from DRAM; cycles from doorbell to fence, and where they went."""
     from sley.runtime.bench import measure_gemm
+    from sley.runtime.counter_tables import bus_table, cycle_table, work_table
     from sley.runtime.device import Device
 
     with Device.open(engine) as device:
         measure_gemm(device, m, n, k, int8)  # warm: uploads the program
-        r = measure_gemm(device, m, n, k, int8)
+        r = measure_gemm(device, m, n, k, int8, counted=True)
     table = Table("", "value", title=f"gemm {m} x {n} x {k}, int8 to {'int8' if int8 else 'int32'}, {engine}")
     table.add_row("cycles, doorbell to fence", f"{r.cycles:,}")
     limits = f"compute {r.bound.compute:,}, read {r.bound.read:,}, write {r.bound.write:,}"
@@ -42,9 +43,15 @@ def bench_gemm(
     table.add_row("share of peak MACs", f"{r.share_of_peak:.1%} of {r.peak_macs:,} per cycle")
     table.add_row("macro tile, chunk of K", f"{r.plan.tile_m} x {r.plan.tile_n}, {r.plan.chunk}")
     table.add_row("blocks", " x ".join(map(str, r.plan.grid)))
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    assert r.count is not None
+    console.print(work_table(r.count.counters, r.needed))
     if engine.startswith("model"):
-        typer.echo("The engine model counts steps, not cycles: its numbers mean nothing here.", err=True)
+        typer.echo("The engine model counts steps, not cycles: only the table of work means something here.", err=True)
+        return
+    console.print(cycle_table(r.count))
+    console.print(bus_table(r.count))
 
 
 @bench_app.command("sim")

@@ -18,12 +18,9 @@ class Side:
         self.counts = dict.fromkeys(kind, 0)
 
     def cycle(self, valid: int, ready: int, opens: bool, opened: bool, closes: bool) -> None:
-        kind = self.kind
-        if valid:
-            name = kind.BEAT if ready else kind.REFUSED
-        else:
-            name = kind.WAIT if self.open or opens else kind.IDLE
-        self.counts[name] += 1
+        moves = self.kind.BEAT if ready else self.kind.REFUSED
+        rests = self.kind.WAIT if self.open or opens else self.kind.IDLE
+        self.counts[moves if valid else rests] += 1
         self.bursts += opened
         self.open += opened - closes
 
