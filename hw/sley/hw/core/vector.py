@@ -66,10 +66,9 @@ class VectorUnit(wiring.Component):
     scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: sources; VROW uses
         accumulator_read_a.
     scratchpad_write: INT8 outputs, one half of a row. accumulator_write: all other outputs, whole rows.
-    events : Out(class_events(VectorCycle))
-        For counters: ``row``, ``operands``, ``results`` and ``drain``.
 
     ``clear`` also sets both row registers to 0.
+    ``events``, for counters, are ``row``, ``operands``, ``results`` and ``drain`` of class_events(VectorCycle).
 
     Cycles from the acceptance of a command to the offer of its signal set: n + 8 + ``lane_latency`` for a VECTOR of n
     rows (n + 14 for a copy, n + 33 at most), 7 for VROW, 2 for SET; the next command is accepted in the cycle after the
