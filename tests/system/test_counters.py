@@ -2,7 +2,9 @@
 each event shows in its own class."""
 
 import random
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,6 +201,7 @@ def test_clock(nano: Device) -> None:
     counted = (driver.counters() - before).cycles
     assert 0 < counted - elapsed < 40
     driver.registers.write("CHIP.COUNTER_CONTROL", freeze=1)
+    driver.transport.advance(16)
     driver.registers.write("CHIP.COUNTER_SELECT", group=CounterGroup.BUS, counter=Bus.CYCLES)
     first = driver.registers.value("CHIP.COUNTER")
     nano.driver.transport.advance(1000)
@@ -427,3 +430,10 @@ def test_engines_agree(opened: Callable[[str], Device]) -> None:
         assert {c.name: n for c, n in values.items() if c not in ignored} == {
             c.name: n for c, n in other.items() if c not in ignored
         }
+
+
+@needs_compiler
+def test_code_of_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "theory" / "counters.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "counters.md", "exec"), {})

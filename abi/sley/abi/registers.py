@@ -246,7 +246,7 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "COUNTER_CONTROL",
             rw,
             "Controls the performance counters, all of the chip at once.",
-            (Field("freeze", 1, "All counters stand still, from one cycle on, and can be read."),),
+            (Field("freeze", 1, "All counters stand still, from one cycle on. They can be read 16 cycles later."),),
         ),
         (
             "COUNTER_SELECT",
@@ -260,7 +260,7 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
         (
             "COUNTER",
             ro,
-            "The selected counter while the counters stand still.",
+            "The selected counter, while the counters stand still.",
             _word("value", "Modulo 2^32; undefined while the counters count, 0 for a counter that does not exist."),
         ),
     ]

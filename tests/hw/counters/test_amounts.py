@@ -5,7 +5,7 @@ from typing import Any
 
 from amaranth.sim import Simulator
 
-from sley.abi.counters import Traffic
+from sley.abi.counters import GROUP_COUNTERS, Traffic
 from sley.hw.counters.amounts import AmountCounters
 from sley.hw.counters.core import WIDTHS
 
@@ -21,22 +21,50 @@ def test_random_amounts() -> None:
     async def bench(ctx: Any) -> None:
         sums = dict.fromkeys(Traffic, 0)
         now = dict.fromkeys(Traffic, 0)
-        for _ in range(400):
-            frozen = rng.random() < 0.3
+
+        async def cycle(frozen: bool) -> None:
+            nonlocal sums, now
             ctx.set(dut.freeze, frozen)
-            counter = rng.choice(list(Traffic))
-            ctx.set(dut.counter, counter)
             following = {c: amount(c) for c in Traffic}
             ctx.set(dut.amounts, {c.name.lower(): value for c, value in following.items()})
-            assert ctx.get(dut.value) == sums[counter]
-            if not frozen:
-                sums = {c: (sums[c] + now[c]) % (1 << 32) for c in Traffic}
-            now = following
             await ctx.tick()
-        ctx.set(dut.counter, max(Traffic) + 1)
-        assert ctx.get(dut.value) == 0
-        assert sums[Traffic.LOAD_BYTES] > 1 << 16
+            if not frozen:
+                sums = {c: sums[c] + now[c] for c in Traffic}
+            now = following
 
+        for _ in range(25):
+            for _ in range(rng.randint(1, 60)):
+                await cycle(frozen=rng.random() < 0.2)
+            for _ in range(GROUP_COUNTERS):
+                await cycle(frozen=True)
+            for counter in rng.sample(list(Traffic), len(Traffic)):
+                ctx.set(dut.counter, counter)
+                assert ctx.get(dut.value) == sums[counter] % (1 << 32)
+                await cycle(frozen=True)
+            ctx.set(dut.counter, max(Traffic) + 1)
+            assert ctx.get(dut.value) == 0
+        assert sums[Traffic.LOAD_BYTES] > 1 << 20
+
+    simulate(dut, bench)
+
+
+def test_extremes() -> None:
+    """The greatest amounts in every cycle for long: nothing is lost between two visits."""
+    dut = AmountCounters(Traffic, WIDTHS)
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.amounts, {c.name.lower(): (1 << WIDTHS.get(c, 1)) - 1 for c in Traffic})
+        await ctx.tick().repeat(101)
+        ctx.set(dut.freeze, 1)
+        await ctx.tick().repeat(GROUP_COUNTERS)
+        for counter in Traffic:
+            ctx.set(dut.counter, counter)
+            assert ctx.get(dut.value) == 100 * ((1 << WIDTHS.get(counter, 1)) - 1)
+
+    simulate(dut, bench)
+
+
+def simulate(dut: AmountCounters, bench: Any) -> None:
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)

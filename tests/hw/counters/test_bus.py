@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from sley.abi.counters import CHIP_GROUPS, COUNTERS, Bus, CounterGroup, ReadCycle, WriteCycle
+from sley.abi.counters import CHIP_GROUPS, COUNTERS, GROUP_COUNTERS, Bus, CounterGroup, ReadCycle, WriteCycle
 from sley.hw.counters.bus import BUS_EVENTS, BusCounters
 
 
@@ -48,6 +48,7 @@ def test_random_bus(busy: float) -> None:
         ctx.set(dut.axi, {})
         await ctx.tick().repeat(2)  # counted are two idle cycles of the start, not yet these two
         ctx.set(dut.select.freeze, 1)
+        await ctx.tick().repeat(GROUP_COUNTERS)
         found: dict[CounterGroup, list[int]] = {}
         for group in CHIP_GROUPS:
             found[group] = []

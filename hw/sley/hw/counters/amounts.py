@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.counters import COUNTER_BITS, GROUP_COUNTERS, Counter
@@ -18,9 +19,12 @@ def amount_layout(kind: type[Counter], widths: Mapping[Counter, int]) -> data.St
 class AmountCounters(wiring.Component):
     """Sums, one for each counter.
 
+    Amounts are collected in narrow registers, one for each counter. A scan visits one register a cycle, adds it to its
+    sum, a word of a small memory, and clears it: one wide adder serves all sums, and no wide multiplexer shows them.
+
     Parameters
     ----------
-    kind : a ``Counter`` enumeration
+    kind : a ``Counter`` enumeration of at most GROUP_COUNTERS counters
     widths : bits of the amounts; 1, for an event, where nothing is given
 
     Members
@@ -32,10 +36,11 @@ class AmountCounters(wiring.Component):
     counter : In(range(GROUP_COUNTERS))
         Which one ``value`` shows; one that does not exist is 0.
     value : Out(32)
-        Combinational.
+        Combinational; right from the cycle on in which ``freeze`` is high for the GROUP_COUNTERS + 1st time in a row.
 
-    An amount is counted one cycle after it is there. The sums start as zeros and have no reset.
-    Cost for each counter: its width and 32 flip-flops, an adder, its part of a multiplexer.
+    An amount is counted one cycle after it is there. The sums start as zeros; neither they, what is collected nor the scan
+    is ever reset. Cost: for each counter twice its width and 4 flip-flops, and a narrow adder; a memory of 16 x 32 bits
+    with two asynchronous read ports (look-up tables), an adder of 32 bits.
     """
 
     amounts: data.View
@@ -59,11 +64,29 @@ class AmountCounters(wiring.Component):
         m = Module()
         now = Signal(self._layout)
         m.d.sync += now.eq(self.amounts)
+        visited = Signal(range(GROUP_COUNTERS), reset_less=True)
+        m.d.sync += visited.eq(visited + 1)
+        taken = Signal(COUNTER_BITS)
         for counter in self._kind:
-            name = counter.name.lower()
-            total = Signal(COUNTER_BITS, name=f"{name}_sum", reset_less=True)
-            with m.If(~self.freeze):
-                m.d.sync += total.eq(total + now[name])
-            with m.If(self.counter == counter):
-                m.d.comb += self.value.eq(total)
+            amount = now[counter.name.lower()]
+            most = GROUP_COUNTERS * ((1 << len(amount)) - 1)  # between two visits
+            collected = Signal(range(most + 1), name=f"{counter.name.lower()}_collected", reset_less=True)
+            left = Signal.like(collected, name=f"{counter.name.lower()}_left")
+            m.d.comb += left.eq(collected)
+            with m.If(visited == counter):
+                m.d.comb += [taken.eq(collected), left.eq(0)]
+            m.d.sync += collected.eq(left + (amount & (~self.freeze).replicate(len(amount))))
+
+        m.submodules.sums = sums = Memory(shape=COUNTER_BITS, depth=GROUP_COUNTERS, init=[])
+        before = sums.read_port(domain="comb")
+        shown = sums.read_port(domain="comb")
+        write = sums.write_port()
+        m.d.comb += [
+            before.addr.eq(visited),
+            write.addr.eq(visited),
+            write.data.eq(before.data + taken),
+            write.en.eq(1),
+            shown.addr.eq(self.counter),
+            self.value.eq(shown.data),
+        ]
         return m
