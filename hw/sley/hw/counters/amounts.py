@@ -38,9 +38,9 @@ class AmountCounters(wiring.Component):
     value : Out(32)
         Combinational; right from the cycle on in which ``freeze`` is high for the GROUP_COUNTERS + 1st time in a row.
 
-    An amount is counted one cycle after it is there. The sums start as zeros; neither they, what is collected nor the scan
-    is ever reset. Cost: for each counter twice its width and 4 flip-flops, and a narrow adder; a memory of 16 x 32 bits
-    with two asynchronous read ports (look-up tables), an adder of 32 bits.
+    An amount is counted one cycle after it is there. The sums start as zeros; neither they, nor what is collected, nor
+    the scan is ever reset. Cost: for each counter twice its width and 4 flip-flops, and a narrow adder; a memory of
+    16 x 32 bits with two asynchronous read ports (look-up tables), an adder of 32 bits.
     """
 
     amounts: data.View
