@@ -334,12 +334,13 @@ def rates(device: Device, text: str, kind: type[Counter]) -> dict[str, int]:
     return {counter.name: value for counter, value in values[group].items()}
 
 
-def test_short_matmuls_wait_for_each_other(nano: Device) -> None:
-    """MATMULs that accumulate to one row, queued before the first one starts."""
+@pytest.mark.parametrize("rows", [1, 2])
+def test_short_matmuls_wait_for_each_other(nano: Device, rows: int) -> None:
+    """MATMULs that accumulate to the same rows, queued before the first one starts."""
     repeated = "loop #6, m\nm: matmul r0, r0, r20 accumulate=1\nsync signal=1"
-    found = rates(nano, f"add r20, r0, #1\nmatmul r0, r0, r20 wait=1\n{repeated}", MatrixCycle)
-    assert found["ROW_INT8"] == 7
-    assert 10 <= found["HAZARD"] <= 40
+    found = rates(nano, f"add r20, r0, #{rows}\nmatmul r0, r0, r20 wait=1\n{repeated}", MatrixCycle)
+    assert found["ROW_INT8"] == 7 * rows
+    assert 8 <= found["HAZARD"] <= 40
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -398,6 +399,8 @@ def test_bus_beats(nano: Device) -> None:
     c = count.counters
     assert c.traffic(Traffic.LOAD_BYTES) == c.traffic(Traffic.STORE_BYTES) == 6 * 32
     assert c.traffic(Traffic.LOAD_BEATS) == c.traffic(Traffic.STORE_BEATS) == 6 * 8
+    load = c.cores[0][CounterGroup.LOAD]
+    assert (load[LoadCycle.BEAT], load[LoadCycle.ROW]) == (6 * 8, 0)  # nothing is padded
     # Each packet is 16 beats of reading; a fence writes 4 beats, the read index one for each packet.
     others = c.chip[CounterGroup.READ][ReadCycle.BEAT] - 6 * 8 - c.traffic(Traffic.FETCH_BEATS)
     assert others == 2 * 16
