@@ -45,6 +45,11 @@ def ceil(a: Ints | int, b: Ints | int) -> Ints:
     return -(-np.asarray(a, np.int64) // b)
 
 
+def larger(a: Ints, b: Ints) -> Ints:
+    result: Ints = np.maximum(a, b)
+    return result
+
+
 def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
     """How many tiles of which size: the full ones, and what is left."""
     full = size // tile
@@ -85,12 +90,12 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         if not p.trans_a:
             return _runs(config, rows, depth * size, p.k * size)
         read = _pieces(config, depth, rows * size, p.m * size, pieces[0])
-        return np.maximum(read, ceil(depth, deep) * ceil(rows, deep) * deep)
+        return larger(read, ceil(depth, deep) * ceil(rows, deep) * deep)
 
     def load_b(columns: Ints, depth: Ints) -> Ints:
         if p.trans_b:
             read = _pieces(config, columns, depth * size, p.k * size, pieces[1])
-            return np.maximum(read, ceil(depth, deep) * ceil(columns, n) * n)
+            return larger(read, ceil(depth, deep) * ceil(columns, n) * n)
         return _runs(config, depth, columns * size, p.n * size)
 
     def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
@@ -107,7 +112,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
             fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
         folds = ceil(depth, deep)
         issue = CHUNK_ISSUE + folds * np.where(c.wide == 1, NARROW_ISSUE, FOLD_ISSUE + tiles * PRODUCT_ISSUE)
-        return np.maximum(folds * fold_cycles + BUBBLE, issue)
+        return larger(folds * fold_cycles + BUBBLE, issue)
 
     total: Ints = np.zeros_like(c.tile_m)
     for count_m, rows in _parts(p.m, c.tile_m):

@@ -66,7 +66,8 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
         _sizes(depth, FOLDS, config.scratchpad_rows // n),
         np.array(SLOTS, np.int64),
     )
-    grown = Candidates(*(axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")))
+    tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
+    grown = Candidates(tile_m, wide, folds, slots)
     limits = Placement.of(config, p, Tiling(1, n, deep, 2))
     pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
     found: list[Plan] = []
