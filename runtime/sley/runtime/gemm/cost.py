@@ -83,6 +83,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     p, n = problem, config.array
     deep, size, out = fold(config, p.dtype), p.bytes, p.epilogue.result.bytes
     pairs = interleaved(config, p)
+    passes = 3 if p.epilogue.beta else int(p.epilogue.vector)
     blocks = c.grid[0] * c.grid[1] * c.grid[2]
     tiles_m, tiles_n = ceil(p.m, c.tile_m), ceil(p.n, c.wide * n)
 
@@ -123,7 +124,8 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
                 late = (c.slots == 2) * (ROUND_TRIP + HANDOVER)
                 chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
             store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-            vector = ceil(columns, n) * (rows + PASS) * p.epilogue.vector
+            chunks += store * p.epilogue.beta
+            vector = ceil(columns, n) * (rows + PASS) * passes
             total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)
     share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
     steady = total * share // (tiles_m * tiles_n)
@@ -133,6 +135,6 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     if resident:
         first = first + (load_a(rows, whole) if resident == "a" else load_b(columns, whole)) * blocks
     last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-    last += ceil(columns, n) * (rows + PASS) * p.epilogue.vector
+    last += ceil(columns, n) * (rows + PASS) * passes
     result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE
     return result
