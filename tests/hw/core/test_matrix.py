@@ -14,17 +14,24 @@ from amaranth.lib import wiring
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param
-from sley.hw.core.accumulate import HAZARD_SLOTS, write_latency
-from sley.hw.core.array import array_latency
+from sley.hw.core.accumulate import hazard_cycles, write_latency
+from sley.hw.core.array_timing import array_latency
 from sley.hw.core.matrix import IN_FLIGHT, MatrixUnit
 from sley.hw.core.sram import READ_LATENCY, BankedSram
 from sley.hw.testing.streams import StreamBench, Traffic
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.units import Command, LocalState, execute
 
+HAZARD_SLOTS = 4
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
+WIDE = NANO.replace(bf16=True)
 EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=64)
-CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
+CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
+SPECIALS = np.array(
+    [0, 0x8000, 0x3F80, 0xBF80, 0x7F80, 0xFF80, 0x7FC0, 0xFFA1, 0x7F7F, 0xFF7F, 0x0080, 0x807F, 0x0001, 0x0100, 0x7F01],
+    np.uint16,
+)
+"""bf16: zeros, ones, infinities, NaNs, the largest, the smallest, subnormals."""
 
 
 class Program:
@@ -84,10 +91,30 @@ class Result:
     signals: list[Traffic] = field(default_factory=list)
 
 
+def fill_with_floats(state: LocalState, rng: np.random.Generator, kind: str) -> None:
+    """``ordinary``: products and sums of like size, which round; ``special``: with rows of special values and of any
+    bits."""
+    lanes, words = state.lanes, state.accumulator.view(np.uint32)
+
+    def ordinary(shape: tuple[int, ...]) -> np.ndarray:
+        values = rng.standard_normal(shape) * 2.0 ** rng.integers(-6, 7, shape)
+        return values.astype(np.float32).view(np.uint32)
+
+    lanes[:] = ordinary(lanes.shape) >> 16
+    words[:] = ordinary(words.shape)
+    if kind == "special":
+        mixed = rng.random(lanes.shape) < rng.choice([0, 0, 0.02, 0.3, 1], (len(lanes), 1))
+        lanes[mixed] = rng.choice(SPECIALS, lanes.shape)[mixed]
+        anything = rng.random(len(lanes)) < 0.2
+        lanes[anything] = rng.integers(0, 1 << 16, lanes.shape)[anything]
+        words[::3] = rng.choice(SPECIALS, words.shape)[::3].astype(np.uint32) << 16
+        words[1::5] = rng.integers(0, 1 << 32, words.shape)[1::5]
+
+
 class MatrixBench:
     """The unit with both memories, their contents taken from a model's state and left in ``accumulator``."""
 
-    def __init__(self, config: ChipConfig, seed: int = 0, *, extreme: bool = False) -> None:
+    def __init__(self, config: ChipConfig, seed: int = 0, *, extreme: bool = False, floats: str = "") -> None:
         self.config = config
         self.state = LocalState(config, ModelMemory(64, config.addr_bits))
         rng = np.random.default_rng(seed)
@@ -96,9 +123,11 @@ class MatrixBench:
             scratchpad = rng.choice([0x80, 0x7F, 0x80], self.state.scratchpad.shape)
         self.state.scratchpad[:] = scratchpad
         self.state.accumulator[:] = rng.integers(0, 256, self.state.accumulator.shape)
+        if floats:
+            fill_with_floats(self.state, rng, floats)
         self.accumulator = self.state.accumulator.copy()
         self.dut = MatrixUnit(config)
-        self.bench = StreamBench(self.dut, seed=seed, timeout=3_000)
+        self.bench = StreamBench(self.dut, seed=seed, timeout=8_000)
         self.result = Result(0, [], [], [], [], [])
 
     def model(self, program: Program) -> tuple[int, int, int] | None:
@@ -181,17 +210,23 @@ class MatrixBench:
         return result
 
 
-def random_program(config: ChipConfig, rng: random.Random, tiles: int) -> Program:
+def random_program(config: ChipConfig, rng: random.Random, tiles: int, types: str = "int8") -> Program:
+    """``types``: int8, bf16, one of them for each tile (tiles), or for each instruction (any)."""
     n = config.array
     program = Program(config)
+    dtype = int(types == "bf16")
     for _ in range(tiles):
+        if types == "tiles":
+            dtype = rng.randrange(2)
         for _ in range(rng.choice((0, 1, 1, 1, 1, 2))):
             stride = rng.choice((1, 1, -1, 2, 3, 0))
             program.set(Param.WEIGHT_STRIDE, stride & 0xFFFFFFFF)
             count = rng.choice((1, rng.randrange(1, n), n - 1, n, n, n))
             low, high = sorted((0, (count - 1) * stride))
             row = rng.randrange(-low, config.scratchpad_rows - high)
-            program.weights(row, count, signal=rng.getrandbits(16))
+            if types == "any":
+                dtype = rng.randrange(2)
+            program.weights(row, count, dtype=dtype, signal=rng.getrandbits(16))
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
             rows = rng.choice((0, 1, 1, 2, 3, n - 1, n, n + 1, 2 * n + 3, 17))
             counts = rng.choice(((0, 0), (0, 0), (1, 0), (2, 3), (3, 2), (n, 1), (1, 1), (rows, 5)))
@@ -210,7 +245,9 @@ def random_program(config: ChipConfig, rng: random.Random, tiles: int) -> Progra
             program.set(Param.ACT_COUNT2, counts[1])
             row = rng.randrange(-min(offsets), config.scratchpad_rows - max(offsets))
             dest = rng.choice((0, rng.randrange(config.accumulator_rows - rows), config.accumulator_rows - rows))
-            program.matmul(row, dest, rows, accumulate=rng.randrange(2), signal=rng.getrandbits(16))
+            if types == "any":
+                dtype = rng.randrange(2)
+            program.matmul(row, dest, rows, accumulate=rng.randrange(2), dtype=dtype, signal=rng.getrandbits(16))
     return program
 
 
@@ -221,6 +258,17 @@ def test_random_programs_equal_the_model(config: ChipConfig, seed: int) -> None:
     program = random_program(config, rng, 14 if config is NANO else 7)
     idle, pause, denied, stall = ((0, 0, 0, 0), (0.5, 0.7, 0.4, 0), (0, 0.9, 0, 0.3), (0.2, 0.2, 0.8, 0.5))[seed % 4]
     MatrixBench(config, seed).check(program, idle=idle, pause=pause, denied=denied, stall=stall)
+
+
+@pytest.mark.parametrize("floats", ["ordinary", "special"])
+@pytest.mark.parametrize("types", ["bf16", "tiles", "any"])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_of_both_types_equal_the_model(types: str, floats: str, seed: int) -> None:
+    rng = random.Random(seed)
+    program = random_program(WIDE, rng, 12, types)
+    idle, pause, denied, stall = ((0, 0, 0, 0), (0.5, 0.7, 0.4, 0), (0, 0.9, 0, 0.3), (0.2, 0.2, 0.8, 0.5))[seed % 4]
+    bench = MatrixBench(WIDE, seed, floats=floats)
+    bench.check(program, idle=idle, pause=pause, denied=denied, stall=stall)
 
 
 @CONFIGS
@@ -585,7 +633,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
     wiring.connect(m, unit.weights, scratchpad.read[1])
     wiring.connect(m, unit.accumulate_read, accumulators.read[0])
     wiring.connect(m, unit.accumulate_write, accumulators.write[0])
-    bench = StreamBench(m, timeout=3_000)
+    bench = StreamBench(m, timeout=8_000)
     got = [bench.receive(unit.signal[k], len(program.signals(k))) for k in range(2)]
 
     async def process(ctx: Any) -> None:
