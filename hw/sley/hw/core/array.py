@@ -96,21 +96,18 @@ class SystolicArray(wiring.Component):
         m = Module()
         n, bf16 = self._config.array, self._config.bf16
         elements: list[list[Any]] = [[ProcessingElement(self._config) for _ in range(n)] for _ in range(n)]
-        travelled = self._travel(m)
         modes = self._modes(m) if bf16 else []
         activations, old = self._delays(m) if bf16 else (list(self.activations), [])
-        words, takes = self._words(m, travelled)
+        words, takes = self._words(m)
+        swaps = self._swaps(m)
         for r, row in enumerate(elements):
-            swap = travelled[r * ROW_LATENCY]
-            if bf16:
-                swap = Mux(modes[r], travelled[BF16_ENTRY + r * BF16_ROW_LATENCY], swap)
             activation = delayed(m, activations[r], r * ROW_LATENCY, f"activation_skew{r}")
             for c, element in enumerate(row):
                 m.submodules[f"element_{r}_{c}"] = shared(element, "sley_element", platform)
                 west, north = row[c - 1], elements[r - 1][c]
                 m.d.comb += [
                     element.activation_i.eq(west.activation_o if c else activation),
-                    element.swap_i.eq(west.swap_o if c else swap),
+                    element.swap_i.eq(west.swap_o if c else swaps[r]),
                     element.take_i.eq(west.take_o if c else takes[r]),
                     element.weight_i.eq(north.weight_o if r else words[c]),
                     element.sum_i.eq(north.sum_o if r else 0),
@@ -129,14 +126,14 @@ class SystolicArray(wiring.Component):
             m.d.comb += self.sums[c].eq(delayed(m, result, n - 1 - c, f"sum_skew{c}"))
         return m
 
-    def _travel(self, m: Module) -> Any:
-        """Bit k: a swap has entered k cycles ago."""
+    def _swaps(self, m: Module) -> list[Any]:
+        """The mark for each array row."""
         n = self._config.array
-        last = BF16_ENTRY + (n - 1) * BF16_ROW_LATENCY if self._config.bf16 else (n - 1) * ROW_LATENCY
-        line = Signal(last)
-        travelled = Cat(self.swap, line)
-        m.d.sync += line.eq(travelled)
-        return travelled
+        if not self._config.bf16:
+            return marks(m, self.swap, 0, ROW_LATENCY, n, "swap")
+        int8 = marks(m, self.swap & ~self.bf16, 0, ROW_LATENCY, n, "swap_int8")
+        bf16 = marks(m, self.swap & self.bf16, BF16_ENTRY, BF16_ROW_LATENCY, n, "swap_bf16")
+        return [a | b for a, b in zip(int8, bf16, strict=True)]
 
     def _modes(self, m: Module) -> list[Any]:
         """The type of the activations for each array row, no later than a row of int8 comes there."""
@@ -162,7 +159,7 @@ class SystolicArray(wiring.Component):
             old.append(old_delay.o)
         return activations, old
 
-    def _words(self, m: Module, travelled: Any) -> tuple[list[Any], list[Any]]:
+    def _words(self, m: Module) -> tuple[list[Any], list[Any]]:
         """Words as the array columns see them, and for each array row whether it keeps the one that is there."""
         n = self._config.array
         word, valid, row = Signal.like(self.weights), Signal(), Signal.like(self.weights_row)
@@ -171,9 +168,10 @@ class SystolicArray(wiring.Component):
             m.submodules.weight_delay = delay = WeightDelay(self._config)
             m.d.comb += [
                 delay.i.eq(self.weights),
-                delay.i_valid.eq(self.weights_valid & self.weights_bf16),
+                delay.i_valid.eq(self.weights_valid),
+                delay.i_bf16.eq(self.weights_bf16),
                 delay.i_row.eq(self.weights_row),
-                delay.swaps.eq(Cat(travelled[(BF16_ROW_LATENCY - 1) * r] for r in range(n))),
+                delay.swaps.eq(Cat(marks(m, self.swap, 0, BF16_ROW_LATENCY - 1, n, "swap_word"))),
             ]
             with m.If(delay.o_valid | self.weights_bf16):
                 m.d.comb += [word.eq(delay.o), valid.eq(delay.o_valid), row.eq(delay.o_row)]
@@ -187,6 +185,14 @@ class SystolicArray(wiring.Component):
                 m.d.sync += [below.eq(here), row_below.eq(row)]
                 here, row = below, row_below
         return words, takes
+
+
+def marks(m: Module, mark: Any, first: int, step: int, count: int, name: str) -> list[Any]:
+    """``mark`` of ``first`` cycles ago, of ``step`` cycles before that, and so on."""
+    line = Signal(first + step * (count - 1), name=name)
+    travelled = Cat(mark, line)
+    m.d.sync += line.eq(travelled)
+    return [travelled[first + step * k] for k in range(count)]
 
 
 def delayed(m: Module, value: Any, cycles: int, name: str) -> Any:

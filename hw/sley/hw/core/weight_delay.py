@@ -28,18 +28,19 @@ class WeightDelay(wiring.Component):
 
     Members
     -------
-    i : In(lanes(config)), i_valid : In(1), i_row : In(range(N))
-        Words of the next tile and their array rows.
+    i : In(lanes(config)), i_valid : In(1), i_bf16 : In(1), i_row : In(range(N))
+        Words of the next tile and their array rows. One without ``i_bf16`` is kept, but nothing leaves on its account.
     swaps : In(N)
         Bit j: a swap has travelled (BF16_ROW_LATENCY - 1) * j cycles.
     o : Out(lanes(config)), o_valid : Out(1), o_row : Out(range(N))
-        To the array, for ``WORD_CYCLES`` cycles after the last ``i_valid``.
+        To the array, for ``word_cycles`` after the last word of bf16 came.
 
     Cost: TILES * N words of memory, N counters of 3 bits.
     """
 
     i: data.View
     i_valid: Signal
+    i_bf16: Signal
     i_row: Signal
     swaps: Signal
     o: data.View
@@ -53,6 +54,7 @@ class WeightDelay(wiring.Component):
             {
                 "i": In(lanes(config)),
                 "i_valid": In(1),
+                "i_bf16": In(1),
                 "i_row": In(range(n)),
                 "swaps": In(n),
                 "o": Out(lanes(config)),
@@ -70,7 +72,7 @@ class WeightDelay(wiring.Component):
         m.d.sync += [count.eq(count + self.swaps[j]) for j, count in enumerate(passed)]
         left = Signal(range(word_cycles(self._config) + 1))
         slot = Signal(range(n), reset_less=True)
-        with m.If(self.i_valid):
+        with m.If(self.i_valid & self.i_bf16):
             m.d.sync += left.eq(word_cycles(self._config))
         with m.Elif(left != 0):
             m.d.sync += left.eq(left - 1)
