@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The systolic array: weight-stationary processing elements with two sets of weights."""
 
 from typing import Any
@@ -9,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.hw.core.array_timing import BF16_ENTRY, BF16_ROW_LATENCY, ROW_LATENCY, SUM_BITS, lanes, sums
 from sley.hw.core.delay import MemoryDelay, pointer_bits
-from sley.hw.core.element import ProcessingElement
+from sley.hw.core.element import ProcessingElement, bf16_fields
 from sley.hw.core.weight_delay import WeightDelay, word_cycles
 from sley.hw.shared import shared
 
@@ -96,7 +97,9 @@ class SystolicArray(wiring.Component):
         m = Module()
         n, bf16 = self._config.array, self._config.bf16
         elements: list[list[Any]] = [[ProcessingElement(self._config) for _ in range(n)] for _ in range(n)]
-        modes = self._modes(m) if bf16 else []
+        mode = Signal(reset_less=True)
+        if bf16:
+            m.d.sync += mode.eq(self.bf16)
         activations, old = self._delays(m) if bf16 else (list(self.activations), [])
         words, takes = self._words(m)
         swaps = self._swaps(m)
@@ -114,7 +117,8 @@ class SystolicArray(wiring.Component):
                 ]
                 if bf16:
                     m.d.comb += [
-                        element.bf16_i.eq(west.bf16_o if c else modes[r]),
+                        element.bf16.eq(mode),
+                        element.fields_i.eq(west.fields_o if c else Mux(mode, bf16_fields(activation).as_value(), 0)),
                         element.total_i.eq(north.total_o if r else old[c]),
                     ]
         for c, element in enumerate(elements[-1]):
@@ -134,13 +138,6 @@ class SystolicArray(wiring.Component):
         int8 = marks(m, self.swap & ~self.bf16, 0, ROW_LATENCY, n, "swap_int8")
         bf16 = marks(m, self.swap & self.bf16, BF16_ENTRY, BF16_ROW_LATENCY, n, "swap_bf16")
         return [a | b for a, b in zip(int8, bf16, strict=True)]
-
-    def _modes(self, m: Module) -> list[Any]:
-        """The type of the activations for each array row, no later than a row of int8 comes there."""
-        modes: list[Any] = [self.bf16]
-        for r in range(1, self._config.array):
-            modes.append(delayed(m, modes[-1], ROW_LATENCY, f"mode{r}"))
-        return modes
 
     def _delays(self, m: Module) -> tuple[list[Any], list[Any]]:
         """Activations of either type, whose array rows are now ROW_LATENCY cycles apart, and the old sums, skewed."""

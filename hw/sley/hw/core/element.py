@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -20,16 +20,15 @@ def int8_sum_bits(config: ChipConfig) -> int:
     return 16 + (config.fold_depth - 1).bit_length()
 
 
-class _Bfloat16:
-    """The fields of a lane. An exponent of 0 is read as zero, whatever the fraction."""
+BF16_FIELDS = data.StructLayout({"exponent": 8, "sign": 1, "zero": 1, "infinity": 1, "nan": 1})
+"""What the product of two bf16 needs besides the fractions. An exponent of 0 is read as zero, whatever the fraction."""
 
-    def __init__(self, lane: Any) -> None:
-        self.fraction = lane[:BF16_FRACTION_BITS]
-        self.exponent = lane[BF16_FRACTION_BITS:15]
-        self.sign = lane[15]
-        self.is_zero = self.exponent == 0
-        self.is_infinity = self.exponent.all() & ~self.fraction.any()
-        self.is_nan = self.exponent.all() & self.fraction.any()
+
+def bf16_fields(lane: Any) -> Any:
+    """The fields of a bf16."""
+    fraction, exponent = lane[:BF16_FRACTION_BITS], lane[BF16_FRACTION_BITS:15]
+    special, rest = exponent.all(), fraction.any()
+    return BF16_FIELDS(Cat(exponent, lane[15], ~exponent.any(), special & ~rest, special & rest))
 
 
 INT8_LATENCY = {1: 3, 2: 4}
@@ -58,9 +57,11 @@ class ProcessingElement(wiring.Component):
         ``weight_i`` becomes the spare weight; to the east one cycle later.
     sum_i : In(signed), sum_o : Out(signed)
         Of int8 products; ``sum_i`` joins those of the activation of INT8_LATENCY - 1 cycles ago.
-    bf16_i : In(1), bf16_o : Out(1)
-        What the activations are, for chips that know both. It must be constant from the cycle of the first activation
-        of a type to the one in which the last sum has left, and reach each element not later than the activation.
+    bf16 : In(1)
+        What the activations are, for chips that know both: one register of the whole array. It must be constant from
+        the cycle of the first activation of a type to the one in which the last sum has left.
+    fields_i : In(BF16_FIELDS), fields_o : Out(BF16_FIELDS)
+        Of ``activation_i`` if it is a bf16, else 0.
     total_i : In(32), total_o : Out(32)
         fp32 sums of bf16 products; ``total_i`` joins the product of the activation of BF16_PRODUCT_LATENCY cycles ago.
 
@@ -81,8 +82,9 @@ class ProcessingElement(wiring.Component):
     take_o: Signal
     sum_i: Signal
     sum_o: Signal
-    bf16_i: Signal
-    bf16_o: Signal
+    bf16: Signal
+    fields_i: data.View
+    fields_o: data.View
     total_i: Signal
     total_o: Signal
 
@@ -91,10 +93,11 @@ class ProcessingElement(wiring.Component):
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
         if config.bf16:
-            members |= {"bf16": 1, "total": 32}
+            members |= {"fields": BF16_FIELDS, "total": 32}
         super().__init__(
             {f"{name}_i": In(shape) for name, shape in members.items()}
             | {f"{name}_o": Out(shape) for name, shape in members.items()}
+            | ({"bf16": In(1)} if config.bf16 else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -119,22 +122,25 @@ class ProcessingElement(wiring.Component):
             ]
             return m
 
-        bf16 = self._register(m, "bf16")
-        low, high = Signal(16, reset_less=True), Signal(signed(16), reset_less=True)
+        bf16 = self.bf16
+        significand = Signal(16, reset_less=True)
+        low, high = Signal(signed(16), reset_less=True), Signal(signed(16), reset_less=True)
         dot = Signal(signed(17), reset_less=True)
 
         def factor(lane: Any) -> Any:
             """The low int8, or the significand of a bf16 with its leading one."""
             return Cat(lane[:7], lane[7] | bf16, lane[7] & ~bf16).as_signed()
 
-        m.d.sync += low.eq(factor(activation) * factor(weight))
-        with m.If(~bf16):
+        product = factor(activation) * factor(weight)
+        with m.If(bf16):
+            m.d.sync += significand.eq(product)
+        with m.Else():
             m.d.sync += [
+                low.eq(product),
                 high.eq(activation[8:].as_signed() * weight[8:].as_signed()),
-                dot.eq(low.as_signed() + high),
-                sum_o.eq(dot + self.sum_i),
             ]
-        self._bf16(m, bf16, _Bfloat16(activation), _Bfloat16(weight), low)
+        m.d.sync += [dot.eq(low + high), sum_o.eq(dot + self.sum_i)]
+        self._bf16(m, self._register(m, "fields"), bf16_fields(weight), significand)
         return m
 
     def _register(self, m: Module, name: str) -> Signal:
@@ -144,7 +150,7 @@ class ProcessingElement(wiring.Component):
         m.d.comb += getattr(self, f"{name}_o").eq(register)
         return register
 
-    def _bf16(self, m: Module, bf16: Signal, a: _Bfloat16, w: _Bfloat16, significand: Signal) -> None:
+    def _bf16(self, m: Module, a: data.View, w: data.View, significand: Signal) -> None:
         """From the product of the significands, in [2^14, 2^16), to the sum.
 
         A product below the normal range is exact on the grid of subnormals, so it is zero of its sign in any case.
@@ -161,15 +167,15 @@ class ProcessingElement(wiring.Component):
             m.d.comb += pattern.eq(Mux(nan, NAN >> rest, INFINITY >> rest))
         with m.Elif(~zero & (scaled > 0)):
             m.d.comb += pattern.eq(Cat(Mux(top, significand[:15], significand[:14] << 1), scaled[:8]))
-        with m.If(bf16):
+        with m.If(self.bf16):
             m.d.sync += [
                 exponent.eq(a.exponent + w.exponent - BIAS),
                 sign.eq(a.sign ^ w.sign),
-                zero.eq(a.is_zero | w.is_zero),
-                infinity.eq(a.is_infinity | w.is_infinity),
-                nan.eq(a.is_nan | w.is_nan | ((a.is_infinity | w.is_infinity) & (a.is_zero | w.is_zero))),
-                product.eq(Cat(pattern, sign & ~nan)),
+                zero.eq(a.zero | w.zero),
+                infinity.eq(a.infinity | w.infinity),
+                nan.eq(a.nan | w.nan | ((a.infinity | w.infinity) & (a.zero | w.zero))),
             ]
+        m.d.sync += product.eq(Cat(pattern, sign & ~nan))
         m.submodules.add = add = Add()
         m.d.comb += [
             add.a.eq(self.total_i),
