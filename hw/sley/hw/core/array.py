@@ -100,11 +100,13 @@ class SystolicArray(wiring.Component):
         mode = Signal(reset_less=True)
         if bf16:
             m.d.sync += mode.eq(self.bf16)
-        activations, old = self._delays(m) if bf16 else (list(self.activations), [])
+        delayed_bf16, old = self._delays(m) if bf16 else ([], [])
         words, takes = self._words(m)
         swaps = self._swaps(m)
         for r, row in enumerate(elements):
-            activation = delayed(m, activations[r], r * ROW_LATENCY, f"activation_skew{r}")
+            activation = delayed(m, self.activations[r], r * ROW_LATENCY, f"activation_skew{r}")
+            if bf16:
+                activation = Mux(mode, delayed_bf16[r], activation)
             for c, element in enumerate(row):
                 m.submodules[f"element_{r}_{c}"] = shared(element, "sley_element", platform)
                 west, north = row[c - 1], elements[r - 1][c]
@@ -118,7 +120,7 @@ class SystolicArray(wiring.Component):
                 if bf16:
                     m.d.comb += [
                         element.bf16.eq(mode),
-                        element.fields_i.eq(west.fields_o if c else Mux(mode, bf16_fields(activation).as_value(), 0)),
+                        element.fields_i.eq(west.fields_o if c else bf16_fields(delayed_bf16[r])),
                         element.total_i.eq(north.total_o if r else old[c]),
                     ]
         for c, element in enumerate(elements[-1]):
@@ -140,9 +142,9 @@ class SystolicArray(wiring.Component):
         return [a | b for a, b in zip(int8, bf16, strict=True)]
 
     def _delays(self, m: Module) -> tuple[list[Any], list[Any]]:
-        """Activations of either type, whose array rows are now ROW_LATENCY cycles apart, and the old sums, skewed."""
+        """Activations of bf16 and old sums, skewed."""
         n = self._config.array
-        cycles = [BF16_ENTRY + r * (BF16_ROW_LATENCY - ROW_LATENCY) for r in range(n)]
+        cycles = [BF16_ENTRY + r * BF16_ROW_LATENCY for r in range(n)]
         pointer = Signal(pointer_bits(cycles[-1]), reset_less=True)
         with m.If(self.run):
             m.d.sync += pointer.eq(pointer + 1)
@@ -152,7 +154,7 @@ class SystolicArray(wiring.Component):
             m.submodules[f"old_delay{k}"] = old_delay = MemoryDelay(SUM_BITS, OLD_DELAY + k)
             for component, value in ((delay, self.activations[k]), (old_delay, self.old[k])):
                 m.d.comb += [component.i.eq(value), component.pointer.eq(pointer), component.run.eq(self.run)]
-            activations.append(Mux(self.bf16, delay.o, self.activations[k]))
+            activations.append(delay.o)
             old.append(old_delay.o)
         return activations, old
 

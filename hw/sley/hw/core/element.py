@@ -61,7 +61,7 @@ class ProcessingElement(wiring.Component):
         What the activations are, for chips that know both: one register of the whole array. It must be constant from
         the cycle of the first activation of a type to the one in which the last sum has left.
     fields_i : In(BF16_FIELDS), fields_o : Out(BF16_FIELDS)
-        Of ``activation_i`` if it is a bf16, else 0.
+        Of ``activation_i`` if it is a bf16; otherwise they hold still.
     total_i : In(32), total_o : Out(32)
         fp32 sums of bf16 products; ``total_i`` joins the product of the activation of BF16_PRODUCT_LATENCY cycles ago.
 
@@ -140,7 +140,10 @@ class ProcessingElement(wiring.Component):
                 high.eq(activation[8:].as_signed() * weight[8:].as_signed()),
             ]
         m.d.sync += [dot.eq(low + high), sum_o.eq(dot + self.sum_i)]
-        self._bf16(m, self._register(m, "fields"), bf16_fields(weight), significand)
+        weight_fields = Signal(BF16_FIELDS, reset_less=True)
+        with m.If(self.swap_i):
+            m.d.sync += weight_fields.eq(bf16_fields(spare))
+        self._bf16(m, self._register(m, "fields"), weight_fields, significand)
         return m
 
     def _register(self, m: Module, name: str) -> Signal:
