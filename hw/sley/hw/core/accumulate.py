@@ -158,7 +158,7 @@ class Accumulate(wiring.Component):
         cycles = write_latency(self._config, bf16=True) - write_latency(self._config)
         rows, lasts = Signal(cycles), Signal(cycles)
         pointer = Signal(pointer_bits(cycles), reset_less=True)
-        m.submodules.dest_delay = dest = MemoryDelay(len(stage.dest), cycles)
+        m.submodules.dest_delay = dest = MemoryDelay(len(stage.dest), cycles, cycles)
         m.d.comb += [dest.i.eq(stage.dest), dest.pointer.eq(pointer), dest.run.eq(self.run)]
         m.d.sync += [rows.eq(Cat(stage.row & self.bf16, rows)), lasts.eq(Cat(stage.last & self.bf16, lasts))]
         with m.If(self.run):

@@ -150,8 +150,8 @@ class SystolicArray(wiring.Component):
             m.d.sync += pointer.eq(pointer + 1)
         activations, old = [], []
         for k in range(n):
-            m.submodules[f"activation_delay{k}"] = delay = MemoryDelay(self._config.lane_bits, cycles[k])
-            m.submodules[f"old_delay{k}"] = old_delay = MemoryDelay(SUM_BITS, OLD_DELAY + k)
+            m.submodules[f"activation_delay{k}"] = delay = MemoryDelay(self._config.lane_bits, cycles[k], cycles[-1])
+            m.submodules[f"old_delay{k}"] = old_delay = MemoryDelay(SUM_BITS, OLD_DELAY + k, OLD_DELAY + n - 1)
             for component, value in ((delay, self.activations[k]), (old_delay, self.old[k])):
                 m.d.comb += [component.i.eq(value), component.pointer.eq(pointer), component.run.eq(self.run)]
             activations.append(delay.o)

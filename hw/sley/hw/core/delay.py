@@ -12,20 +12,21 @@ class MemoryDelay(wiring.Component):
     Parameters
     ----------
     width : int
-    cycles : int
-        At least 2.
+    cycles, longest : int
+        At least 2; ``longest``, which sets the depth of the memory, at least ``cycles``. Delays with one ``longest``
+        differ in a constant only, so that a simulator can compute them together.
 
     Members
     -------
     i : In(width), o : Out(width)
-    pointer : In(pointer_bits(cycles))
+    pointer : In(pointer_bits(longest))
         Of all delays that run together: must grow by one in each cycle with ``run``, modulo its size. A wider
         counter may be connected.
     run : In(1)
         Low: nothing moves, and that cycle does not count. To save power, and time in simulation, while nobody
         looks at ``o``.
 
-    Cost: a memory of ``cycles`` words, rounded up to a power of two, in block or LUT RAM.
+    Cost: a memory of ``longest`` words, rounded up to a power of two, in block or LUT RAM.
     """
 
     i: Signal
@@ -33,16 +34,18 @@ class MemoryDelay(wiring.Component):
     pointer: Signal
     run: Signal
 
-    def __init__(self, width: int, cycles: int) -> None:
+    def __init__(self, width: int, cycles: int, longest: int) -> None:
         if cycles < 2:
             raise ValueError(f"cycles is {cycles}; a delay in memory takes 2 at least")
+        if cycles > longest:
+            raise ValueError(f"cycles is {cycles}; longest is {longest}, which must be at least that")
         self._width = width
         self._cycles = cycles
         super().__init__(
             {
                 "i": In(width),
                 "o": Out(width),
-                "pointer": In(pointer_bits(cycles)),
+                "pointer": In(pointer_bits(longest)),
                 "run": In(1),
             }
         )
