@@ -85,8 +85,8 @@ class Accumulate(wiring.Component):
         Old sums for the array, 0 for rows that do not accumulate.
 
     Latency ``write_latency`` from slot to write, one row a cycle. Cost: N 32-bit adders and registers, and the
-    shift register, ``write_latency(config)`` times 13 bits or so; for bf16 two bits for each cycle that it takes longer,
-    and a memory of as many accumulator row numbers.
+    shift register, ``write_latency(config)`` times 13 bits or so; for bf16 two bits for each cycle that it takes
+    longer, and a memory of as many accumulator row numbers.
     """
 
     slot: data.View

@@ -154,9 +154,10 @@ class ActivationStreamer(wiring.Component):
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
 
-        flight = Signal(range(write_latency(self._config, self._config.bf16) + 1))  # cycles until the last slot has left
+        # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
+        flight = Signal(range(write_latency(self._config, self._config.bf16) + 1))
         unloaded = job.swap & ((job.loads != self.loads) | (~job.bf16 & ~self.settled))
-        other_type = (flight != 0) & (job.bf16 != self.bf16)  # what is on its way, also ends without a row, keeps its way
+        other_type = (flight != 0) & (job.bf16 != self.bf16)
         go = walk.o.valid & ~job.void & (~row.first | ~(unloaded | hazards.blocked | other_type))
         grant = Signal()
         fail = Signal()

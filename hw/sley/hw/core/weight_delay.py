@@ -15,12 +15,12 @@ TILES = 1 << (BF16_ROW_LATENCY - 2).bit_length()
 class WeightDelay(wiring.Component):
     """Keeps the words of some tiles in a memory and sends each to its array row when that row can take it.
 
-    The swap of a tile reaches array row j BF16_ROW_LATENCY * j cycles after row 0, and a word travels there in j cycles.
-    So a word of the next tile must not leave before the swap has travelled (BF16_ROW_LATENCY - 1) * j cycles, and has to
-    leave before the next swap has. Time is divided into rounds of N slots, and slot j belongs to row j: in it leaves the
-    word j of the tile whose turn it is in that row by the count of swaps so far. Because swaps are N cycles apart at
-    least, every word has a slot; in most it is sent again, and in a slot before it came something else is, which
-    does no harm.
+    The swap of a tile reaches array row j BF16_ROW_LATENCY * j cycles after row 0, and a word travels there in j
+    cycles. So word j of the next tile must not leave before the swap has travelled (BF16_ROW_LATENCY - 1) * j cycles,
+    and has to leave before the next swap has. Time is divided into rounds of N slots, and slot j belongs to array row
+    j: in it leaves word j of the tile whose turn it is there, by the count of swaps that have travelled so far. Swaps
+    are N cycles apart at least, so each word has a slot. It may leave more than once, and before it has come some older
+    contents of its place may: both do no harm, because what a row takes last before the swap counts.
 
     Parameters
     ----------
@@ -92,5 +92,6 @@ class WeightDelay(wiring.Component):
 
 
 def word_cycles(config: ChipConfig) -> int:
-    """Cycles from the last word of a tile until all its words have left: the swap before it has passed, and one round."""
+    """Cycles from the last word of a tile to the moment when all its words have left: the swap before it has travelled,
+    and one round has passed."""
     return BF16_ROW_LATENCY * config.array + 2

@@ -23,9 +23,9 @@ two of a kind are handed out and not done, so counts modulo 4 tell all cases apa
 def weights_job(config: ChipConfig) -> data.StructLayout:
     """A WEIGHTS for the loader.
 
-    ``rows``: scratchpad rows to read, 1 to N; the array rows behind them get neutral words, of bf16 or int8. ``void``: do nothing but
-    complete. ``swaps``: the count of swaps handed out before it, all of which must have entered the array before its
-    first word may.
+    ``rows``: scratchpad rows to read, 1 to N; the array rows behind them get the neutral word of the type. ``void``: do
+    nothing but complete. ``swaps``: the count of swaps handed out before it, all of which must have entered the array
+    before its first word may.
     """
     return data.StructLayout(
         {
