@@ -82,6 +82,8 @@ def test_bench_gemm() -> None:
     result = run("bench", "gemm", "-e", "model:edge?memory=1M", "-m", "20", "-n", "9", "-k", "30", "--int8")
     assert result.exit_code == 0
     assert "lower bound" in result.output
+    assert "done by the arrays" in result.output
+    assert "ROW_INT8" not in result.output  # the model has no cycles
 
 
 @pytest.mark.parametrize(

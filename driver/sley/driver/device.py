@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from sley.abi.faults import QueueState
 from sley.abi.registers import RegisterMap
+from sley.driver.counters import Counters, read_counters
 from sley.driver.dump import Dump, capture
 from sley.driver.engines import open_transport
 from sley.driver.errors import BadRequest, DeviceHang, ResetFailed, SleyError
@@ -82,6 +83,10 @@ class Driver:
     def time(self) -> int:
         """Device cycles since reset."""
         return self.registers.wide("CHIP.TIME")
+
+    def counters(self) -> Counters:
+        """All performance counters in one cycle. They count from before to after, but not while they are read."""
+        return read_counters(self.registers, self.config)
 
     def dump(self) -> Dump:
         """The device's state now, for a person to read."""

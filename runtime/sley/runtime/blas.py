@@ -9,7 +9,7 @@ from sley.abi.instructions import OperandType
 from sley.driver.errors import BadRequest
 from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
-from sley.runtime.gemm.kernel import gemm_program
+from sley.runtime.gemm.launch import launch
 from sley.runtime.gemm.plan import plan
 from sley.runtime.gemm.problem import Epilogue, Problem, Result
 from sley.runtime.stream import Argument, Stream
@@ -93,14 +93,9 @@ def gemm(
         share_a and batch > 1,
         share_b and batch > 1,
     )
-    found = plan(device.config, problem)
-    args: list[Argument] = [a, b, out] if found.problem == problem else [b, a, out]
-    if bias is not None:
-        args.append(_bias(a, n, k, bias, operands))
-    if factor is not None:
-        args.append(float(factor))
-    program = gemm_program(device.config, found.problem, found.tiling)
-    (stream or device.stream).launch(program, args, found.tiling.grid)
+    more: list[Argument] = [] if bias is None else [_bias(a, n, k, bias, operands)]
+    more += [] if factor is None else [float(factor)]
+    launch(stream or device.stream, problem, plan(device.config, problem), a, b, out, *more)
     return out
 
 

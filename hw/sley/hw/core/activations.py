@@ -72,6 +72,8 @@ class ActivationStreamer(wiring.Component):
         A row that swaps is granted in this cycle; the count of those of earlier cycles.
     quiet : Out(1)
         Nothing runs, or what runs waits for weights.
+    hazard : Out(1)
+        For counters: a MATMUL that has its weights waits for rows in flight.
     signal : Out(stream of SEMAPHORES bits)
         The signal set of each job as it is accepted, which waits for that.
     fault : Out(Fault)
@@ -90,6 +92,7 @@ class ActivationStreamer(wiring.Component):
     swap: Signal
     swaps: Signal
     quiet: Signal
+    hazard: Signal
     signal: stream.Interface
     fault: data.View
     idle: Signal
@@ -107,6 +110,7 @@ class ActivationStreamer(wiring.Component):
                 "swap": Out(1),
                 "swaps": Out(ORDER_BITS),
                 "quiet": Out(1),
+                "hazard": Out(1),
                 "signal": Out(stream.Signature(SEMAPHORES)),
                 "fault": Out(Fault),
                 "idle": Out(1),
@@ -159,6 +163,7 @@ class ActivationStreamer(wiring.Component):
             walk.skip.eq(row.outside),
             self.swap.eq((grant | fail) & row.first & job.swap),
             self.quiet.eq((walk.o.valid & ~job.void & row.first & unloaded) | self.idle),
+            self.hazard.eq(walk.o.valid & ~job.void & ~unloaded & ~go),
             self.slot.row.eq(grant),
             self.slot.last.eq((grant & row.final) | stop),
             self.slot.dest.eq(dest),

@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.counters import MatrixCycle
 from sley.abi.instructions import SEMAPHORES
 from sley.hw.core.accumulate import Accumulate
 from sley.hw.core.activations import ActivationStreamer
@@ -13,6 +14,7 @@ from sley.hw.core.matrix_front import MatrixFront
 from sley.hw.core.sram import read_port, write_port
 from sley.hw.core.unit import Fault, unit_signature
 from sley.hw.core.weights import WeightLoader
+from sley.hw.counters.classes import class_events
 from sley.hw.stream.fifo import StreamFIFO
 
 IN_FLIGHT = 8
@@ -42,6 +44,8 @@ class MatrixUnit(wiring.Component):
         Ports of the accumulators. They do not wait: they must be port 0.
     rows : Out(1)
         A row of activations enters the array.
+    events : Out(class_events(MatrixCycle))
+        For counters: all but ``signal``, ``semaphore`` and ``empty``.
 
     Faults: LOCAL_ADDRESS with the first row outside (a MATMUL to accumulator rows that do not exist does nothing; one
     or a WEIGHTS that walks out of the scratchpad stops there), BAD_PARAMETER with rc, if above 65535 or not 1 to N for
@@ -65,6 +69,7 @@ class MatrixUnit(wiring.Component):
     accumulate_read: wiring.PureInterface
     accumulate_write: wiring.PureInterface
     rows: Signal
+    events: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -78,6 +83,7 @@ class MatrixUnit(wiring.Component):
                 "accumulate_read": Out(read_port(rows, width)),
                 "accumulate_write": Out(write_port(rows, width, config.beats_per_accumulator_row)),
                 "rows": Out(1),
+                "events": Out(class_events(MatrixCycle)),
             }
         )
 
@@ -126,6 +132,18 @@ class MatrixUnit(wiring.Component):
 
         signalling = self._signals(m, front, loader, started, accumulate.done)
         m.d.comb += self.busy.eq(~front.idle | ~loader.idle | ~streamer.idle | signalling)
+        unloaded = streamer.quiet & ~streamer.idle
+        m.d.comb += [
+            self.events.row_int8.eq(streamer.slot.row),
+            self.events.operands.eq(
+                (self.activations.valid & ~self.activations.ready)
+                | (unloaded & self.weights.valid & ~self.weights.ready)
+            ),
+            self.events.weights.eq(unloaded),
+            self.events.hazard.eq(streamer.hazard),
+            self.events.command.eq(~front.idle | ~loader.idle | ~streamer.idle),
+            self.events.drain.eq(self.busy),
+        ]
         fault = Signal(Fault, reset_less=True)
         raised = Signal()
         # The engines keep program order among themselves, so at most one raises a fault in a cycle.

@@ -23,6 +23,7 @@ PASS = 30  # one instruction of the vector unit, besides its rows
 BUBBLE = 20  # from the last row of a chunk to the first of the next
 CHUNK_ISSUE = 180  # the sequencer, besides folds and products
 FOLD_ISSUE, PRODUCT_ISSUE = 14, 6
+NARROW_ISSUE = 4  # a fold of a single column tile
 ROW_LATENCY = 7  # of a partial bf16 sum through one row of the array
 
 
@@ -105,7 +106,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         if p.dtype is OperandType.BF16:
             fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
         folds = ceil(depth, deep)
-        issue = CHUNK_ISSUE + folds * (FOLD_ISSUE + tiles * PRODUCT_ISSUE)
+        issue = CHUNK_ISSUE + folds * np.where(c.wide == 1, NARROW_ISSUE, FOLD_ISSUE + tiles * PRODUCT_ISSUE)
         return np.maximum(folds * fold_cycles + BUBBLE, issue)
 
     total: Ints = np.zeros_like(c.tile_m)

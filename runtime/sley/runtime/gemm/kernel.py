@@ -179,7 +179,11 @@ class _Gemm:
             k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
             k.free(arg["scale"])
         k.set(Unit.STORE, chunk_stride=t.tile_m, mem_stride=p.n * p.epilogue.result.bytes)
-        self.b_pitch = k.reg("b_pitch", self.place.b.pitch)
+        # With one column tile the weights go from fold to fold, otherwise from column tile to column tile.
+        self.narrow = t.tile_n == self.config.array
+        self.b_step = k.reg("b_step", self.config.array if self.narrow else self.place.b.pitch)
+        if self.narrow:
+            self.a_step = k.reg("a_step", self.place.a.pitch)
         for operand in (self.place.a, self.place.b):
             if operand.resident:
                 self._load_resident(operand)
@@ -538,14 +542,20 @@ class _Gemm:
         behind K must not be multiplied."""
         k, c, dtype = self.k, self.config, self.problem.dtype
         deep: Value = c.array
-        k.mov(acc, self.half)
-        k.mov(b_at, b_fold)
         if left is not None:
             deep = k.reg("deep")
             k.min(deep, left, c.array)
             k.sub(left, left, c.array)
+        if self.narrow:
+            k.weights(b_fold, deep, dtype=dtype, step=self.b_step)
+            k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step)
+            if isinstance(deep, Register):
+                k.free(deep)
+            return
+        k.mov(acc, self.half)
+        k.mov(b_at, b_fold)
         with k.loop(across):
-            k.weights(b_at, deep, dtype=dtype, step=self.b_pitch)
+            k.weights(b_at, deep, dtype=dtype, step=self.b_step)
             k.matmul(a_at, acc, rows, accumulate=accumulate, dtype=dtype)
             k.add(acc, acc, self.tiling.tile_m)
         if isinstance(deep, Register):

@@ -64,6 +64,21 @@ class Problem:
         return 2 if self.dtype is OperandType.BF16 else 1
 
     @property
+    def macs(self) -> int:
+        """Multiply-accumulates that the result needs."""
+        return self.batch * self.m * self.n * self.k
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of the operands, each once."""
+        a, b = (1 if shared else self.batch for shared in (self.share_a, self.share_b))
+        return (a * self.m + b * self.n) * self.k * self.bytes
+
+    @property
+    def written_bytes(self) -> int:
+        return self.batch * self.m * self.n * self.epilogue.result.bytes
+
+    @property
     def swappable(self) -> bool:
         """Whether C^T = op(B)^T @ op(A)^T is a problem of the same kind: with one row, C^T lies in memory like C."""
         return self.m == 1 and not self.epilogue.bias
@@ -98,17 +113,20 @@ class Bound:
     write: int
 
     @property
+    def beats(self) -> int:
+        """Of the busier channel of the memory bus."""
+        return max(self.read, self.write)
+
+    @property
     def cycles(self) -> int:
         return max(self.compute, self.read, self.write)
 
 
 def lower_bound(config: ChipConfig, problem: Problem) -> Bound:
     """Peak rate of the arrays; every operand byte over the memory bus once; every result byte once."""
-    p = problem
-    a, b = p.m * p.k * (1 if p.share_a else p.batch), p.k * p.n * (1 if p.share_b else p.batch)
-    macs = p.batch * p.m * p.n * p.k
+    peak = config.cores * config.array * fold(config, problem.dtype)
     return Bound(
-        -(-macs // (config.cores * config.array * fold(config, p.dtype))),
-        -(-(a + b) * p.bytes // config.bus_bytes),
-        -(-p.batch * p.m * p.n * p.epilogue.result.bytes // config.bus_bytes),
+        -(-problem.macs // peak),
+        -(-problem.read_bytes // config.bus_bytes),
+        -(-problem.written_bytes // config.bus_bytes),
     )

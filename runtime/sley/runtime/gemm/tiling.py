@@ -26,6 +26,24 @@ class Tiling:
     resident: str = ""
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A tiling, the problem it is for (the operands may be swapped), and its cycles by the estimate."""
+
+    problem: Problem
+    tiling: Tiling
+    estimate: int
+
+
+def tiling_text(plan: Plan) -> str:
+    """A plan in one line."""
+    t = plan.tiling
+    parts = [f"{t.tile_m} x {t.tile_n}, K by {t.chunk}, {t.slots} slots", f"blocks {' x '.join(map(str, t.grid))}"]
+    if t.resident:
+        parts.append(f"{t.resident} resident")
+    return ", ".join(parts)
+
+
 def up(size: int, unit: int) -> int:
     """``size`` rounded up to a multiple of ``unit``."""
     return -(-size // unit) * unit
