@@ -13,7 +13,7 @@ from sley.sim.engines.options import default_engine
 from sley.sim.testing.product import Product, random_product
 from sley.sim.toolchain import find_compiler, find_verilator
 
-CASES_PER_CHIP = 520
+CASES_PER_CHIP = 1000
 BATCHES = 10
 # Most are small: their edges are everywhere, and none takes longer than making its program.
 LARGEST = {"nano": 26, "edge": 40, "base": 60, "quad": 60}
@@ -54,7 +54,7 @@ def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
 @needs_compiler
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_products_compiled(compiled: Device, batch: int) -> None:
-    """520 products on each chip: all types, layouts, batches and epilogues that it has."""
+    """1,000 products on each chip: all types, layouts, batches and epilogues that it has."""
     rng, config = np.random.default_rng(batch), compiled.config
     for _ in range(CASES_PER_CHIP // BATCHES):
         check(compiled, random_case(config, rng, LARGEST[config.name]))
