@@ -127,9 +127,9 @@ class Core(wiring.Component):
         m.submodules.counters = counters = CoreCounters()
         m.d.comb += [
             counters.select.eq(self.counter_select),
-            counters.sequencer.eq(sequencer.events),
-            counters.matrix.eq(matrix.events),
-            counters.vector.eq(vector.events),
+            counters.sequencer_events.eq(sequencer.events),
+            counters.matrix_events.eq(matrix.events),
+            counters.vector_events.eq(vector.events),
         ]
 
         quiet = []
@@ -153,7 +153,7 @@ class Core(wiring.Component):
                 UnitState.SIGNAL,
                 Mux(unit.busy, UnitState.RUN, Mux(front.waiting, UnitState.WAIT, UnitState.IDLE)),
             )
-            events = getattr(counters, name)
+            events = getattr(counters, f"{name}_events")
             m.d.comb += [
                 events.signal.eq(held),
                 events.semaphore.eq(front.waiting),
@@ -192,21 +192,21 @@ class Core(wiring.Component):
         self._count_load(m, counters, load, load_reader)
         self._count_store(m, counters, store)
         m.d.comb += [
-            counters.traffic.load_beats.eq(_moves(load_reader.response)),
-            counters.traffic.load_bytes.eq(Mux(_moves(load.run), load.run.payload.bytes, 0)),
-            counters.traffic.store_beats.eq(store_writer.sent),
-            counters.traffic.store_bytes.eq(Mux(_moves(store.run), store.run.payload.bytes, 0)),
-            counters.traffic.fetch_beats.eq(_moves(fetch_reader.response)),
-            counters.traffic.scratchpad_weights.eq(_refused(matrix.weights)),
-            counters.traffic.scratchpad_vector_a.eq(_refused(vector.scratchpad_read_a)),
-            counters.traffic.scratchpad_vector_b.eq(_refused(vector.scratchpad_read_b)),
-            counters.traffic.scratchpad_store.eq(_refused(store.scratchpad)),
-            counters.traffic.scratchpad_vector_out.eq(_refused(vector.scratchpad_write)),
-            counters.traffic.accumulator_vector_a.eq(_refused(vector.accumulator_read_a)),
-            counters.traffic.accumulator_vector_b.eq(_refused(vector.accumulator_read_b)),
-            counters.traffic.accumulator_store.eq(_refused(store.accumulator)),
-            counters.traffic.accumulator_load.eq(_refused(load.accumulator)),
-            counters.traffic.accumulator_vector_out.eq(_refused(vector.accumulator_write)),
+            counters.traffic_amounts.load_beats.eq(_moves(load_reader.response)),
+            counters.traffic_amounts.load_bytes.eq(Mux(_moves(load.run), load.run.payload.bytes, 0)),
+            counters.traffic_amounts.store_beats.eq(store_writer.sent),
+            counters.traffic_amounts.store_bytes.eq(Mux(_moves(store.run), store.run.payload.bytes, 0)),
+            counters.traffic_amounts.fetch_beats.eq(_moves(fetch_reader.response)),
+            counters.traffic_amounts.scratchpad_weights.eq(_refused(matrix.weights)),
+            counters.traffic_amounts.scratchpad_vector_a.eq(_refused(vector.scratchpad_read_a)),
+            counters.traffic_amounts.scratchpad_vector_b.eq(_refused(vector.scratchpad_read_b)),
+            counters.traffic_amounts.scratchpad_store.eq(_refused(store.scratchpad)),
+            counters.traffic_amounts.scratchpad_vector_out.eq(_refused(vector.scratchpad_write)),
+            counters.traffic_amounts.accumulator_vector_a.eq(_refused(vector.accumulator_read_a)),
+            counters.traffic_amounts.accumulator_vector_b.eq(_refused(vector.accumulator_read_b)),
+            counters.traffic_amounts.accumulator_store.eq(_refused(store.accumulator)),
+            counters.traffic_amounts.accumulator_load.eq(_refused(load.accumulator)),
+            counters.traffic_amounts.accumulator_vector_out.eq(_refused(vector.accumulator_write)),
         ]
 
         retired = Cat(unit.retired for unit in units)
@@ -226,19 +226,19 @@ class Core(wiring.Component):
         before = Signal()
         m.d.sync += before.eq(beat)
         m.d.comb += [
-            counters.load.beat.eq(beat),
-            counters.load.row.eq((_moves(load.scratchpad) | _moves(load.accumulator)) & ~before),
-            counters.load.memory.eq(reader.busy & ~load.beat.valid),
-            counters.load.bank.eq(_refused(load.scratchpad) | _refused(load.accumulator)),
+            counters.load_events.beat.eq(beat),
+            counters.load_events.row.eq((_moves(load.scratchpad) | _moves(load.accumulator)) & ~before),
+            counters.load_events.memory.eq(reader.busy & ~load.beat.valid),
+            counters.load_events.bank.eq(_refused(load.scratchpad) | _refused(load.accumulator)),
         ]
 
     def _count_store(self, m: Module, counters: CoreCounters, store: StoreUnit) -> None:
         """What its ports show of the store unit."""
         m.d.comb += [
-            counters.store.beat.eq(_moves(store.data)),
-            counters.store.memory.eq(_refused(store.data)),
-            counters.store.acknowledge.eq(store.acknowledging),
-            counters.store.bank.eq(_refused(store.scratchpad) | _refused(store.accumulator)),
+            counters.store_events.beat.eq(_moves(store.data)),
+            counters.store_events.memory.eq(_refused(store.data)),
+            counters.store_events.acknowledge.eq(store.acknowledging),
+            counters.store_events.bank.eq(_refused(store.scratchpad) | _refused(store.accumulator)),
         ]
 
 

@@ -20,9 +20,9 @@ class CoreCounters(wiring.Component):
 
     Members
     -------
-    sequencer, load, store, matrix, vector : In(class_events(...))
-        Events of the unit's classes; see ``sley.abi.counters``.
-    traffic : In(amount_layout(Traffic, WIDTHS))
+    sequencer_events, load_events, store_events, matrix_events, vector_events : In(class_events(...))
+        Of the unit's classes; see ``sley.abi.counters``.
+    traffic_amounts : In(amount_layout(Traffic, WIDTHS))
     select : In(COUNTER_SELECT)
     value : Out(32)
         The counter chosen by ``select`` while it freezes; 0 if a core has none of that group. Combinational.
@@ -30,20 +30,20 @@ class CoreCounters(wiring.Component):
     Cost: seven memories of 16 x 32 bits in look-up tables, six adders of 32 bits, about 180 flip-flops.
     """
 
-    sequencer: data.View
-    load: data.View
-    store: data.View
-    matrix: data.View
-    vector: data.View
-    traffic: data.View
+    sequencer_events: data.View
+    load_events: data.View
+    store_events: data.View
+    matrix_events: data.View
+    vector_events: data.View
+    traffic_amounts: data.View
     select: data.View
     value: Signal
 
     def __init__(self) -> None:
         super().__init__(
             {
-                **{group.name.lower(): In(class_events(COUNTERS[group])) for group in UNIT_GROUPS},
-                "traffic": In(amount_layout(Traffic, WIDTHS)),
+                **{f"{group.name.lower()}_events": In(class_events(COUNTERS[group])) for group in UNIT_GROUPS},
+                "traffic_amounts": In(amount_layout(Traffic, WIDTHS)),
                 "select": In(COUNTER_SELECT),
                 "value": Out(COUNTER_BITS),
             }
@@ -53,9 +53,9 @@ class CoreCounters(wiring.Component):
         m = Module()
         parts: dict[CounterGroup, Any] = {group: ClassCounters(COUNTERS[group]) for group in UNIT_GROUPS}
         for group, part in parts.items():
-            m.d.comb += part.events.eq(getattr(self, group.name.lower()))
+            m.d.comb += part.events.eq(getattr(self, f"{group.name.lower()}_events"))
         parts[CounterGroup.TRAFFIC] = traffic = AmountCounters(Traffic, WIDTHS)
-        m.d.comb += traffic.amounts.eq(self.traffic)
+        m.d.comb += traffic.amounts.eq(self.traffic_amounts)
         for group, part in parts.items():
             m.submodules[group.name.lower()] = part
             m.d.comb += [part.freeze.eq(self.select.freeze), part.counter.eq(self.select.counter)]

@@ -5,10 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sley.runtime.gemm.problem import Result
-
 OperandName = StrEnum("OperandName", {"INT8": "int8", "BF16": "bf16"})
-ResultName = StrEnum("ResultName", {r.name: r.value for r in Result})
+ResultName = StrEnum("ResultName", {"INT32": "int32", "FP32": "float32", "INT8": "int8", "BF16": "bfloat16"})
 
 Engine = Annotated[
     str, typer.Option("--engine", "-e", help="Engine URL, for example fast:base, pysim:nano, model:quad?memory=128M.")

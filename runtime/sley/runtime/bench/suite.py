@@ -17,7 +17,7 @@ from sley.runtime.gemm.problem import Problem, fold
 
 @dataclass(frozen=True)
 class Result:
-    """A layer, what its product took, and what it takes on SCALE-Sim's arrays: as many rows as were run for all of them."""
+    """A layer, what its product took, and what it takes on SCALE-Sim's arrays, with the rows that were run."""
 
     layer: Layer
     measured: GemmMeasurement

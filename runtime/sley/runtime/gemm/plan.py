@@ -9,7 +9,7 @@ import numpy as np
 from sley.abi.config import ChipConfig
 from sley.runtime.gemm.cost import Candidates, estimate
 from sley.runtime.gemm.problem import Problem, fold
-from sley.runtime.gemm.tiling import Placement, Plan, Tiling
+from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows
 from sley.runtime.gemm.tuned import tuned
 
 HEIGHTS = (1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 1024, 2048)
@@ -59,14 +59,15 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     p, n = problem, config.array
     deep = fold(config, p.dtype)
     columns, depth = -(-p.n // n), -(-p.k // deep)
-    half = config.accumulator_rows // 2
+    half = half_rows(config, p)
     axes = (
         _sizes(p.m, HEIGHTS, half),
         _sizes(columns, WIDTHS, half),
         _sizes(depth, FOLDS, config.scratchpad_rows // n),
         np.array(SLOTS, np.int64),
     )
-    grown = Candidates(*(axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")))
+    tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
+    grown = Candidates(tile_m, wide, folds, slots)
     limits = Placement.of(config, p, Tiling(1, n, deep, 2))
     pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
     found: list[Plan] = []

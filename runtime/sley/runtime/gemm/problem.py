@@ -23,17 +23,19 @@ class Result(Enum):
 @dataclass(frozen=True)
 class Epilogue:
     """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
-    multiplies in fp32, ``relu`` clips below zero; in this order."""
+    multiplies in fp32, ``beta`` adds the former contents of C times a factor, ``relu`` clips below zero; in this
+    order."""
 
     result: Result = Result.INT32
     bias: bool = False
     scale: bool = False
     relu: bool = False
+    beta: bool = False
 
     @property
     def vector(self) -> bool:
         """Whether the vector unit has to touch the sums; otherwise they are stored as they are."""
-        return self.bias or self.scale or self.relu or self.narrow
+        return self.bias or self.scale or self.relu or self.beta or self.narrow
 
     @property
     def narrow(self) -> bool:
