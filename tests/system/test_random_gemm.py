@@ -7,7 +7,7 @@ import pytest
 
 from sley.abi.config import ChipConfig
 from sley.runtime import blas
-from sley.runtime.buffer import BF16
+from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.device import Device
 from sley.sim.engines.options import default_engine
 from sley.sim.testing.product import Product, random_product
@@ -28,21 +28,28 @@ def random_case(config: ChipConfig, rng: np.random.Generator, largest: int) -> P
     return random_product(config, rng, (m, n, k))
 
 
+def put(device: Device, bits: np.ndarray) -> Buffer:
+    """Bit patterns on the device, as the type they stand for."""
+    return device.array(
+        bits.view({np.dtype(np.uint16): BF16, np.dtype(np.uint32): np.float32}.get(bits.dtype, bits.dtype))
+    )
+
+
 def check(device: Device, case: Product) -> None:
-    a, b = (device.array(x.view(BF16) if x.dtype == np.uint16 else x) for x in (case.a, case.b))
-    bias = case.bias.view(np.float32) if case.bias is not None and case.bias.dtype == np.uint32 else case.bias
-    result = blas.gemm(
-        a,
-        b,
-        bias,
+    expected = case.expected
+    out = put(device, np.zeros_like(expected) if case.c is None else case.c)
+    blas.gemm(
+        put(device, case.a),
+        put(device, case.b),
+        None if case.bias is None else put(device, case.bias),
         case.scale,
         case.relu,
+        beta=case.beta,
         trans_a=case.trans_a,
         trans_b=case.trans_b,
-        dtype=BF16 if case.result == "bfloat16" else case.result,
-    ).numpy()
-    expected = case.expected
-    np.testing.assert_array_equal(result.view(expected.dtype), expected, err_msg=str(case))
+        out=out,
+    )
+    np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=str(case))
 
 
 @pytest.fixture(scope="module", params=["nano", "edge", "base", "quad"])

@@ -42,40 +42,42 @@ def epilogues() -> Callable[[ChipConfig, OperandType], list[Epilogue]]:
         integer = operands is OperandType.INT8
         results = [Result.INT8, Result.FP32, *([Result.BF16] if config.bf16 else [])]
         found = [Epilogue()] if integer else []
-        for result, bias, scale, relu in product(results, *[(False, True)] * 3):
-            if scale or not integer:
-                found.append(Epilogue(result, bias, scale, relu))
+        for result, bias, scale, relu, beta in product(results, *[(False, True)] * 4):
+            if (scale or not integer) and not (beta and result is Result.INT8):
+                found.append(Epilogue(result, bias, scale, relu, beta))
         return found
 
     return of
 
 
 @pytest.fixture
-def arrays() -> Callable[[Device, Product], list[Buffer]]:
-    """A and B on the device, and the bias if there is one."""
+def put() -> Callable[[Device, np.ndarray], Buffer]:
+    """Bit patterns on the device, as the type they stand for."""
 
-    def put(device: Device, case: Product) -> list[Buffer]:
-        views = [x.view(BF16) if x.dtype == np.uint16 else x for x in (case.a, case.b)]
-        if case.bias is not None:
-            views.append(case.bias.view(np.float32) if case.bias.dtype == np.uint32 else case.bias)
-        return [device.array(view) for view in views]
+    def array(device: Device, bits: np.ndarray) -> Buffer:
+        return device.array(
+            bits.view({np.dtype(np.uint16): BF16, np.dtype(np.uint32): np.float32}.get(bits.dtype, bits.dtype))
+        )
 
-    return put
+    return array
 
 
 @pytest.fixture
-def check(arrays: Callable[[Device, Product], list[Buffer]]) -> Callable[[Device, Product], None]:
+def check(put: Callable[[Device, np.ndarray], Buffer]) -> Callable[[Device, Product], None]:
     """One product by ``blas.gemm``, bit by bit; what lies behind the result stays untouched."""
 
     def run(device: Device, case: Product) -> None:
         expected = case.expected
-        out = device.empty(expected.shape, BF16 if case.result == "bfloat16" else np.dtype(case.result))
+        out = put(device, np.zeros_like(expected) if case.c is None else case.c)
         memory, behind, slack = device.driver.transport, out.address + out.nbytes, -out.nbytes % 64
         memory.write_memory(behind, b"Z" * slack)
         blas.gemm(
-            *arrays(device, case),
-            scale=case.scale,
-            relu=case.relu,
+            put(device, case.a),
+            put(device, case.b),
+            None if case.bias is None else put(device, case.bias),
+            case.scale,
+            case.relu,
+            beta=case.beta,
             trans_a=case.trans_a,
             trans_b=case.trans_b,
             out=out,

@@ -1,6 +1,7 @@
 """Products of ``blas.gemm`` on many chips, bit by bit against the golden functions."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,7 +16,7 @@ from sley.runtime.device import Device
 from sley.runtime.gemm.problem import fold
 from sley.sim.engines.model import ModelTransport
 from sley.sim.golden import float32
-from sley.sim.testing.product import SPECIAL, Product, random_product
+from sley.sim.testing.product import SPECIAL, Product, random_bf16, random_product
 
 Check = Callable[[Device, Product], None]
 
@@ -76,6 +77,22 @@ def test_batches(device: Device, check: Check, bf16: bool, batch: tuple[int, int
     for trans in TRANSPOSITIONS:
         sizes = tuple(int(x) for x in rng.integers(1, 25, 3))
         check(device, random_product(device.config, rng, sizes, bf16=bf16, trans=trans, batch=batch))
+
+
+@pytest.mark.parametrize(("bf16", "result"), [r for r in RESULTS if r[1] in ("float32", "bfloat16")])
+def test_beta(device: Device, check: Check, bf16: bool, result: str) -> None:
+    """The former contents of the result, times a factor, are added before relu."""
+    skip_without_bf16(device.config, bf16, result == "bfloat16")
+    rng = np.random.default_rng(41)
+    for trans, relu in zip(TRANSPOSITIONS, (False, True, True, False), strict=True):
+        sizes = tuple(int(x) for x in rng.integers(1, 40, 3))
+        case = random_product(device.config, rng, sizes, bf16=bf16, result=result, trans=trans)
+        c = random_bf16(rng, case.shape, 2)
+        if result == "float32":
+            c = float32.from_bf16(c) | np.uint32(0x1234)
+        check(
+            device, replace(case, relu=relu and (bf16 or case.scale is not None), beta=float(rng.uniform(-2, 2)), c=c)
+        )
 
 
 @pytest.mark.parametrize("seed", range(6))

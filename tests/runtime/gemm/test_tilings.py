@@ -8,7 +8,7 @@ import pytest
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import OperandType
 from sley.driver.device import Driver
-from sley.runtime.buffer import BF16, Buffer
+from sley.runtime.buffer import Buffer
 from sley.runtime.device import Device
 from sley.runtime.gemm.launch import launch
 from sley.runtime.gemm.problem import Epilogue, Problem, Result, fold
@@ -17,7 +17,7 @@ from sley.sim.engines.model import ModelTransport
 from sley.sim.engines.options import default_engine
 from sley.sim.testing.product import Product, random_product
 
-Arrays = Callable[[Device, Product], list[Buffer]]
+Put = Callable[[Device, np.ndarray], Buffer]
 
 needs_compiler = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 
@@ -33,7 +33,7 @@ def problem_of(case: Product) -> Problem:
         OperandType.BF16 if case.a.dtype == np.uint16 else OperandType.INT8,
         case.trans_a,
         case.trans_b,
-        Epilogue(Result(case.result), case.bias is not None, case.scale is not None, case.relu),
+        Epilogue(Result(case.result), case.bias is not None, case.scale is not None, case.relu, case.beta is not None),
         batch,
         batch > 1 and case.a.ndim == 2,
         batch > 1 and case.b.ndim == 2,
@@ -62,7 +62,7 @@ def random_tiling(config: ChipConfig, problem: Problem, rng: np.random.Generator
             return tiling
 
 
-def check_random_tiling(device: Device, arrays: Arrays, rng: np.random.Generator, largest: int) -> None:
+def check_random_tiling(device: Device, put: Put, rng: np.random.Generator, largest: int) -> None:
     config = device.config
     m, n, k = (int(x) for x in np.exp(rng.uniform(0, np.log(largest + 1), 3)))
     case = random_product(config, rng, (m, n, k))
@@ -71,10 +71,10 @@ def check_random_tiling(device: Device, arrays: Arrays, rng: np.random.Generator
         return
     plan = Plan(problem, random_tiling(config, problem, rng), 0)
     expected = case.expected
-    a, b, *bias = arrays(device, case)
-    out = device.empty(expected.shape, BF16 if case.result == "bfloat16" else np.dtype(case.result))
-    device.stream.fill(out, 0xA5)
-    launch(device.stream, problem, plan, a, b, out, *bias, *([] if case.scale is None else [float(case.scale)]))
+    out = put(device, np.full_like(expected, 0x55) if case.c is None else case.c)
+    more = [] if case.bias is None else [put(device, case.bias)]
+    more += [float(factor) for factor in (case.scale, case.beta) if factor is not None]
+    launch(device.stream, problem, plan, put(device, case.a), put(device, case.b), out, *more)
     np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=f"{problem} {plan.tiling}")
 
 
@@ -91,15 +91,15 @@ def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_tilings(model: Device, arrays: Arrays, seed: int) -> None:
+def test_random_tilings(model: Device, put: Put, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(10):
-        check_random_tiling(model, arrays, rng, 50)
+        check_random_tiling(model, put, rng, 50)
 
 
 @needs_compiler
 @pytest.mark.parametrize("seed", range(4))
-def test_random_tilings_compiled(compiled: Device, arrays: Arrays, seed: int) -> None:
+def test_random_tilings_compiled(compiled: Device, put: Put, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(60):
-        check_random_tiling(compiled, arrays, rng, 80)
+        check_random_tiling(compiled, put, rng, 80)

@@ -1,6 +1,6 @@
 """Random matrix products with the result that the chip must give, for tests on any engine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,18 @@ class Product:
     bias: NDArray[Any] | None = None
     scale: float | None = None
     relu: bool = False
+    beta: float | None = None
+    c: NDArray[Any] | None = None
 
     def __str__(self) -> str:
-        options = f"trans {self.trans_a:d}{self.trans_b:d}, bias {self.bias is not None}, scale {self.scale}"
-        return f"{self.a.dtype} {self.a.shape} by {self.b.shape} to {self.result}, {options}, relu {self.relu}"
+        layout = f"{self.a.dtype} {self.a.shape} by {self.b.shape} to {self.result}, {self.trans_a=}, {self.trans_b=}"
+        return f"{layout}, bias {self.bias is not None}, {self.scale=}, {self.relu=}, {self.beta=}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the result."""
+        batch = [x.shape[0] for x in (self.a, self.b) if x.ndim == 3]
+        return (*batch[:1], self.a.shape[-1 if self.trans_a else -2], self.b.shape[-2 if self.trans_b else -1])
 
     @property
     def expected(self) -> NDArray[Any]:
@@ -52,6 +60,8 @@ class Product:
             bias=self.bias,
             scale=self.scale,
             relu=self.relu,
+            beta=self.beta,
+            c=self.c,
         )
 
 
@@ -94,7 +104,13 @@ def random_product(
                 bias = rng.integers(-(1 << 20), 1 << 20, n, np.int32)
                 if bf16:
                     bias = float32.to_bits(rng.normal(size=n))
-    return Product(a, b, result, bool(trans_a), bool(trans_b), bias, scale, relu)
+    case = Product(a, b, result, bool(trans_a), bool(trans_b), bias, scale, relu)
+    if result not in ("float32", "bfloat16") or rng.random() < 0.7:
+        return case
+    c = random_bf16(rng, case.shape, kind)
+    if result == "float32":
+        c = rng.integers(0, 1 << 16, c.shape, np.uint32) + (c.astype(np.uint32) << 16)
+    return replace(case, beta=float(rng.uniform(-2, 2)), c=c)
 
 
 def random_int8(rng: np.random.Generator, shape: tuple[int, ...], kind: int) -> NDArray[Any]:
