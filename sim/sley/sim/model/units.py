@@ -246,14 +246,10 @@ def _matmul(state: LocalState, unit: Unit, command: Command) -> None:
     _check_rows(out_rows, state.config.accumulator_rows, unit, command.pc)
     act_rows = _activation_rows(state, command)
     _check_rows(act_rows, state.config.scratchpad_rows, unit, command.pc)
-    lanes, accumulate = state.lanes[act_rows], command.flag("accumulate")
-    if command.flag("dtype") == OperandType.BF16:
-        sums = state.accumulator.view(np.uint32)
-        old = sums[out_rows] if accumulate else None
-        sums[out_rows] = bf16_sums(lanes.view(np.uint16), state.weights.view(np.uint16), old)
-    else:
-        integers = state.accumulator.view(np.int32)
-        integers[out_rows] = int8_sums(lanes, state.weights, integers[out_rows] if accumulate else None)
+    target = state.accumulator.view(np.uint32)
+    old = target[out_rows] if command.flag("accumulate") else None
+    sums = bf16_sums if command.flag("dtype") == OperandType.BF16 else int8_sums
+    target[out_rows] = sums(state.lanes[act_rows], state.weights, old)
 
 
 def _vector_is_legal(config: ChipConfig, f: dict[str, int]) -> bool:
