@@ -162,7 +162,7 @@ class _Gemm:
         self.loads = total if isinstance(total, Register) else k.reg("loads", total)
         self.lag = k.reg("lag", self.ahead)
         self.load, self.multiply = _Side(self, "load"), _Side(self, "multiply")
-        self.load_slot, self.slot = k.reg("load_slot", 0), k.reg("slot", 0)
+        self.slot = k.reg("slot", 0)
         # An argument is kept as it is only where the walk comes back to it.
         returns = p.batch > grid[2]
         self.running = {
@@ -200,6 +200,8 @@ class _Gemm:
             with k.if_(self.loads, "!=", 0):
                 k.sub(self.loads, self.loads, 1)
                 self._load_chunk()
+            # What was loaded ``ahead`` rounds ago is in the slot that is filled in the next round.
+            self._ring(self.slot, 1, 0, self.tiling.slots)
             with k.if_(self.lag, "!=", 0):
                 k.sub(self.lag, self.lag, 1)
                 k.jump(again)
@@ -282,14 +284,13 @@ class _Gemm:
                 k.place(other)
             elements = side.depth(depth)
             for operand in moving:
-                k.mul(row, self.load_slot, operand.step)
+                k.mul(row, self.slot, operand.step)
                 if operand.base:
                     k.add(row, row, operand.base)
                 across = side.rows(count) if operand is place.a else side.columns(count)
                 wait = self.free if operand is moving[0] else ()
                 signal = self.full if operand is moving[-1] else ()
                 self._load(operand, elements, across, self.running[operand.name], row, at, wait, signal)
-        self._ring(self.load_slot, 1, 0, self.tiling.slots)
         if side.k is not None:
             for operand in moving:
                 k.add(self.running[operand.name], self.running[operand.name], self._chunk_step(operand))
@@ -474,11 +475,12 @@ class _Gemm:
 
     def _multiply_chunk(self) -> None:
         k, t, c, side = self.k, self.tiling, self.config, self.multiply
-        uneven = isinstance(side.n, Register) and self.problem.n % t.tile_n != 0
+        uneven = isinstance(side.n, Register) and self.problem.n % t.tile_n != 0 and not self.narrow
         tiles = k.reg("tiles") if uneven else ZERO
-        with k.scratch("rows folds acc a_at b_fold b_at") as (rows, folds, acc, a_at, b_fold, b_at):
+        acc, b_at = (ZERO, ZERO) if self.narrow else (k.reg("acc"), k.reg("b_at"))
+        with k.scratch("rows folds a_at b_fold") as (rows, folds, a_at, b_fold):
             height = self._operand(side.rows(rows), rows)
-            across = self._count(tiles, side.columns(tiles), c.array)
+            across = 1 if self.narrow else self._count(tiles, side.columns(tiles), c.array)
             depth = side.depth(folds)
             left = None
             if self.problem.dtype is OperandType.BF16 and self.problem.k % self.fold:
@@ -486,26 +488,28 @@ class _Gemm:
             deep = self._count(folds, depth, self.fold)
             for operand, first in ((self.place.a, a_at), (self.place.b, b_fold)):
                 self._first_row(operand, first)
+            # The first fold is as deep as any; behind it the register that counts folds is free for their depths.
+            deepest = min(self.problem.k, c.array)
             one_fold = partial(self._fold, across, height, left, acc, a_at, b_fold, b_at)
             k.matmul(0, 0, 0, wait=self.full)
             if side.k is None:
                 assert not isinstance(deep, Register)
                 k.matmul(0, 0, 0, wait=self.acc_free)
-                one_fold(False)
+                one_fold(deepest, accumulate=False)
                 if deep > 1:
                     with k.loop(deep - 1):
-                        one_fold(True)
+                        one_fold(folds, accumulate=True)
             else:
                 deep = self._operand(deep, folds)
                 with k.if_(side.k, "==", 0):
                     k.matmul(0, 0, 0, wait=self.acc_free)
                     k.sub(deep, deep, 1)
-                    one_fold(False)
+                    one_fold(deepest, accumulate=False)
                 with k.loop(deep):
-                    one_fold(True)
+                    one_fold(folds, accumulate=True)
             k.matmul(0, 0, 0, signal=self.free)
-            k.free(*([left] if left is not None else []), *([tiles] if uneven else []))
-        self._ring(self.slot, 1, 0, t.slots)
+            k.free(*([left] if left is not None else []))
+        k.free(*([] if self.narrow else [acc, b_at]), *([tiles] if uneven else []))
         if side.k is not None:
             k.add(side.k, side.k, t.chunk)
         self._finish_tile()
@@ -536,21 +540,21 @@ class _Gemm:
         a_at: Register,
         b_fold: Register,
         b_at: Register,
+        deep: Value,
         accumulate: bool,
     ) -> None:
         """One fold of K of all column tiles. ``left``: elements of K from here on, if the last fold is short: what is
-        behind K must not be multiplied."""
+        behind K must not be multiplied; ``deep``: its depth, or a register for it."""
         k, c, dtype = self.k, self.config, self.problem.dtype
-        deep: Value = c.array
-        if left is not None:
-            deep = k.reg("deep")
-            k.min(deep, left, c.array)
+        if left is None:
+            deep = c.array
+        else:
+            if isinstance(deep, Register):
+                k.min(deep, left, c.array)
             k.sub(left, left, c.array)
         if self.narrow:
             k.weights(b_fold, deep, dtype=dtype, step=self.b_step)
             k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step)
-            if isinstance(deep, Register):
-                k.free(deep)
             return
         k.mov(acc, self.half)
         k.mov(b_at, b_fold)
@@ -558,8 +562,6 @@ class _Gemm:
             k.weights(b_at, deep, dtype=dtype, step=self.b_step)
             k.matmul(a_at, acc, rows, accumulate=accumulate, dtype=dtype)
             k.add(acc, acc, self.tiling.tile_m)
-        if isinstance(deep, Register):
-            k.free(deep)
         k.add(a_at, a_at, self.place.a.pitch)
         k.add(b_fold, b_fold, c.array)
 
