@@ -55,8 +55,8 @@ class MatrixUnit(wiring.Component):
     program order, although two commands execute at a time.
 
     Latency, in cycles: 4 from ``command`` to the first read granted, ``write_latency`` from a row's read to its write,
-    1 more to the signal. Throughput: a row a cycle. A MATMUL waits for the rows that it accumulates to (see ``Hazards``),
-    and for the last row of the other type.
+    1 more to the signal. Throughput: a row a cycle. A MATMUL waits for the rows that it accumulates to (see
+    ``Hazards``), and for the last row of the other type.
     Theory of operation: docs/theory/matrix.md.
     """
 
