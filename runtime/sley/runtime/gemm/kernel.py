@@ -382,21 +382,26 @@ class _Gemm:
                 self.k.set(Unit.LOAD, **{name: value})
 
     def _constant_parameters(self) -> dict[str, int]:
-        """Parameters of LOAD that all chunks have in common."""
-        p, c, place = self.problem, self.config, self.place
-        moving = [operand for operand in (place.a, place.b) if not operand.resident]
-        if p.epilogue.bias or p.epilogue.beta or len(moving) > 1:
+        """Parameters of LOAD that all loads of the main loop have in common: they are set once."""
+        if self.problem.epilogue.beta:
             return {}
-        operand = moving[0]
+        moving = [operand for operand in (self.place.a, self.place.b) if not operand.resident]
+        first, *others = [self._own_parameters(operand) for operand in moving]
+        common = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+        if self.problem.epilogue.bias:
+            for name in ("run_bytes", "chunks", "chunk_stride"):
+                common.pop(name, None)
+        return common
+
+    def _own_parameters(self, operand: Operand) -> dict[str, int]:
+        """Parameters that all loads of an operand have in common."""
+        p, t, c = self.problem, self.tiling, self.config
         chunk, run = operand.strides(c)
         found = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
-        most = self._most(operand)
-        whole = {"a": p.m, "b": p.n}[operand.name] if not operand.along_k else p.k
-        tile = (
-            self.tiling.chunk if operand.along_k else {"a": self.tiling.tile_m, "b": self.tiling.tile_n}[operand.name]
-        )
-        even = whole <= tile or whole % tile == 0
-        if even and (not operand.transpose or most <= operand.piece):
+        across = {"a": (p.m, t.tile_m), "b": (p.n, t.tile_n)}[operand.name]
+        whole, tile = (p.k, t.chunk) if operand.along_k else across
+        most = min(whole, tile)
+        if whole % most == 0 and (not operand.transpose or most <= operand.piece):
             found |= {"run_bytes": most * p.bytes, "chunks": -(-most * p.bytes // c.row_bytes)}
         return found
 
