@@ -154,20 +154,21 @@ def test_special_bf16_values(device: Device, check: Check, result: str) -> None:
         check(device, Product(a, b, result, bias=float32.to_bits(rng.normal(size=13)), scale=2.0**-130, relu=relu))
 
 
-def test_padding_of_k_adds_nothing_to_bf16_sums(device: Device) -> None:
-    """The sum starts as +0 and ends with the last k: what fills up the array's rows adds nothing, not even to
-    infinities, NaNs, and signs of zeros."""
+def test_padding_of_k_adds_nothing_to_bf16_sums(device: Device, check: Check) -> None:
+    """What fills up the array's rows leaves the sum alone, a -0 too; what lay in the scratchpad before does not
+    matter, not even NaNs."""
     skip_without_bf16(device.config, True)
     n = device.config.array
-    for k in (1, n - 1, n, n + 1, 2 * n - 1, 2 * n + 1):
-        for value in (0x8000, 0x0000, 0xFF80, 0x7F81, 0x3F80, 0x0080):
-            a, b = np.full((2, k), value, np.uint16), np.full((k, 3), 0x3F80, np.uint16)
+    nans = np.full((4 * n, 4 * n), 0x7FC0, np.uint16)
+    minus_zero = [0x80C0, 0x0080]  # their sum is subnormal
+    for k in (2, n - 1, n, n + 1, 2 * n - 1, 2 * n + 1):
+        b = np.full((k, 3), 0x3F80, np.uint16)
+        for values in (minus_zero, [0xFF80], [0x7F81], [0x3F80]):
+            a = np.full((2, k), 0x8000, np.uint16)
+            a[:, -len(values) :] = values
             for trans in (False, True):
-                got = blas.gemm(
-                    device.array((a.T if trans else a).copy().view(BF16)), device.array(b.view(BF16)), trans_a=trans
-                ).numpy()
-                expected = Product(a, b, "float32").expected
-                np.testing.assert_array_equal(got.view(np.uint32), expected, err_msg=f"K = {k}, {value:#x}")
+                check(device, Product(nans, nans, "float32", trans_b=trans))
+                check(device, Product(a, (b.T if trans else b).copy(), "float32", trans_b=trans))
 
 
 def test_bf16_sums_are_rounded_in_the_order_of_k(device: Device) -> None:
