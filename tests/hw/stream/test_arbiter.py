@@ -45,6 +45,29 @@ def test_fair() -> None:
     assert [int(x.source) for x in got.items] == [0, 0, 1, 1, 2, 2] * 6
 
 
+def test_turns() -> None:
+    """An input with turns sends so many packets in a row, but only if they are there; all others go round as ever."""
+    bench = StreamBench(PacketArbiter(FLIT, 3, (1, 3, 1)))
+    for k in range(3):
+        bench.send(bench.dut.i[k], packets(k, [2] * 6))
+    got = bench.receive(bench.dut.o, 36)
+    bench.run()
+    order = [int(x.source) for x in got.items][::2]
+    assert order == [0, 1, 1, 1, 2, 0, 1, 1, 1, 2, 0, 2, 0, 2, 0, 2, 0, 2]
+    assert got.cycles == list(range(got.cycles[0], got.cycles[0] + 36))
+
+
+def test_turns_end_when_nothing_is_asked() -> None:
+    bench = StreamBench(PacketArbiter(FLIT, 2, (4, 1)), seed=3)
+    bench.send(bench.dut.i[0], packets(0, [1] * 30), idle=0.5)
+    bench.send(bench.dut.i[1], packets(1, [3] * 10))
+    got = bench.receive(bench.dut.o, 60)
+    bench.run()
+    assert sorted(int(x.source) for x in got.items) == [0] * 30 + [1] * 30
+
+
 def test_parameters() -> None:
+    with rejects(r"turns is \(1, 0\)"):
+        PacketArbiter(FLIT, 2, (1, 0)).elaborate(None)
     with rejects("n is 0"):
         PacketArbiter(FLIT, 0)

@@ -26,6 +26,9 @@ from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
+READ_TURNS = (1, 16, 1)
+"""Packets in a row of fetch, Load and Store: a read is one flit, a write up to ``max_burst`` and one, and while it
+passes several reads come together, on whose answers the units wait."""
 FETCH_RUNS = 4
 """Runs in flight of program and arguments: there are two, more if the program is long."""
 
@@ -179,7 +182,7 @@ class Core(wiring.Component):
         connect(m, store.data, store_writer.data)
         m.d.comb += [store.writer_busy.eq(store_writer.busy), store.writer_error.eq(store_writer.error)]
 
-        m.submodules.port = port = NodePort(c, tags)
+        m.submodules.port = port = NodePort(c, tags, READ_TURNS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)
         for k, part in enumerate(parts):
             connect(m, part.request, port.request[k])

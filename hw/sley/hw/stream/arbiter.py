@@ -17,9 +17,12 @@ def lowest(requests: Value) -> Value:
 class PacketGrant(wiring.Component):
     """Chooses one of ``n`` requesters, round robin, and stays with it until its packet has ended.
 
+    Parameters: ``turns``: for each requester the packets that it may send in a row, if it asks again at once; 1 if not
+    given.
     Members: ``requests``; ``grant``: one-hot, combinational, never a requester that does not ask; ``moved``: the
     granted requester's item passes in this cycle; ``last``: that item ends the packet.
-    Rule: between packets the first requester above the one served last wins, then the lowest.
+    Rule: between packets the one served last wins if it has turns left, else the first requester above it, then the
+    lowest.
     """
 
     requests: Signal
@@ -27,10 +30,13 @@ class PacketGrant(wiring.Component):
     moved: Signal
     last: Signal
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, turns: tuple[int, ...] = ()) -> None:
         if n < 1:
             raise ValueError(f"n is {n}; there must be at least 1 requester")
+        if turns and (len(turns) != n or min(turns) < 1):
+            raise ValueError(f"turns is {turns}; there must be one number, at least 1, for each of {n} requesters")
         self._n = n
+        self._turns = turns or (1,) * n
         super().__init__({"requests": In(n), "grant": Out(n), "moved": In(1), "last": In(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -51,13 +57,27 @@ class PacketGrant(wiring.Component):
                 owner.eq(self.grant),
                 above.eq(~(self.grant | (self.grant - 1))),
             ]
+        if max(self._turns) > 1:
+            used = Signal(range(max(self._turns) + 1))  # packets in a row of the one served last, this one included
+            again = Signal()
+            m.d.comb += used.eq(1)
+            count = Signal.like(used, name="count")
+            with m.If(locked | (self.grant == owner)):
+                m.d.comb += used.eq(count + ~locked)
+            for k, turns in enumerate(self._turns):
+                with m.If(self.grant[k]):
+                    m.d.comb += again.eq(used < turns)
+            with m.If(self.moved):
+                m.d.sync += count.eq(used)
+                with m.If(again):
+                    m.d.sync += above.eq(~(self.grant - 1))
         return m
 
 
 class PacketArbiter(wiring.Component):
     """Merges ``n`` streams of packets into one; packets stay whole.
 
-    Parameters: ``shape``: a struct layout with a field ``last`` that ends a packet; ``n`` inputs.
+    Parameters: ``shape``: a struct layout with a field ``last`` that ends a packet; ``n`` inputs; their ``turns``.
     Members: ``i[k]``, ``o``. Round robin between packets (see ``PacketGrant``), held until ``last`` has passed.
     Latency 1 cycle; throughput 1 flit per cycle, no gap between packets. ``o`` comes from registers;
     ``i[k].ready`` depends on the ``valid`` of all inputs. Cost: an n-to-1 multiplexer and a ``StreamBuffer``.
@@ -66,17 +86,18 @@ class PacketArbiter(wiring.Component):
     i: list[stream.Interface]
     o: stream.Interface
 
-    def __init__(self, shape: data.Layout, n: int) -> None:
+    def __init__(self, shape: data.Layout, n: int, turns: tuple[int, ...] = ()) -> None:
         if n < 1:
             raise ValueError(f"n is {n}; there must be at least 1 input")
         self._shape = shape
         self._n = n
+        self._turns = turns
         super().__init__({"i": In(stream.Signature(shape)).array(n), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.buffer = buffer = StreamBuffer(self._shape)
-        m.submodules.grant = grant = PacketGrant(self._n)
+        m.submodules.grant = grant = PacketGrant(self._n, self._turns)
         select_packet(m, self.i, buffer.i, grant)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         return m

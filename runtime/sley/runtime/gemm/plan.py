@@ -12,7 +12,7 @@ from sley.runtime.gemm.problem import Problem, fold
 from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows
 from sley.runtime.gemm.tuned import tuned
 
-HEIGHTS = (1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 1024, 2048)
+HEIGHTS = (1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 64, 80, 96, 112, 120, 128, 160, 192, 256, 384, 512, 1024, 2048)
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256)
 FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 SLOTS = (2, 3, 4)

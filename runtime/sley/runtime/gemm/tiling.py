@@ -166,6 +166,9 @@ class Placement:
             and used <= half
             and (2 * half if epilogue.beta else half) + used <= bias_base
             and (b.along_k or tiling.tile_n <= b.piece)
+            and (
+                problem.batch == 1 or tiling.grid[1] == 1
+            )  # the walk from product to product is the same for all blocks
             and (not a.resident or problem.k * problem.bytes < 1 << RUN_BITS)
         )
         return cls(
