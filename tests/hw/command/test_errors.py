@@ -6,6 +6,7 @@ from typing import Any
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
+from sley.hw.noc.messages import LaunchWord
 from sley.hw.testing.command import BlockRun, CommandBench
 
 CONFIG = preset("nano").replace(addr_bits=24, cores_x=2)
@@ -138,7 +139,7 @@ def test_fault_of_a_block() -> None:
         got = await host.error(ctx, 0)
         first = min((run for run in host.cores.runs if run.fault), key=lambda run: run.reported)
         assert first.fault is not None
-        x, y, z = first.words[3:6]
+        x, y, z = (first[word] for word in (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z))
         code, unit, pc, address = first.fault
         assert got == {
             "code": code,

@@ -30,7 +30,7 @@ def wait(address: int, value: int) -> bytes:
 
 
 def launch(**fields: int) -> bytes:
-    defaults = {"program": 0x100, "program_words": 3, "args": 0x200, "arg_words": 2}
+    defaults = {"program": 0x100, "program_words": 3, "tag": 7, "arg_words": 2, "arg0": 0x1234, "arg1": 0xFFFF_FFFF}
     return encode_packet(PacketOp.LAUNCH, **{**defaults, "grid_x": 1, "grid_y": 1, "grid_z": 1, **fields})
 
 
@@ -57,21 +57,25 @@ def test_every_packet(config: ChipConfig) -> None:
             signal(0x90, 0x0123_4567_89AB_CDEF),
             wait(0x90, 0x0123_4567_89AB_CDEF),
             launch(),
+            launch(arg_words=7, args=0x200, arg0=0, arg1=0),
             fence(0xA0, 0xFEDC_BA98_7654_3210),
         )
         await host.drained(ctx, 0)
-        assert await host.fields(ctx, "QUEUE0.READ_INDEX") == {"index": 7}
-        assert await host.fields(ctx, "QUEUE0.WRITE_INDEX") == {"index": 7}
+        assert await host.fields(ctx, "QUEUE0.READ_INDEX") == {"index": 0}
+        assert await host.fields(ctx, "QUEUE0.WRITE_INDEX") == {"index": 0}
 
     host.run(test)
     data = host.memory.data
-    assert word(host, 0x84, 4) == 7
+    assert word(host, 0x84, 4) == 0
     assert data[DATA + 0x101 : DATA + 0x102 + 98] == b"\0" + content[1:98] + b"\0"
     assert data[DATA + 0x202 : DATA + 0x203 + 46] == b"\0" + b"\xa5" * 45 + b"\0"
     assert word(host, 0x90) == 0x0123_4567_89AB_CDEF
     assert word(host, 0xA0) == 0xFEDC_BA98_7654_3210
     assert 0 < word(host, 0xA8) <= host.bench.cycle
-    assert [run.words for run in host.cores.runs] == [[0x100, 2 << 16 | 3, 0x200, 0, 0, 0, 1, 1, 1]]
+    assert [run.words for run in host.cores.runs] == [
+        [0x100, 7, 2 << 16 | 3, 0, 0, 0, 1, 1, 1, 0x1234, 0xFFFF_FFFF],
+        [0x100, 7, 7 << 16 | 3, 0x200, 0, 0, 0, 1, 1, 1],
+    ]
 
 
 def test_random_work_on_three_queues() -> None:

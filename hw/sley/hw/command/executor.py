@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, Signature
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
+from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.queue import PACKET_SHIFT
@@ -173,7 +173,9 @@ class Executor(wiring.Component):
             command.queue.eq(_number(owner)),
             command.program.eq(launch.program),
             command.program_words.eq(launch.program_words),
+            command.tag.eq(launch.tag),
             command.args.eq(launch.args),
+            *(command.inline[k].eq(launch[f"arg{k}"]) for k in range(INLINE_ARGS)),
             command.arg_words.eq(launch.arg_words),
             *(command.grid[k].eq(launch[f"grid_{axis}"][:GRID_BITS]) for k, axis in enumerate("xyz")),
         ]

@@ -20,7 +20,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState, Unit
-from sley.abi.packets import PACKET_BYTES
+from sley.abi.packets import INLINE_ARGS, PACKET_BYTES
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.axi_lite import RegisterBus
 from sley.hw.bus.register_bank import RegisterBank
@@ -106,8 +106,18 @@ class BlockRun:
     reported: int = 0
     """Position of its done message among all, from 1; 0 before that."""
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the message brings the address of the arguments."""
+        return self.words[LaunchWord.SIZES] >> 16 > INLINE_ARGS
+
     def __getitem__(self, word: LaunchWord) -> int:
-        return self.words[int(word)]
+        return self.words[int(word) - (word > LaunchWord.ARGS and not self.in_memory)]
+
+    @property
+    def inline(self) -> list[int]:
+        """Arguments that the message brings."""
+        return [] if self.in_memory else self.words[len(LaunchWord) - 1 :]
 
 
 @dataclass
@@ -128,8 +138,9 @@ class FakeCores:
             while len(self.runs) < len(self.messages):
                 node, words = self.messages[len(self.runs)]
                 core = numbers[node]
-                if len(words) != len(LaunchWord):
-                    raise StreamError(f"launch message of {len(words)} words")
+                count = words[LaunchWord.SIZES] >> 16
+                if len(words) != (len(LaunchWord) if count > INLINE_ARGS else len(LaunchWord) - 1 + count):
+                    raise StreamError(f"launch message of {len(words)} words for {count} arguments")
                 if any(run.core == core and not run.reported for run in self.runs):
                     raise StreamError(f"block sent to core {core}, which runs one")
                 now = self.bench.cycle
