@@ -188,6 +188,7 @@ class CommandBench:
         self._base = [0] * config.queues
         self._length = [1] * config.queues
         self._write = [0] * config.queues
+        self._readback = [0] * config.queues
 
     def run(self, test: Callable[[Any], Awaitable[None]]) -> None:
         """Run the test until it returns."""
@@ -237,6 +238,7 @@ class CommandBench:
     async def open(self, ctx: Any, queue: int, *, base: int, log2: int, readback: int = 0) -> None:
         """Set a queue up and turn it on."""
         self._base[queue], self._length[queue], self._write[queue] = base, 1 << log2, 0
+        self._readback[queue] = readback
         await self.write(ctx, f"QUEUE{queue}.BASE", address=base)
         await self.write(ctx, f"QUEUE{queue}.SIZE", log2=log2)
         await self.write(ctx, f"QUEUE{queue}.READBACK", address=readback)
@@ -279,8 +281,11 @@ class CommandBench:
             await ctx.tick()
 
     async def drained(self, ctx: Any, queue: int) -> None:
-        """Wait until the queue has executed everything."""
+        """Wait until the queue has executed everything and told so in memory."""
         while self.distance(ctx, queue) or self.peek_state(ctx, queue) != QueueState.READY:
+            await ctx.tick()
+        at = self._readback[queue]
+        while at and int.from_bytes(self.memory.data[at : at + 4], "little") != self._write[queue]:
             await ctx.tick()
 
     async def error(self, ctx: Any, queue: int) -> dict[str, int]:
