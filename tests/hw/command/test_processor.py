@@ -1,6 +1,7 @@
 """The command processor as software sees it: registers on one side, memory and pretending cores on the other."""
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -390,7 +391,7 @@ def test_launches_back_to_back(readback: int) -> None:
 
     host.run(test)
     heads = [cycle for cycle, kind, _ in host.heads() if kind == "MESSAGE"]
-    assert [after - before for before, after in zip(heads, heads[1:], strict=False)] == [54] * 7
+    assert [after - before for before, after in pairwise(heads)] == [54] * 7
     assert len(host.memory.reads) == 8  # each packet once
 
 
