@@ -8,7 +8,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from sley.runtime.bench.gemm import measure_gemm
+from sley.runtime.bench.gemm import bench_problem, measure_gemm
 from sley.runtime.device import Device
 
 PROMISED = {(256, 256, 256): 0.80}
@@ -21,9 +21,8 @@ def main() -> int:
     missed = []
     with Device.open(ENGINE) as device:
         for int8 in (False, True):
-            measure_gemm(device, 16, 16, 16, int8)  # uploads the program
             for shape in SHAPES:
-                r = measure_gemm(device, *shape, int8)
+                r = measure_gemm(device, bench_problem(shape, result="int8" if int8 else None))
                 ratio, share = f"{r.cycles / r.bound.cycles:.3f}", f"{r.share_of_peak:.1%}"
                 name = " x ".join(map(str, shape))
                 table.add_row(name, "int8" if int8 else "int32", f"{r.cycles:,}", f"{r.bound.cycles:,}", ratio, share)

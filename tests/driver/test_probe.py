@@ -1,6 +1,6 @@
 import pytest
 
-from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.config import ABI_MAJOR, PRESETS, ChipConfig
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import AbiMismatch, ConfigMismatch, ProbeError
 from sley.driver.probe import probe
@@ -60,7 +60,7 @@ def test_another_abi() -> None:
 
 
 def test_a_later_minor_version_may_hash_differently() -> None:
-    changed = FakeTransport(ChipConfig(), ABI_VERSION={"major": 1, "minor": 7}, CONFIG_HASH={"hash": 5})
+    changed = FakeTransport(ChipConfig(), ABI_VERSION={"major": ABI_MAJOR, "minor": 7}, CONFIG_HASH={"hash": 5})
     assert probe(changed) == ChipConfig()
 
 

@@ -145,7 +145,7 @@ def test_local_address_out_of_range(device: Device, usable: Usable, row: int) ->
     k = KernelBuilder("far", device.config)
     k.add(k.reg("pad"), k.arg("x"), 0)
     at = k.reg("at", row)
-    k.weights(at)
+    k.weights(at, 1)
     k.end()
     device.stream.launch(k.build(), {"x": 1})
     with pytest.raises(QueueFault, match=rf"row that does not exist \(row {row}\)") as caught:

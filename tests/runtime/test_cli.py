@@ -79,9 +79,11 @@ def test_asm_and_disasm(tmp_path: Path) -> None:
 
 
 def test_bench_gemm() -> None:
-    result = run("bench", "gemm", "-e", "model:edge?memory=1M", "-m", "20", "-n", "9", "-k", "30", "--int8")
+    result = run("bench", "gemm", "-e", "model:edge?memory=1M", "-m", "20", "-n", "9", "-k", "30", "--result", "int8")
     assert result.exit_code == 0
     assert "lower bound" in result.output
+    assert "done by the arrays" in result.output
+    assert "ROW_INT8" not in result.output  # the model has no cycles
 
 
 @pytest.mark.parametrize(

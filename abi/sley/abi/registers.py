@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
+from sley.abi.counters import CounterGroup
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
 from sley.abi.layout import Field, Layout
 
@@ -211,7 +212,7 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
         (
             "CORE_SELECT",
             rw,
-            "Chooses the core that the CORE_ registers show.",
+            "Chooses the core that the CORE_ registers and COUNTER show.",
             (Field("core", 8, "Core number, y * cores_x + x."),),
         ),
         (
@@ -242,10 +243,25 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             _word("values", "Four bits per semaphore, number 8 lowest."),
         ),
         (
-            "CORE_MATRIX_ROWS",
+            "COUNTER_CONTROL",
+            rw,
+            "Controls the performance counters, all of the chip at once.",
+            (Field("freeze", 1, "All counters stand still, from one cycle on. They can be read 16 cycles later."),),
+        ),
+        (
+            "COUNTER_SELECT",
+            rw,
+            "Chooses the counter that COUNTER shows; one that a core has is of the selected core.",
+            (
+                Field("counter", 4, "Number of the counter in its group."),
+                Field("group", 4, "See `CounterGroup`.", enum=CounterGroup),
+            ),
+        ),
+        (
+            "COUNTER",
             ro,
-            "Rows of activations the selected core's array took since reset, modulo 2^32.",
-            _word("rows", "Each row is N columns times one operand lane row of multiply-accumulates."),
+            "The selected counter, while the counters stand still.",
+            _word("value", "Modulo 2^32; undefined while the counters count, 0 for a counter that does not exist."),
         ),
     ]
     registers = tuple(Register(n, WORD_BYTES * i, a, doc, f) for i, (n, a, doc, f) in enumerate(layout))

@@ -5,6 +5,7 @@ from itertools import count
 
 from sley.abi.faults import QueueState
 from sley.abi.registers import RegisterMap
+from sley.driver.counters import Counters, read_counters
 from sley.driver.dump import Dump, capture
 from sley.driver.engines import open_transport
 from sley.driver.errors import BadRequest, DeviceHang, ResetFailed, SleyError
@@ -90,6 +91,10 @@ class Driver:
         none left."""
         tag = next(self._tags)
         return tag if tag < 1 << 32 else 0
+
+    def counters(self) -> Counters:
+        """All performance counters in one cycle. They count from before to after, but not while they are read."""
+        return read_counters(self.registers, self.config)
 
     def dump(self) -> Dump:
         """The device's state now, for a person to read."""

@@ -1,7 +1,8 @@
-"""The state of a device as text that a person can read: registers, rings, units, semaphores."""
+"""The state of a device as text that a person can read: registers, rings, units, semaphores, counters."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from sley.abi.faults import QueueState, Unit, UnitState
 from sley.abi.layout import Field, LayoutError
 from sley.abi.packets import PACKET_BYTES, decode_packet
 from sley.abi.registers import Access
+from sley.driver.counters import Counters, read_counters
 
 if TYPE_CHECKING:
     from sley.driver.device import Driver
@@ -53,6 +55,7 @@ class Dump:
     registers: dict[str, str]
     queues: tuple[QueueDump, ...]
     cores: tuple[CoreState, ...]
+    counters: Counters
 
     def summary(self) -> str:
         """One line: who is stuck, and on what."""
@@ -65,7 +68,16 @@ class Dump:
     def __str__(self) -> str:
         width = max(map(len, self.registers))
         lines = [f"{name:<{width}}  {value}" for name, value in self.registers.items()]
-        return "\n".join(["[registers]", *lines, "[queues]", *map(str, self.queues), "[cores]", *map(str, self.cores)])
+        lines += ["[queues]", *map(str, self.queues), "[cores]", *map(str, self.cores)]
+        return "\n".join(["[registers]", *lines, "[counters]", *self._counters()])
+
+    def _counters(self) -> Iterator[str]:
+        """A line for each group, of the counters above zero."""
+        places = [(f"core {number} ", values) for number, values in enumerate(self.counters.cores)]
+        for place, values in [*places, ("memory bus ", self.counters.chip)]:
+            for group, counts in values.items():
+                shown = ", ".join(f"{counter.name} {value}" for counter, value in counts.items() if value)
+                yield f"{place}{group.name.lower()}: {shown or 'all zero'}"
 
 
 def describe_packet(data: bytes) -> str:
@@ -85,12 +97,13 @@ def capture(driver: Driver) -> Dump:
             for name, value in driver.registers.read(placed.name).items()
         )
         for placed in driver.registers.map
-        if placed.register.access is not Access.WO and not placed.register.name.startswith("CORE_")
+        if placed.register.access is not Access.WO and not placed.register.name.startswith(("CORE_", "COUNTER"))
     }
     return Dump(
         registers,
         tuple(_queue(driver, number) for number in range(driver.config.queues)),
         tuple(_core(driver, number) for number in range(driver.config.cores)),
+        read_counters(driver.registers, driver.config),
     )
 
 

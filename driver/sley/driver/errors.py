@@ -60,6 +60,16 @@ class DeviceCorrupt(SleyError):
     """The device wrote a value that it cannot mean, for example a read index outside the ring."""
 
 
+class NoCycleCounts(SleyError):
+    """The device counts no cycles, only work."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no cycles were counted: the engine model has none. Its rows, bytes and beats are exact, its classes of "
+            "cycles are all zero; use fast, rtl or pysim for those"
+        )
+
+
 class ResetFailed(SleyError):
     """The device did not come out of reset."""
 

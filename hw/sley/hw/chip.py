@@ -13,6 +13,7 @@ from sley.hw.bus.axi_lite import AxiLite, AxiLiteTarget
 from sley.hw.bus.register_bank import RegisterBank
 from sley.hw.command.processor import READ_STROBES, CommandProcessor
 from sley.hw.core.core import Core
+from sley.hw.counters.bus import BUS_EVENTS, BusCounters
 from sley.hw.memory.axi import axi4_signature
 from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.mesh import Mesh
@@ -90,4 +91,9 @@ class Chip(wiring.Component):
             connect(m, mesh.request_o[y][x], core.request_o)
             connect(m, core.response_i, mesh.response_i[y][x])
             m.d.comb += [core.index.eq(index), core.x.eq(x), core.y.eq(y), command.core_debug[index].eq(core.debug)]
+            m.d.comb += core.counter_select.eq(command.counter_select)
+
+        m.submodules.bus_counters = counters = BusCounters()
+        m.d.comb += [counters.axi[name].eq(getattr(port.axi, name)) for name in BUS_EVENTS.members]
+        m.d.comb += [counters.select.eq(command.counter_select), command.bus_counter.eq(counters.value)]
         return m

@@ -9,7 +9,7 @@ from sley.abi.instructions import OperandType
 from sley.driver.errors import BadRequest
 from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
-from sley.runtime.gemm.kernel import gemm_program
+from sley.runtime.gemm.launch import launch
 from sley.runtime.gemm.plan import plan
 from sley.runtime.gemm.problem import Epilogue, Problem, Result
 from sley.runtime.stream import Argument, Stream
@@ -27,6 +27,7 @@ def gemm(
     scale: float | None = None,
     relu: bool = False,
     *,
+    beta: float | None = None,
     trans_a: bool = False,
     trans_b: bool = False,
     dtype: DTypeLike | None = None,
@@ -36,8 +37,9 @@ def gemm(
     """``op(a) @ op(b)`` of int8 or bf16 arrays, on all cores; returns before the work is done.
 
     int8 is summed exactly in int32, bf16 in fp32 in the order of k, rounded after every addition. Then every sum gets
-    the ``bias`` of its column, is multiplied by ``scale`` in fp32 (an int32 is converted first), clipped below zero
-    if ``relu``, and converted to the type of the result; each step only if asked for, each rounded half to even.
+    the ``bias`` of its column, is multiplied by ``scale`` in fp32 (an int32 is converted first), gets ``beta`` times
+    what ``out`` holds, is clipped below zero if ``relu``, and converted to the type of the result; each step only if
+    asked for, each rounded half to even.
 
     Parameters
     ----------
@@ -48,6 +50,7 @@ def gemm(
         int32.
     scale: factor of the whole result, rounded to fp32.
     relu: clip below zero; int8 operands need a ``scale`` then.
+    beta: factor of the former contents of ``out``, which is float32 or bfloat16 then.
     trans_a, trans_b: the operand is stored transposed: a as [K, M], b as [N, K].
     dtype: of the result: int32 (only int8 operands, without scale), float32, bfloat16 (only chips with bf16), int8.
         Default: int32, with scale int8, for bf16 operands float32.
@@ -69,6 +72,7 @@ def gemm(
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
     shape = (m, n) if len(a.shape) == len(b.shape) == 2 else (batch, m, n)
     kind = np.dtype(result.value) if result is not Result.BF16 else BF16
+    given = out
     if out is None:
         out = device.empty(shape, kind)
     elif out.shape != shape or out.dtype != kind:
@@ -76,7 +80,9 @@ def gemm(
 
     # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
     factor = 1.0 if scale is None and operands is OperandType.INT8 and result is not Result.INT32 else scale
-    epilogue = Epilogue(result, bias is not None, factor is not None, relu)
+    if beta is not None and (given is None or result not in (Result.FP32, Result.BF16)):
+        raise BadRequest(f"beta is {beta}, the result {kind}; it needs an array out of float32 or bfloat16 to add to")
+    epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None)
     share_a, share_b = len(a.shape) < len(shape), len(b.shape) < len(shape)
     if share_b and batch > 1 and not trans_a and not share_a:
         batch, m, share_b = 1, batch * m, False  # the rows of all products, one below the other
@@ -93,14 +99,9 @@ def gemm(
         share_a and batch > 1,
         share_b and batch > 1,
     )
-    found = plan(device.config, problem)
-    args: list[Argument] = [a, b, out] if found.problem == problem else [b, a, out]
-    if bias is not None:
-        args.append(_bias(a, n, k, bias, operands))
-    if factor is not None:
-        args.append(float(factor))
-    program = gemm_program(device.config, found.problem, found.tiling)
-    (stream or device.stream).launch(program, args, found.tiling.grid)
+    more: list[Argument] = [] if bias is None else [_bias(a, n, k, bias, operands)]
+    more += [float(value) for value in (factor, beta) if value is not None]
+    launch(stream or device.stream, problem, plan(device.config, problem), a, b, out, *more)
     return out
 
 

@@ -20,6 +20,7 @@ from sley.abi.layout import LayoutError
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import SleyError
 from sley.runtime.bench.command import bench_app
+from sley.runtime.tune_command import tune
 
 USER_ERRORS = (SleyError, OSError, AsmError, ConfigError, LayoutError)
 
@@ -44,6 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench_app, name="bench")
+app.command()(tune)
 
 
 @app.command()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sley.driver.counters import Counters
 from sley.driver.errors import BadRequest
 from sley.driver.queue import Queue
 from sley.runtime.buffer import Buffer
@@ -28,6 +29,18 @@ class Timing:
     """``cycles`` from the doorbell to the fence behind the work."""
 
     cycles: int = 0
+
+
+@dataclass
+class Count(Timing):
+    """Besides, what was counted in these cycles and shortly before and after them."""
+
+    counters: Counters = field(kw_only=True)
+
+    @property
+    def outside(self) -> int:
+        """Cycles in ``counters`` that are not between doorbell and fence; this stream had no work in them."""
+        return self.counters.cycles - self.cycles
 
 
 class Stream:
@@ -103,6 +116,17 @@ class Stream:
             yield timing
             event = self.record()
         timing.cycles = event.time - self.queue.doorbell_time
+
+    @contextmanager
+    def counted(self) -> Iterator[Count]:
+        """Like ``timed``, with all performance counters of the device."""
+        self.synchronize()
+        before = self.device.driver.counters()
+        count = Count(counters=before - before)
+        with self.timed() as timing:
+            yield count
+        count.counters = self.device.driver.counters() - before
+        count.cycles = timing.cycles
 
     def synchronize(self, timeout: int | None = None) -> None:
         """Returns when everything submitted so far has finished. Raises the error of whatever failed."""

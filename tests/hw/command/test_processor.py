@@ -312,7 +312,7 @@ def test_core_registers() -> None:
             "matrix": rng.randrange(4),
             "vector": rng.randrange(4),
             "semaphores": rng.getrandbits(64),
-            "matrix_rows": rng.getrandbits(32),
+            "counter": rng.getrandbits(32),
             "retired": 0,
         }
         for k in range(6)
@@ -329,7 +329,7 @@ def test_core_registers() -> None:
             assert await host.fields(ctx, "CHIP.CORE_UNITS") == {u: s[u] for u in units}
             low = await host.read(ctx, "CHIP.CORE_SEMAPHORES_LO")
             assert low | await host.read(ctx, "CHIP.CORE_SEMAPHORES_HI") << 32 == s["semaphores"]
-            assert await host.read(ctx, "CHIP.CORE_MATRIX_ROWS") == s["matrix_rows"]
+            assert await host.read(ctx, "CHIP.COUNTER") == s["counter"]
         await host.write(ctx, "CHIP.CORE_SELECT", core=6)
         assert await host.read(ctx, "CHIP.CORE_SEMAPHORES_LO") == 0
         total = 0

@@ -9,13 +9,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sley.abi.config import PRESETS
+from sley.abi.instructions import OperandType
 from sley.runtime.bench import suite
-from sley.runtime.bench.gemm import WrongResultError, measure_gemm
+from sley.runtime.bench.gemm import WrongResultError, bench_problem, measure_gemm
 from sley.runtime.bench.scalesim import Array
 from sley.runtime.bench.shapes import Layer
 from sley.runtime.bench.suite import arrays_to_compare, device_bytes, geometric_mean, size_to_run
 from sley.runtime.cli import app
 from sley.runtime.device import Device
+from sley.runtime.gemm.problem import Problem
 from sley.sim.engines.options import default_engine
 
 SHAPES = """\
@@ -43,9 +45,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The sizes that are measured."""
     sizes: list[tuple[int, ...]] = []
 
-    def counting(device: Device, m: int, n: int, k: int, int8_out: bool) -> object:
-        sizes.append((m, n, k))
-        return measure_gemm(device, m, n, k, int8_out)
+    def counting(device: Device, problem: Problem, **options: bool) -> object:
+        sizes.append((problem.m, problem.n, problem.k))
+        return measure_gemm(device, problem, **options)
 
     monkeypatch.setattr(suite, "measure_gemm", counting)
     return sizes
@@ -58,7 +60,7 @@ def test_numbers(shapes: str, scalesim_python: Path, tmp_path: Path, measured: l
     arguments += ["--max-macs", "1000", "--scalesim-cycles", "100", "--csv", str(output), "--roofline", str(picture)]
     result = run(*arguments)
     assert result.exit_code == 0, result.output
-    assert measured == [(1, 1, 1), (8, 8, 8), (16, 6, 10), (1, 9, 7)]
+    assert measured == [(8, 8, 8), (16, 6, 10), (1, 9, 7)]
     assert "SCALE-Sim's formula, not run" in result.output
     with output.open(newline="") as file:
         rows = {row["layer"]: row for row in csv.DictReader(file)}
@@ -88,7 +90,9 @@ def test_numbers(shapes: str, scalesim_python: Path, tmp_path: Path, measured: l
 def test_without_scalesim(shapes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("ran a process"))
     output = tmp_path / "numbers.csv"
-    result = run("-e", "model:edge?memory=1M", "--shapes", shapes, "--no-scalesim", "--int8", "--csv", str(output))
+    result = run(
+        "-e", "model:edge?memory=1M", "--shapes", shapes, "--no-scalesim", "--result", "int8", "--csv", str(output)
+    )
     assert result.exit_code == 0, result.output
     assert "SCALE-Sim" not in result.output
     assert "its numbers mean nothing" in result.stderr
@@ -99,9 +103,9 @@ def test_what_does_not_fit_is_left_out(shapes: str, tmp_path: Path, measured: li
     Path(shapes).write_text(SHAPES + "second,huge,1000,1000,1,1\n")
     result = run("-e", "model:quad?memory=1M", "--shapes", shapes, "-f", "second")
     assert result.exit_code == 0, result.output
-    assert f"left out: second huge needs {device_bytes((1000, 1000, 1), False):,} bytes" in result.stderr
+    assert f"left out: second huge needs {device_bytes(bench_problem((1000, 1000, 1))):,} bytes" in result.stderr
     assert "quad has 4: not compared" in result.stderr
-    assert measured == [(1, 1, 1), (8, 8, 8), (1, 9, 7)]
+    assert measured == [(8, 8, 8), (1, 9, 7)]
     Path(shapes).write_text("family,layer,M,N,K,count\nsecond,huge,1000,1000,1,1\n")
     result = run("-e", "model:quad?memory=1M", "--shapes", shapes)
     assert (result.exit_code, "no shape is left to run" in result.output) == (2, True)
@@ -120,12 +124,13 @@ def test_errors(shapes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_wrong_result_ends_the_suite(shapes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*_: object) -> object:
+    def wrong(*_: object, **__: object) -> object:
         raise WrongResultError("gemm 1 x 1 x 1 differs from numpy in 1 values")
 
     monkeypatch.setattr(suite, "measure_gemm", wrong)
     result = run("-e", "model:nano?memory=1M", "--shapes", shapes, "--no-scalesim")
-    assert (result.exit_code, result.stderr) == (1, "error: gemm 1 x 1 x 1 differs from numpy in 1 values\n")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("error: gemm 1 x 1 x 1 differs from numpy in 1 values\n")
 
 
 def test_rows_to_run() -> None:
@@ -142,7 +147,8 @@ def test_rows_to_run() -> None:
 
 
 def test_arrays() -> None:
-    found = {name: arrays_to_compare(config) for name, config in PRESETS.items()}
+    assert arrays_to_compare(PRESETS["base"], OperandType.BF16) == [Array(16, 16)]
+    found = {name: arrays_to_compare(config, OperandType.INT8) for name, config in PRESETS.items()}
     assert found == {
         "nano": [Array(4, 4)],
         "edge": [Array(8, 8), Array(16, 8)],

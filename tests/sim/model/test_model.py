@@ -5,6 +5,7 @@ import pytest
 
 from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.config import preset
+from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.sim.model.chip import ModelChip
@@ -84,7 +85,10 @@ def test_one_fold(name: str) -> None:
     assert bench.peek("QUEUE0.STATE") == QueueState.READY
     result = bench.chip.memory.view(DATA + 0x2000, 4 * m * c.array).view(np.int32).reshape(m, c.array)
     np.testing.assert_array_equal(result, a.astype(np.int32) @ b.astype(np.int32))
-    assert bench.peek("CHIP.CORE_MATRIX_ROWS") == m
+    counts = bench.chip.command.cores[0].counts.values
+    assert counts[CounterGroup.MATRIX][MatrixCycle.ROW_INT8] == m
+    assert counts[CounterGroup.TRAFFIC][Traffic.STORE_BYTES] == result.nbytes
+    assert counts[CounterGroup.TRAFFIC][Traffic.STORE_BEATS] == result.nbytes // c.bus_bytes
 
 
 def test_grid_loops_and_fence() -> None:

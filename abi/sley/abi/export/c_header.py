@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR
+from sley.abi.counters import COUNTERS, CounterGroup
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
 from sley.abi.instructions import FORMATS, Op, Param
 from sley.abi.layout import Layout
 from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.registers import RegisterMap
 
-_ENUMS: tuple[type[IntEnum], ...] = (FaultCode, Unit, UnitState, QueueState, PacketOp, Op, Param)
+_ENUMS: tuple[type[IntEnum], ...] = (FaultCode, Unit, UnitState, QueueState, PacketOp, Op, Param, CounterGroup)
 
 
 def _snake(name: str) -> str:
@@ -30,6 +31,8 @@ def c_header(registers: RegisterMap) -> str:
     lines += [f"#define SLEY_PACKET_BYTES {PACKET_BYTES}u", ""]
     for enum in _ENUMS:
         lines += [f"#define SLEY_{_snake(enum.__name__)}_{member.name} {member.value}u" for member in enum] + [""]
+    for group, counters in COUNTERS.items():
+        lines += [f"#define SLEY_COUNTER_{group.name}_{c.name} {c.value}u" for c in counters] + [""]
     for block in registers.blocks:
         prefix = f"SLEY_{block.name}"
         lines += [f"/* {block.doc} */", f"#define {prefix}_BASE {block.base:#x}u"]

@@ -1,8 +1,9 @@
-"""Reference pages of the documentation: registers, packets, instructions and faults, as Markdown tables."""
+"""Reference pages of the documentation, as Markdown tables: registers, packets, instructions, faults, counters."""
 
 from collections.abc import Iterable
 
 from sley.abi import faults
+from sley.abi.counters import CHIP_GROUPS, COUNTERS, is_classes
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, PARAMS
 from sley.abi.layout import Layout
@@ -91,4 +92,16 @@ def instructions_page() -> str:
 def faults_page() -> str:
     lines = [_NOTE, "", "# Faults", "", "A fault stops the queue; its error record says what, who and where.", ""]
     lines += _table(["code", "name", "meaning", "remedy"], ((c.value, c.name, *faults.MEANING[c]) for c in FaultCode))
+    return "\n".join(lines)
+
+
+def counters_page() -> str:
+    lines = [_NOTE, "", "# Counters", ""]
+    lines += ["What they count and how they are read: [theory of operation](../theory/counters.md).", ""]
+    for group, counters in COUNTERS.items():
+        where = "one for the chip" if group in CHIP_GROUPS else "one for each core"
+        kind = "Classes: exactly one of them counts in a cycle, the first that holds. " if is_classes(group) else ""
+        lines += [f"## {group.name} ({group.value})", "", f"{counters.__doc__} {kind}{where.capitalize()}.", ""]
+        rows = [(c.value, f"`{c.name}`", c.counts.value, "yes" if c.exact else "", c.doc) for c in counters]
+        lines += _table(["number", "name", "counts", "on every engine", "meaning"], rows)
     return "\n".join(lines)

@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.counters import COUNTER_BITS
 from sley.abi.faults import Unit, UnitState
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
 
@@ -23,25 +24,27 @@ CoreDebug = data.StructLayout(
         "running": 1,
         **{unit: UnitState for unit in CORE_UNITS},
         "semaphores": SEMAPHORE_BITS * SEMAPHORES,
-        "matrix_rows": 32,
+        "counter": COUNTER_BITS,
         "retired": RETIRED_BITS,
     }
 )
 """State of one core, as it leaves the core: one ``UnitState`` per unit (``sequencer``, ``load``, ...); ``semaphores``,
-number 0 lowest; ``retired``: unit instructions that finished in this cycle."""
+number 0 lowest; ``counter``: the performance counter that is selected; ``retired``: unit instructions that finished in
+this cycle."""
 
 
 class CoreWatch(wiring.Component):
     """Shows one core of all, and counts what all of them finish.
 
     Members: ``cores``; ``select``: which core; ``core``: its state, two cycles later (all zero when there is no
-    such core); ``packets``, ``blocks``: one was finished in this cycle; ``progress``: packets, blocks and the
-    ``retired`` counts of all cores since reset, modulo 2^32, some cycles late.
+    such core); ``counter``: its counter, one cycle later; ``packets``, ``blocks``: one was finished in this cycle;
+    ``progress``: packets, blocks and the ``retired`` counts of all cores since reset, modulo 2^32, some cycles late.
     """
 
     cores: Any
     select: Signal
     core: Any
+    counter: Signal
     packets: Signal
     blocks: Signal
     progress: Signal
@@ -53,6 +56,7 @@ class CoreWatch(wiring.Component):
                 "cores": In(CoreDebug).array(config.cores),
                 "select": In(8),
                 "core": Out(CoreDebug),
+                "counter": Out(COUNTER_BITS),
                 "packets": In(1),
                 "blocks": In(1),
                 "progress": Out(32),
@@ -62,11 +66,11 @@ class CoreWatch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shown = Signal(CoreDebug, reset_less=True)
-        m.d.sync += [shown.eq(0), self.core.eq(shown)]
+        m.d.sync += [shown.eq(0), self.core.eq(shown), self.counter.eq(0)]
         with m.Switch(self.select):
             for index in range(self._cores):
                 with m.Case(index):
-                    m.d.sync += shown.eq(self.cores[index])
+                    m.d.sync += [shown.eq(self.cores[index]), self.counter.eq(self.cores[index].counter)]
 
         # Sums of eight at a time, each level registered.
         terms: list[Any] = [self.packets, self.blocks, *(core.retired for core in self.cores)]

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.counters import CHIP_GROUPS, COUNTER_BITS
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
 from sley.hw.command.debug import CORE_UNITS, CoreDebug, CoreWatch
@@ -14,6 +15,7 @@ from sley.hw.command.executor import Executor
 from sley.hw.command.queue import Queue
 from sley.hw.command.records import QueueEvent
 from sley.hw.command.scheduler import BlockScheduler
+from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
@@ -33,6 +35,8 @@ class CommandProcessor(wiring.Component):
     * ``request``, ``response``: to and from the router; ``response`` is taken without help of ``request``.
     * ``irq``: level, an enabled cause is pending.
     * ``core_debug``: state of each core.
+    * ``counter_select``: which counter the cores and the memory bus show; ``bus_counter``: that of the bus, in the same
+      cycle.
     * ``reset_request``: high for a cycle when software asks for a reset of the chip; ``resetting``: that reset is in
       progress, no packet is started.
     """
@@ -44,6 +48,8 @@ class CommandProcessor(wiring.Component):
     response: stream.Interface
     irq: Signal
     core_debug: Any
+    counter_select: Any
+    bus_counter: Signal
     reset_request: Signal
     resetting: Signal
 
@@ -56,6 +62,8 @@ class CommandProcessor(wiring.Component):
                 "response": In(stream.Signature(response_flit(config))),
                 "irq": Out(1),
                 "core_debug": In(CoreDebug).array(config.cores),
+                "counter_select": Out(COUNTER_SELECT),
+                "bus_counter": In(COUNTER_BITS),
                 "reset_request": Out(1),
                 "resetting": In(1),
             }
@@ -135,6 +143,8 @@ class CommandProcessor(wiring.Component):
             self.reset_request.eq(chip.control_written & chip.control.reset),
         ]
 
+        bus_counter = Signal(COUNTER_BITS)
+        bus_selected = chip.counter_select.group.matches(*CHIP_GROUPS)
         m.d.comb += [
             watch.select.eq(chip.core_select.core),
             watch.packets.eq(executor.event == QueueEvent.RETIRE),
@@ -144,8 +154,12 @@ class CommandProcessor(wiring.Component):
             chip.core_pc.running.eq(watch.core.running),
             chip.core_semaphores_lo["values"].eq(watch.core.semaphores[:32]),
             chip.core_semaphores_hi["values"].eq(watch.core.semaphores[32:]),
-            chip.core_matrix_rows.rows.eq(watch.core.matrix_rows),
+            self.counter_select.freeze.eq(chip.counter_control.freeze),
+            self.counter_select.counter.eq(chip.counter_select.counter),
+            self.counter_select.group.eq(chip.counter_select.group),
+            chip.counter.value.eq(Mux(bus_selected, bus_counter, watch.counter)),
         ]
+        m.d.sync += bus_counter.eq(self.bus_counter)
         for unit in CORE_UNITS:
             m.d.comb += chip.core_units[unit].eq(watch.core[unit])
         for k in range(config.cores):

@@ -7,8 +7,9 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
-from sley.hw.core.accumulate import HAZARD_SLOTS, issue_slot
-from sley.hw.core.array import lanes
+from sley.hw.core.accumulate import MOST_LASTS, issue_slot, write_latency
+from sley.hw.core.array_timing import lanes
+from sley.hw.core.hazards import Hazards
 from sley.hw.core.row_walk import RowWalk
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.core.unit import Fault
@@ -17,14 +18,16 @@ from sley.hw.core.weights import ORDER_BITS
 STRIDE_BITS = PARAMS[Param.ACT_STRIDE].width
 COUNT_BITS = PARAMS[Param.ACT_COUNT].width
 ROWS_BITS = 16
+MOST_VOIDS = MOST_LASTS - 1
+"""MATMULs without rows that may wait for the last row before them."""
 
 
 def matmul_job(config: ChipConfig) -> data.StructLayout:
     """A MATMUL for the streamer.
 
-    ``void``: no rows, only complete. ``swap``: its first row makes the spare weights active, and waits until ``loads``,
-    the count of weight loads handed out before it, are done. ``tail``: it accumulates and its first row is one of
-    the last few that the MATMUL before it writes.
+    ``end``: the accumulator row behind its last. ``void``: no rows, only to complete behind those before. ``swap``: its
+    first row makes the spare weights active, and waits until ``loads``, the count of weight loads handed out before
+    it, are done.
     """
     return data.StructLayout(
         {
@@ -33,11 +36,12 @@ def matmul_job(config: ChipConfig) -> data.StructLayout:
             "counts": data.ArrayLayout(COUNT_BITS, 2),
             "rows": ROWS_BITS,
             "dest": range(config.accumulator_rows),
+            "end": range(config.accumulator_rows + 1),
             "accumulate": 1,
+            "bf16": 1,
             "void": 1,
             "swap": 1,
             "loads": ORDER_BITS,
-            "tail": 1,
             "signal": SEMAPHORES,
             "pc": 16,
         }
@@ -47,10 +51,8 @@ def matmul_job(config: ChipConfig) -> data.StructLayout:
 class ActivationStreamer(wiring.Component):
     """Reads activation rows by an affine walk and sends them through the array, one a cycle.
 
-    A MATMUL holds the array for its rows, and for HAZARD_SLOTS cycles at least; one marked ``tail`` starts at least
-    HAZARD_SLOTS cycles after the last row before it. That keeps every accumulator row that is read clear of the
-    pipeline that writes it: for two MATMULs to rows x and x + d the distance of shared rows is the first one's length
-    less d.
+    A MATMUL waits until its weights are there, until no row that it accumulates to is on its way through the array,
+    and, if it is of the other type than the one before, until the last row has been written.
 
     Parameters
     ----------
@@ -68,17 +70,25 @@ class ActivationStreamer(wiring.Component):
         What was granted, in that cycle.
     loads : In(ORDER_BITS)
         Count of weight loads whose rows have all been read, in earlier cycles.
-    swap : Out(1), swaps : Out(ORDER_BITS)
-        A row that swaps is granted in this cycle; the count of those of earlier cycles.
+    settled : In(1)
+        A row of int8 may swap.
+    row_bf16 : Out(1)
+        The row that is granted in this cycle is of bf16.
+    bf16 : Out(1), run : Out(1)
+        The type of the rows that were granted last; rows of bf16 may be on their way.
+    swap : Out(1), swap_bf16 : Out(1), swaps : Out(ORDER_BITS)
+        A row that swaps is granted in this cycle, and it is of bf16; the count of those of earlier cycles.
     quiet : Out(1)
         Nothing runs, or what runs waits for weights.
+    hazard : Out(1)
+        For counters: a MATMUL that has its weights waits for rows in flight.
     signal : Out(stream of SEMAPHORES bits)
         The signal set of each job as it is accepted, which waits for that.
     fault : Out(Fault)
     idle : Out(1)
         No job is here; rows may still be in the array.
 
-    Cost: address generator and job registers, about 400 bits.
+    Cost: address generator and job registers, about 400 bits, and ``Hazards``.
     """
 
     i: stream.Interface
@@ -87,9 +97,15 @@ class ActivationStreamer(wiring.Component):
     activations_swap: Signal
     slot: data.View
     loads: Signal
+    settled: Signal
+    row_bf16: Signal
+    bf16: Signal
+    run: Signal
     swap: Signal
+    swap_bf16: Signal
     swaps: Signal
     quiet: Signal
+    hazard: Signal
     signal: stream.Interface
     fault: data.View
     idle: Signal
@@ -104,9 +120,15 @@ class ActivationStreamer(wiring.Component):
                 "activations_swap": Out(1),
                 "slot": Out(issue_slot(config)),
                 "loads": In(ORDER_BITS),
+                "settled": In(1),
+                "row_bf16": Out(1),
+                "bf16": Out(1),
+                "run": Out(1),
                 "swap": Out(1),
+                "swap_bf16": Out(1),
                 "swaps": Out(ORDER_BITS),
                 "quiet": Out(1),
+                "hazard": Out(1),
                 "signal": Out(stream.Signature(SEMAPHORES)),
                 "fault": Out(Fault),
                 "idle": Out(1),
@@ -123,44 +145,55 @@ class ActivationStreamer(wiring.Component):
             count_bits=COUNT_BITS,
             rows_bits=ROWS_BITS,
         )
+        m.submodules.hazards = hazards = Hazards(self._config)
         following = Signal(layout, reset_less=True)
         waiting = Signal()
         job = Signal(layout, reset_less=True)
         dest = Signal.like(job.dest, reset_less=True)
         row = walk.o.payload
+        # MATMULs without rows do not wait in ``following``, so that the weights behind them can be loaded: they
+        # complete with the last row of the one that runs.
+        voids = Signal(range(MOST_VOIDS + 1))
+        taken = Signal()
         m.d.comb += [
-            self.i.ready.eq(~waiting & self.signal.ready),
-            self.signal.valid.eq(self.i.valid & ~waiting),
+            taken.eq(~waiting & ~(self.i.payload.void & (voids == MOST_VOIDS))),
+            self.i.ready.eq(taken & self.signal.ready),
+            self.signal.valid.eq(self.i.valid & taken),
             self.signal.payload.eq(self.i.payload.signal),
-            self.idle.eq(~waiting & ~walk.o.valid),
-            walk.i.valid.eq(waiting),
+            self.idle.eq(~waiting & ~walk.o.valid & (voids == 0)),
+            walk.i.valid.eq(waiting & ~hazards.full),
             walk.i.payload.base.eq(following.row),
             walk.i.payload.strides.eq(following.strides),
-            walk.i.payload.rows.eq(Mux(following.void, 1, following.rows)),
+            walk.i.payload.rows.eq(following.rows),
         ]
         m.d.comb += [walk.i.payload.counts[k].eq(following.counts[k]) for k in range(2)]
-        with m.If(self.i.valid & self.i.ready):
+        take = self.i.valid & self.i.ready
+        with m.If(take & ~self.i.payload.void):
             m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
 
-        slots = Signal(range(HAZARD_SLOTS))  # cycles until another MATMUL may start
-        since = Signal(range(HAZARD_SLOTS))  # cycles until the last row is HAZARD_SLOTS ago
-        unloaded = job.swap & (job.loads != self.loads)
-        go = walk.o.valid & ~job.void & (~row.first | ~(unloaded | (slots != 0) | (job.tail & (since != 0))))
+        # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
+        flight = Signal(range(write_latency(self._config, self._config.bf16) + 1))
+        unloaded = job.swap & ((job.loads != self.loads) | (~job.bf16 & ~self.settled))
+        other_type = (flight != 0) & (job.bf16 != self.bf16)
+        go = walk.o.valid & (~row.first | ~(unloaded | hazards.blocked | other_type))
         grant = Signal()
         fail = Signal()
-        stop = Signal()
+        ended = Signal()
         m.d.comb += [
             self.read.row.eq(row.position),
             self.read.valid.eq(go & ~row.outside),
             grant.eq(self.read.valid & self.read.ready),
             fail.eq(go & row.outside),
-            stop.eq(fail | (walk.o.valid & job.void)),
-            walk.o.ready.eq(grant | stop),
+            ended.eq(fail | (grant & row.final)),
+            walk.o.ready.eq(grant | fail),
             walk.skip.eq(row.outside),
             self.swap.eq((grant | fail) & row.first & job.swap),
-            self.quiet.eq((walk.o.valid & ~job.void & row.first & unloaded) | self.idle),
+            self.swap_bf16.eq(self.swap & job.bf16),
+            self.quiet.eq((walk.o.valid & row.first & unloaded) | self.idle),
+            self.row_bf16.eq(job.bf16),
+            self.hazard.eq(walk.o.valid & ~unloaded & ~go),
             self.slot.row.eq(grant),
-            self.slot.last.eq((grant & row.final) | stop),
+            self.slot.lasts.eq(ended + Mux(ended | ~walk.o.valid, voids, 0)),
             self.slot.dest.eq(dest),
             self.slot.accumulate.eq(job.accumulate),
             self.fault.valid.eq(fail),
@@ -168,17 +201,30 @@ class ActivationStreamer(wiring.Component):
             self.fault.pc.eq(job.pc),
             self.fault.address.eq(row.position),
         ]
-        with m.If(slots != 0):
-            m.d.sync += slots.eq(slots - 1)
-        with m.If(since != 0):
-            m.d.sync += since.eq(since - 1)
+        m.d.comb += [
+            hazards.start.eq(walk.i.ready),
+            hazards.begin.eq(following.dest),
+            hazards.end.eq(following.end),
+            hazards.accumulate.eq(following.accumulate),
+            hazards.bf16.eq(following.bf16),
+            hazards.last.eq(ended),
+            self.run.eq(self.bf16 & (flight != 0)),
+        ]
+        with m.If(flight != 0):
+            m.d.sync += flight.eq(flight - 1)
         with m.If(grant):
-            m.d.sync += [dest.eq(dest + 1), since.eq(HAZARD_SLOTS - 1)]
-            with m.If(row.first):
-                m.d.sync += slots.eq(HAZARD_SLOTS - 1)
+            m.d.sync += dest.eq(dest + 1)
+            if self._config.bf16:
+                m.d.sync += self.bf16.eq(job.bf16)
+        with m.If(self.slot.row | (self.slot.lasts != 0)):
+            m.d.sync += flight.eq(write_latency(self._config))
+            if self._config.bf16:
+                with m.If(Mux(grant, job.bf16, self.bf16)):
+                    m.d.sync += flight.eq(write_latency(self._config, bf16=True))
         with m.If(walk.i.ready):
             m.d.sync += [job.eq(following), dest.eq(following.dest), waiting.eq(0)]
         m.d.sync += self.swaps.eq(self.swaps + self.swap)
+        m.d.sync += voids.eq(Mux(ended | ~walk.o.valid, 0, voids) + (take & self.i.payload.void))
 
         entering: Signal = grant & row.first & job.swap
         for i in range(READ_LATENCY):

@@ -18,6 +18,8 @@ from sley.hw.core.sram import BankedSram
 from sley.hw.core.store import StoreUnit
 from sley.hw.core.unit_front import UnitFront
 from sley.hw.core.vector import VectorUnit
+from sley.hw.counters.core import CoreCounters
+from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
@@ -46,6 +48,8 @@ class Core(wiring.Component):
         Launch messages from the command processor, and the messages that end a block.
     debug : Out(CoreDebug)
         What the debug registers show.
+    counter_select : In(COUNTER_SELECT)
+        The performance counter in ``debug``.
 
     Semaphore clients by priority: waiting, the sequencer and then the units in the order of ``UNITS``; signalling, the
     same with the two engines of the matrix unit (weights, product) one after the other.
@@ -59,6 +63,7 @@ class Core(wiring.Component):
     response_i: stream.Interface
     response_o: stream.Interface
     debug: data.View
+    counter_select: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -72,6 +77,7 @@ class Core(wiring.Component):
                 "request_o": In(stream.Signature(request_flit(config))),
                 "response_i": Out(stream.Signature(response_flit(config))),
                 "debug": Out(CoreDebug),
+                "counter_select": In(COUNTER_SELECT),
             }
         )
 
@@ -118,6 +124,14 @@ class Core(wiring.Component):
             connect(m, user, semaphores.signal[signaller])
         m.d.comb += [semaphores.clear.eq(sequencer.clear), sequencer.semaphores.eq(semaphores.values)]
 
+        m.submodules.counters = counters = CoreCounters()
+        m.d.comb += [
+            counters.select.eq(self.counter_select),
+            counters.sequencer_events.eq(sequencer.events),
+            counters.matrix_events.eq(matrix.events),
+            counters.vector_events.eq(vector.events),
+        ]
+
         quiet = []
         states = {"sequencer": sequencer.state}
         for k, (unit, kind) in enumerate(zip(units, UNITS, strict=True)):
@@ -139,6 +153,15 @@ class Core(wiring.Component):
                 UnitState.SIGNAL,
                 Mux(unit.busy, UnitState.RUN, Mux(front.waiting, UnitState.WAIT, UnitState.IDLE)),
             )
+            events = getattr(counters, f"{name}_events")
+            m.d.comb += [
+                events.signal.eq(held),
+                events.semaphore.eq(front.waiting),
+                events.empty.eq(sequencer.running),
+            ]
+            taken = ~front.empty & ~front.waiting
+            working = matrix.events.command if unit is matrix else unit.busy
+            m.d.comb += events.command.eq(taken | working)
         m.d.comb += sequencer.units_idle.eq(Cat(quiet).all())
 
         node = (self.x, self.y)
@@ -166,14 +189,62 @@ class Core(wiring.Component):
         connect(m, flipped(self.request_o), sequencer.launch)
         connect(m, sequencer.done, flipped(self.response_i))
 
-        with m.If(matrix.rows):
-            m.d.sync += self.debug.matrix_rows.eq(self.debug.matrix_rows + 1)
+        self._count_load(m, counters, load, load_reader)
+        self._count_store(m, counters, store)
+        m.d.comb += [
+            counters.traffic_amounts.load_beats.eq(_moves(load_reader.response)),
+            counters.traffic_amounts.load_bytes.eq(Mux(_moves(load.run), load.run.payload.bytes, 0)),
+            counters.traffic_amounts.store_beats.eq(store_writer.sent),
+            counters.traffic_amounts.store_bytes.eq(Mux(_moves(store.run), store.run.payload.bytes, 0)),
+            counters.traffic_amounts.fetch_beats.eq(_moves(fetch_reader.response)),
+            counters.traffic_amounts.scratchpad_weights.eq(_refused(matrix.weights)),
+            counters.traffic_amounts.scratchpad_vector_a.eq(_refused(vector.scratchpad_read_a)),
+            counters.traffic_amounts.scratchpad_vector_b.eq(_refused(vector.scratchpad_read_b)),
+            counters.traffic_amounts.scratchpad_store.eq(_refused(store.scratchpad)),
+            counters.traffic_amounts.scratchpad_vector_out.eq(_refused(vector.scratchpad_write)),
+            counters.traffic_amounts.accumulator_vector_a.eq(_refused(vector.accumulator_read_a)),
+            counters.traffic_amounts.accumulator_vector_b.eq(_refused(vector.accumulator_read_b)),
+            counters.traffic_amounts.accumulator_store.eq(_refused(store.accumulator)),
+            counters.traffic_amounts.accumulator_load.eq(_refused(load.accumulator)),
+            counters.traffic_amounts.accumulator_vector_out.eq(_refused(vector.accumulator_write)),
+        ]
+
         retired = Cat(unit.retired for unit in units)
         m.d.sync += [
             self.debug.pc.eq(sequencer.pc),
             self.debug.running.eq(sequencer.running),
             self.debug.semaphores.eq(Cat(semaphores.values)),
             self.debug.retired.eq(sum(retired)),
+            self.debug.counter.eq(counters.value),
             *(self.debug[name].eq(state) for name, state in states.items()),
         ]
         return m
+
+    def _count_load(self, m: Module, counters: CoreCounters, load: LoadUnit, reader: MemoryReader) -> None:
+        """What its ports show of the load unit. A beat is written in the cycle behind the one that takes it."""
+        beat = _moves(load.beat)
+        before = Signal()
+        m.d.sync += before.eq(beat)
+        m.d.comb += [
+            counters.load_events.beat.eq(beat),
+            counters.load_events.row.eq((_moves(load.scratchpad) | _moves(load.accumulator)) & ~before),
+            counters.load_events.memory.eq(reader.busy & ~load.beat.valid),
+            counters.load_events.bank.eq(_refused(load.scratchpad) | _refused(load.accumulator)),
+        ]
+
+    def _count_store(self, m: Module, counters: CoreCounters, store: StoreUnit) -> None:
+        """What its ports show of the store unit."""
+        m.d.comb += [
+            counters.store_events.beat.eq(_moves(store.data)),
+            counters.store_events.memory.eq(_refused(store.data)),
+            counters.store_events.acknowledge.eq(store.acknowledging),
+            counters.store_events.bank.eq(_refused(store.scratchpad) | _refused(store.accumulator)),
+        ]
+
+
+def _moves(port: Any) -> Any:
+    return port.valid & port.ready
+
+
+def _refused(port: Any) -> Any:
+    return port.valid & ~port.ready

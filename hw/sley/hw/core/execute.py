@@ -69,6 +69,9 @@ class Execute(wiring.Component):
         A command was not accepted yet.
     pc : Out(16)
         The instruction in execution.
+    fetching, blocked : Out(1)
+        For counters: the next instruction is not in the memory yet, or held; a command waits because the one before it
+        was not accepted.
 
     Timing in cycles: 2 per instruction; 3 for MUL; 3 for a branch that is taken and for a loop with count 0; 3 with one
     mask of SYNC, 4 with both; more while a mask or the queue of a unit is not ready. The end of a loop costs nothing.
@@ -91,6 +94,8 @@ class Execute(wiring.Component):
     ended: Signal
     dispatching: Signal
     pc: Signal
+    fetching: Signal
+    blocked: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -112,6 +117,8 @@ class Execute(wiring.Component):
                 "ended": Out(1),
                 "dispatching": Out(1),
                 "pc": Out(16),
+                "fetching": Out(1),
+                "blocked": Out(1),
             }
         )
 
@@ -188,6 +195,10 @@ class Execute(wiring.Component):
         beyond_program = target >= self.words
         outside_loop = loops.active & ((target < loops.top.first) | (target > loops.top.last))
         is_control = self._among(word.op, {*BRANCH_OPS, Op.LOOP, Op.END})
+        m.d.comb += [
+            self.fetching.eq((state == _State.FETCH) & (self.hold | (pc >= self.available))),
+            self.blocked.eq((state == _State.EXECUTE) & self.dispatching & self._among(word.op, UNIT_OPS)),
+        ]
         with m.Switch(state):
             with m.Case(_State.FETCH), m.If(~self.hold):
                 with m.If(pc < self.available):

@@ -5,17 +5,20 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.counters import MatrixCycle
 from sley.abi.instructions import SEMAPHORES
 from sley.hw.core.accumulate import Accumulate
 from sley.hw.core.activations import ActivationStreamer
-from sley.hw.core.array import SUM_BITS, SystolicArray
+from sley.hw.core.array import SystolicArray, settle_cycles
+from sley.hw.core.array_timing import SUM_BITS
 from sley.hw.core.matrix_front import MatrixFront
 from sley.hw.core.sram import read_port, write_port
 from sley.hw.core.unit import Fault, unit_signature
 from sley.hw.core.weights import WeightLoader
+from sley.hw.counters.classes import class_events
 from sley.hw.stream.fifo import StreamFIFO
 
-IN_FLIGHT = 8
+IN_FLIGHT = 16
 """MATMULs that may be here, waiting or in execution, without having signalled before the next one waits."""
 
 
@@ -42,6 +45,8 @@ class MatrixUnit(wiring.Component):
         Ports of the accumulators. They do not wait: they must be port 0.
     rows : Out(1)
         A row of activations enters the array.
+    events : Out(class_events(MatrixCycle))
+        For counters: all but ``signal``, ``semaphore`` and ``empty``.
 
     Faults: LOCAL_ADDRESS with the first row outside (a MATMUL to accumulator rows that do not exist does nothing; one
     or a WEIGHTS that walks out of the scratchpad stops there), BAD_PARAMETER with rc, if above 65535 or not 1 to N for
@@ -65,6 +70,7 @@ class MatrixUnit(wiring.Component):
     accumulate_read: wiring.PureInterface
     accumulate_write: wiring.PureInterface
     rows: Signal
+    events: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -78,6 +84,7 @@ class MatrixUnit(wiring.Component):
                 "accumulate_read": Out(read_port(rows, width)),
                 "accumulate_write": Out(write_port(rows, width, config.beats_per_accumulator_row)),
                 "rows": Out(1),
+                "events": Out(class_events(MatrixCycle)),
             }
         )
 
@@ -116,7 +123,7 @@ class MatrixUnit(wiring.Component):
             streamer.loads.eq(loader.loads),
             array.weights.eq(loader.weights),
             array.weights_valid.eq(loader.weights_valid),
-            array.weights_first.eq(loader.weights_first),
+            array.weights_row.eq(loader.weights_row),
             array.activations.eq(streamer.activations),
             array.swap.eq(streamer.activations_swap),
             accumulate.sums.eq(array.sums),
@@ -124,8 +131,22 @@ class MatrixUnit(wiring.Component):
             self.rows.eq(accumulate.entering),
         ]
 
+        self._types(m, array, loader, streamer, accumulate)
         signalling = self._signals(m, front, loader, started, accumulate.done)
         m.d.comb += self.busy.eq(~front.idle | ~loader.idle | ~streamer.idle | signalling)
+        unloaded = streamer.quiet & ~streamer.idle
+        m.d.comb += [
+            self.events.row_int8.eq(streamer.slot.row & ~streamer.row_bf16),
+            self.events.row_bf16.eq(streamer.slot.row & streamer.row_bf16),
+            self.events.operands.eq(
+                (self.activations.valid & ~self.activations.ready)
+                | (unloaded & self.weights.valid & ~self.weights.ready)
+            ),
+            self.events.weights.eq(unloaded),
+            self.events.hazard.eq(streamer.hazard),
+            self.events.command.eq(~front.idle | ~loader.idle | ~streamer.idle),
+            self.events.drain.eq(self.busy),
+        ]
         fault = Signal(Fault, reset_less=True)
         raised = Signal()
         # The engines keep program order among themselves, so at most one raises a fault in a cycle.
@@ -136,6 +157,33 @@ class MatrixUnit(wiring.Component):
                 m.d.sync += fault.eq(source)
         m.d.comb += [self.fault.eq(fault), self.fault.valid.eq(raised)]
         return m
+
+    def _types(
+        self,
+        m: Module,
+        array: SystolicArray,
+        loader: WeightLoader,
+        streamer: ActivationStreamer,
+        accumulate: Accumulate,
+    ) -> None:
+        """What tells the types of operands apart."""
+        if not self._config.bf16:
+            m.d.comb += [loader.settled.eq(1), streamer.settled.eq(1)]
+            return
+        cycles = settle_cycles(self._config)
+        settling = Signal(range(cycles))  # not reset by an abort, as the array is not
+        with m.If(loader.turn_bf16 | streamer.swap_bf16):
+            m.d.sync += settling.eq(cycles - 1)
+        with m.Elif(settling != 0):
+            m.d.sync += settling.eq(settling - 1)
+        m.d.comb += [
+            loader.settled.eq((settling == 0) & ~streamer.swap_bf16),
+            streamer.settled.eq(settling == 0),
+            array.weights_bf16.eq(loader.weights_bf16),
+            array.old.eq(accumulate.old),
+        ]
+        for part in (array, accumulate):
+            m.d.comb += [part.bf16.eq(streamer.bf16), part.run.eq(streamer.run)]
 
     def _signals(
         self, m: Module, front: MatrixFront, loader: WeightLoader, started: StreamFIFO, done: Signal

@@ -5,6 +5,7 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.counters import SequencerCycle
 from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.abi.instructions import SEMAPHORES
 from sley.hw.core.execute import UNITS, Execute
@@ -12,6 +13,7 @@ from sley.hw.core.fetch import Fetch
 from sley.hw.core.launch import CORE_BITS, Launch, Report
 from sley.hw.core.semaphores import SEMAPHORE_VALUES
 from sley.hw.core.unit import Fault, UnitCommand
+from sley.hw.counters.classes import class_events
 from sley.hw.memory.run import Run, beat
 from sley.hw.noc.messages import request_flit, response_flit
 
@@ -62,6 +64,8 @@ class Sequencer(wiring.Component):
     pc : Out(16), running : Out(1), state : Out(UnitState)
         For debugging: the instruction in execution (after a block: its final one), whether a block is here, and what
         SYNC does.
+    events : Out(class_events(SequencerCycle))
+        For counters.
 
     Timing: docs/theory/sequencer.md lists it in cycles. All outputs come from registers or selections of registers.
     """
@@ -82,6 +86,7 @@ class Sequencer(wiring.Component):
     pc: Signal
     running: Signal
     state: Signal
+    events: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -103,6 +108,7 @@ class Sequencer(wiring.Component):
                 "pc": Out(16),
                 "running": Out(1),
                 "state": Out(UnitState),
+                "events": Out(class_events(SequencerCycle)),
             }
         )
 
@@ -194,4 +200,19 @@ class Sequencer(wiring.Component):
             m.d.comb += self.state.eq(UnitState.WAIT)
         with m.If(execute.signal.valid):
             m.d.comb += self.state.eq(UnitState.SIGNAL)
+
+        run = state == _State.RUN
+        m.d.comb += [
+            self.events.launch.eq((state == _State.LAUNCH) | (run & ~launcher.ready)),
+            self.events.fetch.eq(run & execute.fetching),
+            *(
+                self.events[f"{unit.name.lower()}_queue"].eq(execute.blocked & port.valid)
+                for unit, port in zip(UNITS, execute.dispatch, strict=True)
+            ),
+            self.events.sync_wait.eq(execute.wait.valid & ~execute.wait.ready),
+            self.events.sync_signal.eq(execute.signal.valid & ~execute.signal.ready),
+            self.events.end.eq(run & execute.ended),
+            self.events.report.eq((state == _State.ABORT) | (state == _State.REPORT)),
+            self.events.execute.eq(run),
+        ]
         return m

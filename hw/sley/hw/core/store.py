@@ -53,6 +53,8 @@ class StoreUnit(wiring.Component):
         High for a cycle, not later than the last with ``writer_busy``: memory acknowledged with an error.
     scratchpad, accumulator : Out(read_port(...))
         Each beat is one read, also of an accumulator row.
+    acknowledging : Out(1)
+        All beats of the command are handed over, and memory has not acknowledged all of them; for counters.
 
     Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, with the command's memory
     address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a bad SET, with its parameter), or that
@@ -77,6 +79,7 @@ class StoreUnit(wiring.Component):
     writer_error: Signal
     scratchpad: Any
     accumulator: Any
+    acknowledging: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = c = config
@@ -90,6 +93,7 @@ class StoreUnit(wiring.Component):
                 "writer_error": In(1),
                 "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),
                 "accumulator": Out(read_port(c.accumulator_rows, 8 * c.accumulator_row_bytes)),
+                "acknowledging": Out(1),
             }
         )
 
@@ -104,7 +108,7 @@ class StoreUnit(wiring.Component):
         stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
         last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
         last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
-        self._read(m, starts.o, space, stride, last_beat)
+        reading = self._read(m, starts.o, space, stride, last_beat)
         # The writer is busy until it has had all data of the runs it took, so nothing is left to read either.
         quiet = (run.level == 0) & ~self.writer_busy
 
@@ -130,6 +134,7 @@ class StoreUnit(wiring.Component):
         take = Signal()
         m.d.comb += [
             self.busy.eq(~idle),
+            self.acknowledging.eq((state == _State.DRAIN) & ~reading & (starts.level == 0) & ~quiet),
             self.command.ready.eq(idle | self.abort),
             take.eq(self.command.valid & idle & ~self.abort),
             params.param.eq(incoming.flags[flag_bits(Op.SET, "param")]),
@@ -236,8 +241,8 @@ class StoreUnit(wiring.Component):
             ]
         return m
 
-    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> None:
-        """Reads the rows of each run, beat by beat, into a queue for the writer."""
+    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> Any:
+        """Reads the rows of each run, beat by beat, into a queue for the writer; returns whether one is under way."""
         c = self._config
         beats = c.beats_per_accumulator_row
         width = 8 * c.bus_bytes
@@ -280,3 +285,4 @@ class StoreUnit(wiring.Component):
             queue.i.valid.eq(valid),
             queue.i.payload.eq(Mux(space, self.accumulator.data.word_select(arriving, width), self.scratchpad.data)),
         ]
+        return active | (room != BEATS_AHEAD)

@@ -6,6 +6,7 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import (
     FLAGS_LSB,
@@ -23,6 +24,7 @@ from sley.hw.core.sram import READ_LATENCY, read_port, write_port
 from sley.hw.core.unit import UnitCommand, unit_signature
 from sley.hw.core.vector_lane import MAX_LATENCY, VECTOR_FLAGS, VectorLane, lane_latency
 from sley.hw.core.vector_walk import RowWalk
+from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -78,6 +80,7 @@ class VectorUnit(wiring.Component):
         outputs, whole rows.
 
     ``clear`` also sets both row registers to 0.
+    ``events``, for counters, are ``row``, ``operands``, ``results`` and ``drain`` of class_events(VectorCycle).
 
     Cycles from the acceptance of a command to the offer of its signal set: n + 8 + ``lane_latency`` for a VECTOR of n
     rows (n + 14 for a copy, n + 33 at most), 7 for VROW, 2 for SET; the next command is accepted in the cycle after the
@@ -92,6 +95,7 @@ class VectorUnit(wiring.Component):
     retired: Signal
     abort: Signal
     clear: Signal
+    events: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -107,6 +111,7 @@ class VectorUnit(wiring.Component):
                 "accumulator_read_b": Out(read_port(*self._accumulator)),
                 "scratchpad_write": Out(write_port(*self._scratchpad, config.lane_elements)),
                 "accumulator_write": Out(write_port(*self._accumulator, granules)),
+                "events": Out(class_events(VectorCycle)),
             }
         )
 
@@ -321,6 +326,13 @@ class VectorUnit(wiring.Component):
         m.d.sync += outstanding.eq(outstanding + advance - (written | (arrived & loads_row)))
         with m.If(self.abort):
             m.d.sync += outstanding.eq(0)
+
+        m.d.comb += [
+            self.events.row.eq(advance),
+            self.events.operands.eq(can_issue & ~advance),
+            self.events.results.eq((state == State.ISSUE) & (outstanding == OUTPUT_ROWS)),
+            self.events.drain.eq(state == State.DRAIN),
+        ]
         return m
 
     def _source(

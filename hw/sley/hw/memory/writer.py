@@ -27,7 +27,7 @@ class MemoryWriter(wiring.Component):
     order of the runs, what is past the end is ignored; ``request``: to the node's port (WRITE packets); ``response``:
     the answers to ``tag``, always accepted; ``busy``: from the cycle after a run was accepted until memory has
     acknowledged all of it; ``error``: high in the cycle in which an acknowledgement with an error arrives, in which
-    ``busy`` is still high.
+    ``busy`` is still high; ``sent``: a bus beat of data leaves in this cycle, for counters.
     Latency: 4 cycles from a burst's last data beat to its head. Throughput: beats / (beats + 1) per burst, with up to
     63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of RAM, a byte rotator.
     """
@@ -38,6 +38,7 @@ class MemoryWriter(wiring.Component):
     response: stream.Interface
     busy: Signal
     error: Signal
+    sent: Signal
 
     def __init__(self, config: ChipConfig, *, tag: Tag, source: Source) -> None:
         self._config = config
@@ -51,6 +52,7 @@ class MemoryWriter(wiring.Component):
                 "response": In(stream.Signature(response_payload(config))),
                 "busy": Out(1),
                 "error": Out(1),
+                "sent": Out(1),
             }
         )
 
@@ -162,6 +164,7 @@ class MemoryWriter(wiring.Component):
                 flit.last.eq(count == 0),
                 out.i.valid.eq(beats.o.valid),
                 beats.o.ready.eq(out.i.ready),
+                self.sent.eq(beats.o.valid & beats.o.ready),
             ]
             with m.If(out.i.valid & out.i.ready):
                 m.d.sync += [count.eq(count - 1), in_data.eq(count != 0)]

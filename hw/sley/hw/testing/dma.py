@@ -61,8 +61,10 @@ class Program:
         transpose: int = 0,
     ) -> None:
         op = Op.LOAD if self.unit is Unit.LOAD else Op.STORE
-        flags = {"interleave": interleave, "transpose": transpose}
-        self.commands.append(DmaCommand(op, a, b, c, space, signal=signal, pc=len(self.commands), **flags))
+        pc = len(self.commands)
+        self.commands.append(
+            DmaCommand(op, a, b, c, space, signal=signal, pc=pc, interleave=interleave, transpose=transpose)
+        )
 
     def set(self, param: int, value: int) -> None:
         self.commands.append(DmaCommand(Op.SET, value, param=param, unit=self.unit, pc=len(self.commands)))

@@ -8,17 +8,15 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.config import PRESETS
+from sley.runtime.bench.options import DType, Engine, OperandName, ResultType
 from sley.runtime.bench.suite_command import suite
+from sley.runtime.gemm.tiling import tiling_text
 
 if TYPE_CHECKING:
     from sley.runtime.bench.engines import Figure, Profile
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
 bench_app.command("suite")(suite)
-
-Engine = Annotated[
-    str, typer.Option("--engine", "-e", help="Engine URL, for example fast:base, pysim:nano, model:quad?memory=128M.")
-]
 
 
 @bench_app.command("gemm")
@@ -27,26 +25,38 @@ def bench_gemm(
     m: Annotated[int, typer.Option("-m", min=1, help="Rows of A and C.")] = 256,
     n: Annotated[int, typer.Option("-n", min=1, help="Columns of B and C.")] = 256,
     k: Annotated[int, typer.Option("-k", min=1, help="Columns of A, rows of B.")] = 256,
-    int8: Annotated[bool, typer.Option("--int8", help="int8 result with scale, instead of int32.")] = False,
+    dtype: DType = OperandName.INT8,
+    result: ResultType = None,
+    trans_a: Annotated[bool, typer.Option("--trans-a", help="A is stored as K x M.")] = False,
+    trans_b: Annotated[bool, typer.Option("--trans-b", help="B is stored as N x K.")] = False,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Products in one call.")] = 1,
 ) -> None:
-    """Multiply int8 matrices from DRAM; cycles from doorbell to fence."""
-    from sley.runtime.bench.gemm import measure_gemm
+    """Multiply matrices from DRAM; cycles from doorbell to fence, and where they went."""
+    from sley.runtime.bench.counter_tables import bus_table, cycle_table, work_table
+    from sley.runtime.bench.gemm import bench_problem, measure_gemm
     from sley.runtime.device import Device
 
+    problem = bench_problem((m, n, k), dtype.value, result and result.value, trans_a, trans_b, batch)
     with Device.open(engine) as device:
-        measure_gemm(device, m, n, k, int8)  # warm: uploads the program
-        r = measure_gemm(device, m, n, k, int8)
-    table = Table("", "value", title=f"gemm {m} x {n} x {k}, int8 to {'int8' if int8 else 'int32'}, {engine}")
+        r = measure_gemm(device, problem, counted=True)
+    types = f"{dtype.value} to {problem.epilogue.result.value}"
+    table = Table("", "value", title=f"gemm {m} x {n} x {k}, {types}, {engine}")
     table.add_row("cycles, doorbell to fence", f"{r.cycles:,}")
+    table.add_row("estimate of the planner", f"{r.plan.estimate:,}")
     limits = f"compute {r.bound.compute:,}, read {r.bound.read:,}, write {r.bound.write:,}"
     table.add_row("lower bound, cycles", f"{r.bound.cycles:,} ({limits})")
     table.add_row("cycles / lower bound", f"{r.cycles / r.bound.cycles:.3f}")
     table.add_row("share of peak MACs", f"{r.share_of_peak:.1%} of {r.peak_macs:,} per cycle")
-    table.add_row("macro tile, chunk of K", f"{r.plan.tile_m} x {r.plan.tile_n}, {r.plan.chunk}")
-    table.add_row("blocks", " x ".join(map(str, r.plan.grid)))
-    Console().print(table)
+    table.add_row("tiling", tiling_text(r.plan))
+    console = Console()
+    console.print(table)
+    assert r.count is not None
+    console.print(work_table(r.count.counters, r.needed))
     if engine.startswith("model"):
-        typer.echo("The engine model counts steps, not cycles: its numbers mean nothing here.", err=True)
+        typer.echo("The engine model counts steps, not cycles: only the table of work means something here.", err=True)
+        return
+    console.print(cycle_table(r.count))
+    console.print(bus_table(r.count))
 
 
 @bench_app.command("sim")

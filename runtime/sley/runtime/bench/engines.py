@@ -21,7 +21,7 @@ from sley.driver.device import Driver
 from sley.driver.engines import open_transport
 from sley.driver.errors import EngineError
 from sley.driver.transport import Transport
-from sley.runtime.bench.gemm import WrongResultError, measure_gemm
+from sley.runtime.bench.gemm import WrongResultError, bench_problem, measure_gemm
 from sley.runtime.device import Device
 
 BEST_FLAGS = "-O3 -march=native"
@@ -307,7 +307,7 @@ def _alternate(
 
 
 def _busy(device: Device, shape: tuple[int, int, int]) -> int:
-    return measure_gemm(device, *shape).cycles
+    return measure_gemm(device, bench_problem(shape)).cycles
 
 
 def _idle(device: Device) -> None:

@@ -43,7 +43,7 @@ def draw(path: Path, title: str, config: ChipConfig, results: Sequence[Result]) 
             zorder=3,
             label=family,
         )
-    peak, bus = config.peak_macs, config.bus_bytes
+    peak, bus = results[0].measured.peak_macs, config.bus_bytes
     ridge = peak / bus
     low, high = axes.get_xlim()
     low, high = min(low, ridge / 4), max(high, ridge * 4)

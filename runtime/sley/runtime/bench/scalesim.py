@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
-from platformdirs import user_cache_dir
 
 from sley.driver.errors import SleyError
 from sley.runtime.bench.shapes import Size
+from sley.runtime.cache import cache_folder
 
 VERSION = "3.0.0"
 REQUIREMENTS = (
@@ -202,8 +202,7 @@ def _last_line(result: subprocess.CompletedProcess[str]) -> str:
 
 def _folder() -> Path:
     """Next to the compiled engines. Nothing else removes files from it: it has no tag."""
-    cache = os.environ.get("SLEY_CACHE")
-    return (Path(cache) if cache else Path(user_cache_dir("sley", appauthor=False))) / "scalesim"
+    return cache_folder() / "scalesim"
 
 
 def _known_file(array: Array) -> Path:

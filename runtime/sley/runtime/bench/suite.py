@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
+from sley.abi.instructions import OperandType
 from sley.runtime.bench.gemm import GemmMeasurement, measure_gemm
 from sley.runtime.bench.scalesim import Array, Peer
 from sley.runtime.bench.shapes import Layer, Size
 from sley.runtime.device import Device
+from sley.runtime.gemm.problem import Problem, fold
 
 
 @dataclass(frozen=True)
 class Result:
-    """A layer, what its product took, and what it takes on SCALE-Sim's arrays: ``measured.m`` rows for all of them."""
+    """A layer, what its product took, and what it takes on SCALE-Sim's arrays, with the rows that were run."""
 
     layer: Layer
     measured: GemmMeasurement
@@ -24,11 +26,15 @@ class Result:
     @property
     def whole(self) -> bool:
         """Whether all rows were run."""
-        return self.measured.m == self.layer.size[0]
+        return self.measured.problem.m == self.layer.size[0]
 
     def ratio(self, array: Array) -> float:
-        """Cycles of SCALE-Sim for each one of ours."""
+        """Cycles of SCALE-Sim for each one of ours, doorbell to fence."""
         return self.peers[array].cycles / self.measured.cycles
+
+    def matrix_ratio(self, array: Array) -> float:
+        """Cycles of SCALE-Sim, whose operands are on chip, for each one that our matrix unit had work at hand."""
+        return self.peers[array].cycles / self.measured.matrix_cycles
 
 
 def size_to_run(layer: Layer, max_macs: int, config: ChipConfig) -> Size:
@@ -40,38 +46,35 @@ def size_to_run(layer: Layer, max_macs: int, config: ChipConfig) -> Size:
     return (rows // config.array * config.array or rows, n, k)
 
 
-def device_bytes(size: Size, int8_out: bool) -> int:
+def device_bytes(problem: Problem) -> int:
     """Device memory that a product takes: operands, bias and result, and some for the program and for alignment."""
-    m, n, k = size
-    return m * k + k * n + (m * n + 4 * n if int8_out else 4 * m * n) + (1 << 16)
+    bias = 4 * problem.n * problem.epilogue.bias
+    return problem.read_bytes + problem.written_bytes + bias + (1 << 16)
 
 
-def measure(
-    device: Device, sizes: Iterable[Size], int8_out: bool, say: Callable[[str], None]
-) -> dict[Size, GemmMeasurement]:
-    """Every size once, with the program in place. Every result is compared with numpy's."""
-    measure_gemm(device, 1, 1, 1, int8_out)  # uploads the program
-    distinct = list(dict.fromkeys(sizes))
+def measure(device: Device, problems: Iterable[Problem], say: Callable[[str], None]) -> dict[Problem, GemmMeasurement]:
+    """Every product once, with the program in place. Every result is compared with numpy's."""
     found = {}
-    for number, size in enumerate(distinct, 1):
-        say(f"{number} of {len(distinct)}: {' x '.join(map(str, size))}")
-        found[size] = measure_gemm(device, *size, int8_out)
+    todo = list(dict.fromkeys(problems))
+    for number, p in enumerate(todo, 1):
+        say(f"{number} of {len(todo)}: {p.m} x {p.n} x {p.k}")
+        found[p] = measure_gemm(device, p, counted=True)
     return found
 
 
-def arrays_to_compare(config: ChipConfig) -> list[Array]:
+def arrays_to_compare(config: ChipConfig, dtype: OperandType) -> list[Array]:
     """SCALE-Sim's array with the chip's elements, and the one with the chip's MACs if an element makes several.
 
     SCALE-Sim has a single array, so a chip with several cores has no peer.
     """
     if config.cores > 1:
         return []
-    return list(dict.fromkeys(Array(rows, config.array) for rows in (config.array, config.fold_depth)))
+    return list(dict.fromkeys(Array(rows, config.array) for rows in (config.array, fold(config, dtype))))
 
 
 def distinct(results: Iterable[Result]) -> list[Result]:
     """The first result of every size: several layers may share one."""
-    return list({(r.measured.m, r.measured.n, r.measured.k): r for r in reversed(list(results))}.values())[::-1]
+    return list({r.measured.problem: r for r in reversed(list(results))}.values())[::-1]
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -92,8 +95,12 @@ def _numbers(engine: str, result: Result) -> Iterator[tuple[str, object]]:
     yield "engine", engine
     yield from zip(("family", "layer", "M", "N", "K"), (layer.family, layer.name, *layer.size), strict=True)
     yield "count", layer.count
-    yield "rows_run", measured.m
+    yield "rows_run", measured.problem.m
+    yield "dtype", measured.problem.dtype.name.lower()
+    yield "result", measured.problem.epilogue.result.value
     yield "cycles", measured.cycles
+    yield "estimate", measured.plan.estimate
+    yield "matrix_cycles", measured.matrix_cycles
     yield "share_of_peak", f"{measured.share_of_peak:.6f}"
     yield "share_of_beats", f"{measured.share_of_beats:.6f}"
     yield "bound", measured.bound.cycles
@@ -104,3 +111,4 @@ def _numbers(engine: str, result: Result) -> Iterator[tuple[str, object]]:
         yield f"scalesim_{array}", peer.cycles
         yield f"scalesim_{array}_source", "run" if peer.run else "formula"
         yield f"scalesim_{array}_ratio", f"{result.ratio(array):.6f}"
+        yield f"scalesim_{array}_matrix_ratio", f"{result.matrix_ratio(array):.6f}" if measured.matrix_cycles else ""

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from sley.runtime.bench.options import DType, OperandName, ResultType
+
 TABLE_WIDTH = 120
 """The tables' width where the terminal does not say, or is narrower: numbers must not be cut."""
 
@@ -20,7 +22,8 @@ def suite(
         Path | None, typer.Option("--shapes", help="Your own list: CSV with family,layer,M,N,K,count.", dir_okay=False)
     ] = None,
     max_macs: Annotated[int, typer.Option("--max-macs", min=1, help="Larger products run on fewer rows M.")] = 1 << 32,
-    int8: Annotated[bool, typer.Option("--int8", help="int8 results with scale, instead of int32.")] = False,
+    dtype: DType = OperandName.INT8,
+    result: ResultType = None,
     scalesim: Annotated[bool, typer.Option(help="Compare with SCALE-Sim on the same products.")] = True,
     scalesim_python: Annotated[
         Path | None, typer.Option("--scalesim-python", help="A Python that has SCALE-Sim; default: one in the cache.")
@@ -34,6 +37,7 @@ def suite(
     ] = None,
 ) -> None:
     """Multiply matrices of many shapes, also the layers of networks: against the lower bound and SCALE-Sim."""
+    from sley.runtime.bench.gemm import bench_problem
     from sley.runtime.bench.scalesim import environment, peers
     from sley.runtime.bench.shapes import choose, families, load_layers
     from sley.runtime.bench.suite import Result, arrays_to_compare, device_bytes, measure, size_to_run, write_csv
@@ -51,23 +55,30 @@ def suite(
     layers = list(choose(load_layers(shapes), family or (), limit))
     with Device.open(engine) as device:
         config = device.config
-        sizes = {layer: size_to_run(layer, max_macs, config) for layer in layers}
-        for layer, size in list(sizes.items()):
-            if (needed := device_bytes(size, int8)) > device.memory.largest_free:
+        sizes = {
+            layer: bench_problem(size_to_run(layer, max_macs, config), dtype.value, result and result.value)
+            for layer in layers
+        }
+        for layer, problem in list(sizes.items()):
+            if (needed := device_bytes(problem)) > device.memory.largest_free:
                 say(f"left out: {layer.family} {layer.name} needs {needed:,} bytes of device memory; memory=... in -e")
                 del sizes[layer]
         if not sizes:
             raise typer.BadParameter("no shape is left to run")
-        arrays = arrays_to_compare(config) if scalesim else []
+        arrays = arrays_to_compare(config, next(iter(sizes.values())).dtype) if scalesim else []
         if scalesim and not arrays:
             say(f"SCALE-Sim simulates one array, {config.name} has {config.cores}: not compared")
         found = {}
         if arrays:
             python = environment(scalesim_python, say)
-            found = {array: peers(python, array, list(sizes.values()), scalesim_cycles, say) for array in arrays}
-        measured = measure(device, sizes.values(), int8, say)
+            found = {
+                array: peers(python, array, [(p.m, p.n, p.k) for p in sizes.values()], scalesim_cycles, say)
+                for array in arrays
+            }
+        measured = measure(device, sizes.values(), say)
     results = [
-        Result(layer, measured[size], {array: found[array][size] for array in arrays}) for layer, size in sizes.items()
+        Result(layer, measured[p], {array: found[array][p.m, p.n, p.k] for array in arrays})
+        for layer, p in sizes.items()
     ]
     console = Console()
     console.width = max(console.width, TABLE_WIDTH)
@@ -79,4 +90,5 @@ def suite(
     if output is not None:
         write_csv(output, engine, results)
     if picture is not None:
-        draw(picture, f"int8 to {'int8' if int8 else 'int32'} on {engine}", config, results)
+        types = f"{dtype.value} to {results[0].measured.problem.epilogue.result.value}"
+        draw(picture, f"{types} on {engine}", config, results)

@@ -14,16 +14,16 @@ PEER_NOTE = "*: by SCALE-Sim's formula, not run"
 def layer_table(family: str, results: Sequence[Result]) -> Table:
     """The layers of one family."""
     arrays = list(results[0].peers)
-    headings = ["rows\nrun", "cycles", "/ lower\nbound", "of peak\nMACs", "of beats\nneeded"]
+    headings = ["rows\nrun", "cycles", "/ lower\nbound", "of peak\nMACs", "of beats\nneeded", "matrix\ncycles"]
     for array in arrays:
-        headings += [f"SCALE-Sim\n{array}", "/ ours"]
+        headings += [f"SCALE-Sim\n{array}", "/ ours", "/ our\nmatrix"]
     table = _table(family, ["layer", "M x N x K"], headings)
     for result in results:
         r = result.measured
-        cells = [f"{r.m:,}", f"{r.cycles:,}", f"{r.cycles / r.bound.cycles:.3f}"]
-        cells += [f"{r.share_of_peak:.1%}", f"{r.share_of_beats:.1%}"]
+        cells = [f"{r.problem.m:,}", f"{r.cycles:,}", f"{r.cycles / r.bound.cycles:.3f}"]
+        cells += [f"{r.share_of_peak:.1%}", f"{r.share_of_beats:.1%}", f"{r.matrix_cycles:,}"]
         for array in arrays:
-            cells += [_peer(result.peers[array]), f"{result.ratio(array):.3f}"]
+            cells += [_peer(result.peers[array]), f"{result.ratio(array):.3f}", _matrix_ratio(result, array)]
         table.add_row(result.layer.name, " x ".join(map(str, result.layer.size)), *cells)
     if any(not peer.run for result in results for peer in result.peers.values()):
         table.caption = PEER_NOTE
@@ -35,7 +35,7 @@ def summary_table(results: Sequence[Result]) -> Table:
     arrays = list(results[0].peers)
     headings = ["sizes", "cycles of\nall layers", "of peak\nMACs"]
     for array in arrays:
-        headings += [f"SCALE-Sim {array} / ours,\ngeometric mean", "least"]
+        headings += [f"SCALE-Sim {array} / ours,\ngeometric mean", "least", "/ our matrix,\ngeometric mean", "least"]
     table = _table("families", ["family"], headings)
     for family in dict.fromkeys(result.layer.family for result in results):
         table.add_row(family, *_summary([r for r in results if r.layer.family == family], arrays))
@@ -71,6 +71,16 @@ def _ratios(results: Sequence[Result], arrays: Sequence[Array]) -> Iterator[str]
         ratios = [result.ratio(array) for result in results]
         yield f"{geometric_mean(ratios):.3f}"
         yield f"{min(ratios):.3f}"
+        if all(result.measured.matrix_cycles for result in results):
+            ratios = [result.matrix_ratio(array) for result in results]
+            yield f"{geometric_mean(ratios):.3f}"
+            yield f"{min(ratios):.3f}"
+        else:
+            yield from ("", "")
+
+
+def _matrix_ratio(result: Result, array: Array) -> str:
+    return f"{result.matrix_ratio(array):.3f}" if result.measured.matrix_cycles else ""
 
 
 def _peer(peer: Peer) -> str:

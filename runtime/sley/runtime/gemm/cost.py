@@ -23,6 +23,7 @@ PASS = 30  # one instruction of the vector unit, besides its rows
 BUBBLE = 20  # from the last row of a chunk to the first of the next
 CHUNK_ISSUE = 180  # the sequencer, besides folds and products
 FOLD_ISSUE, PRODUCT_ISSUE = 14, 6
+NARROW_ISSUE = 4  # a fold of a single column tile
 ROW_LATENCY = 7  # of a partial bf16 sum through one row of the array
 
 
@@ -42,6 +43,11 @@ class Candidates:
 
 def ceil(a: Ints | int, b: Ints | int) -> Ints:
     return -(-np.asarray(a, np.int64) // b)
+
+
+def larger(a: Ints, b: Ints) -> Ints:
+    result: Ints = np.maximum(a, b)
+    return result
 
 
 def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
@@ -77,6 +83,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     p, n = problem, config.array
     deep, size, out = fold(config, p.dtype), p.bytes, p.epilogue.result.bytes
     pairs = interleaved(config, p)
+    passes = 3 if p.epilogue.beta else int(p.epilogue.vector)
     blocks = c.grid[0] * c.grid[1] * c.grid[2]
     tiles_m, tiles_n = ceil(p.m, c.tile_m), ceil(p.n, c.wide * n)
 
@@ -84,12 +91,12 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         if not p.trans_a:
             return _runs(config, rows, depth * size, p.k * size)
         read = _pieces(config, depth, rows * size, p.m * size, pieces[0])
-        return np.maximum(read, ceil(depth, deep) * ceil(rows, deep) * deep)
+        return larger(read, ceil(depth, deep) * ceil(rows, deep) * deep)
 
     def load_b(columns: Ints, depth: Ints) -> Ints:
         if p.trans_b:
             read = _pieces(config, columns, depth * size, p.k * size, pieces[1])
-            return np.maximum(read, ceil(depth, deep) * ceil(columns, n) * n)
+            return larger(read, ceil(depth, deep) * ceil(columns, n) * n)
         return _runs(config, depth, columns * size, p.n * size)
 
     def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
@@ -105,8 +112,8 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         if p.dtype is OperandType.BF16:
             fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
         folds = ceil(depth, deep)
-        issue = CHUNK_ISSUE + folds * (FOLD_ISSUE + tiles * PRODUCT_ISSUE)
-        return np.maximum(folds * fold_cycles + BUBBLE, issue)
+        issue = CHUNK_ISSUE + folds * np.where(c.wide == 1, NARROW_ISSUE, FOLD_ISSUE + tiles * PRODUCT_ISSUE)
+        return larger(folds * fold_cycles + BUBBLE, issue)
 
     total: Ints = np.zeros_like(c.tile_m)
     for count_m, rows in _parts(p.m, c.tile_m):
@@ -117,7 +124,8 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
                 late = (c.slots == 2) * (ROUND_TRIP + HANDOVER)
                 chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
             store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-            vector = ceil(columns, n) * (rows + PASS) * p.epilogue.vector
+            chunks += store * p.epilogue.beta
+            vector = ceil(columns, n) * (rows + PASS) * passes
             total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)
     share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
     steady = total * share // (tiles_m * tiles_n)
@@ -127,6 +135,6 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     if resident:
         first = first + (load_a(rows, whole) if resident == "a" else load_b(columns, whole)) * blocks
     last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-    last += ceil(columns, n) * (rows + PASS) * p.epilogue.vector
+    last += ceil(columns, n) * (rows + PASS) * passes
     result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE
     return result

@@ -5,7 +5,7 @@ from functools import lru_cache, partial
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import NumberType, Op, OperandType, Space, VectorOutput, VectorRow
+from sley.abi.instructions import BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
 from sley.runtime.gemm.problem import Problem, Result, fold
 from sley.runtime.gemm.tiling import Operand, Placement, Tiling
 from sley.runtime.kernel import ZERO, KernelBuilder, Register, Semaphores, Value
@@ -21,7 +21,7 @@ OUTPUTS = {
 
 @lru_cache(maxsize=256)
 def gemm_program(config: ChipConfig, problem: Problem, tiling: Tiling) -> Program:
-    """The program; its arguments are the addresses of A, B and C, then of the bias and the scale, if there are any."""
+    """The program; its arguments are the addresses of A, B and C, then, if there are any, of the bias, scale, beta."""
     return _Gemm(config, problem, tiling).program
 
 
@@ -79,12 +79,13 @@ class _Gemm:
         self.chunks = -(-problem.k // tiling.chunk)
         self.ahead = tiling.slots - 1
         self.k = k = KernelBuilder(f"gemm_{problem.m}x{problem.n}x{problem.k}", config)
-        names = ["a", "b", "c"] + ["bias"] * problem.epilogue.bias + ["scale"] * problem.epilogue.scale
-        self.arg = {name: k.arg(name) for name in names}
+        epilogue = problem.epilogue
+        more = [name for name in ("bias", "scale", "beta") if getattr(epilogue, name)]
+        self.arg = {name: k.arg(name) for name in ("a", "b", "c", *more)}
         self.free, self.full = k.semaphore("free", tiling.slots), k.semaphore("full")
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
-        narrow = problem.epilogue.narrow
-        self.out_free, self.out_done = k.semaphore("out_free", 2 if narrow else 0), k.semaphore("out_done")
+        self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")
+        self.c_free, self.c_full = k.semaphore("c_free", int(epilogue.beta)), k.semaphore("c_full")
         self.constant: dict[str, int] = {}
         self._start()
         self._main()
@@ -171,15 +172,17 @@ class _Gemm:
         again = returns or isinstance(self.multiply.n, Register)
         self.c = k.reg("c_at", arg["c"]) if again else arg["c"]
         self.half = k.reg("half", 0)
-        if p.epilogue.narrow:
-            self.out = k.reg("out", self.place.out_base)
         if p.epilogue.bias:
             self.load_bias, self.bias = (k.reg(name, self.place.bias_base) for name in ("load_bias", "bias_row"))
-        if p.epilogue.scale:
+        if p.epilogue.scale and not p.epilogue.beta:
             k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
             k.free(arg["scale"])
         k.set(Unit.STORE, chunk_stride=t.tile_m, mem_stride=p.n * p.epilogue.result.bytes)
-        self.b_pitch = k.reg("b_pitch", self.place.b.pitch)
+        # With one column tile the weights go from fold to fold, otherwise from column tile to column tile.
+        self.narrow = t.tile_n == self.config.array
+        self.b_step = k.reg("b_step", self.config.array if self.narrow else self.place.b.pitch)
+        if self.narrow:
+            self.a_step = k.reg("a_step", self.place.a.pitch)
         for operand in (self.place.a, self.place.b):
             if operand.resident:
                 self._load_resident(operand)
@@ -381,7 +384,7 @@ class _Gemm:
         """Parameters of LOAD that all chunks have in common."""
         p, c, place = self.problem, self.config, self.place
         moving = [operand for operand in (place.a, place.b) if not operand.resident]
-        if p.epilogue.bias or len(moving) > 1:
+        if p.epilogue.bias or p.epilogue.beta or len(moving) > 1:
             return {}
         operand = moving[0]
         chunk, run = operand.strides(c)
@@ -471,7 +474,9 @@ class _Gemm:
 
     def _multiply_chunk(self) -> None:
         k, t, c, side = self.k, self.tiling, self.config, self.multiply
-        with k.scratch("rows tiles folds acc a_at b_fold b_at") as (rows, tiles, folds, acc, a_at, b_fold, b_at):
+        uneven = isinstance(side.n, Register) and self.problem.n % t.tile_n != 0
+        tiles = k.reg("tiles") if uneven else ZERO
+        with k.scratch("rows folds acc a_at b_fold b_at") as (rows, folds, acc, a_at, b_fold, b_at):
             height = self._operand(side.rows(rows), rows)
             across = self._count(tiles, side.columns(tiles), c.array)
             depth = side.depth(folds)
@@ -499,8 +504,7 @@ class _Gemm:
                 with k.loop(deep):
                     one_fold(True)
             k.matmul(0, 0, 0, signal=self.free)
-            if left is not None:
-                k.free(left)
+            k.free(*([left] if left is not None else []), *([tiles] if uneven else []))
         self._ring(self.slot, 1, 0, t.slots)
         if side.k is not None:
             k.add(side.k, side.k, t.chunk)
@@ -538,14 +542,20 @@ class _Gemm:
         behind K must not be multiplied."""
         k, c, dtype = self.k, self.config, self.problem.dtype
         deep: Value = c.array
-        k.mov(acc, self.half)
-        k.mov(b_at, b_fold)
         if left is not None:
             deep = k.reg("deep")
             k.min(deep, left, c.array)
             k.sub(left, left, c.array)
+        if self.narrow:
+            k.weights(b_fold, deep, dtype=dtype, step=self.b_step)
+            k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step)
+            if isinstance(deep, Register):
+                k.free(deep)
+            return
+        k.mov(acc, self.half)
+        k.mov(b_at, b_fold)
         with k.loop(across):
-            k.weights(b_at, deep, dtype=dtype, step=self.b_pitch)
+            k.weights(b_at, deep, dtype=dtype, step=self.b_step)
             k.matmul(a_at, acc, rows, accumulate=accumulate, dtype=dtype)
             k.add(acc, acc, self.tiling.tile_m)
         if isinstance(deep, Register):
@@ -590,7 +600,10 @@ class _Gemm:
         with k.scratch("rows columns") as (rows, columns):
             height = self._operand(side.rows(rows), rows)
             width = side.columns(columns)
-            if epilogue.vector:
+            if epilogue.beta:
+                self._load_c(height, width)
+                self._add_c(height, width)
+            elif epilogue.vector:
                 self._vector(height, width)
             if isinstance(width, Register):
                 k.mul(columns, width, epilogue.result.bytes)
@@ -598,20 +611,101 @@ class _Gemm:
             else:
                 k.set(Unit.STORE, run_bytes=width * epilogue.result.bytes)
             if epilogue.narrow:
-                k.store(self.c, self.out, height, wait=self.out_done, signal=self.out_free)
-                k.sub(self.out, ZERO, self.out)
-                k.add(self.out, self.out, 2 * self.place.out_base + self.place.out_step)
+                self._result_row(columns)
+                k.store(self.c, columns, height, wait=self.out_done, signal=self.out_free)
             else:
                 ready = self.out_done if epilogue.vector else self.acc_done
                 k.store(self.c, self.half, height, space=Space.ACCUMULATOR, wait=ready, signal=self.acc_free)
 
+    def _result_row(self, rd: Register) -> None:
+        """rd = the first row of the macro tile's results: two slots in the scratchpad, as of the sums."""
+        k, place = self.k, self.place
+        if not self.problem.epilogue.narrow:
+            k.mov(rd, self.half)
+            return
+        k.shr(rd, self.half, place.half.bit_length() - 1)
+        k.mul(rd, rd, place.out_step)
+        k.add(rd, rd, place.out_base)
+
+    @property
+    def _sums(self) -> NumberType:
+        return NumberType.FP32 if self.problem.dtype is OperandType.BF16 else NumberType.INT32
+
+    def _load_c(self, rows: Register, columns: Value) -> None:
+        """What C holds: fp32 to where it is multiplied by beta, bf16 to the scratchpad."""
+        k, p, place = self.k, self.problem, self.place
+        size = p.epilogue.result.bytes
+        space = Space.SCRATCHPAD if p.epilogue.narrow else Space.ACCUMULATOR
+        params = {"chunk_stride": self.tiling.tile_m, "local_stride": 1, "mem_stride": p.n * size}
+        with k.scratch("size") as (bytes,):
+            chunks = self._count(bytes, columns, self.config.array)
+            k.set(Unit.LOAD, chunks=chunks, **params)
+            if isinstance(columns, Register):
+                k.mul(bytes, columns, size)
+                k.set(Unit.LOAD, run_bytes=bytes)
+            else:
+                k.set(Unit.LOAD, run_bytes=columns * size)
+            k.mov(bytes, place.c_base if p.epilogue.narrow else place.beta_base)
+            k.load(self.c, bytes, rows, space=space, wait=self.c_free, signal=self.c_full)
+
+    def _add_c(self, rows: Register, columns: Value) -> None:
+        """The epilogue with beta: sums with bias and scale become fp32 in place, C is multiplied, both are added."""
+        k, t, epilogue, place, arg = self.k, self.tiling, self.problem.epilogue, self.place, self.arg
+        narrow = epilogue.narrow
+        with k.scratch("tiles from to") as (tiles, source, target):
+            count = self._count(tiles, columns, self.config.array)
+            k.vrow(VectorRow.SCALE, arg["beta"], splat=True)
+            k.mov(source, place.c_base if narrow else place.beta_base)
+            k.mov(target, place.beta_base)
+            k.vector(0, 0, 0, wait=self.c_full)
+            multiply = partial(k.vector, dtype=NumberType.FP32, scale=True)
+            if narrow:
+                multiply = partial(multiply, a_space=Space.SCRATCHPAD, a_type=OperandType.BF16)
+            with k.loop(count):
+                multiply(source, target, rows)
+                k.add(source, source, t.tile_m)
+                k.add(target, target, t.tile_m)
+            k.vector(0, 0, 0, wait=(self.acc_done, self.out_free) if narrow else self.acc_done)
+            if epilogue.scale or epilogue.bias:
+                if epilogue.scale:
+                    k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
+                k.mov(source, self.half)
+                if epilogue.bias:
+                    k.mov(target, self.bias)
+                with k.loop(count):
+                    if epilogue.bias:
+                        k.vrow(VectorRow.BIAS, target)
+                        k.add(target, target, 1)
+                    k.vector(source, source, rows, dtype=self._sums, bias=epilogue.bias, scale=epilogue.scale)
+                    k.add(source, source, t.tile_m)
+            k.mov(source, self.half)
+            self._result_row(target)
+            with k.scratch("c") as (c,):
+                k.mov(c, place.beta_base)
+                with k.loop(count):
+                    k.set(Unit.VECTOR, b_row=c)
+                    k.vector(
+                        source,
+                        target,
+                        rows,
+                        b_op=BinaryOp.ADD,
+                        dtype=NumberType.FP32,
+                        relu=epilogue.relu,
+                        out=OUTPUTS[epilogue.result],
+                    )
+                    for register in (source, target, c):
+                        k.add(register, register, t.tile_m)
+            done = (self.acc_free, self.out_done) if narrow else (self.out_done,)
+            k.vector(0, 0, 0, signal=(*done, self.c_free))
+        if epilogue.bias:
+            self._next_bias(self.bias)
+
     def _vector(self, rows: Register, columns: Value) -> None:
         """The epilogue, one column tile at a time."""
         k, t, epilogue, place = self.k, self.tiling, self.problem.epilogue, self.place
-        number = NumberType.FP32 if self.problem.dtype is OperandType.BF16 else NumberType.INT32
         vector = partial(
             k.vector,
-            dtype=number,
+            dtype=self._sums,
             bias=epilogue.bias,
             scale=epilogue.scale,
             relu=epilogue.relu,
@@ -621,7 +715,7 @@ class _Gemm:
         with k.scratch("tiles acc out bias") as (tiles, acc, out, bias):
             count = self._count(tiles, columns, self.config.array * halves)
             k.mov(acc, self.half)
-            k.mov(out, self.out if epilogue.narrow else self.half)
+            self._result_row(out)
             if epilogue.bias:
                 k.mov(bias, self.bias)
             k.vector(0, 0, 0, wait=(self.acc_done, self.out_free) if epilogue.narrow else self.acc_done)

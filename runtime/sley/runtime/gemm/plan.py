@@ -1,7 +1,7 @@
 """The autotiler: the tiling of a GEMM that an estimate finds fastest."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -9,7 +9,8 @@ import numpy as np
 from sley.abi.config import ChipConfig
 from sley.runtime.gemm.cost import Candidates, estimate
 from sley.runtime.gemm.problem import Problem, fold
-from sley.runtime.gemm.tiling import Placement, Tiling
+from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows
+from sley.runtime.gemm.tuned import tuned
 
 HEIGHTS = (1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 1024, 2048)
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256)
@@ -17,20 +18,18 @@ FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 SLOTS = (2, 3, 4)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A tiling, the problem it is for (the operands may be swapped), and the estimate in cycles."""
-
-    problem: Problem
-    tiling: Tiling
-    estimate: int
-
-
 @lru_cache(maxsize=4096)
 def plan(config: ChipConfig, problem: Problem) -> Plan:
-    """The fastest tiling by the estimate. Depends on nothing but its arguments."""
+    """The tiling that was measured to be the fastest, if ``sley tune`` has done that for this problem and chip;
+    otherwise the fastest one by the estimate, which depends on nothing but the arguments."""
+    return tuned(config).get(problem) or candidates(config, problem, 1)[0]
+
+
+def candidates(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
+    """The ``count`` fastest tilings by the estimate, best first."""
     ways = [problem, *([problem.swapped()] if problem.swappable else [])]
-    return min((_best(config, way) for way in ways), key=lambda p: p.estimate)
+    found = [plan for way in ways for plan in _best(config, way, count)]
+    return sorted(found, key=lambda plan: plan.estimate)[:count]
 
 
 def _sizes(size: int, tiles: tuple[int, ...], limit: int) -> np.ndarray:
@@ -56,44 +55,46 @@ def _residents(problem: Problem) -> list[str]:
     return ["", *(["a"] if p.batch == 1 or p.share_a else []), *(["b"] if p.batch == 1 or p.share_b else [])]
 
 
-def _best(config: ChipConfig, problem: Problem) -> Plan:
+def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     p, n = problem, config.array
     deep = fold(config, p.dtype)
     columns, depth = -(-p.n // n), -(-p.k // deep)
-    half = config.accumulator_rows // 2
+    half = half_rows(config, p)
     axes = (
         _sizes(p.m, HEIGHTS, half),
         _sizes(columns, WIDTHS, half),
         _sizes(depth, FOLDS, config.scratchpad_rows // n),
         np.array(SLOTS, np.int64),
     )
-    grown = Candidates(*(axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")))
+    tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
+    grown = Candidates(tile_m, wide, folds, slots)
     limits = Placement.of(config, p, Tiling(1, n, deep, 2))
     pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
-    best: Plan | None = None
+    found: list[Plan] = []
     for resident in _residents(p):
         for grid in _grids(config, p):
-            c = grown
-            fine = c.wide * c.tile_m <= half
-            fine &= (c.wide * n * (grid[0] - 1) < p.n) & (c.tile_m * (grid[1] - 1) < p.m)
+            fine = grown.wide * grown.tile_m <= half
+            fine &= (grown.wide * n * (grid[0] - 1) < p.n) & (grown.tile_m * (grid[1] - 1) < p.m)
             # Whatever else lies in the scratchpad, the operands in their slots must fit.
-            a_rows = c.tile_m * (depth if resident == "a" else c.folds * c.slots)
-            b_rows = c.wide * n * (depth if resident == "b" else c.folds * c.slots)
+            a_rows = grown.tile_m * (depth if resident == "a" else grown.folds * grown.slots)
+            b_rows = grown.wide * n * (depth if resident == "b" else grown.folds * grown.slots)
             fine &= a_rows + b_rows <= config.scratchpad_rows
             if resident == "a":
-                fine &= c.tile_m >= p.m
+                fine &= grown.tile_m >= p.m
             if resident == "b":
-                fine &= c.wide >= columns
-            c = replace(c.chosen(fine), grid=grid)
+                fine &= grown.wide >= columns
+            c = replace(grown.chosen(fine), grid=grid)
             cycles = estimate(config, p, c, pieces, resident)
+            taken = 0
             for index in np.argsort(cycles, kind="stable"):
-                found = int(cycles[index])
-                if best is not None and found >= best.estimate:
+                expected = int(cycles[index])
+                if taken == count or (len(found) >= count and expected >= found[count - 1].estimate):
                     break
                 sizes = int(c.tile_m[index]), int(c.wide[index]) * n, int(c.folds[index]) * deep, int(c.slots[index])
                 tiling = Tiling(*sizes, grid, resident)
                 if Placement.of(config, p, tiling).fits:
-                    best = Plan(p, tiling, found)
-                    break
-    assert best is not None, f"no tiling of {problem} fits {config}"
-    return best
+                    found.append(Plan(p, tiling, expected))
+                    taken += 1
+            found.sort(key=lambda plan: plan.estimate)
+    assert found, f"no tiling of {problem} fits {config}"
+    return found[:count]

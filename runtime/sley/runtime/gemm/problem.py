@@ -23,17 +23,19 @@ class Result(Enum):
 @dataclass(frozen=True)
 class Epilogue:
     """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
-    multiplies in fp32, ``relu`` clips below zero; in this order."""
+    multiplies in fp32, ``beta`` adds the former contents of C times a factor, ``relu`` clips below zero; in this
+    order."""
 
     result: Result = Result.INT32
     bias: bool = False
     scale: bool = False
     relu: bool = False
+    beta: bool = False
 
     @property
     def vector(self) -> bool:
         """Whether the vector unit has to touch the sums; otherwise they are stored as they are."""
-        return self.bias or self.scale or self.relu or self.narrow
+        return self.bias or self.scale or self.relu or self.beta or self.narrow
 
     @property
     def narrow(self) -> bool:
@@ -62,6 +64,21 @@ class Problem:
     def bytes(self) -> int:
         """Of an operand's element."""
         return 2 if self.dtype is OperandType.BF16 else 1
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates that the result needs."""
+        return self.batch * self.m * self.n * self.k
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of the operands, each once."""
+        a, b = (1 if shared else self.batch for shared in (self.share_a, self.share_b))
+        return (a * self.m + b * self.n) * self.k * self.bytes
+
+    @property
+    def written_bytes(self) -> int:
+        return self.batch * self.m * self.n * self.epilogue.result.bytes
 
     @property
     def swappable(self) -> bool:
@@ -98,17 +115,20 @@ class Bound:
     write: int
 
     @property
+    def beats(self) -> int:
+        """Of the busier channel of the memory bus."""
+        return max(self.read, self.write)
+
+    @property
     def cycles(self) -> int:
         return max(self.compute, self.read, self.write)
 
 
 def lower_bound(config: ChipConfig, problem: Problem) -> Bound:
     """Peak rate of the arrays; every operand byte over the memory bus once; every result byte once."""
-    p = problem
-    a, b = p.m * p.k * (1 if p.share_a else p.batch), p.k * p.n * (1 if p.share_b else p.batch)
-    macs = p.batch * p.m * p.n * p.k
+    peak = config.cores * config.array * fold(config, problem.dtype)
     return Bound(
-        -(-macs // (config.cores * config.array * fold(config, p.dtype))),
-        -(-(a + b) * p.bytes // config.bus_bytes),
-        -(-p.batch * p.m * p.n * p.epilogue.result.bytes // config.bus_bytes),
+        -(-problem.macs // peak),
+        -(-problem.read_bytes // config.bus_bytes),
+        -(-problem.written_bytes // config.bus_bytes),
     )

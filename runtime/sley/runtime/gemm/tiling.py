@@ -26,6 +26,24 @@ class Tiling:
     resident: str = ""
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A tiling, the problem it is for (the operands may be swapped), and its cycles by the estimate."""
+
+    problem: Problem
+    tiling: Tiling
+    estimate: int
+
+
+def tiling_text(plan: Plan) -> str:
+    """A plan in one line."""
+    t = plan.tiling
+    parts = [f"{t.tile_m} x {t.tile_n}, K by {t.chunk}, {t.slots} slots", f"blocks {' x '.join(map(str, t.grid))}"]
+    if t.resident:
+        parts.append(f"{t.resident} resident")
+    return ", ".join(parts)
+
+
 def up(size: int, unit: int) -> int:
     """``size`` rounded up to a multiple of ``unit``."""
     return -(-size // unit) * unit
@@ -34,6 +52,11 @@ def up(size: int, unit: int) -> int:
 def interleaved(config: ChipConfig, problem: Problem) -> bool:
     """Whether rows of k must be loaded two by two: lanes hold two int8 of consecutive k."""
     return config.lane_elements == 2 and problem.dtype is OperandType.INT8
+
+
+def half_rows(config: ChipConfig, problem: Problem) -> int:
+    """Accumulator rows that the sums of a macro tile may take."""
+    return config.accumulator_rows // (4 if problem.epilogue.beta else 2)
 
 
 @dataclass(frozen=True)
@@ -110,6 +133,10 @@ class Placement:
     b: Operand
     out_step: int
     out_base: int
+    c_base: int
+    """Where rows of C lie that a factor beta is for: bf16 in the scratchpad."""
+    beta_base: int
+    """Accumulator rows of C times beta."""
     halves: int
     half: int
     bias_step: int
@@ -128,15 +155,19 @@ class Placement:
             bank = 1
         base = up(a.rows, bank)
         out_base = base + up(b.rows, bank)
-        half = config.accumulator_rows // 2
+        half = half_rows(config, problem)
+        c_base = out_base + 2 * out_step
+        c_rows = wide * tiling.tile_m if epilogue.beta and epilogue.narrow else 0
         bias_step = results * halves if epilogue.bias else 0
         bias_base = config.accumulator_rows - (tiling.slots + 2) * bias_step
         used = results * halves * tiling.tile_m
         fits = (
-            out_base + 2 * out_step <= config.scratchpad_rows
+            c_base + c_rows <= config.scratchpad_rows
             and used <= half
-            and half + used <= bias_base
+            and (2 * half if epilogue.beta else half) + used <= bias_base
             and (b.along_k or tiling.tile_n <= b.piece)
             and (not a.resident or problem.k * problem.bytes < 1 << RUN_BITS)
         )
-        return cls(a, replace(b, base=base), out_step, out_base, halves, half, bias_step, bias_base, fits)
+        return cls(
+            a, replace(b, base=base), out_step, out_base, c_base, 2 * half, halves, half, bias_step, bias_base, fits
+        )

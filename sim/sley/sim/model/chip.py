@@ -6,10 +6,11 @@ Its time counts steps (one instruction or packet action each), so time stamps or
 from collections.abc import Callable
 
 from sley.abi.config import ChipConfig
+from sley.abi.counters import CounterGroup
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
 from sley.sim.model.command import CommandModel, QueueModel, Record
-from sley.sim.model.core import UNITS
+from sley.sim.model.core import UNITS, CoreModel
 from sley.sim.model.memory import ModelMemory
 
 
@@ -66,6 +67,9 @@ class ModelChip:
             clear = placed.layout.unpack(value)
             self.command.fence_irq &= ~clear["fence"]
             self.command.error_irq &= ~clear["error"]
+        elif placed.name == "CHIP.COUNTER_CONTROL":
+            for core in self.command.cores:
+                core.counts.frozen = bool(placed.layout.unpack(value & placed.layout.mask)["freeze"])
         elif placed.name == "CHIP.CONTROL" and value & 1:
             self.command.reset()
             for index, queue in enumerate(self.command.queues):
@@ -123,7 +127,15 @@ class ModelChip:
         if name == "CORE_UNITS":
             states = {u.name.lower(): core.unit_state(u) for u in (Unit.SEQUENCER, *UNITS)}
             return placed.layout.pack(**states)
-        if name == "CORE_MATRIX_ROWS":
-            return core.matrix_rows & 0xFFFFFFFF
+        if name == "COUNTER":
+            select = self.map["CHIP.COUNTER_SELECT"]
+            chosen = select.layout.unpack(self.values[select.address])
+            return _counter(core, chosen["group"], chosen["counter"])
         half = core.semaphores[:8] if name == "CORE_SEMAPHORES_LO" else core.semaphores[8:]
         return sum(value << 4 * i for i, value in enumerate(half))
+
+
+def _counter(core: CoreModel, group: int, counter: int) -> int:
+    if group not in CounterGroup._value2member_map_:
+        return 0
+    return core.counts.values[CounterGroup(group)][counter] & 0xFFFFFFFF

@@ -21,6 +21,7 @@ from sley.abi.instructions import (
     decode,
 )
 from sley.abi.layout import LayoutError
+from sley.sim.model.counts import WorkCounts
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.units import Command, LocalState, execute
 
@@ -84,7 +85,7 @@ class CoreModel:
         self.memory = memory
         self.local = LocalState(config, memory)
         self.retired = 0
-        self.matrix_rows = 0
+        self.counts = WorkCounts()
         self.reset()
 
     def reset(self) -> None:
@@ -101,9 +102,8 @@ class CoreModel:
         self.held: tuple[int, int, int] | None = None
 
     def start(self, block: Block) -> None:
-        retired, rows, program, held = self.retired, self.matrix_rows, self.program, self.held
+        program, held = self.program, self.held
         self.reset()
-        self.retired, self.matrix_rows = retired, rows
         self.local.clear()
         self.block = block
         wanted = (block.tag, block.program, block.program_words)
@@ -183,8 +183,7 @@ class CoreModel:
             return False
         command = queue.popleft()
         execute(self.local, unit, command)
-        if command.op is Op.MATMUL:
-            self.matrix_rows += command.c
+        self.counts.add(self.local, unit, command)
         self.signalling[unit] = command.fields.get("signal", 0)
         return True
 

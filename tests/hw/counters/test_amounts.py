@@ -1,0 +1,71 @@
+"""Counters of amounts: each goes up by what is there, a cycle late."""
+
+import random
+from typing import Any
+
+from amaranth.sim import Simulator
+
+from sley.abi.counters import GROUP_COUNTERS, Traffic
+from sley.hw.counters.amounts import AmountCounters
+from sley.hw.counters.core import WIDTHS
+
+
+def test_random_amounts() -> None:
+    dut = AmountCounters(Traffic, WIDTHS)
+    rng = random.Random(1)
+
+    def amount(counter: Traffic) -> int:
+        most = (1 << WIDTHS.get(counter, 1)) - 1
+        return rng.choice([0, 0, most, rng.randint(0, most)])
+
+    async def bench(ctx: Any) -> None:
+        sums = dict.fromkeys(Traffic, 0)
+        now = dict.fromkeys(Traffic, 0)
+
+        async def cycle(frozen: bool) -> None:
+            nonlocal sums, now
+            ctx.set(dut.freeze, frozen)
+            following = {c: amount(c) for c in Traffic}
+            ctx.set(dut.amounts, {c.name.lower(): value for c, value in following.items()})
+            await ctx.tick()
+            if not frozen:
+                sums = {c: sums[c] + now[c] for c in Traffic}
+            now = following
+
+        for _ in range(25):
+            for _ in range(rng.randint(1, 60)):
+                await cycle(frozen=rng.random() < 0.2)
+            for _ in range(GROUP_COUNTERS):
+                await cycle(frozen=True)
+            for counter in rng.sample(list(Traffic), len(Traffic)):
+                ctx.set(dut.counter, counter)
+                assert ctx.get(dut.value) == sums[counter] % (1 << 32)
+                await cycle(frozen=True)
+            ctx.set(dut.counter, max(Traffic) + 1)
+            assert ctx.get(dut.value) == 0
+        assert sums[Traffic.LOAD_BYTES] > 1 << 20
+
+    simulate(dut, bench)
+
+
+def test_extremes() -> None:
+    """The greatest amounts in every cycle for long: nothing is lost between two visits."""
+    dut = AmountCounters(Traffic, WIDTHS)
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.amounts, {c.name.lower(): (1 << WIDTHS.get(c, 1)) - 1 for c in Traffic})
+        await ctx.tick().repeat(101)
+        ctx.set(dut.freeze, 1)
+        await ctx.tick().repeat(GROUP_COUNTERS)
+        for counter in Traffic:
+            ctx.set(dut.counter, counter)
+            assert ctx.get(dut.value) == 100 * ((1 << WIDTHS.get(counter, 1)) - 1)
+
+    simulate(dut, bench)
+
+
+def simulate(dut: AmountCounters, bench: Any) -> None:
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
