@@ -5,7 +5,7 @@ from functools import lru_cache, partial
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
+from sley.abi.instructions import PARAMS, BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
 from sley.runtime.gemm.problem import Problem, Result, fold
 from sley.runtime.gemm.tiling import Operand, Placement, Tiling
 from sley.runtime.kernel import ZERO, KernelBuilder, Register, Semaphores, Value
@@ -86,9 +86,15 @@ class _Gemm:
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")
         self.c_free, self.c_full = k.semaphore("c_free", int(epilogue.beta)), k.semaphore("c_full")
-        self.constant: dict[str, int] = {}
+        self.constant: dict[str, Value] = {
+            p.param.name.lower(): p.reset for p in PARAMS.values() if Unit.LOAD in p.units
+        }
+        self.straight = True  # what is written now is executed once, in this order
         self._start()
-        self._main()
+        if self.single:
+            self._multiply_chunk()
+        else:
+            self._main()
         k.end()
         self.program = k.build()
 
@@ -159,21 +165,34 @@ class _Gemm:
                 k.add(y, y, p.m)
                 self.first_m = y
         k.free(*(r for r, blocks in zip((x, y), grid, strict=False) if blocks == 1), z)
-        self.loads = total if isinstance(total, Register) else k.reg("loads", total)
-        self.lag = k.reg("lag", self.ahead)
+        # One chunk in all: nothing is repeated, and it is asked for before anything else is made ready.
+        self.single = not isinstance(total, Register) and total == 1
+        if not self.single:
+            self.loads = total if isinstance(total, Register) else k.reg("loads", total)
+            self.lag = k.reg("lag", self.ahead)
+            self.load_slot, self.slot = k.reg("load_slot", 0), k.reg("slot", 0)
         self.load, self.multiply = _Side(self, "load"), _Side(self, "multiply")
-        self.load_slot, self.slot = k.reg("load_slot", 0), k.reg("slot", 0)
         # An argument is kept as it is only where the walk comes back to it.
         returns = p.batch > grid[2]
         self.running = {
             "a": k.reg("a_at", arg["a"]) if returns else arg["a"],
             "b": k.reg("b_at", arg["b"]) if returns or isinstance(self.load.n, Register) else arg["b"],
         }
+        if p.epilogue.bias:
+            self.load_bias, self.bias = (k.reg(name, self.place.bias_base) for name in ("load_bias", "bias_row"))
+        if self.single:
+            self._load_chunk()
+            k.raise_semaphores()
+        else:
+            for operand in (self.place.a, self.place.b):
+                if operand.resident:
+                    self._load_resident(operand)
+            constant = self._constant_parameters()
+            self._set_load(**constant)
+            self.constant, self.straight = constant, False
         again = returns or isinstance(self.multiply.n, Register)
         self.c = k.reg("c_at", arg["c"]) if again else arg["c"]
         self.half = k.reg("half", 0)
-        if p.epilogue.bias:
-            self.load_bias, self.bias = (k.reg(name, self.place.bias_base) for name in ("load_bias", "bias_row"))
         if p.epilogue.scale and not p.epilogue.beta:
             k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
             k.free(arg["scale"])
@@ -183,12 +202,6 @@ class _Gemm:
         self.b_step = k.reg("b_step", self.config.array if self.narrow else self.place.b.pitch)
         if self.narrow:
             self.a_step = k.reg("a_step", self.place.a.pitch)
-        for operand in (self.place.a, self.place.b):
-            if operand.resident:
-                self._load_resident(operand)
-        constant = self._constant_parameters()
-        k.set(Unit.LOAD, **constant)
-        self.constant = constant
 
     def _main(self) -> None:
         k = self.k
@@ -226,6 +239,15 @@ class _Gemm:
             return -(-size // block)
         self._blocks(rd, size, block)
         return rd
+
+    def _slot(self, rd: Register, operand: Operand, which: str) -> None:
+        """rd = where the slot of an operand begins."""
+        if self.single:
+            self.k.mov(rd, operand.base)
+            return
+        self.k.mul(rd, getattr(self, which), operand.step)
+        if operand.base:
+            self.k.add(rd, rd, operand.base)
 
     def _ring(self, register: Register, step: int, first: int, end: int) -> None:
         """To the next of the places ``first``, ``first + step``, ... below ``end``."""
@@ -273,6 +295,8 @@ class _Gemm:
     def _load_chunk(self) -> None:
         k, side, place = self.k, self.load, self.place
         moving = [operand for operand in (place.a, place.b) if not operand.resident]
+        if self.single:
+            moving = [place.b, place.a]  # the weights enter the array while the activations arrive
         with k.scratch("depth count row at") as (depth, count, row, at):
             if self.problem.epilogue.bias:
                 other = k.label("not first")
@@ -282,13 +306,13 @@ class _Gemm:
                 k.place(other)
             elements = side.depth(depth)
             for operand in moving:
-                k.mul(row, self.load_slot, operand.step)
-                if operand.base:
-                    k.add(row, row, operand.base)
+                self._slot(row, operand, "load_slot")
                 across = side.rows(count) if operand is place.a else side.columns(count)
-                wait = self.free if operand is moving[0] else ()
-                signal = self.full if operand is moving[-1] else ()
+                wait = self.free if operand is moving[0] and not self.single else ()
+                signal = self.full if operand is moving[-1] or self.single else ()
                 self._load(operand, elements, across, self.running[operand.name], row, at, wait, signal)
+        if self.single:
+            return
         self._ring(self.load_slot, 1, 0, self.tiling.slots)
         if side.k is not None:
             for operand in moving:
@@ -363,7 +387,10 @@ class _Gemm:
         params: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
         if not isinstance(elements, Register):
             size = elements * p.bytes
-            self._set_load(**params, run_bytes=size, chunks=-(-size // c.row_bytes))
+            chunks = -(-size // c.row_bytes)
+            if chunks == 1 and self.straight and not operand.interleave:
+                del params["chunk_stride"]  # nothing goes by it
+            self._set_load(**params, run_bytes=size, chunks=chunks)
             return
         with k.scratch("bytes") as (size_bytes,):
             self._set_load(**params)
@@ -379,8 +406,10 @@ class _Gemm:
         for name, value in params.items():
             if self.constant.get(name) != value:
                 self.k.set(Unit.LOAD, **{name: value})
+                if self.straight:
+                    self.constant[name] = value
 
-    def _constant_parameters(self) -> dict[str, int]:
+    def _constant_parameters(self) -> dict[str, Value]:
         """Parameters of LOAD that all chunks have in common."""
         p, c, place = self.problem, self.config, self.place
         moving = [operand for operand in (place.a, place.b) if not operand.resident]
@@ -388,7 +417,7 @@ class _Gemm:
             return {}
         operand = moving[0]
         chunk, run = operand.strides(c)
-        found = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
+        found: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
         most = self._most(operand)
         whole = {"a": p.m, "b": p.n}[operand.name] if not operand.along_k else p.k
         tile = (
@@ -430,9 +459,10 @@ class _Gemm:
             k.set(Unit.LOAD, chunks=row, chunk_stride=1)
         else:
             chunks = -(-count // self.config.array)
-            k.set(Unit.LOAD, run_bytes=4 * count, chunks=chunks, chunk_stride=1)
+            self._set_load(run_bytes=4 * count, chunks=chunks, chunk_stride=1)
         k.mov(row, 1)
-        k.load(at, self.load_bias, row, space=Space.ACCUMULATOR, wait=self.free, signal=self.free)
+        free = () if self.single else self.free
+        k.load(at, self.load_bias, row, space=Space.ACCUMULATOR, wait=free, signal=free)
         self._next_bias(self.load_bias)
 
     def _next_bias(self, register: Register) -> None:
@@ -487,10 +517,13 @@ class _Gemm:
             for operand, first in ((self.place.a, a_at), (self.place.b, b_fold)):
                 self._first_row(operand, first)
             one_fold = partial(self._fold, across, height, left, acc, a_at, b_fold, b_at)
-            k.matmul(0, 0, 0, wait=self.full)
+            if not (self.single and self.narrow):
+                for _ in range(1 + self.single):
+                    k.matmul(0, 0, 0, wait=self.full)
+                if side.k is None:
+                    k.matmul(0, 0, 0, wait=self.acc_free)
             if side.k is None:
                 assert not isinstance(deep, Register)
-                k.matmul(0, 0, 0, wait=self.acc_free)
                 one_fold(False)
                 if deep > 1:
                     with k.loop(deep - 1):
@@ -503,9 +536,11 @@ class _Gemm:
                     one_fold(False)
                 with k.loop(deep):
                     one_fold(True)
-            k.matmul(0, 0, 0, signal=self.free)
+            if not self.single:
+                k.matmul(0, 0, 0, signal=self.free)
             k.free(*([left] if left is not None else []), *([tiles] if uneven else []))
-        self._ring(self.slot, 1, 0, t.slots)
+        if not self.single:
+            self._ring(self.slot, 1, 0, t.slots)
         if side.k is not None:
             k.add(side.k, side.k, t.chunk)
         self._finish_tile()
@@ -514,9 +549,7 @@ class _Gemm:
         """rd = where the chunk begins."""
         k = self.k
         if not operand.resident:
-            k.mul(rd, self.slot, operand.step)
-            if operand.base:
-                k.add(rd, rd, operand.base)
+            self._slot(rd, operand, "slot")
         elif self.multiply.k is None:
             k.mov(rd, operand.base)
         else:
@@ -547,8 +580,10 @@ class _Gemm:
             k.min(deep, left, c.array)
             k.sub(left, left, c.array)
         if self.narrow:
-            k.weights(b_fold, deep, dtype=dtype, step=self.b_step)
-            k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step)
+            first = self.single and not accumulate
+            ready = (self.full, self.acc_free) if first else ()
+            k.weights(b_fold, deep, dtype=dtype, step=self.b_step, wait=ready[:1])
+            k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step, wait=ready)
             if isinstance(deep, Register):
                 k.free(deep)
             return
