@@ -1,7 +1,7 @@
-"""A launch whose program is warm: cycles from the doorbell to its first instruction and first MAC, and between launches.
+"""A warm launch: cycles from the doorbell to its first instruction and first MAC, and from launch to launch.
 
-Looks at signals of the chip on the engine ``fast``; cycles do not depend on the machine that simulates. Fails when one is
-above what the project promises.
+Looks at signals of the chip on the engine ``fast``; cycles do not depend on the machine that simulates. Fails when one
+is above what the project promises.
 """
 
 import sys

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -28,9 +29,13 @@ def ones(device: Device, *shape: int, dtype: type = np.int8):
 
 
 def test_wrong_type(device: Device, usable: Usable) -> None:
-    with pytest.raises(UnsupportedType, match=r"b is float32; .* astype"):
+    with pytest.raises(UnsupportedType, match=r"b is float32; gemm multiplies int8 or bfloat16: .* astype"):
         blas.gemm(ones(device, 2, 3), ones(device, 3, 2, dtype=np.float32))
-    with pytest.raises(UnsupportedType, match="bias is float64"):
+    with pytest.raises(UnsupportedType, match=r"a is uint8; .* astype"):
+        blas.gemm(ones(device, 2, 3, dtype=np.uint8), ones(device, 3, 2))
+    with pytest.raises(UnsupportedType, match=r"a is int8 and b bfloat16; both .* use astype"):
+        blas.gemm(ones(device, 2, 3), ones(device, 3, 2, dtype=ml_dtypes.bfloat16))
+    with pytest.raises(UnsupportedType, match="bias is float64; it must be int32"):
         blas.gemm(ones(device, 2, 3), ones(device, 3, 2), np.ones(2), 1.0)
     with pytest.raises(UnsupportedType, match="not object"):
         device.array([None])
@@ -39,17 +44,48 @@ def test_wrong_type(device: Device, usable: Usable) -> None:
     usable()
 
 
+def test_wrong_type_of_the_result(device: Device, usable: Usable) -> None:
+    a, b = ones(device, 2, 3), ones(device, 3, 2)
+    with pytest.raises(UnsupportedType, match="dtype is float64; gemm makes int32, float32, int8, bfloat16"):
+        blas.gemm(a, b, dtype=np.float64)
+    with pytest.raises(UnsupportedType, match="dtype is uint8; gemm makes"):
+        blas.gemm(a, b, out=device.empty((2, 2), np.uint8))
+    with pytest.raises(UnsupportedType, match=r"dtype is int32; .* ask for float32"):
+        blas.gemm(a, b, scale=0.5, dtype=np.int32)
+    with pytest.raises(ShapeMismatch, match=r"out is .*int8.*; the result is int32"):
+        blas.gemm(a, b, dtype=np.int32, out=device.empty((2, 2), np.int8))
+    usable()
+
+
+def test_bf16_on_a_chip(device: Device, usable: Usable) -> None:
+    a, b = (ones(device, *shape, dtype=ml_dtypes.bfloat16) for shape in ((2, 3), (3, 2)))
+    if not device.config.bf16:
+        with pytest.raises(UnsupportedType, match="a is bfloat16; the chip nano multiplies int8 only"):
+            blas.gemm(a, b)
+        with pytest.raises(UnsupportedType, match="dtype is bfloat16; the chip nano has no bf16: ask for float32"):
+            blas.gemm(ones(device, 2, 3), ones(device, 3, 2), dtype=ml_dtypes.bfloat16)
+    else:
+        with pytest.raises(UnsupportedType, match=r"dtype is int32; .* ask for float32"):
+            blas.gemm(a, b, dtype=np.int32)
+        with pytest.raises(UnsupportedType, match="bias is int32; it must be float32"):
+            blas.gemm(a, b, np.ones(2, np.int32))
+    usable()
+
+
 def test_wrong_shape(device: Device, usable: Usable) -> None:
     with pytest.raises(ShapeMismatch, match="3 columns against 4 rows"):
         blas.gemm(ones(device, 2, 3), ones(device, 4, 2))
     with pytest.raises(ShapeMismatch, match=r"a has shape \(3,\)"):
         blas.gemm(ones(device, 3), ones(device, 3, 2))
-    with pytest.raises(ShapeMismatch, match="each at least 1"):
-        blas.gemm(ones(device, 0, 3), ones(device, 3, 2))
+    with pytest.raises(ShapeMismatch, match=r"b has shape \(1, 1, 3, 2\); gemm needs two or three dimensions"):
+        blas.gemm(ones(device, 2, 3), ones(device, 1, 1, 3, 2))
+    for a, b in (((0, 3), (3, 2)), ((2, 0), (0, 2)), ((0, 2, 3), (3, 2))):
+        with pytest.raises(ShapeMismatch, match="each at least 1"):
+            blas.gemm(ones(device, *a), ones(device, *b))
     with pytest.raises(ShapeMismatch, match=r"bias has shape \(3,\); b has 2 columns"):
         blas.gemm(ones(device, 2, 3), ones(device, 3, 2), np.ones(3, np.int32), 1.0)
     with pytest.raises(ShapeMismatch, match=r"the result is int32 of shape \(2, 2\)"):
-        blas.gemm(ones(device, 2, 3), ones(device, 3, 2), out=ones(device, 2, 2))
+        blas.gemm(ones(device, 2, 3), ones(device, 3, 2), out=ones(device, 2, 2), dtype=np.int32)
     with pytest.raises(ShapeMismatch, match="do not fit"):
         ones(device, 2).write(np.ones(3, np.int8))
     with pytest.raises(ShapeMismatch, match="2 bytes against 3"):
@@ -57,9 +93,29 @@ def test_wrong_shape(device: Device, usable: Usable) -> None:
     usable()
 
 
+def test_wrong_shape_of_a_transposed_operand(device: Device, usable: Usable) -> None:
+    with pytest.raises(ShapeMismatch, match=r"a has shape \(2, 3\) \(transposed\) and b \(3, 2\): 2 .* against 3"):
+        blas.gemm(ones(device, 2, 3), ones(device, 3, 2), trans_a=True)
+    with pytest.raises(ShapeMismatch, match=r"and b \(3, 2\) \(transposed\): 3 columns against 2 rows"):
+        blas.gemm(ones(device, 2, 3), ones(device, 3, 2), trans_b=True)
+    with pytest.raises(ShapeMismatch, match=r"bias has shape \(2,\); b has 5 columns"):
+        blas.gemm(ones(device, 2, 3), ones(device, 5, 3), np.ones(2, np.int32), 1.0, trans_b=True)
+    usable()
+
+
+def test_wrong_batch(device: Device, usable: Usable) -> None:
+    with pytest.raises(ShapeMismatch, match=r"a has shape \(2, 2, 3\) and b \(4, 3, 2\): batches of 2 and 4"):
+        blas.gemm(ones(device, 2, 2, 3), ones(device, 4, 3, 2))
+    with pytest.raises(ShapeMismatch, match="batches of 1 and 4"):
+        blas.gemm(ones(device, 1, 2, 3), ones(device, 4, 3, 2))
+    with pytest.raises(ShapeMismatch, match=r"the result is int32 of shape \(4, 2, 2\)"):
+        blas.gemm(ones(device, 2, 3), ones(device, 4, 3, 2), out=device.empty((2, 2), np.int32))
+    usable()
+
+
 def test_sums_that_could_wrap(device: Device, usable: Usable) -> None:
     deep = blas.MAX_K + 1
-    with pytest.raises(ShapeMismatch, match=f"K is {deep}"):
+    with pytest.raises(ShapeMismatch, match=f"K is {deep}; above {blas.MAX_K} .*: split K"):
         blas.gemm(device.empty((1, deep), np.int8), device.empty((deep, 1), np.int8))
     with pytest.raises(BadRequest, match="could wrap"):
         blas.gemm(ones(device, 1, 1), ones(device, 1, 1), np.array([2**31 - 1], np.int32), 1.0)
@@ -67,8 +123,19 @@ def test_sums_that_could_wrap(device: Device, usable: Usable) -> None:
 
 
 def test_epilogue_without_scale(device: Device, usable: Usable) -> None:
-    with pytest.raises(BadRequest, match="need a scale"):
-        blas.gemm(ones(device, 1, 1), ones(device, 1, 1), relu=True)
+    for options in ({"relu": True}, {"bias": np.ones(1, np.int32)}, {"relu": True, "dtype": np.int8}):
+        with pytest.raises(BadRequest, match=r"need a scale: .* give scale=1.0"):
+            blas.gemm(ones(device, 1, 1), ones(device, 1, 1), **options)
+    usable()
+
+
+def test_beta_without_something_to_add_to(device: Device, usable: Usable) -> None:
+    a, b = ones(device, 2, 2), ones(device, 2, 2)
+    with pytest.raises(BadRequest, match=r"beta is 0.5, the result float32; it needs an array out of float32"):
+        blas.gemm(a, b, beta=0.5, dtype=np.float32)
+    for kind in (np.int8, np.int32):
+        with pytest.raises(BadRequest, match=rf"beta is 2, the result {np.dtype(kind)}; it needs an array out"):
+            blas.gemm(a, b, beta=2, out=device.empty((2, 2), kind))
     usable()
 
 
@@ -95,6 +162,7 @@ def test_freed_array(device: Device, usable: Usable) -> None:
         array.numpy,
         lambda: array.write(np.ones((2, 2), np.int8)),
         lambda: blas.gemm(array, ones(device, 2, 2)),
+        lambda: blas.gemm(ones(device, 2, 2), ones(device, 2, 2), out=array),
         lambda: device.stream.fill(array, 0),
     ):
         with pytest.raises(BufferFreed, match=r"shape=\(2, 2\).* was freed"):

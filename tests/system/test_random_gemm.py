@@ -1,43 +1,55 @@
-"""The whole machine: runtime, driver, rings, gateware. Every product must equal numpy in every bit."""
+"""The whole machine: runtime, driver, rings, gateware. Every product must equal the golden one in every bit."""
 
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from sley.abi.config import ChipConfig
 from sley.runtime import blas
+from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.device import Device
 from sley.sim.engines.options import default_engine
+from sley.sim.testing.product import Product, random_product
 from sley.sim.toolchain import find_compiler, find_verilator
 
-CASES_PER_CHIP = 170
+CASES_PER_CHIP = 1000
 BATCHES = 10
-LARGEST = 70
+# Most are small: their edges are everywhere, and none takes longer than making its program.
+LARGEST = {"nano": 26, "edge": 40, "base": 60, "quad": 60}
 
 needs_compiler = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 needs_verilator = pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
 
 
-def requantised(sums: np.ndarray, bias: np.ndarray, scale: float, relu: bool) -> np.ndarray:
-    values = (sums + bias).astype(np.float32) * np.float32(scale)
-    return np.clip(np.rint(np.maximum(values, 0) if relu else values), -128, 127).astype(np.int8)
+def random_case(config: ChipConfig, rng: np.random.Generator, largest: int) -> Product:
+    """Sizes spread over magnitudes."""
+    m, n, k = (int(x) for x in np.exp(rng.uniform(0, np.log(largest + 1), 3)))
+    return random_product(config, rng, (m, n, k))
 
 
-def check_product(device: Device, random: np.random.Generator, m: int, n: int, k: int) -> None:
-    """One product, as int32 or requantised to int8; operands random or all at an extreme."""
-    if random.random() < 0.1:
-        a, b = (np.full(shape, random.choice([-128, 127]), np.int8) for shape in ((m, k), (k, n)))
-    else:
-        a, b = (random.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
-    sums = a.astype(np.int32) @ b.astype(np.int32)
-    on_device = device.array(a), device.array(b)
-    if random.random() < 0.5:
-        result, expected = blas.gemm(*on_device), sums
-    else:
-        bias = random.integers(-(1 << 20), 1 << 20, n, np.int32)
-        scale, relu = float(random.uniform(0.1, 4) / (64 * np.sqrt(k))), bool(random.random() < 0.5)
-        result, expected = blas.gemm(*on_device, bias, scale, relu), requantised(sums, bias, scale, relu)
-    np.testing.assert_array_equal(result.numpy(), expected, err_msg=f"M={m} N={n} K={k}")
+def put(device: Device, bits: np.ndarray) -> Buffer:
+    """Bit patterns on the device, as the type they stand for."""
+    return device.array(
+        bits.view({np.dtype(np.uint16): BF16, np.dtype(np.uint32): np.float32}.get(bits.dtype, bits.dtype))
+    )
+
+
+def check(device: Device, case: Product) -> None:
+    expected = case.expected
+    out = put(device, np.zeros_like(expected) if case.c is None else case.c)
+    blas.gemm(
+        put(device, case.a),
+        put(device, case.b),
+        None if case.bias is None else put(device, case.bias),
+        case.scale,
+        case.relu,
+        beta=case.beta,
+        trans_a=case.trans_a,
+        trans_b=case.trans_b,
+        out=out,
+    )
+    np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=str(case))
 
 
 @pytest.fixture(scope="module", params=["nano", "edge", "base", "quad"])
@@ -48,35 +60,31 @@ def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
 
 @needs_compiler
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_random_shapes_compiled(compiled: Device, batch: int) -> None:
-    """170 shapes of 1 to 70 in each dimension on each chip."""
-    random = np.random.default_rng(batch)
+def test_random_products_compiled(compiled: Device, batch: int) -> None:
+    """1,000 products on each chip: all types, layouts, batches and epilogues that it has."""
+    rng, config = np.random.default_rng(batch), compiled.config
     for _ in range(CASES_PER_CHIP // BATCHES):
-        check_product(compiled, random, *(int(x) for x in random.integers(1, LARGEST + 1, 3)))
+        check(compiled, random_case(config, rng, LARGEST[config.name]))
 
 
 @needs_compiler
 @pytest.mark.parametrize("memory", ["latency=1&burst_gap=0", "latency=7&burst_gap=3", "latency=200&burst_gap=1"])
-def test_memory_timing_changes_no_result(memory: str) -> None:
-    random = np.random.default_rng(5)
-    with Device.open(f"fast:nano?memory=4M&{memory}", hang_cycles=20_000) as device:
+@pytest.mark.parametrize("name", ["nano", "edge"])
+def test_memory_timing_changes_no_result(name: str, memory: str) -> None:
+    rng = np.random.default_rng(5)
+    with Device.open(f"fast:{name}?memory=4M&{memory}", hang_cycles=20_000) as device:
         for _ in range(10):
-            check_product(device, random, *(int(x) for x in random.integers(1, LARGEST + 1, 3)))
+            check(device, random_case(device.config, rng, 70))
 
 
-def timed_products(device: Device, count: int, largest: int = 11) -> list[tuple[bytes, int]]:
-    """Results and the chip's time after each of ``count`` small products."""
-    random = np.random.default_rng(9)
-    seen = []
+def timed_products(device: Device, count: int, largest: int = 11) -> list[int]:
+    """The chip's time after each of ``count`` small products."""
+    rng, times = np.random.default_rng(9), []
     for _ in range(count):
-        m, n, k = (int(x) for x in random.integers(1, largest + 1, 3))
-        a, b = (random.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
-        product = blas.gemm(device.array(a), device.array(b))
-        event = device.stream.record()
-        result = product.numpy()
-        np.testing.assert_array_equal(result, a.astype(np.int32) @ b.astype(np.int32))
-        seen.append((result.tobytes(), event.time))
-    return seen
+        sizes = [int(x) for x in rng.integers(1, largest + 1, 3)]
+        check(device, random_product(device.config, rng, (sizes[0], sizes[1], sizes[2])))
+        times.append(device.stream.record().time)
+    return times
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
@@ -98,5 +106,5 @@ def test_verilator(name: str) -> None:
     seen = []
     for engine in ("fast", "rtl"):
         with Device.open(f"{engine}:{name}?memory=4M", hang_cycles=20_000) as device:
-            seen.append(timed_products(device, 40, LARGEST))
+            seen.append(timed_products(device, 40, 70))
     assert seen[0] == seen[1]

@@ -147,7 +147,7 @@ PRESETS: dict[str, ChipConfig] = {
         name="edge", array=8, bf16=True, scratchpad_rows=2048, accumulator_rows=512, program_words=512, unit_queue=16
     ),
     "base": ChipConfig(
-        name="base", array=16, bf16=True, scratchpad_rows=4096, accumulator_rows=1024, program_words=512, unit_queue=16
+        name="base", array=16, bf16=True, scratchpad_rows=4096, accumulator_rows=1024, program_words=512, unit_queue=32
     ),
     "quad": ChipConfig(
         name="quad",
@@ -158,7 +158,7 @@ PRESETS: dict[str, ChipConfig] = {
         scratchpad_rows=4096,
         accumulator_rows=1024,
         program_words=512,
-        unit_queue=16,
+        unit_queue=32,
     ),
 }
 

@@ -295,7 +295,7 @@ def test_no_idle_cycle_between_matmuls_of_array_rows(config: ChipConfig, more: i
 @CONFIGS
 def test_weights_load_as_soon_as_the_first_matmul_of_a_tile_has_begun(config: ChipConfig) -> None:
     program = Program(config)
-    lengths = 4 * [config.array, 3]
+    lengths = 4 * [config.array, 5]
     for i, rows in enumerate(lengths):
         if i % 2 == 0:
             program.weights(i)
@@ -457,7 +457,7 @@ def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
     program = Program(NANO)
     program.weights(0, signal=1)
     for i in range(2 * IN_FLIGHT):
-        program.matmul(i, i, 5, signal=i + 1)
+        program.matmul(i, i % 16, 5, signal=i + 1)
         program.weights(i, signal=0x100 + i)
     assert bench.model(program) is None
     bench.play_memories()

@@ -19,7 +19,8 @@ from sley.hw.counters.classes import class_events
 from sley.hw.stream.fifo import StreamFIFO
 
 IN_FLIGHT = 16
-"""MATMULs that may be here, waiting or in execution, without having signalled before the next one waits."""
+"""MATMULs that may be here, waiting or in execution, without having signalled before the next one waits. One of bf16
+takes less than 9 N cycles."""
 
 
 class MatrixUnit(wiring.Component):
@@ -53,8 +54,9 @@ class MatrixUnit(wiring.Component):
     WEIGHTS, or with the number of a parameter, ILLEGAL_INSTRUCTION for bf16 where there is none. They are raised in
     program order, although two commands execute at a time.
 
-    Latency, in cycles: 4 from ``command`` to the first read granted, ``write_latency(config)`` from a row's read to its
-    write, 1 more to the signal. Throughput: a row a cycle, a MATMUL in HAZARD_SLOTS cycles at the least.
+    Latency, in cycles: 4 from ``command`` to the first read granted, ``write_latency`` from a row's read to its write,
+    1 more to the signal. Throughput: a row a cycle. A MATMUL waits for the rows that it accumulates to (see
+    ``Hazards``), and for the last row of the other type.
     Theory of operation: docs/theory/matrix.md.
     """
 

@@ -86,8 +86,9 @@ class _Gemm:
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")
         self.c_free, self.c_full = k.semaphore("c_free", int(epilogue.beta)), k.semaphore("c_full")
+        # Parameters of LOAD that are known to have these values.
         self.constant: dict[str, Value] = {
-            p.param.name.lower(): p.reset for p in PARAMS.values() if Unit.LOAD in p.units
+            param.name.lower(): info.reset for param, info in PARAMS.items() if Unit.LOAD in info.units
         }
         self.straight = True  # what is written now is executed once, in this order
         self._start()
@@ -170,7 +171,7 @@ class _Gemm:
         if not self.single:
             self.loads = total if isinstance(total, Register) else k.reg("loads", total)
             self.lag = k.reg("lag", self.ahead)
-            self.load_slot, self.slot = k.reg("load_slot", 0), k.reg("slot", 0)
+            self.slot = k.reg("slot", 0)
         self.load, self.multiply = _Side(self, "load"), _Side(self, "multiply")
         # An argument is kept as it is only where the walk comes back to it.
         returns = p.batch > grid[2]
@@ -213,6 +214,8 @@ class _Gemm:
             with k.if_(self.loads, "!=", 0):
                 k.sub(self.loads, self.loads, 1)
                 self._load_chunk()
+            # What was loaded ``ahead`` rounds ago is in the slot that is filled in the next round.
+            self._ring(self.slot, 1, 0, self.tiling.slots)
             with k.if_(self.lag, "!=", 0):
                 k.sub(self.lag, self.lag, 1)
                 k.jump(again)
@@ -240,12 +243,12 @@ class _Gemm:
         self._blocks(rd, size, block)
         return rd
 
-    def _slot(self, rd: Register, operand: Operand, which: str) -> None:
+    def _slot_row(self, rd: Register, operand: Operand) -> None:
         """rd = where the slot of an operand begins."""
         if self.single:
             self.k.mov(rd, operand.base)
             return
-        self.k.mul(rd, getattr(self, which), operand.step)
+        self.k.mul(rd, self.slot, operand.step)
         if operand.base:
             self.k.add(rd, rd, operand.base)
 
@@ -306,14 +309,13 @@ class _Gemm:
                 k.place(other)
             elements = side.depth(depth)
             for operand in moving:
-                self._slot(row, operand, "load_slot")
+                self._slot_row(row, operand)
                 across = side.rows(count) if operand is place.a else side.columns(count)
                 wait = self.free if operand is moving[0] and not self.single else ()
                 signal = self.full if operand is moving[-1] or self.single else ()
                 self._load(operand, elements, across, self.running[operand.name], row, at, wait, signal)
         if self.single:
             return
-        self._ring(self.load_slot, 1, 0, self.tiling.slots)
         if side.k is not None:
             for operand in moving:
                 k.add(self.running[operand.name], self.running[operand.name], self._chunk_step(operand))
@@ -410,21 +412,26 @@ class _Gemm:
                     self.constant[name] = value
 
     def _constant_parameters(self) -> dict[str, Value]:
-        """Parameters of LOAD that all chunks have in common."""
-        p, c, place = self.problem, self.config, self.place
-        moving = [operand for operand in (place.a, place.b) if not operand.resident]
-        if p.epilogue.bias or p.epilogue.beta or len(moving) > 1:
+        """Parameters of LOAD that all loads of the main loop have in common: they are set once."""
+        if self.problem.epilogue.beta:
             return {}
-        operand = moving[0]
+        moving = [operand for operand in (self.place.a, self.place.b) if not operand.resident]
+        first, *others = [self._own_parameters(operand) for operand in moving]
+        common = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+        if self.problem.epilogue.bias:
+            for name in ("run_bytes", "chunks", "chunk_stride"):
+                common.pop(name, None)
+        return common
+
+    def _own_parameters(self, operand: Operand) -> dict[str, Value]:
+        """Parameters that all loads of an operand have in common."""
+        p, t, c = self.problem, self.tiling, self.config
         chunk, run = operand.strides(c)
         found: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
-        most = self._most(operand)
-        whole = {"a": p.m, "b": p.n}[operand.name] if not operand.along_k else p.k
-        tile = (
-            self.tiling.chunk if operand.along_k else {"a": self.tiling.tile_m, "b": self.tiling.tile_n}[operand.name]
-        )
-        even = whole <= tile or whole % tile == 0
-        if even and (not operand.transpose or most <= operand.piece):
+        across = {"a": (p.m, t.tile_m), "b": (p.n, t.tile_n)}[operand.name]
+        whole, tile = (p.k, t.chunk) if operand.along_k else across
+        most = min(whole, tile)
+        if whole % most == 0 and (not operand.transpose or most <= operand.piece):
             found |= {"run_bytes": most * p.bytes, "chunks": -(-most * p.bytes // c.row_bytes)}
         return found
 
@@ -504,11 +511,12 @@ class _Gemm:
 
     def _multiply_chunk(self) -> None:
         k, t, c, side = self.k, self.tiling, self.config, self.multiply
-        uneven = isinstance(side.n, Register) and self.problem.n % t.tile_n != 0
+        uneven = isinstance(side.n, Register) and self.problem.n % t.tile_n != 0 and not self.narrow
         tiles = k.reg("tiles") if uneven else ZERO
-        with k.scratch("rows folds acc a_at b_fold b_at") as (rows, folds, acc, a_at, b_fold, b_at):
+        acc, b_at = (ZERO, ZERO) if self.narrow else (k.reg("acc"), k.reg("b_at"))
+        with k.scratch("rows folds a_at b_fold") as (rows, folds, a_at, b_fold):
             height = self._operand(side.rows(rows), rows)
-            across = self._count(tiles, side.columns(tiles), c.array)
+            across = 1 if self.narrow else self._count(tiles, side.columns(tiles), c.array)
             depth = side.depth(folds)
             left = None
             if self.problem.dtype is OperandType.BF16 and self.problem.k % self.fold:
@@ -516,6 +524,8 @@ class _Gemm:
             deep = self._count(folds, depth, self.fold)
             for operand, first in ((self.place.a, a_at), (self.place.b, b_fold)):
                 self._first_row(operand, first)
+            # The first fold is as deep as any; behind it the register that counts folds is free for their depths.
+            deepest = min(self.problem.k, c.array)
             one_fold = partial(self._fold, across, height, left, acc, a_at, b_fold, b_at)
             if not (self.single and self.narrow):
                 for _ in range(1 + self.single):
@@ -524,23 +534,22 @@ class _Gemm:
                     k.matmul(0, 0, 0, wait=self.acc_free)
             if side.k is None:
                 assert not isinstance(deep, Register)
-                one_fold(False)
+                one_fold(deepest, accumulate=False)
                 if deep > 1:
                     with k.loop(deep - 1):
-                        one_fold(True)
+                        one_fold(folds, accumulate=True)
             else:
                 deep = self._operand(deep, folds)
                 with k.if_(side.k, "==", 0):
                     k.matmul(0, 0, 0, wait=self.acc_free)
                     k.sub(deep, deep, 1)
-                    one_fold(False)
+                    one_fold(deepest, accumulate=False)
                 with k.loop(deep):
-                    one_fold(True)
+                    one_fold(folds, accumulate=True)
             if not self.single:
                 k.matmul(0, 0, 0, signal=self.free)
-            k.free(*([left] if left is not None else []), *([tiles] if uneven else []))
-        if not self.single:
-            self._ring(self.slot, 1, 0, t.slots)
+            k.free(*([left] if left is not None else []))
+        k.free(*([] if self.narrow else [acc, b_at]), *([tiles] if uneven else []))
         if side.k is not None:
             k.add(side.k, side.k, t.chunk)
         self._finish_tile()
@@ -549,7 +558,7 @@ class _Gemm:
         """rd = where the chunk begins."""
         k = self.k
         if not operand.resident:
-            self._slot(rd, operand, "slot")
+            self._slot_row(rd, operand)
         elif self.multiply.k is None:
             k.mov(rd, operand.base)
         else:
@@ -569,23 +578,22 @@ class _Gemm:
         a_at: Register,
         b_fold: Register,
         b_at: Register,
+        deep: Value,
         accumulate: bool,
     ) -> None:
         """One fold of K of all column tiles. ``left``: elements of K from here on, if the last fold is short: what is
-        behind K must not be multiplied."""
+        behind K must not be multiplied; ``deep``: its depth, or a register for it."""
         k, c, dtype = self.k, self.config, self.problem.dtype
-        deep: Value = c.array
-        if left is not None:
-            deep = k.reg("deep")
-            k.min(deep, left, c.array)
+        if left is None:
+            deep = c.array
+        else:
+            if isinstance(deep, Register):
+                k.min(deep, left, c.array)
             k.sub(left, left, c.array)
         if self.narrow:
-            first = self.single and not accumulate
-            ready = (self.full, self.acc_free) if first else ()
+            ready = (self.full, self.acc_free) if self.single and not accumulate else ()
             k.weights(b_fold, deep, dtype=dtype, step=self.b_step, wait=ready[:1])
             k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step, wait=ready)
-            if isinstance(deep, Register):
-                k.free(deep)
             return
         k.mov(acc, self.half)
         k.mov(b_at, b_fold)
@@ -593,8 +601,6 @@ class _Gemm:
             k.weights(b_at, deep, dtype=dtype, step=self.b_step)
             k.matmul(a_at, acc, rows, accumulate=accumulate, dtype=dtype)
             k.add(acc, acc, self.tiling.tile_m)
-        if isinstance(deep, Register):
-            k.free(deep)
         k.add(a_at, a_at, self.place.a.pitch)
         k.add(b_fold, b_fold, c.array)
 

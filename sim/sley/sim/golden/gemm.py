@@ -1,0 +1,74 @@
+"""What a matrix multiplication of the runtime gives, bit by bit."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sley.abi.instructions import BinaryOp, NumberType, VectorOutput
+from sley.sim.golden import float32
+from sley.sim.golden.matmul import bf16_sums
+from sley.sim.golden.vector import vector_op
+
+Array = NDArray[Any]
+
+OUTPUTS = {
+    "int32": VectorOutput.WORD,
+    "float32": VectorOutput.WORD,
+    "int8": VectorOutput.INT8,
+    "bfloat16": VectorOutput.BF16,
+}
+
+
+def gemm(
+    a: Array,
+    b: Array,
+    result: str,
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    bias: Array | None = None,
+    scale: float | None = None,
+    beta: float | None = None,
+    c: Array | None = None,
+    relu: bool = False,
+) -> Array:
+    """Product and epilogue of one pair of matrices, or of a batch of them in [batch, ...].
+
+    Parameters
+    ----------
+    a, b: ``np.int8``, or bf16 as ``np.uint16``; two or three dimensions, one with two serves the whole batch.
+    result: type of the result, by numpy's name.
+    trans_a, trans_b: a is [K, M], b is [N, K].
+    bias: [N], ``np.int32`` for int8, fp32 as ``np.uint32`` for bf16 operands. scale: rounded to fp32. relu: as in
+        VECTOR.
+    beta, c: factor, rounded to fp32, and what the result held before, of its type.
+
+    Returns
+    -------
+    Floats as bit patterns: ``np.uint32`` for float32, ``np.uint16`` for bfloat16.
+    """
+    if a.ndim == 3 or b.ndim == 3:
+        one = partial(gemm, result=result, trans_a=trans_a, trans_b=trans_b, bias=bias, scale=scale, relu=relu)
+        batch = len(a) if a.ndim == 3 else len(b)
+        pairs = zip(*(x if x.ndim == 3 else [x] * batch for x in (a, b)), strict=True)
+        if beta is None or c is None:
+            return np.stack([one(x, y) for x, y in pairs])
+        return np.stack([one(x, y, beta=beta, c=z) for (x, y), z in zip(pairs, c, strict=True)])
+    a, b = a.T if trans_a else a, b.T if trans_b else b
+    integer = a.dtype == np.int8
+    if integer and scale is None and result != "int32":
+        scale = 1.0
+    sums: Array = a.astype(np.int32) @ b.astype(np.int32) if integer else bf16_sums(a, b, None)
+    kind = NumberType.INT32 if integer else NumberType.FP32
+
+    def splat(value: float | None) -> Array | None:
+        return None if value is None else np.full(b.shape[1], float32.to_bits(value))
+
+    if beta is not None and c is not None:
+        sums = vector_op(sums, dtype=kind, bias=bias, scale=splat(scale))
+        old = vector_op(c, dtype=NumberType.FP32, scale=splat(beta))
+        return vector_op(sums, old, b_op=BinaryOp.ADD, dtype=NumberType.FP32, relu=relu, out=OUTPUTS[result])
+    found = vector_op(sums, dtype=kind, bias=bias, scale=splat(scale), relu=relu, out=OUTPUTS[result])
+    return found.view(np.int32) if result == "int32" else found

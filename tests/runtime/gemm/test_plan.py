@@ -1,0 +1,142 @@
+"""Plans: every one fits its chip, and nothing but chip and problem decides it."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.instructions import OperandType
+from sley.runtime.gemm.plan import candidates
+from sley.runtime.gemm.problem import Bound, Epilogue, Problem, Result, fold, lower_bound
+from sley.runtime.gemm.tiling import Placement, Plan, tiling_text
+
+Epilogues = Callable[[ChipConfig, OperandType], list[Epilogue]]
+
+
+def random_problem(config: ChipConfig, rng: np.random.Generator, epilogues: Epilogues, largest: int = 11) -> Problem:
+    """Sizes up to 2^largest, and whatever else the chip can do."""
+    operands = OperandType.BF16 if config.bf16 and rng.random() < 0.5 else OperandType.INT8
+    m, n, k = (int(2**e) for e in rng.uniform(0, largest, 3))
+    trans_a, trans_b, share_a, share_b = (bool(x) for x in rng.integers(0, 2, 4))
+    of = epilogues(config, operands)
+    batch = int(rng.choice([1, 1, 2, 3, 12]))
+    shared = share_a and batch > 1, share_b and batch > 1 and not share_a
+    return Problem(m, n, k, operands, trans_a, trans_b, of[rng.integers(len(of))], batch, *shared)
+
+
+def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
+    assert plan.problem == problem or (problem.swappable and plan.problem == problem.swapped())
+    p, t = plan.problem, plan.tiling
+    place = Placement.of(config, p, t)
+    assert place.fits
+    wide, rest = divmod(t.tile_n, config.array)
+    assert rest == 0
+    assert t.chunk % fold(config, p.dtype) == 0
+    assert t.slots >= 2
+    # Operands, then two slots of results, none over the other.
+    ends = [place.a.base + place.a.rows, place.b.base + place.b.rows, place.out_base + 2 * place.out_step]
+    assert [place.a.base, place.b.base, place.out_base] == sorted([place.a.base, place.b.base, place.out_base])
+    assert ends[0] <= place.b.base
+    assert ends[1] <= place.out_base
+    assert ends[2] <= config.scratchpad_rows
+    folds = -(-(p.k if t.resident == "a" else min(t.chunk, p.k)) // fold(config, p.dtype))
+    assert place.a.rows >= (1 if t.resident == "a" else t.slots) * folds * t.tile_m
+    folds = -(-(p.k if t.resident == "b" else min(t.chunk, p.k)) // fold(config, p.dtype))
+    assert place.b.rows >= (1 if t.resident == "b" else t.slots) * folds * t.tile_n
+    # Sums of two macro tiles and the bias of all that may be on their way.
+    assert t.tile_m * wide <= place.half
+    assert place.half + t.tile_m * wide <= place.bias_base
+    if p.epilogue.bias:
+        assert place.bias_base + (t.slots + 2) * wide <= config.accumulator_rows
+    # No more blocks than cores, none without a macro tile.
+    x, y, z = t.grid
+    assert x * y * z <= config.cores
+    assert (x - 1) * t.tile_n < p.n
+    assert (y - 1) * t.tile_m < p.m
+    assert z <= p.batch
+    assert y == 1 or p.batch == 1
+    # What is loaded once must serve all macro tiles.
+    if t.resident == "a":
+        assert t.tile_m >= p.m
+        assert p.batch == 1 or p.share_a
+    if t.resident == "b":
+        assert t.tile_n >= p.n
+        assert p.batch == 1 or p.share_b
+
+
+def test_plans_fit_the_chip(config: ChipConfig, epilogues: Epilogues) -> None:
+    rng = np.random.default_rng(3)
+    problems = [random_problem(config, rng, epilogues) for _ in range(60)]
+    problems += [Problem(1, 1, 1), Problem(4096, 4096, 4096), Problem(1, 4096, 4096), Problem(4096, 1, 100_000)]
+    for problem in problems:
+        for plan in candidates(config, problem, 3):
+            assert_fits(config, problem, plan)
+
+
+def test_plans_depend_on_nothing_else(config: ChipConfig, epilogues: Epilogues) -> None:
+    rng = np.random.default_rng(4)
+    problems = [random_problem(config, rng, epilogues, 9) for _ in range(10)]
+    first = [candidates(config, problem, 1) for problem in problems]
+    assert [candidates(config, problem, 1) for problem in reversed(problems)] == first[::-1]
+
+
+def test_candidates_are_different_and_best_first(config: ChipConfig, epilogues: Epilogues) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        problem = random_problem(config, rng, epilogues, 8)
+        found = candidates(config, problem, 8)
+        assert found[:1] == candidates(config, problem, 1)
+        assert len(set(found)) == len(found)
+        assert [plan.estimate for plan in found] == sorted(plan.estimate for plan in found)
+        assert len({tiling_text(plan) for plan in found if plan.problem == problem}) == sum(
+            plan.problem == problem for plan in found
+        )
+
+
+@pytest.mark.parametrize("operands", OperandType)
+@pytest.mark.parametrize("result", [Result.INT8, Result.FP32])
+def test_large_problems_use_all_cores(operands: OperandType, result: Result) -> None:
+    epilogue = Epilogue(result, scale=True)
+    for m, n, k in ((512, 512, 512), (1024, 512, 768)):
+        x, y, z = candidates(PRESETS["quad"], Problem(m, n, k, operands, epilogue=epilogue), 1)[0].tiling.grid
+        assert (x * y, z) == (4, 1)
+
+
+def test_batches_are_spread_over_cores() -> None:
+    assert candidates(PRESETS["quad"], Problem(128, 128, 128, batch=8), 1)[0].tiling.grid == (1, 1, 4)
+
+
+def test_no_estimate_is_below_what_the_chip_can_do(config: ChipConfig, epilogues: Epilogues) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(40):
+        problem = random_problem(config, rng, epilogues)
+        plan = candidates(config, problem, 1)[0]
+        assert plan.estimate >= lower_bound(config, problem).cycles, (problem, plan)
+
+
+@pytest.mark.parametrize(
+    ("problem", "bound"),
+    [
+        (Problem(256, 256, 256), Bound(32768, 4096, 8192)),
+        (Problem(1, 512, 512, epilogue=Epilogue(Result.INT8)), Bound(512, 8208, 16)),
+        (Problem(16, 16, 16, OperandType.BF16, epilogue=Epilogue(Result.BF16)), Bound(16, 32, 16)),
+        (Problem(16, 16, 32, batch=3), Bound(48, 96, 96)),
+        (Problem(16, 16, 32, batch=3, share_a=True), Bound(48, 64, 96)),
+        (Problem(16, 16, 32, batch=3, share_b=True), Bound(48, 64, 96)),
+        (Problem(1, 1, 1), Bound(1, 1, 1)),
+    ],
+)
+def test_lower_bound(problem: Problem, bound: Bound) -> None:
+    assert lower_bound(PRESETS["base"], problem) == bound
+    assert bound.cycles == max(bound.compute, bound.read, bound.write)
+
+
+@pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False), (True, True)])
+def test_a_product_of_one_row_may_swap_its_operands(trans: tuple[bool, bool]) -> None:
+    problem = Problem(1, 70, 50, OperandType.INT8, *trans, batch=3, share_a=True)
+    assert problem.swappable
+    assert problem.swapped() == Problem(70, 1, 50, OperandType.INT8, not trans[1], not trans[0], batch=3, share_b=True)
+    assert problem.swapped().swapped() == problem
+    assert not Problem(1, 5, 5, epilogue=Epilogue(Result.INT8, bias=True, scale=True)).swappable
+    assert not Problem(2, 5, 5).swappable

@@ -1,0 +1,105 @@
+"""Random tilings, not only those that a plan would choose: cut anyhow, the result is the same in every bit."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import OperandType
+from sley.driver.device import Driver
+from sley.runtime.buffer import Buffer
+from sley.runtime.device import Device
+from sley.runtime.gemm.launch import launch
+from sley.runtime.gemm.problem import Epilogue, Problem, Result, fold
+from sley.runtime.gemm.tiling import Placement, Plan, Tiling
+from sley.sim.engines.model import ModelTransport
+from sley.sim.engines.options import default_engine
+from sley.sim.testing.product import Product, random_product
+
+Put = Callable[[Device, np.ndarray], Buffer]
+
+needs_compiler = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
+
+
+def problem_of(case: Product) -> Problem:
+    m, k = case.a.shape[-2:][:: -1 if case.trans_a else 1]
+    n = case.b.shape[-2 if case.trans_b else -1]
+    batch = max(x.shape[0] if x.ndim == 3 else 1 for x in (case.a, case.b))
+    return Problem(
+        m,
+        n,
+        k,
+        OperandType.BF16 if case.a.dtype == np.uint16 else OperandType.INT8,
+        case.trans_a,
+        case.trans_b,
+        Epilogue(Result(case.result), case.bias is not None, case.scale is not None, case.relu, case.beta is not None),
+        batch,
+        batch > 1 and case.a.ndim == 2,
+        batch > 1 and case.b.ndim == 2,
+    )
+
+
+def random_tiling(config: ChipConfig, problem: Problem, rng: np.random.Generator) -> Tiling:
+    """Any tiling that fits, all blocks with work to do."""
+    p, n, deep = problem, config.array, fold(config, problem.dtype)
+    once = [""] + ["a"] * (p.batch == 1 or p.share_a) + ["b"] * (p.batch == 1 or p.share_b)
+
+    def upto(limit: int) -> int:
+        """Often small, and often all there is."""
+        return limit if rng.random() < 0.2 else int(np.exp(rng.uniform(0, np.log(limit + 1))))
+
+    while True:
+        resident = str(rng.choice(once))
+        tile_m = p.m if resident == "a" else upto(p.m)
+        tile_n = n * (-(-p.n // n) if resident == "b" else upto(-(-p.n // n)))
+        x = int(rng.integers(1, min(config.cores, -(-p.n // tile_n)) + 1))
+        y = int(rng.integers(1, min(config.cores // x, -(-p.m // tile_m)) + 1)) if p.batch == 1 else 1
+        z = int(rng.integers(1, min(config.cores // (x * y), p.batch) + 1))
+        chunk, slots = deep * upto(-(-p.k // deep)), int(rng.integers(2, 5))
+        tiling = Tiling(tile_m, tile_n, chunk, slots, (x, y, z), resident)
+        if Placement.of(config, p, tiling).fits:
+            return tiling
+
+
+def check_random_tiling(device: Device, put: Put, rng: np.random.Generator, largest: int) -> None:
+    config = device.config
+    m, n, k = (int(x) for x in np.exp(rng.uniform(0, np.log(largest + 1), 3)))
+    case = random_product(config, rng, (m, n, k))
+    problem = problem_of(case)
+    if problem.dtype is OperandType.INT8 and problem.epilogue.result is not Result.INT32 and case.scale is None:
+        return
+    plan = Plan(problem, random_tiling(config, problem, rng), 0)
+    expected = case.expected
+    out = put(device, np.full_like(expected, 0x55) if case.c is None else case.c)
+    more = [] if case.bias is None else [put(device, case.bias)]
+    more += [float(factor) for factor in (case.scale, case.beta) if factor is not None]
+    launch(device.stream, problem, plan, put(device, case.a), put(device, case.b), out, *more)
+    np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=f"{problem} {plan.tiling}")
+
+
+@pytest.fixture
+def model(config: ChipConfig) -> Iterator[Device]:
+    with Device(Driver(ModelTransport(config, 1 << 21), hang_cycles=5_000)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module", params=["nano", "edge", "base", "quad"])
+def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
+    with Device.open(f"fast:{request.param}?memory=4M", hang_cycles=20_000) as device:
+        yield device
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_tilings(model: Device, put: Put, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        check_random_tiling(model, put, rng, 50)
+
+
+@needs_compiler
+@pytest.mark.parametrize("seed", range(4))
+def test_random_tilings_compiled(compiled: Device, put: Put, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        check_random_tiling(compiled, put, rng, 80)
