@@ -361,7 +361,7 @@ def test_sequencer_waits(nano: Device) -> None:
     assert many["MATRIX_QUEUE"] == many["LOAD_QUEUE"] == many["STORE_QUEUE"] == 0
     found = rates(nano, "matmul r0, r0, r0 signal=3\nsync wait=3\nsync signal=4\nsync wait=4", SequencerCycle)
     assert 0 < found["SYNC_WAIT"] < 40
-    assert found["LAUNCH"] == 32
+    assert found["LAUNCH"] == 11
     full = "loop #15, s\ns: sync signal=3\nadd r20, r0, #20\nvector r0, r0, r20 a_space=accumulator signal=4\n"
     full += "matmul r0, r0, r0 wait=3,4\nsync signal=3\nloop #15, w\nw: sync wait=3"
     found = rates(nano, full, SequencerCycle)

@@ -15,6 +15,8 @@ SEMAPHORE_BYTES = 8
 """A semaphore in memory: one 64-bit word."""
 MAX_GRID = 65535
 """Largest number of blocks along one dimension of a grid."""
+INLINE_ARGS = 6
+"""Kernel arguments that a LAUNCH packet can carry itself."""
 
 
 class PacketOp(IntEnum):
@@ -58,12 +60,31 @@ PACKETS: dict[PacketOp, PacketFormat] = {
                 "Length of the program in instruction words, 1 to the capability.",
                 lsb=32,
             ),
-            Field("arg_words", 16, "32-bit kernel arguments, 0 to 24; they appear in r8 upwards."),
+            Field(
+                "arg_words",
+                16,
+                f"32-bit kernel arguments, 0 to 24; they appear in r8 upwards. Up to {INLINE_ARGS} are in the packet, "
+                "more are in memory.",
+            ),
             Field("grid_x", 32, f"Blocks along x, 1 to {MAX_GRID}."),
             Field("grid_y", 32, f"Blocks along y, 1 to {MAX_GRID}."),
             Field("grid_z", 32, f"Blocks along z, 1 to {MAX_GRID}."),
-            Field("program", 64, "Byte address of the program, a multiple of 16.", lsb=192),
-            Field("args", 64, "Byte address of the arguments, a multiple of 4."),
+            Field(
+                "tag",
+                32,
+                "Name of the program. Not 0: all launches with this tag, since the chip's last reset, have the same "
+                "program at the same address, so that a core that still holds it need not fetch it again.",
+            ),
+            Field("program", 64, "Byte address of the program, a multiple of 16."),
+            Field(
+                "args",
+                64,
+                f"Byte address of the arguments, a multiple of 4, if there are more than {INLINE_ARGS}; else 0.",
+            ),
+            *(
+                Field(f"arg{k}", 32, f"Argument {k}, if there are at least {k + 1} and at most {INLINE_ARGS}; else 0.")
+                for k in range(INLINE_ARGS)
+            ),
         ),
         _packet(
             PacketOp.COPY,

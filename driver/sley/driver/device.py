@@ -1,6 +1,7 @@
 """One opened device: probe, interrupts, waiting with a watchdog, reset. Everything else hangs below it."""
 
 from collections.abc import Callable
+from itertools import count
 
 from sley.abi.faults import QueueState
 from sley.abi.registers import RegisterMap
@@ -57,6 +58,7 @@ class Driver:
         size = min(transport.memory_bytes, 1 << self.config.addr_bits)
         self.memory = Allocator(0, size)
         self.queues = [Queue(self, index, log2_ring) for index in range(self.config.queues)]
+        self._tags = count(1)
         self.reset()
 
     @classmethod
@@ -83,6 +85,12 @@ class Driver:
     def time(self) -> int:
         """Device cycles since reset."""
         return self.registers.wide("CHIP.TIME")
+
+    def program_tag(self) -> int:
+        """A tag for launches of one program at one address, never given before; 0, which promises nothing, if there is
+        none left."""
+        tag = next(self._tags)
+        return tag if tag < 1 << 32 else 0
 
     def counters(self) -> Counters:
         """All performance counters in one cycle. They count from before to after, but not while they are read."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
 from sley.abi.layout import LayoutError
-from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PacketOp, encode_packet
+from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.driver.dump import describe_packet
 from sley.driver.errors import BadRequest, DeviceCorrupt, QueueFault, QueueFull, SleyError
 from sley.driver.fence import Fence
@@ -195,8 +195,14 @@ class Queue:
     def nop(self) -> int:
         return self._submit(PacketOp.NOP)
 
-    def launch(self, program: int, program_words: int, args: Sequence[int], grid: tuple[int, int, int]) -> int:
-        """Runs a grid of blocks of the program at ``program``; ``args`` are 32-bit words."""
+    def launch(
+        self, program: int, program_words: int, args: Sequence[int], grid: tuple[int, int, int], tag: int = 0
+    ) -> int:
+        """Runs a grid of blocks of the program at ``program``; ``args`` are 32-bit words.
+
+        A ``tag`` from ``Driver.program_tag`` promises that the program never changes: a core that still holds it does
+        not fetch it again.
+        """
         limit = self.driver.config.program_words
         if not 1 <= program_words <= limit:
             raise BadRequest(f"the program has {program_words} instructions; this chip's cores hold 1 to {limit}")
@@ -212,11 +218,14 @@ class Queue:
             if not -(1 << 31) <= value < 1 << 32:
                 raise BadRequest(f"argument {index} is {value}; it must fit into 32 bits")
         slot = self._reserve()
-        address = self._args + slot * _ARGS_BYTES
-        if args:
-            data = b"".join((value & 0xFFFFFFFF).to_bytes(4, "little") for value in args)
-            self.driver.transport.write_memory(address, data)
-        fields = {"program_words": program_words, "program": program, "arg_words": len(args), "args": address}
+        words = [value & 0xFFFFFFFF for value in args]
+        fields = {"program_words": program_words, "program": program, "tag": tag, "arg_words": len(args)}
+        if len(words) <= INLINE_ARGS:
+            fields |= {f"arg{k}": word for k, word in enumerate(words)}
+        else:
+            fields["args"] = self._args + slot * _ARGS_BYTES
+            data = b"".join(word.to_bytes(4, "little") for word in words)
+            self.driver.transport.write_memory(fields["args"], data)
         return self._put(slot, _encode(PacketOp.LAUNCH, grid_x=x, grid_y=y, grid_z=z, **fields))
 
     def copy(self, src: int, dst: int, length: int) -> None:

@@ -32,7 +32,7 @@ class Device:
         self.driver = driver
         self.config: ChipConfig = driver.config
         self.streams = tuple(Stream(self, queue) for queue in driver.queues)
-        self._programs: dict[bytes, int] = {}
+        self._programs: dict[bytes, tuple[int, int]] = {}
         self._discarded: list[int] = []
 
     @classmethod
@@ -81,13 +81,13 @@ class Device:
             stream.synchronize(timeout)
         self._reclaim()
 
-    def load(self, program: Program) -> int:
-        """Device address of a program, which is uploaded once."""
+    def load(self, program: Program) -> tuple[int, int]:
+        """Device address and tag of a program, which is uploaded once and stays."""
         code = program.code
         if code not in self._programs:
             address = self.allocate(len(code))
             self.driver.transport.write_memory(address, code)
-            self._programs[code] = address
+            self._programs[code] = address, self.driver.program_tag()
         return self._programs[code]
 
     def check_owner(self, buffer: Buffer) -> None:

@@ -95,6 +95,7 @@ class KernelBuilder:
         used = {0, *(r.number for r in (*self.block, *self.grid))}
         self._free = [number for number in range(REGISTERS) if number not in used]
         self._semaphores: list[Semaphore] = []
+        self._raised_at = 0
         self._waiters: dict[int, set[Unit]] = {}
         self._code: list[_Instruction] = []
         self._loop_ends: set[int] = set()
@@ -147,6 +148,11 @@ class KernelBuilder:
         semaphore = Semaphore(len(self._semaphores), name, initial)
         self._semaphores.append(semaphore)
         return semaphore
+
+    def raise_semaphores(self) -> None:
+        """Raises all semaphores to their initial values here, not at the start: nothing before may wait for one of
+        them, and the place is passed once."""
+        self._raised_at = len(self._code)
 
     # Scalar instructions
 
@@ -403,16 +409,18 @@ class KernelBuilder:
     def build(self) -> Program:
         """The program. Raises ``KernelError`` if it is too long, or a label is not placed."""
         seeds = [_Instruction(Op.SYNC, {"signal": mask}) for mask in self._initial_masks(self._semaphores)]
-        count = len(seeds) + len(self._code)
+        code = [*self._code[: self._raised_at], *seeds, *self._code[self._raised_at :]]
+        count = len(code)
         if count > self.config.program_words:
             raise KernelError(f"{self.name} has {count} instructions; a core holds {self.config.program_words}")
         words = []
-        for index, instruction in enumerate([*seeds, *self._code]):
+        for index, instruction in enumerate(code):
             fields = dict(instruction.fields)
             if instruction.target is not None:
                 if instruction.target.index is None:
                     raise KernelError(f"{self.name}: label {instruction.target.name!r} is not placed")
-                fields["target"] = instruction.target.index + len(seeds)
+                at = instruction.target.index
+                fields["target"] = at + len(seeds) * (at >= self._raised_at)
             try:
                 words.append(encode(instruction.op, **fields))
             except LayoutError as error:

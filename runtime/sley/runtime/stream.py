@@ -72,7 +72,8 @@ class Stream:
             raise BadRequest(f"grid is {grid}; it has one to three sides")
         x, y, z = (*grid, 1, 1)[:3]
         words = [self._word(value) for value in _in_order(program, args)]
-        self.queue.launch(self.device.load(program), len(program.words), words, (x, y, z))
+        address, tag = self.device.load(program)
+        self.queue.launch(address, len(program.words), words, (x, y, z), tag)
 
     def _word(self, value: Argument) -> int:
         if isinstance(value, Buffer):

@@ -6,6 +6,7 @@ from typing import Any
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
+from sley.hw.noc.messages import LaunchWord
 from sley.hw.testing.command import BlockRun, CommandBench
 
 CONFIG = preset("nano").replace(addr_bits=24, cores_x=2)
@@ -96,6 +97,35 @@ def test_bad_rings() -> None:
     host.run(test)
 
 
+def test_read_index_that_cannot_be_written() -> None:
+    """The error comes while the next packet is on its way: that one finishes, a grid too, and the queue stops. Turning
+    it off waits for the answer."""
+    host = CommandBench(CONFIG, size=SIZE, latency=(60, 60), core_delay=(200, 200))
+
+    async def test(ctx: Any) -> None:
+        await host.open(ctx, 1, base=RING2, log2=3)
+        for following, done in ((NOP, (1, 2)), (launch(), (2,))):
+            await host.open(ctx, 0, base=RING, log2=3, readback=SIZE + 2)
+            for packet in (NOP, following, NOP, NOP):
+                host.put(0, packet)
+            await host.ring(ctx, 0)
+            assert await host.error(ctx, 0) == record(FaultCode.BUS_ERROR, SIZE)
+            assert (await host.fields(ctx, "QUEUE0.READ_INDEX"))["index"] in done
+            await host.close(ctx, 0)
+            await host.submit(ctx, 1, NOP)
+            await host.drained(ctx, 1)
+        # The answer to the old read index must not arrive after the queue is off.
+        await host.open(ctx, 0, base=RING, log2=3, readback=0x80)
+        await host.submit(ctx, 0, NOP)
+        while host.distance(ctx, 0):
+            await ctx.tick()
+        await host.close(ctx, 0)
+        assert host.memory.data[0x80] == 1
+        assert host.memory.quiet
+
+    host.run(test)
+
+
 def test_bad_doorbell_while_a_packet_runs() -> None:
     host = CommandBench(CONFIG, seed=4, size=SIZE, latency=(1, 2), core_delay=(150, 150))
 
@@ -138,7 +168,7 @@ def test_fault_of_a_block() -> None:
         got = await host.error(ctx, 0)
         first = min((run for run in host.cores.runs if run.fault), key=lambda run: run.reported)
         assert first.fault is not None
-        x, y, z = first.words[3:6]
+        x, y, z = (first[word] for word in (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z))
         code, unit, pc, address = first.fault
         assert got == {
             "code": code,

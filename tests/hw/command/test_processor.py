@@ -1,6 +1,7 @@
 """The command processor as software sees it: registers on one side, memory and pretending cores on the other."""
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def wait(address: int, value: int) -> bytes:
 
 
 def launch(**fields: int) -> bytes:
-    defaults = {"program": 0x100, "program_words": 3, "args": 0x200, "arg_words": 2}
+    defaults = {"program": 0x100, "program_words": 3, "tag": 7, "arg_words": 2, "arg0": 0x1234, "arg1": 0xFFFF_FFFF}
     return encode_packet(PacketOp.LAUNCH, **{**defaults, "grid_x": 1, "grid_y": 1, "grid_z": 1, **fields})
 
 
@@ -57,21 +58,25 @@ def test_every_packet(config: ChipConfig) -> None:
             signal(0x90, 0x0123_4567_89AB_CDEF),
             wait(0x90, 0x0123_4567_89AB_CDEF),
             launch(),
+            launch(arg_words=7, args=0x200, arg0=0, arg1=0),
             fence(0xA0, 0xFEDC_BA98_7654_3210),
         )
         await host.drained(ctx, 0)
-        assert await host.fields(ctx, "QUEUE0.READ_INDEX") == {"index": 7}
-        assert await host.fields(ctx, "QUEUE0.WRITE_INDEX") == {"index": 7}
+        assert await host.fields(ctx, "QUEUE0.READ_INDEX") == {"index": 0}
+        assert await host.fields(ctx, "QUEUE0.WRITE_INDEX") == {"index": 0}
 
     host.run(test)
     data = host.memory.data
-    assert word(host, 0x84, 4) == 7
+    assert word(host, 0x84, 4) == 0
     assert data[DATA + 0x101 : DATA + 0x102 + 98] == b"\0" + content[1:98] + b"\0"
     assert data[DATA + 0x202 : DATA + 0x203 + 46] == b"\0" + b"\xa5" * 45 + b"\0"
     assert word(host, 0x90) == 0x0123_4567_89AB_CDEF
     assert word(host, 0xA0) == 0xFEDC_BA98_7654_3210
     assert 0 < word(host, 0xA8) <= host.bench.cycle
-    assert [run.words for run in host.cores.runs] == [[0x100, 2 << 16 | 3, 0x200, 0, 0, 0, 1, 1, 1]]
+    assert [run.words for run in host.cores.runs] == [
+        [0x100, 7, 2 << 16 | 3, 0, 0, 0, 1, 1, 1, 0x1234, 0xFFFF_FFFF],
+        [0x100, 7, 7 << 16 | 3, 0x200, 0, 0, 0, 1, 1, 1],
+    ]
 
 
 def test_random_work_on_three_queues() -> None:
@@ -151,7 +156,7 @@ def test_fence_order(gaps: float) -> None:
     host.run(test)
     acknowledged = host.answers("STORE")
     heads = [(cycle, addr) for cycle, kind, addr in host.heads() if kind == "WRITE"]
-    assert len(heads) == len(acknowledged)
+    assert len(heads) - len(acknowledged) in (0, 1)  # the last read index may be on its way back
     for k in range(1, len(heads)):
         if heads[k][1] < RING:  # anything but a later burst of the fill
             assert acknowledged[k - 1] < heads[k][0]
@@ -363,10 +368,86 @@ def test_latencies() -> None:
     stored = [cycle + 1 for cycle in host.answers("STORE")]
     # From the access to the doorbell register to the fetch on the network.
     fetches = [cycle for cycle, kind in heads if kind == "READ"]
-    assert [f - b for f, b in zip(fetches, begun, strict=True)] == [8, 8, 8]
+    assert [f - b for f, b in zip(fetches, begun, strict=True)] == [6, 6, 6]
     # From the last beat of the packet to what it does: a read index, a launch message, a fence.
     writes = [cycle for cycle, kind in heads if kind == "WRITE"]
     message = next(cycle for cycle, kind in heads if kind == "MESSAGE")
-    assert (writes[0] - fetched[0], message - fetched[1], writes[2] - fetched[2]) == (16, 10, 14)
+    assert (writes[0] - fetched[0], message - fetched[1], writes[2] - fetched[2]) == (12, 5, 10)
     # From the acknowledgement of the fence to the write of the read index.
     assert writes[3] - stored[2] == 9
+
+
+@pytest.mark.parametrize("readback", [0, 0x80])
+def test_launches_back_to_back(readback: int) -> None:
+    """The number in docs/theory/command-processor.md: cores that answer after 10 cycles, memory after 32."""
+    host = CommandBench(preset("edge"), size=0x1000, latency=(32, 32), core_delay=(10, 10))
+
+    async def test(ctx: Any) -> None:
+        await host.open(ctx, 0, base=RING, log2=3, readback=readback)
+        for _ in range(8):
+            host.put(0, launch())
+        await host.ring(ctx, 0)
+        await host.drained(ctx, 0)
+
+    host.run(test)
+    heads = [cycle for cycle, kind, _ in host.heads() if kind == "MESSAGE"]
+    assert [after - before for before, after in pairwise(heads)] == [54] * 7
+    assert len(host.memory.reads) == 8  # each packet once
+
+
+def test_packets_fetched_ahead_are_dropped() -> None:
+    """When the queue is turned off, and when a doorbell takes the packet back; then it may change."""
+    host = CommandBench(NANO, seed=3, size=0x1000, latency=(1, 8), core_delay=(300, 300))
+    new = signal(0x98, 2)
+    slot = RING + 64
+
+    async def test(ctx: Any) -> None:
+        for how in ("off", "taken back"):
+            await host.open(ctx, 0, base=RING, log2=2)
+            host.put(0, launch())
+            host.put(0, signal(0x90, 1))
+            await host.ring(ctx, 0)
+            await host.state(ctx, 0, QueueState.LAUNCHED)
+            await ctx.tick().repeat(80)
+            assert host.memory.reads[-1].addr // 64 == slot // 64, "it was fetched"
+            if how == "off":
+                await host.write(ctx, "QUEUE0.CONTROL", enable=0)
+                host.memory.data[RING : RING + 128] = new + new
+                await host.write(ctx, "QUEUE0.CONTROL", enable=1)
+                await host.state(ctx, 0, QueueState.READY)
+                await ctx.tick().repeat(3)
+                await host.ring(ctx, 0, 2)
+            else:
+                await host.ring(ctx, 0, 1)
+                host.memory.data[slot : slot + 64] = new
+                await host.ring(ctx, 0, 2)
+            while await host.read(ctx, "QUEUE0.READ_INDEX") != 2:
+                await ctx.tick()
+            assert word(host, 0x98) == 2
+            host.memory.data[0x98:0xA0] = bytes(8)
+            await host.close(ctx, 0)
+
+    host.run(test)
+    assert word(host, 0x90) == 0
+
+
+def test_packet_fetched_ahead_gives_way() -> None:
+    """A grid runs and the next packet is here already; another queue's packets come first, and nothing is lost."""
+    host = CommandBench(NANO, seed=3, size=0x1000, latency=(1, 8), core_delay=(300, 300))
+
+    async def test(ctx: Any) -> None:
+        await host.open(ctx, 0, base=RING, log2=2)
+        await host.open(ctx, 1, base=RING2, log2=2)
+        host.put(0, launch())
+        host.put(0, signal(0x90, 1))
+        await host.ring(ctx, 0)
+        await host.state(ctx, 0, QueueState.LAUNCHED)
+        await ctx.tick().repeat(80)
+        await host.submit(ctx, 1, signal(0x98, 1), signal(0x98, 2))
+        await host.drained(ctx, 1)
+        assert host.peek_state(ctx, 0) == QueueState.LAUNCHED
+        assert (word(host, 0x90), word(host, 0x98)) == (0, 2)
+        await host.drained(ctx, 0)
+
+    host.run(test)
+    assert word(host, 0x90) == 1

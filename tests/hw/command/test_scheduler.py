@@ -7,6 +7,7 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
+from sley.abi.packets import INLINE_ARGS
 from sley.hw.command.scheduler import BlockScheduler
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
@@ -14,8 +15,8 @@ from sley.hw.testing.command import BlockRun, FakeCores
 from sley.hw.testing.streams import StreamBench
 
 ONE = preset("nano")
+ARG_WORDS = (0, 1, INLINE_ARGS, INLINE_ARGS + 1, 24, 3)
 SIX = ONE.replace(cores_x=3, cores_y=2)
-HELD = 1 << 31
 
 
 class Bench:
@@ -41,12 +42,13 @@ class Bench:
             if self.ended:
                 assert flit.payload.head.kind == RequestKind.MESSAGE
                 assert flit.payload.head.tag == Tag.MESSAGE
-                assert flit.payload.head.beats == len(LaunchWord) - 1
+                self.beats = flit.payload.head.beats + 1
                 self.current = ((flit.dest.x, flit.dest.y), [])
                 self.ended = False
             else:
                 self.current[1].append(flit.payload.beat.data & 0xFFFF_FFFF)
             if flit.last:
+                assert len(self.current[1]) == self.beats
                 self.ended = True
                 self.messages.append(self.current)
         self.seen = len(self.flits.items)
@@ -61,8 +63,10 @@ class Bench:
                 "queue": k % 8,
                 "program": 0x1000 * (k + 1),
                 "program_words": 7 + k,
+                "tag": 3 * k,
                 "args": 0x2000 + 4 * k,
-                "arg_words": k % 25,
+                "arg_words": ARG_WORDS[k % len(ARG_WORDS)],
+                "inline": [0x100 * k + i for i in range(INLINE_ARGS)],
                 "grid": list(grid),
             }
             for k, grid in enumerate(grids)
@@ -85,20 +89,14 @@ def test_grids(config: ChipConfig, pause: float) -> None:
     results = bench.launch(grids, pause)
     assert [r.queue for r in results] == list(range(6))
     assert all(r.fault.code == FaultCode.NONE for r in results)
-    expected, held = [], []
-    runs = iter(bench.cores.runs)
+    expected = []
     for k, grid in enumerate(grids):
-        cores = set()
+        count = ARG_WORDS[k % len(ARG_WORDS)]
+        in_memory = [0x2000 + 4 * k] if count > INLINE_ARGS else []
+        inline = [] if in_memory else [0x100 * k + i for i in range(count)]
         for place in blocks_of(grid):
-            run = next(runs)
-            again = run.core in cores
-            cores.add(run.core)
-            held.append(again)
-            expected.append(
-                [0x1000 * (k + 1), 7 + k | (k % 25) << 16 | again * HELD, 0x2000 + 4 * k, *place, *grid],
-            )
+            expected.append([0x1000 * (k + 1), 3 * k, 7 + k | count << 16, *in_memory, *place, *grid, *inline])
     assert [run.words for run in bench.cores.runs] == expected
-    assert any(held)
 
 
 def test_lowest_free_core_first() -> None:
@@ -132,7 +130,7 @@ def test_first_fault_wins_and_stops_the_grid() -> None:
 
 
 def test_throughput() -> None:
-    """Ten flits and one cycle of choice per block; the first flit leaves in the cycle after the launch."""
+    """Ten flits (no arguments) and one cycle of choice per block; the first leaves in the cycle after the launch."""
     bench = Bench(SIX, delay=(1000, 1000))
     bench.launch([(6, 1, 1)])
     cycles = bench.flits.cycles

@@ -7,6 +7,7 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import MAX_ARGS, REGISTERS, Op, Param, encode
+from sley.abi.packets import INLINE_ARGS
 from sley.hw.core import fetch
 from sley.hw.testing.sequencer import Block, SequencerBench, interpret
 
@@ -134,14 +135,14 @@ def test_sizes(config: ChipConfig) -> None:
     dirty = [encode(Op.SUB, rd=r, use_imm=1, imm=1 + r) for r in range(0, REGISTERS, 3)] + [END]
     rng = random.Random(5)
     blocks = []
-    for count in (0, 1, 3, 4, 8, 9, 17, MAX_ARGS):
+    for count in (0, 1, 3, 4, 6, 7, 8, 9, 17, MAX_ARGS):
         blocks.append(Block(dirty[rng.randrange(8) :]))
         blocks.append(Block([*dump, END], [rng.getrandbits(32) for _ in range(count)], (1, 2, 3), (4, 5, 6)))
     bench = SequencerBench(config, blocks, seed=2, latency=0)
     bench.run()
     for block in blocks:
         check(block)
-        argument_runs = [(0x100, 4 * len(block.args))] if block.args else []
+        argument_runs = [(0x100, 4 * len(block.args))] if len(block.args) > INLINE_ARGS else []
         assert block.runs == [*argument_runs, (0x1000, 16 * len(block.program))]
 
 
@@ -156,8 +157,9 @@ def test_shortest_program() -> None:
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_held_program(config: ChipConfig) -> None:
     first = random_block(11, 25)
-    again = Block(first.program, [r ^ 5 for r in first.args], (9, 8, 7), (6, 5, 4), held=True)
-    bare = Block(first.program, held=True)
+    first.tag = 0xFFFF_FFFF
+    again = Block(first.program, [r ^ 5 for r in first.args], (9, 8, 7), (6, 5, 4), tag=first.tag)
+    bare = Block(first.program, tag=first.tag)
     bench = SequencerBench(config, [first, again, bare], latency=20)
     bench.run()
     for block in (first, again, bare):
@@ -166,10 +168,59 @@ def test_held_program(config: ChipConfig) -> None:
     assert bare.runs == []
 
 
+def test_what_is_not_held() -> None:
+    """Another tag, address or length, no tag, and anything after a fault are fetched."""
+    program = [UNIT, END]
+    fetched = [(0x1000, 32)]
+    chain = [
+        (Block(program, tag=1), fetched),
+        (Block(program, tag=1), []),
+        (Block(program, tag=2), fetched),
+        (Block(program, tag=1 << 31 | 2), fetched),
+        (Block(program, tag=1 << 31 | 2, program_address=0x2000), [(0x2000, 32)]),
+        (Block(program, tag=1 << 31 | 2), fetched),
+        (Block([UNIT, UNIT, END], tag=1 << 31 | 2), [(0x1000, 48)]),
+        (Block(program), fetched),
+        (Block(program), fetched),
+        (Block(program, tag=1 << 31 | 2), fetched),
+        (Block([0x77, END], tag=5), fetched),
+        (Block([0x77, END], tag=5), fetched),
+        (Block(program, tag=6), fetched),
+        (Block(program, tag=6), []),
+    ]
+    SequencerBench(NANO, [block for block, _ in chain], latency=3).run()
+    for block, runs in chain:
+        check(block)
+        assert block.runs == runs
+
+
+def test_random_launches() -> None:
+    """With and without arguments in the message, tags equal and different."""
+    rng = random.Random(21)
+    programs = [random_block(300 + k, 12).program for k in range(3)]
+    blocks: list[Block] = []
+    held, fetched = (0, -1), []
+    for _ in range(30):
+        which, tag = rng.randrange(3), rng.randrange(2)
+        args = [rng.getrandbits(32) for _ in range(rng.choice([0, 2, 5, 6, 7, 12]))]
+        index, grid = ((*(rng.randrange(4) for _ in range(3)),) for _ in range(2))
+        tag *= which + 1
+        blocks.append(Block(programs[which], args, index, grid, tag=tag, program_address=0x1000 * (which + 1)))
+        fetched.append(not tag or held != (tag, which))
+        held = (tag, which)
+        if interpret(blocks[-1]).code is not FaultCode.NONE:
+            held = (0, -1)
+    SequencerBench(preset("edge"), blocks, seed=4, idle=0.2, pause=0.2, latency=9, work=3).run()
+    assert not all(fetched)
+    for block, fetches in zip(blocks, fetched, strict=True):
+        check(block)
+        assert len(block.runs) == fetches + (len(block.args) > INLINE_ARGS)
+
+
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_split_of_a_program(config: ChipConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "SPLIT_BYTES", 64)
-    blocks = [Block([*[UNIT] * (words - 1), END], [3]) for words in (4, 5, 8, 9)]
+    blocks = [Block([*[UNIT] * (words - 1), END], range(7)) for words in (4, 5, 8, 9)]
     SequencerBench(config, blocks).run()
     for block in blocks:
         check(block)
@@ -182,9 +233,9 @@ def test_program_longer_than_a_run() -> None:
     """4096 instructions are 65536 bytes; the end is reached by a branch that waits for it."""
     config = preset("base").replace(program_words=4096)
     program = [encode(Op.BEQ, target=4093)] + [0] * 4092 + [UNIT, encode(Op.STORE, ra=8), END]
-    block = Block(program, [0xABCD])
+    block = Block(program, [0xABCD] * 7)
     SequencerBench(config, [block], timeout=6000).run()
-    assert block.runs == [(0x100, 4), (0x1000, 32768), (0x9000, 32768)]
+    assert block.runs == [(0x100, 28), (0x1000, 32768), (0x9000, 32768)]
     check(block)
 
 
@@ -227,13 +278,15 @@ COSTS = {
 def test_cycles() -> None:
     """Cycles between two commands with something in between, on a program that is there."""
     blocks = []
-    for words, _ in COSTS.values():
-        program = [UNIT, encode(Op.ADD), UNIT, *words, UNIT, END]
-        blocks += [Block(program, [1]), Block(program, [1], held=True)]
+    left = {"signal": 1, "wait and signal": 2}
+    for name, (words, _) in COSTS.items():
+        program = [UNIT, encode(Op.ADD), UNIT, *words, UNIT, encode(Op.SYNC, wait=left.get(name, 0)), END]
+        tag = 1 + len(blocks)
+        blocks += [Block(program, [1], tag=tag), Block(program, [1], tag=tag)]
     SequencerBench(NANO, blocks).run()
     for (name, (_, cost)), block in zip(COSTS.items(), blocks[1::2], strict=True):
-        leftover = "signal" in name and name != "signal and wait"
-        assert block.code == (FaultCode.SEMAPHORE_LEFTOVER if leftover else FaultCode.NONE)
+        assert block.code is FaultCode.NONE
+        assert block.runs == []
         assert block.issued[1] - block.issued[0] == 4
         assert (name, block.issued[-1] - block.issued[1]) == (name, 2 + cost)
 
@@ -242,20 +295,23 @@ def test_cycles() -> None:
 def test_cycles_of_a_block(config: ChipConfig) -> None:
     """From the launch to the first command and from the last command to the report."""
     program = [UNIT, END]
-    first, held, bare, plain = blocks = [
-        Block(program, range(9)),
-        Block(program, range(9), held=True),
-        Block(program, held=True),
+    first, held, inline, bare, plain = blocks = [
+        Block(program, range(9), tag=1),
+        Block(program, range(9), tag=1),
+        Block(program, range(6), tag=1),
+        Block(program, tag=1),
         Block(program),
     ]
     SequencerBench(config, blocks, latency=60).run()
     for block in blocks:
-        fourth_flit = block.launched - 6
-        assert block.asked == [fourth_flit + 2 + k for k in range(len(block.runs))]
+        ordered = block.launched - 6 - (len(block.args) if len(block.args) <= INLINE_ARGS else 0)
+        assert block.asked == [ordered + 2 + k for k in range(len(block.runs))]
     assert held.issued[0] == held.beats[0] + 9 + 4
-    assert bare.issued[0] == bare.launched + 27
+    for block in (inline, bare):
+        assert block.issued[0] == block.launched + 4
+        assert block.runs == []
     assert plain.issued[0] == plain.beats[max(16 // config.bus_bytes, 1) - 1] + 5
     argument_beats = -(-4 * 9 // config.bus_bytes)
     assert first.issued[0] <= max(first.beats[0] + 9 + 4, first.beats[argument_beats] + 5 + 3)
-    for block in (held, bare):
+    for block in (held, inline, bare):
         assert block.reported == block.issued[0] + 3

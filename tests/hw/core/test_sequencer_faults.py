@@ -155,7 +155,7 @@ def test_bus_error(pause: float) -> None:
     cases = []
     for k, (program, offset) in enumerate([(p, o) for p in (waits, early) for o in (0, 15, 0x100, 0x1FF)]):
         where = 0x2000 + 0x400 * k
-        block = Block(program, [1, 2, 3, 4], args_address=where, program_address=where + 0x100)
+        block = Block(program, range(7), args_address=where, program_address=where + 0x100)
         cases.append((block, where + offset, where + (offset & 0x100)))
     bad = {wrong for _, wrong, _ in cases}
     run_all([block for block, *_ in cases], bad=bad, pause=pause, idle=pause)
@@ -167,12 +167,12 @@ def test_bad_address() -> None:
     top = 1 << 20
     cases = [
         ({"program_address": top - 16}, FaultCode.BAD_ADDRESS, top - 16),
-        ({"args_address": top - 4}, FaultCode.BAD_ADDRESS, top - 4),
+        ({"args_address": top - 24}, FaultCode.BAD_ADDRESS, top - 24),
         ({"args_address": 0xFFFFFFFC}, FaultCode.BAD_ADDRESS, 0xFFFFFFFC),
         ({"program_address": 0xFFFFFFF0, "args_address": top}, FaultCode.BAD_ADDRESS, top),
-        ({"program_address": top - 32, "args_address": top - 40}, FaultCode.NONE, 0),
+        ({"program_address": top - 32, "args_address": top - 60}, FaultCode.NONE, 0),
     ]
-    blocks = [Block([UNIT, END], [5, 6], **where) for where, _, _ in cases]  # type: ignore[arg-type]
+    blocks = [Block([UNIT, END], range(7), **where) for where, _, _ in cases]  # type: ignore[arg-type]
     bench = SequencerBench(NANO.replace(addr_bits=20), blocks)
     bench.run()
     for block, (_, code, address) in zip(blocks, cases, strict=True):
@@ -214,7 +214,7 @@ def test_unit_fault_among_commands(pause: float) -> None:
         return (FaultCode.LOCAL_ADDRESS, 3, command["a"]) if command["pc"] == 0 and command["a"] else None
 
     program = [UNIT, *[encode(Op.STORE)] * 3, END]
-    blocks = [Block(program, [delay], held=delay > 0) for delay in range(8)]
+    blocks = [Block(program, [delay]) for delay in range(8)]
     SequencerBench(NANO, blocks, on_command=fails, pause=pause).run()
     assert blocks[0].code is FaultCode.NONE
     for block in blocks[1:]:
@@ -230,8 +230,8 @@ def test_first_unit_fault_wins(gap: int) -> None:
         return (FaultCode.BUS_ERROR, at, delay[at]) if at in delay and command["pc"] < 2 and command["c"] else None
 
     program = [encode(Op.LOAD, rc=8), encode(Op.STORE, rc=8), loop(30, 4), NOP, NOP, END]
-    block = Block(program, [1], held=True)
-    bench = SequencerBench(NANO, [Block(program, [0]), block], on_command=fails)
+    block = Block(program, [1], tag=1)
+    bench = SequencerBench(NANO, [Block(program, [0], tag=1), block], on_command=fails)
     bench.run()
     first = Unit.STORE if gap < 0 else Unit.LOAD
     assert block.status == (FaultCode.BUS_ERROR, first, 0 if first is Unit.LOAD else 1, first)
@@ -242,13 +242,13 @@ def test_own_fault_against_unit_fault(delay: int) -> None:
     """The faulty instruction behind the command executes one cycle after the acceptance of the command."""
 
     def fails(unit: Unit, command: Command) -> UnitFault | None:
-        return FaultCode.BUS_ERROR, 7, delay
+        return (FaultCode.BUS_ERROR, 7, delay) if command["a"] else None
 
-    block = Block([UNIT, 0x77, END], held=False)
-    again = Block([UNIT, 0x77, END], held=True)
-    bench = SequencerBench(NANO, [block, again], on_command=fails)
-    bench.run()
-    assert again.status == (FaultCode.ILLEGAL_INSTRUCTION, SEQUENCER, 1, 0x77)
+    program = [UNIT, encode(Op.BNE, ra=8, target=0x77), END]
+    good, bad = Block(program, [0], tag=1), Block(program, [1], tag=1)
+    SequencerBench(NANO, [good, bad], on_command=fails).run()
+    assert good.code is FaultCode.NONE
+    assert bad.status == (FaultCode.PC_OUT_OF_RANGE, SEQUENCER, 1, 0x77)
 
 
 def test_end_waits_for_the_units() -> None:

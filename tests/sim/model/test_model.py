@@ -7,7 +7,7 @@ from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.config import preset
 from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import FaultCode, QueueState, Unit
-from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
+from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.sim.model.chip import ModelChip
 
 RING, FENCE, PROGRAM, ARGS, DATA = 0x1000, 0x2000, 0x4000, 0x8000, 0x10000
@@ -39,13 +39,17 @@ class Bench:
     def store(self, address: int, data: bytes) -> None:
         self.chip.memory.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
-    def launch(self, text: str, *args: int, grid: tuple[int, int, int] = (1, 1, 1)) -> None:
+    def launch(self, text: str, *args: int, grid: tuple[int, int, int] = (1, 1, 1), tag: int = 0) -> None:
         words = assemble(text)
         self.store(PROGRAM, words_to_bytes(words))
         self.store(ARGS, np.array(args, np.uint32).tobytes())
-        sizes = {"program_words": len(words), "arg_words": len(args)}
+        sizes = {"program_words": len(words), "arg_words": len(args), "tag": tag}
+        if len(args) > INLINE_ARGS:
+            sizes["args"] = ARGS
+        else:
+            sizes |= {f"arg{k}": value for k, value in enumerate(args)}
         grids = dict(zip(("grid_x", "grid_y", "grid_z"), grid, strict=True))
-        self.submit(encode_packet(PacketOp.LAUNCH, program=PROGRAM, args=ARGS, **sizes, **grids))
+        self.submit(encode_packet(PacketOp.LAUNCH, program=PROGRAM, **sizes, **grids))
 
 
 @pytest.mark.parametrize("name", ["nano", "edge", "base"])
@@ -141,6 +145,43 @@ def test_faults(text: str, code: FaultCode, unit: int, pc: int, address: int) ->
         "core": 0,
     }
     assert (bench.peek("QUEUE0.ERROR_PC"), bench.peek("QUEUE0.ERROR_ADDRESS")) == (pc, address)
+
+
+def test_held_program() -> None:
+    """A program with the tag, address and length of the one before is not read again, unless there was a fault or a
+    reset."""
+    bench = Bench("nano")
+    good, bad = "sync\nend", "add r1, r0, #1\nadd r1, r0, #1"
+    for text, tag, faulty in [
+        (good, 5, False),
+        (bad, 5, False),
+        (bad, 0, True),
+        (good, 5, False),
+        (bad, 4, True),
+        (good, 4, False),
+        (bad, 4, False),
+    ]:
+        bench.launch(text, tag=tag)
+        assert (bench.peek("QUEUE0.STATE") == QueueState.ERROR) == faulty
+        if faulty:
+            bench.poke("QUEUE0.CONTROL", 0)
+            bench.poke("QUEUE0.CONTROL", 1)
+            bench.index = 0
+    bench.poke("CHIP.CONTROL", 1)
+    bench.index = 0
+    bench.launch(bad, tag=4)
+    assert bench.peek("QUEUE0.STATE") == QueueState.ERROR
+
+
+def test_arguments() -> None:
+    """As many as the packet carries, and one more."""
+    for count in (0, 1, 6, 7, 24):
+        bench = Bench("nano")
+        args = [DATA, *(0x1234_5678 ^ k for k in range(count - 1))][:count]
+        bench.launch("end", *args)
+        assert bench.peek("QUEUE0.STATE") == QueueState.READY
+        expected = [*args, *[0] * (24 - count)]
+        assert bench.chip.command.cores[0].registers[8:] == expected
 
 
 def test_unknown_packet_stops_only_its_queue() -> None:

@@ -10,7 +10,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
 from sley.abi.layout import Layout
-from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
+from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.hw.command.records import GRID_BITS
 from sley.hw.layouts import struct
 
@@ -119,6 +119,11 @@ class PacketCheck(wiring.Component):
                     reject(field, (fields[field] == 0) | fields[field][GRID_BITS:].any())
                 aligned("program", INSTRUCTION_BYTES)
                 aligned("args", WORD_BITS // 8)
+                # Of the places for arguments, those that are not used are zero.
+                in_memory = fields.arg_words > INLINE_ARGS
+                reject("args", ~in_memory & fields.args.any())
+                for k in range(INLINE_ARGS):
+                    reject(f"arg{k}", (in_memory | (fields.arg_words <= k)) & fields[f"arg{k}"].any())
             case PacketOp.FENCE:
                 aligned("address", FENCE_BYTES)
             case PacketOp.WAIT | PacketOp.SIGNAL:

@@ -73,22 +73,22 @@ class CommandProcessor(wiring.Component):
         m = Module()
         config, chip, node = self._config, self.chip, command_node(self._config)
 
-        m.submodules.executor = executor = Executor(config)
+        tags: list[Any] = [Tag.FETCH, Tag.LOAD, Tag.STORE, Tag.MESSAGE]
+        m.submodules.executor = executor = Executor(config, tag=tags[0], source=node)
         m.submodules.scheduler = scheduler = BlockScheduler(config)
-        tags: list[Any] = [Tag.FETCH, Tag.STORE, Tag.MESSAGE]
-        m.submodules.reader = reader = MemoryReader(config, tag=tags[0], source=node, beats=4 * config.max_burst)
-        m.submodules.writer = writer = MemoryWriter(config, tag=tags[1], source=node)
+        m.submodules.reader = reader = MemoryReader(config, tag=tags[1], source=node, beats=4 * config.max_burst)
+        m.submodules.writer = writer = MemoryWriter(config, tag=tags[2], source=node)
         m.submodules.port = port = NodePort(config, tags)
         m.submodules.watch = watch = CoreWatch(config)
 
         wiring.connect(m, port.request_i, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), port.response_o)
-        parts: list[Any] = [reader, writer]
+        parts: list[Any] = [executor, reader, writer]
         for k, part in enumerate(parts):
             wiring.connect(m, part.request, port.request[k])
             wiring.connect(m, port.response[k], part.response)
-        wiring.connect(m, scheduler.message, port.request[2])
-        wiring.connect(m, port.response[2], scheduler.done)
+        wiring.connect(m, scheduler.message, port.request[3])
+        wiring.connect(m, port.response[3], scheduler.done)
         wiring.connect(m, executor.runs, reader.i)
         wiring.connect(m, reader.o, executor.beats)
         wiring.connect(m, executor.writes, writer.i)
@@ -120,7 +120,10 @@ class CommandProcessor(wiring.Component):
                 queue.fault.eq(executor.fault),
                 queue.scheduler_free.eq(scheduler.i.ready),
                 executor.pending[k].eq(queue.pending),
+                queue.posted.eq(executor.posted[k]),
+                queue.lost.eq(executor.lost[k]),
                 executor.queues[k].packet.eq(queue.packet),
+                executor.queues[k].ahead.eq(queue.ahead),
                 executor.queues[k].readback.eq(self.queue[k].readback.address),
                 executor.queues[k].read_index.eq(queue.registers.read_index.index),
                 failed[k].eq(queue.failed),

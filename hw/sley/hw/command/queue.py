@@ -13,16 +13,20 @@ from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
 from sley.hw.command.records import INDEX_BITS, FaultRecord, QueueEvent
 
+READBACK_BYTES = 4
 RETRY_CYCLES = 64
 """Least number of cycles between two looks at the semaphore of a WAIT."""
 PACKET_SHIFT = PACKET_BYTES.bit_length() - 1
+PACKET_ADDRESS_BITS = 32 - PACKET_SHIFT + 1
+"""Width of an address in units of packets, one bit wider than addresses."""
 
 
 class Queue(wiring.Component):
     """One hardware queue between its registers and the executor.
 
-    The queue is *held* from TAKE to FINISH, BLOCK, DEFER or FAULT; software that turns it off, and a bad doorbell,
-    take effect when it is not held. A doorbell is ignored while the queue is off or has stopped; otherwise its index
+    The queue is *held* from TAKE to FINISH, BLOCK, DEFER or FAULT; software that turns it off, a bad doorbell, and a
+    read index that could not be written take effect when it is not held. It is turned off when its read index is in
+    memory. A doorbell is ignored while the queue is off or has stopped; otherwise its index
     becomes the write index, unless it is not below twice the ring's length or further than that length ahead of
     the read index: then the queue stops with BAD_DOORBELL and the index as address. It also stops so when the write
     index lies behind the read index after a packet (a doorbell took that packet back while it ran).
@@ -32,8 +36,11 @@ class Queue(wiring.Component):
     * ``registers``: its block of the register bank; ``doorbell``, ``doorbell_written``: its page; ``time``.
     * ``event``, ``fault``: from the executor, for this queue alone; ``fault`` is valid with the event FAULT.
     * ``scheduler_free``: deferred packets may be tried again.
+    * ``posted``: its read index is on the way to memory; ``lost``: high for a cycle when memory refused that.
     * ``pending``: wants to be taken. Registered, so stale for two cycles after an event: leave it alone that long.
-    * ``packet``: address of the next packet in units of packets, one bit wider than addresses. Registered.
+    * ``packet``: address, in units of packets, of the packet to be taken next: while the queue is held until RETIRE,
+      the one behind that which is executed. ``ahead``: there is one, and nothing has happened that may keep it from
+      being taken. Both registered.
     * ``failed``: high for one cycle when the queue stops with an error.
 
     Latency: doorbell to ``pending`` two cycles. Cost: about 240 flip-flops, most of them the records software reads.
@@ -46,8 +53,11 @@ class Queue(wiring.Component):
     event: Any
     fault: Any
     scheduler_free: Any
+    posted: Any
+    lost: Any
     pending: Any
     packet: Any
+    ahead: Any
     failed: Any
 
     def __init__(self, config: ChipConfig) -> None:
@@ -61,8 +71,11 @@ class Queue(wiring.Component):
                 "event": In(QueueEvent),
                 "fault": In(FaultRecord),
                 "scheduler_free": In(1),
+                "posted": In(1),
+                "lost": In(1),
                 "pending": Out(1),
-                "packet": Out(32 - PACKET_SHIFT + 1),
+                "packet": Out(PACKET_ADDRESS_BITS),
+                "ahead": Out(1),
                 "failed": Out(1),
             }
         )
@@ -76,6 +89,8 @@ class Queue(wiring.Component):
         held = Signal()
         stopping = Signal()
         bad = Signal()
+        lost = Signal()
+        retired = Signal()  # the packet for which the queue is held
         deferred = Signal()
         retry = Signal(range(RETRY_CYCLES))
         read, write, offending = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal(INDEX_BITS, reset_less=True)
@@ -87,16 +102,21 @@ class Queue(wiring.Component):
         m.d.sync += [length.eq(1 << r.size.log2), below.eq((1 << r.size.log2) - 1)]
         mask = length | below  # twice the length, minus one
 
-        def too_far(index: Value) -> Value:
-            distance = Signal(INDEX_BITS)
-            m.d.comb += distance.eq((index - read) & mask)
-            return (distance & length).any() & (distance & below).any()
+        def distance(index: Value) -> Value:
+            result = Signal(INDEX_BITS)
+            m.d.comb += result.eq((index - read) & mask)
+            return result
+
+        def too_far(gap: Value) -> Value:
+            return (gap & length).any() & (gap & below).any()
 
         on = (state != QueueState.DISABLED) & (state != QueueState.ERROR)
         behind = Signal()
-        m.d.comb += behind.eq(too_far(write))
+        there = distance(write)
+        executed = held & ~retired
+        m.d.comb += behind.eq(too_far(there))
         beyond = Signal()
-        m.d.comb += beyond.eq(too_far(self.doorbell) | (self.doorbell & ~mask).any())
+        m.d.comb += beyond.eq(too_far(distance(self.doorbell)) | (self.doorbell & ~mask).any())
         with m.If(self.doorbell_written & on & ~bad):
             m.d.sync += rung.eq(self.time)
             with m.If(beyond):
@@ -109,29 +129,26 @@ class Queue(wiring.Component):
         with m.If(~r.control.enable):
             m.d.sync += stopping.eq(1)
 
+        with m.If(self.lost):
+            m.d.sync += lost.eq(1)
+
         waiting = (state == QueueState.READY) | (state == QueueState.BLOCKED)
+        ahead = Signal()
+        m.d.comb += ahead.eq(on & ~stopping & ~bad & ~lost & ~behind & (there > executed))
         m.d.sync += [
-            self.pending.eq(
-                waiting
-                & ~held
-                & ~stopping
-                & ~bad
-                & ~behind
-                & (write != read)
-                & (retry == 0)
-                & (~deferred | self.scheduler_free)
-            ),
-            self.packet.eq(r.base.address[PACKET_SHIFT:] + (read & below)),
+            self.ahead.eq(ahead),
+            self.pending.eq(waiting & ~held & ahead & (retry == 0) & (~deferred | self.scheduler_free)),
+            self.packet.eq(r.base.address[PACKET_SHIFT:] + ((read + executed) & below)),
             self.failed.eq(0),
         ]
 
         with m.If(event == QueueEvent.TAKE):
-            m.d.sync += [held.eq(1), deferred.eq(0)]
+            m.d.sync += [held.eq(1), retired.eq(0), deferred.eq(0)]
             with m.If(state == QueueState.READY):
                 m.d.sync += state.eq(QueueState.ACTIVE)
         with m.Elif(held), m.Switch(event):
             with m.Case(QueueEvent.RETIRE):
-                m.d.sync += read.eq((read + 1) & mask)
+                m.d.sync += [read.eq((read + 1) & mask), retired.eq(1)]
             with m.Case(QueueEvent.FINISH):
                 m.d.sync += [held.eq(0), state.eq(QueueState.READY)]
             with m.Case(QueueEvent.LAUNCH):
@@ -155,12 +172,21 @@ class Queue(wiring.Component):
                 rung.eq(0),
                 retry.eq(0),
                 bad.eq(0),
+                lost.eq(0),
                 deferred.eq(0),
                 stopping.eq(0),
             ]
             with m.If(r.control.enable):
                 m.d.sync += state.eq(QueueState.READY)
-        with m.Elif(stopping):
+        with m.Elif(waiting & lost):
+            m.d.sync += [
+                state.eq(QueueState.ERROR),
+                record.code.eq(FaultCode.BUS_ERROR),
+                record.unit.eq(Unit.COMMAND),
+                record.address.eq(r.readback.address & ~(READBACK_BYTES - 1)),
+                self.failed.eq(1),
+            ]
+        with m.Elif(stopping), m.If(~self.posted):
             m.d.sync += state.eq(QueueState.DISABLED)
         with m.Elif(waiting & (bad | behind)):
             m.d.sync += [

@@ -6,7 +6,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
-from sley.abi.packets import MAX_GRID
+from sley.abi.packets import INLINE_ARGS, MAX_GRID
 
 INDEX_BITS = 16
 """Width of a packet index (the field of the READ_INDEX register)."""
@@ -37,14 +37,16 @@ class QueueEvent(IntEnum):
 
 
 def launch_command(config: ChipConfig) -> data.StructLayout:
-    """A grid of blocks of a program; all fields checked."""
+    """A grid of blocks of a program; all fields checked. ``inline``: arguments from the packet."""
     return data.StructLayout(
         {
             "queue": unsigned(QUEUE_BITS),
             "program": 32,
             "program_words": 16,
+            "tag": 32,
             "args": 32,
             "arg_words": 8,
+            "inline": data.ArrayLayout(32, INLINE_ARGS),
             "grid": data.ArrayLayout(GRID_BITS, 3),
         }
     )

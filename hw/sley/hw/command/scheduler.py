@@ -9,30 +9,30 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
+from sley.abi.packets import INLINE_ARGS
 from sley.hw.command.records import GRID_BITS, FaultRecord, LaunchResult, launch_command
 from sley.hw.noc.messages import DoneWord, LaunchWord, RequestKind, Tag, request_flit, response_payload
 from sley.hw.noc.placement import command_node, core_node
-
-HOLDS_PROGRAM_BIT = 31
 
 
 class BlockScheduler(wiring.Component):
     """Runs one grid at a time.
 
-    Blocks go out x fastest, then y, then z, each to the free core with the lowest number. A core that has run a block
-    of this grid is told that it holds the program already. After the first fault no block is handed out; the grid
-    ends when all running blocks have ended, with the record of the fault that arrived first.
+    Blocks go out x fastest, then y, then z, each to the free core with the lowest number. After the first fault no
+    block is handed out; the grid ends when all running blocks have ended, with the record of the fault that arrived
+    first.
 
     Members:
 
     * ``i``: a grid, taken when no other runs and the last result was taken.
     * ``o``: its end, one per grid.
-    * ``message``: launch messages to cores (head and nine words each).
+    * ``message``: launch messages to cores: head, nine words, and the arguments or their address.
     * ``done``: done messages from cores, always taken.
     * ``retired``: high for a cycle for each block that ended.
 
-    Latency: first flit in the cycle after ``i``; throughput: a block every eleven cycles. Cost: the grid's
-    description, one memory word per core (which block it runs), two bits per core.
+    Latency: first flit in the cycle after ``i``; throughput: a block every 11 cycles, and one more for each argument
+    from the packet or for the address of arguments in memory. Cost: the grid's description, one memory word per core
+    (which block it runs), one bit per core.
     """
 
     i: stream.Interface
@@ -63,7 +63,6 @@ class BlockScheduler(wiring.Component):
         block = Signal(32, reset_less=True)
         more = Signal()
         running = Signal(cores)
-        loaded = Signal(cores, reset_less=True)
         core = Signal(range(max(cores, 2)), reset_less=True)
         fault = Signal(FaultRecord)
 
@@ -72,11 +71,15 @@ class BlockScheduler(wiring.Component):
         write, read = blocks.write_port(), blocks.read_port()
         m.d.comb += [write.addr.eq(core), write.data.eq(block)]
 
-        word = Signal(range(len(LaunchWord) + 1))  # 0 is the head of the message
-        last_word = word == len(LaunchWord)
+        # 0 is the head of the message, then its words: one that is not sent has a number all the same.
+        word = Signal(range(1 + len(LaunchWord) + INLINE_ARGS))
+        in_memory = grid.arg_words > INLINE_ARGS
+        inline = Mux(in_memory, 0, grid.arg_words)
+        last_word = word == len(LaunchWord) + inline
         words: dict[Any, Any] = {
             LaunchWord.PROGRAM: grid.program,
-            LaunchWord.SIZES: _sizes(grid, loaded.bit_select(core, 1)),
+            LaunchWord.TAG: grid.tag,
+            LaunchWord.SIZES: Cat(grid.program_words, grid.arg_words),
             LaunchWord.ARGS: grid.args,
             LaunchWord.BLOCK_X: place[0],
             LaunchWord.BLOCK_Y: place[1],
@@ -84,6 +87,7 @@ class BlockScheduler(wiring.Component):
             LaunchWord.GRID_X: grid.grid[0],
             LaunchWord.GRID_Y: grid.grid[1],
             LaunchWord.GRID_Z: grid.grid[2],
+            **{len(LaunchWord) + k: grid.inline[k] for k in range(INLINE_ARGS)},
         }
         flit: Any = self.message.payload
         nodes = [core_node(config, index) for index in range(cores)]
@@ -101,7 +105,7 @@ class BlockScheduler(wiring.Component):
                     head.tag.eq(Tag.MESSAGE),
                     head.src.x.eq(x),
                     head.src.y.eq(y),
-                    head.beats.eq(len(LaunchWord) - 1),
+                    head.beats.eq(Mux(in_memory, len(LaunchWord) - 1, len(LaunchWord) - 2 + inline)),
                 ]
             for number, value in words.items():
                 with m.Case(number + 1):
@@ -117,7 +121,6 @@ class BlockScheduler(wiring.Component):
                     *(p.eq(0) for p in place),
                     block.eq(0),
                     more.eq(1),
-                    loaded.eq(0),
                     core.eq(0),
                     word.eq(0),
                     fault.eq(0),
@@ -138,6 +141,8 @@ class BlockScheduler(wiring.Component):
                 m.d.comb += [self.message.valid.eq(1), write.en.eq(word == 0)]
                 with m.If(self.message.ready):
                     m.d.sync += word.eq(word + 1)
+                    with m.If((word == LaunchWord.SIZES + 1) & ~in_memory):
+                        m.d.sync += word.eq(LaunchWord.BLOCK_X + 1)
                     with m.If(last_word):
                         m.d.sync += block.eq(block + 1)
                         _advance(m, place, at_end)
@@ -176,14 +181,7 @@ class BlockScheduler(wiring.Component):
                 m.d.sync += running[index].eq(0)
             with m.If(write.en & (core == index)):
                 m.d.sync += running[index].eq(1)
-            with m.If(self.message.valid & self.message.ready & last_word & (core == index)):
-                m.d.sync += loaded[index].eq(1)
         return m
-
-
-def _sizes(grid: Any, loaded: Any) -> Any:
-    gap = HOLDS_PROGRAM_BIT - 24
-    return Cat(grid.program_words, grid.arg_words, Const(0, gap), loaded)
 
 
 def _advance(m: Module, place: list[Signal], at_end: list[Any]) -> None:

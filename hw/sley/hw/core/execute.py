@@ -55,6 +55,8 @@ class Execute(wiring.Component):
         Read port of the program memory, one cycle of latency.
     register : In(REGISTER_WRITE)
         Writes to the registers from outside, while nothing is executed.
+    clear : In(1)
+        All registers become zero; while nothing is executed.
     dispatch : Out(stream of UnitCommand).array(4)
         To the units in the order of UNITS. All share one payload register.
     wait, signal : Out(stream of SEMAPHORES bits)
@@ -84,6 +86,7 @@ class Execute(wiring.Component):
     index: Signal
     instruction: Signal
     register: Signal
+    clear: Signal
     dispatch: list[stream.Interface]
     wait: stream.Interface
     signal: stream.Interface
@@ -106,6 +109,7 @@ class Execute(wiring.Component):
                 "index": Out(range(config.program_words)),
                 "instruction": In(INSTRUCTION),
                 "register": In(REGISTER_WRITE),
+                "clear": In(1),
                 "dispatch": Out(stream.Signature(UnitCommand)).array(len(UNITS)),
                 "wait": Out(stream.Signature(SEMAPHORES)),
                 "signal": Out(stream.Signature(SEMAPHORES)),
@@ -142,6 +146,7 @@ class Execute(wiring.Component):
             self.wait.payload.eq(word.wait),
             self.signal.payload.eq(word.signal),
             registers.write.eq(self.register),
+            registers.clear.eq(self.clear),
             registers.read.eq(state == _State.READ),
             registers.index[0].eq(self.instruction.word.ra),
             registers.index[1].eq(self.instruction.word.rb),

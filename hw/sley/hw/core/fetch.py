@@ -19,8 +19,9 @@ SPLIT_BYTES = 1 << 15
 """Longest run of a program; a Run has 16 bits of length."""
 
 
-FETCH_ORDER = data.StructLayout({"program": 32, "words": 16, "args": 32, "arg_words": 8, "held": 1})
-"""What a block needs from memory: byte addresses and sizes; ``held``: the program is here already."""
+FETCH_ORDER = data.StructLayout({"program": 32, "words": 16, "tag": 32, "args": 32, "arg_words": 8})
+"""What a block needs from memory: byte addresses and sizes, and the program's tag; ``arg_words`` is 0 if the arguments
+are not in memory."""
 
 
 class _Phase(enum.Enum):
@@ -30,7 +31,8 @@ class _Phase(enum.Enum):
 
 
 class Fetch(wiring.Component):
-    """Fetches arguments, then the program, and keeps the program.
+    """Fetches arguments, then the program, and keeps the program: an order with the tag (not 0), address and length of
+    the one before does not fetch it again.
 
     Parameters
     ----------
@@ -43,6 +45,8 @@ class Fetch(wiring.Component):
         Begin with ``order``, which stays as it is until the next start. Not while ``busy``.
     run : Out(stream of Run), beat : In(stream of beat(config))
         To and from a memory reader.
+    forget : In(1)
+        The program in the memory must not be used again.
     open : In(1)
         Arguments may be written to registers.
     register : Out(REGISTER_WRITE)
@@ -68,6 +72,7 @@ class Fetch(wiring.Component):
     order: data.View
     run: stream.Interface
     beat: stream.Interface
+    forget: Signal
     open: Signal
     register: data.View
     args_done: Signal
@@ -87,6 +92,7 @@ class Fetch(wiring.Component):
                 "order": In(FETCH_ORDER),
                 "run": Out(stream.Signature(Run)),
                 "beat": In(stream.Signature(beat(config))),
+                "forget": In(1),
                 "open": In(1),
                 "register": Out(REGISTER_WRITE),
                 "args_done": Out(1),
@@ -109,25 +115,36 @@ class Fetch(wiring.Component):
             self.args_done.eq(args_left == 0),
             self.busy.eq((phase != _Phase.IDLE) | (args_left != 0) | (words_left != 0)),
         ]
+        held_order = Signal(data.StructLayout({"program": 32, "words": 16, "tag": 32}), reset_less=True)
+        holds = Signal()
+        held = Signal()
+        same = [held_order[name] == self.order[name] for name in ("program", "words", "tag")]
+        m.d.comb += held.eq(holds & Cat(same).all())
         self._receive(m, args_left, words_left)
-        self._ask(m, phase, args_left, words_left)
+        self._ask(m, phase, args_left, words_left, held)
         with m.If(self.start):
             m.d.sync += [
                 args_left.eq(self.order.arg_words),
-                words_left.eq(Mux(self.order.held, 0, self.order.words)),
-                self.available.eq(Mux(self.order.held, self.order.words, 0)),
+                words_left.eq(Mux(held, 0, self.order.words)),
+                self.available.eq(Mux(held, self.order.words, 0)),
                 self.error.eq(0),
+                holds.eq(self.order.tag != 0),
+                *(held_order[name].eq(self.order[name]) for name in ("program", "words", "tag")),
             ]
+        with m.If(self.forget):
+            m.d.sync += holds.eq(0)
         return m
 
-    def _ask(self, m: Module, phase: Signal, args_left: Signal, words_left: Signal) -> None:
+    def _ask(self, m: Module, phase: Signal, args_left: Signal, words_left: Signal, held: Signal) -> None:
         """Runs for the arguments and for the program."""
         addr = Signal(32, reset_less=True)
         left = Signal(22, reset_less=True)
         end = Signal(33)
         beyond = Signal()
-        program_bytes = Mux(self.order.held, 0, self.order.words * INSTRUCTION_BYTES)
+        wanted = Signal(16)
+        program_bytes = wanted * INSTRUCTION_BYTES
         m.d.comb += [
+            wanted.eq(Mux(phase == _Phase.IDLE, Mux(held, 0, self.order.words), words_left)),
             end.eq(addr + left),
             beyond.eq(end > 1 << self._config.addr_bits),
             self.run.payload.addr.eq(addr),

@@ -5,15 +5,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER, REGISTERS
+from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
+from sley.abi.packets import INLINE_ARGS
 from sley.hw.core.fetch import FETCH_ORDER
 from sley.hw.core.register_file import REGISTER_WRITE
 from sley.hw.noc.messages import DoneWord, LaunchWord, Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node
 
-_SIZES = data.FlexibleLayout(
-    32, {"words": data.Field(16, 0), "arg_words": data.Field(8, 16), "held": data.Field(1, 31)}
-)
+_SIZES = data.StructLayout({"words": 16, "arg_words": 8})
 """LaunchWord.SIZES."""
 
 CORE_BITS = 8
@@ -46,11 +45,10 @@ class Launch(wiring.Component):
     start : Out(1)
         High for one cycle when ``order`` is complete, before the rest of the message is here.
     register : Out(REGISTER_WRITE)
-        Block index and grid size to r1 to r6, zero to all others.
+        As their words are accepted: block index and grid size to r1 to r6, arguments that the message
+        brings to r8 and up.
     ready : Out(1)
-        All registers are written.
-
-    The zeros take 26 cycles from ``begin`` on in which no word of index or size arrives: 32 cycles in all.
+        No message is on its way: ``register`` is not used.
     """
 
     i: stream.Interface
@@ -79,12 +77,12 @@ class Launch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         word = Signal(32)
-        sizes = data.View(_SIZES, word)
+        sizes = data.View(_SIZES, word[: _SIZES.size])
         order = Signal(FETCH_ORDER, reset_less=True)
         inside = Signal()  # the head has passed
-        position = Signal(range(len(LaunchWord)))
+        position = Signal(range(len(LaunchWord) + INLINE_ARGS + 1))
         accepted = Signal()
-        block_word = Signal()
+        in_memory = Signal()  # the arguments
         m.d.comb += [
             self.i.ready.eq(self.enable),
             accepted.eq(self.i.valid & self.i.ready),
@@ -92,9 +90,17 @@ class Launch(wiring.Component):
             self.done.eq(accepted & inside & self.i.payload.last),
             word.eq(self.i.payload.payload.beat.data),
             self.order.eq(order),
-            block_word.eq(accepted & inside & (position >= LaunchWord.BLOCK_X)),
+            in_memory.eq(sizes.arg_words > INLINE_ARGS),
+            self.ready.eq(~inside),
+            self.register.valid.eq(accepted & inside & (position >= LaunchWord.BLOCK_X)),
+            self.register.index.eq(position - LaunchWord.BLOCK_X + BLOCK_REGISTER),
+            self.register.value.eq(word),
         ]
-        m.d.sync += self.start.eq(accepted & inside & (position == LaunchWord.ARGS))
+        with m.If(position > LaunchWord.GRID_Z):
+            m.d.comb += self.register.index.eq(position - len(LaunchWord) + ARG_REGISTER)
+        m.d.sync += self.start.eq(
+            accepted & inside & ((position == LaunchWord.ARGS) | ((position == LaunchWord.SIZES) & ~in_memory))
+        )
         with m.If(accepted):
             m.d.sync += inside.eq(~self.i.payload.last)
             with m.If(inside):
@@ -104,36 +110,15 @@ class Launch(wiring.Component):
         with m.If(accepted & inside), m.Switch(position):
             with m.Case(LaunchWord.PROGRAM):
                 m.d.sync += order.program.eq(word)
+            with m.Case(LaunchWord.TAG):
+                m.d.sync += order.tag.eq(word)
             with m.Case(LaunchWord.SIZES):
-                m.d.sync += [
-                    order.words.eq(sizes.words),
-                    order.arg_words.eq(sizes.arg_words),
-                    order.held.eq(sizes.held),
-                ]
+                m.d.sync += [order.words.eq(sizes.words), order.arg_words.eq(Mux(in_memory, sizes.arg_words, 0))]
+                with m.If(~in_memory):
+                    m.d.sync += position.eq(LaunchWord.BLOCK_X)
             with m.Case(LaunchWord.ARGS):
                 m.d.sync += order.args.eq(word)
 
-        # From the register behind the grid's size up to the last one and then to r0.
-        clearing = Signal()
-        clear_index = Signal(range(REGISTERS), reset_less=True)
-        first_clear = BLOCK_REGISTER + len(LaunchWord) - LaunchWord.BLOCK_X
-        assert first_clear <= ARG_REGISTER
-        m.d.comb += [
-            self.ready.eq(~clearing & ~inside),
-            self.register.valid.eq(block_word | clearing),
-            self.register.index.eq(clear_index),
-        ]
-        with m.If(block_word):
-            m.d.comb += [
-                self.register.index.eq(position - LaunchWord.BLOCK_X + BLOCK_REGISTER),
-                self.register.value.eq(word),
-            ]
-        with m.Elif(clearing):
-            m.d.sync += clear_index.eq(clear_index + 1)
-            with m.If(clear_index == 0):
-                m.d.sync += clearing.eq(0)
-        with m.If(self.begin):
-            m.d.sync += [clearing.eq(1), clear_index.eq(first_clear)]
         return m
 
 

@@ -27,16 +27,20 @@ class RegisterFile(wiring.Component):
         The registers, one cycle after ``read``; held until the next ``read``. A read in the cycle of a write to the
         same register gives the old value.
     write : In(REGISTER_WRITE)
-        A write to register 0 stores zero.
+        A write to register 0 has no effect.
+    clear : In(1)
+        All registers become zero. Not together with a write.
 
-    Memory is undefined after reset, register 0 included: whoever starts a program writes every register once.
-    Cost: READ_PORTS copies of a memory of 1 KiBit.
+    Register 0, and after ``clear`` whatever was not written, reads as zero: each register has a bit that says whether
+    its memory counts, so that a program starts without writing all of them.
+    Cost: READ_PORTS copies of a memory of 1 KiBit, REGISTERS flip-flops, READ_PORTS multiplexers of REGISTERS bits.
     """
 
     index: list[Signal]
     read: Signal
     value: list[Signal]
     write: data.View
+    clear: Signal
 
     def __init__(self) -> None:
         super().__init__(
@@ -45,22 +49,30 @@ class RegisterFile(wiring.Component):
                 "read": In(1),
                 "value": Out(32).array(READ_PORTS),
                 "write": In(REGISTER_WRITE),
+                "clear": In(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        stored = Mux(self.write.index == 0, 0, self.write.value)
+        written = Signal(REGISTERS)
+        with m.If(self.write.valid & (self.write.index != 0)):
+            m.d.sync += written.bit_select(self.write.index, 1).eq(1)
+        with m.If(self.clear):
+            m.d.sync += written.eq(0)
         for k in range(READ_PORTS):
             m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[])
             write = copy.write_port()
             read = copy.read_port()
+            counts = Signal(name=f"counts_{k}")
+            with m.If(self.read):
+                m.d.sync += counts.eq(written.bit_select(self.index[k], 1))
             m.d.comb += [
                 write.addr.eq(self.write.index),
-                write.data.eq(stored),
+                write.data.eq(self.write.value),
                 write.en.eq(self.write.valid),
                 read.addr.eq(self.index[k]),
                 read.en.eq(self.read),
-                self.value[k].eq(read.data),
+                self.value[k].eq(Mux(counts, read.data, 0)),
             ]
         return m

@@ -141,6 +141,8 @@ class Sequencer(wiring.Component):
             fetch.order.eq(launcher.order),
             fetch.open.eq(launcher.ready),
             fetch.index.eq(execute.index),
+            fetch.forget.eq(state == _State.ABORT),
+            execute.clear.eq(launcher.begin),
             execute.go.eq(launcher.done),
             execute.hold.eq(~launcher.ready | ~fetch.args_done),
             execute.stop.eq(fault | (state == _State.ABORT) | (state == _State.REPORT)),

@@ -25,17 +25,21 @@ BEATS_BITS = 8
 
 
 class LaunchWord(enum.IntEnum):
-    """Position of each 32-bit word in the message from the command processor that starts a block."""
+    """Each 32-bit word in the message from the command processor that starts a block, in their order.
+
+    ARGS is there if the arguments are in memory. Arguments from the packet follow GRID_Z.
+    """
 
     PROGRAM = 0  # byte address
-    SIZES = 1  # bits 15:0 program words, 23:16 argument words, bit 31: the core holds this program already
-    ARGS = 2  # byte address
-    BLOCK_X = 3
-    BLOCK_Y = 4
-    BLOCK_Z = 5
-    GRID_X = 6
-    GRID_Y = 7
-    GRID_Z = 8
+    TAG = 1  # of the program; not 0: a core that holds it need not fetch it
+    SIZES = 2  # bits 15:0 program words, 23:16 argument words
+    ARGS = 3  # byte address
+    BLOCK_X = 4
+    BLOCK_Y = 5
+    BLOCK_Z = 6
+    GRID_X = 7
+    GRID_Y = 8
+    GRID_Z = 9
 
 
 class DoneWord(enum.IntEnum):

@@ -20,7 +20,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState, Unit
-from sley.abi.packets import PACKET_BYTES
+from sley.abi.packets import INLINE_ARGS, PACKET_BYTES
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.axi_lite import RegisterBus
 from sley.hw.bus.register_bank import RegisterBank
@@ -106,8 +106,18 @@ class BlockRun:
     reported: int = 0
     """Position of its done message among all, from 1; 0 before that."""
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the message brings the address of the arguments."""
+        return self.words[LaunchWord.SIZES] >> 16 > INLINE_ARGS
+
     def __getitem__(self, word: LaunchWord) -> int:
-        return self.words[int(word)]
+        return self.words[int(word) - (word > LaunchWord.ARGS and not self.in_memory)]
+
+    @property
+    def inline(self) -> list[int]:
+        """Arguments that the message brings."""
+        return [] if self.in_memory else self.words[len(LaunchWord) - 1 :]
 
 
 @dataclass
@@ -128,8 +138,9 @@ class FakeCores:
             while len(self.runs) < len(self.messages):
                 node, words = self.messages[len(self.runs)]
                 core = numbers[node]
-                if len(words) != len(LaunchWord):
-                    raise StreamError(f"launch message of {len(words)} words")
+                count = words[LaunchWord.SIZES] >> 16
+                if len(words) != (len(LaunchWord) if count > INLINE_ARGS else len(LaunchWord) - 1 + count):
+                    raise StreamError(f"launch message of {len(words)} words for {count} arguments")
                 if any(run.core == core and not run.reported for run in self.runs):
                     raise StreamError(f"block sent to core {core}, which runs one")
                 now = self.bench.cycle
@@ -177,6 +188,7 @@ class CommandBench:
         self._base = [0] * config.queues
         self._length = [1] * config.queues
         self._write = [0] * config.queues
+        self._readback = [0] * config.queues
 
     def run(self, test: Callable[[Any], Awaitable[None]]) -> None:
         """Run the test until it returns."""
@@ -226,6 +238,7 @@ class CommandBench:
     async def open(self, ctx: Any, queue: int, *, base: int, log2: int, readback: int = 0) -> None:
         """Set a queue up and turn it on."""
         self._base[queue], self._length[queue], self._write[queue] = base, 1 << log2, 0
+        self._readback[queue] = readback
         await self.write(ctx, f"QUEUE{queue}.BASE", address=base)
         await self.write(ctx, f"QUEUE{queue}.SIZE", log2=log2)
         await self.write(ctx, f"QUEUE{queue}.READBACK", address=readback)
@@ -268,8 +281,11 @@ class CommandBench:
             await ctx.tick()
 
     async def drained(self, ctx: Any, queue: int) -> None:
-        """Wait until the queue has executed everything."""
+        """Wait until the queue has executed everything and told so in memory."""
         while self.distance(ctx, queue) or self.peek_state(ctx, queue) != QueueState.READY:
+            await ctx.tick()
+        at = self._readback[queue]
+        while at and int.from_bytes(self.memory.data[at : at + 4], "little") != self._write[queue]:
             await ctx.tick()
 
     async def error(self, ctx: Any, queue: int) -> dict[str, int]:

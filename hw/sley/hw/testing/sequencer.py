@@ -13,6 +13,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, LOOP_DEPTH, REGISTERS, WORD, Op, decode
 from sley.abi.layout import LayoutError
+from sley.abi.packets import INLINE_ARGS
 from sley.hw.core.execute import UNITS
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import Sequencer
@@ -35,7 +36,7 @@ class Block:
     args: Sequence[int] = ()
     index: tuple[int, int, int] = (0, 0, 0)
     grid: tuple[int, int, int] = (1, 1, 1)
-    held: bool = False
+    tag: int = 0
     program_address: int = 0x1000
     args_address: int = 0x100
     code: FaultCode | None = None
@@ -47,7 +48,7 @@ class Block:
     issued: list[int] = field(default_factory=list)
     """Clock edge of each command's acceptance, over all units."""
     launched: int = 0
-    """Clock edge at which the last of the ten flits of the launch was accepted."""
+    """Clock edge at which the last flit of the launch was accepted."""
     reported: int = 0
     """Clock edge at which the first done flit was accepted."""
     runs: list[tuple[int, int]] = field(default_factory=list)
@@ -137,15 +138,17 @@ class SequencerBench:
         dut, layout = self.dut, request_flit(self.config)
         for block in self.blocks:
             self.block = block
-            if not block.held:
-                data = b"".join(w.to_bytes(INSTRUCTION_BYTES, "little") for w in block.program)
-                self._store(block.program_address, data)
+            data = b"".join(w.to_bytes(INSTRUCTION_BYTES, "little") for w in block.program)
+            self._store(block.program_address, data)
             self._store(block.args_address, b"".join(a.to_bytes(4, "little") for a in block.args))
-            sizes = len(block.program) | len(block.args) << 16 | block.held << 31
-            words = [block.program_address, sizes, block.args_address, *block.index, *block.grid]
+            words = [block.program_address, block.tag, len(block.program) | len(block.args) << 16]
+            if len(block.args) > INLINE_ARGS:
+                words += [block.args_address, *block.index, *block.grid]
+            else:
+                words += [*block.index, *block.grid, *block.args]
             flits = [layout.const({"payload": {"head": {"kind": 2}}})]
             flits += [
-                layout.const({"payload": {"beat": {"data": word}}, "last": word is words[-1] and i == len(words) - 1})
+                layout.const({"payload": {"beat": {"data": word}}, "last": i == len(words) - 1})
                 for i, word in enumerate(words)
             ]
             for flit in flits:

@@ -5,7 +5,7 @@ from functools import lru_cache, partial
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
+from sley.abi.instructions import PARAMS, BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
 from sley.runtime.gemm.problem import Problem, Result, fold
 from sley.runtime.gemm.tiling import Operand, Placement, Tiling
 from sley.runtime.kernel import ZERO, KernelBuilder, Register, Semaphores, Value
@@ -86,9 +86,16 @@ class _Gemm:
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")
         self.c_free, self.c_full = k.semaphore("c_free", int(epilogue.beta)), k.semaphore("c_full")
-        self.constant: dict[str, int] = {}
+        # Parameters of LOAD that are known to have these values.
+        self.constant: dict[str, Value] = {
+            param.name.lower(): info.reset for param, info in PARAMS.items() if Unit.LOAD in info.units
+        }
+        self.straight = True  # what is written now is executed once, in this order
         self._start()
-        self._main()
+        if self.single:
+            self._multiply_chunk()
+        else:
+            self._main()
         k.end()
         self.program = k.build()
 
@@ -159,21 +166,34 @@ class _Gemm:
                 k.add(y, y, p.m)
                 self.first_m = y
         k.free(*(r for r, blocks in zip((x, y), grid, strict=False) if blocks == 1), z)
-        self.loads = total if isinstance(total, Register) else k.reg("loads", total)
-        self.lag = k.reg("lag", self.ahead)
+        # One chunk in all: nothing is repeated, and it is asked for before anything else is made ready.
+        self.single = not isinstance(total, Register) and total == 1
+        if not self.single:
+            self.loads = total if isinstance(total, Register) else k.reg("loads", total)
+            self.lag = k.reg("lag", self.ahead)
+            self.slot = k.reg("slot", 0)
         self.load, self.multiply = _Side(self, "load"), _Side(self, "multiply")
-        self.slot = k.reg("slot", 0)
         # An argument is kept as it is only where the walk comes back to it.
         returns = p.batch > grid[2]
         self.running = {
             "a": k.reg("a_at", arg["a"]) if returns else arg["a"],
             "b": k.reg("b_at", arg["b"]) if returns or isinstance(self.load.n, Register) else arg["b"],
         }
+        if p.epilogue.bias:
+            self.load_bias, self.bias = (k.reg(name, self.place.bias_base) for name in ("load_bias", "bias_row"))
+        if self.single:
+            self._load_chunk()
+            k.raise_semaphores()
+        else:
+            for operand in (self.place.a, self.place.b):
+                if operand.resident:
+                    self._load_resident(operand)
+            constant = self._constant_parameters()
+            self._set_load(**constant)
+            self.constant, self.straight = constant, False
         again = returns or isinstance(self.multiply.n, Register)
         self.c = k.reg("c_at", arg["c"]) if again else arg["c"]
         self.half = k.reg("half", 0)
-        if p.epilogue.bias:
-            self.load_bias, self.bias = (k.reg(name, self.place.bias_base) for name in ("load_bias", "bias_row"))
         if p.epilogue.scale and not p.epilogue.beta:
             k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
             k.free(arg["scale"])
@@ -183,12 +203,6 @@ class _Gemm:
         self.b_step = k.reg("b_step", self.config.array if self.narrow else self.place.b.pitch)
         if self.narrow:
             self.a_step = k.reg("a_step", self.place.a.pitch)
-        for operand in (self.place.a, self.place.b):
-            if operand.resident:
-                self._load_resident(operand)
-        constant = self._constant_parameters()
-        k.set(Unit.LOAD, **constant)
-        self.constant = constant
 
     def _main(self) -> None:
         k = self.k
@@ -228,6 +242,15 @@ class _Gemm:
             return -(-size // block)
         self._blocks(rd, size, block)
         return rd
+
+    def _slot_row(self, rd: Register, operand: Operand) -> None:
+        """rd = where the slot of an operand begins."""
+        if self.single:
+            self.k.mov(rd, operand.base)
+            return
+        self.k.mul(rd, self.slot, operand.step)
+        if operand.base:
+            self.k.add(rd, rd, operand.base)
 
     def _ring(self, register: Register, step: int, first: int, end: int) -> None:
         """To the next of the places ``first``, ``first + step``, ... below ``end``."""
@@ -275,6 +298,8 @@ class _Gemm:
     def _load_chunk(self) -> None:
         k, side, place = self.k, self.load, self.place
         moving = [operand for operand in (place.a, place.b) if not operand.resident]
+        if self.single:
+            moving = [place.b, place.a]  # the weights enter the array while the activations arrive
         with k.scratch("depth count row at") as (depth, count, row, at):
             if self.problem.epilogue.bias:
                 other = k.label("not first")
@@ -284,13 +309,13 @@ class _Gemm:
                 k.place(other)
             elements = side.depth(depth)
             for operand in moving:
-                k.mul(row, self.slot, operand.step)
-                if operand.base:
-                    k.add(row, row, operand.base)
+                self._slot_row(row, operand)
                 across = side.rows(count) if operand is place.a else side.columns(count)
-                wait = self.free if operand is moving[0] else ()
-                signal = self.full if operand is moving[-1] else ()
+                wait = self.free if operand is moving[0] and not self.single else ()
+                signal = self.full if operand is moving[-1] or self.single else ()
                 self._load(operand, elements, across, self.running[operand.name], row, at, wait, signal)
+        if self.single:
+            return
         if side.k is not None:
             for operand in moving:
                 k.add(self.running[operand.name], self.running[operand.name], self._chunk_step(operand))
@@ -364,7 +389,10 @@ class _Gemm:
         params: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
         if not isinstance(elements, Register):
             size = elements * p.bytes
-            self._set_load(**params, run_bytes=size, chunks=-(-size // c.row_bytes))
+            chunks = -(-size // c.row_bytes)
+            if chunks == 1 and self.straight and not operand.interleave:
+                del params["chunk_stride"]  # nothing goes by it
+            self._set_load(**params, run_bytes=size, chunks=chunks)
             return
         with k.scratch("bytes") as (size_bytes,):
             self._set_load(**params)
@@ -380,8 +408,10 @@ class _Gemm:
         for name, value in params.items():
             if self.constant.get(name) != value:
                 self.k.set(Unit.LOAD, **{name: value})
+                if self.straight:
+                    self.constant[name] = value
 
-    def _constant_parameters(self) -> dict[str, int]:
+    def _constant_parameters(self) -> dict[str, Value]:
         """Parameters of LOAD that all loads of the main loop have in common: they are set once."""
         if self.problem.epilogue.beta:
             return {}
@@ -393,11 +423,11 @@ class _Gemm:
                 common.pop(name, None)
         return common
 
-    def _own_parameters(self, operand: Operand) -> dict[str, int]:
+    def _own_parameters(self, operand: Operand) -> dict[str, Value]:
         """Parameters that all loads of an operand have in common."""
         p, t, c = self.problem, self.tiling, self.config
         chunk, run = operand.strides(c)
-        found = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
+        found: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
         across = {"a": (p.m, t.tile_m), "b": (p.n, t.tile_n)}[operand.name]
         whole, tile = (p.k, t.chunk) if operand.along_k else across
         most = min(whole, tile)
@@ -436,9 +466,10 @@ class _Gemm:
             k.set(Unit.LOAD, chunks=row, chunk_stride=1)
         else:
             chunks = -(-count // self.config.array)
-            k.set(Unit.LOAD, run_bytes=4 * count, chunks=chunks, chunk_stride=1)
+            self._set_load(run_bytes=4 * count, chunks=chunks, chunk_stride=1)
         k.mov(row, 1)
-        k.load(at, self.load_bias, row, space=Space.ACCUMULATOR, wait=self.free, signal=self.free)
+        free = () if self.single else self.free
+        k.load(at, self.load_bias, row, space=Space.ACCUMULATOR, wait=free, signal=free)
         self._next_bias(self.load_bias)
 
     def _next_bias(self, register: Register) -> None:
@@ -496,10 +527,13 @@ class _Gemm:
             # The first fold is as deep as any; behind it the register that counts folds is free for their depths.
             deepest = min(self.problem.k, c.array)
             one_fold = partial(self._fold, across, height, left, acc, a_at, b_fold, b_at)
-            k.matmul(0, 0, 0, wait=self.full)
+            if not (self.single and self.narrow):
+                for _ in range(1 + self.single):
+                    k.matmul(0, 0, 0, wait=self.full)
+                if side.k is None:
+                    k.matmul(0, 0, 0, wait=self.acc_free)
             if side.k is None:
                 assert not isinstance(deep, Register)
-                k.matmul(0, 0, 0, wait=self.acc_free)
                 one_fold(deepest, accumulate=False)
                 if deep > 1:
                     with k.loop(deep - 1):
@@ -512,7 +546,8 @@ class _Gemm:
                     one_fold(deepest, accumulate=False)
                 with k.loop(deep):
                     one_fold(folds, accumulate=True)
-            k.matmul(0, 0, 0, signal=self.free)
+            if not self.single:
+                k.matmul(0, 0, 0, signal=self.free)
             k.free(*([left] if left is not None else []))
         k.free(*([] if self.narrow else [acc, b_at]), *([tiles] if uneven else []))
         if side.k is not None:
@@ -523,9 +558,7 @@ class _Gemm:
         """rd = where the chunk begins."""
         k = self.k
         if not operand.resident:
-            k.mul(rd, self.slot, operand.step)
-            if operand.base:
-                k.add(rd, rd, operand.base)
+            self._slot_row(rd, operand)
         elif self.multiply.k is None:
             k.mov(rd, operand.base)
         else:
@@ -558,8 +591,9 @@ class _Gemm:
                 k.min(deep, left, c.array)
             k.sub(left, left, c.array)
         if self.narrow:
-            k.weights(b_fold, deep, dtype=dtype, step=self.b_step)
-            k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step)
+            ready = (self.full, self.acc_free) if self.single and not accumulate else ()
+            k.weights(b_fold, deep, dtype=dtype, step=self.b_step, wait=ready[:1])
+            k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step, wait=ready)
             return
         k.mov(acc, self.half)
         k.mov(b_at, b_fold)

@@ -3,7 +3,7 @@
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
-from sley.abi.packets import FENCE_BYTES, MAX_GRID, PACKETS, SEMAPHORE_BYTES, PacketOp
+from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, MAX_GRID, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.sim.model.memory import FaultError
 
 
@@ -40,6 +40,9 @@ def _bad_fields(config: ChipConfig, op: PacketOp, f: dict[str, int]) -> list[str
         bad += [name for name in ("grid_x", "grid_y", "grid_z") if not 1 <= f[name] <= MAX_GRID]
         bad += ["program_words"] * (not 1 <= f["program_words"] <= config.program_words)
         bad += ["arg_words"] * (f["arg_words"] > MAX_ARGS)
+        inline = f["arg_words"] if f["arg_words"] <= INLINE_ARGS else 0
+        bad += ["args"] * (f["arg_words"] <= INLINE_ARGS and f["args"] != 0)
+        bad += [f"arg{k}" for k in range(inline, INLINE_ARGS) if f[f"arg{k}"]]
     elif op is PacketOp.FENCE:
         alignment = {"address": FENCE_BYTES}
     elif op in (PacketOp.WAIT, PacketOp.SIGNAL):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState, Unit
-from sley.abi.packets import PACKET_BYTES, PacketOp
+from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp
 from sley.sim.model.check import check_packet
 from sley.sim.model.core import Block, CoreModel
 from sley.sim.model.memory import FaultError, ModelMemory
@@ -147,6 +147,8 @@ class CommandModel:
 
     def _grid(self, number: int, f: dict[str, int], grid: tuple[int, int, int]) -> Generator[bool, None, None]:
         total = grid[0] * grid[1] * grid[2]
+        args = f["args"] if f["arg_words"] > INLINE_ARGS else tuple(f[f"arg{k}"] for k in range(f["arg_words"]))
+        launch = (f["program"], f["program_words"], f["tag"], args, f["arg_words"])
         running: dict[int, Block] = {}
         following = 0
         while following < total or running:
@@ -155,7 +157,7 @@ class CommandModel:
                 if index not in running and following < total:
                     x, rest = following % grid[0], following // grid[0]
                     place = (x, rest % grid[1], rest // grid[1])
-                    block = Block(f["program"], f["program_words"], f["args"], f["arg_words"], place, grid, following)
+                    block = Block(*launch, place, grid, following)
                     core.start(block)
                     running[index] = block
                     following += 1

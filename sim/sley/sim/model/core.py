@@ -59,7 +59,9 @@ class Block:
 
     program: int
     program_words: int
-    args: int
+    tag: int
+    args: int | tuple[int, ...]
+    """Address of the arguments, or those that the packet brought."""
     arg_words: int
     index: tuple[int, int, int]
     grid: tuple[int, int, int]
@@ -97,18 +99,28 @@ class CoreModel:
         self.sync_wait_done = False
         self.program: list[int] = []
         self.registers = [0] * REGISTERS
+        self.held: tuple[int, int, int] | None = None
 
     def start(self, block: Block) -> None:
+        program, held = self.program, self.held
         self.reset()
         self.local.clear()
         self.block = block
-        region = block.args
+        wanted = (block.tag, block.program, block.program_words)
         try:
-            for i in range(block.arg_words):
-                self.registers[ARG_REGISTER + i] = self.memory.read_word(region + 4 * i, 4)
-            region = block.program
-            for i in range(block.program_words):
-                self.program.append(self.memory.read_word(region + INSTRUCTION_BYTES * i, INSTRUCTION_BYTES))
+            if isinstance(block.args, int):
+                region = block.args
+                for i in range(block.arg_words):
+                    self.registers[ARG_REGISTER + i] = self.memory.read_word(region + 4 * i, 4)
+            else:
+                self.registers[ARG_REGISTER : ARG_REGISTER + len(block.args)] = block.args
+            if block.tag and held == wanted:
+                self.program = program
+            else:
+                region = block.program
+                for i in range(block.program_words):
+                    self.program.append(self.memory.read_word(region + INSTRUCTION_BYTES * i, INSTRUCTION_BYTES))
+            self.held = wanted
         except IndexError:
             self._stop(FaultError(FaultCode.BUS_ERROR, Unit.SEQUENCER, 0, region))
         self.registers[BLOCK_REGISTER : BLOCK_REGISTER + 3] = block.index
@@ -140,6 +152,8 @@ class CoreModel:
             queue.clear()
         self.signalling.clear()
         self.semaphores = [0] * SEMAPHORES
+        if fault is not None:
+            self.held = None
 
     def _take(self, mask: int) -> bool:
         chosen = [i for i in range(SEMAPHORES) if mask >> i & 1]

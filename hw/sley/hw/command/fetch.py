@@ -1,0 +1,148 @@
+"""Fetches a packet and checks it."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode
+from sley.abi.packets import PACKET_BYTES
+from sley.hw.command.check import PacketCheck
+from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
+from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
+from sley.hw.noc.placement import Source, memory_node
+
+
+class PacketFetch(wiring.Component):
+    """Reads one packet from memory, checks it, and keeps it until it is taken.
+
+    Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back.
+
+    Members:
+
+    * ``start``, ``where``: fetch the packet at this address, in units of packets. Not while ``busy``.
+    * ``busy``: a packet is here or on its way.
+    * ``ready``: it is here, with ``packet``, ``code`` (NONE: nothing is wrong with it) and ``address``: those of
+      ``PacketCheck``, or BAD_ADDRESS (beyond the chip's address width) and BUS_ERROR with the packet's address.
+    * ``drop``: forget it, also one on its way.
+    * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
+
+    Latency: ``start`` to ``request`` one cycle, the last beat to ``ready`` three. Cost: 512 flip-flops and the check.
+    """
+
+    start: Signal
+    where: Signal
+    busy: Signal
+    ready: Signal
+    packet: Signal
+    code: Signal
+    address: Signal
+    drop: Signal
+    request: stream.Interface
+    response: stream.Interface
+
+    def __init__(self, config: ChipConfig, *, tag: Tag, source: Source) -> None:
+        self._config = config
+        self._tag = tag
+        self._source = source
+        super().__init__(
+            {
+                "start": In(1),
+                "where": In(PACKET_ADDRESS_BITS),
+                "busy": Out(1),
+                "ready": Out(1),
+                "packet": Out(8 * PACKET_BYTES),
+                "code": Out(8),
+                "address": Out(32),
+                "drop": In(1),
+                "request": Out(stream.Signature(request_flit(config))),
+                "response": In(stream.Signature(response_payload(config))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        m.submodules.check = check = PacketCheck(config)
+
+        where = Signal(PACKET_ADDRESS_BITS, reset_less=True)
+        outside = Signal(reset_less=True)
+        failed = Signal()
+        dropped = Signal()
+        arrived = Signal()
+        m.d.sync += arrived.eq(0)
+        m.d.comb += [check.packet.eq(self.packet), check.start.eq(arrived), self.response.ready.eq(1)]
+
+        # A beat is a part of a packet, or several packets are in a beat.
+        beats = max(PACKET_BYTES // config.bus_bytes, 1)
+        burst = min(beats, config.max_burst)
+        asked = Signal(range(beats + 1))
+        left = Signal(range(beats + 1))
+        flit: Any = self.request.payload
+        head = flit.payload.head
+        start = where << PACKET_SHIFT
+        m.d.comb += [
+            head.kind.eq(RequestKind.READ),
+            head.tag.eq(self._tag),
+            head.src.x.eq(self._source[0]),
+            head.src.y.eq(self._source[1]),
+            head.beats.eq(burst - 1),
+            head.addr.eq((start & -config.bus_bytes) | asked << exact_log2(config.bus_bytes)),
+            flit.dest.x.eq(memory_node(config)[0]),
+            flit.dest.y.eq(memory_node(config)[1]),
+            flit.last.eq(1),
+        ]
+        with m.If(self.response.valid):
+            value = self.response.payload.data
+            if len(value) > len(self.packet):
+                value = value.word_select(where[: exact_log2(config.bus_bytes) - PACKET_SHIFT], len(self.packet))
+                m.d.sync += self.packet.eq(value)
+            elif len(value) == len(self.packet):
+                m.d.sync += self.packet.eq(value)
+            else:
+                m.d.sync += self.packet.eq((value << len(self.packet) | self.packet) >> len(value))
+            m.d.sync += left.eq(left - 1)
+            with m.If(self.response.payload.error):
+                m.d.sync += failed.eq(1)
+
+        m.d.comb += [self.code.eq(check.code), self.address.eq(check.address)]
+        with m.If(outside | failed):
+            m.d.comb += [self.code.eq(FaultCode.BUS_ERROR), self.address.eq(start)]
+        with m.If(outside):
+            m.d.comb += self.code.eq(FaultCode.BAD_ADDRESS)
+
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
+            with m.State("IDLE"):
+                m.d.sync += [asked.eq(0), left.eq(beats), failed.eq(0), dropped.eq(0), where.eq(self.where)]
+                beyond = (self.where << PACKET_SHIFT)[config.addr_bits :].any()
+                m.d.sync += outside.eq(beyond)
+                with m.If(self.start):
+                    m.next = "ASK"
+                    with m.If(beyond):
+                        m.next = "READY"
+            with m.State("ASK"):
+                m.d.comb += self.request.valid.eq(asked != beats)
+                with m.If(self.request.valid & self.request.ready):
+                    m.d.sync += asked.eq(asked + burst)
+                with m.If(self.drop):
+                    m.d.sync += dropped.eq(1)
+                with m.If(self.response.valid & (left == 1)):
+                    m.d.sync += arrived.eq(1)
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                with m.If(check.done):
+                    m.d.comb += self.ready.eq(~dropped)
+                    m.next = "READY"
+                with m.If(check.done & dropped):
+                    m.next = "IDLE"
+                with m.If(self.drop):
+                    m.next = "IDLE"
+            with m.State("READY"):
+                m.d.comb += self.ready.eq(1)
+                with m.If(self.drop):
+                    m.next = "IDLE"
+        return m
