@@ -66,7 +66,7 @@ class ProcessingElement(wiring.Component):
         fp32 sums of bf16 products; ``total_i`` joins the product of the activation of BF16_PRODUCT_LATENCY cycles ago.
 
     Both types share the operand registers and the first of the int8 multipliers, which is one bit wider than int8
-    alone needs. What only one type needs holds still while the other one is at work.
+    alone needs. What only bf16 needs holds still while int8 is at work.
 
     Latency INT8_LATENCY for int8, BF16_PRODUCT_LATENCY + Add.LATENCY for bf16. Cost: three lanes,
     ``lane_elements`` multipliers with their registers, their adders, and for bf16 40 bits of registers and ``Add``.
@@ -134,12 +134,12 @@ class ProcessingElement(wiring.Component):
         product = factor(activation) * factor(weight)
         with m.If(bf16):
             m.d.sync += significand.eq(product)
-        with m.Else():
-            m.d.sync += [
-                low.eq(product),
-                high.eq(activation[8:].as_signed() * weight[8:].as_signed()),
-            ]
-        m.d.sync += [dot.eq(low + high), sum_o.eq(dot + self.sum_i)]
+        m.d.sync += [
+            low.eq(product),
+            high.eq(activation[8:].as_signed() * weight[8:].as_signed()),
+            dot.eq(low + high),
+            sum_o.eq(dot + self.sum_i),
+        ]
         weight_fields = Signal(BF16_FIELDS, reset_less=True)
         with m.If(self.swap_i):
             m.d.sync += weight_fields.eq(bf16_fields(spare))
