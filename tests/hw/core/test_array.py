@@ -7,53 +7,63 @@ from amaranth.sim import Simulator
 from numpy.typing import NDArray
 
 from sley.abi.config import PRESETS, ChipConfig
-from sley.hw.core.array import SystolicArray, array_latency
+from sley.hw.core.array import OLD_DELAY, SystolicArray, settle_cycles
+from sley.hw.core.array_timing import array_latency, bf16_old_latency
+from sley.sim.golden.float32 import Bits
+from sley.sim.golden.matmul import Lanes, bf16_sums, int8_sums
 
-Tile = tuple[NDArray[np.int64], NDArray[np.int64]]  # weights [fold_depth, N], rows [any, fold_depth]
+NANO = PRESETS["nano"]
+WIDE = NANO.replace(bf16=True)
+CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
+
+Tile = tuple[Lanes, Lanes]  # weights [N, N], rows [any, N]
 
 
-def lane_values(config: ChipConfig, values: NDArray[np.int64]) -> list[int]:
-    """int8 elements, ``lane_elements`` for each lane in the order of the lanes."""
-    raw = values.astype(np.int8).view(np.uint8).reshape(-1, config.lane_elements)
-    return [int.from_bytes(lane.tobytes(), "little") for lane in raw]
-
-
-def run(config: ChipConfig, tiles: list[Tile], *, gap: float, seed: int) -> list[int]:
+def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float, seed: int) -> list[int]:
     """Streams the tiles, as early as the rules of the array allow, with random gaps on both sides; the cycles in
     which rows entered."""
     dut = SystolicArray(config)
-    rng = random.Random(seed)
-    n, elements = config.array, config.lane_elements
-    words = [
-        (tile, j, lane_values(config, w.reshape(n, elements, n)[j].T.reshape(-1)))
-        for tile, (w, _) in enumerate(tiles)
-        for j in range(n)
-    ]
+    rng, numbers = random.Random(seed), np.random.default_rng(seed)
+    n, latency = config.array, array_latency(config, bf16)
+    words = [(tile, j, word.tolist()) for tile, (w, _) in enumerate(tiles) for j, word in enumerate(w)]
     rows = [(tile, i, row) for tile, (_, x) in enumerate(tiles) for i, row in enumerate(x)]
     entered: list[int] = []
-    expected: dict[int, NDArray[np.int64]] = {}
+    olds: dict[int, Bits] = {}
+    expected: dict[int, NDArray[np.int32]] = {}
 
     async def bench(ctx) -> None:  # type: ignore[no-untyped-def]
         loaded, swapped, cycle = 0, 0, 0
+        if config.bf16:
+            ctx.set(dut.bf16, bf16)
+            ctx.set(dut.run, bf16)
+            await ctx.tick()
         while rows or expected:
             ctx.set(dut.swap, 0)
             ctx.set(dut.activations.as_value(), rng.getrandbits(n * config.lane_bits))
             if rows and loaded > rows[0][0] and rng.random() >= gap:
                 tile, i, row = rows.pop(0)
-                ctx.set(dut.activations, lane_values(config, row))
+                ctx.set(dut.activations, row.tolist())
                 ctx.set(dut.swap, i == 0)
                 swapped += i == 0
                 entered.append(cycle)
-                expected[cycle + array_latency(config)] = row @ tiles[tile][0]
+                old = numbers.standard_normal(n).astype(np.float32).view(np.uint32)
+                olds[cycle + bf16_old_latency() - OLD_DELAY] = old
+                w, x = tiles[tile][0], row[None]
+                result = bf16_sums(x, w, old) if bf16 else int8_sums(x, w, None)
+                expected[cycle + latency] = result[0].view(np.int32)
             ctx.set(dut.weights_valid, 0)
-            ctx.set(dut.weights_first, rng.random() < 0.5)
+            ctx.set(dut.weights_row, rng.randrange(n))
             ctx.set(dut.weights.as_value(), rng.getrandbits(n * config.lane_bits))
             if words and swapped >= words[0][0] and rng.random() >= gap:
                 tile, j, word = words.pop(0)
                 ctx.set(dut.weights_valid, 1)
-                ctx.set(dut.weights_first, j == 0)
+                ctx.set(dut.weights_row, j)
                 ctx.set(dut.weights, word)
                 loaded += j == n - 1
+            if config.bf16:
+                ctx.set(dut.weights_bf16, bf16)
+                old = olds.pop(cycle, numbers.integers(0, 1 << 32, n, np.uint32))
+                ctx.set(dut.old, old.view(np.int32).tolist())
             if cycle in expected:
                 assert [ctx.get(s) for s in dut.sums] == expected.pop(cycle).tolist()
             await ctx.tick()
@@ -67,57 +77,75 @@ def run(config: ChipConfig, tiles: list[Tile], *, gap: float, seed: int) -> list
     return entered
 
 
-def random_tiles(config: ChipConfig, counts: list[int], seed: int) -> list[Tile]:
+def random_tiles(config: ChipConfig, counts: list[int], seed: int, bf16: bool = False) -> list[Tile]:
     rng = np.random.default_rng(seed)
-    depth, n = config.fold_depth, config.array
-    return [(rng.integers(-128, 128, (depth, n)), rng.integers(-128, 128, (count, depth))) for count in counts]
+
+    def lanes(rows: int) -> Lanes:
+        if bf16:
+            values = rng.standard_normal((rows, config.array)).astype(np.float32)
+            return (values.view(np.uint32) >> 16).astype(np.uint16)
+        return rng.integers(0, 256, (rows, config.row_bytes), np.uint8).view(f"u{config.lane_elements}")
+
+    return [(lanes(config.array), lanes(count)) for count in counts]
 
 
-@pytest.mark.parametrize("name", ["nano", "edge"])
-@pytest.mark.parametrize("gap", [0.0, 0.4])
-def test_equals_numpy(name: str, gap: float) -> None:
-    config = PRESETS[name]
+@pytest.mark.parametrize(("config", "bf16"), [(NANO, False), (WIDE, False), (WIDE, True)])
+@pytest.mark.parametrize("gap", [0.0, 0.1, 0.4])
+def test_equals_the_golden_function(config: ChipConfig, bf16: bool, gap: float) -> None:
     n = config.array
-    run(config, random_tiles(config, [1, n, n + 1, 2, 1, 2 * n + 3, 7], seed=n), gap=gap, seed=1)
+    counts = [1, n, n + 1, 2, 1, 2 * n + 3, 7, n, n, 1, 2, 1, 3, n, n, n, n, n, n, n, 1]
+    run(config, random_tiles(config, counts, seed=n, bf16=bf16), bf16=bf16, gap=gap, seed=1)
 
 
-def test_no_gap_between_tiles_of_n_rows() -> None:
-    config = PRESETS["nano"]
+def test_the_full_array() -> None:
+    config = PRESETS["edge"]
+    for bf16 in (False, True):
+        run(config, random_tiles(config, [config.array] * 3, seed=4, bf16=bf16), bf16=bf16, gap=0, seed=1)
+
+
+@pytest.mark.parametrize(("config", "bf16"), [(NANO, False), (WIDE, False), (WIDE, True)])
+@pytest.mark.parametrize("rows", [4, 5, 6, 7])
+def test_no_gap_between_tiles(config: ChipConfig, bf16: bool, rows: int) -> None:
+    """bf16: with any phase between the slots of the rows and the tiles."""
     n = config.array
-    entered = run(config, random_tiles(config, [n] * 6, seed=3), gap=0, seed=2)
-    assert entered == list(range(n, n + 6 * n))
+    entered = run(config, random_tiles(config, [rows] * 16, seed=3, bf16=bf16), bf16=bf16, gap=0, seed=2)
+    assert entered == list(range(n, n + 16 * rows))
 
 
-@pytest.mark.parametrize("name", ["nano", "edge"])
-def test_extremes(name: str) -> None:
-    config = PRESETS[name]
-    n, depth = config.array, config.fold_depth
-    tiles = [
-        (np.full((depth, n), w, np.int64), np.array([[-128] * depth, [127] * depth, [0] * depth])) for w in (-128, 127)
-    ]
-    run(config, tiles, gap=0, seed=0)
+@CONFIGS
+def test_extremes(config: ChipConfig) -> None:
+    n, elements = config.array, config.lane_elements
+
+    def lanes(rows: list[int]) -> Lanes:
+        return np.repeat(np.array(rows, np.int8)[:, None], n * elements, 1).view(f"u{elements}")
+
+    run(config, [(lanes([w] * n), lanes([-128, 127, 0])) for w in (-128, 127)], gap=0, seed=0)
 
 
-def test_tile_cut_short_does_no_harm() -> None:
-    config = PRESETS["nano"]
+@pytest.mark.parametrize("bf16", [False, True])
+def test_tile_cut_short_does_no_harm(bf16: bool) -> None:
+    config = WIDE
     n = config.array
     (good, row) = random_tiles(config, [1], seed=5)[0]
     for cut in range(1, n):
         dut = SystolicArray(config)
 
         async def bench(ctx, dut: SystolicArray = dut, cut: int = cut) -> None:  # type: ignore[no-untyped-def]
+            ctx.set(dut.weights_bf16, bf16)
             for j in [*range(cut), *range(n)]:
                 ctx.set(dut.weights_valid, 1)
-                ctx.set(dut.weights_first, j == 0)
-                ctx.set(dut.weights, lane_values(config, good[j]))
+                ctx.set(dut.weights_row, j)
+                ctx.set(dut.weights, good[j].tolist())
                 await ctx.tick()
             ctx.set(dut.weights_valid, 0)
+            if bf16:
+                await ctx.tick().repeat(settle_cycles(config) - 1)
             ctx.set(dut.swap, 1)
-            ctx.set(dut.activations, lane_values(config, row[0]))
+            ctx.set(dut.activations, row[0].tolist())
             await ctx.tick()
             ctx.set(dut.swap, 0)
             await ctx.tick().repeat(array_latency(config) - 1)
-            assert [ctx.get(s) for s in dut.sums] == (row[0] @ good).tolist()
+            assert [ctx.get(s) for s in dut.sums] == int8_sums(row, good, None)[0].view(np.int32).tolist()
 
         sim = Simulator(dut)
         sim.add_clock(1e-6)

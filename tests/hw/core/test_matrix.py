@@ -14,17 +14,25 @@ from amaranth.lib import wiring
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param
-from sley.hw.core.accumulate import HAZARD_SLOTS, write_latency
-from sley.hw.core.array import array_latency
+from sley.hw.core.accumulate import hazard_cycles, write_latency
+from sley.hw.core.array_timing import array_latency
 from sley.hw.core.matrix import IN_FLIGHT, MatrixUnit
 from sley.hw.core.sram import READ_LATENCY, BankedSram
 from sley.hw.testing.streams import StreamBench, Traffic
+from sley.sim.golden.float32 import add
+from sley.sim.golden.matmul import bf16_product
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.units import Command, LocalState, execute
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
+WIDE = NANO.replace(bf16=True)
 EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=64)
-CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
+CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
+SPECIALS = np.array(
+    [0, 0x8000, 0x3F80, 0xBF80, 0x7F80, 0xFF80, 0x7FC0, 0xFFA1, 0x7F7F, 0xFF7F, 0x0080, 0x807F, 0x0001, 0x0100, 0x7F01],
+    np.uint16,
+)
+"""bf16: zeros, ones, infinities, NaNs, the largest, the smallest, subnormals."""
 
 
 class Program:
@@ -84,10 +92,30 @@ class Result:
     signals: list[Traffic] = field(default_factory=list)
 
 
+def fill_with_floats(state: LocalState, rng: np.random.Generator, kind: str) -> None:
+    """``ordinary``: products and sums of like size, which round; ``special``: with rows of special values and of any
+    bits."""
+    lanes, words = state.lanes, state.accumulator.view(np.uint32)
+
+    def ordinary(shape: tuple[int, ...]) -> np.ndarray:
+        values = rng.standard_normal(shape) * 2.0 ** rng.integers(-6, 7, shape)
+        return values.astype(np.float32).view(np.uint32)
+
+    lanes[:] = ordinary(lanes.shape) >> 16
+    words[:] = ordinary(words.shape)
+    if kind == "special":
+        mixed = rng.random(lanes.shape) < rng.choice([0, 0, 0.02, 0.3, 1], (len(lanes), 1))
+        lanes[mixed] = rng.choice(SPECIALS, lanes.shape)[mixed]
+        anything = rng.random(len(lanes)) < 0.2
+        lanes[anything] = rng.integers(0, 1 << 16, lanes.shape)[anything]
+        words[::3] = rng.choice(SPECIALS, words.shape)[::3].astype(np.uint32) << 16
+        words[1::5] = rng.integers(0, 1 << 32, words.shape)[1::5]
+
+
 class MatrixBench:
     """The unit with both memories, their contents taken from a model's state and left in ``accumulator``."""
 
-    def __init__(self, config: ChipConfig, seed: int = 0, *, extreme: bool = False) -> None:
+    def __init__(self, config: ChipConfig, seed: int = 0, *, extreme: bool = False, floats: str = "") -> None:
         self.config = config
         self.state = LocalState(config, ModelMemory(64, config.addr_bits))
         rng = np.random.default_rng(seed)
@@ -96,9 +124,11 @@ class MatrixBench:
             scratchpad = rng.choice([0x80, 0x7F, 0x80], self.state.scratchpad.shape)
         self.state.scratchpad[:] = scratchpad
         self.state.accumulator[:] = rng.integers(0, 256, self.state.accumulator.shape)
+        if floats:
+            fill_with_floats(self.state, rng, floats)
         self.accumulator = self.state.accumulator.copy()
         self.dut = MatrixUnit(config)
-        self.bench = StreamBench(self.dut, seed=seed, timeout=3_000)
+        self.bench = StreamBench(self.dut, seed=seed, timeout=8_000)
         self.result = Result(0, [], [], [], [], [])
 
     def model(self, program: Program) -> tuple[int, int, int] | None:
@@ -181,17 +211,23 @@ class MatrixBench:
         return result
 
 
-def random_program(config: ChipConfig, rng: random.Random, tiles: int) -> Program:
+def random_program(config: ChipConfig, rng: random.Random, tiles: int, types: str = "int8") -> Program:
+    """``types``: int8, bf16, one of them for each tile (tiles), or for each instruction (any)."""
     n = config.array
     program = Program(config)
+    dtype = int(types == "bf16")
     for _ in range(tiles):
+        if types == "tiles":
+            dtype = rng.randrange(2)
         for _ in range(rng.choice((0, 1, 1, 1, 1, 2))):
             stride = rng.choice((1, 1, -1, 2, 3, 0))
             program.set(Param.WEIGHT_STRIDE, stride & 0xFFFFFFFF)
             count = rng.choice((1, rng.randrange(1, n), n - 1, n, n, n))
             low, high = sorted((0, (count - 1) * stride))
             row = rng.randrange(-low, config.scratchpad_rows - high)
-            program.weights(row, count, signal=rng.getrandbits(16))
+            if types == "any":
+                dtype = rng.randrange(2)
+            program.weights(row, count, dtype=dtype, signal=rng.getrandbits(16))
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
             rows = rng.choice((0, 1, 1, 2, 3, n - 1, n, n + 1, 2 * n + 3, 17))
             counts = rng.choice(((0, 0), (0, 0), (1, 0), (2, 3), (3, 2), (n, 1), (1, 1), (rows, 5)))
@@ -210,7 +246,9 @@ def random_program(config: ChipConfig, rng: random.Random, tiles: int) -> Progra
             program.set(Param.ACT_COUNT2, counts[1])
             row = rng.randrange(-min(offsets), config.scratchpad_rows - max(offsets))
             dest = rng.choice((0, rng.randrange(config.accumulator_rows - rows), config.accumulator_rows - rows))
-            program.matmul(row, dest, rows, accumulate=rng.randrange(2), signal=rng.getrandbits(16))
+            if types == "any":
+                dtype = rng.randrange(2)
+            program.matmul(row, dest, rows, accumulate=rng.randrange(2), dtype=dtype, signal=rng.getrandbits(16))
     return program
 
 
@@ -221,6 +259,17 @@ def test_random_programs_equal_the_model(config: ChipConfig, seed: int) -> None:
     program = random_program(config, rng, 14 if config is NANO else 7)
     idle, pause, denied, stall = ((0, 0, 0, 0), (0.5, 0.7, 0.4, 0), (0, 0.9, 0, 0.3), (0.2, 0.2, 0.8, 0.5))[seed % 4]
     MatrixBench(config, seed).check(program, idle=idle, pause=pause, denied=denied, stall=stall)
+
+
+@pytest.mark.parametrize("floats", ["ordinary", "special"])
+@pytest.mark.parametrize("types", ["bf16", "tiles", "any"])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_of_both_types_equal_the_model(types: str, floats: str, seed: int) -> None:
+    rng = random.Random(seed)
+    program = random_program(WIDE, rng, 12, types)
+    idle, pause, denied, stall = ((0, 0, 0, 0), (0.5, 0.7, 0.4, 0), (0, 0.9, 0, 0.3), (0.2, 0.2, 0.8, 0.5))[seed % 4]
+    bench = MatrixBench(WIDE, seed, floats=floats)
+    bench.check(program, idle=idle, pause=pause, denied=denied, stall=stall)
 
 
 @CONFIGS
@@ -246,7 +295,7 @@ def test_no_idle_cycle_between_matmuls_of_array_rows(config: ChipConfig, more: i
 @CONFIGS
 def test_weights_load_as_soon_as_the_first_matmul_of_a_tile_has_begun(config: ChipConfig) -> None:
     program = Program(config)
-    lengths = 4 * [config.array, HAZARD_SLOTS]
+    lengths = 4 * [config.array, 4]
     for i, rows in enumerate(lengths):
         if i % 2 == 0:
             program.weights(i)
@@ -271,9 +320,9 @@ def test_no_idle_cycle_between_matmuls_on_one_tile(config: ChipConfig) -> None:
     program = Program(config)
     program.weights(0)
     for i in range(8):
-        program.matmul(i, i, HAZARD_SLOTS + i % 2)
+        program.matmul(i, i, 4 + i % 2)
     result = MatrixBench(config, 3).check(program)
-    assert result.rows == list(range(result.rows[0], result.rows[0] + 4 * (2 * HAZARD_SLOTS + 1)))
+    assert result.rows == list(range(result.rows[0], result.rows[0] + 4 * 9))
 
 
 @CONFIGS
@@ -284,48 +333,120 @@ def test_single_rows_accumulate_on_one_row(config: ChipConfig) -> None:
     for i in range(12):
         program.matmul(i, 7, 1, accumulate=1)
     result = MatrixBench(config, 4).check(program)
-    assert np.diff(result.rows).tolist() == [HAZARD_SLOTS] * 12
+    assert np.diff(result.rows).tolist() == [4] * 12
 
 
-@pytest.mark.parametrize("length", [*range(1, HAZARD_SLOTS + 2), 2 * HAZARD_SLOTS + 1])
-def test_matmuls_that_share_some_accumulator_rows(length: int) -> None:
+@pytest.mark.parametrize(
+    ("config", "dtype", "length"),
+    [(NANO, 0, length) for length in (*range(1, 6), 9)] + [(WIDE, 1, length) for length in (1, 7, 20, 38, 40)],
+)
+def test_matmuls_that_share_some_accumulator_rows(config: ChipConfig, dtype: int, length: int) -> None:
     """Every offset around the depth of the pipeline, with a third MATMUL, and empty ones in between."""
-    program = Program(NANO)
-    program.weights(0)
+    config = config.replace(accumulator_rows=128)
+    hazard = hazard_cycles(config, bool(dtype))
+    program = Program(config)
+    program.weights(0, dtype=dtype)
     gaps = []  # index of a row, cycles since the row before it
     rows = 0
-    for offset in range(-3, length + 2):
+    for offset in (*range(-3, min(length, 5) + 2), *range(max(7, length - 2), length + 2)):
         empty = offset % 3 == 0
-        program.matmul(0, 8, length)
+        program.matmul(0, 8, length, dtype=dtype)
         if empty:
             program.matmul(0, 0, 0, signal=4)
-        program.matmul(9, 8 + offset, 3, accumulate=1)
-        tail = 0 < offset < length and length - offset < HAZARD_SLOTS
-        if tail or not empty:
-            gaps.append((rows + length, HAZARD_SLOTS if tail else max(1, HAZARD_SLOTS - length + 1)))
-        program.matmul(20, 8, length + 1, accumulate=1)
+        program.matmul(9, 8 + offset, 3, accumulate=1, dtype=dtype)
+        shared = length - offset if -3 < offset < length else 0
+        if shared:
+            gaps.append((rows + length, hazard + 1 - shared))
+        program.matmul(20, 8, length + 1, accumulate=1, dtype=dtype)
         rows += 2 * length + 4
-    result = MatrixBench(NANO, length).check(program)
+    bench = MatrixBench(config, length, floats="ordinary" if dtype else "")
+    result = bench.check(program)
     for row, gap in gaps:
-        assert result.rows[row] - result.rows[row - 1] == gap
+        got = result.rows[row] - result.rows[row - 1]
+        assert max(gap, 1) <= got <= max(gap, 6 if gap < 5 else 1), (row, gap)  # a walk of one row takes a while
 
 
-@CONFIGS
-def test_latencies(config: ChipConfig) -> None:
+@pytest.mark.parametrize("rows", [1, 16, 37, 38, 60])
+def test_bf16_accumulates_on_the_same_rows_at_full_speed_from_the_latency_on(rows: int) -> None:
+    config = WIDE.replace(accumulator_rows=128)
+    program = Program(config)
+    program.weights(0, dtype=1)
+    for i in range(4):
+        program.matmul(i, 3, rows, accumulate=1, dtype=1)
+    result = MatrixBench(config, rows, floats="ordinary").check(program)
+    period = max(rows, hazard_cycles(config, bf16=True))
+    assert np.diff(result.rows[::rows]).tolist() == [period] * 3
+
+
+@pytest.mark.parametrize("rows", [4, 5, 9])
+@pytest.mark.parametrize("loaded", [1, 4])
+def test_bf16_tiles_of_array_rows_follow_without_an_idle_cycle(rows: int, loaded: int) -> None:
+    """More tiles than the delay of weights holds, and more MATMULs than may accumulate at a time."""
+    program = Program(WIDE)
+    for i in range(20):
+        program.weights(i, loaded, dtype=1, signal=1)
+        program.matmul(2 * i, rows * i % 27, rows, accumulate=i == 0, dtype=1, signal=2)
+    result = MatrixBench(WIDE, rows, floats="special").check(program)
+    assert result.rows == list(range(result.rows[0], result.rows[0] + 20 * rows))
+
+
+def test_bf16_single_rows_each_with_a_tile() -> None:
+    """As in a product of one row: a MATMUL in N cycles, each to another accumulator row."""
+    program = Program(WIDE)
+    for i in range(20):
+        program.weights(i, dtype=1)
+        program.matmul(2 * i, i, 1, accumulate=1, dtype=1)
+    result = MatrixBench(WIDE, 1, floats="ordinary").check(program)
+    assert np.diff(result.rows).tolist() == [WIDE.array] * 19
+
+
+@pytest.mark.parametrize("dtype", [0, 1])
+def test_a_type_waits_for_the_last_row_of_the_other(dtype: int) -> None:
+    program = Program(WIDE)
+    program.weights(0, dtype=dtype)
+    program.matmul(0, 0, 6, dtype=dtype)
+    program.weights(9, dtype=1 - dtype)
+    program.matmul(0, 0, 6, accumulate=1, dtype=1 - dtype)
+    result = MatrixBench(WIDE, dtype, floats="ordinary").check(program)
+    assert result.reads[6] == result.reads[5] + write_latency(WIDE, bool(dtype)) + 1
+
+
+@pytest.mark.parametrize("loaded", [1, 2, 3])
+def test_rows_behind_the_weights_add_nothing(loaded: int) -> None:
+    """With activations padded with +0, the sums are those of the rows that were loaded: also -0, NaN and infinities."""
+    bench = MatrixBench(WIDE, loaded, floats="special")
+    lanes, words = bench.state.lanes, bench.state.accumulator.view(np.uint32)
+    lanes[:32, loaded:] = 0
+    lanes[40:44] = 0x7FC0  # what lies behind the weights in the scratchpad
+    words[:16] = np.array([0x80000000, 0, 0x7F800000, 0x3F800000], np.uint32)
+    bench.accumulator[:] = bench.state.accumulator
+    program = Program(WIDE)
+    program.weights(40 - loaded, loaded, dtype=1)
+    program.matmul(0, 0, 32, accumulate=1, dtype=1)
+    expected = words[:32].copy()
+    for k in range(loaded):
+        expected = add(expected, bf16_product(lanes[:32, k, None], lanes[40 - loaded + k]))
+    bench.check(program)
+    assert (bench.accumulator.view(np.uint32)[:32] == expected).all()
+
+
+@pytest.mark.parametrize(("config", "dtype"), [(NANO, 0), (WIDE, 0), (WIDE, 1), (EDGE, 1)])
+def test_latencies(config: ChipConfig, dtype: int) -> None:
     """The formulas of docs/theory/matrix.md."""
     n, rows = config.array, config.array + 3
     program = Program(config)
-    program.weights(0, signal=1)
-    program.matmul(3, 2, rows, signal=2)
-    bench = MatrixBench(config, 5)
+    program.weights(0, signal=1, dtype=dtype)
+    program.matmul(3, 2, rows, signal=2, dtype=dtype)
+    bench = MatrixBench(config, 5, floats="ordinary" if dtype else "")
     result = bench.check(program)
     accepted = 0  # the first command is offered in cycle 0 and taken at once
     load = accepted + 4
     assert result.loads == list(range(load, load + n))
     assert result.reads == list(range(load + n, load + n + rows))
     assert [r - READ_LATENCY for r in result.rows] == result.reads
-    assert write_latency(config) == READ_LATENCY + array_latency(config) + 1
-    assert result.writes == [r + write_latency(config) for r in result.reads]
+    latency, add_latency = READ_LATENCY + array_latency(config, bool(dtype)) + 1, 7
+    assert latency == (READ_LATENCY + (add_latency + 1) * n + 5 if dtype else READ_LATENCY + 2 * n + 2 + config.bf16)
+    assert result.writes == [r + latency for r in result.reads]
     # A transfer in cycle t is at clock edge t + 1.
     assert result.signals[0].cycles == [result.loads[-1] + 2 + 1]
     assert result.signals[1].cycles == [result.writes[-1] + 1 + 1]
@@ -336,7 +457,7 @@ def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
     program = Program(NANO)
     program.weights(0, signal=1)
     for i in range(2 * IN_FLIGHT):
-        program.matmul(i, i, 5, signal=i + 1)
+        program.matmul(i, i % 16, 5, signal=i + 1)
         program.weights(i, signal=0x100 + i)
     assert bench.model(program) is None
     bench.play_memories()
@@ -364,8 +485,8 @@ def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
 
 
 def _good(program: Program, config: ChipConfig) -> None:
-    program.weights(1, signal=1)
-    program.matmul(2, 3, 9, signal=2)
+    program.weights(1, signal=1, dtype=config.bf16)
+    program.matmul(2, 3, 9, signal=2, dtype=config.bf16)
 
 
 FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
@@ -383,6 +504,7 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
     "activations far": lambda p, c: p.matmul(-1, 0, 1),
     "activations end": lambda p, c: p.matmul(c.scratchpad_rows - 5, 0, 6),
     "activations down": lambda p, c: p.set(Param.ACT_STRIDE, -32768 & 0xFFFFFFFF).matmul(5, 0, 2),
+    "bf16 activations end": lambda p, c: p.matmul(c.scratchpad_rows - 5, 0, 6, accumulate=1, dtype=1),
     "activations middle": lambda p, c: (
         p.set(Param.ACT_COUNT, 2).set(Param.ACT_STRIDE2, 32767).matmul(c.scratchpad_rows - 2, 0, 5)
     ),
@@ -402,7 +524,7 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
 
 
 @pytest.mark.parametrize(
-    ("config", "name"), [(NANO, name) for name in FAULTS] + [(EDGE, "weights many"), (EDGE, "weights walk up, few")]
+    ("config", "name"), [(NANO, name) for name in FAULTS] + [(WIDE, name) for name in FAULTS if "bf16" not in name]
 )
 def test_faults_are_as_the_model_says_and_leave_the_unit_usable(config: ChipConfig, name: str) -> None:
     program = Program(config)
@@ -414,10 +536,11 @@ def test_faults_are_as_the_model_says_and_leave_the_unit_usable(config: ChipConf
     fault = bench.model(program)
     assert fault is not None
     before = len(program.commands)
+    dtype = int(config.bf16)
     for param, value in ((Param.WEIGHT_STRIDE, 1), (Param.ACT_STRIDE, 1), (Param.ACT_COUNT, 0)):
         program.set(param, value)
-    program.weights(4, signal=5)
-    program.matmul(6, 0, config.accumulator_rows // 2, signal=6)
+    program.weights(4, signal=5, dtype=dtype)
+    program.matmul(6, 0, config.accumulator_rows // 2, signal=6, dtype=dtype)
     program.matmul(6, config.accumulator_rows // 2, config.accumulator_rows // 2, signal=7)
     for command in program.commands[before:]:
         execute(bench.state, Unit.MATRIX, command)
@@ -442,13 +565,13 @@ def test_limits_that_are_no_fault() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_of_several_faults_the_first_in_program_order_comes_first(seed: int) -> None:
     rng = random.Random(seed)
-    program = Program(EDGE)
+    program = Program(WIDE)
     for _ in range(6):
-        _good(program, EDGE)
+        _good(program, WIDE)
         if rng.random() < 0.4:
-            FAULTS[rng.choice(list(FAULTS))](program, EDGE)
-    FAULTS["rows"](program, EDGE)
-    bench = MatrixBench(EDGE, seed)
+            FAULTS[rng.choice(list(FAULTS))](program, WIDE)
+    FAULTS["rows"](program, WIDE)
+    bench = MatrixBench(WIDE, seed)
     first = bench.model(program)
     result = bench.run(program, denied=rng.choice((0, 0.5)), stall=rng.choice((0, 0.5)))
     assert result.faults[0] == first
@@ -470,19 +593,20 @@ def test_weights_that_run_ahead_do_not_fault_ahead() -> None:
     assert [pc for _, pc, _ in result.faults] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("delay", [1, 4, 9, 17, 30, 41, 55])
-def test_abort(delay: int) -> None:
+@pytest.mark.parametrize("types", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("delay", [1, 4, 9, 17, 30, 41, 55, 70, 90])
+def test_abort(delay: int, types: tuple[int, int]) -> None:
     """Whatever is interrupted, a few cycles later the unit is quiet and runs a program as if new."""
-    bench = MatrixBench(EDGE, delay)
-    doomed = Program(EDGE)
+    bench = MatrixBench(WIDE, delay, floats="special")
+    doomed = Program(WIDE)
     doomed.set(Param.ACT_STRIDE, 3)
     for i in range(6):
-        doomed.weights(i, signal=1)
-        doomed.matmul(i, 0, 2 + i, accumulate=1, signal=2)
-    doomed.matmul(0, EDGE.accumulator_rows, 1)
-    program = Program(EDGE)
-    program.weights(8, signal=0x10)
-    program.matmul(2, 0, EDGE.accumulator_rows, signal=0x20)
+        doomed.weights(i, signal=1, dtype=types[0])
+        doomed.matmul(i, 0, 2 + i, accumulate=i % 2, signal=2, dtype=types[0])
+    doomed.matmul(0, WIDE.accumulator_rows, 1)
+    program = Program(WIDE)
+    program.weights(8, signal=0x10, dtype=types[1])
+    program.matmul(2, 0, WIDE.accumulator_rows, signal=0x20, dtype=types[1])
     assert bench.model(program) is None
     bench.play_memories(weights_denied=0.2)
     dut = bench.dut
@@ -567,7 +691,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
     program = Program(NANO)
     program.weights(0)
     program.matmul(config.scratchpad_rows // 2, 0, config.accumulator_rows)  # the accumulators start unknown
-    for command in random_program(config, random.Random(5), 5).commands:
+    for command in random_program(config, random.Random(5), 5, "any" if config.bf16 else "int8").commands:
         command.pc = len(program.commands)
         program.commands.append(command)
     for command in program.commands:
@@ -585,7 +709,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
     wiring.connect(m, unit.weights, scratchpad.read[1])
     wiring.connect(m, unit.accumulate_read, accumulators.read[0])
     wiring.connect(m, unit.accumulate_write, accumulators.write[0])
-    bench = StreamBench(m, timeout=3_000)
+    bench = StreamBench(m, timeout=8_000)
     got = [bench.receive(unit.signal[k], len(program.signals(k))) for k in range(2)]
 
     async def process(ctx: Any) -> None:

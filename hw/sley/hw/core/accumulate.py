@@ -2,20 +2,22 @@
 
 from typing import Any, NamedTuple
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.hw.core.array import SUM_BITS, array_latency, sums
+from sley.hw.core.array import OLD_DELAY
+from sley.hw.core.array_timing import SUM_BITS, array_latency, bf16_old_latency, sums
+from sley.hw.core.delay import MemoryDelay, pointer_bits
 from sley.hw.core.sram import READ_LATENCY, read_port, write_port
 
 ADD_LATENCY = 1
 """Cycles from the sums and the old row to the new row."""
 
-HAZARD_SLOTS = READ_LATENCY + ADD_LATENCY + 1
-"""A row may be issued this many cycles after another one that goes to the same accumulator row: its read is then
-granted in the cycle after the write."""
+BF16_OLD_READ = bf16_old_latency() - OLD_DELAY
+"""Cycles from the grant of a row of bf16 activations to the grant of the read of its old sums, which take as long to
+come as the activations."""
 
 
 def issue_slot(config: ChipConfig) -> data.StructLayout:
@@ -24,25 +26,38 @@ def issue_slot(config: ChipConfig) -> data.StructLayout:
     return data.StructLayout({"row": 1, "last": 1, "dest": range(config.accumulator_rows), "accumulate": 1})
 
 
-def write_latency(config: ChipConfig) -> int:
+def write_latency(config: ChipConfig, bf16: bool = False) -> int:
     """Cycles from the grant of a row of activations to the grant of the write of its sums."""
-    return READ_LATENCY + array_latency(config) + ADD_LATENCY
+    return READ_LATENCY + array_latency(config, bf16) + ADD_LATENCY
+
+
+def read_latency(config: ChipConfig, bf16: bool = False) -> int:
+    """Cycles from the grant of a row of activations to the grant of the read of the accumulator row."""
+    return BF16_OLD_READ if bf16 else write_latency(config) - ADD_LATENCY - READ_LATENCY
+
+
+def hazard_cycles(config: ChipConfig, bf16: bool = False) -> int:
+    """A row may be issued this many cycles after another one that goes to the same accumulator row: its read is then
+    granted in the cycle after the write. The other way round there is no such distance: writes keep the order of rows.
+    """
+    return write_latency(config, bf16) + 1 - read_latency(config, bf16)
 
 
 class _Stage(NamedTuple):
     """An issue slot as registers of their own: only the control bits are reset."""
 
-    row: Signal
-    last: Signal
-    dest: Signal
-    accumulate: Signal
+    row: Any
+    last: Any
+    dest: Any
+    accumulate: Any
 
 
 class Accumulate(wiring.Component):
     """Writes sums to their rows, or adds them to what is there.
 
-    Issue slots travel along in a shift register as long as the way through scratchpad and array; the old row is read
-    early enough to meet the sums. Nothing stalls: the ports must be granted at once, always (number 0 on the memory).
+    Issue slots travel along in a shift register as long as the way through scratchpad and array. The old row is read
+    early enough to meet the sums of int8 behind the array, or to enter the array before the first product of bf16.
+    Nothing stalls: the ports must be granted at once, always (number 0 on the memory).
 
     Parameters
     ----------
@@ -51,7 +66,7 @@ class Accumulate(wiring.Component):
     Members
     -------
     slot : In(issue_slot(config))
-        Every cycle. No row may follow another one to the same accumulator row within HAZARD_SLOTS cycles if it
+        Every cycle. No row may follow another one to the same accumulator row within ``hazard_cycles`` if it
         accumulates.
     sums : In(sums(config))
         Of the array.
@@ -62,8 +77,16 @@ class Accumulate(wiring.Component):
     done : Out(1)
         All rows up to a slot with ``last`` are visible from the next cycle on.
 
-    Latency ``write_latency(config)`` from slot to write, one row a cycle. Cost: N 32-bit adders and registers, and the
-    shift register, ``write_latency`` times 13 bits or so.
+    Besides, if the chip has bf16:
+
+    bf16 : In(1), run : In(1)
+        As for the array.
+    old : Out(sums(config))
+        Old sums for the array, 0 for rows that do not accumulate.
+
+    Latency ``write_latency`` from slot to write, one row a cycle. Cost: N 32-bit adders and registers, and the
+    shift register, ``write_latency(config)`` times 13 bits or so; for bf16 two bits for each cycle that it takes
+    longer, and a memory of as many accumulator row numbers.
     """
 
     slot: data.View
@@ -72,6 +95,9 @@ class Accumulate(wiring.Component):
     write: wiring.PureInterface
     entering: Signal
     done: Signal
+    bf16: Signal
+    run: Signal
+    old: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -85,12 +111,18 @@ class Accumulate(wiring.Component):
                 "entering": Out(1),
                 "done": Out(1),
             }
+            | ({"bf16": In(1), "run": In(1), "old": Out(sums(config))} if config.bf16 else {})
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        config = self._config
         stages: list[Any] = [self.slot]
-        for i in range(write_latency(self._config)):
+        before_detour = BF16_OLD_READ + READ_LATENCY  # when the old sums of bf16 have come
+        for i in range(write_latency(config)):
+            if i == before_detour and config.bf16:
+                direct = stages[i]
+                stages[i] = self._detour(m, direct)
             stage = _Stage(
                 row=Signal(name=f"row{i}"),
                 last=Signal(name=f"last{i}"),
@@ -99,13 +131,11 @@ class Accumulate(wiring.Component):
             )
             m.d.sync += [getattr(stage, name).eq(getattr(stages[-1], name)) for name in _Stage._fields]
             stages.append(stage)
-        adding = len(stages) - 1 - ADD_LATENCY
-        reading, adding, writing = stages[adding - READ_LATENCY], stages[adding], stages[-1]
-
-        total = Signal(sums(self._config), reset_less=True)
-        for n in range(self._config.array):
-            old = self.read.data.word_select(n, SUM_BITS) & adding.accumulate.replicate(SUM_BITS)
-            m.d.sync += total[n].eq(self.sums[n] + old)
+        reading, adding, writing = stages[read_latency(config)], stages[-1 - ADD_LATENCY], stages[-1]
+        old = Signal(sums(config))
+        total = Signal(sums(config), reset_less=True)
+        m.d.comb += old.eq(self.read.data & adding.accumulate.replicate(SUM_BITS * config.array))
+        m.d.sync += [total[n].eq(self.sums[n] + old[n]) for n in range(config.array)]
         m.d.comb += [
             self.read.row.eq(reading.dest),
             self.read.valid.eq(reading.row & reading.accumulate),
@@ -116,4 +146,26 @@ class Accumulate(wiring.Component):
             self.entering.eq(stages[READ_LATENCY].row),
             self.done.eq(writing.last),
         ]
+        if config.bf16:
+            reading = stages[BF16_OLD_READ]
+            with m.If(self.bf16):
+                m.d.comb += [self.read.row.eq(reading.dest), self.read.valid.eq(reading.row & reading.accumulate)]
+            m.d.comb += self.old.eq(self.read.data & direct.accumulate.replicate(SUM_BITS * config.array))
         return m
+
+    def _detour(self, m: Module, stage: _Stage) -> _Stage:
+        """The stage itself for int8; for bf16 what it was as many cycles ago as bf16 takes longer."""
+        cycles = write_latency(self._config, bf16=True) - write_latency(self._config)
+        rows, lasts = Signal(cycles), Signal(cycles)
+        pointer = Signal(pointer_bits(cycles), reset_less=True)
+        m.submodules.dest_delay = dest = MemoryDelay(len(stage.dest), cycles, cycles)
+        m.d.comb += [dest.i.eq(stage.dest), dest.pointer.eq(pointer), dest.run.eq(self.run)]
+        m.d.sync += [rows.eq(Cat(stage.row & self.bf16, rows)), lasts.eq(Cat(stage.last & self.bf16, lasts))]
+        with m.If(self.run):
+            m.d.sync += pointer.eq(pointer + 1)
+        return _Stage(
+            row=Mux(self.bf16, rows[-1], stage.row),
+            last=Mux(self.bf16, lasts[-1], stage.last),
+            dest=Mux(self.bf16, dest.o, stage.dest),
+            accumulate=stage.accumulate & ~self.bf16,
+        )

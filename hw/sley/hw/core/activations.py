@@ -7,8 +7,9 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
-from sley.hw.core.accumulate import HAZARD_SLOTS, issue_slot
-from sley.hw.core.array import lanes
+from sley.hw.core.accumulate import issue_slot, write_latency
+from sley.hw.core.array_timing import lanes
+from sley.hw.core.hazards import Hazards
 from sley.hw.core.row_walk import RowWalk
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.core.unit import Fault
@@ -22,9 +23,8 @@ ROWS_BITS = 16
 def matmul_job(config: ChipConfig) -> data.StructLayout:
     """A MATMUL for the streamer.
 
-    ``void``: no rows, only complete. ``swap``: its first row makes the spare weights active, and waits until ``loads``,
-    the count of weight loads handed out before it, are done. ``tail``: it accumulates and its first row is one of
-    the last few that the MATMUL before it writes.
+    ``end``: the accumulator row behind its last. ``void``: no rows, only complete. ``swap``: its first row makes the
+    spare weights active, and waits until ``loads``, the count of weight loads handed out before it, are done.
     """
     return data.StructLayout(
         {
@@ -33,11 +33,12 @@ def matmul_job(config: ChipConfig) -> data.StructLayout:
             "counts": data.ArrayLayout(COUNT_BITS, 2),
             "rows": ROWS_BITS,
             "dest": range(config.accumulator_rows),
+            "end": range(config.accumulator_rows + 1),
             "accumulate": 1,
+            "bf16": 1,
             "void": 1,
             "swap": 1,
             "loads": ORDER_BITS,
-            "tail": 1,
             "signal": SEMAPHORES,
             "pc": 16,
         }
@@ -47,10 +48,8 @@ def matmul_job(config: ChipConfig) -> data.StructLayout:
 class ActivationStreamer(wiring.Component):
     """Reads activation rows by an affine walk and sends them through the array, one a cycle.
 
-    A MATMUL holds the array for its rows, and for HAZARD_SLOTS cycles at least; one marked ``tail`` starts at least
-    HAZARD_SLOTS cycles after the last row before it. That keeps every accumulator row that is read clear of the
-    pipeline that writes it: for two MATMULs to rows x and x + d the distance of shared rows is the first one's length
-    less d.
+    A MATMUL waits until its weights are there, until no row that it accumulates to is on its way through the array,
+    and, if it is of the other type than the one before, until the last row has been written.
 
     Parameters
     ----------
@@ -68,8 +67,12 @@ class ActivationStreamer(wiring.Component):
         What was granted, in that cycle.
     loads : In(ORDER_BITS)
         Count of weight loads whose rows have all been read, in earlier cycles.
-    swap : Out(1), swaps : Out(ORDER_BITS)
-        A row that swaps is granted in this cycle; the count of those of earlier cycles.
+    settled : In(1)
+        A row of int8 may swap.
+    bf16 : Out(1), run : Out(1)
+        The type of the rows that were granted last; rows of bf16 may be on their way.
+    swap : Out(1), swap_bf16 : Out(1), swaps : Out(ORDER_BITS)
+        A row that swaps is granted in this cycle, and it is of bf16; the count of those of earlier cycles.
     quiet : Out(1)
         Nothing runs, or what runs waits for weights.
     signal : Out(stream of SEMAPHORES bits)
@@ -78,7 +81,7 @@ class ActivationStreamer(wiring.Component):
     idle : Out(1)
         No job is here; rows may still be in the array.
 
-    Cost: address generator and job registers, about 400 bits.
+    Cost: address generator and job registers, about 400 bits, and ``Hazards``.
     """
 
     i: stream.Interface
@@ -87,7 +90,11 @@ class ActivationStreamer(wiring.Component):
     activations_swap: Signal
     slot: data.View
     loads: Signal
+    settled: Signal
+    bf16: Signal
+    run: Signal
     swap: Signal
+    swap_bf16: Signal
     swaps: Signal
     quiet: Signal
     signal: stream.Interface
@@ -104,7 +111,11 @@ class ActivationStreamer(wiring.Component):
                 "activations_swap": Out(1),
                 "slot": Out(issue_slot(config)),
                 "loads": In(ORDER_BITS),
+                "settled": In(1),
+                "bf16": Out(1),
+                "run": Out(1),
                 "swap": Out(1),
+                "swap_bf16": Out(1),
                 "swaps": Out(ORDER_BITS),
                 "quiet": Out(1),
                 "signal": Out(stream.Signature(SEMAPHORES)),
@@ -123,6 +134,7 @@ class ActivationStreamer(wiring.Component):
             count_bits=COUNT_BITS,
             rows_bits=ROWS_BITS,
         )
+        m.submodules.hazards = hazards = Hazards(self._config)
         following = Signal(layout, reset_less=True)
         waiting = Signal()
         job = Signal(layout, reset_less=True)
@@ -133,7 +145,7 @@ class ActivationStreamer(wiring.Component):
             self.signal.valid.eq(self.i.valid & ~waiting),
             self.signal.payload.eq(self.i.payload.signal),
             self.idle.eq(~waiting & ~walk.o.valid),
-            walk.i.valid.eq(waiting),
+            walk.i.valid.eq(waiting & ~hazards.full),
             walk.i.payload.base.eq(following.row),
             walk.i.payload.strides.eq(following.strides),
             walk.i.payload.rows.eq(Mux(following.void, 1, following.rows)),
@@ -142,10 +154,11 @@ class ActivationStreamer(wiring.Component):
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
 
-        slots = Signal(range(HAZARD_SLOTS))  # cycles until another MATMUL may start
-        since = Signal(range(HAZARD_SLOTS))  # cycles until the last row is HAZARD_SLOTS ago
-        unloaded = job.swap & (job.loads != self.loads)
-        go = walk.o.valid & ~job.void & (~row.first | ~(unloaded | (slots != 0) | (job.tail & (since != 0))))
+        # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
+        flight = Signal(range(write_latency(self._config, self._config.bf16) + 1))
+        unloaded = job.swap & ((job.loads != self.loads) | (~job.bf16 & ~self.settled))
+        other_type = (flight != 0) & (job.bf16 != self.bf16)
+        go = walk.o.valid & ~job.void & (~row.first | ~(unloaded | hazards.blocked | other_type))
         grant = Signal()
         fail = Signal()
         stop = Signal()
@@ -158,6 +171,7 @@ class ActivationStreamer(wiring.Component):
             walk.o.ready.eq(grant | stop),
             walk.skip.eq(row.outside),
             self.swap.eq((grant | fail) & row.first & job.swap),
+            self.swap_bf16.eq(self.swap & job.bf16),
             self.quiet.eq((walk.o.valid & ~job.void & row.first & unloaded) | self.idle),
             self.slot.row.eq(grant),
             self.slot.last.eq((grant & row.final) | stop),
@@ -168,14 +182,26 @@ class ActivationStreamer(wiring.Component):
             self.fault.pc.eq(job.pc),
             self.fault.address.eq(row.position),
         ]
-        with m.If(slots != 0):
-            m.d.sync += slots.eq(slots - 1)
-        with m.If(since != 0):
-            m.d.sync += since.eq(since - 1)
+        m.d.comb += [
+            hazards.start.eq(walk.i.ready & ~following.void),
+            hazards.begin.eq(following.dest),
+            hazards.end.eq(following.end),
+            hazards.accumulate.eq(following.accumulate),
+            hazards.bf16.eq(following.bf16),
+            hazards.last.eq(self.slot.last),
+            self.run.eq(self.bf16 & (flight != 0)),
+        ]
+        with m.If(flight != 0):
+            m.d.sync += flight.eq(flight - 1)
         with m.If(grant):
-            m.d.sync += [dest.eq(dest + 1), since.eq(HAZARD_SLOTS - 1)]
-            with m.If(row.first):
-                m.d.sync += slots.eq(HAZARD_SLOTS - 1)
+            m.d.sync += dest.eq(dest + 1)
+            if self._config.bf16:
+                m.d.sync += self.bf16.eq(job.bf16)
+        with m.If(self.slot.row | self.slot.last):
+            m.d.sync += flight.eq(write_latency(self._config))
+            if self._config.bf16:
+                with m.If(Mux(grant, job.bf16, self.bf16)):
+                    m.d.sync += flight.eq(write_latency(self._config, bf16=True))
         with m.If(walk.i.ready):
             m.d.sync += [job.eq(following), dest.eq(following.dest), waiting.eq(0)]
         m.d.sync += self.swaps.eq(self.swaps + self.swap)

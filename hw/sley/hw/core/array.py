@@ -1,52 +1,34 @@
+# amaranth: UnusedElaboratable=no
 """The systolic array: weight-stationary processing elements with two sets of weights."""
 
 from typing import Any
 
-from amaranth import Module, Signal, signed
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.hw.core.array_timing import BF16_ENTRY, BF16_ROW_LATENCY, ROW_LATENCY, SUM_BITS, lanes, sums
+from sley.hw.core.delay import MemoryDelay, pointer_bits
+from sley.hw.core.element import ProcessingElement, bf16_fields
+from sley.hw.core.weight_delay import WeightDelay, word_cycles
+from sley.hw.shared import shared
 
-ROW_LATENCY = 1
-"""Cycles a partial sum takes from one array row to the next: one integer add. A bf16 path, whose fp32 add takes
-several cycles, raises it; skews and ``array_latency`` follow."""
-
-SUM_BITS = 32
-
-
-def lanes(config: ChipConfig) -> data.ArrayLayout:
-    """A row of operand lanes: one lane for each array row (activations) or each array column (weights)."""
-    return data.ArrayLayout(config.lane_bits, config.array)
-
-
-def sums(config: ChipConfig) -> data.ArrayLayout:
-    """A row of sums, one for each array column."""
-    return data.ArrayLayout(signed(SUM_BITS), config.array)
-
-
-def element_latency(config: ChipConfig) -> int:
-    """Cycles through one processing element: operand, product, for several elements in a lane their sum, and sum."""
-    return 3 if config.lane_elements == 1 else 4
-
-
-def array_latency(config: ChipConfig) -> int:
-    """Cycles from the one in which a row of activations enters to the one in which its sums leave."""
-    return (config.array - 1) * ROW_LATENCY + (config.array - 1) + element_latency(config)
+OLD_DELAY = 2
+"""Cycles from ``old`` to array column 0."""
 
 
 class SystolicArray(wiring.Component):
     """N x N processing elements: ``sums[n] = sum over r of activations[r] . weights[r][n]``.
 
     Lane r of the activations enters array row r and moves east, one column a cycle; partial sums move south, one row
-    in ROW_LATENCY cycles. A lane holds ``lane_elements`` int8; lanes multiply as a dot product. Skew and de-skew are
-    inside: a row of activations enters at once and a row of sums leaves at once. Nothing ever stalls, and a cycle
-    without a row only makes sums that nobody looks at.
+    in ROW_LATENCY cycles, or in BF16_ROW_LATENCY. A lane holds ``lane_elements`` int8, which multiply as a dot product,
+    or one bf16. Skew and de-skew are inside: a row of activations enters at once and a row of sums leaves at once.
+    Nothing ever stalls, and a cycle without a row only makes sums that nobody looks at.
 
-    Each element has an active and a spare weight register. Weight words, one for each array row, come in from the
-    north and travel south one row a cycle. A word marked ``weights_first`` is taken by the first row it meets; that row
-    marks the word behind it in turn, so word j of a tile ends in row j whatever the gaps between words. ``swap``
-    enters with a row of activations, travels with it, and makes the spare weights active for it and all rows after it.
+    Each element has an active and a spare weight register. Weight words travel south one row a cycle, each with the
+    number of the array row that keeps it as its spare weights. ``swap`` enters with a row of activations, travels with
+    it, and makes the spare weights active for it and all rows after it.
 
     Parameters
     ----------
@@ -56,19 +38,33 @@ class SystolicArray(wiring.Component):
     -------
     activations : In(lanes(config)), swap : In(1)
         A row and its mark. ``swap`` must be low in cycles without a row.
-    weights : In(lanes(config)), weights_valid : In(1), weights_first : In(1)
-        Lane n of word j is the weight of array row j, column n; N words a tile.
+    weights : In(lanes(config)), weights_valid : In(1), weights_row : In(range(N))
+        Lane n is the weight of the array row and column n; N words a tile, for rows 0, 1, 2, ...
     sums : Out(sums(config))
-        Of the row that entered ``array_latency(config)`` cycles earlier.
+        Of the row that entered ``array_latency`` cycles earlier.
+
+    Besides, if the chip has bf16:
+
+    bf16 : In(1)
+        What activations and sums are. It may change when no row is inside, one cycle before a row enters or earlier.
+    run : In(1)
+        High from the cycle of a row of bf16 until its sums have left.
+    weights_bf16 : In(1)
+        The word takes the way through ``WeightDelay``.
+    old : In(sums(config))
+        What the sums of bf16 start from, ``bf16_old_latency() - OLD_DELAY`` cycles after the row has entered.
 
     Rules
     -----
-    A row with ``swap`` may enter from the cycle after the last word of its tile on; words of the next tile may
-    enter from the very cycle of that row on. So a tile of weights costs the array nothing when N cycles or more lie
-    between two swaps. A tile cut short does no harm: the next ``weights_first`` starts over.
+    1. A row with ``swap`` may enter from the cycle after the last word of its tile on.
+    2. Words of the next tile may enter from the very cycle of that row on.
+    3. Words without ``weights_bf16``, and a row of int8 with ``swap``, may enter ``settle_cycles`` after a word with
+       ``weights_bf16`` or a ``swap`` of bf16.
 
-    Cost: per element ``lane_elements`` multipliers and adders, and registers for four lanes, a product for each
-    element and one or two sums; for the skews, N^2 lanes and N^2 / 2 sums. Data registers have no reset.
+    So a tile of weights costs the array nothing when N cycles or more lie between two swaps.
+
+    Cost: besides the elements N^2 / 2 lanes and N^2 / 2 sums of registers for the skews; for bf16 delays in
+    memory, N lanes of up to 6 N words and N sums of up to N words, and ``WeightDelay``. Data registers have no reset.
     Source of the method: H. T. Kung, "Why systolic architectures?", IEEE Computer 15(1), 1982.
     """
 
@@ -76,85 +72,137 @@ class SystolicArray(wiring.Component):
     swap: Signal
     weights: data.View
     weights_valid: Signal
-    weights_first: Signal
+    weights_row: Signal
     sums: data.View
+    bf16: Signal
+    run: Signal
+    weights_bf16: Signal
+    old: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        super().__init__(
-            {
-                "activations": In(lanes(config)),
-                "swap": In(1),
-                "weights": In(lanes(config)),
-                "weights_valid": In(1),
-                "weights_first": In(1),
-                "sums": Out(sums(config)),
-            }
-        )
+        members: dict[str, Any] = {
+            "activations": In(lanes(config)),
+            "swap": In(1),
+            "weights": In(lanes(config)),
+            "weights_valid": In(1),
+            "weights_row": In(range(config.array)),
+            "sums": Out(sums(config)),
+        }
+        if config.bf16:
+            members |= {"bf16": In(1), "run": In(1), "weights_bf16": In(1), "old": In(sums(config))}
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        n, lane_bits, elements = self._config.array, self._config.lane_bits, self._config.lane_elements
-        # |product| <= 2^14, so fold_depth = 2^k of them need 15 + k bits and, for +2^(14 + k) itself, the sign.
-        sum_bits = 16 + (self._config.fold_depth - 1).bit_length()
-
-        def delayed(value: Any, cycles: int, name: str) -> Any:
-            for i in range(cycles):
-                stage = Signal.like(value, name=f"{name}_{i}", reset_less=True)
-                m.d.sync += stage.eq(value)
-                value = stage
-            return value
-
-        def register(value: Any, name: str) -> Signal:
-            stage = Signal.like(value, name=name, reset_less=True)
-            m.d.sync += stage.eq(value)
-            return stage
-
-        transit: list[Any] = [delayed(self.weights[c], c, f"weight_skew{c}") for c in range(n)]
-        partial: list[Any] = [None] * n
-        valid: Any = self.weights_valid
-        first: Any = self.weights_first
-        swap_west: Any = self.swap
-        for r in range(n):
-            # Control of the load in this row, as column 0 sees it; the columns to the east follow cycle by cycle.
-            take = Signal(name=f"take{r}")
-            m.d.comb += take.eq(valid & first)
-            valid_next = Signal(name=f"valid{r}")
-            first_next = Signal(name=f"first{r}")
-            m.d.sync += [
-                valid_next.eq(valid & ~first),
-                first_next.eq(take | (first_next & ~valid_next)),
-            ]
-            valid, first = valid_next, first_next
-
-            activation: Any = delayed(self.activations[r], r * ROW_LATENCY, f"activation_skew{r}")
-            swap: Any = swap_west
-            swap_west = delayed(swap_west, ROW_LATENCY, f"swap_skew{r}")
-            for c in range(n):
-                pe = f"_{r}_{c}"
-                spare = Signal(lane_bits, name="spare" + pe, reset_less=True)
-                weight = Signal(lane_bits, name="weight" + pe, reset_less=True)
-                with m.If(take):
-                    m.d.sync += spare.eq(transit[c])
-                with m.If(swap):
-                    m.d.sync += weight.eq(spare)
-                activation = register(activation, "activation" + pe)
-                transit[c] = register(transit[c], "transit" + pe)
-                if c < n - 1:
-                    take = register(take, "take" + pe)
-                    swap = register(swap, "swap" + pe)
-
-                products = []
-                for e in range(elements):
-                    product = Signal(signed(16), name=f"product{e}{pe}", reset_less=True)
-                    m.d.sync += product.eq(
-                        activation[8 * e : 8 * e + 8].as_signed() * weight[8 * e : 8 * e + 8].as_signed()
-                    )
-                    products.append(product)
-                dot = products[0] if elements == 1 else register(products[0] + products[1], "dot" + pe)
-                total = Signal(signed(sum_bits), name="sum" + pe, reset_less=True)
-                m.d.sync += total.eq(dot if r == 0 else dot + partial[c])
-                partial[c] = total
-        for c in range(n):
-            m.d.comb += self.sums[c].eq(delayed(partial[c], n - 1 - c, f"sum_skew{c}"))
+        n, bf16 = self._config.array, self._config.bf16
+        elements: list[list[Any]] = [[ProcessingElement(self._config) for _ in range(n)] for _ in range(n)]
+        mode = Signal(reset_less=True)
+        if bf16:
+            m.d.sync += mode.eq(self.bf16)
+        delayed_bf16, old = self._delays(m) if bf16 else ([], [])
+        words, takes = self._words(m)
+        swaps = self._swaps(m)
+        for r, row in enumerate(elements):
+            activation = delayed(m, self.activations[r], r * ROW_LATENCY, f"activation_skew{r}")
+            if bf16:
+                activation = Mux(mode, delayed_bf16[r], activation)
+            for c, element in enumerate(row):
+                m.submodules[f"element_{r}_{c}"] = shared(element, "sley_element", platform)
+                west, north = row[c - 1], elements[r - 1][c]
+                m.d.comb += [
+                    element.activation_i.eq(west.activation_o if c else activation),
+                    element.swap_i.eq(west.swap_o if c else swaps[r]),
+                    element.take_i.eq(west.take_o if c else takes[r]),
+                    element.weight_i.eq(north.weight_o if r else words[c]),
+                    element.sum_i.eq(north.sum_o if r else 0),
+                ]
+                if bf16:
+                    m.d.comb += [
+                        element.bf16.eq(mode),
+                        element.fields_i.eq(west.fields_o if c else bf16_fields(delayed_bf16[r])),
+                        element.total_i.eq(north.total_o if r else old[c]),
+                    ]
+        for c, element in enumerate(elements[-1]):
+            result = Signal(SUM_BITS, name=f"result{c}")
+            m.d.comb += result.eq(element.sum_o)
+            if bf16:
+                with m.If(self.bf16):
+                    m.d.comb += result.eq(element.total_o)
+            m.d.comb += self.sums[c].eq(delayed(m, result, n - 1 - c, f"sum_skew{c}"))
         return m
+
+    def _swaps(self, m: Module) -> list[Any]:
+        """The mark for each array row."""
+        n = self._config.array
+        if not self._config.bf16:
+            return marks(m, self.swap, 0, ROW_LATENCY, n, "swap")
+        int8 = marks(m, self.swap & ~self.bf16, 0, ROW_LATENCY, n, "swap_int8")
+        bf16 = marks(m, self.swap & self.bf16, BF16_ENTRY, BF16_ROW_LATENCY, n, "swap_bf16")
+        return [a | b for a, b in zip(int8, bf16, strict=True)]
+
+    def _delays(self, m: Module) -> tuple[list[Any], list[Any]]:
+        """Activations of bf16 and old sums, skewed."""
+        n = self._config.array
+        cycles = [BF16_ENTRY + r * BF16_ROW_LATENCY for r in range(n)]
+        pointer = Signal(pointer_bits(cycles[-1]), reset_less=True)
+        with m.If(self.run):
+            m.d.sync += pointer.eq(pointer + 1)
+        activations, old = [], []
+        for k in range(n):
+            m.submodules[f"activation_delay{k}"] = delay = MemoryDelay(self._config.lane_bits, cycles[k], cycles[-1])
+            m.submodules[f"old_delay{k}"] = old_delay = MemoryDelay(SUM_BITS, OLD_DELAY + k, OLD_DELAY + n - 1)
+            for component, value in ((delay, self.activations[k]), (old_delay, self.old[k])):
+                m.d.comb += [component.i.eq(value), component.pointer.eq(pointer), component.run.eq(self.run)]
+            activations.append(delay.o)
+            old.append(old_delay.o)
+        return activations, old
+
+    def _words(self, m: Module) -> tuple[list[Any], list[Any]]:
+        """Words as the array columns see them, and for each array row whether it keeps the one that is there."""
+        n = self._config.array
+        word, valid, row = Signal.like(self.weights), Signal(), Signal.like(self.weights_row)
+        m.d.comb += [word.eq(self.weights), valid.eq(self.weights_valid), row.eq(self.weights_row)]
+        if self._config.bf16:
+            m.submodules.weight_delay = delay = WeightDelay(self._config)
+            m.d.comb += [
+                delay.i.eq(self.weights),
+                delay.i_valid.eq(self.weights_valid),
+                delay.i_bf16.eq(self.weights_bf16),
+                delay.i_row.eq(self.weights_row),
+                delay.swaps.eq(Cat(marks(m, self.swap, 0, BF16_ROW_LATENCY - 1, n, "swap_word"))),
+            ]
+            with m.If(delay.o_valid | self.weights_bf16):
+                m.d.comb += [word.eq(delay.o), valid.eq(delay.o_valid), row.eq(delay.o_row)]
+        words = [delayed(m, word[c], c, f"weight_skew{c}") for c in range(n)]
+        takes: list[Any] = []
+        here: Any = valid
+        for r in range(n):
+            takes.append(here & (row == r))
+            if r < n - 1:
+                below, row_below = Signal(name=f"word_valid{r}"), Signal.like(row, name=f"word_row{r}", reset_less=True)
+                m.d.sync += [below.eq(here), row_below.eq(row)]
+                here, row = below, row_below
+        return words, takes
+
+
+def marks(m: Module, mark: Any, first: int, step: int, count: int, name: str) -> list[Any]:
+    """``mark`` of ``first`` cycles ago, of ``step`` cycles before that, and so on."""
+    line = Signal(first + step * (count - 1), name=name)
+    travelled = Cat(mark, line)
+    m.d.sync += line.eq(travelled)
+    return [travelled[first + step * k] for k in range(count)]
+
+
+def delayed(m: Module, value: Any, cycles: int, name: str) -> Any:
+    """``value`` of so many cycles ago, by registers."""
+    for i in range(cycles):
+        stage = Signal.like(value, name=f"{name}_{i}", reset_less=True)
+        m.d.sync += stage.eq(value)
+        value = stage
+    return value
+
+
+def settle_cycles(config: ChipConfig) -> int:
+    """See the third rule of ``SystolicArray``: the last word has left the delay, and is on its way."""
+    return word_cycles(config) + 2

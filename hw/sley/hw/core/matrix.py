@@ -8,15 +8,17 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import SEMAPHORES
 from sley.hw.core.accumulate import Accumulate
 from sley.hw.core.activations import ActivationStreamer
-from sley.hw.core.array import SUM_BITS, SystolicArray
+from sley.hw.core.array import SystolicArray, settle_cycles
+from sley.hw.core.array_timing import SUM_BITS
 from sley.hw.core.matrix_front import MatrixFront
 from sley.hw.core.sram import read_port, write_port
 from sley.hw.core.unit import Fault, unit_signature
 from sley.hw.core.weights import WeightLoader
 from sley.hw.stream.fifo import StreamFIFO
 
-IN_FLIGHT = 8
-"""MATMULs that may be here, waiting or in execution, without having signalled before the next one waits."""
+IN_FLIGHT = 16
+"""MATMULs that may be here, waiting or in execution, without having signalled before the next one waits. One of bf16
+takes less than 9 N cycles."""
 
 
 class MatrixUnit(wiring.Component):
@@ -48,8 +50,9 @@ class MatrixUnit(wiring.Component):
     WEIGHTS, or with the number of a parameter, ILLEGAL_INSTRUCTION for bf16 where there is none. They are raised in
     program order, although two commands execute at a time.
 
-    Latency, in cycles: 4 from ``command`` to the first read granted, ``write_latency(config)`` from a row's read to its
-    write, 1 more to the signal. Throughput: a row a cycle, a MATMUL in HAZARD_SLOTS cycles at the least.
+    Latency, in cycles: 4 from ``command`` to the first read granted, ``write_latency`` from a row's read to its write,
+    1 more to the signal. Throughput: a row a cycle. A MATMUL waits for the rows that it accumulates to (``Hazards``),
+    and for the last row of the other type.
     Theory of operation: docs/theory/matrix.md.
     """
 
@@ -116,7 +119,7 @@ class MatrixUnit(wiring.Component):
             streamer.loads.eq(loader.loads),
             array.weights.eq(loader.weights),
             array.weights_valid.eq(loader.weights_valid),
-            array.weights_first.eq(loader.weights_first),
+            array.weights_row.eq(loader.weights_row),
             array.activations.eq(streamer.activations),
             array.swap.eq(streamer.activations_swap),
             accumulate.sums.eq(array.sums),
@@ -124,6 +127,7 @@ class MatrixUnit(wiring.Component):
             self.rows.eq(accumulate.entering),
         ]
 
+        self._types(m, array, loader, streamer, accumulate)
         signalling = self._signals(m, front, loader, started, accumulate.done)
         m.d.comb += self.busy.eq(~front.idle | ~loader.idle | ~streamer.idle | signalling)
         fault = Signal(Fault, reset_less=True)
@@ -136,6 +140,33 @@ class MatrixUnit(wiring.Component):
                 m.d.sync += fault.eq(source)
         m.d.comb += [self.fault.eq(fault), self.fault.valid.eq(raised)]
         return m
+
+    def _types(
+        self,
+        m: Module,
+        array: SystolicArray,
+        loader: WeightLoader,
+        streamer: ActivationStreamer,
+        accumulate: Accumulate,
+    ) -> None:
+        """What tells the types of operands apart."""
+        if not self._config.bf16:
+            m.d.comb += [loader.settled.eq(1), streamer.settled.eq(1)]
+            return
+        cycles = settle_cycles(self._config)
+        settling = Signal(range(cycles))  # not reset by an abort, as the array is not
+        with m.If(loader.turn_bf16 | streamer.swap_bf16):
+            m.d.sync += settling.eq(cycles - 1)
+        with m.Elif(settling != 0):
+            m.d.sync += settling.eq(settling - 1)
+        m.d.comb += [
+            loader.settled.eq((settling == 0) & ~streamer.swap_bf16),
+            streamer.settled.eq(settling == 0),
+            array.weights_bf16.eq(loader.weights_bf16),
+            array.old.eq(accumulate.old),
+        ]
+        for part in (array, accumulate):
+            m.d.comb += [part.bf16.eq(streamer.bf16), part.run.eq(streamer.run)]
 
     def _signals(
         self, m: Module, front: MatrixFront, loader: WeightLoader, started: StreamFIFO, done: Signal

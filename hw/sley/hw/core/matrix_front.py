@@ -1,13 +1,12 @@
 """The front of the matrix unit: in-order commands become jobs of two engines."""
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op
-from sley.hw.core.accumulate import HAZARD_SLOTS
 from sley.hw.core.activations import ROWS_BITS, matmul_job
 from sley.hw.core.params import UnitParams
 from sley.hw.core.unit import Fault, UnitCommand
@@ -147,7 +146,9 @@ class MatrixFront(wiring.Component):
 
         self._jobs(m, command, params.values, done & ~bad & is_weights, done & ~bad & is_matmul & ~no_rows, end)
         m.d.comb += [
+            self.weights.payload.bf16.eq(dtype),
             self.weights.payload.void.eq(bad),
+            self.matmuls.payload.bf16.eq(dtype),
             self.matmuls.payload.accumulate.eq(accumulate),
             self.matmuls.payload.void.eq(bad | no_rows),
         ]
@@ -158,18 +159,13 @@ class MatrixFront(wiring.Component):
     ) -> None:
         """What the jobs hold besides their flags; ``load`` and ``stream_rows``: one that is not void is handed out."""
         weights, matmul = self.weights.payload, self.matmuls.payload
-        accumulators = range(self._config.accumulator_rows)
         loads = Signal(ORDER_BITS)
         swaps = Signal(ORDER_BITS)
         unused = Signal()  # weights that no MATMUL has taken
-        begin_before = Signal(accumulators, reset_less=True)
-        end_before = Signal(range(len(accumulators) + 1), reset_less=True)
         with m.If(load):
             m.d.sync += [loads.eq(loads + 1), unused.eq(1)]
         with m.If(stream_rows):
-            m.d.sync += [swaps.eq(swaps + unused), unused.eq(0), begin_before.eq(command.b), end_before.eq(end)]
-        shared = Signal(signed(len(end_before) + 1))  # rows of the MATMUL before from this one's first on
-        m.d.comb += shared.eq(end_before - matmul.dest)
+            m.d.sync += [swaps.eq(swaps + unused), unused.eq(0)]
         m.d.comb += [
             weights.row.eq(command.a),
             weights.stride.eq(values.weight_stride),
@@ -185,14 +181,9 @@ class MatrixFront(wiring.Component):
             matmul.counts[1].eq(values.act_count2),
             matmul.rows.eq(command.c),
             matmul.dest.eq(command.b),
+            matmul.end.eq(end),
             matmul.swap.eq(unused),
             matmul.loads.eq(loads),
-            matmul.tail.eq(
-                command.flags[_flag(Op.MATMUL, "accumulate")]
-                & (matmul.dest > begin_before)
-                & (shared > 0)
-                & (shared < HAZARD_SLOTS)
-            ),
             matmul.signal.eq(command.signal),
             matmul.pc.eq(command.pc),
         ]

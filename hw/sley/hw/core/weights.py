@@ -7,10 +7,13 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
-from sley.hw.core.array import lanes
+from sley.hw.core.array_timing import lanes
 from sley.hw.core.row_walk import RowWalk
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.core.unit import Fault
+
+NEUTRAL_BF16 = 0x8000
+"""-0: with an activation of +0 its product is -0, and x + -0 is x for every x. The neutral word of int8 is 0."""
 
 ORDER_BITS = 2
 """Width of the counts of WEIGHTS and of swaps by which the two engines of the matrix unit keep program order. At most
@@ -20,15 +23,16 @@ two of a kind are handed out and not done, so counts modulo 4 tell all cases apa
 def weights_job(config: ChipConfig) -> data.StructLayout:
     """A WEIGHTS for the loader.
 
-    ``rows``: scratchpad rows to read, 1 to N; the array rows behind them get neutral words. ``void``: do nothing but
-    complete. ``swaps``: the count of swaps handed out before it, all of which must have entered the array before its
-    first word may.
+    ``rows``: scratchpad rows to read, 1 to N; the array rows behind them get the neutral word of the type. ``void``: do
+    nothing but complete. ``swaps``: the count of swaps handed out before it, all of which must have entered the array
+    before its first word may.
     """
     return data.StructLayout(
         {
             "row": 32,
             "stride": signed(PARAMS[Param.WEIGHT_STRIDE].width),
             "rows": range(config.array + 1),
+            "bf16": 1,
             "void": 1,
             "swaps": ORDER_BITS,
             "signal": SEMAPHORES,
@@ -50,8 +54,12 @@ class WeightLoader(wiring.Component):
         One job waits while one runs; no cycle is lost between them.
     read : Out(read_port)
         Of the scratchpad; waits for grants.
-    weights : Out(lanes(config)), weights_valid : Out(1), weights_first : Out(1)
+    weights : Out(lanes(config)), weights_valid : Out(1), weights_row : Out(range(N)), weights_bf16 : Out(1)
         To the array, READ_LATENCY cycles after the grant of a word's row, or after its turn if it is neutral.
+    turn_bf16 : Out(1)
+        A word of bf16 has its turn.
+    settled : In(1)
+        Words of int8 may have their turn.
     swap : In(1), swaps : In(ORDER_BITS)
         High in the cycle in which a row that swaps is granted, and the count of those of earlier cycles. The first row
         of a job is read in the cycle of the last swap before it, or later: activations and weights reach the array
@@ -74,7 +82,10 @@ class WeightLoader(wiring.Component):
     read: wiring.PureInterface
     weights: data.View
     weights_valid: Signal
-    weights_first: Signal
+    weights_row: Signal
+    weights_bf16: Signal
+    turn_bf16: Signal
+    settled: Signal
     swap: Signal
     swaps: Signal
     loads: Signal
@@ -91,7 +102,10 @@ class WeightLoader(wiring.Component):
                 "read": Out(read_port(config.scratchpad_rows, 8 * config.row_bytes)),
                 "weights": Out(lanes(config)),
                 "weights_valid": Out(1),
-                "weights_first": Out(1),
+                "weights_row": Out(range(config.array)),
+                "weights_bf16": Out(1),
+                "turn_bf16": Out(1),
+                "settled": In(1),
                 "swap": In(1),
                 "swaps": In(ORDER_BITS),
                 "loads": Out(ORDER_BITS),
@@ -132,7 +146,8 @@ class WeightLoader(wiring.Component):
             m.d.sync += [job.eq(following), waiting.eq(0)]
 
         swapped = (job.swaps == self.swaps) | (self.swap & (job.swaps == (self.swaps + 1)[:ORDER_BITS]))
-        go = walk.o.valid & ~job.void & (~row.first | (swapped & (neutral == 0)))
+        free = swapped & (neutral == 0) & (job.bf16 | self.settled)
+        go = walk.o.valid & ~job.void & (~row.first | free)
         grant = Signal()
         fail = Signal()
         void = Signal()
@@ -161,14 +176,29 @@ class WeightLoader(wiring.Component):
             m.d.sync += neutral.eq(n - job.rows)
         m.d.sync += self.loads.eq(self.loads + (fail | (grant & row.final & (job.rows == n)) | (neutral == 1)))
 
-        turn = {"row": grant, "neutral": neutral != 0, "first": grant & row.first}
+        index = Signal(range(n), reset_less=True)  # of the word behind the last one
+        bf16 = Signal(reset_less=True)  # the type of the last word
+        turn = Signal(data.StructLayout({"valid": 1, "neutral": 1, "row": range(n), "bf16": 1}))
+        m.d.comb += [
+            turn.valid.eq(grant | (neutral != 0)),
+            turn.neutral.eq(neutral != 0),
+            turn.row.eq(Mux(grant & row.first, 0, index)),
+            turn.bf16.eq(Mux(grant, job.bf16, bf16)),
+            self.turn_bf16.eq(turn.valid & turn.bf16),
+        ]
+        with m.If(turn.valid):
+            m.d.sync += [index.eq(turn.row + 1), bf16.eq(turn.bf16)]
         for i in range(READ_LATENCY):
-            later = {name: Signal(name=f"{name}{i}") for name in turn}
-            m.d.sync += [later[name].eq(value) for name, value in turn.items()]
+            later = Signal.like(turn, name=f"turn{i}")
+            m.d.sync += later.eq(turn)
             turn = later
         m.d.comb += [
-            self.weights_valid.eq(turn["row"] | turn["neutral"]),
-            self.weights_first.eq(turn["first"]),
-            self.weights.eq(Mux(turn["neutral"], 0, self.read.data)),
+            self.weights_valid.eq(turn.valid),
+            self.weights_row.eq(turn.row),
+            self.weights_bf16.eq(turn.bf16),
+            self.weights.eq(self.read.data),
         ]
+        with m.If(turn.neutral):
+            for lane in self.weights:
+                m.d.comb += lane.eq(Mux(turn.bf16, NEUTRAL_BF16, 0))
         return m

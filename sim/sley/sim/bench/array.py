@@ -53,11 +53,16 @@ def measure_array(
 
     Rounds of different compilers alternate. Raises ``EngineError`` if the outputs differ.
     """
-    from sley.hw.core.array import SystolicArray, lanes, sums
+    from sley.hw.core.array import SystolicArray
+    from sley.hw.core.array_timing import lanes, sums
     from sley.hw.rtlil import component_rtlil
     from sley.hw.verilog import component_verilog
 
-    sizes = {"LANE_BYTES": -(-lanes(config).size // 8), "SUM_BYTES": -(-sums(config).size // 8)}
+    sizes = {
+        "ARRAY": config.array,
+        "LANE_BYTES": -(-lanes(config).size // 8),
+        "SUM_BYTES": -(-sums(config).size // 8),
+    }
     defines = tuple(f"-D{name}={value}" for name, value in sizes.items())
     component_rtlil(SystolicArray(config))  # the first one also imports Amaranth
     start = processor_seconds()

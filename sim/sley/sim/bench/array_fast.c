@@ -14,12 +14,12 @@ static Model* model_create(void) {
 
 static void model_destroy(Model* model) { free(model); }
 
-static inline void model_drive(Model* model, const void* activations, u8 swap, const void* weights, u8 valid, u8 first) {
+static inline void model_drive(Model* model, const void* activations, u8 swap, const void* weights, u8 valid, u8 row) {
     load_activations(model, activations);
     set_swap(model, swap);
     load_weights(model, weights);
     set_weights_valid(model, valid);
-    set_weights_first(model, first);
+    set_weights_row(model, row);
 }
 
 static inline void model_settle(Model* model) { settle(model); }

@@ -1,10 +1,10 @@
 // Random inputs for a systolic array and a digest of its outputs, the same on every compiler. The host that includes
 // this file defines Model, model_create, model_destroy, and what happens in a cycle:
-//   model_drive(model, activations, swap, weights, valid, first)     inputs; lanes as bytes
+//   model_drive(model, activations, swap, weights, valid, row)       inputs; lanes as bytes; all others are 0
 //   model_settle(model)                                              outputs follow
 //   model_sums(model)                                                their bytes
 //   model_clock(model)                                               the clock's edge
-// LANE_BYTES, SUM_BYTES: of a row of lanes and of a row of sums.
+// ARRAY: array rows. LANE_BYTES, SUM_BYTES: of a row of lanes and of a row of sums.
 #include <stdint.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static uint64_t run(Model* model, uint64_t cycles) {
         for (int i = 0; i < WORDS_OF(LANE_BYTES); i++) weights[i] = random_word(&x);
         const uint64_t control = random_word(&x);
         if (model) {
-            model_drive(model, activations, !(control & 0xF0), weights, control & 1, !(control & 0xF00));
+            model_drive(model, activations, !(control & 0xF0), weights, control & 1, (control >> 8) % ARRAY);
             model_settle(model);
             memcpy(sums, model_sums(model), SUM_BYTES);
             model_clock(model);

@@ -15,13 +15,13 @@ static void model_destroy(Model* model) {
 }
 
 static inline void model_drive(Model* model, const void* activations, bool swap, const void* weights, bool valid,
-                               bool first) {
+                               int row) {
     model->top.clk = 0;
     std::memcpy(&model->top.activations, activations, LANE_BYTES);
     std::memcpy(&model->top.weights, weights, LANE_BYTES);
     model->top.swap = swap;
     model->top.weights_valid = valid;
-    model->top.weights_first = first;
+    model->top.weights_row = row;
 }
 
 static inline void model_settle(Model* model) { model->top.eval(); }

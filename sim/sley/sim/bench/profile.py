@@ -117,7 +117,7 @@ def _part(path: str) -> tuple[str, str]:
 
 def _elements(register: str) -> Iterator[str]:
     """The element of the array that a register belongs to, if it is one's partial sum."""
-    match = re.search(r"\.sum(_\d+_\d+)$", register)
+    match = re.search(r"\.element(_\d+_\d+)\.(?:instance\.)?sum$", register)
     if match:
         yield match[1]
 

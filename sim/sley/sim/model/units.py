@@ -195,10 +195,10 @@ def _matmul(state: LocalState, unit: Unit, command: Command) -> None:
     _check_rows(out_rows, state.config.accumulator_rows, unit, command.pc)
     act_rows = _activation_rows(state, command)
     _check_rows(act_rows, state.config.scratchpad_rows, unit, command.pc)
-    bf16 = command.flag("dtype") == OperandType.BF16
-    target = state.accumulator.view(np.uint32 if bf16 else np.int32)
+    target = state.accumulator.view(np.uint32)
     old = target[out_rows] if command.flag("accumulate") else None
-    target[out_rows] = (bf16_sums if bf16 else int8_sums)(state.lanes[act_rows], state.weights, old)
+    sums = bf16_sums if command.flag("dtype") == OperandType.BF16 else int8_sums
+    target[out_rows] = sums(state.lanes[act_rows], state.weights, old)
 
 
 def _vector(state: LocalState, unit: Unit, command: Command) -> None:
