@@ -54,8 +54,10 @@ def edge_order(
     """An order of fragments that act at an edge, each given as its groups, and the groups that may overwrite contents.
 
     ``readers``: for each register the fragments that read it, of which these have the numbers from ``first`` on;
-    ``memory_readers``: the same for memories. Repeatedly takes the fragment that would need the smallest second places
-    if it came next. A memory with several write ports is left to the order of its ports.
+    ``memory_readers``: the same for memories. Repeatedly takes a fragment that needs no second place if it comes next.
+    If there is none, the fragments wait for one another in circles; of a circle that waits for nothing else the
+    fragment that needs the smallest second places breaks it. A memory with several write ports is left to the order of
+    its ports.
     """
     single = {memory for memory, ports in write_ports(elements.netlist).items() if ports == 1}
     waiting: dict[int, set[int]] = {}  # for each group of sinks the fragments that must come before
@@ -91,6 +93,12 @@ def edge_order(
         cost, chosen = heappop(queue)
         if taken[chosen] or cost != costs[chosen]:  # there is a newer entry
             continue
+        if cost:
+            circle = _circle(chosen, [set().union(*(waiting[number] for number in own)) for own in groups_of])
+            cheapest = min(circle, key=lambda index: (costs[index], index))
+            if cheapest != chosen:
+                heappush(queue, (cost, chosen))
+                chosen = cheapest
         taken[chosen] = 1
         order.append(chosen)
         in_place.update(number for number in groups_of[chosen] if not waiting[number])
@@ -101,3 +109,29 @@ def edge_order(
                 costs[index] -= size(number)
                 heappush(queue, (costs[index], index))
     return order, in_place
+
+
+def _circle(start: int, awaited: Sequence[set[int]]) -> list[int]:
+    """A strongly connected component that waits for nothing outside of it, among those that ``start`` waits for.
+
+    It is the first one that Tarjan's algorithm completes (R. Tarjan, "Depth-first search and linear graph algorithms",
+    SIAM Journal on Computing 1(2), 1972).
+    """
+    low: dict[int, int] = {start: 0}
+    path = [(start, iter(sorted(awaited[start])))]
+    stack = [start]
+    numbers = {start: 0}
+    while True:
+        node, rest = path[-1]
+        for after in rest:
+            if after not in numbers:
+                numbers[after] = low[after] = len(numbers)
+                stack.append(after)
+                path.append((after, iter(sorted(awaited[after]))))
+                break
+            low[node] = min(low[node], numbers[after])
+        else:
+            if low[node] == numbers[node]:
+                return stack[stack.index(node) :]
+            path.pop()
+            low[path[-1][0]] = min(low[path[-1][0]], low[node])
