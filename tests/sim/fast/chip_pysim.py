@@ -21,7 +21,7 @@ from sley.sim.fast.simulation import Simulation
 ALIAS_CYCLES = 64
 """How often registers are compared that the fast engine has under other names only."""
 
-SHARED = re.compile(r"core\d+|lane_\d+")
+SHARED = re.compile(r"core\d+|lane_\d+|element_\d+_\d+")
 """Instances of shared components; in the RTLIL they have one more level."""
 
 

@@ -19,6 +19,7 @@ MEMORY = 1 << 20
 LATENCIES, GAPS = (1, 7, 32, 200), (0, 1, 9)
 
 CORE = "sley.core0.instance"
+ARRAY = f"{CORE}.matrix.array"
 LANE = f"{CORE}.vector.lane_"
 
 needs_verilator = pytest.mark.skipif(
@@ -77,7 +78,7 @@ def exchanged(items: dict[str, Any], one: str, two: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "one", "two"),
     [
-        ("registers", f"{CORE}.matrix.array.weight_0_0", f"{CORE}.matrix.array.weight_3_1"),
+        ("registers", f"{ARRAY}.element_0_0.instance.active", f"{ARRAY}.element_3_1.instance.active"),
         ("registers", f"{LANE}1.instance.multiply.part_10", f"{LANE}2.instance.multiply.part_10"),
         ("memories", f"{CORE}.scratchpad.bank0", f"{CORE}.scratchpad.bank3"),
         ("memories", f"{CORE}.accumulator.bank0", f"{CORE}.accumulator.bank1"),

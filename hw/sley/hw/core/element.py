@@ -103,7 +103,7 @@ class ProcessingElement(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         spare = Signal(self._config.lane_bits, reset_less=True)
-        weight = Signal(self._config.lane_bits, reset_less=True)
+        active = Signal(self._config.lane_bits, reset_less=True)
         activation = self._register(m, "activation")
         for name in ("swap", "weight", "take"):
             self._register(m, name)
@@ -112,12 +112,12 @@ class ProcessingElement(wiring.Component):
         with m.If(self.take_i):
             m.d.sync += spare.eq(self.weight_i)
         with m.If(self.swap_i):
-            m.d.sync += weight.eq(spare)
+            m.d.sync += active.eq(spare)
 
         if not self._config.bf16:
             product = Signal(signed(16), reset_less=True)
             m.d.sync += [
-                product.eq(activation.as_signed() * weight.as_signed()),
+                product.eq(activation.as_signed() * active.as_signed()),
                 sum_o.eq(product + self.sum_i),
             ]
             return m
@@ -131,12 +131,12 @@ class ProcessingElement(wiring.Component):
             """The low int8, or the significand of a bf16 with its leading one."""
             return Cat(lane[:7], lane[7] | bf16, lane[7] & ~bf16).as_signed()
 
-        product = factor(activation) * factor(weight)
+        product = factor(activation) * factor(active)
         with m.If(bf16):
             m.d.sync += significand.eq(product)
         m.d.sync += [
             low.eq(product),
-            high.eq(activation[8:].as_signed() * weight[8:].as_signed()),
+            high.eq(activation[8:].as_signed() * active[8:].as_signed()),
             dot.eq(low + high),
             sum_o.eq(dot + self.sum_i),
         ]
