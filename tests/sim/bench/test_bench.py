@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from sley.abi.config import preset
 from sley.driver.device import Driver
-from sley.runtime.bench.gemm import measure_gemm
+from sley.runtime.bench.gemm import bench_problem, measure_gemm
 from sley.runtime.device import Device
 from sley.sim.bench import array as array_module
 from sley.sim.bench.array import measure_array
@@ -58,7 +58,7 @@ def test_profile() -> None:
         before = {cost.name: cost for cost in transport.part_costs()}
         transport.start_profile()
         assert all(cost.runs == 0 for cost in transport.part_costs())
-        measure_gemm(device, 8, 8, 8)
+        measure_gemm(device, bench_problem((8, 8, 8)))
         after = {cost.name: cost for cost in transport.part_costs()}
     assert before.keys() == after.keys()
     assert after["processing element"].count == device.config.array**2
