@@ -116,8 +116,8 @@ def _part(path: str) -> tuple[str, str]:
 
 
 def _elements(register: str) -> Iterator[str]:
-    """The element of the array that a register belongs to, if it is one's partial sum."""
-    match = re.search(r"\.element(_\d+_\d+)\.(?:instance\.)?sum$", register)
+    """The element of the array that a register belongs to, if it is one's."""
+    match = re.search(r"\.(element_\d+_\d+)\.", register)
     if match:
         yield match[1]
 
