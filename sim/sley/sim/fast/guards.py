@@ -34,12 +34,12 @@ def blocks(
     reads. ``stored``: groups that have a place; what decides about one of another fragment is not looked for, as the
     order of fragments does not know that it would be read here.
     """
-    own = set(groups)
+    here = set(groups)
     found: dict[tuple[tuple[int, int], ...], list[int]] = defaultdict(list)
     for number in groups:
         value = elements.groups[number].values[0]
         if elements.op[value] == "next" and number in writable:
-            conditions = _conditions(elements, value, own, stored)
+            conditions = _conditions(elements, value, here, stored)
             if conditions:
                 found[conditions].append(number)
     block_of: dict[int, tuple[tuple[int, int], ...] | None] = {}
@@ -68,7 +68,7 @@ def blocks(
 
 
 def _conditions(
-    elements: Elements, sink: int, own: Collection[int], stored: Collection[int]
+    elements: Elements, sink: int, here: Collection[int], stored: Collection[int]
 ) -> tuple[tuple[int, int], ...]:
     """Values, and what each of them is, such that the register keeps its contents; nothing if it is not that simple."""
     register = elements.netlist.registers[elements.parameter[sink]]
@@ -80,7 +80,7 @@ def _conditions(
         if elements.op[value] != "mux" or len(found) == MAX_CONDITIONS:
             return False
         group = elements.group_of.get(value, -1)
-        if group in stored and group not in own:
+        if group in stored and group not in here:
             return False
         select, if_0, if_1 = elements.operands[value]
         for branch, number in ((if_0, 0), (if_1, 1)):
