@@ -246,7 +246,7 @@ def test_arguments_live_as_long_as_their_packet(driver: Driver) -> None:
 
 
 def test_tags_of_programs(driver: Driver) -> None:
-    """No tag is given twice. Another program at the same address has another tag and is fetched; so is any program after
+    """No tag is given twice. Another program at an address has another tag and is fetched; so is any program after
     a reset."""
     tags = [driver.program_tag() for _ in range(3)]
     assert len({0, *tags}) == 4
