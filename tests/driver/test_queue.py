@@ -245,6 +245,30 @@ def test_arguments_live_as_long_as_their_packet(driver: Driver) -> None:
     ]
 
 
+def test_tags_of_programs(driver: Driver) -> None:
+    """No tag is given twice. Another program at an address has another tag and is fetched; so is any program after
+    a reset."""
+    tags = [driver.program_tag() for _ in range(3)]
+    assert len({0, *tags}) == 4
+    good, bad = (words_to_bytes(assemble(text)) for text in ("sync\nend", "sync\nsync"))
+    program = driver.memory.allocate(len(good))
+
+    def run(tag: int, code: bytes) -> None:
+        driver.transport.write_memory(program, code)
+        driver.queues[0].launch(program, 2, [], (1, 1, 1), tag)
+        driver.queues[0].fence().wait()
+
+    for _ in range(2):
+        run(tags[0], good)
+        with pytest.raises(QueueFault, match="PC_OUT_OF_RANGE"):
+            run(tags[1], bad)
+    run(tags[2], good)
+    driver.reset()
+    with pytest.raises(QueueFault, match="PC_OUT_OF_RANGE"):
+        run(tags[2], bad)
+    usable(driver)
+
+
 def test_work_in_a_reset_device_is_lost_and_says_so(driver: Driver) -> None:
     semaphore = driver.memory.allocate(PACKET_BYTES)
     driver.transport.write_memory(semaphore, bytes(8))

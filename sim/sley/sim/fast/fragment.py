@@ -125,7 +125,7 @@ class FragmentWriter:
         schedule = self.emitter.schedule
         unread = {number for number in groups if number not in schedule.stored}
         writable = {n for n in unread if self.elements.groups[n].op != "next" or n in schedule.in_place}
-        outside, guarded = blocks(self.elements, groups, writable)
+        outside, guarded = blocks(self.elements, groups, writable, schedule.stored)
         for number in outside:
             self._scalar(number)
         read_later = self._read_later(guarded)

@@ -25,17 +25,21 @@ class Block:
     """Of values, operands first, and then of next values."""
 
 
-def blocks(elements: Elements, groups: Sequence[int], writable: Collection[int]) -> tuple[list[int], list[Block]]:
+def blocks(
+    elements: Elements, groups: Sequence[int], writable: Collection[int], stored: Collection[int]
+) -> tuple[list[int], list[Block]]:
     """Divides the scalar groups of a fragment, operands first, into those outside of all blocks, and blocks.
 
     ``writable``: groups of next values that may be computed or not, and of values that nothing outside of the fragment
-    reads.
+    reads. ``stored``: groups that have a place; what decides about one of another fragment is not looked for, as the
+    order of fragments does not know that it would be read here.
     """
+    here = set(groups)
     found: dict[tuple[tuple[int, int], ...], list[int]] = defaultdict(list)
     for number in groups:
         value = elements.groups[number].values[0]
         if elements.op[value] == "next" and number in writable:
-            conditions = _conditions(elements, value)
+            conditions = _conditions(elements, value, here, stored)
             if conditions:
                 found[conditions].append(number)
     block_of: dict[int, tuple[tuple[int, int], ...] | None] = {}
@@ -63,7 +67,9 @@ def blocks(elements: Elements, groups: Sequence[int], writable: Collection[int])
     return [number for number in groups if number not in taken], result
 
 
-def _conditions(elements: Elements, sink: int) -> tuple[tuple[int, int], ...]:
+def _conditions(
+    elements: Elements, sink: int, here: Collection[int], stored: Collection[int]
+) -> tuple[tuple[int, int], ...]:
     """Values, and what each of them is, such that the register keeps its contents; nothing if it is not that simple."""
     register = elements.netlist.registers[elements.parameter[sink]]
     found: list[tuple[int, int]] = []
@@ -72,6 +78,9 @@ def _conditions(elements: Elements, sink: int) -> tuple[tuple[int, int], ...]:
         if value == register.value:
             return True
         if elements.op[value] != "mux" or len(found) == MAX_CONDITIONS:
+            return False
+        group = elements.group_of.get(value, -1)
+        if group in stored and group not in here:
             return False
         select, if_0, if_1 = elements.operands[value]
         for branch, number in ((if_0, 0), (if_1, 1)):
