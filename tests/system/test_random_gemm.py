@@ -13,7 +13,7 @@ from sley.sim.engines.options import default_engine
 from sley.sim.testing.product import Product, random_product
 from sley.sim.toolchain import find_compiler, find_verilator
 
-CASES_PER_CHIP = 1000
+CASES_PER_CHIP = 600
 BATCHES = 10
 # Most are small: their edges are everywhere, and none takes longer than making its program.
 LARGEST = {"nano": 26, "edge": 40, "base": 60, "quad": 60}

@@ -13,7 +13,7 @@ from sley.runtime.gemm.tiling import interleaved
 Ints = NDArray[np.int64]
 
 # In cycles, as measured on the gateware with the default memory:
-LAUNCH = 170  # doorbell to the first request of a load
+LAUNCH = 95  # doorbell to the first request of a load
 ROUND_TRIP = 55  # a request to its first beat in the scratchpad
 HANDOVER = 30  # last beat of a chunk to its first row in the array
 FENCE = 130  # last acknowledgement of a store to the fence, with the end of the block
