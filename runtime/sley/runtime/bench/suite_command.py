@@ -8,7 +8,7 @@ from rich.console import Console
 
 from sley.runtime.bench.options import DType, OperandName, ResultType
 
-TABLE_WIDTH = 120
+TABLE_WIDTH = 170
 """The tables' width where the terminal does not say, or is narrower: numbers must not be cut."""
 
 

@@ -20,6 +20,7 @@ FENCE = 130  # last acknowledgement of a store to the fence, with the end of the
 GAP = 1  # a run that does not continue the one before
 HEAD = 1  # a burst that is written
 PASS = 30  # one instruction of the vector unit, besides its rows
+TURN = 180  # with two slots: the last product in a slot to the first beat of its next chunk, and from its last to use
 BUBBLE = 1  # from the last row of a chunk to the first of the next
 CHUNK_ISSUE = 180  # the sequencer, besides folds and products
 FOLD_ISSUE, PRODUCT_ISSUE = 14, 6
@@ -121,7 +122,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
             chunks: Ints = np.zeros_like(c.tile_m)
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
-                late = (c.slots == 2) * (ROUND_TRIP + HANDOVER)
+                late = (c.slots == 2) * TURN
                 chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
             store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
             chunks += store * p.epilogue.beta
