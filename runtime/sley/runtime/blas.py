@@ -78,6 +78,12 @@ def gemm(
     elif out.shape != shape or out.dtype != kind:
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
 
+    for name, operand in (("a", a), ("b", b)):
+        if out.address < operand.address + operand.nbytes and operand.address < out.address + out.nbytes:
+            raise BadRequest(
+                f"out shares memory with {name}, which is still read while results are written: use another"
+            )
+
     # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
     factor = 1.0 if scale is None and operands is OperandType.INT8 and result is not Result.INT32 else scale
     if beta is not None and (given is None or result not in (Result.FP32, Result.BF16)):

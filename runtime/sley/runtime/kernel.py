@@ -34,6 +34,11 @@ EMPTY = {Unit.LOAD: Op.LOAD, Unit.STORE: Op.STORE, Unit.MATRIX: Op.MATMUL, Unit.
 _INVERSE = {"<": Op.BGE, ">=": Op.BLT, "==": Op.BNE, "!=": Op.BEQ}
 
 
+def _wrapped(value: int) -> int:
+    """The signed 32-bit number that a sum modulo 2^32 takes instead; what is no such number at all is left to fail."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31) if abs(value) < 1 << 32 else value
+
+
 @dataclass(frozen=True)
 class Register:
     """A scalar register of the sequencer."""
@@ -452,7 +457,7 @@ class KernelBuilder:
         if isinstance(b, Register):
             self._emit(op, rd=rd.number, ra=ra.number, rb=b.number)
         else:
-            self._emit(op, rd=rd.number, ra=ra.number, use_imm=1, imm=b - (1 << 32) if b >= 1 << 31 else b)
+            self._emit(op, rd=rd.number, ra=ra.number, use_imm=1, imm=_wrapped(b))
 
     def _unit(
         self,

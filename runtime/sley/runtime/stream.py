@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -80,7 +79,8 @@ class Stream:
             self.device.check_owner(value)
             return value.address
         if isinstance(value, float | np.floating):
-            return int.from_bytes(struct.pack("<f", value), "little")
+            with np.errstate(over="ignore"):
+                return int(np.float32(value).view(np.uint32))
         return int(value)
 
     def copy(self, destination: Buffer, source: Buffer) -> None:

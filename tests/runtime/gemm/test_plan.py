@@ -46,9 +46,10 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
     assert place.b.rows >= (1 if t.resident == "b" else t.slots) * folds * t.tile_n
     # Sums of two macro tiles and the bias of all that may be on their way.
     assert t.tile_m * wide <= place.half
-    assert place.half + t.tile_m * wide <= place.bias_base
+    assert t.tile_m * wide <= place.bias_base
     if p.epilogue.bias:
-        assert place.bias_base + (t.slots + 2) * wide <= config.accumulator_rows
+        assert place.bias_base + place.bias_slots * wide <= place.half
+        assert 2 * place.bias_slots >= t.slots + 2
     # No more blocks than cores, none without a macro tile.
     x, y, z = t.grid
     assert x * y * z <= config.cores

@@ -64,7 +64,7 @@ class SystolicArray(wiring.Component):
     So a tile of weights costs the array nothing when N cycles or more lie between two swaps.
 
     Cost: besides the elements N^2 / 2 lanes and N^2 / 2 sums of registers for the skews; for bf16 delays in
-    memory, N lanes of up to 6 N words and N sums of up to N words, and ``WeightDelay``. Data registers have no reset.
+    memory, N lanes of up to 7 N words and N sums of up to N words, and ``WeightDelay``. Data registers have no reset.
     Source of the method: H. T. Kung, "Why systolic architectures?", IEEE Computer 15(1), 1982.
     """
 

@@ -91,7 +91,7 @@ class LoadUnit(wiring.Component):
 
     Latency: 2 cycles from the acceptance of a command to its first run, 1 from a beat to its write, 1 from the last
     granted write to the signal. Throughput: one run, and one beat or row of zeros, a cycle, without gaps between
-    commands. Cost: two walkers, three queues (16 x 151, 64 x 35, 16 x 16 bits), two stream registers.
+    commands. Cost: two walkers, three queues (16 x 155, 64 x 35, 16 x 16 bits), two stream registers.
     """
 
     command: stream.Interface

@@ -183,4 +183,11 @@ class Frame:
         k.place(done)
 
     def _next_bias(self, register: Register) -> None:
-        self._ring(register, self.place.bias_step, self.place.bias_base, self.config.accumulator_rows)
+        """To the next slot: in the other half, the same number or, back in the first half, the next one."""
+        k, place = self.k, self.place
+        k.add(register, register, place.half)
+        with k.scratch("end") as (end,):
+            k.mov(end, 2 * place.half)
+            with k.if_(register, ">=", end):
+                k.sub(register, register, 2 * place.half)
+                self._ring(register, place.bias_step, place.bias_base, place.half)

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from sley.abi.config import ChipConfig
+from sley.runtime.errors import KernelError
 from sley.runtime.gemm.cost import Candidates, estimate
 from sley.runtime.gemm.problem import Problem, fold
 from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows
@@ -18,11 +19,15 @@ FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 SLOTS = (2, 3, 4)
 
 
-@lru_cache(maxsize=4096)
 def plan(config: ChipConfig, problem: Problem) -> Plan:
     """The tiling that was measured to be the fastest, if ``sley tune`` has done that for this problem and chip;
     otherwise the fastest one by the estimate, which depends on nothing but the arguments."""
-    return tuned(config).get(problem) or candidates(config, problem, 1)[0]
+    return tuned(config).get(problem) or _planned(config, problem)
+
+
+@lru_cache(maxsize=4096)
+def _planned(config: ChipConfig, problem: Problem) -> Plan:
+    return candidates(config, problem, 1)[0]
 
 
 def candidates(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
@@ -96,5 +101,9 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
                     found.append(Plan(p, tiling, expected))
                     taken += 1
             found.sort(key=lambda plan: plan.estimate)
-    assert found, f"no tiling of {problem} fits {config}"
+    if not found:
+        raise KernelError(
+            f"no tiling of {problem} fits {config.name}: a scratchpad of {config.scratchpad_rows} rows and "
+            f"{config.accumulator_rows} accumulator rows are too small; a chip with twice as many of both will do"
+        )
     return found[:count]

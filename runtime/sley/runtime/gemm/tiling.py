@@ -125,8 +125,9 @@ class Placement:
 
     Results that are made in the scratchpad have two slots, ``out_step`` rows apart, as have sums in the accumulators:
     sum i of column tile p is in ``half * h + p * tile_m + i``. ``halves``: column tiles of results in a scratchpad row.
-    Values of the bias are in the last accumulator rows. What units read at the same time lies in different banks,
-    if there are enough.
+    Values of the bias are behind the sums of both halves in turn, ``bias_slots`` of them in each from its row
+    ``bias_base`` on: while they are loaded the matrix unit writes to the other half. What units read at the same time
+    lies in different banks, if there are enough.
     """
 
     a: Operand
@@ -140,6 +141,7 @@ class Placement:
     halves: int
     half: int
     bias_step: int
+    bias_slots: int
     bias_base: int
     fits: bool
 
@@ -150,21 +152,21 @@ class Placement:
         halves = config.lane_elements if epilogue.result is Result.INT8 and wide > 1 else 1
         results = -(-wide // halves)
         out_step = results * tiling.tile_m if epilogue.narrow else 0
+        c_rows = wide * tiling.tile_m if epilogue.beta and epilogue.narrow else 0
         bank = config.scratchpad_rows // config.scratchpad_banks
-        if up(a.rows, bank) + up(b.rows, bank) + up(2 * out_step, bank) > config.scratchpad_rows:
+        if up(a.rows, bank) + up(b.rows, bank) + up(2 * out_step + c_rows, bank) > config.scratchpad_rows:
             bank = 1
         base = up(a.rows, bank)
         out_base = base + up(b.rows, bank)
         half = half_rows(config, problem)
         c_base = out_base + 2 * out_step
-        c_rows = wide * tiling.tile_m if epilogue.beta and epilogue.narrow else 0
         bias_step = results * halves if epilogue.bias else 0
-        bias_base = config.accumulator_rows - (tiling.slots + 2) * bias_step
+        bias_slots = -(-(tiling.slots + 2) // 2)
+        bias_base = half - bias_slots * bias_step
         used = results * halves * tiling.tile_m
         fits = (
             c_base + c_rows <= config.scratchpad_rows
-            and used <= half
-            and (2 * half if epilogue.beta else half) + used <= bias_base
+            and used <= bias_base
             and (b.along_k or tiling.tile_n <= b.piece)
             and (
                 problem.batch == 1 or tiling.grid[1] == 1
@@ -172,5 +174,16 @@ class Placement:
             and (not a.resident or problem.k * problem.bytes < 1 << RUN_BITS)
         )
         return cls(
-            a, replace(b, base=base), out_step, out_base, c_base, 2 * half, halves, half, bias_step, bias_base, fits
+            a,
+            replace(b, base=base),
+            out_step,
+            out_base,
+            c_base,
+            2 * half,
+            halves,
+            half,
+            bias_step,
+            bias_slots,
+            bias_base,
+            fits,
         )
