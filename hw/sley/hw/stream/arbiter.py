@@ -63,7 +63,7 @@ class PacketGrant(wiring.Component):
             m.d.comb += used.eq(1)
             count = Signal.like(used, name="count")
             with m.If(locked | (self.grant == owner)):
-                m.d.comb += used.eq(Mux(locked | (count == max(self._turns)), count, count + 1))
+                m.d.comb += used.eq(count + (~locked & (count < max(self._turns))))
             for k, turns in enumerate(self._turns):
                 with m.If(self.grant[k]):
                     m.d.comb += again.eq(used < turns)
