@@ -1,7 +1,8 @@
 """The array by itself: products whose operands are in the scratchpad, on ``base`` with larger local memories.
 
-A product is run once and twice in a program; the difference is what the second took, back to back with the first; what
-the first took besides is measured against a program without products. Fails when a promise is missed.
+The bound is folds x max(rows, N), and one fill and drain: the first N rows of weights, and the way of a row to the
+accumulators. A product is run once and twice in a program; the difference is what the second took, back to back with
+the first; what the first took is measured against a program without products. Fails when a promise is missed.
 """
 
 import sys
@@ -12,6 +13,7 @@ from rich.table import Table
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import OperandType
 from sley.driver.device import Driver
+from sley.hw.core.accumulate import write_latency
 from sley.runtime.device import Device
 from sley.runtime.gemm.problem import fold
 from sley.runtime.kernel import KernelBuilder
@@ -67,8 +69,8 @@ def main() -> int:
                 m, n, k = size
                 none, one, two = (cycles(device, program(CONFIG, size, dtype, times)) for times in range(3))
                 folds = -(-n // CONFIG.array) * -(-k // fold(CONFIG, dtype))
-                latency = 2 * CONFIG.array + 20 if dtype is OperandType.INT8 else 9 * CONFIG.array + 20
-                bound = folds * max(m, CONFIG.array) + latency
+                fill_and_drain = CONFIG.array + write_latency(CONFIG, dtype is OperandType.BF16)
+                bound = folds * max(m, CONFIG.array) + fill_and_drain
                 share = m * n * k / ((two - one) * CONFIG.array * fold(CONFIG, dtype))
                 name = " x ".join(map(str, size))
                 table.add_row(

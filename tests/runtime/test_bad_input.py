@@ -284,3 +284,16 @@ def test_launch_arguments(device: Device, usable: Usable) -> None:
     with pytest.raises(KernelError, match="built for another chip"):
         device.stream.launch(Program("other", program.words, config_hash=1))
     usable()
+
+
+def test_result_over_an_operand(device: Device, usable: Usable) -> None:
+    a = ones(device, 4, 4)
+    with pytest.raises(BadRequest, match="out shares memory with a"):
+        blas.gemm(a, ones(device, 4, 4), scale=1.0, out=a)
+    usable()
+
+
+def test_factor_beyond_fp32_is_infinite(device: Device, usable: Usable) -> None:
+    result = blas.gemm(ones(device, 2, 3), ones(device, 3, 2), scale=1e39, dtype=np.float32)
+    assert np.isposinf(result.numpy()).all()
+    usable()

@@ -141,3 +141,11 @@ def test_a_product_of_one_row_may_swap_its_operands(trans: tuple[bool, bool]) ->
     assert problem.swapped().swapped() == problem
     assert not Problem(1, 5, 5, epilogue=Epilogue(Result.INT8, bias=True, scale=True)).swappable
     assert not Problem(2, 5, 5).swappable
+
+
+@pytest.mark.parametrize("config", PRESETS.values(), ids=lambda c: c.name)
+@pytest.mark.parametrize("size", [(16384, 16384, 16384), (4096, 128000, 4096)], ids=str)
+def test_estimates_of_huge_products_do_not_overflow(config: ChipConfig, size: tuple[int, int, int]) -> None:
+    (found,) = candidates(config, Problem(*size), 1)
+    assert found.estimate >= lower_bound(config, Problem(*size)).cycles
+    assert found.estimate < 2.5 * lower_bound(config, Problem(*size)).cycles

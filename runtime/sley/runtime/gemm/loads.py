@@ -94,10 +94,12 @@ class Loads(Frame):
 
     def _most(self, operand: Operand) -> int:
         """Largest size of a chunk along the operand's rows in memory."""
+        return min(self._extent(operand))
+
+    def _extent(self, operand: Operand) -> tuple[int, int]:
+        """The matrix and a chunk of it along the operand's rows in memory."""
         p, t = self.problem, self.tiling
-        if operand.along_k:
-            return min(p.k, t.chunk)
-        return min(p.m, t.tile_m) if operand.name == "a" else min(p.n, t.tile_n)
+        return (p.k, t.chunk) if operand.along_k else {"a": (p.m, t.tile_m), "b": (p.n, t.tile_n)}[operand.name]
 
     def _set_runs(self, operand: Operand, elements: Value) -> None:
         """Parameters of LOADs with so many elements in a run."""
@@ -142,12 +144,10 @@ class Loads(Frame):
 
     def _own_parameters(self, operand: Operand) -> dict[str, Value]:
         """Parameters that all loads of an operand have in common."""
-        p, t, c = self.problem, self.tiling, self.config
+        p, c = self.problem, self.config
         chunk, run = operand.strides(c)
         found: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
-        across = {"a": (p.m, t.tile_m), "b": (p.n, t.tile_n)}[operand.name]
-        whole, tile = (p.k, t.chunk) if operand.along_k else across
-        most = min(whole, tile)
+        whole, most = self._extent(operand)[0], self._most(operand)
         if whole % most == 0 and (not operand.transpose or most <= operand.piece):
             found |= {"run_bytes": most * p.bytes, "chunks": -(-most * p.bytes // c.row_bytes)}
         return found
