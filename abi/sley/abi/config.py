@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 from dataclasses import asdict, dataclass
 
-ABI_MAJOR = 2
+ABI_MAJOR = 3
 ABI_MINOR = 0
 
 
@@ -46,6 +46,8 @@ class ChipConfig:
     """Instructions that wait in front of each unit of a core."""
     queues: int = 2
     """Hardware queues of the command processor."""
+    contexts: int = 4
+    """Address spaces that the chip knows at once."""
     addr_bits: int = 32
     """Width of a memory address in bits."""
     max_burst: int = 16
@@ -68,6 +70,7 @@ class ChipConfig:
         bounded("program_words", 16, 4096, power=True)
         bounded("unit_queue", 2, 64, power=True)
         bounded("queues", 1, 8)
+        bounded("contexts", 1, 16)
         bounded("addr_bits", 20, 32)
         bounded("max_burst", 1, 256, power=True)
         for memory in ("scratchpad", "accumulator"):
@@ -144,10 +147,26 @@ class ChipConfig:
 PRESETS: dict[str, ChipConfig] = {
     "nano": ChipConfig(),
     "edge": ChipConfig(
-        name="edge", array=8, bf16=True, scratchpad_rows=2048, accumulator_rows=512, program_words=512, unit_queue=16
+        name="edge",
+        array=8,
+        bf16=True,
+        scratchpad_rows=2048,
+        accumulator_rows=512,
+        program_words=512,
+        unit_queue=16,
+        queues=8,
+        contexts=8,
     ),
     "base": ChipConfig(
-        name="base", array=16, bf16=True, scratchpad_rows=4096, accumulator_rows=1024, program_words=512, unit_queue=32
+        name="base",
+        array=16,
+        bf16=True,
+        scratchpad_rows=4096,
+        accumulator_rows=1024,
+        program_words=512,
+        unit_queue=32,
+        queues=8,
+        contexts=8,
     ),
     "quad": ChipConfig(
         name="quad",
@@ -159,6 +178,8 @@ PRESETS: dict[str, ChipConfig] = {
         accumulator_rows=1024,
         program_words=512,
         unit_queue=32,
+        queues=8,
+        contexts=8,
     ),
 }
 

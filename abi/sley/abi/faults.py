@@ -19,6 +19,10 @@ class FaultCode(IntEnum):
     LOCAL_ADDRESS = 10
     BAD_PARAMETER = 11
     SEMAPHORE_LEFTOVER = 12
+    PAGE_FAULT = 13
+    PERMISSION = 14
+    WATCHDOG = 15
+    ABORTED = 16
 
 
 MEANING: dict[FaultCode, tuple[str, str]] = {
@@ -60,6 +64,19 @@ MEANING: dict[FaultCode, tuple[str, str]] = {
         "a block ended with a semaphore above zero",
         "match every signal with a wait, or drain with SYNC",
     ),
+    FaultCode.PAGE_FAULT: (
+        "the context has nothing mapped at an address",
+        "map a buffer there, or correct the pointer or stride",
+    ),
+    FaultCode.PERMISSION: (
+        "a page does not allow what was done with it",
+        "map the buffer with the right to read, write or execute",
+    ),
+    FaultCode.WATCHDOG: (
+        "no instruction of a block finished for as long as its queue allows",
+        "look for a wait without a signal or a loop without an end at the program counter",
+    ),
+    FaultCode.ABORTED: ("software ended the queue's work", "submit the work again"),
 }
 """Meaning and remedy of every code, for messages and documentation."""
 

@@ -11,6 +11,7 @@ from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
 from sley.abi.counters import CounterGroup
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
 from sley.abi.layout import Field, Layout
+from sley.abi.pages import PAGE_BITS, AddressMode
 
 ID_VALUE = int.from_bytes(b"SLEY", "big")
 PAGE_BYTES = 4096
@@ -87,6 +88,7 @@ class RegisterMap:
         self.blocks: tuple[RegisterBlock, ...] = (
             _chip_block(config),
             _queue_block(config),
+            _context_block(config),
             _doorbell_block(config),
         )
         self.registers: dict[str, PlacedRegister] = {}
@@ -159,7 +161,7 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "The sequencer of each core.",
             capability(("program_words", 16), ("unit_queue", 8)),
         ),
-        ("CAP_MEMORY", const, "The memory bus.", capability(("addr_bits", 8), ("max_burst", 12))),
+        ("CAP_MEMORY", const, "The memory bus.", capability(("addr_bits", 8), ("max_burst", 12), ("contexts", 8))),
         (
             "CONTROL",
             wo,
@@ -176,7 +178,20 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "STATUS",
             ro,
             "State of the whole chip.",
-            (Field("resetting", 1, "A reset is in progress; queues do not start."),),
+            (
+                Field("resetting", 1, "A reset is in progress; queues do not start."),
+                Field("invalidating", 1, "An INVALIDATE has not taken effect everywhere."),
+            ),
+        ),
+        (
+            "INVALIDATE",
+            wo,
+            "Forgets translations of a context. Accesses already translated may still reach memory: software stops the "
+            "context's work first if a page must not be touched any more.",
+            (
+                Field("context", 4, "Whose."),
+                Field("contents", 1, "Cores forget besides whose data they hold, so the next block finds zeros."),
+            ),
         ),
         (
             "IRQ_STATUS",
@@ -276,7 +291,25 @@ def _queue_block(c: ChipConfig) -> RegisterBlock:
             "CONTROL",
             rw,
             "Turns the queue on; while off its indices and error record are cleared.",
-            (Field("enable", 1, "Set after the other registers of the queue are written."),),
+            (
+                Field("enable", 1, "Set after the other registers of the queue are written."),
+                Field("abort", 1, "While set: blocks that run end with ABORTED, a copy ends early, no packet starts."),
+            ),
+        ),
+        (
+            "OWNER",
+            rw,
+            "Whose queue it is, and how urgent.",
+            (
+                Field("context", 4, "The ring, the read index and all that packets and programs touch are its."),
+                Field("priority", 2, "Higher goes first; see the arbitration of the command processor.", lsb=8),
+            ),
+        ),
+        (
+            "WATCHDOG",
+            rw,
+            "Ends a block in which no instruction finishes.",
+            _word("cycles", "So many cycles without one are a fault; 0: never."),
         ),
         ("BASE", rw, "Byte address of the ring, a multiple of 64.", _word("address", "Address of packet 0.")),
         (
@@ -327,6 +360,20 @@ def _queue_block(c: ChipConfig) -> RegisterBlock:
     ]
     registers = tuple(Register(n, WORD_BYTES * i, a, doc, f) for i, (n, a, doc, f) in enumerate(layout))
     return RegisterBlock("QUEUE", 0x400, 0x80, c.queues, "Set-up and state of a hardware queue.", registers)
+
+
+def _context_block(c: ChipConfig) -> RegisterBlock:
+    register = Register(
+        "ROOT",
+        0,
+        Access.RW,
+        "Where addresses of the context lead. INVALIDATE after a change.",
+        (
+            Field("mode", 2, "See `AddressMode`.", enum=AddressMode),
+            Field("page", 20, "Bits 31:12 of the address of the upper table.", lsb=PAGE_BITS),
+        ),
+    )
+    return RegisterBlock("CONTEXT", 0x800, WORD_BYTES, c.contexts, "Address spaces, by context number.", (register,))
 
 
 def _doorbell_block(c: ChipConfig) -> RegisterBlock:

@@ -110,7 +110,7 @@ class Driver:
     def _reset(self) -> None:
         self.registers.write("CHIP.CONTROL", reset=1)
         for _ in range(_RESET_TRIES):
-            if not self.registers.value("CHIP.STATUS"):
+            if not self.registers.value("CHIP.STATUS", "resetting"):
                 break
             self.transport.advance(_RESET_CYCLES)
         else:

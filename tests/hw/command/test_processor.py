@@ -287,7 +287,7 @@ def test_reset_request_and_hold() -> None:
         assert sum(requested) == 1
         ctx.set(host.dut.resetting, 1)
         await ctx.tick()
-        assert await host.fields(ctx, "CHIP.STATUS") == {"resetting": 1}
+        assert await host.fields(ctx, "CHIP.STATUS") == {"resetting": 1, "invalidating": 0}
         await host.open(ctx, 0, base=RING, log2=2)
         await host.submit(ctx, 0, NOP)
         await ctx.tick().repeat(100)
