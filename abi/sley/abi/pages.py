@@ -12,6 +12,8 @@ from enum import IntEnum
 
 from sley.abi.layout import Field, Layout
 
+CONTEXT_BITS = 4
+"""Width of a context's number."""
 PAGE_BITS = 12
 TABLE_BITS = 10
 PAGE_BYTES = 1 << PAGE_BITS

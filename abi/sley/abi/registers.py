@@ -11,7 +11,7 @@ from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
 from sley.abi.counters import CounterGroup
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
 from sley.abi.layout import Field, Layout
-from sley.abi.pages import PAGE_BITS, AddressMode
+from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, AddressMode
 
 ID_VALUE = int.from_bytes(b"SLEY", "big")
 PAGE_BYTES = 4096
@@ -189,7 +189,7 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "Forgets translations of a context. Accesses already translated may still reach memory: software stops the "
             "context's work first if a page must not be touched any more.",
             (
-                Field("context", 4, "Whose."),
+                Field("context", CONTEXT_BITS, "Whose."),
                 Field("contents", 1, "Cores forget besides whose data they hold, so the next block finds zeros."),
             ),
         ),
@@ -301,7 +301,7 @@ def _queue_block(c: ChipConfig) -> RegisterBlock:
             rw,
             "Whose queue it is, and how urgent.",
             (
-                Field("context", 4, "The ring, the read index and all that packets and programs touch are its."),
+                Field("context", CONTEXT_BITS, "Ring, read index and whatever packets and programs touch are its."),
                 Field("priority", 2, "Higher goes first; see the arbitration of the command processor.", lsb=8),
             ),
         ),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sley.abi.config import ChipConfig, preset
+from sley.hw.memory.access import AccessError
 from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.testing.axi import AxiMemory
@@ -18,8 +19,11 @@ MEMORY = {"x": 1, "y": 0}
 SOURCES = [(0, 0), (2, 0), (5, 7)]
 
 
-def head(kind: RequestKind, source: tuple[int, int], tag: Tag, addr: int, beats: int) -> dict[str, Any]:
-    fields = {"kind": kind, "tag": tag, "src": {"x": source[0], "y": source[1]}, "beats": beats - 1, "addr": addr}
+def head(
+    kind: RequestKind, source: tuple[int, int], tag: Tag, addr: int, beats: int, error: int = AccessError.NONE
+) -> dict[str, Any]:
+    src = {"x": source[0], "y": source[1]}
+    fields = {"kind": kind, "tag": tag, "src": src, "beats": beats - 1, "addr": addr, "error": error}
     return {"payload": {"head": fields}, "dest": MEMORY, "last": kind == RequestKind.READ}
 
 
@@ -28,7 +32,10 @@ def beat(value: int, strobe: int, last: bool) -> dict[str, Any]:
 
 
 class Requests:
-    """Random packets, and what must come of them; reads in the lower half of memory, writes in the upper."""
+    """Random packets, and what must come of them; reads in the lower half of memory, writes in the upper.
+
+    Some are refused before they come: reads with PAGE, writes with PERMISSION, so that their answers differ.
+    """
 
     def __init__(self, config: ChipConfig, count: int, seed: int, size: int = 4096, faulty: range = range(0)) -> None:
         rng = random.Random(seed)
@@ -43,12 +50,24 @@ class Requests:
             beats = rng.choice([1, 1, 2, rng.randint(1, config.max_burst), config.max_burst])
             block = config.max_burst * width
             start = rng.randrange(size // 2 // block) * block + rng.randint(0, config.max_burst - beats) * width
-            kind = rng.choices(list(RequestKind), [5, 5, 1])[0]
+            kind = rng.choices([RequestKind.READ, RequestKind.WRITE, RequestKind.MESSAGE], [5, 5, 1])[0]
+            refused = rng.random() < 0.3
             if kind == RequestKind.MESSAGE:
                 self.flits += [
                     head(kind, source, tag, start, beats),
                     *(beat(rng.getrandbits(8 * width), 0, k == 2) for k in range(3)),
                 ]
+            elif kind == RequestKind.READ and refused:
+                self.flits.append(head(kind, source, tag, 1 << 31 | start, beats, AccessError.PAGE))
+                self.answers[source, tag, "read"] += [(0, AccessError.PAGE, k == beats - 1) for k in range(beats)]
+                self.beats += beats
+            elif kind == RequestKind.WRITE and refused:
+                self.flits.append(head(kind, source, tag, 1 << 31 | start, beats, AccessError.PERMISSION))
+                self.flits += [
+                    beat(rng.getrandbits(8 * width), -1 % (1 << width), k == beats - 1) for k in range(beats)
+                ]
+                self.answers[source, tag, "write"].append((0, AccessError.PERMISSION, 1))
+                self.beats += 1
             elif kind == RequestKind.READ:
                 self.flits.append(head(kind, source, tag, start, beats))
                 for k in range(beats):
@@ -72,11 +91,12 @@ class Requests:
 
 
 def sorted_answers(requests: Requests, items: list[Any]) -> dict[tuple[Any, ...], list[tuple[int, int, int]]]:
-    """By source and tag; an answer without data and of one beat counts as a write's if one of those is due."""
+    """By source and tag, reads and writes apart."""
     got: dict[tuple[Any, ...], list[tuple[int, int, int]]] = defaultdict(list)
     for x in items:
         flit = (x.payload.data, x.payload.error, x.last)
-        kind = "write" if x.payload.data == 0 else "read"  # random data is never 0
+        # Random data is never 0.
+        kind = "read" if x.payload.data or x.payload.error == AccessError.PAGE else "write"
         got[(x.dest.x, x.dest.y), x.payload.tag, kind].append(flit)
     return got
 

@@ -139,7 +139,7 @@ class CopyEngine(wiring.Component):
                     buffer.i.valid.eq(stream_.valid),
                     stream_.ready.eq(buffer.i.ready),
                 ]
-        bad = chunk_error | arriving.error
+        bad = chunk_error | arriving.error.any()
         completed = Signal()
         with m.If(buffer.i.valid & buffer.i.ready):
             m.d.sync += chunk_error.eq(bad & ~arriving.last)

@@ -101,7 +101,7 @@ class CommandProcessor(wiring.Component):
         m.d.comb += [
             executor.time.eq(time),
             executor.writing.eq(writer.busy),
-            executor.write_error.eq(writer.error),
+            executor.write_error.eq(writer.error.any()),
             executor.hold.eq(self.resetting),
             executor.scheduler_free.eq(scheduler.i.ready),
         ]

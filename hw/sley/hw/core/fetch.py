@@ -10,6 +10,7 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import ARG_REGISTER, FORMATS, INSTRUCTION_BYTES, REGISTERS, WORD, Op
 from sley.hw.core.register_file import REGISTER_WRITE
 from sley.hw.layouts import struct
+from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import Run, beat
 
 INSTRUCTION = data.StructLayout({"word": struct(WORD), "legal": 1})
@@ -238,10 +239,10 @@ class Fetch(wiring.Component):
                 m.d.sync += [full.eq(1), collected.eq(0)]
             with m.Else():
                 m.d.sync += collected.eq(collected + 1)
-            with m.If(self.beat.payload.error & ~self.error):
+            with m.If(self.beat.payload.error.any() & ~self.error):
                 m.d.sync += [
                     self.error.eq(1),
-                    self.code.eq(FaultCode.BUS_ERROR),
+                    self.code.eq(fault_code(self.beat.payload.error)),
                     self.address.eq(Mux(args_follow, self.order.args, self.order.program)),
                 ]
         with m.If(self.start):

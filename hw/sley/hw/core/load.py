@@ -15,6 +15,7 @@ from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.permute import Permute, interleaves, unit_runs
 from sley.hw.core.sram import write_port
 from sley.hw.core.unit import unit_signature
+from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import RUN_BYTES_BITS, Run, beat
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
@@ -83,7 +84,8 @@ class LoadUnit(wiring.Component):
 
     Faults, in the order of the runs, and in each run in this order: BAD_PARAMETER (rc above 65535, with rc; RUN_BYTES
     above CHUNKS rows, with RUN_BYTES; a bad SET, with its parameter); BAD_ADDRESS, with the run's address;
-    LOCAL_ADDRESS, with the row; BUS_ERROR, with the run's address. Rows before the fault are written, later ones are
+    LOCAL_ADDRESS, with the row; BUS_ERROR, PAGE_FAULT or PERMISSION,
+    with the run's address. Rows before the fault are written, later ones are
     not; of a run with a bus error, the beats before it are written.
 
     Two engines: the request side executes SET and asks for the runs of up to COMMANDS_IN_FLIGHT commands ahead of the
@@ -260,7 +262,7 @@ class LoadUnit(wiring.Component):
         placing = state == _State.PLACE
         run = pending.payload
         ripe = ~permuted | permute.settled  # all rows before this one have been placed or are on the way
-        error = self.beat.valid & self.beat.payload.error
+        error = self.beat.valid & self.beat.payload.error.any()
         # A beat is what the row needs.
         read = placing & ~zeros & pending.valid & ~run.bad & ~walk.outside & (ripe | ~error)
         sink = (state == _State.COMPLETE) & ~drained | self.abort
@@ -276,7 +278,7 @@ class LoadUnit(wiring.Component):
         take = Signal()
         last = walk.end & (zeros | ~space | (index == self._beats - 1))
         m.d.comb += [
-            full.eq((fill | (read & self.beat.valid & ~self.beat.payload.error)) & ~self.abort),
+            full.eq((fill | (read & self.beat.valid & ~error)) & ~self.abort),
             self.beat.ready.eq((read & room) | (sink & pending.valid & ~run.bad)),
             pending.ready.eq(ended | (sink & run.bad)),
             curtail.eq((state == _State.COMPLETE) & ~drained & (jobs.level == 0)),
@@ -338,8 +340,8 @@ class LoadUnit(wiring.Component):
                 m.d.comb += dropped.eq(1)
             with m.Elif((zeros | needs_run) & walk.outside):
                 self._fail(m, state, FaultCode.LOCAL_ADDRESS, pc, walk.position)
-            with m.Elif(move & self.beat.payload.error):
-                self._fail(m, state, FaultCode.BUS_ERROR, pc, run.addr)
+            with m.Elif(move & error):
+                self._fail(m, state, fault_code(self.beat.payload.error), pc, run.addr)
                 m.d.comb += dropped.eq(1)
 
         permutes = job.work & (job.interleave | job.transpose)
@@ -386,7 +388,7 @@ class LoadUnit(wiring.Component):
                 self._fail(m, None, FaultCode.BAD_PARAMETER, job.pc, job.row)
         return (state != _State.IDLE) | ~permute.idle
 
-    def _fail(self, m: Module, state: Any, code: FaultCode, pc: Any, address: Any) -> None:
+    def _fail(self, m: Module, state: Any, code: Any, pc: Any, address: Any) -> None:
         m.d.sync += [
             self.fault.valid.eq(1),
             self.fault.code.eq(code),

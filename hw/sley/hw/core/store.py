@@ -14,6 +14,7 @@ from sley.hw.core.affine import AffineWalk
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.core.unit import unit_signature
+from sley.hw.memory.access import ERROR_BITS, AccessError, fault_code
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -49,17 +50,18 @@ class StoreUnit(wiring.Component):
         To a writer to memory; the beats of a run follow whenever the memories grant them.
     writer_busy : In(1)
         High from the cycle after a run was accepted until memory has acknowledged all of it.
-    writer_error : In(1)
-        High for a cycle, not later than the last with ``writer_busy``: memory acknowledged with an error.
+    writer_error : In(ERROR_BITS)
+        ``AccessError`` for a cycle, not later than the last with ``writer_busy``: an acknowledgement with an error.
     scratchpad, accumulator : Out(read_port(...))
         Each beat is one read, also of an accumulator row.
     acknowledging : Out(1)
         All beats of the command are handed over, and memory has not acknowledged all of them; for counters.
 
-    Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, with the command's memory
-    address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a bad SET, with its parameter), or that
-    of the first bad run: BAD_ADDRESS, with the run's address, before LOCAL_ADDRESS, with its first bad row. Of a bad
-    run no byte is written, and nothing after it; after a bus error, no run that was not handed over yet.
+    Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, PAGE_FAULT or PERMISSION,
+    with the command's memory address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a bad SET,
+    with its parameter), or that of the first bad run: BAD_ADDRESS, with the run's address, before LOCAL_ADDRESS, with
+    its first bad row. Of a bad run no byte is written, and nothing after it; after an error of memory, no run that was
+    not handed over yet.
 
     One command at a time: SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first
     beat, then one read and one run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a
@@ -90,7 +92,7 @@ class StoreUnit(wiring.Component):
                 "run": Out(stream.Signature(Run)),
                 "data": Out(stream.Signature(8 * c.bus_bytes)),
                 "writer_busy": In(1),
-                "writer_error": In(1),
+                "writer_error": In(ERROR_BITS),
                 "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),
                 "accumulator": Out(read_port(c.accumulator_rows, 8 * c.accumulator_row_bytes)),
                 "acknowledging": Out(1),
@@ -125,7 +127,7 @@ class StoreUnit(wiring.Component):
         probe = Signal(signed(18), reset_less=True)
         failed = Signal(FaultCode, reset_less=True)
         address = Signal(32, reset_less=True)
-        bus_error = Signal(reset_less=True)
+        refused = Signal(ERROR_BITS, reset_less=True)  # by memory or the translator: the first error
 
         incoming = self.command.payload
         is_set = incoming.op == Op.SET
@@ -168,7 +170,9 @@ class StoreUnit(wiring.Component):
         m.d.comb += [
             last_row.eq(first_row + span),
             next_row.eq(probe + stride),
-            good.eq((state == _State.CHECK) & ~missing & ~rows.outside & ~outside(last_row) & ~bus_error & ~self.abort),
+            good.eq(
+                (state == _State.CHECK) & ~missing & ~rows.outside & ~outside(last_row) & ~refused.any() & ~self.abort
+            ),
             run.i.valid.eq(good & starts.i.ready),
             run.i.payload.addr.eq(addresses.position),
             run.i.payload.bytes.eq(length),
@@ -183,8 +187,8 @@ class StoreUnit(wiring.Component):
         ]
 
         m.d.sync += self.fault.valid.eq(0)
-        with m.If(self.writer_error):
-            m.d.sync += bus_error.eq(1)
+        with m.If(self.writer_error.any() & ~refused.any()):
+            m.d.sync += refused.eq(self.writer_error)
         with m.Switch(state):
             with m.Case(_State.IDLE), m.If(take):
                 row_shift = Mux(to_accumulator, exact_log2(c.accumulator_row_bytes), exact_log2(c.row_bytes))
@@ -199,7 +203,7 @@ class StoreUnit(wiring.Component):
                     last_beat.eq((p.run_bytes - 1) >> exact_log2(c.bus_bytes)),
                     last_chunk.eq((p.run_bytes - 1) >> row_shift),
                     failed.eq(FaultCode.NONE),
-                    bus_error.eq(0),
+                    refused.eq(AccessError.NONE),
                     state.eq(Mux(is_set | nothing, _State.SIGNAL, _State.PREPARE)),
                 ]
                 with m.If(is_set & params.bad):
@@ -210,7 +214,7 @@ class StoreUnit(wiring.Component):
                 m.d.sync += [span.eq(last_chunk * stride), state.eq(_State.CHECK)]
             with m.Case(_State.CHECK):
                 m.d.sync += probe.eq(first_row)
-                with m.If(bus_error | (hand_over & addresses.end)):
+                with m.If(refused.any() | (hand_over & addresses.end)):
                     m.d.sync += state.eq(_State.DRAIN)
                 with m.Elif(missing):
                     fail(FaultCode.BAD_ADDRESS, addresses.position)
@@ -225,10 +229,10 @@ class StoreUnit(wiring.Component):
             with m.Case(_State.DRAIN), m.If(quiet):
                 m.d.sync += [
                     state.eq(_State.SIGNAL),
-                    self.fault.valid.eq(bus_error | (failed != FaultCode.NONE)),
-                    self.fault.code.eq(Mux(bus_error, FaultCode.BUS_ERROR, failed)),
+                    self.fault.valid.eq(refused.any() | (failed != FaultCode.NONE)),
+                    self.fault.code.eq(Mux(refused.any(), fault_code(refused), failed)),
                     self.fault.pc.eq(pc),
-                    self.fault.address.eq(Mux(bus_error, memory_start, address)),
+                    self.fault.address.eq(Mux(refused.any(), memory_start, address)),
                 ]
             with m.Case(_State.SIGNAL), m.If(self.signal[0].ready):
                 m.d.sync += state.eq(_State.IDLE)

@@ -1,11 +1,12 @@
 """The node through which the chip reaches its memory."""
 
-from amaranth import Module, ResetInserter, Signal
+from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
 from sley.hw.noc.messages import (
     BEATS_BITS,
@@ -29,7 +30,8 @@ class MemoryPort(wiring.Component):
 
     Every burst has ID 0, so memory answers in order, and a queue beside the bus remembers who asked. SLVERR and DECERR
     become ``error`` in the response, beat by beat for reads. Reads and writes are not ordered among each other.
-    Packets of kind MESSAGE are dropped.
+    A request that already has an ``error`` never reaches the bus: it is answered with that error, in its turn. Packets of
+    kind MESSAGE are dropped.
 
     Parameters: ``config``.
     Members: ``request_o``: from the router (packets for this node); ``response_i``: to the router; ``axi``: the bus;
@@ -63,9 +65,9 @@ class MemoryPort(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        who = data.StructLayout({"src": Coordinate, "tag": Tag})
-        m.submodules.reads = reads = StreamFIFO(who, READS)
-        m.submodules.writes = writes = StreamFIFO(who, WRITES)
+        who = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
+        m.submodules.reads = reads = StreamFIFO(data.StructLayout({**who, "beats": BEATS_BITS}), READS)
+        m.submodules.writes = writes = StreamFIFO(data.StructLayout(who), WRITES)
         sending = self._requests(m, reads, writes)
         self._responses(m, reads.o, writes.o)
 
@@ -107,6 +109,8 @@ class MemoryPort(wiring.Component):
         head = request.payload.payload.head
         in_write = Signal()
         in_message = Signal()
+        dropping = Signal()  # the data of a write that is refused
+        dropped = Signal(writes.i.payload.shape(), reset_less=True)
         left = Signal(BEATS_BITS, reset_less=True)  # beats of the write burst to come, minus one
         for channel, queue in ((ar, reads), (aw, writes)):
             m.d.comb += [
@@ -114,9 +118,10 @@ class MemoryPort(wiring.Component):
                 channel.i.payload.len.eq(head.beats),
                 queue.i.payload.src.eq(head.src),
                 queue.i.payload.tag.eq(head.tag),
-                queue.i.valid.eq(channel.i.valid & channel.i.ready),
+                queue.i.payload.error.eq(head.error),
             ]
-        m.d.comb += w.i.payload.last.eq(left == 0)
+        m.d.comb += [reads.i.payload.beats.eq(head.beats), w.i.payload.last.eq(left == 0)]
+        refused = head.error != AccessError.NONE
         with m.If(in_write):
             with m.If(self.drain):
                 m.d.comb += w.i.valid.eq(1)  # data and strobe 0: the sender may be gone
@@ -128,6 +133,16 @@ class MemoryPort(wiring.Component):
                 ]
             with m.If(w.i.valid & w.i.ready):
                 m.d.sync += [left.eq(left - 1), in_write.eq(left != 0)]
+        with m.Elif(dropping):
+            # The acknowledgement waits for the last beat: then the sender is rid of the burst.
+            last = request.payload.last
+            m.d.comb += [
+                writes.i.payload.eq(dropped),
+                writes.i.valid.eq(request.valid & last & ~self.drain),
+                request.ready.eq((writes.i.ready | ~last) & ~self.drain),
+            ]
+            with m.If(self.drain | (request.valid & request.ready & last)):
+                m.d.sync += dropping.eq(0)
         with m.Elif(in_message):
             m.d.comb += request.ready.eq(~self.drain)
             with m.If(self.drain | (request.valid & request.payload.last)):
@@ -135,34 +150,39 @@ class MemoryPort(wiring.Component):
         with m.Elif(~self.drain), m.Switch(head.kind):
             with m.Case(RequestKind.READ):
                 m.d.comb += [
-                    ar.i.valid.eq(request.valid & reads.i.ready),
-                    request.ready.eq(ar.i.ready & reads.i.ready),
+                    ar.i.valid.eq(request.valid & reads.i.ready & ~refused),
+                    request.ready.eq((ar.i.ready | refused) & reads.i.ready),
+                    reads.i.valid.eq(request.valid & request.ready),
                 ]
             with m.Case(RequestKind.WRITE):
                 m.d.comb += [
-                    aw.i.valid.eq(request.valid & writes.i.ready),
-                    request.ready.eq(aw.i.ready & writes.i.ready),
+                    aw.i.valid.eq(request.valid & writes.i.ready & ~refused),
+                    request.ready.eq((aw.i.ready & writes.i.ready) | refused),
+                    writes.i.valid.eq(aw.i.valid & aw.i.ready),
                 ]
                 with m.If(request.valid & request.ready):
-                    m.d.sync += [in_write.eq(1), left.eq(head.beats)]
+                    m.d.sync += [in_write.eq(~refused), dropping.eq(refused), left.eq(head.beats)]
+                    m.d.sync += dropped.eq(writes.i.payload)
             with m.Default():
                 m.d.comb += request.ready.eq(1)
                 with m.If(request.valid & ~request.payload.last):
                     m.d.sync += in_message.eq(1)
-        return in_write | in_message | ar.o.valid | aw.o.valid | w.o.valid
+        return in_write | in_message | dropping | ar.o.valid | aw.o.valid | w.o.valid
 
     def _responses(self, m: Module, reads: stream.Interface, writes: stream.Interface) -> None:
         """Addresses the answers to who asked and sends them, whole bursts at a time."""
         config, axi = self._config, self.axi
-        m.submodules.r = r = StreamBuffer(data.StructLayout({"data": 8 * config.bus_bytes, "error": 1, "last": 1}))
-        m.submodules.b = b = StreamBuffer(data.StructLayout({"error": 1}))
+        m.submodules.r = r = StreamBuffer(
+            data.StructLayout({"data": 8 * config.bus_bytes, "error": ERROR_BITS, "last": 1})
+        )
+        m.submodules.b = b = StreamBuffer(data.StructLayout({"error": ERROR_BITS}))
         m.d.comb += [
             r.i.payload.data.eq(axi.rdata),
-            r.i.payload.error.eq((axi.rresp & RESP_ERROR).any()),
+            r.i.payload.error.eq(Mux((axi.rresp & RESP_ERROR).any(), AccessError.BUS, AccessError.NONE)),
             r.i.payload.last.eq(axi.rlast),
             r.i.valid.eq(axi.rvalid),
             axi.rready.eq(r.i.ready),
-            b.i.payload.error.eq((axi.bresp & RESP_ERROR).any()),
+            b.i.payload.error.eq(Mux((axi.bresp & RESP_ERROR).any(), AccessError.BUS, AccessError.NONE)),
             b.i.valid.eq(axi.bvalid),
             axi.bready.eq(b.i.ready),
         ]
@@ -170,14 +190,22 @@ class MemoryPort(wiring.Component):
         wiring.connect(m, merge.o, wiring.flipped(self.response_i))
         for k, (answer, asker) in enumerate(((r.o, reads), (b.o, writes))):
             into = merge.i[k]
-            last = answer.payload.last if k == 0 else 1
+            refused = asker.payload.error != AccessError.NONE
+            there = answer.valid | refused
+            last = Value.cast(1)
+            if k == 0:
+                beat = Signal(BEATS_BITS)  # of an answer that does not come from the bus
+                last = Mux(refused, beat == asker.payload.beats, answer.payload.last)
+                with m.If(asker.valid & refused & (into.ready | self.drain)):
+                    m.d.sync += beat.eq(Mux(last, 0, beat + 1))
             m.d.comb += [
                 into.payload.dest.eq(asker.payload.src),
                 into.payload.payload.tag.eq(asker.payload.tag),
-                into.payload.payload.error.eq(answer.payload.error),
+                into.payload.payload.error.eq(Mux(refused, asker.payload.error, answer.payload.error)),
                 into.payload.last.eq(last),
-                into.valid.eq(answer.valid & asker.valid),
-                answer.ready.eq((into.ready | self.drain) & asker.valid),
-                asker.ready.eq(answer.valid & answer.ready & last),
+                into.valid.eq(there & asker.valid),
+                answer.ready.eq((into.ready | self.drain) & asker.valid & ~refused),
+                asker.ready.eq(there & (into.ready | self.drain) & last),
             ]
-        m.d.comb += merge.i[0].payload.payload.data.eq(r.o.payload.data)
+        told = reads.payload.error == AccessError.NONE  # by memory; other answers have no data
+        m.d.comb += merge.i[0].payload.payload.data.eq(Mux(told, r.o.payload.data, 0))

@@ -6,6 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.pages import CONTEXT_BITS
+from sley.hw.memory.access import ERROR_BITS
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import rotate, span, span_layout
 from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
@@ -65,7 +67,7 @@ class MemoryReader(wiring.Component):
             self._depth,
         )
         m.submodules.arrived = arrived = StreamFIFO(
-            data.StructLayout({"data": 8 * self._config.bus_bytes, "error": 1}), self._beats
+            data.StructLayout({"data": 8 * self._config.bus_bytes, "error": ERROR_BITS}), self._beats
         )
         m.d.comb += [
             arrived.i.payload.data.eq(self.response.payload.data),
@@ -89,6 +91,8 @@ class MemoryReader(wiring.Component):
         active = Signal()
         address = Signal(layout["beat"].shape, reset_less=True)
         left = Signal(layout["bus_last"].shape, reset_less=True)  # beats to ask for, minus one
+        context = Signal(CONTEXT_BITS, reset_less=True)
+        execute = Signal(reset_less=True)
         free = Signal(range(self._beats + 1), init=self._beats)
 
         to_boundary = ~address[: exact_log2(config.max_burst)]
@@ -112,6 +116,8 @@ class MemoryReader(wiring.Component):
             flit.payload.head.src.y.eq(self._source[1]),
             flit.payload.head.beats.eq(burst),
             flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
+            flit.payload.head.context.eq(context),
+            flit.payload.head.execute.eq(execute),
             flit.dest.x.eq(memory_node(config)[0]),
             flit.dest.y.eq(memory_node(config)[1]),
             flit.last.eq(1),
@@ -120,6 +126,7 @@ class MemoryReader(wiring.Component):
             m.d.sync += [active.eq(~final), address.eq(address + burst + 1), left.eq(left - burst - 1)]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [active.eq(1), address.eq(run.beat), left.eq(run.bus_last)]
+            m.d.sync += [context.eq(self.i.payload.context), execute.eq(self.i.payload.execute)]
         m.d.sync += free.eq(free - Mux(issue, burst + 1, 0) + freed)
         return active
 
@@ -132,12 +139,18 @@ class MemoryReader(wiring.Component):
         layout = span_layout(config)
         width, lanes = 8 * config.bus_bytes, config.bus_bytes
         run = runs.payload
-        held = Signal(data.StructLayout({"data": width, "error": 1}), reset_less=True)
+        held = Signal(data.StructLayout({"data": width, "error": ERROR_BITS}), reset_less=True)
         held_valid = Signal()
         count = Signal(layout["data_last"].shape)
         joined = Signal(
             data.StructLayout(
-                {"data": width, "error": 1, "last": 1, "offset": layout["offset"].shape, "tail": layout["tail"].shape}
+                {
+                    "data": width,
+                    "error": ERROR_BITS,
+                    "last": 1,
+                    "offset": layout["offset"].shape,
+                    "tail": layout["tail"].shape,
+                }
             ),
             reset_less=True,
         )
@@ -174,7 +187,7 @@ class MemoryReader(wiring.Component):
                         for k in range(lanes)
                     )
                 ),
-                joined.error.eq(held.error | (needs_next & arrived.payload.error)),
+                joined.error.eq(Mux(held.error.any() | ~needs_next, held.error, arrived.payload.error)),
                 joined.last.eq(final),
                 joined.offset.eq(run.offset),
                 joined.tail.eq(run.tail),

@@ -9,18 +9,22 @@ first beat is the run's first byte, whatever the address; the last beat is padde
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
+from sley.abi.pages import CONTEXT_BITS
+from sley.hw.memory.access import ERROR_BITS
 
 RUN_BYTES_BITS = 16
 
 
 class Run(data.Struct):
-    """``bytes`` (1 to 65535) bytes from byte address ``addr``."""
+    """``bytes`` (1 to 65535) bytes from byte address ``addr`` of a context; ``execute``: they are a program's."""
 
     addr: 32
     bytes: RUN_BYTES_BITS
+    context: CONTEXT_BITS
+    execute: 1
 
 
 def beat(config: ChipConfig) -> data.StructLayout:
     """One beat of a run read from memory: bytes past the run's end are zero; ``last`` ends the run;
-    ``error`` is set on every beat from a burst that memory answered with an error."""
-    return data.StructLayout({"data": 8 * config.bus_bytes, "last": 1, "error": 1})
+    ``error`` (``AccessError``) is set on every beat from a burst that memory answered with an error."""
+    return data.StructLayout({"data": 8 * config.bus_bytes, "last": 1, "error": ERROR_BITS})

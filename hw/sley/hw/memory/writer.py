@@ -6,6 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.pages import CONTEXT_BITS
+from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run
 from sley.hw.memory.span import rotate, span, span_layout
 from sley.hw.noc.messages import RequestKind, Tag, request_data, request_flit, response_payload
@@ -26,8 +28,8 @@ class MemoryWriter(wiring.Component):
     Members: ``i``: runs of 1 to 65535 bytes; ``data``: ceil(bytes / bus bytes) left-justified beats per run, in the
     order of the runs, what is past the end is ignored; ``request``: to the node's port (WRITE packets); ``response``:
     the answers to ``tag``, always accepted; ``busy``: from the cycle after a run was accepted until memory has
-    acknowledged all of it; ``error``: high in the cycle in which an acknowledgement with an error arrives, in which
-    ``busy`` is still high; ``sent``: a bus beat of data leaves in this cycle, for counters.
+    acknowledged all of it; ``error``: an ``AccessError`` in the cycle in which an acknowledgement with one arrives, in
+    which ``busy`` is still high; ``sent``: a bus beat of data leaves in this cycle, for counters.
     Latency: 4 cycles from a burst's last data beat to its head. Throughput: beats / (beats + 1) per burst, with up to
     63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of RAM, a byte rotator.
     """
@@ -51,7 +53,7 @@ class MemoryWriter(wiring.Component):
                 "request": Out(stream.Signature(request_flit(config))),
                 "response": In(stream.Signature(response_payload(config))),
                 "busy": Out(1),
-                "error": Out(1),
+                "error": Out(ERROR_BITS),
                 "sent": Out(1),
             }
         )
@@ -61,7 +63,8 @@ class MemoryWriter(wiring.Component):
         config = self._config
         layout = span_layout(config)
         m.submodules.runs = runs = StreamFIFO(
-            data.StructLayout({name: layout[name].shape for name in ("beat", "bus_last")}), 4
+            data.StructLayout({**{name: layout[name].shape for name in ("beat", "bus_last")}, "context": CONTEXT_BITS}),
+            4,
         )
         m.submodules.beats = beats = StreamFIFO(request_data(config), config.max_burst + 2)
         self._align(m, runs.i, beats.i)
@@ -103,6 +106,7 @@ class MemoryWriter(wiring.Component):
             runs.valid.eq(self.i.valid & self.i.ready),
             runs.payload.beat.eq(incoming.beat),
             runs.payload.bus_last.eq(incoming.bus_last),
+            runs.payload.context.eq(self.i.payload.context),
         ]
         with m.If(step):
             m.d.sync += [active.eq(~final), first.eq(0), run.bus_last.eq(run.bus_last - 1)]
@@ -142,6 +146,7 @@ class MemoryWriter(wiring.Component):
         active = Signal()
         address = Signal(layout["beat"].shape, reset_less=True)
         left = Signal(layout["bus_last"].shape, reset_less=True)  # beats to send, minus one
+        context = Signal(CONTEXT_BITS, reset_less=True)
         in_data = Signal()
         count = Signal(exact_log2(config.max_burst), reset_less=True)  # beats to follow in this burst, minus one
         outstanding = Signal(range(OUTSTANDING + 1))
@@ -176,6 +181,7 @@ class MemoryWriter(wiring.Component):
                 flit.payload.head.src.y.eq(self._source[1]),
                 flit.payload.head.beats.eq(burst),
                 flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
+                flit.payload.head.context.eq(context),
                 out.i.valid.eq(active & (beats.level > burst) & (outstanding != OUTSTANDING)),
                 head.eq(out.i.valid & out.i.ready),
             ]
@@ -189,10 +195,11 @@ class MemoryWriter(wiring.Component):
                 ]
         with m.If(runs.o.valid & runs.o.ready):
             m.d.sync += [active.eq(1), address.eq(runs.o.payload.beat), left.eq(runs.o.payload.bus_last)]
+            m.d.sync += context.eq(runs.o.payload.context)
 
         m.d.sync += outstanding.eq(outstanding + head - self.response.valid)
         m.d.comb += [
             self.response.ready.eq(1),
-            self.error.eq(self.response.valid & self.response.payload.error),
+            self.error.eq(Mux(self.response.valid, self.response.payload.error, AccessError.NONE)),
             self.busy.eq((runs.level != 0) | active | (outstanding != 0)),
         ]

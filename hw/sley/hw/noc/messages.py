@@ -7,6 +7,8 @@ Request packets (first flit: ``RequestHead``):
 
 * READ: the head alone. Memory answers with ``beats`` response flits.
 * WRITE: the head, then ``beats`` flits of ``RequestData``. Memory answers with one response flit.
+* WALK: the head alone: how ``addr`` of ``context`` is mapped. Answered with one response flit, ``walk`` set, whose data
+  is a ``walk_answer``.
 * MESSAGE: the head, then flits whose data holds one 32-bit word each in the low bits (to a core: ``LaunchWord``).
 
 Response packets: flits of ``ResponsePayload``. For reads one flit per beat, the last beat of the burst has
@@ -18,6 +20,8 @@ Response packets: flits of ``ResponsePayload``. For reads one flit per beat, the
 from amaranth.lib import data, enum
 
 from sley.abi.config import ChipConfig
+from sley.abi.pages import CONTEXT_BITS, PAGE_BITS
+from sley.hw.memory.access import ERROR_BITS
 
 COORDINATE_BITS = 4
 TAG_BITS = 2
@@ -54,6 +58,7 @@ class RequestKind(enum.Enum, shape=2):
     READ = 0
     WRITE = 1
     MESSAGE = 2
+    WALK = 3
 
 
 class Tag(enum.Enum, shape=TAG_BITS):
@@ -73,7 +78,12 @@ class Coordinate(data.Struct):
 
 
 def request_head(config: ChipConfig) -> data.StructLayout:
-    """First flit of a request: ``addr`` is a byte address aligned to the bus, ``beats`` is the length minus one."""
+    """First flit of a request: ``addr`` is a byte address aligned to the bus, ``beats`` is the length minus one.
+
+    On its way through the translator ``addr`` turns from an address of ``context`` into one of memory; ``execute``
+    tells a fetch of instructions from other reads. ``error`` (``AccessError``): what is wrong with it already; memory
+    does not see the request and its answer carries the error.
+    """
     return data.StructLayout(
         {
             "kind": RequestKind,
@@ -81,6 +91,9 @@ def request_head(config: ChipConfig) -> data.StructLayout:
             "src": Coordinate,
             "beats": BEATS_BITS,
             "addr": 32,
+            "context": CONTEXT_BITS,
+            "execute": 1,
+            "error": ERROR_BITS,
         }
     )
 
@@ -95,8 +108,13 @@ def request_payload(config: ChipConfig) -> data.UnionLayout:
 
 
 def response_payload(config: ChipConfig) -> data.StructLayout:
-    """One beat of an answer; ``error`` is set when memory answered SLVERR or DECERR."""
-    return data.StructLayout({"data": 8 * config.bus_bytes, "tag": Tag, "error": 1})
+    """One beat of an answer; ``error`` is an ``AccessError``. ``walk``: it is the answer to a WALK, whose ``data`` is a
+    ``walk_answer``."""
+    return data.StructLayout({"data": 8 * config.bus_bytes, "tag": Tag, "error": ERROR_BITS, "walk": 1})
+
+
+walk_answer = data.StructLayout({"valid": 1, "read": 1, "write": 1, "execute": 1, "large": 1, "page": 32 - PAGE_BITS})
+"""How a page is mapped: the fields of its entry, and whether it is a large page."""
 
 
 def flit(payload: data.Layout) -> data.StructLayout:
