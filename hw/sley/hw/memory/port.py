@@ -30,8 +30,8 @@ class MemoryPort(wiring.Component):
 
     Every burst has ID 0, so memory answers in order, and a queue beside the bus remembers who asked. SLVERR and DECERR
     become ``error`` in the response, beat by beat for reads. Reads and writes are not ordered among each other.
-    A request that already has an ``error`` never reaches the bus: it is answered with that error, in its turn. Packets of
-    kind MESSAGE are dropped.
+    A request that already has an ``error`` never reaches the bus: it is answered with that error, in its turn. Packets
+    of kind MESSAGE are dropped.
 
     Parameters: ``config``.
     Members: ``request_o``: from the router (packets for this node); ``response_i``: to the router; ``axi``: the bus;
