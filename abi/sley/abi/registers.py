@@ -16,6 +16,8 @@ from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, AddressMode
 ID_VALUE = int.from_bytes(b"SLEY", "big")
 PAGE_BYTES = 4096
 WORD_BYTES = 4
+PRIORITY_BITS = 2
+"""Width of a queue's priority."""
 
 
 class Access(Enum):
