@@ -36,6 +36,7 @@ class Awaiter:
                 self._thread = threading.Thread(target=self._run, name="sley-fences", daemon=True)
                 self._thread.start()
         await future
+        fence.queue.check(fence.position)
 
     def _ready(self) -> list[_Awaited]:
         return [one for one in self._awaited if one[2].done() or one[0].over]
@@ -54,23 +55,22 @@ class Awaiter:
                 ready = self._ready() if failure is None else list(self._awaited)
                 for one in ready:
                     self._awaited.remove(one)
-                    self._tell(*one, failure)
+                    _tell(*one, failure)
                 if not self._awaited:
                     self._thread = None
                     return
 
-    def _tell(
-        self, fence: Fence, loop: asyncio.AbstractEventLoop, future: asyncio.Future[None], failure: Exception | None
-    ) -> None:
-        error = fence.queue.lost(fence.position) or failure
 
-        def tell() -> None:
-            if future.done():
-                return
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
+def _tell(
+    fence: Fence, loop: asyncio.AbstractEventLoop, future: asyncio.Future[None], failure: Exception | None
+) -> None:
+    def tell() -> None:
+        if future.done():
+            return
+        if failure is None or fence.over:
+            future.set_result(None)
+        else:
+            future.set_exception(failure)
 
-        with suppress(RuntimeError):  # the loop was closed: nobody listens any more
-            loop.call_soon_threadsafe(tell)
+    with suppress(RuntimeError):  # the loop was closed: nobody listens any more
+        loop.call_soon_threadsafe(tell)
