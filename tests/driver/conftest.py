@@ -8,21 +8,31 @@ from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.driver.buffer import Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
+from sley.driver.engines import open_transport
 from sley.sim.engines.options import default_engine
+from sley.sim.engines.posted import PostedWrites
 
 MODEL = "model:nano?memory=1M"
-ENGINES = [(MODEL, 0), (MODEL, 1), *([("fast:nano?memory=1M", 1)] if default_engine() == "fast" else [])]
-"""URLs, and whether buffers are mapped where they are."""
+ENGINES = {
+    "model": (MODEL, 0, False),
+    "model-posted": (MODEL, 0, True),
+    "model-identity": (MODEL, 1, False),
+    **({"fast": ("fast:nano?memory=1M", 1, False)} if default_engine() == "fast" else {}),
+}
+"""URL, whether buffers are mapped where they are, and whether the bus posts writes."""
 
 Check = Callable[[], None]
 Upload = Callable[[bytes], tuple[int, int]]
 
 
-@pytest.fixture(params=ENGINES, ids=["model", "model-identity", "fast"][: len(ENGINES)])
+@pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys())
 def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
     """A device with short rings, which is given up soon when it hangs."""
-    url, identity = request.param
-    with Driver.open(url, log2_ring=2, hang_cycles=5_000, identity=identity) as opened:
+    url, identity, posted = request.param
+    transport = open_transport(url)
+    if posted:
+        transport = PostedWrites(transport, seed=1)
+    with Driver(transport, log2_ring=2, hang_cycles=5_000, identity=identity) as opened:
         yield opened
 
 
