@@ -91,7 +91,7 @@ class Chip(wiring.Component):
             connect(m, mesh.request_o[y][x], core.request_o)
             connect(m, core.response_i, mesh.response_i[y][x])
             m.d.comb += [core.index.eq(index), core.x.eq(x), core.y.eq(y), command.core_debug[index].eq(core.debug)]
-            m.d.comb += core.counter_select.eq(command.counter_select)
+            m.d.comb += [core.counter_select.eq(command.counter_select), core.cancel.eq(command.abort)]
 
         m.submodules.bus_counters = counters = BusCounters()
         m.d.comb += [counters.axi[name].eq(getattr(port.axi, name)) for name in BUS_EVENTS.members]

@@ -49,6 +49,8 @@ class Core(wiring.Component):
         Its reads and writes, and the answers, which are always accepted in the end without help of the network.
     request_o : In(stream of request_flit), response_i : Out(stream of response_flit)
         Launch messages from the command processor, and the messages that end a block.
+    cancel : In(config.queues)
+        Blocks of these queues end with ABORTED.
     debug : Out(CoreDebug)
         What the debug registers show.
     counter_select : In(COUNTER_SELECT)
@@ -65,6 +67,7 @@ class Core(wiring.Component):
     request_o: stream.Interface
     response_i: stream.Interface
     response_o: stream.Interface
+    cancel: Signal
     debug: data.View
     counter_select: data.View
 
@@ -79,6 +82,7 @@ class Core(wiring.Component):
                 "response_o": In(stream.Signature(response_flit(config))),
                 "request_o": In(stream.Signature(request_flit(config))),
                 "response_i": Out(stream.Signature(response_flit(config))),
+                "cancel": In(config.queues),
                 "debug": Out(CoreDebug),
                 "counter_select": In(COUNTER_SELECT),
             }
@@ -213,6 +217,7 @@ class Core(wiring.Component):
         ]
 
         retired = Cat(unit.retired for unit in units)
+        m.d.comb += [sequencer.cancel.eq(self.cancel), sequencer.retired.eq(retired.any())]
         m.d.sync += [
             self.debug.pc.eq(sequencer.pc),
             self.debug.running.eq(sequencer.running),
