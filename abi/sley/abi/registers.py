@@ -161,7 +161,12 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "The sequencer of each core.",
             capability(("program_words", 16), ("unit_queue", 8)),
         ),
-        ("CAP_MEMORY", const, "The memory bus.", capability(("addr_bits", 8), ("max_burst", 12), ("contexts", 8))),
+        (
+            "CAP_MEMORY",
+            const,
+            "The memory bus.",
+            capability(("addr_bits", 8), ("max_burst", 12), ("contexts", 8), ("tlb_entries", 4)),
+        ),
         (
             "CONTROL",
             wo,
