@@ -12,14 +12,17 @@ import pytest
 
 import sley.hw
 import sley.sim
+from sley.sim import build as verilator_build
+from sley.sim.build import LibraryBuild
 from sley.sim.errors import EngineError
 from sley.sim.fast import build
 from sley.sim.fast.rtlil import FastError
 from sley.sim.new_process import in_new_process
 from sley.sim.sources import Sources
-from sley.sim.toolchain import find_c_compiler
+from sley.sim.toolchain import find_c_compiler, find_compiler, find_verilator
 
 needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
+needs_verilator = pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
 
 CHANGED = "changed since this process read it"
 
@@ -137,6 +140,22 @@ def test_host_edited_during_the_build(folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(build, "progress", edit)
     with pytest.raises(EngineError, match=rf"host\.c {CHANGED}"):
         build.build_library("module \\top\nend\n", host=host)
+
+
+@needs_verilator
+def test_harness_edited_during_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = tmp_path / "sim" / "engines" / "harness.cpp"
+    harness.parent.mkdir(parents=True)
+    harness.touch()
+
+    def edit(command: object, folder: Path) -> None:
+        harness.write_text("edited")
+
+    monkeypatch.setattr(verilator_build, "run_tool", edit)
+    monkeypatch.setattr(LibraryBuild, "_objects", lambda self, scratch, pool, show: [])
+    build = LibraryBuild("\nmodule sley();\nendmodule\n", harness, {}, None)
+    with pytest.raises(EngineError, match=rf"harness\.cpp {CHANGED}"):
+        build(tmp_path / "library.so", tmp_path)
 
 
 def test_files_that_come_and_go(tmp_path: Path) -> None:
