@@ -183,7 +183,8 @@ def failing(error: Exception) -> None:
 
 @pytest.fixture
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parent)
+    name = __name__.split(".")  # pytest may call this module by its path from the root
+    monkeypatch.syspath_prepend(Path(__file__).parents[len(name) - 1])
 
 
 @pytest.mark.usefixtures("importable")
