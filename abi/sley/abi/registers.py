@@ -163,7 +163,12 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "The sequencer of each core.",
             capability(("program_words", 16), ("unit_queue", 8)),
         ),
-        ("CAP_MEMORY", const, "The memory bus.", capability(("addr_bits", 8), ("max_burst", 12), ("contexts", 8))),
+        (
+            "CAP_MEMORY",
+            const,
+            "The memory bus.",
+            capability(("addr_bits", 8), ("max_burst", 12), ("contexts", 8), ("tlb_entries", 4)),
+        ),
         (
             "CONTROL",
             wo,
@@ -348,7 +353,7 @@ def _queue_block(c: ChipConfig) -> RegisterBlock:
             "Where the queue is inside the INDIRECT packet that READ_INDEX is at; holds in an error.",
             (
                 Field("index", 16, "Next packet of the buffer to finish, the first one is 0."),
-                Field("inside", 1, "The next packet is one of the buffer, not the one in the ring."),
+                Field("in_buffer", 1, "The next packet is one of the buffer, not the one in the ring."),
             ),
         ),
         ("STATE", ro, "What the queue is doing.", (Field("state", 4, "See `QueueState`.", enum=QueueState),)),

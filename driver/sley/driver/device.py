@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import count
 
 from sley.abi.faults import QueueState
+from sley.abi.pages import AddressMode
 from sley.abi.registers import RegisterMap
 from sley.driver.counters import Counters, read_counters
 from sley.driver.dump import Dump, capture
@@ -115,6 +116,7 @@ class Driver:
             self.transport.advance(_RESET_CYCLES)
         else:
             raise ResetFailed(f"the device is still in reset after {_RESET_TRIES * _RESET_CYCLES} cycles; power it off")
+        self.registers.write("CONTEXT0.ROOT", mode=AddressMode.PHYSICAL)
         for queue in self.queues:
             queue.enable()
         status = self.registers["CHIP.IRQ_STATUS"].layout

@@ -210,7 +210,7 @@ def test_buffer(packets: int) -> None:
             await next_is(start + k, 1)
             assert ctx.get(dut.pending)
             assert bench.indices(ctx) == (0, 2)
-            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.inside)) == (k, 1)
+            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.in_buffer)) == (k, 1)
             await bench.event(ctx, QueueEvent.TAKE)
             last = k == packets - 1
             await next_is(0x41 if last else start + k + 1, not last)
@@ -226,14 +226,14 @@ def test_buffer(packets: int) -> None:
         if packets > shown:
             await bench.event(ctx, QueueEvent.TAKE, QueueEvent.FAULT)
             await ctx.tick().repeat(3)
-            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.inside)) == (shown, 1)
+            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.in_buffer)) == (shown, 1)
             assert bench.indices(ctx) == (0, 2)
             ctx.set(r.control.enable, 0)
             await ctx.tick().repeat(3)
-            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.inside)) == (0, 0)
+            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.in_buffer)) == (0, 0)
             return
         assert bench.indices(ctx) == (1, 2)
-        assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.inside)) == (0, 0)
+        assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.in_buffer)) == (0, 0)
         await next_is(0x41, 0)
         await bench.advance(ctx, 1)
         await next_is(0, 0, ahead=0)

@@ -8,6 +8,7 @@ from sley.abi.config import preset
 from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
+from sley.abi.pages import AddressMode
 from sley.sim.model.chip import ModelChip
 
 RING, FENCE, PROGRAM, ARGS, DATA = 0x1000, 0x2000, 0x4000, 0x8000, 0x10000
@@ -19,6 +20,7 @@ class Bench:
     def __init__(self, name: str):
         self.chip = ModelChip(preset(name), 1 << 20)
         self.index = 0
+        self.poke("CONTEXT0.ROOT", AddressMode.PHYSICAL)
         self.poke("QUEUE0.BASE", RING)
         self.poke("QUEUE0.SIZE", 3)
         self.poke("QUEUE0.CONTROL", 1)

@@ -22,10 +22,14 @@ from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.tlb import Invalidation
+from sley.hw.mmu.translate import Translate, connect_translated
 from sley.hw.noc.messages import Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node
 
 READ_STROBES = ("CHIP.TIME_LO",)
+INVALIDATE_CYCLES = 8
+"""From a write of INVALIDATE until every translator has heard of it, and some."""
 """Registers whose reading has an effect; the register bank must be built with them."""
 
 
@@ -40,6 +44,7 @@ class CommandProcessor(wiring.Component):
     * ``core_debug``: state of each core; ``abort``: queues whose blocks shall end, a register.
     * ``counter_select``: which counter the cores and the memory bus show; ``bus_counter``: that of the bus, in the same
       cycle.
+    * ``invalidate``: to all translators and cores; those in here hear it too.
     * ``reset_request``: high for a cycle when software asks for a reset of the chip; ``resetting``: that reset is in
       progress, no packet is started.
     """
@@ -54,6 +59,7 @@ class CommandProcessor(wiring.Component):
     abort: Signal
     counter_select: Any
     bus_counter: Signal
+    invalidate: Any
     reset_request: Signal
     resetting: Signal
 
@@ -61,7 +67,11 @@ class CommandProcessor(wiring.Component):
         self._config = config
         super().__init__(
             {
-                **{name: port.flip() for name, port in bank_members(RegisterMap(config), READ_STROBES).items()},
+                **{
+                    name: port.flip()
+                    for name, port in bank_members(RegisterMap(config), READ_STROBES).items()
+                    if name != "context"
+                },
                 "request": Out(stream.Signature(request_flit(config))),
                 "response": In(stream.Signature(response_flit(config))),
                 "irq": Out(1),
@@ -69,6 +79,7 @@ class CommandProcessor(wiring.Component):
                 "abort": Out(config.queues),
                 "counter_select": Out(COUNTER_SELECT),
                 "bus_counter": In(COUNTER_BITS),
+                "invalidate": Out(Invalidation),
                 "reset_request": Out(1),
                 "resetting": In(1),
             }
@@ -93,8 +104,9 @@ class CommandProcessor(wiring.Component):
         wiring.connect(m, wiring.flipped(self.response), port.response_o)
         parts: list[Any] = [executor, reader, writer, words]
         for k, part in enumerate(parts):
-            wiring.connect(m, part.request, port.request[k])
-            wiring.connect(m, port.response[k], part.response)
+            m.submodules[f"translate_{tags[k].name.lower()}"] = translate = Translate(config)
+            connect_translated(m, part, translate, port, k)
+            m.d.comb += translate.invalidate.eq(self.invalidate)
         wiring.connect(m, scheduler.message, port.request[len(parts)])
         wiring.connect(m, port.response[len(parts)], scheduler.done)
         wiring.connect(m, executor.launch, scheduler.i)
@@ -156,6 +168,18 @@ class CommandProcessor(wiring.Component):
         time_high = Signal(32)
         with m.If(chip.time_lo_read):
             m.d.sync += time_high.eq(time[32:])
+        spreading = Signal(range(INVALIDATE_CYCLES + 1))
+        told = chip.invalidate
+        m.d.sync += [
+            self.invalidate.valid.eq(chip.invalidate_written),
+            self.invalidate.context.eq(told.context),
+            self.invalidate.contents.eq(told.contents),
+        ]
+        with m.If(chip.invalidate_written):
+            m.d.sync += spreading.eq(INVALIDATE_CYCLES)
+        with m.Elif(spreading != 0):
+            m.d.sync += spreading.eq(spreading - 1)
+
         m.d.comb += [
             interrupts.status.eq(chip.irq_status),
             interrupts.enable.eq(chip.irq_enable),
@@ -167,6 +191,7 @@ class CommandProcessor(wiring.Component):
             chip.irq_status_set.fence.eq(executor.fence),
             chip.irq_status_set.error.eq(failed),
             chip.status.resetting.eq(self.resetting),
+            chip.status.invalidating.eq(spreading != 0),
             self.reset_request.eq(chip.control_written & chip.control.reset),
         ]
 

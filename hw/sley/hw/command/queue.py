@@ -241,7 +241,7 @@ class Queue(wiring.Component):
             r.read_index.index.eq(read),
             r.write_index.index.eq(write),
             r.buffer_index.index.eq(buffer_index),
-            r.buffer_index.inside.eq(self.inside),
+            r.buffer_index.in_buffer.eq(self.inside),
             r.state.state.eq(state),
             r.error.code.eq(record.code),
             r.error.unit.eq(record.unit),

@@ -23,6 +23,8 @@ from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.tlb import Invalidation
+from sley.hw.mmu.translate import Translate, connect_translated
 from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
@@ -53,6 +55,8 @@ class Core(wiring.Component):
         Blocks of these queues end with ABORTED.
     debug : Out(CoreDebug)
         What the debug registers show.
+    invalidate : In(Invalidation)
+        A context whose translations must be forgotten.
     counter_select : In(COUNTER_SELECT)
         The performance counter in ``debug``.
 
@@ -69,6 +73,7 @@ class Core(wiring.Component):
     response_o: stream.Interface
     cancel: Signal
     debug: data.View
+    invalidate: data.View
     counter_select: data.View
 
     def __init__(self, config: ChipConfig) -> None:
@@ -85,6 +90,7 @@ class Core(wiring.Component):
                 "cancel": In(config.queues),
                 "debug": Out(CoreDebug),
                 "counter_select": In(COUNTER_SELECT),
+                "invalidate": In(Invalidation),
             }
         )
 
@@ -188,9 +194,12 @@ class Core(wiring.Component):
 
         m.submodules.port = port = NodePort(c, tags, READ_TURNS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)
+        invalidate = Signal(Invalidation)
+        m.d.sync += invalidate.eq(self.invalidate)
         for k, part in enumerate(parts):
-            connect(m, part.request, port.request[k])
-            connect(m, port.response[k], part.response)
+            m.submodules[f"translate_{tags[k].name.lower()}"] = translate = Translate(c)
+            connect_translated(m, part, translate, port, k)
+            m.d.comb += translate.invalidate.eq(invalidate)
         connect(m, port.request_i, flipped(self.request_i))
         connect(m, flipped(self.response_o), port.response_o)
         connect(m, flipped(self.request_o), sequencer.launch)

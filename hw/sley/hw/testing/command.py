@@ -206,10 +206,11 @@ class CommandBench:
         return heads
 
     def answers(self, *tags: str) -> list[int]:
-        """Cycles of memory's answers to these tags, beat by beat."""
+        """Cycles of memory's answers to reads and writes with these tags, beat by beat."""
         answers = next(t for t in self.bench.traffic if t.name == "memory answers")
         cycles = zip(answers.cycles, answers.items, strict=True)
-        return [cycle for cycle, item in cycles if item["payload"]["tag"].name in tags]
+        answered = [(cycle, item["payload"]) for cycle, item in cycles]
+        return [cycle for cycle, payload in answered if payload["tag"].name in tags and not payload.get("walk")]
 
     async def read(self, ctx: Any, name: str) -> int:
         """The register with this full name."""

@@ -11,7 +11,7 @@ from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
 from sley.sim.model.command import CommandModel, QueueModel, Record
 from sley.sim.model.core import UNITS, CoreModel
-from sley.sim.model.memory import ModelMemory
+from sley.sim.model.memory import AddressSpaces, ModelMemory
 
 
 class ModelChip:
@@ -21,7 +21,8 @@ class ModelChip:
         self.config = config
         self.map = RegisterMap(config)
         self.memory = ModelMemory(memory_bytes, config.addr_bits)
-        self.command = CommandModel(config, self.memory)
+        self.spaces = AddressSpaces(config, self.memory, self.map["CONTEXT0.ROOT"].layout)
+        self.command = CommandModel(config, self.spaces)
         self.values = {r.address: r.layout.reset for r in self.map}
         self.time_latch = 0
 
@@ -63,6 +64,10 @@ class ModelChip:
                 self.command.stop(placed.index, Record(FaultCode.BAD_DOORBELL, Unit.COMMAND, 0, 0, 0, value & 0xFFFF))
         elif placed.block.name == "QUEUE":
             self._write_queue(placed, self.command.queues[placed.index], value)
+        elif placed.block.name == "CONTEXT":
+            self.spaces[placed.index].root = self.values[address]
+        elif placed.name == "CHIP.INVALIDATE":
+            self._invalidate(**placed.layout.unpack(value & placed.layout.mask))
         elif placed.name == "CHIP.IRQ_STATUS":
             clear = placed.layout.unpack(value)
             self.command.fence_irq &= ~clear["fence"]
@@ -76,6 +81,12 @@ class ModelChip:
                 if self.values[self.map[f"QUEUE{index}.CONTROL"].address]:
                     queue.state = QueueState.READY
 
+    def _invalidate(self, context: int, contents: int) -> None:
+        self.spaces[context].invalidate()
+        if contents:
+            for core in self.command.cores:
+                core.forget()
+
     def _write_queue(self, placed: PlacedRegister, queue: QueueModel, value: int) -> None:
         name = placed.register.name
         if name == "BASE":
@@ -84,6 +95,8 @@ class ModelChip:
             queue.size = value & 0xF
         elif name == "READBACK":
             queue.readback = value
+        elif name == "OWNER":
+            queue.context = placed.layout.unpack(value & placed.layout.mask)["context"]
         elif name == "CONTROL":
             if not value & 1:
                 queue.disable()

@@ -3,12 +3,15 @@
 from collections.abc import Generator
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.faults import QueueState, Unit
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp
 from sley.sim.model.check import check_packet
 from sley.sim.model.core import Block, CoreModel
-from sley.sim.model.memory import FaultError, ModelMemory
+from sley.sim.model.memory import AccessError, AddressSpaces, FaultError
 
 
 @dataclass
@@ -27,7 +30,7 @@ class QueueModel:
     """State of one hardware queue."""
 
     def __init__(self) -> None:
-        self.base = self.size = self.readback = 0
+        self.base = self.size = self.readback = self.context = 0
         self.disable()
 
     def disable(self) -> None:
@@ -55,11 +58,11 @@ class QueueModel:
 class CommandModel:
     """Executes packets of all queues, one step at a time."""
 
-    def __init__(self, config: ChipConfig, memory: ModelMemory):
+    def __init__(self, config: ChipConfig, spaces: AddressSpaces):
         self.config = config
-        self.memory = memory
+        self.spaces = spaces
         self.queues = [QueueModel() for _ in range(config.queues)]
-        self.cores = [CoreModel(config, memory) for _ in range(config.cores)]
+        self.cores = [CoreModel(config, spaces) for _ in range(config.cores)]
         self.fence_irq = self.error_irq = 0
         self.packets = 0
         self.time = 0
@@ -70,6 +73,8 @@ class CommandModel:
             queue.disable()
         for core in self.cores:
             core.reset()
+            core.forget()
+        self.spaces.invalidate()
         self.scheduler_free = True
 
     @property
@@ -101,38 +106,48 @@ class CommandModel:
         queue.record = record
         self.error_irq |= 1 << number
 
-    def _view(self, address: int, length: int) -> memoryview:
+    def _read(self, queue: QueueModel, address: int, length: int) -> NDArray[np.uint8]:
         try:
-            return memoryview(self.memory.view(address, length))  # type: ignore[arg-type]
-        except IndexError:
-            raise FaultError(FaultCode.BUS_ERROR, Unit.COMMAND, 0, address) from None
+            return self.spaces[queue.context].read(address, length)
+        except AccessError as error:
+            raise error.at(Unit.COMMAND, 0, address) from None
+
+    def _write(self, queue: QueueModel, address: int, data: NDArray[np.uint8]) -> None:
+        try:
+            self.spaces[queue.context].write(address, data)
+        except AccessError as error:
+            raise error.at(Unit.COMMAND, 0, address) from None
+
+    def _write_words(self, queue: QueueModel, address: int, size: int, *values: int) -> None:
+        data = b"".join(value.to_bytes(size, "little") for value in values)
+        self._write(queue, address, np.frombuffer(data, np.uint8))
 
     def _packet(self, number: int, queue: QueueModel) -> Generator[bool, None, None]:
         queue.state = QueueState.ACTIVE
         address = queue.base + PACKET_BYTES * (queue.read % queue.length)
-        op, f = check_packet(self.config, bytes(self._view(address, PACKET_BYTES)))
+        op, f = check_packet(self.config, self._read(queue, address, PACKET_BYTES).tobytes())
         if op is PacketOp.LAUNCH:
             yield from self._launch(number, queue, f)
         elif op is PacketOp.COPY:
             if f["bytes"]:
-                self._view(f["dst"], f["bytes"])[:] = bytes(self._view(f["src"], f["bytes"]))
+                self._write(queue, f["dst"], self._read(queue, f["src"], f["bytes"]))
         elif op is PacketOp.FILL:
             if f["bytes"]:
-                self._view(f["dst"], f["bytes"])[:] = bytes([f["value"]]) * f["bytes"]
+                self._write(queue, f["dst"], np.broadcast_to(np.uint8(f["value"]), f["bytes"]))
         elif op is PacketOp.FENCE:
-            self._view(f["address"], 16)[:] = f["sequence"].to_bytes(8, "little") + self.time.to_bytes(8, "little")
+            self._write_words(queue, f["address"], 8, f["sequence"], self.time)
             self.fence_irq |= f["interrupt"] << number
         elif op is PacketOp.SIGNAL:
-            self._view(f["address"], 8)[:] = f["value"].to_bytes(8, "little")
+            self._write_words(queue, f["address"], 8, f["value"])
         elif op is PacketOp.WAIT:
-            while int.from_bytes(self._view(f["address"], 8), "little") < f["value"]:
+            while int.from_bytes(self._read(queue, f["address"], 8).tobytes(), "little") < f["value"]:
                 queue.state = QueueState.BLOCKED
                 yield False
         queue.read = (queue.read + 1) % (2 * queue.length)
         queue.state = QueueState.READY
         self.packets += 1
         if queue.readback:
-            self._view(queue.readback, 4)[:] = queue.read.to_bytes(4, "little")
+            self._write_words(queue, queue.readback, 4, queue.read)
 
     def _launch(self, number: int, queue: QueueModel, f: dict[str, int]) -> Generator[bool, None, None]:
         grid = (f["grid_x"], f["grid_y"], f["grid_z"])
@@ -148,7 +163,7 @@ class CommandModel:
     def _grid(self, number: int, f: dict[str, int], grid: tuple[int, int, int]) -> Generator[bool, None, None]:
         total = grid[0] * grid[1] * grid[2]
         args = f["args"] if f["arg_words"] > INLINE_ARGS else tuple(f[f"arg{k}"] for k in range(f["arg_words"]))
-        launch = (f["program"], f["program_words"], f["tag"], args, f["arg_words"])
+        launch = (self.queues[number].context, f["program"], f["program_words"], f["tag"], args, f["arg_words"])
         running: dict[int, Block] = {}
         following = 0
         while following < total or running:

@@ -21,8 +21,9 @@ from sley.abi.instructions import (
     decode,
 )
 from sley.abi.layout import LayoutError
+from sley.abi.pages import Permission
 from sley.sim.model.counts import WorkCounts
-from sley.sim.model.memory import FaultError, ModelMemory
+from sley.sim.model.memory import AccessError, AddressSpaces, FaultError
 from sley.sim.model.units import Command, LocalState, execute
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
@@ -57,6 +58,7 @@ _BRANCH: dict[Op, Callable[[int, int], bool]] = {
 class Block:
     """A block of a grid, as the launch message describes it."""
 
+    context: int
     program: int
     program_words: int
     tag: int
@@ -80,10 +82,11 @@ class CoreModel:
     stopped early. Each step is one instruction of the sequencer or of a unit; a step that finds every part
     waiting returns False, and nothing but a reset helps then."""
 
-    def __init__(self, config: ChipConfig, memory: ModelMemory):
+    def __init__(self, config: ChipConfig, spaces: AddressSpaces):
         self.config = config
-        self.memory = memory
-        self.local = LocalState(config, memory)
+        self.spaces = spaces
+        self.local = LocalState(config, spaces[0])
+        self.owner: int | None = None
         self.retired = 0
         self.counts = WorkCounts()
         self.reset()
@@ -101,7 +104,16 @@ class CoreModel:
         self.registers = [0] * REGISTERS
         self.held: tuple[int, int, int] | None = None
 
+    def forget(self) -> None:
+        """Forgets whose data the core holds, so that the next block finds zeros."""
+        self.owner = None
+
     def start(self, block: Block) -> None:
+        if block.context != self.owner:
+            self.held = None
+            self.local.scrub()
+        self.owner = block.context
+        memory = self.local.memory = self.spaces[block.context]
         program, held = self.program, self.held
         self.reset()
         self.local.clear()
@@ -111,7 +123,7 @@ class CoreModel:
             if isinstance(block.args, int):
                 region = block.args
                 for i in range(block.arg_words):
-                    self.registers[ARG_REGISTER + i] = self.memory.read_word(region + 4 * i, 4)
+                    self.registers[ARG_REGISTER + i] = memory.read_word(region + 4 * i, 4)
             else:
                 self.registers[ARG_REGISTER : ARG_REGISTER + len(block.args)] = block.args
             if block.tag and held == wanted:
@@ -119,10 +131,11 @@ class CoreModel:
             else:
                 region = block.program
                 for i in range(block.program_words):
-                    self.program.append(self.memory.read_word(region + INSTRUCTION_BYTES * i, INSTRUCTION_BYTES))
+                    word = memory.read_word(region + INSTRUCTION_BYTES * i, INSTRUCTION_BYTES, Permission.EXECUTE)
+                    self.program.append(word)
             self.held = wanted
-        except IndexError:
-            self._stop(FaultError(FaultCode.BUS_ERROR, Unit.SEQUENCER, 0, region))
+        except AccessError as error:
+            self._stop(error.at(Unit.SEQUENCER, 0, region))
         self.registers[BLOCK_REGISTER : BLOCK_REGISTER + 3] = block.index
         self.registers[GRID_REGISTER : GRID_REGISTER + 3] = block.grid
         assert block.arg_words <= MAX_ARGS

@@ -24,7 +24,7 @@ from sley.abi.instructions import (
 )
 from sley.sim.golden.matmul import NEUTRAL, Lanes, bf16_sums, int8_sums
 from sley.sim.golden.vector import vector_op
-from sley.sim.model.memory import FaultError, ModelMemory
+from sley.sim.model.memory import AccessError, FaultError, ModelMemory
 
 
 @dataclass
@@ -56,11 +56,15 @@ class LocalState:
     params: dict[Unit, dict[Param, int]] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.scrub()
+        self.clear()
+
+    def scrub(self) -> None:
+        """What a block of another context finds: zeros."""
         c = self.config
         self.scratchpad = np.zeros((c.scratchpad_rows, c.row_bytes), np.uint8)
         self.accumulator = np.zeros((c.accumulator_rows, c.accumulator_row_bytes), np.uint8)
         self.weights = np.zeros_like(self.lanes[: c.array])
-        self.clear()
 
     def clear(self) -> None:
         """What a block starts with: row registers at zero, parameters at their reset values."""
@@ -160,9 +164,9 @@ def _load(state: LocalState, unit: Unit, command: Command) -> None:
     if run_bytes:
         for (slab, run), address in np.ndenumerate(_runs(state, unit, command)):
             try:
-                data[slab, run, :run_bytes] = state.memory.view(int(address), run_bytes)
-            except IndexError:
-                raise FaultError(FaultCode.BUS_ERROR, unit, command.pc, int(address)) from None
+                data[slab, run, :run_bytes] = state.memory.read(int(address), run_bytes)
+            except AccessError as error:
+                raise error.at(unit, command.pc, int(address)) from None
     if interleave or transpose:
         rows, data = _permuted(state, command, data.reshape(slabs, runs, chunks, -1), interleave, transpose)
     else:
@@ -204,9 +208,9 @@ def _store(state: LocalState, unit: Unit, command: Command) -> None:
     rows = _local(state, unit, command, command.c, -(-run_bytes // source.shape[1]))
     for (slab, run), address in np.ndenumerate(_runs(state, unit, command)):
         try:
-            state.memory.view(int(address), run_bytes)[:] = source[rows[slab, run]].reshape(-1)[:run_bytes]
-        except IndexError:
-            raise FaultError(FaultCode.BUS_ERROR, unit, command.pc, command.a) from None
+            state.memory.write(int(address), source[rows[slab, run]].reshape(-1)[:run_bytes])
+        except AccessError as error:
+            raise error.at(unit, command.pc, command.a) from None
 
 
 def _half(state: LocalState, rows: NDArray[np.int64], half: int) -> NDArray[np.int8]:
