@@ -150,11 +150,9 @@ class CopyScheduler(wiring.Component):
                 m.d.comb += turn.requests.eq(waiting | current)
                 with m.If(engine.asked):
                     m.d.sync += slice_left.eq(Mux(slice_left == 0, 0, slice_left - 1))
-                with m.If(aborted):
-                    m.d.comb += engine.stop.eq(1)
-                with m.Elif((slice_left == 0) & ((turn.grant != current) | ended.any())):
-                    m.d.comb += engine.stop.eq(1)
-                with m.Elif((slice_left == 0) & engine.asked):
+                used_up = slice_left == 0
+                m.d.comb += engine.stop.eq(aborted | (used_up & ((turn.grant != current) | ended.any())))
+                with m.If(used_up & engine.asked & (turn.grant == current)):
                     m.d.comb += turn.moved.eq(1)
                     m.d.sync += slice_left.eq(SLICE_CHUNKS - 1)
                 with m.If(engine.done):
