@@ -12,6 +12,7 @@ from sley.hw.command.debug import CoreDebug
 from sley.hw.core.launch import CORE_BITS
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.scrub import Scrub
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import Sequencer
 from sley.hw.core.sram import BankedSram
@@ -137,6 +138,23 @@ class Core(wiring.Component):
             connect(m, user, semaphores.signal[signaller])
         m.d.comb += [semaphores.clear.eq(sequencer.clear), sequencer.semaphores.eq(semaphores.values)]
 
+        invalidate = Signal(Invalidation)
+        m.d.sync += invalidate.eq(self.invalidate)
+        m.submodules.scrub = scrub = Scrub(c)
+        m.d.comb += [
+            scrub.start.eq(sequencer.starts),
+            scrub.context.eq(sequencer.context),
+            scrub.abort.eq(sequencer.abort),
+            scrub.invalidate.eq(invalidate),
+            sequencer.scrubbing.eq(scrub.busy),
+            sequencer.forget.eq(invalidate.valid & invalidate.contents),
+            scratchpad.clear.eq(scrub.clear),
+            accumulator.clear.eq(scrub.clear),
+            scrub.clearing.eq(scratchpad.clearing | accumulator.clearing),
+            scrub.units_idle.eq(~matrix.busy & ~vector.busy),
+        ]
+        scrubbed = {Unit.MATRIX: scrub.matrix, Unit.VECTOR: scrub.vector}
+
         m.submodules.counters = counters = CoreCounters()
         m.d.comb += [
             counters.select.eq(self.counter_select),
@@ -145,14 +163,20 @@ class Core(wiring.Component):
             counters.vector_events.eq(vector.events),
         ]
 
-        quiet = []
+        quiet = [~scrub.busy]
         states = {"sequencer": sequencer.state}
         for k, (unit, kind) in enumerate(zip(units, UNITS, strict=True)):
             name = kind.name.lower()
             m.submodules[f"{name}_front"] = front = UnitFront(kind, c.unit_queue)
             connect(m, sequencer.dispatch[k], front.i)
             connect(m, front.wait, semaphores.wait[1 + k])
-            connect(m, front.o, unit.command)
+            if kind not in scrubbed:
+                connect(m, front.o, unit.command)
+            else:
+                with m.If(scrub.busy):
+                    connect(m, scrubbed[kind], unit.command)
+                with m.Else():
+                    connect(m, front.o, unit.command)
             m.d.comb += [
                 front.abort.eq(sequencer.abort),
                 unit.abort.eq(sequencer.abort),
@@ -186,16 +210,20 @@ class Core(wiring.Component):
         m.submodules.store_writer = store_writer = MemoryWriter(c, tag=tags[2], source=node)
         connect(m, sequencer.run, fetch_reader.i)
         connect(m, fetch_reader.o, sequencer.beat)
-        connect(m, load.run, load_reader.i)
+        for run, to_memory in ((load.run, load_reader.i), (store.run, store_writer.i)):
+            m.d.comb += [
+                to_memory.payload.addr.eq(run.payload.addr),
+                to_memory.payload.bytes.eq(run.payload.bytes),
+                to_memory.payload.context.eq(sequencer.context),
+                to_memory.valid.eq(run.valid),
+                run.ready.eq(to_memory.ready),
+            ]
         connect(m, load_reader.o, load.beat)
-        connect(m, store.run, store_writer.i)
         connect(m, store.data, store_writer.data)
         m.d.comb += [store.writer_busy.eq(store_writer.busy), store.writer_error.eq(store_writer.error)]
 
         m.submodules.port = port = NodePort(c, tags, READ_TURNS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)
-        invalidate = Signal(Invalidation)
-        m.d.sync += invalidate.eq(self.invalidate)
         for k, part in enumerate(parts):
             m.submodules[f"translate_{tags[k].name.lower()}"] = translate = Translate(c)
             connect_translated(m, part, translate, port, k)

@@ -45,6 +45,10 @@ class Sequencer(wiring.Component):
         Number of this core, for the message that ends a block.
     context : Out(CONTEXT_BITS)
         Whose block it is, from the launch message to the end of the block.
+    starts : Out(1), scrubbing : In(1)
+        A block of ``context`` is on its way, its first instruction is not executed yet; it waits while ``scrubbing``.
+    forget : In(1)
+        The program that was fetched last may not be used again.
     cancel : In(config.queues)
         A block of a queue whose bit is set ends with ABORTED.
     retired : In(1)
@@ -80,6 +84,9 @@ class Sequencer(wiring.Component):
 
     core: Signal
     context: Signal
+    starts: Signal
+    scrubbing: Signal
+    forget: Signal
     cancel: Signal
     retired: Signal
     launch: stream.Interface
@@ -105,6 +112,9 @@ class Sequencer(wiring.Component):
             {
                 "core": In(CORE_BITS),
                 "context": Out(CONTEXT_BITS),
+                "starts": Out(1),
+                "scrubbing": In(1),
+                "forget": In(1),
                 "cancel": In(config.queues),
                 "retired": In(1),
                 "launch": In(stream.Signature(request_flit(config))),
@@ -158,10 +168,11 @@ class Sequencer(wiring.Component):
             fetch.order.eq(launcher.order),
             fetch.open.eq(launcher.ready),
             fetch.index.eq(execute.index),
-            fetch.forget.eq(state == _State.ABORT),
+            fetch.forget.eq((state == _State.ABORT) | self.forget),
+            self.starts.eq(launcher.start),
             execute.clear.eq(launcher.begin),
             execute.go.eq(launcher.done),
-            execute.hold.eq(~launcher.ready | ~fetch.args_done),
+            execute.hold.eq(~launcher.ready | ~fetch.args_done | self.scrubbing),
             execute.stop.eq(fault | (state == _State.ABORT) | (state == _State.REPORT)),
             execute.words.eq(launcher.order.words),
             execute.available.eq(fetch.available),
@@ -175,7 +186,7 @@ class Sequencer(wiring.Component):
             report.pc.eq(record.pc),
             report.address.eq(record.address),
             watchdog.limit.eq(launcher.watchdog),
-            watchdog.progress.eq(self.retired | (state != _State.RUN)),
+            watchdog.progress.eq(self.retired | (state != _State.RUN) | self.scrubbing),
             self.abort.eq(state == _State.ABORT),
             self.pc.eq(execute.pc),
             self.running.eq(state != _State.IDLE),
