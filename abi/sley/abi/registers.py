@@ -18,6 +18,8 @@ PAGE_BYTES = 4096
 WORD_BYTES = 4
 PRIORITY_BITS = 2
 """Width of a queue's priority."""
+PATIENCE = 16
+"""A queue to which others were preferred so many times in a row goes before all to which they were not."""
 
 
 class Access(Enum):

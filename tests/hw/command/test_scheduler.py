@@ -8,8 +8,8 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.packets import INLINE_ARGS
+from sley.abi.registers import PATIENCE
 from sley.hw.command.scheduler import BlockScheduler
-from sley.hw.command.urgent import PATIENCE
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.command import BlockRun, FakeCores

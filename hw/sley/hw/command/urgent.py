@@ -4,11 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.registers import PRIORITY_BITS
+from sley.abi.registers import PATIENCE, PRIORITY_BITS
 from sley.hw.stream.arbiter import lowest
-
-PATIENCE = 16
-"""A queue that others were preferred to so many times in a row goes before all that were not."""
 
 
 class UrgentGrant(wiring.Component):
