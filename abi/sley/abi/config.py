@@ -48,6 +48,8 @@ class ChipConfig:
     """Hardware queues of the command processor."""
     contexts: int = 4
     """Address spaces that the chip knows at once."""
+    tlb_entries: int = 4
+    """Translations of addresses that each requester holds."""
     addr_bits: int = 32
     """Width of a memory address in bits."""
     max_burst: int = 16
@@ -71,6 +73,7 @@ class ChipConfig:
         bounded("unit_queue", 2, 64, power=True)
         bounded("queues", 1, 8)
         bounded("contexts", 1, 16)
+        bounded("tlb_entries", 1, 15)
         bounded("addr_bits", 20, 32)
         bounded("max_burst", 1, 256, power=True)
         for memory in ("scratchpad", "accumulator"):
@@ -156,6 +159,7 @@ PRESETS: dict[str, ChipConfig] = {
         unit_queue=16,
         queues=8,
         contexts=8,
+        tlb_entries=8,
     ),
     "base": ChipConfig(
         name="base",
@@ -167,6 +171,7 @@ PRESETS: dict[str, ChipConfig] = {
         unit_queue=32,
         queues=8,
         contexts=8,
+        tlb_entries=8,
     ),
     "quad": ChipConfig(
         name="quad",
@@ -180,6 +185,7 @@ PRESETS: dict[str, ChipConfig] = {
         unit_queue=32,
         queues=8,
         contexts=8,
+        tlb_entries=8,
     ),
 }
 

@@ -29,6 +29,7 @@ class PacketOp(IntEnum):
     FENCE = 5
     WAIT = 6
     SIGNAL = 7
+    INDIRECT = 8
 
 
 _OP = Field("op", 8, "Which packet this is.", enum=PacketOp)
@@ -118,6 +119,12 @@ PACKETS: dict[PacketOp, PacketFormat] = {
             "Writes a 64-bit word to memory.",
             Field("address", 64, "Byte address of the semaphore, a multiple of 8.", lsb=64),
             Field("value", 64, "The value to write."),
+        ),
+        _packet(
+            PacketOp.INDIRECT,
+            "Executes packets from elsewhere, in order, as if they stood in its place; none of them may be INDIRECT.",
+            Field("packets", 16, "How many; 0 does nothing.", lsb=32),
+            Field("address", 64, "Byte address of the first, a multiple of 64; the others follow.", lsb=64),
         ),
     )
 }

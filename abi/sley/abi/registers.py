@@ -18,6 +18,8 @@ PAGE_BYTES = 4096
 WORD_BYTES = 4
 PRIORITY_BITS = 2
 """Width of a queue's priority."""
+PATIENCE = 16
+"""A queue to which others were preferred so many times in a row goes before all to which they were not."""
 
 
 class Access(Enum):
@@ -163,7 +165,12 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "The sequencer of each core.",
             capability(("program_words", 16), ("unit_queue", 8)),
         ),
-        ("CAP_MEMORY", const, "The memory bus.", capability(("addr_bits", 8), ("max_burst", 12), ("contexts", 8))),
+        (
+            "CAP_MEMORY",
+            const,
+            "The memory bus.",
+            capability(("addr_bits", 8), ("max_burst", 12), ("contexts", 8), ("tlb_entries", 4)),
+        ),
         (
             "CONTROL",
             wo,
@@ -211,6 +218,16 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             (
                 Field("fence", 8, "Mask for `IRQ_STATUS.fence`."),
                 Field("error", 8, "Mask for `IRQ_STATUS.error`."),
+            ),
+        ),
+        (
+            "IRQ_COALESCE",
+            rw,
+            "Fewer interrupts for many fences: the line rises when so many enabled fence interrupts were raised since "
+            "software last cleared all of them, or so long after the first. Errors raise it at once.",
+            (
+                Field("count", 8, "How many; up to 1: no delay."),
+                Field("cycles", 24, "How long."),
             ),
         ),
         ("TIME_LO", ro, "Cycles since reset; reading latches `TIME_HI`.", _word("cycles", "Low word.")),
@@ -295,7 +312,11 @@ def _queue_block(c: ChipConfig) -> RegisterBlock:
             "Turns the queue on; while off its indices and error record are cleared.",
             (
                 Field("enable", 1, "Set after the other registers of the queue are written."),
-                Field("abort", 1, "While set: blocks that run end with ABORTED, a copy ends early, no packet starts."),
+                Field(
+                    "abort",
+                    1,
+                    "Ends blocks and copies, starts no packet; the queue stops with ABORTED.",
+                ),
             ),
         ),
         (
@@ -304,7 +325,7 @@ def _queue_block(c: ChipConfig) -> RegisterBlock:
             "Whose queue it is, and how urgent.",
             (
                 Field("context", CONTEXT_BITS, "Ring, read index and whatever packets and programs touch are its."),
-                Field("priority", 2, "Higher goes first; see the arbitration of the command processor.", lsb=8),
+                Field("priority", PRIORITY_BITS, "Higher goes first; see the command processor.", lsb=8),
             ),
         ),
         (
@@ -328,6 +349,15 @@ def _queue_block(c: ChipConfig) -> RegisterBlock:
         ),
         ("READ_INDEX", ro, "Next packet to finish.", (Field("index", 16, index),)),
         ("WRITE_INDEX", ro, "The last doorbell.", (Field("index", 16, index),)),
+        (
+            "BUFFER_INDEX",
+            ro,
+            "Where the queue is inside the INDIRECT packet that READ_INDEX is at; holds in an error.",
+            (
+                Field("index", 16, "Next packet of the buffer to finish, the first one is 0."),
+                Field("in_buffer", 1, "The next packet is one of the buffer, not the one in the ring."),
+            ),
+        ),
         ("STATE", ro, "What the queue is doing.", (Field("state", 4, "See `QueueState`.", enum=QueueState),)),
         (
             "ERROR",

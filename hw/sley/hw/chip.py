@@ -15,7 +15,7 @@ from sley.hw.command.processor import READ_STROBES, CommandProcessor
 from sley.hw.core.core import Core
 from sley.hw.counters.bus import BUS_EVENTS, BusCounters
 from sley.hw.memory.axi import axi4_signature
-from sley.hw.memory.port import MemoryPort
+from sley.hw.memory.gateway import MemoryGateway
 from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.placement import command_node, core_node, memory_node
 from sley.hw.reset import ResetControl
@@ -53,7 +53,7 @@ class Chip(wiring.Component):
         m = Module()
         m.submodules.target = target = AxiLiteTarget()
         m.submodules.bank = bank = RegisterBank(RegisterMap(c), READ_STROBES)
-        m.submodules.memory_port = port = MemoryPort(c)
+        m.submodules.memory = memory = MemoryGateway(c)
         m.submodules.reset_control = control = ResetControl()
         command, mesh = CommandProcessor(c), Mesh(c)
         cores = [Core(c) for _ in range(c.cores)]
@@ -69,21 +69,23 @@ class Chip(wiring.Component):
         for k in range(c.queues):
             connect(m, bank.queue[k], command.queue[k])
             connect(m, bank.doorbell[k], command.doorbell[k])
-        connect(m, port.axi, flipped(self.m_axi))
+        connect(m, memory.axi, flipped(self.m_axi))
+        for k in range(c.contexts):
+            connect(m, bank.context[k], memory.roots[k])
         m.d.comb += [
             self.irq.eq(command.irq),
             control.request.eq(command.reset_request),
             command.resetting.eq(control.resetting),
-            port.drain.eq(control.drain),
-            control.drained.eq(port.drained),
+            memory.drain.eq(control.drain),
+            control.drained.eq(memory.drained),
         ]
 
         x, y = command_node(c)
         connect(m, command.request, mesh.request_i[y][x])
         connect(m, mesh.response_o[y][x], command.response)
         x, y = memory_node(c)
-        connect(m, mesh.request_o[y][x], port.request_o)
-        connect(m, port.response_i, mesh.response_i[y][x])
+        connect(m, mesh.request_o[y][x], memory.request_o)
+        connect(m, memory.response_i, mesh.response_i[y][x])
         for index, core in enumerate(cores):
             x, y = core_node(c, index)
             connect(m, core.request_i, mesh.request_i[y][x])
@@ -91,9 +93,13 @@ class Chip(wiring.Component):
             connect(m, mesh.request_o[y][x], core.request_o)
             connect(m, core.response_i, mesh.response_i[y][x])
             m.d.comb += [core.index.eq(index), core.x.eq(x), core.y.eq(y), command.core_debug[index].eq(core.debug)]
-            m.d.comb += core.counter_select.eq(command.counter_select)
+            m.d.comb += [
+                core.counter_select.eq(command.counter_select),
+                core.cancel.eq(command.abort),
+                core.invalidate.eq(command.invalidate),
+            ]
 
         m.submodules.bus_counters = counters = BusCounters()
-        m.d.comb += [counters.axi[name].eq(getattr(port.axi, name)) for name in BUS_EVENTS.members]
+        m.d.comb += [counters.axi[name].eq(getattr(memory.axi, name)) for name in BUS_EVENTS.members]
         m.d.comb += [counters.select.eq(command.counter_select), command.bus_counter.eq(counters.value)]
         return m

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sley.sim.cache import cached, digest
 from sley.sim.progress import progress
+from sley.sim.sources import Sources
 from sley.sim.toolchain import BuildError, Toolchain, run_tool
 
 OPTIMISE, OPTIMISE_ONCE = "-O1", "-O0"  # what runs every cycle, and set-up code; -O2 is no faster, and slower to make
@@ -50,8 +51,9 @@ class LibraryBuild:
         self._includes = [flag for folder in (*own_headers, *self._tools.includes) for flag in ("-I", str(folder))]
         levels = (OPTIMISE, OPTIMISE_ONCE)
         self._key = (self._tools.compiler, *self._tools.versions, *self._flags, *levels)
-        headers = [path.read_bytes() for folder in own_headers for path in sorted(folder.glob("*.h"))]
-        texts: tuple[str | bytes, ...] = (verilog, self._wrapper, self._settings, harness.read_bytes(), *headers)
+        headers = [path for folder in own_headers for path in sorted(folder.glob("*.h"))]
+        self._sources = Sources(lambda: (harness, *headers))
+        texts = (verilog, self._wrapper, self._settings, self._sources.digest)
         self.name = digest(*self._key, *VERILATE, *self._defines, repr(trace), *texts)
 
     def __call__(self, output: Path, scratch: Path) -> None:
@@ -64,6 +66,7 @@ class LibraryBuild:
                     raise
             libraries = ("-pthread", *TRACE_LIBRARIES[self._trace])
             run_tool([self._tools.compiler, "-shared", *objects, "-o", output, *libraries], scratch)
+        self._sources.check()
 
     def _objects(self, scratch: Path, pool: ThreadPoolExecutor, show: Callable[[str], None]) -> list[Path]:
         """Everything compiled; Verilator runs beside the compilation of its own run time."""

@@ -20,17 +20,22 @@ def launch(**fields: int) -> bytes:
     return encode_packet(PacketOp.LAUNCH, **{**LAUNCH, **fields})
 
 
+def indirect(address: int, packets: int) -> bytes:
+    return encode_packet(PacketOp.INDIRECT, address=address, packets=packets)
+
+
 def with_bit(packet: bytes, bit: int) -> bytes:
     return (int.from_bytes(packet, "little") | 1 << bit).to_bytes(PACKET_BYTES, "little")
 
 
-def check(config: ChipConfig, packets: list[bytes]) -> list[tuple[int, int]]:
+def check(config: ChipConfig, packets: list[bytes], nested: int = 0) -> list[tuple[int, int]]:
     """Code and address for each packet."""
     dut = PacketCheck(config)
     got = []
 
     async def test(ctx: Any) -> None:
         for packet in packets:
+            ctx.set(dut.nested, nested)
             ctx.set(dut.packet, int.from_bytes(packet, "little"))
             ctx.set(dut.start, 1)
             await ctx.tick()
@@ -51,7 +56,7 @@ def check(config: ChipConfig, packets: list[bytes]) -> list[tuple[int, int]]:
 
 CASES = {
     "zeros": (bytes(64), FaultCode.BAD_PACKET, 0),
-    "opcode 8": (b"\x08" + bytes(3) + b"\xff" * 60, FaultCode.BAD_PACKET, 8),
+    "opcode 9": (b"\x09" + bytes(3) + b"\xff" * 60, FaultCode.BAD_PACKET, 9),
     "opcode 255": (b"\xff\x01" + bytes(62), FaultCode.BAD_PACKET, 0x1FF),
     "reserved bit": (with_bit(encode_packet(PacketOp.NOP), 511), FaultCode.BAD_FIELD, 15),
     "first bad word": (with_bit(with_bit(encode_packet(PacketOp.NOP), 200), 63), FaultCode.BAD_FIELD, 1),
@@ -90,6 +95,11 @@ CASES = {
     "copy all": (encode_packet(PacketOp.COPY, bytes=LIMIT), FaultCode.NONE, 0),
     "copy nothing": (encode_packet(PacketOp.COPY, src=LIMIT, dst=LIMIT), FaultCode.NONE, 0),
     "fill outside": (encode_packet(PacketOp.FILL, dst=1, bytes=0xFFFF_FFFF), FaultCode.BAD_ADDRESS, 1),
+    "buffer aligned": (encode_packet(PacketOp.INDIRECT, address=0x20, packets=1), FaultCode.BAD_FIELD, 2),
+    "buffer outside": (indirect(LIMIT - 64 * 9, 10), FaultCode.BAD_ADDRESS, LIMIT - 64 * 9),
+    "buffer at the end": (indirect(LIMIT - 64 * 9, 9), FaultCode.NONE, 0),
+    "buffer far": (indirect(1 << 40, 0), FaultCode.BAD_ADDRESS, 0),
+    "largest buffer": (indirect(64, 0xFFFF), FaultCode.NONE, 0),
     "fill far": (encode_packet(PacketOp.FILL, dst=(1 << 64) - 1), FaultCode.BAD_ADDRESS, 0xFFFF_FFFF),
 }
 
@@ -99,6 +109,17 @@ def test_named_cases() -> None:
     for (name, (_, code, address)), (found, where) in zip(CASES.items(), got, strict=True):
         assert found == code, name
         assert code == FaultCode.NONE or where == address, name
+
+
+def test_nested() -> None:
+    """In a buffer all is as elsewhere, but for INDIRECT."""
+    packets = [indirect(0x100, 1), indirect(0x120, 1), indirect(0x100, 0), *(p for p, _, _ in CASES.values())]
+    expected: list[tuple[int, int]] = [(FaultCode.BAD_FIELD, 0)] * 3
+    for packet, code, address in CASES.values():
+        expected.append((FaultCode.BAD_FIELD, 0) if packet[0] == PacketOp.INDIRECT else (code, address))
+    got = check(CONFIG, packets, nested=1)
+    assert [c for c, _ in got] == [c for c, _ in expected]
+    assert [a for c, a in got if c] == [a for c, a in expected if c]
 
 
 @pytest.mark.parametrize("addr_bits", [20, 31, 32])

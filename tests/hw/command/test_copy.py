@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.command.copy import CopyEngine
+from sley.hw.memory.access import AccessError
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
@@ -32,11 +33,12 @@ class Node(wiring.Component):
     src: Signal
     dst: Signal
     bytes: Signal
+    stop: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
         self.engine = CopyEngine(config)
-        names = ("start", "fill", "value", "src", "dst", "bytes", "done", "failed", "address")
+        names = ("start", "fill", "value", "src", "dst", "bytes", "stop", "done", "error", "of_read", "left")
         super().__init__(
             {
                 **{name: self.engine.signature.members[name] for name in names},
@@ -53,9 +55,9 @@ class Node(wiring.Component):
         m.submodules.reader = reader = MemoryReader(self._config, tag=tags[0], source=node)
         m.submodules.writer = writer = MemoryWriter(self._config, tag=tags[1], source=node)
         m.submodules.port = port = NodePort(self._config, tags)
-        for name in ("start", "fill", "value", "src", "dst", "bytes"):
+        for name in ("start", "fill", "value", "src", "dst", "bytes", "stop"):
             m.d.comb += getattr(engine, name).eq(getattr(self, name))
-        for name in ("done", "failed", "address"):
+        for name in ("done", "error", "of_read", "left"):
             m.d.comb += getattr(self, name).eq(getattr(engine, name))
         parts: list[Any] = [reader, writer]
         for k, part in enumerate(parts):
@@ -83,7 +85,7 @@ class Bench:
         self.bench.run()
 
     async def job(self, ctx: Any, **values: int) -> tuple[int, int, int]:
-        """Runs one job; cycles it took, whether it failed, the address."""
+        """Runs one job; cycles it took, how it failed, and whether reading."""
         for name, value in values.items():
             ctx.set(getattr(self.dut, name), value)
         ctx.set(self.dut.start, 1)
@@ -91,10 +93,10 @@ class Bench:
         await ctx.tick()
         ctx.set(self.dut.start, 0)
         while True:
-            _, _, done, failed, address = await ctx.tick().sample(self.dut.done, self.dut.failed, self.dut.address)
+            _, _, done, error, of_read = await ctx.tick().sample(self.dut.done, self.dut.error, self.dut.of_read)
             if done:
                 assert self.memory.quiet
-                return self.bench.cycle - begun, failed, address
+                return self.bench.cycle - begun, error, of_read
 
 
 @pytest.mark.parametrize("config", [NANO, EDGE, SINGLE], ids=["nano", "edge", "single"])
@@ -144,9 +146,9 @@ def test_read_error_stops_before_its_chunk(gaps: float) -> None:
         ):
             expected = bytearray(bench.memory.data)
             expected[dst : dst + written] = expected[src : src + written]
-            _, failed, address = await bench.job(ctx, fill=0, src=src, dst=dst, bytes=size)
-            assert bool(failed) == (written != size)
-            assert not failed or address == src
+            _, failed, of_read = await bench.job(ctx, fill=0, src=src, dst=dst, bytes=size)
+            assert failed == (AccessError.BUS if written != size else AccessError.NONE)
+            assert of_read == bool(failed)
             assert bench.memory.data == expected
             # the next job is not affected
             expected[0x800:0x900] = expected[0x600:0x700]
@@ -163,12 +165,53 @@ def test_write_error() -> None:
         for fill in (0, 1):
             expected = bytearray(bench.memory.data)
             expected[SIZE - 100 :] = b"\x77" * 100 if fill else expected[0:100]
-            _, failed, address = await bench.job(ctx, fill=fill, value=0x77, src=0, dst=SIZE - 100, bytes=1000)
-            assert (failed, address) == (1, SIZE - 100)
+            _, failed, of_read = await bench.job(ctx, fill=fill, value=0x77, src=0, dst=SIZE - 100, bytes=1000)
+            assert (failed, of_read) == (AccessError.BUS, 0)
             assert bench.memory.data == expected
             assert (await bench.job(ctx, fill=0, src=0x600, dst=0x800, bytes=0x100))[1] == 0
 
     bench.run(test)
+
+
+@pytest.mark.parametrize("fill", [0, 1])
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+def test_stop(fill: int, gaps: float) -> None:
+    """Stopped at any time: what is left is told, all before it is there, nothing behind it; and it can go on."""
+    bench = Bench(NANO, pause=gaps, idle=gaps, latency=(5, 30))
+    rng = random.Random(f"{fill}{gaps}")
+    cuts = []
+
+    async def test(ctx: Any) -> None:
+        for _ in range(12):
+            src, dst, size = rng.randrange(100), 0x1000 + rng.randrange(100), rng.randrange(0x400, 0xE00)
+            expected = bytearray(bench.memory.data)
+            content = bytes([size & 0xFF]) * size if fill else expected[src : src + size]
+            left = size
+            while left:
+                at = size - left
+                values = {"fill": fill, "value": size & 0xFF, "src": src + at, "dst": dst + at, "bytes": left}
+                for name, value in values.items():
+                    ctx.set(getattr(bench.dut, name), value)
+                ctx.set(bench.dut.start, 1)
+                await ctx.tick()
+                ctx.set(bench.dut.start, 0)
+                stop = rng.choice([0, rng.randrange(20), rng.randrange(400)]) if rng.random() < 0.7 else 10_000
+                while True:
+                    ctx.set(bench.dut.stop, stop == 0)
+                    *_, done, error, left = await ctx.tick().sample(bench.dut.done, bench.dut.error, bench.dut.left)
+                    stop -= 1
+                    if done:
+                        break
+                ctx.set(bench.dut.stop, 0)
+                assert not error
+                assert bench.memory.quiet
+                assert left == 0 or (dst + size - left) % (16 * NANO.bus_bytes) == 0 or left == size
+                expected[dst : dst + size - left] = content[: size - left]
+                assert bench.memory.data == expected
+                cuts.append(left)
+
+    bench.run(test)
+    assert any(cuts)
 
 
 @pytest.mark.parametrize(("fill", "src", "start"), [(0, 0x100, 120), (0, 0x103, 150), (1, 0, 90)])

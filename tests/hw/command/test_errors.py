@@ -138,8 +138,8 @@ def test_bad_doorbell_while_a_packet_runs() -> None:
         assert host.peek_state(ctx, 0) == QueueState.LAUNCHED
         await host.ring(ctx, 0, 2)
         assert await host.error(ctx, 0) == record(FaultCode.BAD_DOORBELL, 5)
-        assert host.memory.data[0x80] == 1
         await host.close(ctx, 0)
+        assert host.memory.data[0x80] == 1
         # back to before the packet that runs
         await host.open(ctx, 0, base=RING, log2=2, readback=0x80)
         await host.submit(ctx, 0, launch())

@@ -126,7 +126,7 @@ def test_pending_two_cycles_after_the_doorbell() -> None:
     bench.run(test)
 
 
-def test_blocked_and_deferred() -> None:
+def test_blocked_and_launched() -> None:
     bench = Bench()
     pending = bench.dut.pending
 
@@ -146,13 +146,6 @@ def test_blocked_and_deferred() -> None:
             assert ctx.get(pending)
         await bench.advance(ctx, 1)
         assert bench.state(ctx) == QueueState.READY
-        await bench.event(ctx, QueueEvent.TAKE, QueueEvent.DEFER)
-        await ctx.tick().repeat(20)
-        assert not ctx.get(pending)
-        assert bench.state(ctx) == QueueState.READY
-        ctx.set(bench.dut.scheduler_free, 1)
-        await ctx.tick()
-        assert ctx.get(pending)
         await bench.event(ctx, QueueEvent.TAKE, QueueEvent.LAUNCH)
         assert bench.state(ctx) == QueueState.LAUNCHED
         await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
@@ -186,6 +179,143 @@ def test_turning_off_waits_for_the_packet_and_is_not_forgotten() -> None:
         assert bench.indices(ctx) == (0, 0)
         await ctx.tick().repeat(3)
         assert not ctx.get(bench.dut.pending)
+
+    bench.run(test)
+
+
+@pytest.mark.parametrize("packets", [1, 2, 3, 65535])
+def test_buffer(packets: int) -> None:
+    """Packets of a buffer come one after another, then the ring goes on; the look ahead is always at the next one."""
+    bench = Bench()
+    dut, start = bench.dut, 0x7F000
+    shown = min(packets, 5)
+
+    async def test(ctx: Any) -> None:
+        async def next_is(packet: int, nested: int, ahead: int = 1) -> None:
+            await ctx.tick().repeat(2)
+            assert (ctx.get(dut.ahead), ctx.get(dut.nested)) == (ahead, nested)
+            assert not ahead or ctx.get(dut.packet) == packet
+
+        await bench.open(ctx, 2, base=0x1000)
+        await bench.advance(ctx, 0)
+        await bench.ring(ctx, 2)
+        await ctx.tick()
+        assert (ctx.get(dut.packet), ctx.get(dut.nested)) == (0x40, 0)
+        ctx.set(dut.buffer, start)
+        ctx.set(dut.buffer_packets, packets)
+        await bench.event(ctx, QueueEvent.TAKE, QueueEvent.ENTER)
+        r = dut.registers
+        assert bench.state(ctx) == QueueState.READY
+        for k in range(shown):
+            await next_is(start + k, 1)
+            assert ctx.get(dut.pending)
+            assert bench.indices(ctx) == (0, 2)
+            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.in_buffer)) == (k, 1)
+            await bench.event(ctx, QueueEvent.TAKE)
+            last = k == packets - 1
+            await next_is(0x41 if last else start + k + 1, not last)
+            if k == 1:  # a WAIT, tried again
+                await bench.event(ctx, QueueEvent.BLOCK)
+                await next_is(start + k, 1)
+                while not ctx.get(dut.pending):
+                    await ctx.tick()
+                await bench.event(ctx, QueueEvent.TAKE)
+            await bench.event(ctx, QueueEvent.RETIRE)
+            assert ctx.get(dut.inside) == (not last)
+            await bench.event(ctx, QueueEvent.FINISH)
+        if packets > shown:
+            await bench.event(ctx, QueueEvent.TAKE, QueueEvent.FAULT)
+            await ctx.tick().repeat(3)
+            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.in_buffer)) == (shown, 1)
+            assert bench.indices(ctx) == (0, 2)
+            ctx.set(r.control.enable, 0)
+            await ctx.tick().repeat(3)
+            assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.in_buffer)) == (0, 0)
+            return
+        assert bench.indices(ctx) == (1, 2)
+        assert (ctx.get(r.buffer_index.index), ctx.get(r.buffer_index.in_buffer)) == (0, 0)
+        await next_is(0x41, 0)
+        await bench.advance(ctx, 1)
+        await next_is(0, 0, ahead=0)
+
+    bench.run(test)
+
+
+def test_buffer_taken_back() -> None:
+    """A doorbell takes the INDIRECT packet back whose buffer is being executed."""
+    bench = Bench()
+
+    async def test(ctx: Any) -> None:
+        await bench.open(ctx, 2)
+        await bench.ring(ctx, 1)
+        ctx.set(bench.dut.buffer_packets, 9)
+        await bench.event(ctx, QueueEvent.TAKE, QueueEvent.ENTER)
+        await bench.advance(ctx, 1)
+        await bench.event(ctx, QueueEvent.TAKE)
+        await bench.ring(ctx, 0)
+        await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
+        await ctx.tick().repeat(2)
+        assert bench.state(ctx) == QueueState.ERROR
+        assert ctx.get(bench.dut.registers.error.code) == FaultCode.BAD_DOORBELL
+        assert ctx.get(bench.dut.registers.buffer_index.index) == 2
+
+    bench.run(test)
+
+
+@pytest.mark.parametrize("enable", [0, 1])
+@pytest.mark.parametrize("when", ["empty", "pending", "blocked", "active", "launched"])
+def test_abort(when: str, enable: int) -> None:
+    """A pulse is enough. The queue stops when it is not held: ERROR with ABORTED, or DISABLED without an error."""
+    bench = Bench()
+    dut = bench.dut
+
+    async def test(ctx: Any) -> None:
+        failed = 0
+
+        async def tick(cycles: int = 1) -> None:
+            nonlocal failed
+            for _ in range(cycles):
+                failed += (await ctx.tick().sample(dut.failed))[-1]
+
+        await bench.open(ctx, 2)
+        if when != "empty":
+            await bench.ring(ctx, 3)
+        if when in ("blocked", "active", "launched"):
+            await bench.event(ctx, QueueEvent.TAKE)
+        if when == "blocked":
+            await bench.event(ctx, QueueEvent.BLOCK)
+        if when == "launched":
+            await bench.event(ctx, QueueEvent.LAUNCH)
+        ctx.set(dut.registers.control.abort, 1)
+        ctx.set(dut.registers.control.enable, enable)
+        await tick()
+        ctx.set(dut.registers.control.abort, 0)
+        if when in ("active", "launched"):
+            await tick(30)
+            assert ctx.get(dut.aborting)
+            assert bench.state(ctx) in (QueueState.ACTIVE, QueueState.LAUNCHED)
+            if when == "active":  # it has finished all the same
+                await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
+            else:
+                ctx.set(dut.fault, {"code": FaultCode.ABORTED, "pc": 7})
+                await bench.event(ctx, QueueEvent.FAULT)
+        await tick(4)
+        assert not ctx.get(dut.pending)
+        r = dut.registers
+        if enable:
+            assert bench.state(ctx) == QueueState.ERROR
+            assert ctx.get(r.error.code) == FaultCode.ABORTED
+            assert ctx.get(r.error_pc.pc) == (7 if when == "launched" else 0)
+            assert failed == 1
+        else:
+            assert bench.state(ctx) == QueueState.DISABLED
+            assert ctx.get(r.error.code) == FaultCode.NONE
+            assert not failed
+        await bench.open(ctx, 2)
+        await bench.ring(ctx, 1)
+        await ctx.tick()
+        assert ctx.get(dut.pending)
+        assert not ctx.get(dut.aborting)
 
     bench.run(test)
 

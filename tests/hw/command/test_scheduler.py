@@ -8,13 +8,14 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.packets import INLINE_ARGS
+from sley.abi.registers import PATIENCE
 from sley.hw.command.scheduler import BlockScheduler
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.command import BlockRun, FakeCores
 from sley.hw.testing.streams import StreamBench
 
-ONE = preset("nano")
+ONE = preset("nano").replace(queues=8)
 ARG_WORDS = (0, 1, INLINE_ARGS, INLINE_ARGS + 1, 24, 3)
 SIX = ONE.replace(cores_x=3, cores_y=2)
 
@@ -23,10 +24,11 @@ class Bench:
     """Grids in, results out, cores in between."""
 
     def __init__(self, config: ChipConfig, *, pause: float = 0.0, judge: Any = lambda run: None, **kwargs: Any):
-        self.bench = StreamBench(BlockScheduler(config), seed=3)
+        self.bench = StreamBench(BlockScheduler(config), seed=3, timeout=kwargs.get("timeout", 10_000))
         self.config = config
         self.flits = self.bench.receive(self.bench.dut.message, pause=pause)
         self.messages: list[tuple[Any, list[int]]] = []
+        self.limits: list[tuple[int, int]] = []
         self.cores = FakeCores(self.bench, config, self.messages, kwargs.get("delay", (1, 50)), judge)
         self.seen = 0
         self.bench.send(self.bench.dut.done, self._answers(), wait=False)
@@ -42,6 +44,7 @@ class Bench:
             if self.ended:
                 assert flit.payload.head.kind == RequestKind.MESSAGE
                 assert flit.payload.head.tag == Tag.MESSAGE
+                self.limit = flit.payload.head.addr
                 self.beats = flit.payload.head.beats + 1
                 self.current = ((flit.dest.x, flit.dest.y), [])
                 self.ended = False
@@ -51,30 +54,61 @@ class Bench:
                 assert len(self.current[1]) == self.beats
                 self.ended = True
                 self.messages.append(self.current)
+                self.limits.append((self.current[1][0], self.limit))
         self.seen = len(self.flits.items)
 
     ended = True
     current: tuple[Any, list[int]]
 
-    def launch(self, grids: list[tuple[int, int, int]], pause: float = 0.0) -> list[Any]:
-        """Run these grids; their results."""
-        items = [
-            {
-                "queue": k % 8,
+    def item(self, queue: int, k: int, size: tuple[int, int, int]) -> dict[str, Any]:
+        """Grid number ``k``, of this queue."""
+        return {
+            "queue": queue,
+            "grid": {
+                "context": k % 16,
+                "watchdog": 0x10 * k,
                 "program": 0x1000 * (k + 1),
                 "program_words": 7 + k,
                 "tag": 3 * k,
                 "args": 0x2000 + 4 * k,
                 "arg_words": ARG_WORDS[k % len(ARG_WORDS)],
                 "inline": [0x100 * k + i for i in range(INLINE_ARGS)],
-                "grid": list(grid),
-            }
-            for k, grid in enumerate(grids)
-        ]
-        self.bench.send(self.bench.dut.i, items)
-        results = self.bench.receive(self.bench.dut.o, len(grids), pause=pause)
+                "size": list(size),
+            },
+        }
+
+    def words(self, queue: int, k: int, size: tuple[int, int, int]) -> list[list[int]]:
+        """The messages of its blocks."""
+        count = ARG_WORDS[k % len(ARG_WORDS)]
+        in_memory = [0x2000 + 4 * k] if count > INLINE_ARGS else []
+        inline = [] if in_memory else [0x100 * k + i for i in range(count)]
+        sizes = 7 + k | count << 16 | k % 16 << 24 | queue << 28
+        return [[0x1000 * (k + 1), 3 * k, sizes, *in_memory, *place, *size, *inline] for place in blocks_of(size)]
+
+    def launch(self, *rounds: list[tuple[int, int, int]], pause: float = 0.0, priorities: Any = ()) -> list[list[Any]]:
+        """Run these grids, those of a round on queues of their own one after another; the results of each round."""
+        dut = self.bench.dut
+        results = self.bench.receive(dut.o, sum(map(len, rounds)), pause=pause)
+        ends: list[int] = []
+
+        def source() -> Any:
+            k = 0
+            for sizes in rounds:
+                for queue, size in enumerate(sizes):
+                    yield self.item(queue, k, size)
+                    k += 1
+                while len(results.items) < k:
+                    yield None
+                ends.append(k)
+
+        async def settings(ctx: Any) -> None:
+            for queue, priority in enumerate(priorities):
+                ctx.set(dut.priorities[queue], priority)
+
+        self.bench.add(settings)
+        self.bench.send(dut.i, source(), name="grids")
         self.bench.run()
-        return results.items
+        return [results.items[end - len(sizes) : end] for end, sizes in zip(ends, rounds, strict=True)]
 
 
 def blocks_of(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
@@ -84,19 +118,20 @@ def blocks_of(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("config", [ONE, SIX], ids=["1", "6"])
 @pytest.mark.parametrize("pause", [0.0, 0.4])
 def test_grids(config: ChipConfig, pause: float) -> None:
+    """Eight grids at a time; the blocks of each come in order, whatever comes between them."""
     bench = Bench(config, pause=pause)
-    grids = [(1, 1, 1), (5, 1, 1), (1, 7, 1), (1, 1, 3), (2, 3, 2), (3, 1, 2)]
-    results = bench.launch(grids, pause)
-    assert [r.queue for r in results] == list(range(6))
-    assert all(r.fault.code == FaultCode.NONE for r in results)
-    expected = []
-    for k, grid in enumerate(grids):
-        count = ARG_WORDS[k % len(ARG_WORDS)]
-        in_memory = [0x2000 + 4 * k] if count > INLINE_ARGS else []
-        inline = [] if in_memory else [0x100 * k + i for i in range(count)]
-        for place in blocks_of(grid):
-            expected.append([0x1000 * (k + 1), 3 * k, 7 + k | count << 16, *in_memory, *place, *grid, *inline])
-    assert [run.words for run in bench.cores.runs] == expected
+    rng = random.Random(1)
+    rounds = [[tuple(rng.randint(1, 3) for _ in range(3)) for _ in range(8)] for _ in range(2)]
+    results = bench.launch(*rounds, pause=pause)  # type: ignore[arg-type]
+    for k in range(16):
+        queue = k % 8
+        expected = bench.words(queue, k, rounds[k // 8][queue])  # type: ignore[arg-type]
+        assert [run.words for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)] == expected
+    for ended in results:
+        assert sorted(r.queue for r in ended) == list(range(8))
+        assert all(r.fault.code == FaultCode.NONE for r in ended)
+    assert {limit for _, limit in bench.limits} == {0x10 * k for k in range(16)}
+    assert all(program == 0x1000 * (limit // 0x10 + 1) for program, limit in bench.limits)
 
 
 def test_lowest_free_core_first() -> None:
@@ -106,27 +141,86 @@ def test_lowest_free_core_first() -> None:
     assert [node for node, _ in bench.messages] == [core_node(SIX, k) for k in range(6)]
 
 
+def test_priorities_and_patience() -> None:
+    """The order in which the blocks of five grids go out on one core, against the rule in a few lines of Python."""
+    priorities = (1, 3, 0, 1, 3)
+    sizes = [(9, 1, 1), (70, 1, 1), (3, 1, 1), (7, 1, 1), (30, 1, 1)]
+    bench = Bench(ONE, delay=(100, 100), timeout=60_000)
+    bench.launch(sizes, priorities=priorities)
+    order = [run.words[0] // 0x1000 - 1 for run in bench.cores.runs]
+    left = [size[0] for size in sizes]
+    passed, last = [0] * 5, {priorities[0]: 0}
+    expected = [0]  # it came first, and the others were here when it had ended
+    left[0] -= 1
+    while any(left):
+        asking = [k for k in range(5) if left[k]]
+        level = max(4 if passed[k] >= PATIENCE else priorities[k] for k in asking)
+        members = [k for k in asking if (4 if passed[k] >= PATIENCE else priorities[k]) == level]
+        served = min(members, key=lambda k: (k <= last.get(level, -1), k))
+        last[level] = served
+        for k in asking:
+            passed[k] = 0 if k == served else passed[k] + 1
+        left[served] -= 1
+        expected.append(served)
+    assert order == expected
+    assert PATIENCE - 1 <= order.index(2) <= PATIENCE + 4
+    assert order[1:7] == [1, 4, 1, 4, 1, 4]
+
+
 def test_first_fault_wins_and_stops_the_grid() -> None:
     rng = random.Random(9)
-    for number in range(3):
+    for faulty in range(3):
 
-        def judge(run: BlockRun, number: int = number) -> tuple[FaultCode, Unit, int, int] | None:
-            if run.words[0] != 0x2000 or run[LaunchWord.BLOCK_X] < 2 + number:
+        def judge(run: BlockRun, faulty: int = faulty) -> tuple[FaultCode, Unit, int, int] | None:
+            if run.words[0] != 0x2000 or run[LaunchWord.BLOCK_X] < 2 + faulty:
                 return None
             return FaultCode.BUS_ERROR, Unit.STORE, rng.getrandbits(16), rng.getrandbits(32)
 
         bench = Bench(SIX, judge=judge)
-        results = bench.launch([(4, 1, 1), (40, 1, 1), (4, 1, 1)])
-        assert [r.fault.code for r in results] == [FaultCode.NONE, FaultCode.BUS_ERROR, FaultCode.NONE]
+        (results,) = bench.launch([(14, 1, 1), (40, 1, 1), (14, 1, 1)])
+        codes = {r.queue: r.fault.code for r in results}
+        assert codes == {0: FaultCode.NONE, 1: FaultCode.BUS_ERROR, 2: FaultCode.NONE}
         runs = [run for run in bench.cores.runs if run.words[0] == 0x2000]
         assert all(run.reported for run in runs)
         assert len(runs) < 40
-        fault = results[1].fault
+        fault = next(r.fault for r in results if r.queue == 1)
         guilty = runs[fault.block]
         assert guilty.fault == (fault.code, fault.unit, fault.pc, fault.address)
         assert guilty.core == fault.core
         assert guilty.reported == min(run.reported for run in runs if run.fault)
-        assert len(bench.cores.runs) == 4 + len(runs) + 4
+        assert len(bench.cores.runs) == 14 + len(runs) + 14
+
+
+def test_faults_of_two_grids() -> None:
+    """Each is kept for its own queue."""
+
+    def judge(run: BlockRun) -> tuple[FaultCode, Unit, int, int] | None:
+        return FaultCode.BUS_ERROR, Unit.STORE, run.words[0], run[LaunchWord.BLOCK_X]
+
+    bench = Bench(SIX, judge=judge, delay=(80, 200))
+    first, second = bench.launch([(3, 1, 1)] * 5, [(2, 1, 1)] * 3)
+    for ended, grids in ((first, range(5)), (second, range(5, 8))):
+        assert sorted(r.fault.pc for r in ended) == [0x1000 * (k + 1) for k in grids]
+        for r in ended:
+            assert r.fault.pc == 0x1000 * (grids[r.queue] + 1)
+            assert r.fault.address == r.fault.block
+
+
+def test_abort() -> None:
+    """No further block of an aborted grid; if its last block is out already, the grid counts as done."""
+    bench = Bench(SIX, delay=(150, 150))
+    dut = bench.bench.dut
+
+    async def abort(ctx: Any) -> None:
+        await ctx.tick().repeat(100)
+        ctx.set(dut.abort, 0b101)
+
+    bench.bench.add(abort)
+    (results,) = bench.launch([(1, 1, 1), (9, 1, 1), (9, 1, 1)])
+    codes = {r.queue: (r.fault.code, r.fault.unit) for r in results}
+    assert codes == {0: (0, 0), 1: (0, 0), 2: (FaultCode.ABORTED, Unit.COMMAND)}
+    assert [run.words[0] for run in bench.cores.runs].count(0x2000) == 9
+    assert [run.words[0] for run in bench.cores.runs].count(0x3000) < 5
 
 
 def test_throughput() -> None:
@@ -135,5 +229,5 @@ def test_throughput() -> None:
     bench.launch([(6, 1, 1)])
     cycles = bench.flits.cycles
     assert [cycles[10 * k] - cycles[0] for k in range(6)] == [11 * k for k in range(6)]
-    taken = next(t for t in bench.bench.traffic if t.count == 1).cycles[0]
+    taken = next(t for t in bench.bench.traffic if t.name == "grids").cycles[0]
     assert cycles[0] == taken + 1

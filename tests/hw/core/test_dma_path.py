@@ -134,7 +134,7 @@ def test_loads_behind_a_long_round_trip(runs: int) -> None:
     beats = loads * rows
     assert len(bench.grants) == beats
     assert bench.grants[-1] - bench.grants[0] == beats - 1
-    assert bench.grants[0] - commands.cycles[3] == 40 + 11
+    assert bench.grants[0] - commands.cycles[3] == 40 + 10
 
 
 @pytest.mark.parametrize("runs", [1, 32], ids=["long", "single beats"])

@@ -70,7 +70,7 @@ class Path(wiring.Component):
 
 @pytest.mark.parametrize("beats", [1, 2, 16, 48])
 def test_read_throughput(beats: int) -> None:
-    """Memory latency 32: one beat per cycle, and 15 cycles more than the memory's to the first."""
+    """Memory latency 32: one beat per cycle, and 14 cycles more than the memory's to the first."""
     config = preset("nano")
     bench = StreamBench(Path(config))
     count = 192 // beats
@@ -80,7 +80,7 @@ def test_read_throughput(beats: int) -> None:
     got = bench.receive(bench.dut.loaded[0], 192)
     bench.run()
     assert got.cycles == list(range(got.cycles[0], got.cycles[0] + 192))
-    assert got.cycles[0] - sent.cycles[0] == 32 + 15
+    assert got.cycles[0] - sent.cycles[0] == 32 + 14
 
 
 @pytest.mark.parametrize("beats", [1, 2, 16, 48])

@@ -1,7 +1,8 @@
 """A chip in Verilator and on the fast engine in lock-step, as a transport: every bit of the state, every cycle.
 
 The Verilated chip is the generated Verilog with its registers and memories made public and its reset made an input
-(``restart``). ``chip_lockstep.cpp`` gives both chips the same inputs and compares
+(``restart``), or both chips are ``tied``: without a reset, as the engines run them. ``chip_lockstep.cpp`` gives both
+chips the same inputs and compares
 
 - all outputs before every edge,
 - after every edge every register that the manifest of the fast engine lists and that the Verilog has by that name,
@@ -12,7 +13,6 @@ The rest, registers that only one side has, is in ``Coverage``.
 """
 
 import ctypes
-import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from sley.sim.build import build_library
 from sley.sim.cache import digest
 from sley.sim.engines import library as chip_library
 from sley.sim.engines.design_text import cached_rtlil, cached_verilog
+from sley.sim.engines.fast import TIES
 from sley.sim.engines.library import LibraryTransport
 from sley.sim.engines.options import EngineOptions
 from sley.sim.fast.build import build_library as build_fast_library
@@ -71,8 +72,8 @@ class Coverage:
     """Registers of which the fast engine keeps only some bits."""
 
 
-def public_verilog(verilog: str) -> str:
-    """The chip with its state public, below a top module that has the reset as the input ``restart``."""
+def public_verilog(verilog: str, tied: bool) -> str:
+    """The chip with its state public, below a top module whose input ``restart`` is the reset unless that is tied."""
     modules = re.split(r"^(?=module )", verilog, flags=re.MULTILINE)
     text = "".join(_public_module(module) for module in modules)
     text = text.replace("\nmodule sley(", "\nmodule sley_chip(")
@@ -80,7 +81,8 @@ def public_verilog(verilog: str) -> str:
     ports = re.findall(r"^  (input|output) (\[\d+:0\] )?(\w+);", top, re.MULTILINE)
     outer = ", ".join(name for _, _, name in ports)
     declarations = "".join(f"  {direction} {width}{name};\n" for direction, width, name in ports)
-    inner = ", ".join(".{}({})".format(name, "restart" if name == "rst" else name) for _, _, name in ports)
+    reset = f"1'b{TIES['rst']}" if tied else "restart"
+    inner = ", ".join(".{}({})".format(name, reset if name == "rst" else name) for _, _, name in ports)
     wrapper = (
         f"\nmodule sley({outer}, restart);\n{declarations}  input restart;\n  sley_chip chip({inner});\nendmodule\n"
     )
@@ -96,7 +98,7 @@ def _public_module(module: str) -> str:
     return module
 
 
-def _library(config: ChipConfig) -> Path:
+def _library(config: ChipConfig, tied: bool) -> Path:
     """The Verilated chip with the harness that compares."""
     defines = {
         "BUS_BYTES": config.bus_bytes,
@@ -104,18 +106,17 @@ def _library(config: ChipConfig) -> Path:
         "DRAM_H": f'"{DRAM_H}"',
         "HEADERS": int(digest(HOST_H.read_bytes(), DRAM_H.read_bytes())[:8], 16),
     }
-    return build_library(public_verilog(cached_verilog(config)), HARNESS, defines, None)
+    return build_library(public_verilog(cached_verilog(config), tied), HARNESS, defines, None)
 
 
-@functools.cache
-def fast_library(config: ChipConfig) -> Path:
-    """The chip on the fast engine, the same one for manifest and harness even if its sources change meanwhile."""
-    return build_fast_library(cached_rtlil(config))
+def fast_library(config: ChipConfig, tied: bool) -> Path:
+    """The chip on the fast engine."""
+    return build_fast_library(cached_rtlil(config), ties=TIES if tied else None)
 
 
-def manifest_of(config: ChipConfig) -> Manifest:
+def manifest_of(config: ChipConfig, tied: bool = False) -> Manifest:
     """What is where on the fast engine."""
-    library = ctypes.CDLL(str(fast_library(config)))
+    library = ctypes.CDLL(str(fast_library(config, tied)))
     library.fast_manifest.restype = ctypes.c_char_p
     return Manifest.from_json(library.fast_manifest().decode())
 
@@ -123,13 +124,17 @@ def manifest_of(config: ChipConfig) -> Manifest:
 class LockstepTransport(LibraryTransport):
     """Both chips as one device; every call raises ``LockstepError`` as soon as they differ.
 
-    ``manifest``: another one than that of the fast engine, to see whether a difference is noticed.
+    ``tied``: neither of them has a reset. ``manifest``: another one than that of the fast engine, to see whether a
+    difference is noticed.
     """
 
-    def __init__(self, config: ChipConfig, options: EngineOptions, manifest: Manifest | None = None) -> None:
-        path = _library(config)
-        self.manifest = manifest or manifest_of(config)
-        _declare(ctypes.CDLL(str(path))).lockstep_open(str(fast_library(config)).encode())
+    def __init__(
+        self, config: ChipConfig, options: EngineOptions, tied: bool = False, manifest: Manifest | None = None
+    ) -> None:
+        path = _library(config, tied)
+        self._tied = tied
+        self.manifest = manifest or manifest_of(config, tied)
+        _declare(ctypes.CDLL(str(path))).lockstep_open(str(fast_library(config, tied)).encode())
         super().__init__(path, options)
         _declare(self._library)
         self.coverage = Coverage()
@@ -162,6 +167,7 @@ class LockstepTransport(LibraryTransport):
 
     def restart(self, cycles: int) -> None:
         """Holds the chip's reset for some cycles."""
+        assert not self._tied
         self._checked(self._library.lockstep_restart(self._open(), cycles))
 
     def close(self) -> None:
@@ -213,7 +219,7 @@ class LockstepTransport(LibraryTransport):
             for piece in signal.pieces:
                 assert library.lockstep_output(sim, name.encode(), number, *_numbers(piece)), name
             left.remove(name)
-        assert not left
+        assert left == ({"restart"} if self._tied else set())
 
     def _bind_registers(self) -> None:
         for number, (name, signal) in enumerate(self.manifest.registers.items()):

@@ -62,7 +62,7 @@ class RegisterBank(wiring.Component):
     """Storage and address decoder of every register of a chip.
 
     Parameters: ``registers``, the map; ``read_strobes``, see ``bank_members``. Members: ``bus`` (``RegisterBus``,
-    the software side), ``chip``, ``queue[k]``, ``doorbell[k]`` (the chip's side, see ``bank_members``).
+    the software side), ``chip``, ``queue[k]``, ``context[k]``, ``doorbell[k]`` (the chip's side, see ``bank_members``).
 
     Addresses that no register has, misaligned ones included, are errors; writes to CONST and RO registers do nothing.
     Bits of RW and W1C registers that belong to no field are not stored and read as zero.
@@ -74,6 +74,7 @@ class RegisterBank(wiring.Component):
     bus: Any
     chip: Any
     queue: Any
+    context: Any
     doorbell: Any
 
     def __init__(self, registers: RegisterMap, read_strobes: Collection[str] = ()) -> None:

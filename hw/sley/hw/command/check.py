@@ -28,15 +28,16 @@ class PacketCheck(wiring.Component):
     1. BAD_PACKET: the opcode is not defined; address = the first 32-bit word of the packet.
     2. BAD_FIELD: a reserved bit is set, or a field is outside its range or not aligned; address = the number (0 to 15)
        of the first 32-bit word with such a bit or field (of a 64-bit field, its low word). A dimension of a grid is 1
-       to 65535.
+       to 65535. An INDIRECT packet that is ``nested`` has a bad first word.
     3. BAD_ADDRESS: a range of memory that the packet names does not end at or below 2^addr_bits; address = the low
        half of the first such address field.
 
-    Members: ``packet``; ``start``: check what is there now; ``done``: two cycles later, for one cycle, with ``code``
-    (NONE when all is well) and ``address``, which hold until the next check ends.
+    Members: ``packet``, ``nested``: it is in a buffer; ``start``: check what is there now; ``done``: two cycles
+    later, for one cycle, with ``code`` (NONE when all is well) and ``address``, which hold until the next check ends.
     """
 
     packet: Signal
+    nested: Signal
     start: Signal
     done: Signal
     code: Signal
@@ -47,6 +48,7 @@ class PacketCheck(wiring.Component):
         super().__init__(
             {
                 "packet": In(8 * PACKET_BYTES),
+                "nested": In(1),
                 "start": In(1),
                 "done": Out(1),
                 "code": Out(8),
@@ -128,6 +130,9 @@ class PacketCheck(wiring.Component):
                 aligned("address", FENCE_BYTES)
             case PacketOp.WAIT | PacketOp.SIGNAL:
                 aligned("address", SEMAPHORE_BYTES)
+            case PacketOp.INDIRECT:
+                aligned("address", PACKET_BYTES)
+                reject("op", self.nested)
         return Cat(bad)
 
     def _ranges(self, op: PacketOp, layout: Layout) -> list[tuple[Value, Value | int]]:
@@ -147,4 +152,6 @@ class PacketCheck(wiring.Component):
                 return [(fields.address, FENCE_BYTES)]
             case PacketOp.WAIT | PacketOp.SIGNAL:
                 return [(fields.address, SEMAPHORE_BYTES)]
+            case PacketOp.INDIRECT:
+                return [(fields.address, fields.packets * PACKET_BYTES)]
         return []

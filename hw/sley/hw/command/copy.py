@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.hw.command.fill import FillSource
 from sley.hw.command.splitter import RunSplitter
+from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run, beat
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -33,13 +34,16 @@ class CopyEngine(wiring.Component):
     always drain.
 
     A read error stops the engine before the chunk it belongs to: nothing of that chunk or behind it is written. After
-    a write error no further chunk is started. Either way everything in flight ends before ``done``.
+    a write error no further chunk is started. ``stop`` ends it early too: every chunk that was asked for is written, no
+    other is. Either way everything in flight ends before ``done``.
 
     Members:
 
-    * ``start`` with ``fill``, ``value``, ``src``, ``dst``, ``bytes`` (held until ``done``; 0 bytes are allowed).
-    * ``done``: high for one cycle, everything written is acknowledged; ``failed`` with it: there was a bus error, and
-      ``address`` is the start of the range (``src`` or ``dst``) that it belongs to. ``busy`` in between.
+    * ``start`` with ``src``, ``dst``, ``bytes``, and ``fill``, ``value``, which are held until ``done``; 0 bytes are
+      allowed. ``stop``: ask for no further chunk. ``asked``: a chunk is asked for in this cycle.
+    * ``done``: high for one cycle, everything written is acknowledged. With it ``error`` (``AccessError``), the
+      first of a read, or else of a write; ``of_read``: which; ``left``: without an error, the bytes that were not
+      copied.
     * ``read``, ``beats``: a memory reader; ``write``, ``data``, ``writing``, ``write_error``: a memory writer.
 
     Throughput: one beat per cycle and direction. Cost: a small buffer, two splitters, small counters.
@@ -51,10 +55,12 @@ class CopyEngine(wiring.Component):
     src: Signal
     dst: Signal
     bytes: Signal
-    busy: Signal
+    stop: Signal
+    asked: Signal
     done: Signal
-    failed: Signal
-    address: Signal
+    error: Signal
+    of_read: Signal
+    left: Signal
     read: stream.Interface
     beats: stream.Interface
     write: stream.Interface
@@ -73,16 +79,18 @@ class CopyEngine(wiring.Component):
                 "src": In(32),
                 "dst": In(32),
                 "bytes": In(32),
-                "busy": Out(1),
+                "stop": In(1),
+                "asked": Out(1),
                 "done": Out(1),
-                "failed": Out(1),
-                "address": Out(32),
+                "error": Out(ERROR_BITS),
+                "of_read": Out(1),
+                "left": Out(32),
                 "read": Out(stream.Signature(Run)),
                 "beats": In(stream.Signature(beat(config))),
                 "write": Out(stream.Signature(Run)),
                 "data": Out(stream.Signature(8 * config.bus_bytes)),
                 "writing": In(1),
-                "write_error": In(1),
+                "write_error": In(ERROR_BITS),
             }
         )
 
@@ -108,15 +116,18 @@ class CopyEngine(wiring.Component):
         flight = Signal(range(MAX_CHUNKS + 1))  # chunks asked for, with data that has not left the buffer
         complete = Signal(range(BUFFER_BEATS + 2))  # chunks in the buffer whose write was not asked for yet
         flowing = Signal(range(BUFFER_BEATS + 2))  # chunks whose write was asked for, with data left in the buffer
-        read_failed, write_failed, chunk_error = Signal(), Signal(), Signal()
-        failure = read_failed | write_failed  # an offer once made stands, nothing new is offered after a failure
+        read_error, write_error = Signal(ERROR_BITS), Signal(ERROR_BITS)
+        chunk_error = Signal(ERROR_BITS)
+        read_failed, write_failed = read_error.any(), write_error.any()
+        busy, stopped = Signal(), Signal()
+        failure = read_failed | write_failed | stopped  # an offer once made stands, nothing new is offered
 
         # Reading: the next chunk as soon as it is taken.
         asking, asking_on = Signal(), Signal()
         target_ready = Mux(self.fill, source.i.ready, self.read.ready)
         m.d.sync += asking_on.eq(asking & ~target_ready)
         m.d.comb += [
-            asking.eq(reads.o.valid & (flight != MAX_CHUNKS) & (~failure | asking_on)),
+            asking.eq(reads.o.valid & (flight != MAX_CHUNKS) & (~(failure | self.stop) | asking_on)),
             self.read.payload.eq(reads.o.payload),
             source.i.payload.eq(reads.o.payload),
             self.read.valid.eq(asking & ~self.fill),
@@ -124,7 +135,9 @@ class CopyEngine(wiring.Component):
             reads.o.ready.eq(asking & target_ready),
             source.value.eq(self.value),
         ]
-        asked = asking & target_ready
+        m.d.comb += self.asked.eq(asking & target_ready)
+        with m.If(self.stop):
+            m.d.sync += stopped.eq(1)
 
         # Arriving: a chunk is complete with its last beat, unless it or one before it had an error.
         arriving = Signal(beat(self._config))
@@ -139,13 +152,15 @@ class CopyEngine(wiring.Component):
                     buffer.i.valid.eq(stream_.valid),
                     stream_.ready.eq(buffer.i.ready),
                 ]
-        bad = chunk_error | arriving.error.any()
+        bad = Signal(ERROR_BITS)
+        m.d.comb += bad.eq(Mux(chunk_error.any(), chunk_error, arriving.error))
         completed = Signal()
         with m.If(buffer.i.valid & buffer.i.ready):
-            m.d.sync += chunk_error.eq(bad & ~arriving.last)
+            m.d.sync += chunk_error.eq(Mux(arriving.last, AccessError.NONE, bad))
             with m.If(arriving.last):
-                m.d.comb += completed.eq(~bad & ~read_failed)
-                m.d.sync += read_failed.eq(read_failed | bad)
+                m.d.comb += completed.eq(~bad.any() & ~read_failed)
+                with m.If(~read_failed):
+                    m.d.sync += read_error.eq(bad)
 
         # Writing: a run for each complete chunk, its data right behind; after an error the rest is dropped.
         ask_write, ask_write_on = Signal(), Signal()
@@ -164,26 +179,31 @@ class CopyEngine(wiring.Component):
         wrote = ask_write & self.write.ready
         leaving = buffer.o.valid & buffer.o.ready & buffer.o.payload.last
         m.d.sync += [
-            flight.eq(flight + asked - leaving),
+            flight.eq(flight + self.asked - leaving),
             complete.eq(complete + completed - wrote),
             flowing.eq(flowing + wrote - (leaving & ~dropping)),
         ]
-        with m.If(self.write_error & self.busy):
-            m.d.sync += write_failed.eq(1)
+        with m.If(self.write_error.any() & ~write_failed):
+            m.d.sync += write_error.eq(self.write_error)
 
         # The end: nothing left to ask for, nothing in the buffer, nothing unacknowledged.
         rest = Signal()
         m.d.comb += rest.eq(Mux(failure, asking | ask_write, reads.busy | writes.busy))
-        m.d.comb += self.done.eq(self.busy & ~rest & (flight == 0) & ~self.writing & ~self.write_error)
-        m.d.comb += [self.failed.eq(failure), self.address.eq(Mux(read_failed, self.src, self.dst))]
+        m.d.comb += self.done.eq(busy & ~rest & (flight == 0) & ~self.writing)
+        m.d.comb += [
+            self.error.eq(Mux(read_failed, read_error, write_error)),
+            self.of_read.eq(read_failed),
+            self.left.eq(reads.left),
+        ]
         with m.If(self.done):
-            m.d.sync += self.busy.eq(0)
+            m.d.sync += busy.eq(0)
         with m.If(self.start):
             m.d.sync += [
-                self.busy.eq(1),
-                read_failed.eq(0),
-                write_failed.eq(0),
-                chunk_error.eq(0),
+                busy.eq(1),
+                stopped.eq(0),
+                read_error.eq(AccessError.NONE),
+                write_error.eq(AccessError.NONE),
+                chunk_error.eq(AccessError.NONE),
                 complete.eq(0),
             ]
         return m

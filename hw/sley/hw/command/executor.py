@@ -1,54 +1,71 @@
-"""Executes packets: one at a time, from all queues in turn."""
+"""Executes packets: one at a time, from all queues by priority."""
 
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, Signature
+from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
-from sley.hw.command.copy import CopyEngine
+from sley.abi.pages import CONTEXT_BITS
+from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.fetch import PacketFetch
-from sley.hw.command.queue import PACKET_ADDRESS_BITS, READBACK_BYTES
-from sley.hw.command.records import GRID_BITS, INDEX_BITS, FaultRecord, LaunchResult, QueueEvent, launch_command
+from sley.hw.command.queue import BUFFER_BITS, PACKET_ADDRESS_BITS, PACKET_SHIFT, READBACK_BYTES
+from sley.hw.command.records import (
+    GRID_BITS,
+    INDEX_BITS,
+    CopyCommand,
+    FaultRecord,
+    LaunchCommand,
+    QueueEvent,
+    WorkResult,
+    number,
+)
+from sley.hw.command.urgent import UrgentGrant
+from sley.hw.command.words import LINE_BYTES, WordCommand
 from sley.hw.layouts import struct
-from sley.hw.memory.run import Run, beat
+from sley.hw.memory.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import Tag, request_flit, response_payload
 from sley.hw.noc.placement import Source
-from sley.hw.stream.arbiter import PacketGrant
 
 KEPT_BITS = max(f.layout.mask.bit_length() for op, f in PACKETS.items() if op is not PacketOp.LAUNCH)
 """Of a packet that executes. A LAUNCH leaves the executor at once."""
 
-QueueView = data.StructLayout({"packet": PACKET_ADDRESS_BITS, "ahead": 1, "readback": 32, "read_index": INDEX_BITS})
-"""What the executor sees of a queue: the address of its next packet in units of packets, whether there is one, the read
-index, and where that goes."""
+_Where = data.StructLayout({"packet": PACKET_ADDRESS_BITS, "nested": 1, "context": CONTEXT_BITS})
+"""Which packet to fetch: its address in units of packets, whether it is in a buffer, and in whose address space."""
+
+QueueView = data.StructLayout(
+    {"where": _Where, "ahead": 1, "inside": 1, "readback": 32, "read_index": INDEX_BITS, "watchdog": 32}
+)
+"""What the executor sees of a queue: where its next packet is and whether there is one, whether it is inside a buffer,
+the read index, and where that goes."""
 
 
 class Executor(wiring.Component):
-    """Takes the queues that have packets in turn (round robin) and executes one packet at a time.
+    """Takes the queues that have packets by the rule of ``UrgentGrant`` and executes one packet at a time.
 
     A packet is fetched and checked (see ``PacketFetch``), executed, and retired: the read index moves and is written to
     the queue's READBACK address. All that the packet wrote is acknowledged before that. The write of the read index is
     *posted*: the next packet may begin before it is acknowledged, but writes nothing till then. A WAIT that is not
-    satisfied and a LAUNCH while the scheduler is taken give the queue back, and the packet is fetched again later.
-    A LAUNCH goes to the scheduler; its result comes first when the executor is idle, and only then is the packet
-    retired.
+    satisfied gives the queue back, and the packet is fetched again later. A LAUNCH goes to the block scheduler, a COPY
+    or FILL to the copy scheduler; their results come first when the executor is idle, and only then is the packet
+    retired. An INDIRECT is retired with the last packet of its buffer.
 
     While a packet executes, on the cores too, the next packet of its queue is fetched. That one is dropped when the
     queue no longer has it (turned off, stopped, doorbell taken back), and when another queue's packet is needed.
 
     Members:
 
-    * ``pending``, ``queues``: one bit and one view per queue; ``queue``, ``event``, ``fault``: to the queue with number
-      ``queue`` (one-hot).
-    * ``launch``, ``result``: the scheduler; ``scheduler_free``: it takes a launch in this cycle.
+    * ``pending``, ``priorities``, ``queues``: one bit, priority and view per queue; ``queue``, ``event``, ``fault``,
+      ``buffer``, ``buffer_packets``: to the queue with number ``queue`` (one-hot).
+    * ``launch``, ``copy``: to the schedulers, always taken; ``grid_result``, ``copy_result``.
     * ``posted``: one bit per queue, its read index is on the way to memory; ``lost``: high for a cycle when memory
-      refused it.
+      refused it, with ``lost_code``.
     * ``request``, ``response``: for packets, to and from the node's port.
-    * ``runs``, ``beats``: a memory reader; ``writes``, ``data``, ``writing``, ``write_error``: a memory writer.
+    * ``words``, ``word_done``, ``word_error``, ``word``: a ``WordAccess``.
     * ``time``; ``hold``: take no packet and no result; ``fence``: one bit per queue, high for a cycle when a fence that
       asks for an interrupt is in memory.
 
@@ -57,23 +74,26 @@ class Executor(wiring.Component):
     """
 
     pending: Signal
+    priorities: Any
     queues: Any
     queue: Signal
     event: Any
     fault: Any
+    buffer: Signal
+    buffer_packets: Signal
     launch: stream.Interface
-    scheduler_free: Signal
-    result: stream.Interface
+    copy: stream.Interface
+    grid_result: stream.Interface
+    copy_result: stream.Interface
     posted: Signal
     lost: Signal
+    lost_code: Signal
     request: stream.Interface
     response: stream.Interface
-    runs: stream.Interface
-    beats: stream.Interface
-    writes: stream.Interface
-    data: stream.Interface
-    writing: Signal
-    write_error: Signal
+    words: stream.Interface
+    word_done: Signal
+    word_error: Signal
+    word: Signal
     time: Signal
     hold: Signal
     fence: Signal
@@ -86,23 +106,26 @@ class Executor(wiring.Component):
             Signature(
                 {
                     "pending": In(config.queues),
+                    "priorities": In(PRIORITY_BITS).array(config.queues),
                     "queues": In(QueueView).array(config.queues),
                     "queue": Out(config.queues),
                     "event": Out(QueueEvent),
                     "fault": Out(FaultRecord),
-                    "launch": Out(stream.Signature(launch_command(config))),
-                    "scheduler_free": In(1),
-                    "result": In(stream.Signature(LaunchResult)),
+                    "buffer": Out(PACKET_ADDRESS_BITS),
+                    "buffer_packets": Out(BUFFER_BITS),
+                    "launch": Out(stream.Signature(LaunchCommand, always_ready=True)),
+                    "copy": Out(stream.Signature(CopyCommand, always_ready=True)),
+                    "grid_result": In(stream.Signature(WorkResult)),
+                    "copy_result": In(stream.Signature(WorkResult)),
                     "posted": Out(config.queues),
                     "lost": Out(config.queues),
+                    "lost_code": Out(8),
                     "request": Out(stream.Signature(request_flit(config))),
                     "response": In(stream.Signature(response_payload(config))),
-                    "runs": Out(stream.Signature(Run)),
-                    "beats": In(stream.Signature(beat(config))),
-                    "writes": Out(stream.Signature(Run)),
-                    "data": Out(stream.Signature(8 * config.bus_bytes)),
-                    "writing": In(1),
-                    "write_error": In(1),
+                    "words": Out(stream.Signature(WordCommand)),
+                    "word_done": In(1),
+                    "word_error": In(ERROR_BITS),
+                    "word": In(8 * SEMAPHORE_BYTES),
                     "time": In(64),
                     "hold": In(1),
                     "fence": Out(config.queues),
@@ -113,67 +136,50 @@ class Executor(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        bus = 8 * config.bus_bytes
 
-        m.submodules.turn = turn = PacketGrant(config.queues)
+        m.submodules.turn = turn = UrgentGrant(config.queues)
         m.submodules.fetch = fetch = PacketFetch(config, tag=self._tag, source=self._source)
-        m.submodules.copy = copy = CopyEngine(config)
 
         packet = Signal(8 * PACKET_BYTES)
         kept = Signal(KEPT_BITS, reset_less=True)
         m.d.comb += packet.eq(kept)
         fields: dict[PacketOp, Any] = {op: data.View(struct(f.layout), packet) for op, f in PACKETS.items()}
         op = packet[:8]
-        word = Signal(8 * SEMAPHORE_BYTES, reset_less=True)
         satisfied = Signal(reset_less=True)
         view = Signal(QueueView)
         owner = Signal(config.queues, init=1)
-        m.d.comb += [self.queue.eq(owner), view.eq(_select(self.queue, self.queues))]
-        m.d.comb += [turn.requests.eq(self.pending), turn.last.eq(1)]
+        m.d.comb += [self.queue.eq(owner), view.eq(_select(self.queue, self.queues)), turn.requests.eq(self.pending)]
+        m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
         wiring.connect(m, fetch.request, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), fetch.response)
 
         # Whose packet is fetched or here, whether that is ahead of time, and whether one shall be.
-        wanted = Signal(PACKET_ADDRESS_BITS, reset_less=True)
+        wanted = Signal(_Where, reset_less=True)
+        where = Signal(_Where)
         source = Signal(config.queues)
         early = Signal()
         look_ahead = Signal()
-        m.d.comb += fetch.where.eq(view.packet)
+        m.d.comb += [
+            where.eq(view.where),
+            fetch.where.eq(where.packet),
+            fetch.nested.eq(where.nested),
+            fetch.context.eq(where.context),
+        ]
 
         # One small read or write at a time: a semaphore, a fence, a read index.
-        run = Signal(Run, reset_less=True)
-        asked = Signal()
-        store = Signal(8 * FENCE_BYTES, reset_less=True)
-        left = Signal(range(FENCE_BYTES // min(config.bus_bytes, FENCE_BYTES) + 1))
-        failed = Signal()
-        with m.If(~self.writing):
+        word = self.words.payload
+        m.d.comb += word.context.eq(view.where.context)
+        with m.If(self.word_done):
             m.d.sync += self.posted.eq(0)
-        with m.If(self.write_error):
-            m.d.comb += self.lost.eq(self.posted)
+            with m.If(self.word_error.any()):
+                m.d.comb += self.lost.eq(self.posted)
+        m.d.comb += self.lost_code.eq(fault_code(self.word_error))
 
-        def read(addr: Any, size: int) -> list[Any]:
-            return [run.addr.eq(addr), run.bytes.eq(size), asked.eq(0), failed.eq(0)]
-
-        def write(addr: Any, size: int, value: Any) -> list[Any]:
-            return [*read(addr, size), store.eq(value), left.eq(-(-size // config.bus_bytes))]
-
-        def receive(register: Signal, following: str) -> None:
-            m.d.comb += self.runs.valid.eq(~asked)
-            with m.If(self.runs.ready):
-                m.d.sync += asked.eq(1)
-            with m.If(self.beats.valid):
-                m.d.sync += register.eq(_shift_in(register, self.beats.payload.data))
-                with m.If(self.beats.payload.error):
-                    m.d.sync += failed.eq(1)
-                with m.If(self.beats.payload.last):
-                    m.next = following
-
-        def put() -> None:
-            m.d.comb += [self.writes.valid.eq(~asked), self.data.valid.eq(left != 0)]
-            with m.If(self.writes.ready):
-                m.d.sync += asked.eq(1)
-            with m.If(self.data.valid & self.data.ready):
-                m.d.sync += [left.eq(left - 1), store.eq(store >> bus)]
+        def access(addr: Any, size: int, value: Value | None = None) -> None:
+            """Reads, or writes the value."""
+            m.d.comb += [self.words.valid.eq(1), word.addr.eq(addr), word.size.eq(exact_log2(size))]
+            if value is not None:
+                m.d.comb += [word.write.eq(1), word.line.eq(value.replicate(LINE_BYTES // size))]
 
         def fail(code: Any, address: Any) -> None:
             m.d.sync += [
@@ -190,40 +196,31 @@ class Executor(wiring.Component):
             m.d.sync += [source.eq(0), early.eq(0), look_ahead.eq(0)]
             m.next = "IDLE"
 
-        # The copy engine and the small accesses share the reader and the writer; never at the same time.
-        m.d.comb += [
-            copy.fill.eq(op == PacketOp.FILL),
-            copy.value.eq(fields[PacketOp.FILL].value),
-            copy.src.eq(fields[PacketOp.COPY].src),
-            copy.dst.eq(Mux(copy.fill, fields[PacketOp.FILL].dst, fields[PacketOp.COPY].dst)),
-            copy.bytes.eq(Mux(copy.fill, fields[PacketOp.FILL].bytes, fields[PacketOp.COPY].bytes)),
-            copy.writing.eq(self.writing),
-            copy.write_error.eq(self.write_error),
-        ]
-        with m.If(copy.busy):
-            wiring.connect(m, wiring.flipped(self.runs), copy.read)
-            wiring.connect(m, wiring.flipped(self.beats), copy.beats)
-            wiring.connect(m, wiring.flipped(self.writes), copy.write)
-            wiring.connect(m, wiring.flipped(self.data), copy.data)
-        with m.Else():
-            m.d.comb += [
-                self.runs.payload.eq(run),
-                self.writes.payload.eq(run),
-                self.data.payload.eq(store[:bus]),
-                self.beats.ready.eq(1),
-            ]
-
         launch: Any = data.View(struct(PACKETS[PacketOp.LAUNCH].layout), fetch.packet)
-        command = self.launch.payload
+        grid = self.launch.payload.grid
+        job = self.copy.payload.job
+        copy, fill = fields[PacketOp.COPY], fields[PacketOp.FILL]
+        indirect = fields[PacketOp.INDIRECT]
         m.d.comb += [
-            command.queue.eq(_number(owner)),
-            command.program.eq(launch.program),
-            command.program_words.eq(launch.program_words),
-            command.tag.eq(launch.tag),
-            command.args.eq(launch.args),
-            *(command.inline[k].eq(launch[f"arg{k}"]) for k in range(INLINE_ARGS)),
-            command.arg_words.eq(launch.arg_words),
-            *(command.grid[k].eq(launch[f"grid_{axis}"][:GRID_BITS]) for k, axis in enumerate("xyz")),
+            self.launch.payload.queue.eq(number(owner)),
+            grid.context.eq(view.where.context),
+            grid.watchdog.eq(view.watchdog),
+            grid.program.eq(launch.program),
+            grid.program_words.eq(launch.program_words),
+            grid.tag.eq(launch.tag),
+            grid.args.eq(launch.args),
+            *(grid.inline[k].eq(launch[f"arg{k}"]) for k in range(INLINE_ARGS)),
+            grid.arg_words.eq(launch.arg_words),
+            *(grid.size[k].eq(launch[f"grid_{axis}"][:GRID_BITS]) for k, axis in enumerate("xyz")),
+            self.copy.payload.queue.eq(number(owner)),
+            job.context.eq(view.where.context),
+            job.fill.eq(op == PacketOp.FILL),
+            job.value.eq(fill.value),
+            job.src.eq(copy.src),
+            job.dst.eq(Mux(job.fill, fill.dst, copy.dst)),
+            job.bytes.eq(Mux(job.fill, fill.bytes, copy.bytes)),
+            self.buffer.eq(indirect.address[PACKET_SHIFT:]),
+            self.buffer_packets.eq(indirect.packets),
         ]
 
         with m.If(early & ~(source & Cat(queue.ahead for queue in self.queues)).any()):
@@ -235,25 +232,28 @@ class Executor(wiring.Component):
 
         with m.FSM():
             with m.State("IDLE"):
-                result = self.result.payload
                 with m.If(self.hold):
                     pass
-                with m.Elif(self.result.valid):
-                    m.d.comb += self.result.ready.eq(1)
-                    m.d.sync += [owner.eq(1 << result.queue), self.fault.eq(result.fault)]
-                    m.d.sync += look_ahead.eq(0)
+                with m.Elif(self.grid_result.valid | self.copy_result.valid):
+                    result = Signal(WorkResult)
+                    m.d.comb += [
+                        result.eq(Mux(self.grid_result.valid, self.grid_result.payload, self.copy_result.payload)),
+                        self.grid_result.ready.eq(1),
+                        self.copy_result.ready.eq(~self.grid_result.valid),
+                    ]
+                    m.d.sync += [owner.eq(1 << result.queue), self.fault.eq(result.fault), look_ahead.eq(0)]
                     m.next = "RETIRE"
                     with m.If(result.fault.code != FaultCode.NONE):
                         m.next = "FAULT"
                 with m.Elif(turn.grant.any()):
                     m.d.comb += [turn.moved.eq(1), self.queue.eq(turn.grant), self.event.eq(QueueEvent.TAKE)]
-                    m.d.sync += [owner.eq(turn.grant), wanted.eq(view.packet), early.eq(0), look_ahead.eq(0)]
+                    m.d.sync += [owner.eq(turn.grant), wanted.eq(view.where), early.eq(0), look_ahead.eq(0)]
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
                         m.d.sync += source.eq(turn.grant)
                     m.next = "FETCH"
             with m.State("FETCH"):
-                m.d.comb += fetch.where.eq(wanted)
+                m.d.comb += where.eq(wanted)
                 with m.If(source != owner):
                     m.d.comb += fetch.drop.eq(1)
                     with m.If(~fetch.busy):
@@ -261,82 +261,81 @@ class Executor(wiring.Component):
                         m.d.sync += source.eq(owner)
                 with m.Elif(fetch.ready):
                     m.d.comb += fetch.drop.eq(1)
-                    m.d.sync += [kept.eq(fetch.packet), source.eq(0), look_ahead.eq(1)]
+                    m.d.sync += [
+                        kept.eq(fetch.packet),
+                        source.eq(0),
+                        look_ahead.eq(fetch.packet[:8] != PacketOp.INDIRECT),  # what is behind that is not next
+                    ]
                     with m.If(fetch.code != FaultCode.NONE):
                         fail(fetch.code, fetch.address)
                     with m.Elif(fetch.packet[:8] != PacketOp.LAUNCH):
                         m.next = "EXECUTE"
-                    with m.Elif(self.scheduler_free):
+                    with m.Else():
                         m.d.comb += [self.launch.valid.eq(1), self.event.eq(QueueEvent.LAUNCH)]
                         m.next = "IDLE"
-                    with m.Else():
-                        give_back(QueueEvent.DEFER)
             with m.State("EXECUTE"), m.Switch(op):
                 with m.Case(PacketOp.NOP):
                     m.next = "RETIRE"
-                with m.Case(PacketOp.COPY, PacketOp.FILL), m.If(~self.posted.any()):
-                    m.d.comb += copy.start.eq(1)
-                    m.next = "COPY"
-                with m.Case(PacketOp.FENCE), m.If(~self.posted.any()):
+                with m.Case(PacketOp.COPY, PacketOp.FILL), m.If(~(self.posted & owner).any()):
+                    m.d.comb += self.copy.valid.eq(1)
+                    m.next = "IDLE"
+                with m.Case(PacketOp.FENCE):
                     fence = fields[PacketOp.FENCE]
-                    m.d.sync += write(fence.address, FENCE_BYTES, Cat(fence.sequence, self.time))
-                    m.next = "STORE"
-                with m.Case(PacketOp.SIGNAL), m.If(~self.posted.any()):
+                    access(fence.address, FENCE_BYTES, Cat(fence.sequence, self.time))
+                    with m.If(self.words.ready):
+                        m.next = "ACKNOWLEDGE"
+                with m.Case(PacketOp.SIGNAL):
                     signal = fields[PacketOp.SIGNAL]
-                    m.d.sync += write(signal.address, SEMAPHORE_BYTES, signal.value)
-                    m.next = "STORE"
+                    access(signal.address, SEMAPHORE_BYTES, signal.value)
+                    with m.If(self.words.ready):
+                        m.next = "ACKNOWLEDGE"
                 with m.Case(PacketOp.WAIT):
-                    m.d.sync += read(fields[PacketOp.WAIT].address, SEMAPHORE_BYTES)
-                    m.next = "POLL"
-            with m.State("COPY"), m.If(copy.done):
+                    access(fields[PacketOp.WAIT].address, SEMAPHORE_BYTES)
+                    with m.If(self.words.ready):
+                        m.next = "ACKNOWLEDGE"
+                with m.Case(PacketOp.INDIRECT):
+                    m.next = "RETIRE"
+                    with m.If(indirect.packets != 0):
+                        m.d.comb += self.event.eq(QueueEvent.ENTER)
+                        m.next = "ENTERED"
+            with m.State("ENTERED"):
+                m.d.sync += look_ahead.eq(1)
+                m.next = "IDLE"
+            with m.State("ACKNOWLEDGE"), m.If(self.word_done):
                 m.next = "RETIRE"
-                with m.If(copy.failed):
-                    fail(FaultCode.BUS_ERROR, copy.address)
-            with m.State("POLL"):
-                receive(word, "COMPARE")
+                with m.If(self.word_error.any()):
+                    address = Mux(op == PacketOp.FENCE, fields[PacketOp.FENCE].address, fields[PacketOp.WAIT].address)
+                    fail(fault_code(self.word_error), address)
+                with m.Elif(op == PacketOp.WAIT):
+                    m.next = "COMPARE"
+                with m.Elif((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
+                    m.d.comb += self.fence.eq(owner)
             with m.State("COMPARE"):
-                m.d.sync += satisfied.eq(word >= fields[PacketOp.WAIT].value)
+                m.d.sync += satisfied.eq(self.word >= fields[PacketOp.WAIT].value)
                 m.next = "DECIDE"
             with m.State("DECIDE"):
-                with m.If(failed):
-                    fail(FaultCode.BUS_ERROR, run.addr)
-                with m.Elif(satisfied):
+                with m.If(satisfied):
                     m.next = "RETIRE"
                 with m.Else():
                     give_back(QueueEvent.BLOCK)
-            with m.State("STORE"):
-                put()
-                with m.If(asked & (left == 0)):
-                    m.next = "ACKNOWLEDGE"
-            with m.State("ACKNOWLEDGE"):
-                with m.If(self.write_error):
-                    m.d.sync += failed.eq(1)
-                with m.Elif(~self.writing):
-                    with m.If(failed):
-                        fail(FaultCode.BUS_ERROR, run.addr)
-                    with m.Else():
-                        with m.If((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
-                            m.d.comb += self.fence.eq(owner)
-                        m.next = "RETIRE"
             with m.State("RETIRE"):
                 m.d.comb += self.event.eq(QueueEvent.RETIRE)
                 m.next = "READBACK"
             with m.State("READBACK"):
-                where = view.readback & ~(READBACK_BYTES - 1)
-                m.d.sync += write(where, READBACK_BYTES, view.read_index)
-                with m.If(where == 0):
+                readback = view.readback & ~(READBACK_BYTES - 1)
+                with m.If(view.inside | (readback == 0)):
                     m.d.comb += self.event.eq(QueueEvent.FINISH)
                     m.next = "IDLE"
-                with m.Elif(_outside(config, where)):
-                    fail(FaultCode.BAD_ADDRESS, where)
-                with m.Elif(~self.posted.any()):
-                    m.next = "POST"
-            with m.State("POST"):
-                put()
-                with m.If(asked & (left == 0)):
-                    m.d.sync += self.posted.eq(owner)
-                    m.d.comb += self.event.eq(QueueEvent.FINISH)
-                    m.next = "IDLE"
+                with m.Elif(readback[config.addr_bits :].any()):
+                    fail(FaultCode.BAD_ADDRESS, readback)
+                with m.Else():
+                    index = Signal(8 * READBACK_BYTES)
+                    m.d.comb += index.eq(view.read_index)
+                    access(readback, READBACK_BYTES, index)
+                    with m.If(self.words.ready):
+                        m.d.sync += self.posted.eq(owner)
+                        m.d.comb += self.event.eq(QueueEvent.FINISH)
+                        m.next = "IDLE"
             with m.State("FAULT"):
                 give_back(QueueEvent.FAULT)
         return m
@@ -348,21 +347,3 @@ def _select(chosen: Value, items: Any) -> Value:
     for k in range(1, len(chosen)):
         selected = Mux(chosen[k], Value.cast(items[k]), selected)
     return selected
-
-
-def _number(one_hot: Value) -> Value:
-    """Position of the bit that is set."""
-    number: Value = one_hot & 0
-    for k in range(1, len(one_hot)):
-        number = Mux(one_hot[k], k, number)
-    return number
-
-
-def _outside(config: ChipConfig, address: Value) -> Value:
-    """Whether an address has bits above the chip's address width."""
-    return address[config.addr_bits :].any()
-
-
-def _shift_in(register: Value, beat_data: Value) -> Value:
-    """The register after one more beat; after all of them the first one is lowest."""
-    return Cat(register, beat_data)[len(beat_data) :] if len(beat_data) < len(register) else beat_data[: len(register)]

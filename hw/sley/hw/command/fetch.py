@@ -10,8 +10,10 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.packets import PACKET_BYTES
+from sley.abi.pages import CONTEXT_BITS
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
+from sley.hw.memory.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
 from sley.hw.noc.placement import Source, memory_node
 
@@ -23,10 +25,12 @@ class PacketFetch(wiring.Component):
 
     Members:
 
-    * ``start``, ``where``: fetch the packet at this address, in units of packets. Not while ``busy``.
+    * ``start``: fetch the packet at ``where``, in units of packets, of ``context``; ``nested``: it is in a buffer. Not
+      while ``busy``.
     * ``busy``: a packet is here or on its way.
     * ``ready``: it is here, with ``packet``, ``code`` (NONE: nothing is wrong with it) and ``address``: those of
-      ``PacketCheck``, or BAD_ADDRESS (beyond the chip's address width) and BUS_ERROR with the packet's address.
+      ``PacketCheck``, or BAD_ADDRESS (beyond the chip's address width), BUS_ERROR, PAGE_FAULT or PERMISSION with the
+      packet's address.
     * ``drop``: forget it, also one on its way.
     * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
 
@@ -35,6 +39,8 @@ class PacketFetch(wiring.Component):
 
     start: Signal
     where: Signal
+    context: Signal
+    nested: Signal
     busy: Signal
     ready: Signal
     packet: Signal
@@ -52,6 +58,8 @@ class PacketFetch(wiring.Component):
             {
                 "start": In(1),
                 "where": In(PACKET_ADDRESS_BITS),
+                "context": In(CONTEXT_BITS),
+                "nested": In(1),
                 "busy": Out(1),
                 "ready": Out(1),
                 "packet": Out(8 * PACKET_BYTES),
@@ -69,8 +77,9 @@ class PacketFetch(wiring.Component):
         m.submodules.check = check = PacketCheck(config)
 
         where = Signal(PACKET_ADDRESS_BITS, reset_less=True)
+        context = Signal(CONTEXT_BITS, reset_less=True)
         outside = Signal(reset_less=True)
-        failed = Signal()
+        failed = Signal(ERROR_BITS)
         dropped = Signal()
         arrived = Signal()
         m.d.sync += arrived.eq(0)
@@ -89,6 +98,7 @@ class PacketFetch(wiring.Component):
             head.tag.eq(self._tag),
             head.src.x.eq(self._source[0]),
             head.src.y.eq(self._source[1]),
+            head.context.eq(context),
             head.beats.eq(burst - 1),
             head.addr.eq((start & -config.bus_bytes) | asked << exact_log2(config.bus_bytes)),
             flit.dest.x.eq(memory_node(config)[0]),
@@ -105,12 +115,12 @@ class PacketFetch(wiring.Component):
             else:
                 m.d.sync += self.packet.eq((value << len(self.packet) | self.packet) >> len(value))
             m.d.sync += left.eq(left - 1)
-            with m.If(self.response.payload.error):
-                m.d.sync += failed.eq(1)
+            with m.If(~failed.any()):
+                m.d.sync += failed.eq(self.response.payload.error)
 
         m.d.comb += [self.code.eq(check.code), self.address.eq(check.address)]
-        with m.If(outside | failed):
-            m.d.comb += [self.code.eq(FaultCode.BUS_ERROR), self.address.eq(start)]
+        with m.If(outside | failed.any()):
+            m.d.comb += [self.code.eq(fault_code(failed)), self.address.eq(start)]
         with m.If(outside):
             m.d.comb += self.code.eq(FaultCode.BAD_ADDRESS)
 
@@ -118,6 +128,7 @@ class PacketFetch(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"):
                 m.d.sync += [asked.eq(0), left.eq(beats), failed.eq(0), dropped.eq(0), where.eq(self.where)]
+                m.d.sync += [context.eq(self.context), check.nested.eq(self.nested)]
                 beyond = (self.where << PACKET_SHIFT)[config.addr_bits :].any()
                 m.d.sync += outside.eq(beyond)
                 with m.If(self.start):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,19 +10,26 @@ from sley.abi.config import ChipConfig
 from sley.abi.counters import CHIP_GROUPS, COUNTER_BITS
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
+from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.debug import CORE_UNITS, CoreDebug, CoreWatch
 from sley.hw.command.executor import Executor
+from sley.hw.command.interrupts import Interrupts
 from sley.hw.command.queue import Queue
 from sley.hw.command.records import QueueEvent
 from sley.hw.command.scheduler import BlockScheduler
+from sley.hw.command.words import WordAccess
 from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.tlb import Invalidation
+from sley.hw.mmu.translate import Translate, connect_translated
 from sley.hw.noc.messages import Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node
 
 READ_STROBES = ("CHIP.TIME_LO",)
+INVALIDATE_CYCLES = 8
+"""From a write of INVALIDATE until every translator has heard of it, and some."""
 """Registers whose reading has an effect; the register bank must be built with them."""
 
 
@@ -34,9 +41,10 @@ class CommandProcessor(wiring.Component):
     * ``chip``, ``queue[k]``, ``doorbell[k]``: to those of the register bank built with ``READ_STROBES``.
     * ``request``, ``response``: to and from the router; ``response`` is taken without help of ``request``.
     * ``irq``: level, an enabled cause is pending.
-    * ``core_debug``: state of each core.
+    * ``core_debug``: state of each core; ``abort``: queues whose blocks shall end, a register.
     * ``counter_select``: which counter the cores and the memory bus show; ``bus_counter``: that of the bus, in the same
       cycle.
+    * ``invalidate``: to all translators and cores; those in here hear it too.
     * ``reset_request``: high for a cycle when software asks for a reset of the chip; ``resetting``: that reset is in
       progress, no packet is started.
     """
@@ -48,8 +56,10 @@ class CommandProcessor(wiring.Component):
     response: stream.Interface
     irq: Signal
     core_debug: Any
+    abort: Signal
     counter_select: Any
     bus_counter: Signal
+    invalidate: Any
     reset_request: Signal
     resetting: Signal
 
@@ -57,13 +67,19 @@ class CommandProcessor(wiring.Component):
         self._config = config
         super().__init__(
             {
-                **{name: port.flip() for name, port in bank_members(RegisterMap(config), READ_STROBES).items()},
+                **{
+                    name: port.flip()
+                    for name, port in bank_members(RegisterMap(config), READ_STROBES).items()
+                    if name != "context"
+                },
                 "request": Out(stream.Signature(request_flit(config))),
                 "response": In(stream.Signature(response_flit(config))),
                 "irq": Out(1),
                 "core_debug": In(CoreDebug).array(config.cores),
+                "abort": Out(config.queues),
                 "counter_select": Out(COUNTER_SELECT),
                 "bus_counter": In(COUNTER_BITS),
+                "invalidate": Out(Invalidation),
                 "reset_request": Out(1),
                 "resetting": In(1),
             }
@@ -73,44 +89,56 @@ class CommandProcessor(wiring.Component):
         m = Module()
         config, chip, node = self._config, self.chip, command_node(self._config)
 
-        tags: list[Any] = [Tag.FETCH, Tag.LOAD, Tag.STORE, Tag.MESSAGE]
+        tags: list[Any] = [Tag.FETCH, Tag.LOAD, Tag.STORE, Tag.WORD, Tag.MESSAGE]
         m.submodules.executor = executor = Executor(config, tag=tags[0], source=node)
         m.submodules.scheduler = scheduler = BlockScheduler(config)
+        m.submodules.copies = copies = CopyScheduler(config)
         m.submodules.reader = reader = MemoryReader(config, tag=tags[1], source=node, beats=4 * config.max_burst)
         m.submodules.writer = writer = MemoryWriter(config, tag=tags[2], source=node)
+        m.submodules.words = words = WordAccess(config, tag=tags[3], source=node)
         m.submodules.port = port = NodePort(config, tags)
         m.submodules.watch = watch = CoreWatch(config)
+        m.submodules.interrupts = interrupts = Interrupts(config)
 
         wiring.connect(m, port.request_i, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), port.response_o)
-        parts: list[Any] = [executor, reader, writer]
+        parts: list[Any] = [executor, reader, writer, words]
         for k, part in enumerate(parts):
-            wiring.connect(m, part.request, port.request[k])
-            wiring.connect(m, port.response[k], part.response)
-        wiring.connect(m, scheduler.message, port.request[3])
-        wiring.connect(m, port.response[3], scheduler.done)
-        wiring.connect(m, executor.runs, reader.i)
-        wiring.connect(m, reader.o, executor.beats)
-        wiring.connect(m, executor.writes, writer.i)
-        wiring.connect(m, executor.data, writer.data)
+            m.submodules[f"translate_{tags[k].name.lower()}"] = translate = Translate(config)
+            connect_translated(m, part, translate, port, k)
+            m.d.comb += translate.invalidate.eq(self.invalidate)
+        wiring.connect(m, scheduler.message, port.request[len(parts)])
+        wiring.connect(m, port.response[len(parts)], scheduler.done)
         wiring.connect(m, executor.launch, scheduler.i)
-        wiring.connect(m, scheduler.o, executor.result)
+        wiring.connect(m, scheduler.o, executor.grid_result)
+        wiring.connect(m, executor.copy, copies.i)
+        wiring.connect(m, copies.o, executor.copy_result)
+        wiring.connect(m, copies.read, reader.i)
+        wiring.connect(m, reader.o, copies.beats)
+        wiring.connect(m, copies.write, writer.i)
+        wiring.connect(m, copies.data, writer.data)
+        wiring.connect(m, executor.words, words.i)
 
         time = Signal(64)
         m.d.sync += time.eq(time + 1)
         m.d.comb += [
+            copies.writing.eq(writer.busy),
+            copies.write_error.eq(writer.error),
+            executor.word_done.eq(words.done),
+            executor.word_error.eq(words.error),
+            executor.word.eq(words.value),
             executor.time.eq(time),
-            executor.writing.eq(writer.busy),
-            executor.write_error.eq(writer.error.any()),
             executor.hold.eq(self.resetting),
-            executor.scheduler_free.eq(scheduler.i.ready),
         ]
 
-        failed = Signal(config.queues)
+        failed, aborting = Signal(config.queues), Signal(config.queues)
+        m.d.comb += [scheduler.abort.eq(aborting), copies.abort.eq(aborting)]
+        m.d.sync += self.abort.eq(aborting)
         for k in range(config.queues):
             m.submodules[f"queue{k}"] = queue = Queue(config)
-            wiring.connect(m, wiring.flipped(self.queue[k]), queue.registers)
-            bell = self.doorbell[k]
+            registers = self.queue[k]
+            wiring.connect(m, wiring.flipped(registers), queue.registers)
+            bell, view = self.doorbell[k], executor.queues[k]
             with m.If(executor.queue[k]):
                 m.d.comb += queue.event.eq(executor.event)
             m.d.comb += [
@@ -118,28 +146,52 @@ class CommandProcessor(wiring.Component):
                 queue.doorbell_written.eq(bell.write_index_written),
                 queue.time.eq(time),
                 queue.fault.eq(executor.fault),
-                queue.scheduler_free.eq(scheduler.i.ready),
+                queue.buffer.eq(executor.buffer),
+                queue.buffer_packets.eq(executor.buffer_packets),
                 executor.pending[k].eq(queue.pending),
                 queue.posted.eq(executor.posted[k]),
                 queue.lost.eq(executor.lost[k]),
-                executor.queues[k].packet.eq(queue.packet),
-                executor.queues[k].ahead.eq(queue.ahead),
-                executor.queues[k].readback.eq(self.queue[k].readback.address),
-                executor.queues[k].read_index.eq(queue.registers.read_index.index),
+                queue.lost_code.eq(executor.lost_code),
+                view.where.packet.eq(queue.packet),
+                view.where.nested.eq(queue.nested),
+                view.where.context.eq(registers.owner.context),
+                view.ahead.eq(queue.ahead),
+                view.inside.eq(queue.inside),
+                view.readback.eq(registers.readback.address),
+                view.read_index.eq(registers.read_index.index),
+                view.watchdog.eq(registers.watchdog.cycles),
+                *(user.priorities[k].eq(registers.owner.priority) for user in (executor, scheduler, copies)),
                 failed[k].eq(queue.failed),
+                aborting[k].eq(queue.aborting),
             ]
 
         time_high = Signal(32)
         with m.If(chip.time_lo_read):
             m.d.sync += time_high.eq(time[32:])
-        pending = Cat(chip.irq_status.fence & chip.irq_enable.fence, chip.irq_status.error & chip.irq_enable.error)
-        m.d.sync += self.irq.eq(pending.any())
+        spreading = Signal(range(INVALIDATE_CYCLES + 1))
+        told = chip.invalidate
+        m.d.sync += [
+            self.invalidate.valid.eq(chip.invalidate_written),
+            self.invalidate.context.eq(told.context),
+            self.invalidate.contents.eq(told.contents),
+        ]
+        with m.If(chip.invalidate_written):
+            m.d.sync += spreading.eq(INVALIDATE_CYCLES)
+        with m.Elif(spreading != 0):
+            m.d.sync += spreading.eq(spreading - 1)
+
         m.d.comb += [
+            interrupts.status.eq(chip.irq_status),
+            interrupts.enable.eq(chip.irq_enable),
+            interrupts.coalesce.eq(chip.irq_coalesce),
+            interrupts.fence.eq(executor.fence),
+            self.irq.eq(interrupts.irq),
             chip.time_lo.cycles.eq(time[:32]),
             chip.time_hi.cycles.eq(time_high),
             chip.irq_status_set.fence.eq(executor.fence),
             chip.irq_status_set.error.eq(failed),
             chip.status.resetting.eq(self.resetting),
+            chip.status.invalidating.eq(spreading != 0),
             self.reset_request.eq(chip.control_written & chip.control.reset),
         ]
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState, Unit
-from sley.abi.packets import PACKET_BYTES
+from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
 from sley.hw.command.records import INDEX_BITS, FaultRecord, QueueEvent
@@ -17,6 +17,8 @@ READBACK_BYTES = 4
 RETRY_CYCLES = 64
 """Least number of cycles between two looks at the semaphore of a WAIT."""
 PACKET_SHIFT = PACKET_BYTES.bit_length() - 1
+BUFFER_BITS = PACKETS[PacketOp.INDIRECT].layout.fields["packets"].width
+"""Width of a packet's index in a buffer."""
 PACKET_ADDRESS_BITS = 32 - PACKET_SHIFT + 1
 """Width of an address in units of packets, one bit wider than addresses."""
 
@@ -24,26 +26,31 @@ PACKET_ADDRESS_BITS = 32 - PACKET_SHIFT + 1
 class Queue(wiring.Component):
     """One hardware queue between its registers and the executor.
 
-    The queue is *held* from TAKE to FINISH, BLOCK, DEFER or FAULT; software that turns it off, a bad doorbell, and a
-    read index that could not be written take effect when it is not held. It is turned off when its read index is in
-    memory. A doorbell is ignored while the queue is off or has stopped; otherwise its index
+    The queue is *held* from TAKE to FINISH, BLOCK, ENTER or FAULT; software that turns it off or aborts it, a bad
+    doorbell, and a read index that could not be written take effect when it is not held. It is turned off when its read
+    index is in memory. A doorbell is ignored while the queue is off or has stopped; otherwise its index
     becomes the write index, unless it is not below twice the ring's length or further than that length ahead of
     the read index: then the queue stops with BAD_DOORBELL and the index as address. It also stops so when the write
     index lies behind the read index after a packet (a doorbell took that packet back while it ran).
 
+    After ENTER its packets come from a buffer; the read index moves when the last of them retires.
+
     Members:
 
     * ``registers``: its block of the register bank; ``doorbell``, ``doorbell_written``: its page; ``time``.
-    * ``event``, ``fault``: from the executor, for this queue alone; ``fault`` is valid with the event FAULT.
-    * ``scheduler_free``: deferred packets may be tried again.
-    * ``posted``: its read index is on the way to memory; ``lost``: high for a cycle when memory refused that.
+    * ``event``, ``fault``, ``buffer``, ``buffer_packets``: from the executor, ``event`` for this queue alone. ``fault``
+      is valid with FAULT, the others with ENTER: address of the first packet in units of packets, and their number.
+    * ``posted``: its read index is on the way to memory; ``lost``: high for a cycle when memory refused that, with
+      ``lost_code``.
     * ``pending``: wants to be taken. Registered, so stale for two cycles after an event: leave it alone that long.
     * ``packet``: address, in units of packets, of the packet to be taken next: while the queue is held until RETIRE,
-      the one behind that which is executed. ``ahead``: there is one, and nothing has happened that may keep it from
-      being taken. Both registered.
+      the one behind that which is executed. ``nested``: it is in a buffer. ``ahead``: there is one, and nothing has
+      happened that may keep it from being taken. All registered.
+    * ``inside``: it is in a buffer.
+    * ``aborting``: whatever of it runs shall end. From CONTROL.abort until the queue has stopped.
     * ``failed``: high for one cycle when the queue stops with an error.
 
-    Latency: doorbell to ``pending`` two cycles. Cost: about 240 flip-flops, most of them the records software reads.
+    Latency: doorbell to ``pending`` two cycles. Cost: about 300 flip-flops, most of them the records software reads.
     """
 
     registers: Any
@@ -52,12 +59,17 @@ class Queue(wiring.Component):
     time: Any
     event: Any
     fault: Any
-    scheduler_free: Any
+    buffer: Any
+    buffer_packets: Any
     posted: Any
     lost: Any
+    lost_code: Any
     pending: Any
     packet: Any
+    nested: Any
     ahead: Any
+    inside: Any
+    aborting: Any
     failed: Any
 
     def __init__(self, config: ChipConfig) -> None:
@@ -70,12 +82,17 @@ class Queue(wiring.Component):
                 "time": In(64),
                 "event": In(QueueEvent),
                 "fault": In(FaultRecord),
-                "scheduler_free": In(1),
+                "buffer": In(PACKET_ADDRESS_BITS),
+                "buffer_packets": In(BUFFER_BITS),
                 "posted": In(1),
                 "lost": In(1),
+                "lost_code": In(8),
                 "pending": Out(1),
                 "packet": Out(PACKET_ADDRESS_BITS),
+                "nested": Out(1),
                 "ahead": Out(1),
+                "inside": Out(1),
+                "aborting": Out(1),
                 "failed": Out(1),
             }
         )
@@ -91,11 +108,17 @@ class Queue(wiring.Component):
         bad = Signal()
         lost = Signal()
         retired = Signal()  # the packet for which the queue is held
-        deferred = Signal()
         retry = Signal(range(RETRY_CYCLES))
         read, write, offending = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal(INDEX_BITS, reset_less=True)
         record = Signal(FaultRecord)
+        lost_code = Signal(8, reset_less=True)
         rung = Signal(64)
+
+        buffer = Signal(PACKET_ADDRESS_BITS, reset_less=True)
+        buffer_last = Signal(BUFFER_BITS, reset_less=True)
+        buffer_index = Signal(BUFFER_BITS)
+        at_last = Signal()
+        m.d.comb += at_last.eq(buffer_index == buffer_last)
 
         # SIZE is set up before the queue is enabled: everything derived from it may lag.
         length, below = Signal(INDEX_BITS, init=1), Signal(INDEX_BITS)
@@ -114,7 +137,7 @@ class Queue(wiring.Component):
         behind = Signal()
         there = distance(write)
         executed = held & ~retired
-        m.d.comb += behind.eq(too_far(there))
+        m.d.comb += behind.eq(too_far(there) | (self.inside & (there == 0)))
         beyond = Signal()
         m.d.comb += beyond.eq(too_far(distance(self.doorbell)) | (self.doorbell & ~mask).any())
         with m.If(self.doorbell_written & on & ~bad):
@@ -128,78 +151,97 @@ class Queue(wiring.Component):
             m.d.sync += retry.eq(retry - 1)
         with m.If(~r.control.enable):
             m.d.sync += stopping.eq(1)
-
         with m.If(self.lost):
-            m.d.sync += lost.eq(1)
+            m.d.sync += [lost.eq(1), lost_code.eq(self.lost_code)]
 
         waiting = (state == QueueState.READY) | (state == QueueState.BLOCKED)
+        in_buffer = self.inside & ~(executed & at_last)
         ahead = Signal()
-        m.d.comb += ahead.eq(on & ~stopping & ~bad & ~lost & ~behind & (there > executed))
+        well = on & ~stopping & ~self.aborting & ~bad & ~lost & ~behind
+        m.d.comb += ahead.eq(well & (in_buffer | (there > executed)))
+        start = Mux(in_buffer, buffer, r.base.address[PACKET_SHIFT:])
+        index = Mux(in_buffer, buffer_index + executed, (read + executed) & below)
         m.d.sync += [
             self.ahead.eq(ahead),
-            self.pending.eq(waiting & ~held & ahead & (retry == 0) & (~deferred | self.scheduler_free)),
-            self.packet.eq(r.base.address[PACKET_SHIFT:] + ((read + executed) & below)),
+            self.nested.eq(in_buffer),
+            self.pending.eq(waiting & ~held & ahead & (retry == 0)),
+            self.packet.eq(start + index),
             self.failed.eq(0),
         ]
 
+        def stop(code: Any, address: Any) -> None:
+            m.d.sync += [
+                state.eq(QueueState.ERROR),
+                record.code.eq(code),
+                record.unit.eq(Unit.COMMAND),
+                record.address.eq(address),
+                self.failed.eq(1),
+            ]
+
         with m.If(event == QueueEvent.TAKE):
-            m.d.sync += [held.eq(1), retired.eq(0), deferred.eq(0)]
+            m.d.sync += [held.eq(1), retired.eq(0)]
             with m.If(state == QueueState.READY):
                 m.d.sync += state.eq(QueueState.ACTIVE)
         with m.Elif(held), m.Switch(event):
             with m.Case(QueueEvent.RETIRE):
-                m.d.sync += [read.eq((read + 1) & mask), retired.eq(1)]
+                m.d.sync += retired.eq(1)
+                with m.If(self.inside & ~at_last):
+                    m.d.sync += buffer_index.eq(buffer_index + 1)
+                with m.Else():
+                    m.d.sync += [read.eq((read + 1) & mask), self.inside.eq(0), buffer_index.eq(0)]
+            with m.Case(QueueEvent.ENTER):
+                m.d.sync += [
+                    held.eq(0),
+                    state.eq(QueueState.READY),
+                    self.inside.eq(1),
+                    buffer.eq(self.buffer),
+                    buffer_last.eq(self.buffer_packets - 1),
+                ]
             with m.Case(QueueEvent.FINISH):
                 m.d.sync += [held.eq(0), state.eq(QueueState.READY)]
             with m.Case(QueueEvent.LAUNCH):
                 m.d.sync += state.eq(QueueState.LAUNCHED)
             with m.Case(QueueEvent.BLOCK):
                 m.d.sync += [held.eq(0), state.eq(QueueState.BLOCKED), retry.eq(RETRY_CYCLES - 1)]
-            with m.Case(QueueEvent.DEFER):
-                m.d.sync += [held.eq(0), state.eq(QueueState.READY), deferred.eq(1)]
             with m.Case(QueueEvent.FAULT):
                 m.d.sync += [
                     held.eq(0),
                     state.eq(QueueState.ERROR),
                     record.eq(self.fault),
-                    self.failed.eq(1),
+                    self.failed.eq(~stopping),
                 ]
         with m.Elif(state == QueueState.DISABLED):
             m.d.sync += [
                 read.eq(0),
                 write.eq(0),
+                self.inside.eq(0),
+                buffer_index.eq(0),
                 record.eq(0),
                 rung.eq(0),
                 retry.eq(0),
                 bad.eq(0),
                 lost.eq(0),
-                deferred.eq(0),
+                self.aborting.eq(0),
                 stopping.eq(0),
             ]
             with m.If(r.control.enable):
                 m.d.sync += state.eq(QueueState.READY)
-        with m.Elif(waiting & lost):
-            m.d.sync += [
-                state.eq(QueueState.ERROR),
-                record.code.eq(FaultCode.BUS_ERROR),
-                record.unit.eq(Unit.COMMAND),
-                record.address.eq(r.readback.address & ~(READBACK_BYTES - 1)),
-                self.failed.eq(1),
-            ]
+        with m.Elif(waiting & lost & ~stopping):
+            stop(lost_code, r.readback.address & ~(READBACK_BYTES - 1))
         with m.Elif(stopping), m.If(~self.posted):
             m.d.sync += state.eq(QueueState.DISABLED)
         with m.Elif(waiting & (bad | behind)):
-            m.d.sync += [
-                state.eq(QueueState.ERROR),
-                record.code.eq(FaultCode.BAD_DOORBELL),
-                record.unit.eq(Unit.COMMAND),
-                record.address.eq(Mux(bad, offending, write)),
-                self.failed.eq(1),
-            ]
+            stop(FaultCode.BAD_DOORBELL, Mux(bad, offending, write))
+        with m.Elif(waiting & self.aborting):
+            stop(FaultCode.ABORTED, 0)
+        with m.If(r.control.abort & on):
+            m.d.sync += self.aborting.eq(1)
 
         m.d.comb += [
             r.read_index.index.eq(read),
             r.write_index.index.eq(write),
+            r.buffer_index.index.eq(buffer_index),
+            r.buffer_index.in_buffer.eq(self.inside),
             r.state.state.eq(state),
             r.error.code.eq(record.code),
             r.error.unit.eq(record.unit),

@@ -2,16 +2,15 @@
 
 from enum import IntEnum
 
-from amaranth.hdl import unsigned
+from amaranth.hdl import Mux, Value
 from amaranth.lib import data
 
-from sley.abi.config import ChipConfig
 from sley.abi.packets import INLINE_ARGS, MAX_GRID
+from sley.abi.pages import CONTEXT_BITS
+from sley.hw.noc.messages import QUEUE_BITS
 
 INDEX_BITS = 16
 """Width of a packet index (the field of the READ_INDEX register)."""
-QUEUE_BITS = 3
-"""Width of a queue number (``ChipConfig.queues`` is at most 8)."""
 GRID_BITS = MAX_GRID.bit_length()
 """Width of a dimension of a grid."""
 
@@ -19,8 +18,8 @@ GRID_BITS = MAX_GRID.bit_length()
 FaultRecord = data.StructLayout({"code": 8, "unit": 4, "core": 8, "pc": 16, "block": 32, "address": 32})
 """Error record of a queue; ``code`` 0 means no fault."""
 
-LaunchResult = data.StructLayout({"queue": QUEUE_BITS, "fault": FaultRecord})
-"""End of a grid: every block has ended; ``fault`` is the first one's, if any."""
+WorkResult = data.StructLayout({"queue": QUEUE_BITS, "fault": FaultRecord})
+"""End of what the executor gave away, a grid or a copy: nothing of it is under way any more; ``fault`` is the first."""
 
 
 class QueueEvent(IntEnum):
@@ -32,21 +31,38 @@ class QueueEvent(IntEnum):
     FINISH = 3  # the queue is free for its next packet
     LAUNCH = 4  # the packet runs on the cores
     BLOCK = 5  # a wait is not satisfied: try the packet again later
-    DEFER = 6  # the scheduler is taken: try the packet again when it is free
+    ENTER = 6  # the packets of a buffer come first, then the read index moves
     FAULT = 7  # the packet stopped with an error record
 
 
-def launch_command(config: ChipConfig) -> data.StructLayout:
-    """A grid of blocks of a program; all fields checked. ``inline``: arguments from the packet."""
-    return data.StructLayout(
-        {
-            "queue": unsigned(QUEUE_BITS),
-            "program": 32,
-            "program_words": 16,
-            "tag": 32,
-            "args": 32,
-            "arg_words": 8,
-            "inline": data.ArrayLayout(32, INLINE_ARGS),
-            "grid": data.ArrayLayout(GRID_BITS, 3),
-        }
-    )
+Grid = data.StructLayout(
+    {
+        "context": CONTEXT_BITS,
+        "watchdog": 32,
+        "program": 32,
+        "program_words": 16,
+        "tag": 32,
+        "args": 32,
+        "arg_words": 8,
+        "inline": data.ArrayLayout(32, INLINE_ARGS),
+        "size": data.ArrayLayout(GRID_BITS, 3),
+    }
+)
+"""A grid of blocks of a program; all fields checked. ``inline``: arguments from the packet; ``watchdog``: see the
+register."""
+
+LaunchCommand = data.StructLayout({"queue": QUEUE_BITS, "grid": Grid})
+
+
+CopyJob = data.StructLayout({"context": CONTEXT_BITS, "fill": 1, "value": 8, "src": 32, "dst": 32, "bytes": 32})
+"""A COPY, or a FILL of ``dst`` with ``value``; all fields checked."""
+
+CopyCommand = data.StructLayout({"queue": QUEUE_BITS, "job": CopyJob})
+
+
+def number(one_hot: Value) -> Value:
+    """Position of the bit that is set."""
+    position: Value = one_hot & 0
+    for k in range(1, len(one_hot)):
+        position = position | Mux(one_hot[k], k, 0)
+    return position

@@ -1,42 +1,61 @@
-"""The block scheduler: hands the blocks of a grid to the cores."""
+"""The block scheduler: hands the blocks of grids to the cores."""
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode
+from sley.abi.faults import FaultCode, Unit
 from sley.abi.packets import INLINE_ARGS
-from sley.hw.command.records import GRID_BITS, FaultRecord, LaunchResult, launch_command
-from sley.hw.noc.messages import DoneWord, LaunchWord, RequestKind, Tag, request_flit, response_payload
+from sley.abi.registers import PRIORITY_BITS
+from sley.hw.command.records import GRID_BITS, FaultRecord, Grid, LaunchCommand, WorkResult, number
+from sley.hw.command.urgent import UrgentGrant
+from sley.hw.noc.messages import (
+    QUEUE_BITS,
+    DoneWord,
+    LaunchSizes,
+    LaunchWord,
+    RequestKind,
+    Tag,
+    request_flit,
+    response_payload,
+)
 from sley.hw.noc.placement import command_node, core_node
+from sley.hw.stream.arbiter import lowest
+
+_Place = data.StructLayout({"index": data.ArrayLayout(GRID_BITS, 3), "block": 32})
+"""The block of a grid that is handed out next: its place, and its number."""
 
 
 class BlockScheduler(wiring.Component):
-    """Runs one grid at a time.
+    """Runs up to one grid of each queue at the same time.
 
-    Blocks go out x fastest, then y, then z, each to the free core with the lowest number. After the first fault no
-    block is handed out; the grid ends when all running blocks have ended, with the record of the fault that arrived
-    first.
+    Whenever a core is free, the rule of ``UrgentGrant`` chooses among the grids that have blocks left; a grid that
+    arrives while no other has any begins at once. Blocks of a grid go out x fastest, then y, then z, each to the free
+    core with the lowest number. After the first fault of a grid, and when its queue is aborted, no block of it is
+    handed out; it ends when all its running blocks have ended, with the record of the fault that arrived first, or with
+    ABORTED if there was none and blocks were left.
 
     Members:
 
-    * ``i``: a grid, taken when no other runs and the last result was taken.
-    * ``o``: its end, one per grid.
+    * ``i``: a grid, always taken; not while the queue has one here. ``o``: its end.
+    * ``priorities``, ``abort``: of each queue.
     * ``message``: launch messages to cores: head, nine words, and the arguments or their address.
     * ``done``: done messages from cores, always taken.
     * ``retired``: high for a cycle for each block that ended.
 
     Latency: first flit in the cycle after ``i``; throughput: a block every 11 cycles, and one more for each argument
-    from the packet or for the address of arguments in memory. Cost: the grid's description, one memory word per core
-    (which block it runs), one bit per core.
+    from the packet or for the address of arguments in memory. Cost: in memory, the description, place and fault of a
+    grid for each queue, and for each core which block it runs; a counter for each queue, one bit per core.
     """
 
     i: stream.Interface
     o: stream.Interface
+    priorities: Any
+    abort: Signal
     message: stream.Interface
     done: stream.Interface
     retired: Signal
@@ -45,10 +64,12 @@ class BlockScheduler(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "i": In(stream.Signature(launch_command(config))),
-                "o": Out(stream.Signature(LaunchResult)),
+                "i": In(stream.Signature(LaunchCommand, always_ready=True)),
+                "o": Out(stream.Signature(WorkResult)),
+                "priorities": In(PRIORITY_BITS).array(config.queues),
+                "abort": In(config.queues),
                 "message": Out(stream.Signature(request_flit(config))),
-                "done": In(stream.Signature(response_payload(config))),
+                "done": In(stream.Signature(response_payload(config), always_ready=True)),
                 "retired": Out(1),
             }
         )
@@ -56,37 +77,71 @@ class BlockScheduler(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        cores = config.cores
+        queues, cores = config.queues, config.cores
+        depth = max(queues, 2)
 
-        grid = Signal(launch_command(config), reset_less=True)
-        place = [Signal(GRID_BITS, name=f"block_{axis}", reset_less=True) for axis in "xyz"]
-        block = Signal(32, reset_less=True)
-        more = Signal()
-        running = Signal(cores)
+        m.submodules.turn = turn = UrgentGrant(queues)
+        m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
+
+        # What a queue's grid is, and what of it is left.
+        active = Signal(queues)
+        more = Signal(queues)  # blocks were not handed out
+        stopped = Signal(queues)  # they shall not be
+        faulted = Signal(queues)
+        begun = Signal(queues)  # its place is in memory; otherwise it is 0
+        running = [Signal(range(cores + 1), name=f"running{k}") for k in range(queues)]
+        m.submodules.grids = grids = Memory(shape=Grid, depth=depth, init=[])
+        m.submodules.places = places = Memory(shape=_Place, depth=depth, init=[])
+        queue = Signal(QUEUE_BITS, reset_less=True)  # whose block is being sent
+        sending = Signal(queues, reset_less=True)  # the same, one-hot
         core = Signal(range(max(cores, 2)), reset_less=True)
-        fault = Signal(FaultRecord)
+        new, held = grids.write_port(), grids.read_port(domain="comb")
+        keep, kept = places.write_port(), places.read_port(domain="comb")
+        grid, place = held.data, Signal(_Place)
+        arriving = Signal(queues)
+        m.d.comb += [
+            arriving.eq(Mux(self.i.valid, 1 << self.i.payload.queue, 0)),
+            new.en.eq(self.i.valid),
+            new.addr.eq(self.i.payload.queue),
+            new.data.eq(self.i.payload.grid),
+            held.addr.eq(queue),
+            kept.addr.eq(queue),
+            keep.addr.eq(queue),
+        ]
+        with m.If((begun & sending).any()):
+            m.d.comb += place.eq(kept.data)
 
         # Which block a core runs: written when it is handed out, read when the core reports.
-        m.submodules.blocks = blocks = Memory(shape=unsigned(32), depth=max(cores, 2), init=[])
-        write, read = blocks.write_port(), blocks.read_port()
-        m.d.comb += [write.addr.eq(core), write.data.eq(block)]
+        busy = Signal(cores)
+        m.submodules.blocks = blocks = Memory(
+            shape=data.StructLayout({"queue": QUEUE_BITS, "block": 32}), depth=max(cores, 2), init=[]
+        )
+        give, given = blocks.write_port(), blocks.read_port()
+        m.d.comb += [give.addr.eq(core), give.data.queue.eq(queue), give.data.block.eq(place.block)]
 
         # 0 is the head of the message, then its words: one that is not sent has a number all the same.
         word = Signal(range(1 + len(LaunchWord) + INLINE_ARGS))
         in_memory = grid.arg_words > INLINE_ARGS
         inline = Mux(in_memory, 0, grid.arg_words)
         last_word = word == len(LaunchWord) + inline
+        sizes = Signal(LaunchSizes)
+        m.d.comb += [
+            sizes.program_words.eq(grid.program_words),
+            sizes.arg_words.eq(grid.arg_words),
+            sizes.context.eq(grid.context),
+            sizes.queue.eq(queue),
+        ]
         words: dict[Any, Any] = {
             LaunchWord.PROGRAM: grid.program,
             LaunchWord.TAG: grid.tag,
-            LaunchWord.SIZES: Cat(grid.program_words, grid.arg_words),
+            LaunchWord.SIZES: sizes,
             LaunchWord.ARGS: grid.args,
-            LaunchWord.BLOCK_X: place[0],
-            LaunchWord.BLOCK_Y: place[1],
-            LaunchWord.BLOCK_Z: place[2],
-            LaunchWord.GRID_X: grid.grid[0],
-            LaunchWord.GRID_Y: grid.grid[1],
-            LaunchWord.GRID_Z: grid.grid[2],
+            LaunchWord.BLOCK_X: place.index[0],
+            LaunchWord.BLOCK_Y: place.index[1],
+            LaunchWord.BLOCK_Z: place.index[2],
+            LaunchWord.GRID_X: grid.size[0],
+            LaunchWord.GRID_Y: grid.size[1],
+            LaunchWord.GRID_Z: grid.size[2],
             **{len(LaunchWord) + k: grid.inline[k] for k in range(INLINE_ARGS)},
         }
         flit: Any = self.message.payload
@@ -106,64 +161,66 @@ class BlockScheduler(wiring.Component):
                     head.src.x.eq(x),
                     head.src.y.eq(y),
                     head.beats.eq(Mux(in_memory, len(LaunchWord) - 1, len(LaunchWord) - 2 + inline)),
+                    head.addr.eq(grid.watchdog),
                 ]
-            for number, value in words.items():
-                with m.Case(number + 1):
+            for position, value in words.items():
+                with m.Case(position + 1):
                     m.d.comb += flit.payload.beat.data.eq(value)
 
-        free = ~running
-        at_end = [place[k] == grid.grid[k] - 1 for k in range(3)]
+        at_end = Signal(3, reset_less=True)
+        m.d.sync += at_end.eq(Cat(place.index[k] == grid.size[k] - 1 for k in range(3)))
+        m.d.comb += keep.data.block.eq(place.block + 1)
+        carry: Any = Const(1)
+        for k in range(3):  # x fastest
+            m.d.comb += keep.data.index[k].eq(Mux(carry, Mux(at_end[k], 0, place.index[k] + 1), place.index[k]))
+            carry = carry & at_end[k]
+
+        chosen = Signal(queues)  # gets a core in this cycle
+        final = Signal(queues)  # its last block has been sent
+        unasked = Signal()  # the grid being sent came while no other had blocks left
+        free = ~busy
+        m.d.comb += turn.requests.eq(more & ~stopped)
         with m.FSM():
-            with m.State("IDLE"):
-                m.d.comb += self.i.ready.eq(1)
-                m.d.sync += [
-                    grid.eq(self.i.payload),
-                    *(p.eq(0) for p in place),
-                    block.eq(0),
-                    more.eq(1),
-                    core.eq(0),
-                    word.eq(0),
-                    fault.eq(0),
-                ]
-                with m.If(self.i.valid):
-                    m.next = "SEND"
             with m.State("CHOOSE"):
                 m.d.sync += word.eq(0)
                 for index in reversed(range(cores)):
                     with m.If(free[index]):
                         m.d.sync += core.eq(index)
-                going = more & (fault.code == FaultCode.NONE)
-                with m.If(going & free.any()):
+                with m.If(free.any()):
+                    with m.If(turn.requests.any()):
+                        m.d.comb += [turn.moved.eq(1), chosen.eq(turn.grant)]
+                    with m.Else():
+                        m.d.comb += chosen.eq(arriving)
+                        m.d.sync += unasked.eq(1)
+                m.d.sync += [sending.eq(chosen), queue.eq(number(chosen))]
+                with m.If(chosen.any()):
                     m.next = "SEND"
-                with m.Elif(~going & ~running.any()):
-                    m.next = "REPORT"
             with m.State("SEND"):
-                m.d.comb += [self.message.valid.eq(1), write.en.eq(word == 0)]
+                m.d.comb += [self.message.valid.eq(1), give.en.eq(word == 0)]
+                with m.If(unasked):  # the turn counts all the same
+                    m.d.comb += [turn.requests.eq(sending), turn.moved.eq(1)]
+                m.d.sync += unasked.eq(0)
                 with m.If(self.message.ready):
                     m.d.sync += word.eq(word + 1)
                     with m.If((word == LaunchWord.SIZES + 1) & ~in_memory):
                         m.d.sync += word.eq(LaunchWord.BLOCK_X + 1)
                     with m.If(last_word):
-                        m.d.sync += block.eq(block + 1)
-                        _advance(m, place, at_end)
-                        m.d.sync += more.eq(~Cat(at_end).all())
+                        m.d.comb += keep.en.eq(1)
+                        with m.If(at_end.all()):
+                            m.d.comb += final.eq(sending)
                         m.next = "CHOOSE"
-            with m.State("REPORT"):
-                m.d.comb += self.o.valid.eq(1)
-                with m.If(self.o.ready):
-                    m.next = "IDLE"
-        m.d.comb += [self.o.payload.queue.eq(grid.queue), self.o.payload.fault.eq(fault)]
 
         # Done messages: three words, one after another, from one core at a time.
         position = Signal(range(len(DoneWord)))
         value = self.done.payload.data[:32]
         pending = Signal(FaultRecord, reset_less=True)
         ended = Signal()
+        owner = Signal(queues)  # whose block ended
         m.d.comb += [
-            self.done.ready.eq(1),
-            read.addr.eq(value[:8]),
-            read.en.eq(self.done.valid & (position == DoneWord.STATUS)),
+            given.addr.eq(value[:8]),
+            given.en.eq(self.done.valid & (position == DoneWord.STATUS)),
             ended.eq(self.done.valid & (position == DoneWord.ADDRESS)),
+            owner.eq(Mux(ended, 1 << given.data.queue, 0)),
             self.retired.eq(ended),
         ]
         with m.If(self.done.valid):
@@ -173,21 +230,62 @@ class BlockScheduler(wiring.Component):
                     m.d.sync += Cat(pending.core, pending.code, pending.unit).eq(value)
                 with m.Case(DoneWord.PC):
                     m.d.sync += pending.pc.eq(value)
-        with m.If(ended & (pending.code != FaultCode.NONE) & (fault.code == FaultCode.NONE)):
-            m.d.sync += [fault.eq(pending), fault.block.eq(read.data), fault.address.eq(value)]
+        m.submodules.faults = faults = Memory(shape=FaultRecord, depth=depth, init=[])
+        record, recorded = faults.write_port(), faults.read_port()
+        guilty = Mux(pending.code != FaultCode.NONE, owner, 0)
+        m.d.comb += [
+            record.en.eq((guilty & ~faulted).any()),
+            record.addr.eq(given.data.queue),
+            record.data.eq(pending),
+            record.data.block.eq(given.data.block),
+            record.data.address.eq(value),
+        ]
         for index in range(cores):
             # A core cannot report the block that is being sent to it, so the two never meet.
             with m.If(ended & (pending.core == index)):
-                m.d.sync += running[index].eq(0)
-            with m.If(write.en & (core == index)):
-                m.d.sync += running[index].eq(1)
+                m.d.sync += busy[index].eq(0)
+            with m.If(give.en & (core == index)):
+                m.d.sync += busy[index].eq(1)
+
+        # The end of a grid.
+        quiet = Cat(count == 0 for count in running)
+        over = Signal(queues)
+        told = Signal(queues)
+        outcome = Signal(WorkResult)
+        with_fault, cut_off, result_queue = Signal(), Signal(reset_less=True), Signal(QUEUE_BITS, reset_less=True)
+        m.d.comb += [
+            over.eq(active & quiet & (~more | stopped)),
+            recorded.addr.eq(number(lowest(over))),
+            outcome.queue.eq(result_queue),
+            self.o.payload.eq(outcome),
+        ]
+        with m.If(with_fault):
+            m.d.comb += outcome.fault.eq(recorded.data)
+        with m.Elif(cut_off):
+            m.d.comb += [outcome.fault.code.eq(FaultCode.ABORTED), outcome.fault.unit.eq(Unit.COMMAND)]
+        with m.FSM(name="ends"):
+            with m.State("WATCH"):
+                first = lowest(over)
+                m.d.comb += [recorded.en.eq(1), told.eq(first)]
+                m.d.sync += [
+                    result_queue.eq(number(first)),
+                    with_fault.eq((first & faulted).any()),
+                    cut_off.eq((first & more).any()),
+                ]
+                with m.If(over.any()):
+                    m.next = "REPORT"
+            with m.State("REPORT"):
+                m.d.comb += self.o.valid.eq(1)
+                with m.If(self.o.ready):
+                    m.next = "WATCH"
+
+        m.d.sync += [
+            active.eq((active & ~told) | arriving),
+            more.eq((more & ~final) | arriving),
+            stopped.eq((stopped | guilty | (active & self.abort)) & ~arriving),
+            faulted.eq((faulted | guilty) & ~arriving),
+            begun.eq((begun | Mux(keep.en, sending, 0)) & ~arriving),
+        ]
+        for k, count in enumerate(running):
+            m.d.sync += count.eq(count + chosen[k] - owner[k])
         return m
-
-
-def _advance(m: Module, place: list[Signal], at_end: list[Any]) -> None:
-    """The next block: x fastest."""
-    carry: Any = Const(1)
-    for axis, end in zip(place, at_end, strict=True):
-        with m.If(carry):
-            m.d.sync += axis.eq(Mux(end, 0, axis + 1))
-        carry = carry & end

@@ -18,7 +18,8 @@ class RunSplitter(wiring.Component):
     last one is what is left.
 
     Parameters: ``chunk``, a power of two. Members: ``start``: takes ``range`` in this cycle, whatever was going on;
-    ``o``: the runs; ``busy``: some are left. A range of no bytes gives no run.
+    ``o``: the runs; ``left``: the bytes that none of them had; ``busy``: there are some. A range of no bytes gives no
+    run.
 
     Latency 1 cycle from ``start``; throughput 1 run per cycle. Cost: two 32-bit registers, each with an adder.
     """
@@ -26,17 +27,20 @@ class RunSplitter(wiring.Component):
     start: Signal
     range: Any
     o: stream.Interface
+    left: Signal
     busy: Signal
 
     def __init__(self, chunk: int) -> None:
         self._bits = exact_log2(chunk)
-        super().__init__({"start": In(1), "range": In(ByteRange), "o": Out(stream.Signature(Run)), "busy": Out(1)})
+        super().__init__(
+            {"start": In(1), "range": In(ByteRange), "o": Out(stream.Signature(Run)), "left": Out(32), "busy": Out(1)}
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bits = self._bits
         addr = Signal(32, reset_less=True)
-        left = Signal(32)
+        left = self.left
         room = Signal(unsigned(bits + 1), reset_less=True)
         size = Signal(unsigned(bits + 1))
 

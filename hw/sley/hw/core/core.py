@@ -12,6 +12,7 @@ from sley.hw.command.debug import CoreDebug
 from sley.hw.core.launch import CORE_BITS
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.scrub import Scrub
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import Sequencer
 from sley.hw.core.sram import BankedSram
@@ -23,6 +24,8 @@ from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.tlb import Invalidation
+from sley.hw.mmu.translate import Translate, connect_translated
 from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
@@ -49,8 +52,12 @@ class Core(wiring.Component):
         Its reads and writes, and the answers, which are always accepted in the end without help of the network.
     request_o : In(stream of request_flit), response_i : Out(stream of response_flit)
         Launch messages from the command processor, and the messages that end a block.
+    cancel : In(config.queues)
+        Blocks of these queues end with ABORTED.
     debug : Out(CoreDebug)
         What the debug registers show.
+    invalidate : In(Invalidation)
+        A context whose translations must be forgotten.
     counter_select : In(COUNTER_SELECT)
         The performance counter in ``debug``.
 
@@ -65,7 +72,9 @@ class Core(wiring.Component):
     request_o: stream.Interface
     response_i: stream.Interface
     response_o: stream.Interface
+    cancel: Signal
     debug: data.View
+    invalidate: data.View
     counter_select: data.View
 
     def __init__(self, config: ChipConfig) -> None:
@@ -79,8 +88,10 @@ class Core(wiring.Component):
                 "response_o": In(stream.Signature(response_flit(config))),
                 "request_o": In(stream.Signature(request_flit(config))),
                 "response_i": Out(stream.Signature(response_flit(config))),
+                "cancel": In(config.queues),
                 "debug": Out(CoreDebug),
                 "counter_select": In(COUNTER_SELECT),
+                "invalidate": In(Invalidation),
             }
         )
 
@@ -127,6 +138,23 @@ class Core(wiring.Component):
             connect(m, user, semaphores.signal[signaller])
         m.d.comb += [semaphores.clear.eq(sequencer.clear), sequencer.semaphores.eq(semaphores.values)]
 
+        invalidate = Signal(Invalidation)
+        m.d.sync += invalidate.eq(self.invalidate)
+        m.submodules.scrub = scrub = Scrub(c)
+        m.d.comb += [
+            scrub.start.eq(sequencer.starts),
+            scrub.context.eq(sequencer.context),
+            scrub.abort.eq(sequencer.abort),
+            scrub.invalidate.eq(invalidate),
+            sequencer.scrubbing.eq(scrub.busy),
+            sequencer.forget.eq(invalidate.valid & invalidate.contents),
+            scratchpad.clear.eq(scrub.clear),
+            accumulator.clear.eq(scrub.clear),
+            scrub.clearing.eq(scratchpad.clearing | accumulator.clearing),
+            scrub.units_idle.eq(~matrix.busy & ~vector.busy),
+        ]
+        scrubbed = {Unit.MATRIX: scrub.matrix, Unit.VECTOR: scrub.vector}
+
         m.submodules.counters = counters = CoreCounters()
         m.d.comb += [
             counters.select.eq(self.counter_select),
@@ -135,14 +163,20 @@ class Core(wiring.Component):
             counters.vector_events.eq(vector.events),
         ]
 
-        quiet = []
+        quiet = [~scrub.busy]
         states = {"sequencer": sequencer.state}
         for k, (unit, kind) in enumerate(zip(units, UNITS, strict=True)):
             name = kind.name.lower()
             m.submodules[f"{name}_front"] = front = UnitFront(kind, c.unit_queue)
             connect(m, sequencer.dispatch[k], front.i)
             connect(m, front.wait, semaphores.wait[1 + k])
-            connect(m, front.o, unit.command)
+            if kind not in scrubbed:
+                connect(m, front.o, unit.command)
+            else:
+                with m.If(scrub.busy):
+                    connect(m, scrubbed[kind], unit.command)
+                with m.Else():
+                    connect(m, front.o, unit.command)
             m.d.comb += [
                 front.abort.eq(sequencer.abort),
                 unit.abort.eq(sequencer.abort),
@@ -176,17 +210,24 @@ class Core(wiring.Component):
         m.submodules.store_writer = store_writer = MemoryWriter(c, tag=tags[2], source=node)
         connect(m, sequencer.run, fetch_reader.i)
         connect(m, fetch_reader.o, sequencer.beat)
-        connect(m, load.run, load_reader.i)
+        for run, to_memory in ((load.run, load_reader.i), (store.run, store_writer.i)):
+            m.d.comb += [
+                to_memory.payload.addr.eq(run.payload.addr),
+                to_memory.payload.bytes.eq(run.payload.bytes),
+                to_memory.payload.context.eq(sequencer.context),
+                to_memory.valid.eq(run.valid),
+                run.ready.eq(to_memory.ready),
+            ]
         connect(m, load_reader.o, load.beat)
-        connect(m, store.run, store_writer.i)
         connect(m, store.data, store_writer.data)
         m.d.comb += [store.writer_busy.eq(store_writer.busy), store.writer_error.eq(store_writer.error)]
 
         m.submodules.port = port = NodePort(c, tags, READ_TURNS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)
         for k, part in enumerate(parts):
-            connect(m, part.request, port.request[k])
-            connect(m, port.response[k], part.response)
+            m.submodules[f"translate_{tags[k].name.lower()}"] = translate = Translate(c)
+            connect_translated(m, part, translate, port, k)
+            m.d.comb += translate.invalidate.eq(invalidate)
         connect(m, port.request_i, flipped(self.request_i))
         connect(m, flipped(self.response_o), port.response_o)
         connect(m, flipped(self.request_o), sequencer.launch)
@@ -213,6 +254,7 @@ class Core(wiring.Component):
         ]
 
         retired = Cat(unit.retired for unit in units)
+        m.d.comb += [sequencer.cancel.eq(self.cancel), sequencer.retired.eq(retired.any())]
         m.d.sync += [
             self.debug.pc.eq(sequencer.pc),
             self.debug.running.eq(sequencer.running),

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import ARG_REGISTER, FORMATS, INSTRUCTION_BYTES, REGISTERS, WORD, Op
+from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.register_file import REGISTER_WRITE
 from sley.hw.layouts import struct
 from sley.hw.memory.access import fault_code
@@ -16,13 +17,17 @@ from sley.hw.memory.run import Run, beat
 INSTRUCTION = data.StructLayout({"word": struct(WORD), "legal": 1})
 """An instruction in the program memory: the word, and whether it is an instruction at all."""
 
+PROGRAM = ("context", "program", "words", "tag")
+"""The fields of an order that name a program."""
 SPLIT_BYTES = 1 << 15
 """Longest run of a program; a Run has 16 bits of length."""
 
 
-FETCH_ORDER = data.StructLayout({"program": 32, "words": 16, "tag": 32, "args": 32, "arg_words": 8})
-"""What a block needs from memory: byte addresses and sizes, and the program's tag; ``arg_words`` is 0 if the arguments
-are not in memory."""
+FETCH_ORDER = data.StructLayout(
+    {"context": CONTEXT_BITS, "program": 32, "words": 16, "tag": 32, "args": 32, "arg_words": 8}
+)
+"""What a block needs from memory: whose, byte addresses and sizes, and the program's tag; ``arg_words`` is 0 if the
+arguments are not in memory."""
 
 
 class _Phase(enum.Enum):
@@ -32,8 +37,8 @@ class _Phase(enum.Enum):
 
 
 class Fetch(wiring.Component):
-    """Fetches arguments, then the program, and keeps the program: an order with the tag (not 0), address and length of
-    the one before does not fetch it again.
+    """Fetches arguments, then the program, and keeps the program: an order with the context, tag (not 0), address and
+    length of the one before does not fetch it again.
 
     Parameters
     ----------
@@ -61,8 +66,8 @@ class Fetch(wiring.Component):
     busy : Out(1)
         Data are still to come.
     error : Out(1), code : Out(8), address : Out(32)
-        Stay from an error to the next start. BUS_ERROR or BAD_ADDRESS (arguments or program reach beyond the chip's
-        address width; then they are not asked for), with the address of the arguments or of the program.
+        Stay from an error to the next start. What memory says, or BAD_ADDRESS (arguments or program reach beyond the
+        chip's address width; then they are not asked for), with the address of the arguments or of the program.
 
     Throughput: one argument or instruction per cycle, less on a bus narrower than an instruction. From the last beat
     of an instruction to the cycle in which it may be read: 2 cycles.
@@ -116,10 +121,10 @@ class Fetch(wiring.Component):
             self.args_done.eq(args_left == 0),
             self.busy.eq((phase != _Phase.IDLE) | (args_left != 0) | (words_left != 0)),
         ]
-        held_order = Signal(data.StructLayout({"program": 32, "words": 16, "tag": 32}), reset_less=True)
+        held_order = Signal(data.StructLayout({name: FETCH_ORDER[name].shape for name in PROGRAM}), reset_less=True)
         holds = Signal()
         held = Signal()
-        same = [held_order[name] == self.order[name] for name in ("program", "words", "tag")]
+        same = [held_order[name] == self.order[name] for name in PROGRAM]
         m.d.comb += held.eq(holds & Cat(same).all())
         self._receive(m, args_left, words_left)
         self._ask(m, phase, args_left, words_left, held)
@@ -130,7 +135,7 @@ class Fetch(wiring.Component):
                 self.available.eq(Mux(held, self.order.words, 0)),
                 self.error.eq(0),
                 holds.eq(self.order.tag != 0),
-                *(held_order[name].eq(self.order[name]) for name in ("program", "words", "tag")),
+                *(held_order[name].eq(self.order[name]) for name in PROGRAM),
             ]
         with m.If(self.forget):
             m.d.sync += holds.eq(0)
@@ -150,6 +155,8 @@ class Fetch(wiring.Component):
             beyond.eq(end > 1 << self._config.addr_bits),
             self.run.payload.addr.eq(addr),
             self.run.payload.bytes.eq(Mux(left > SPLIT_BYTES, SPLIT_BYTES, left)),
+            self.run.payload.context.eq(self.order.context),
+            self.run.payload.execute.eq(phase == _Phase.PROGRAM),
             self.run.valid.eq((phase != _Phase.IDLE) & (left != 0) & ~beyond),
         ]
         with m.Switch(phase):

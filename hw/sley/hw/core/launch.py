@@ -9,11 +9,8 @@ from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
 from sley.abi.packets import INLINE_ARGS
 from sley.hw.core.fetch import FETCH_ORDER
 from sley.hw.core.register_file import REGISTER_WRITE
-from sley.hw.noc.messages import DoneWord, LaunchWord, Tag, request_flit, response_flit
+from sley.hw.noc.messages import QUEUE_BITS, DoneWord, LaunchSizes, LaunchWord, Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node
-
-_SIZES = data.StructLayout({"words": 16, "arg_words": 8})
-"""LaunchWord.SIZES."""
 
 CORE_BITS = 8
 """Width of a core's number."""
@@ -42,6 +39,8 @@ class Launch(wiring.Component):
         The last word is accepted in this cycle.
     order : Out(FETCH_ORDER)
         From the message; stays until the next one.
+    queue : Out(QUEUE_BITS), watchdog : Out(32)
+        Whose block it is, and that queue's limit; likewise.
     start : Out(1)
         High for one cycle when ``order`` is complete, before the rest of the message is here.
     register : Out(REGISTER_WRITE)
@@ -56,6 +55,8 @@ class Launch(wiring.Component):
     begin: Signal
     done: Signal
     order: data.View
+    queue: Signal
+    watchdog: Signal
     start: Signal
     register: data.View
     ready: Signal
@@ -68,6 +69,8 @@ class Launch(wiring.Component):
                 "begin": Out(1),
                 "done": Out(1),
                 "order": Out(FETCH_ORDER),
+                "queue": Out(QUEUE_BITS),
+                "watchdog": Out(32),
                 "start": Out(1),
                 "register": Out(REGISTER_WRITE),
                 "ready": Out(1),
@@ -77,8 +80,10 @@ class Launch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         word = Signal(32)
-        sizes = data.View(_SIZES, word[: _SIZES.size])
+        sizes = data.View(LaunchSizes, word[: LaunchSizes.as_shape().size])
         order = Signal(FETCH_ORDER, reset_less=True)
+        queue = Signal.like(self.queue, reset_less=True)
+        watchdog = Signal(32, reset_less=True)
         inside = Signal()  # the head has passed
         position = Signal(range(len(LaunchWord) + INLINE_ARGS + 1))
         accepted = Signal()
@@ -90,6 +95,8 @@ class Launch(wiring.Component):
             self.done.eq(accepted & inside & self.i.payload.last),
             word.eq(self.i.payload.payload.beat.data),
             self.order.eq(order),
+            self.queue.eq(queue),
+            self.watchdog.eq(watchdog),
             in_memory.eq(sizes.arg_words > INLINE_ARGS),
             self.ready.eq(~inside),
             self.register.valid.eq(accepted & inside & (position >= LaunchWord.BLOCK_X)),
@@ -106,14 +113,19 @@ class Launch(wiring.Component):
             with m.If(inside):
                 m.d.sync += position.eq(position + 1)
             with m.Else():
-                m.d.sync += position.eq(0)
+                m.d.sync += [position.eq(0), watchdog.eq(self.i.payload.payload.head.addr)]
         with m.If(accepted & inside), m.Switch(position):
             with m.Case(LaunchWord.PROGRAM):
                 m.d.sync += order.program.eq(word)
             with m.Case(LaunchWord.TAG):
                 m.d.sync += order.tag.eq(word)
             with m.Case(LaunchWord.SIZES):
-                m.d.sync += [order.words.eq(sizes.words), order.arg_words.eq(Mux(in_memory, sizes.arg_words, 0))]
+                m.d.sync += [
+                    order.words.eq(sizes.program_words),
+                    order.arg_words.eq(Mux(in_memory, sizes.arg_words, 0)),
+                    order.context.eq(sizes.context),
+                    queue.eq(sizes.queue),
+                ]
                 with m.If(~in_memory):
                     m.d.sync += position.eq(LaunchWord.BLOCK_X)
             with m.Case(LaunchWord.ARGS):

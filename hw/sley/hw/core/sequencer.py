@@ -8,11 +8,13 @@ from sley.abi.config import ChipConfig
 from sley.abi.counters import SequencerCycle
 from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.abi.instructions import SEMAPHORES
+from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.execute import UNITS, Execute
 from sley.hw.core.fetch import Fetch
 from sley.hw.core.launch import CORE_BITS, Launch, Report
 from sley.hw.core.semaphores import SEMAPHORE_VALUES
 from sley.hw.core.unit import Fault, UnitCommand
+from sley.hw.core.watchdog import Watchdog
 from sley.hw.counters.classes import class_events
 from sley.hw.memory.run import Run, beat
 from sley.hw.noc.messages import request_flit, response_flit
@@ -41,6 +43,16 @@ class Sequencer(wiring.Component):
     -------
     core : In(8)
         Number of this core, for the message that ends a block.
+    context : Out(CONTEXT_BITS)
+        Whose block it is, from the launch message to the end of the block.
+    starts : Out(1), scrubbing : In(1)
+        A block of ``context`` is on its way, its first instruction is not executed yet; it waits while ``scrubbing``.
+    forget : In(1)
+        The program that was fetched last may not be used again.
+    cancel : In(config.queues)
+        A block of a queue whose bit is set ends with ABORTED.
+    retired : In(1)
+        A unit finished an instruction in this cycle, for the watchdog.
     launch : In(stream of request_flit(config)), done : Out(stream of response_flit(config))
         Messages from and to the command processor. An idle core takes one flit of a launch per cycle.
     run : Out(stream of Run), beat : In(stream of beat(config))
@@ -71,6 +83,12 @@ class Sequencer(wiring.Component):
     """
 
     core: Signal
+    context: Signal
+    starts: Signal
+    scrubbing: Signal
+    forget: Signal
+    cancel: Signal
+    retired: Signal
     launch: stream.Interface
     done: stream.Interface
     run: stream.Interface
@@ -93,6 +111,12 @@ class Sequencer(wiring.Component):
         super().__init__(
             {
                 "core": In(CORE_BITS),
+                "context": Out(CONTEXT_BITS),
+                "starts": Out(1),
+                "scrubbing": In(1),
+                "forget": In(1),
+                "cancel": In(config.queues),
+                "retired": In(1),
                 "launch": In(stream.Signature(request_flit(config))),
                 "done": Out(stream.Signature(response_flit(config))),
                 "run": Out(stream.Signature(Run)),
@@ -118,7 +142,10 @@ class Sequencer(wiring.Component):
         m.submodules.fetch = fetch = Fetch(self._config)
         m.submodules.execute = execute = Execute(self._config)
         m.submodules.report = report = Report(self._config)
-        m.d.comb += report.core.eq(self.core)
+        m.submodules.watchdog = watchdog = Watchdog()
+        m.d.comb += [report.core.eq(self.core), self.context.eq(launcher.order.context)]
+        cancelled = Signal(reset_less=True)
+        m.d.sync += cancelled.eq(self.cancel.bit_select(launcher.queue, 1))
         for outer, inner in (
             (self.launch, launcher.i),
             (self.done, report.o),
@@ -141,10 +168,11 @@ class Sequencer(wiring.Component):
             fetch.order.eq(launcher.order),
             fetch.open.eq(launcher.ready),
             fetch.index.eq(execute.index),
-            fetch.forget.eq(state == _State.ABORT),
+            fetch.forget.eq((state == _State.ABORT) | self.forget),
+            self.starts.eq(launcher.start),
             execute.clear.eq(launcher.begin),
             execute.go.eq(launcher.done),
-            execute.hold.eq(~launcher.ready | ~fetch.args_done),
+            execute.hold.eq(~launcher.ready | ~fetch.args_done | self.scrubbing),
             execute.stop.eq(fault | (state == _State.ABORT) | (state == _State.REPORT)),
             execute.words.eq(launcher.order.words),
             execute.available.eq(fetch.available),
@@ -157,6 +185,8 @@ class Sequencer(wiring.Component):
             report.unit.eq(record.unit),
             report.pc.eq(record.pc),
             report.address.eq(record.address),
+            watchdog.limit.eq(launcher.watchdog),
+            watchdog.progress.eq(self.retired | (state != _State.RUN) | self.scrubbing),
             self.abort.eq(state == _State.ABORT),
             self.pc.eq(execute.pc),
             self.running.eq(state != _State.IDLE),
@@ -173,6 +203,8 @@ class Sequencer(wiring.Component):
                 leftover,
             ),
             *((f.valid, unit, f.code, f.pc, f.address) for unit, f in zip(UNITS, self.unit_fault, strict=True)),
+            (cancelled, Unit.SEQUENCER, FaultCode.ABORTED, execute.pc, 0),
+            (watchdog.expired, Unit.SEQUENCER, FaultCode.WATCHDOG, execute.pc, 0),
         ]
         m.d.sync += self.clear.eq(launcher.begin)
         with m.Switch(state):

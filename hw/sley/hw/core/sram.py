@@ -59,6 +59,9 @@ class BankedSram(wiring.Component):
     -------
     read : In(read_port(rows, width)).array(readers)
     write : In(write_port(rows, width, granules)).array(writers)
+    clear : In(1), clearing : Out(1)
+        All rows become zero, one of each bank a cycle: from the cycle after ``clear`` for ``rows / banks`` cycles, in
+        which ``clearing`` is high and no port may ask for anything.
 
     Each bank serves one read and one write a cycle: of those who ask, the reader, and the writer, with the lowest
     number. ``ready`` depends on ``row`` and on ``row`` and ``valid`` of the ports with lower numbers alone; port 0 is
@@ -72,6 +75,8 @@ class BankedSram(wiring.Component):
 
     read: list[Any]
     write: list[Any]
+    clear: Signal
+    clearing: Signal
 
     def __init__(self, rows: int, width: int, banks: int, granules: int, readers: int, writers: int) -> None:
         for name, value in (("rows", rows), ("banks", banks)):
@@ -92,6 +97,8 @@ class BankedSram(wiring.Component):
             {
                 "read": In(read_port(rows, width)).array(readers),
                 "write": In(write_port(rows, width, granules)).array(writers),
+                "clear": In(1),
+                "clearing": Out(1),
             }
         )
 
@@ -103,6 +110,12 @@ class BankedSram(wiring.Component):
             for k, port in enumerate(ports):
                 blocked = [p.valid & (p.row[index_bits:] == port.row[index_bits:]) for p in ports[:k]]
                 m.d.comb += port.ready.eq(~Cat(blocked).any())
+
+        cleared = Signal(range(depth))
+        with m.If(self.clear):
+            m.d.sync += [self.clearing.eq(1), cleared.eq(0)]
+        with m.Elif(self.clearing):
+            m.d.sync += [self.clearing.eq(cleared != depth - 1), cleared.eq(cleared + 1)]
 
         outputs = []
         for b in range(self._banks):
@@ -124,6 +137,9 @@ class BankedSram(wiring.Component):
                             m.d.comb += access.en.eq(1)
                         else:
                             m.d.comb += [access.data.eq(port.data), access.en.eq(port.enable)]
+
+            with m.If(self.clearing):
+                m.d.comb += [write.addr.eq(cleared), write.data.eq(0), write.en.eq(-1)]
 
         for k, port in enumerate(self.read):
             bank: Any = port.row[index_bits:]

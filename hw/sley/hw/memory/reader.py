@@ -28,7 +28,7 @@ class MemoryReader(wiring.Component):
     Members: ``i``: runs of 1 to 65535 bytes; ``o``: their beats; ``request``: to the node's port (heads of READ
     packets); ``response``: the answers to ``tag``; ``busy``: from the cycle after a run was accepted until its last
     beat left.
-    Latency: 2 cycles from run to request, 5 from response to ``o``. Throughput: one bus beat per cycle, also when every
+    Latency: 1 cycle from run to request, 5 from response to ``o``. Throughput: one bus beat per cycle, also when every
     run is a single beat (the defaults hide a round trip of 64 cycles for single-beat runs, of about 110 for bursts of
     16). Cost: ``beats`` bus beats of block RAM, ``depth`` run records, a byte rotator.
     """
@@ -84,8 +84,7 @@ class MemoryReader(wiring.Component):
         """Splits runs into bursts; returns whether one is in progress."""
         config = self._config
         layout = span_layout(config)
-        m.submodules.requests = out = StreamBuffer(request_flit(config))
-        wiring.connect(m, out.o, wiring.flipped(self.request))
+        out = self.request
         run = span(m, config, self.i.payload)
 
         active = Signal()
@@ -102,13 +101,13 @@ class MemoryReader(wiring.Component):
         m.d.comb += [
             final.eq(left <= to_boundary),
             burst.eq(Mux(final, left, to_boundary)),
-            out.i.valid.eq(active & (free >= config.max_burst)),
-            issue.eq(out.i.valid & out.i.ready),
+            out.valid.eq(active & (free >= config.max_burst)),
+            issue.eq(out.valid & out.ready),
             self.i.ready.eq((~active | (issue & final)) & runs.ready),
             runs.valid.eq(self.i.valid & self.i.ready),
         ]
         m.d.comb += [runs.payload[name].eq(run[name]) for name in ("offset", "data_last", "tail", "extra")]
-        flit = out.i.payload
+        flit = out.payload
         m.d.comb += [
             flit.payload.head.kind.eq(RequestKind.READ),
             flit.payload.head.tag.eq(self._tag),

@@ -12,7 +12,6 @@ from sley.hw.memory.run import Run
 from sley.hw.memory.span import rotate, span, span_layout
 from sley.hw.noc.messages import RequestKind, Tag, request_data, request_flit, response_payload
 from sley.hw.noc.placement import Source, memory_node
-from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
 OUTSTANDING = 63
@@ -30,7 +29,7 @@ class MemoryWriter(wiring.Component):
     the answers to ``tag``, always accepted; ``busy``: from the cycle after a run was accepted until memory has
     acknowledged all of it; ``error``: an ``AccessError`` in the cycle in which an acknowledgement with one arrives, in
     which ``busy`` is still high; ``sent``: a bus beat of data leaves in this cycle, for counters.
-    Latency: 4 cycles from a burst's last data beat to its head. Throughput: beats / (beats + 1) per burst, with up to
+    Latency: 3 cycles from a burst's last data beat to its head. Throughput: beats / (beats + 1) per burst, with up to
     63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of RAM, a byte rotator.
     """
 
@@ -140,8 +139,7 @@ class MemoryWriter(wiring.Component):
         """Splits runs into bursts and sends each when its data is complete."""
         config = self._config
         layout = span_layout(config)
-        m.submodules.requests = out = StreamBuffer(request_flit(config))
-        wiring.connect(m, out.o, wiring.flipped(self.request))
+        out = self.request
 
         active = Signal()
         address = Signal(layout["beat"].shape, reset_less=True)
@@ -155,7 +153,7 @@ class MemoryWriter(wiring.Component):
         final = Signal()
         burst = Signal(exact_log2(config.max_burst))
         head = Signal()
-        flit = out.i.payload
+        flit = out.payload
         m.d.comb += [
             final.eq(left <= to_boundary),
             burst.eq(Mux(final, left, to_boundary)),
@@ -167,11 +165,11 @@ class MemoryWriter(wiring.Component):
             m.d.comb += [
                 flit.payload.beat.eq(beats.o.payload),
                 flit.last.eq(count == 0),
-                out.i.valid.eq(beats.o.valid),
-                beats.o.ready.eq(out.i.ready),
+                out.valid.eq(beats.o.valid),
+                beats.o.ready.eq(out.ready),
                 self.sent.eq(beats.o.valid & beats.o.ready),
             ]
-            with m.If(out.i.valid & out.i.ready):
+            with m.If(out.valid & out.ready):
                 m.d.sync += [count.eq(count - 1), in_data.eq(count != 0)]
         with m.Else():
             m.d.comb += [
@@ -182,8 +180,8 @@ class MemoryWriter(wiring.Component):
                 flit.payload.head.beats.eq(burst),
                 flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
                 flit.payload.head.context.eq(context),
-                out.i.valid.eq(active & (beats.level > burst) & (outstanding != OUTSTANDING)),
-                head.eq(out.i.valid & out.i.ready),
+                out.valid.eq(active & (beats.level > burst) & (outstanding != OUTSTANDING)),
+                head.eq(out.valid & out.ready),
             ]
             with m.If(head):
                 m.d.sync += [

@@ -9,7 +9,8 @@ Request packets (first flit: ``RequestHead``):
 * WRITE: the head, then ``beats`` flits of ``RequestData``. Memory answers with one response flit.
 * WALK: the head alone: how ``addr`` of ``context`` is mapped. Answered with one response flit, ``walk`` set, whose data
   is a ``walk_answer``.
-* MESSAGE: the head, then flits whose data holds one 32-bit word each in the low bits (to a core: ``LaunchWord``).
+* MESSAGE: the head, then flits whose data holds one 32-bit word each in the low bits. To a core:
+  ``LaunchWord``, and ``addr`` of the head is the WATCHDOG of the block's queue.
 
 Response packets: flits of ``ResponsePayload``. For reads one flit per beat, the last beat of the burst has
 ``last``. Answers to requests of one source and tag arrive in the order of the requests.
@@ -24,7 +25,9 @@ from sley.abi.pages import CONTEXT_BITS, PAGE_BITS
 from sley.hw.memory.access import ERROR_BITS
 
 COORDINATE_BITS = 4
-TAG_BITS = 2
+TAG_BITS = 3
+QUEUE_BITS = 3
+"""Width of a queue number (``ChipConfig.queues`` is at most 8)."""
 BEATS_BITS = 8
 
 
@@ -36,7 +39,7 @@ class LaunchWord(enum.IntEnum):
 
     PROGRAM = 0  # byte address
     TAG = 1  # of the program; not 0: a core that holds it need not fetch it
-    SIZES = 2  # bits 15:0 program words, 23:16 argument words
+    SIZES = 2  # a ``LaunchSizes``
     ARGS = 3  # byte address
     BLOCK_X = 4
     BLOCK_Y = 5
@@ -44,6 +47,15 @@ class LaunchWord(enum.IntEnum):
     GRID_X = 7
     GRID_Y = 8
     GRID_Z = 9
+
+
+class LaunchSizes(data.Struct):
+    """LaunchWord.SIZES: lengths of program and arguments in words, and whose block it is."""
+
+    program_words: 16
+    arg_words: 8
+    context: CONTEXT_BITS
+    queue: QUEUE_BITS
 
 
 class DoneWord(enum.IntEnum):
@@ -68,6 +80,7 @@ class Tag(enum.Enum, shape=TAG_BITS):
     LOAD = 1
     STORE = 2
     MESSAGE = 3
+    WORD = 4
 
 
 class Coordinate(data.Struct):

@@ -18,7 +18,8 @@ class PacketGrant(wiring.Component):
     """Chooses one of ``n`` requesters, round robin, and stays with it until its packet has ended.
 
     Parameters: ``turns``: for each requester the packets that it may send in a row, if it asks again at once; 1 if not
-    given.
+    given. ``steady``: once granted, an item stays granted until it passes, as the stream rules ask of an output without
+    a register behind.
     Members: ``requests``; ``grant``: one-hot, combinational, never a requester that does not ask; ``moved``: the
     granted requester's item passes in this cycle; ``last``: that item ends the packet.
     Rule: between packets the one served last wins if it has turns left, else the first requester above it, then the
@@ -30,13 +31,16 @@ class PacketGrant(wiring.Component):
     moved: Signal
     last: Signal
 
-    def __init__(self, n: int, turns: tuple[int, ...] = ()) -> None:
+    def __init__(self, n: int, turns: tuple[int, ...] = (), *, steady: bool = False) -> None:
         if n < 1:
             raise ValueError(f"n is {n}; there must be at least 1 requester")
         if turns and (len(turns) != n or min(turns) < 1):
             raise ValueError(f"turns is {turns}; there must be one number, at least 1, for each of {n} requesters")
+        if turns and steady:
+            raise ValueError("turns and steady are both given; an item that waits would count as several")
         self._n = n
         self._turns = turns or (1,) * n
+        self._steady = steady
         super().__init__({"requests": In(n), "grant": Out(n), "moved": In(1), "last": In(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -57,6 +61,9 @@ class PacketGrant(wiring.Component):
                 owner.eq(self.grant),
                 above.eq(~(self.grant | (self.grant - 1))),
             ]
+        if self._steady:
+            with m.If(~self.moved & self.grant.any()):
+                m.d.sync += [locked.eq(1), owner.eq(self.grant)]
         if max(self._turns) > 1:
             used = Signal(range(max(self._turns) + 1))  # packets in a row of the one served last, this one included
             again = Signal()

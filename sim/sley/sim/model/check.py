@@ -3,14 +3,14 @@
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
-from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, MAX_GRID, PACKETS, SEMAPHORE_BYTES, PacketOp
+from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, MAX_GRID, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.sim.model.memory import FaultError
 
 
-def check_packet(config: ChipConfig, packet: bytes) -> tuple[PacketOp, dict[str, int]]:
-    """Kind and fields of a packet. Raises ``FaultError`` with the record of the first thing wrong: BAD_PACKET (the
-    first 32-bit word), BAD_FIELD (the number of the first bad 32-bit word) or BAD_ADDRESS (low half of the first
-    range that ends beyond the address width)."""
+def check_packet(config: ChipConfig, packet: bytes, nested: bool) -> tuple[PacketOp, dict[str, int]]:
+    """Kind and fields of a packet, of the ring or ``nested`` in a buffer. Raises ``FaultError`` with the record of
+    the first thing wrong: BAD_PACKET (the first 32-bit word), BAD_FIELD (the number of the first bad 32-bit word) or
+    BAD_ADDRESS (low half of the first range that ends beyond the address width)."""
     word = int.from_bytes(packet, "little")
     if packet[0] not in PACKETS:
         raise _fault(FaultCode.BAD_PACKET, word)
@@ -20,6 +20,7 @@ def check_packet(config: ChipConfig, packet: bytes) -> tuple[PacketOp, dict[str,
     reserved = word & ~layout.mask
     bad = [i for i in range(16) if reserved >> 32 * i & 0xFFFFFFFF]
     bad += [layout.fields[name].lsb // 32 for name in _bad_fields(config, op, fields)]
+    bad += [0] * (nested and op is PacketOp.INDIRECT)
     if bad:
         raise _fault(FaultCode.BAD_FIELD, min(bad))
     for address, size in _ranges(op, fields):
@@ -47,6 +48,8 @@ def _bad_fields(config: ChipConfig, op: PacketOp, f: dict[str, int]) -> list[str
         alignment = {"address": FENCE_BYTES}
     elif op in (PacketOp.WAIT, PacketOp.SIGNAL):
         alignment = {"address": SEMAPHORE_BYTES}
+    elif op is PacketOp.INDIRECT:
+        alignment = {"address": PACKET_BYTES}
     return bad + [name for name, size in alignment.items() if f[name] % size]
 
 
@@ -61,4 +64,6 @@ def _ranges(op: PacketOp, f: dict[str, int]) -> list[tuple[int, int]]:
         return [(f["address"], FENCE_BYTES)]
     if op in (PacketOp.WAIT, PacketOp.SIGNAL):
         return [(f["address"], SEMAPHORE_BYTES)]
+    if op is PacketOp.INDIRECT:
+        return [(f["address"], PACKET_BYTES * f["packets"])]
     return []

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CounterGroup
-from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.faults import QueueState, Unit
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
-from sley.sim.model.command import CommandModel, QueueModel, Record
+from sley.sim.model.command import CommandModel, QueueModel
 from sley.sim.model.core import UNITS, CoreModel
 from sley.sim.model.memory import AddressSpaces, ModelMemory
 
@@ -28,17 +28,23 @@ class ModelChip:
 
     def run(self, steps: int, until_irq: bool = False) -> None:
         """At most ``steps`` steps; stops early when nothing can move any more."""
-        for _ in range(steps):
-            if not self.command.step() or (until_irq and self.irq):
+        interrupts = self.command.interrupts
+        end = self.command.time + steps
+        while self.command.time < end:
+            if not self.command.step():
+                if interrupts.due is None or interrupts.due <= self.command.time:
+                    return
+                self.command.time = min(end, interrupts.due)  # only the clock of the interrupts moves
+            if until_irq and self.irq:
                 return
 
     @property
     def irq(self) -> bool:
-        return bool(self._irq_status() & self.values[self.map["CHIP.IRQ_ENABLE"].address])
+        return self.command.interrupts.line(self.command.time)
 
     def _irq_status(self) -> int:
         layout = self.map["CHIP.IRQ_STATUS"].layout
-        return layout.pack(fence=self.command.fence_irq, error=self.command.error_irq)
+        return layout.pack(fence=self.command.interrupts.fence, error=self.command.interrupts.error)
 
     def read(self, address: int) -> int:
         """Value of the register at ``address``; 0 where there is none."""
@@ -60,8 +66,7 @@ class ModelChip:
             self.values[address] = value & placed.layout.mask
         if placed.block.name == "DOORBELL":
             queue = self.command.queues[placed.index]
-            if not queue.doorbell(value & 0xFFFF, self.command.time):
-                self.command.stop(placed.index, Record(FaultCode.BAD_DOORBELL, Unit.COMMAND, 0, 0, 0, value & 0xFFFF))
+            queue.doorbell(value & 0xFFFF, self.command.time)
         elif placed.block.name == "QUEUE":
             self._write_queue(placed, self.command.queues[placed.index], value)
         elif placed.block.name == "CONTEXT":
@@ -69,17 +74,21 @@ class ModelChip:
         elif placed.name == "CHIP.INVALIDATE":
             self._invalidate(**placed.layout.unpack(value & placed.layout.mask))
         elif placed.name == "CHIP.IRQ_STATUS":
-            clear = placed.layout.unpack(value)
-            self.command.fence_irq &= ~clear["fence"]
-            self.command.error_irq &= ~clear["error"]
+            self.command.interrupts.clear(**placed.layout.unpack(value))
+        elif placed.name == "CHIP.IRQ_ENABLE":
+            causes = placed.layout.unpack(value & placed.layout.mask)
+            self.command.interrupts.enabled_fence = causes["fence"]
+            self.command.interrupts.enabled_error = causes["error"]
+        elif placed.name == "CHIP.IRQ_COALESCE":
+            limit = placed.layout.unpack(value & placed.layout.mask)
+            self.command.interrupts.count, self.command.interrupts.cycles = limit["count"], limit["cycles"]
         elif placed.name == "CHIP.COUNTER_CONTROL":
             for core in self.command.cores:
                 core.counts.frozen = bool(placed.layout.unpack(value & placed.layout.mask)["freeze"])
         elif placed.name == "CHIP.CONTROL" and value & 1:
             self.command.reset()
             for index, queue in enumerate(self.command.queues):
-                if self.values[self.map[f"QUEUE{index}.CONTROL"].address]:
-                    queue.state = QueueState.READY
+                self._write_queue(control := self.map[f"QUEUE{index}.CONTROL"], queue, self.values[control.address])
 
     def _invalidate(self, context: int, contents: int) -> None:
         self.spaces[context].invalidate()
@@ -98,18 +107,30 @@ class ModelChip:
         elif name == "READBACK":
             queue.readback = value
         elif name == "OWNER":
-            queue.context = placed.layout.unpack(value & placed.layout.mask)["context"]
+            owner = placed.layout.unpack(value & placed.layout.mask)
+            queue.context, queue.priority = owner["context"], owner["priority"]
+        elif name == "WATCHDOG":
+            queue.watchdog = value
         elif name == "CONTROL":
-            if not value & 1:
+            control = placed.layout.unpack(value & placed.layout.mask)
+            if not control["enable"]:
+                queue.stopping = queue.on or queue.state is QueueState.ERROR
+            if control["abort"] and queue.on:
+                queue.aborting = True
+            if queue.stopping and not queue.held:
                 queue.disable()
-            elif queue.state is QueueState.DISABLED:
+            if control["enable"] and queue.state is QueueState.DISABLED:
                 queue.state = QueueState.READY
+                queue.aborting = bool(control["abort"])
 
     def _read_queue(self, placed: PlacedRegister, queue: QueueModel) -> int:
         record = queue.record
         readers: dict[str, Callable[[], int]] = {
             "READ_INDEX": lambda: queue.read,
             "WRITE_INDEX": lambda: queue.write,
+            "BUFFER_INDEX": lambda: placed.layout.pack(
+                index=queue.buffer.index if queue.buffer else 0, in_buffer=queue.buffer is not None
+            ),
             "STATE": lambda: placed.layout.pack(state=queue.state),
             "ERROR": lambda: placed.layout.pack(code=record.code, unit=record.unit, core=record.core),
             "ERROR_PC": lambda: record.pc,

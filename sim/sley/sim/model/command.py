@@ -1,4 +1,4 @@
-"""The command processor of the golden model: queues, packets and the block scheduler."""
+"""The command processor of the golden model: queues and packets."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -7,52 +7,82 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import QueueState, Unit
+from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp
 from sley.sim.model.check import check_packet
-from sley.sim.model.core import Block, CoreModel
+from sley.sim.model.core import CoreModel
+from sley.sim.model.interrupts import InterruptsModel
 from sley.sim.model.memory import AccessError, AddressSpaces, FaultError
+from sley.sim.model.scheduler import Grid, Record, SchedulerModel
+
+READBACK_BYTES = 4
 
 
 @dataclass
-class Record:
-    """Error record of a queue."""
+class Buffer:
+    """The buffer of an INDIRECT packet: its packets, and how many are done."""
 
-    code: int = 0
-    unit: int = 0
-    core: int = 0
-    pc: int = 0
-    block: int = 0
-    address: int = 0
+    address: int
+    packets: int
+    index: int = 0
 
 
 class QueueModel:
     """State of one hardware queue."""
 
     def __init__(self) -> None:
-        self.base = self.size = self.readback = self.context = 0
+        self.base = self.size = self.readback = self.context = self.priority = self.watchdog = 0
         self.disable()
 
     def disable(self) -> None:
         self.state = QueueState.DISABLED
         self.read = self.write = 0
+        self.buffer: Buffer | None = None
         self.record = Record()
         self.doorbell_time = 0
         self.running: Generator[bool, None, None] | None = None
+        self.stopping = self.aborting = False
+        self.bad_index: int | None = None
 
     @property
     def length(self) -> int:
         return 1 << self.size
 
-    def doorbell(self, index: int, time: int) -> bool:
-        """Takes a new write index; False when it is not possible for this ring."""
-        if self.state in (QueueState.DISABLED, QueueState.ERROR):
-            return True
+    @property
+    def on(self) -> bool:
+        return self.state not in (QueueState.DISABLED, QueueState.ERROR)
+
+    @property
+    def held(self) -> bool:
+        """A packet executes and cannot be left."""
+        return self.running is not None and self.state is not QueueState.BLOCKED
+
+    def doorbell(self, index: int, time: int) -> None:
+        """Takes a new write index, or remembers that it is not possible for this ring."""
+        if not self.on or self.bad_index is not None:
+            return
         self.doorbell_time = time
-        if index >= 2 * self.length or (index - self.read) % (2 * self.length) > self.length:
-            return False
-        self.write = index
-        return True
+        if self._possible(index):
+            self.write = index
+        else:
+            self.bad_index = index
+
+    def _possible(self, index: int) -> bool:
+        ahead = (index - self.read) % (2 * self.length)
+        return index < 2 * self.length and ahead <= self.length and not (self.buffer is not None and ahead == 0)
+
+    @property
+    def bad_doorbell(self) -> int | None:
+        """A write index that cannot be, or lies behind what was executed."""
+        if self.bad_index is None and not self._possible(self.write):
+            return self.write
+        return self.bad_index
+
+    def packet(self) -> int:
+        """Address of the next packet."""
+        if self.buffer is not None:
+            return self.buffer.address + PACKET_BYTES * self.buffer.index
+        return (self.base & -PACKET_BYTES) + PACKET_BYTES * (self.read % self.length)
 
 
 class CommandModel:
@@ -63,10 +93,10 @@ class CommandModel:
         self.spaces = spaces
         self.queues = [QueueModel() for _ in range(config.queues)]
         self.cores = [CoreModel(config, spaces) for _ in range(config.cores)]
-        self.fence_irq = self.error_irq = 0
+        self.scheduler = SchedulerModel(self.cores, config.queues)
+        self.interrupts = InterruptsModel()
         self.packets = 0
         self.time = 0
-        self.scheduler_free = True
 
     def reset(self) -> None:
         for queue in self.queues:
@@ -75,18 +105,22 @@ class CommandModel:
             core.reset()
             core.forget()
         self.spaces.invalidate()
-        self.scheduler_free = True
+        self.scheduler = SchedulerModel(self.cores, self.config.queues)
 
     @property
     def progress(self) -> int:
         return self.packets + sum(core.retired for core in self.cores)
 
     def step(self) -> bool:
-        """Lets every queue do one step; False when nothing can move."""
+        """Lets every queue and every core do one step; False when nothing can move."""
         self.time += 1
         moved = False
         for number, queue in enumerate(self.queues):
-            if queue.running is None and queue.state is QueueState.READY and queue.read != queue.write:
+            if queue.aborting:
+                self.scheduler.abort(number)
+            if self._leave(number, queue):
+                moved = True
+            elif queue.running is None and queue.state is QueueState.READY and queue.read != queue.write:
                 queue.running = self._packet(number, queue)
             if queue.running is not None:
                 try:
@@ -97,14 +131,29 @@ class CommandModel:
                 except FaultError as fault:
                     moved = True
                     self.stop(number, Record(fault.code, fault.unit, 0, fault.pc, 0, fault.address))
-        return moved
+        return self.scheduler.step([queue.priority for queue in self.queues]) or moved
+
+    def _leave(self, number: int, queue: QueueModel) -> bool:
+        """Turns a queue off, or ends it, when no packet holds it."""
+        if queue.held:
+            return False
+        if queue.stopping:
+            queue.disable()
+        elif queue.on and queue.bad_doorbell is not None:
+            self.stop(number, Record(FaultCode.BAD_DOORBELL, Unit.COMMAND, address=queue.bad_doorbell))
+        elif queue.on and queue.aborting:
+            self.stop(number, Record(FaultCode.ABORTED, Unit.COMMAND))
+        else:
+            return False
+        return True
 
     def stop(self, number: int, record: Record) -> None:
         queue = self.queues[number]
         queue.running = None
         queue.state = QueueState.ERROR
         queue.record = record
-        self.error_irq |= 1 << number
+        if not queue.stopping:
+            self.interrupts.error |= 1 << number
 
     def _read(self, queue: QueueModel, address: int, length: int) -> NDArray[np.uint8]:
         try:
@@ -124,10 +173,14 @@ class CommandModel:
 
     def _packet(self, number: int, queue: QueueModel) -> Generator[bool, None, None]:
         queue.state = QueueState.ACTIVE
-        address = queue.base + PACKET_BYTES * (queue.read % queue.length)
-        op, f = check_packet(self.config, self._read(queue, address, PACKET_BYTES).tobytes())
+        address = queue.packet()
+        if address + PACKET_BYTES > 1 << self.config.addr_bits:
+            raise FaultError(FaultCode.BAD_ADDRESS, Unit.COMMAND, 0, address)
+        op, f = check_packet(self.config, self._read(queue, address, PACKET_BYTES).tobytes(), queue.buffer is not None)
         if op is PacketOp.LAUNCH:
             yield from self._launch(number, queue, f)
+            if queue.state is QueueState.ERROR:
+                return
         elif op is PacketOp.COPY:
             if f["bytes"]:
                 self._write(queue, f["dst"], self._read(queue, f["src"], f["bytes"]))
@@ -136,58 +189,45 @@ class CommandModel:
                 self._write(queue, f["dst"], np.broadcast_to(np.uint8(f["value"]), f["bytes"]))
         elif op is PacketOp.FENCE:
             self._write_words(queue, f["address"], 8, f["sequence"], self.time)
-            self.fence_irq |= f["interrupt"] << number
+            if f["interrupt"]:
+                self.interrupts.fence_written(number, self.time)
         elif op is PacketOp.SIGNAL:
             self._write_words(queue, f["address"], 8, f["value"])
         elif op is PacketOp.WAIT:
             while int.from_bytes(self._read(queue, f["address"], 8).tobytes(), "little") < f["value"]:
                 queue.state = QueueState.BLOCKED
                 yield False
-        queue.read = (queue.read + 1) % (2 * queue.length)
+        elif op is PacketOp.INDIRECT and f["packets"]:
+            queue.buffer = Buffer(f["address"], f["packets"])
+            queue.state = QueueState.READY
+            return
+        self._retire(queue)
+
+    def _retire(self, queue: QueueModel) -> None:
         queue.state = QueueState.READY
         self.packets += 1
-        if queue.readback:
-            self._write_words(queue, queue.readback, 4, queue.read)
+        if queue.buffer is not None:
+            queue.buffer.index += 1
+            if queue.buffer.index < queue.buffer.packets:
+                return
+        queue.buffer = None
+        queue.read = (queue.read + 1) % (2 * queue.length)
+        readback = queue.readback & -READBACK_BYTES
+        if readback >> self.config.addr_bits:
+            raise FaultError(FaultCode.BAD_ADDRESS, Unit.COMMAND, 0, readback)
+        if readback:
+            self._write_words(queue, readback, READBACK_BYTES, queue.read)
 
     def _launch(self, number: int, queue: QueueModel, f: dict[str, int]) -> Generator[bool, None, None]:
-        grid = (f["grid_x"], f["grid_y"], f["grid_z"])
-        while not self.scheduler_free:
-            yield False
-        self.scheduler_free = False
         queue.state = QueueState.LAUNCHED
-        try:
-            yield from self._grid(number, f, grid)
-        finally:
-            self.scheduler_free = True
-
-    def _grid(self, number: int, f: dict[str, int], grid: tuple[int, int, int]) -> Generator[bool, None, None]:
-        total = grid[0] * grid[1] * grid[2]
         args = f["args"] if f["arg_words"] > INLINE_ARGS else tuple(f[f"arg{k}"] for k in range(f["arg_words"]))
-        launch = (self.queues[number].context, f["program"], f["program_words"], f["tag"], args, f["arg_words"])
-        running: dict[int, Block] = {}
-        following = 0
-        while following < total or running:
-            moved = False
-            for index, core in enumerate(self.cores):
-                if index not in running and following < total:
-                    x, rest = following % grid[0], following // grid[0]
-                    place = (x, rest % grid[1], rest // grid[1])
-                    block = Block(*launch, place, grid, following)
-                    core.start(block)
-                    running[index] = block
-                    following += 1
-                    moved = True
-                if index in running:
-                    moved = core.step() or moved
-                    if core.block is None:
-                        block = running.pop(index)
-                        core.retired += 1
-                        if core.fault is not None:
-                            fault = core.fault
-                            self.stop(
-                                number,
-                                Record(fault.code, fault.unit, index, fault.pc, block.linear, fault.address),
-                            )
-                            yield True
-                            return
-            yield moved
+        size = (f["grid_x"], f["grid_y"], f["grid_z"])
+        launch = (queue.context, f["program"], f["program_words"], f["tag"], args, f["arg_words"], size)
+        grid = self.scheduler.grids[number] = Grid(*launch, queue.watchdog)
+        while not grid.over:
+            yield False
+        del self.scheduler.grids[number]
+        if grid.record.code != FaultCode.NONE:
+            self.stop(number, grid.record)
+        elif grid.left:
+            self.stop(number, Record(FaultCode.ABORTED, Unit.COMMAND))

@@ -80,7 +80,7 @@ class LoopFrame:
 class CoreModel:
     """Runs one block at a time: ``start`` it, then ``step`` until ``block`` is None again; ``fault`` says why it
     stopped early. Each step is one instruction of the sequencer or of a unit; a step that finds every part
-    waiting returns False, and nothing but a reset helps then."""
+    waiting returns False, and nothing but ``stop`` or a reset helps then."""
 
     def __init__(self, config: ChipConfig, spaces: AddressSpaces):
         self.config = config
@@ -135,7 +135,7 @@ class CoreModel:
                     self.program.append(word)
             self.held = wanted
         except AccessError as error:
-            self._stop(error.at(Unit.SEQUENCER, 0, region))
+            self.stop(error.at(Unit.SEQUENCER, 0, region))
         self.registers[BLOCK_REGISTER : BLOCK_REGISTER + 3] = block.index
         self.registers[GRID_REGISTER : GRID_REGISTER + 3] = block.grid
         assert block.arg_words <= MAX_ARGS
@@ -148,7 +148,7 @@ class CoreModel:
             moved = any([self._step_unit(unit) for unit in UNITS])
             return self._step_sequencer() or moved
         except FaultError as fault:
-            self._stop(fault)
+            self.stop(fault)
             return True
 
     def unit_state(self, unit: Unit) -> UnitState:
@@ -158,7 +158,8 @@ class CoreModel:
             return UnitState.IDLE if self.block is None else UnitState.WAIT
         return UnitState.WAIT if self.queues[unit] else UnitState.IDLE
 
-    def _stop(self, fault: FaultError | None) -> None:
+    def stop(self, fault: FaultError | None) -> None:
+        """Ends the block."""
         self.fault = fault
         self.block = None
         for queue in self.queues.values():
@@ -245,7 +246,7 @@ class CoreModel:
         leftover = sum(1 << i for i, value in enumerate(self.semaphores) if value)
         if leftover:
             raise FaultError(FaultCode.SEMAPHORE_LEFTOVER, Unit.SEQUENCER, self.pc, leftover)
-        self._stop(None)
+        self.stop(None)
         return True
 
     def _sync(self, fields: dict[str, int]) -> bool:

@@ -1,0 +1,176 @@
+"""Copies and fills of all queues on one engine."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.registers import PRIORITY_BITS
+from sley.hw.command.copy import CopyEngine
+from sley.hw.command.records import CopyCommand, CopyJob, WorkResult, number
+from sley.hw.command.urgent import UrgentGrant
+from sley.hw.memory.access import ERROR_BITS, fault_code
+from sley.hw.memory.run import Run, beat
+from sley.hw.noc.messages import QUEUE_BITS
+from sley.hw.stream.arbiter import lowest
+
+SLICE_CHUNKS = 32
+"""Chunks of one queue's copy before another's may go on."""
+
+
+class CopyScheduler(wiring.Component):
+    """Runs up to one copy of each queue, a slice at a time.
+
+    After every ``SLICE_CHUNKS`` chunks the rule of ``UrgentGrant`` says whose copy goes on. If it is another's, all
+    that was asked for is written first and the place is remembered; a copy alone never pauses. An aborted copy ends
+    with ABORTED, in the middle of its slice, or after the slice of another.
+
+    Members:
+
+    * ``i``: a copy, always taken; not while the queue has one here. ``o``: its end.
+    * ``priorities``, ``abort``: of each queue.
+    * ``read``, ``beats``, ``write``, ``data``, ``writing``, ``write_error``: see ``CopyEngine``.
+
+    Latency: 3 cycles from ``i`` to the first read. Cost: the engine, a job and a place in memory for each queue, three
+    32-bit adders.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    priorities: Any
+    abort: Signal
+    read: stream.Interface
+    beats: stream.Interface
+    write: stream.Interface
+    data: stream.Interface
+    writing: Signal
+    write_error: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(CopyCommand, always_ready=True)),
+                "o": Out(stream.Signature(WorkResult)),
+                "priorities": In(PRIORITY_BITS).array(config.queues),
+                "abort": In(config.queues),
+                "read": Out(stream.Signature(Run)),
+                "beats": In(stream.Signature(beat(config))),
+                "write": Out(stream.Signature(Run)),
+                "data": Out(stream.Signature(8 * config.bus_bytes)),
+                "writing": In(1),
+                "write_error": In(ERROR_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        queues = self._config.queues
+        m.submodules.engine = engine = CopyEngine(self._config)
+        m.submodules.turn = turn = UrgentGrant(queues)
+
+        waiting = Signal(queues)
+        begun = Signal(queues)  # the place is in memory; otherwise it is 0
+        current = Signal(queues)  # whose copy the engine runs
+        queue = Signal(QUEUE_BITS, reset_less=True)
+        slice_left = Signal(range(SLICE_CHUNKS))
+        fault = Signal(WorkResult["fault"].shape, reset_less=True)
+
+        m.submodules.jobs = jobs = Memory(shape=CopyJob, depth=max(queues, 2), init=[])
+        m.submodules.places = places = Memory(shape=32, depth=max(queues, 2), init=[])
+        new, held = jobs.write_port(), jobs.read_port(domain="comb")
+        keep, kept = places.write_port(), places.read_port(domain="comb")
+        job, place = held.data, Signal(32)
+        arriving, leaving, back = Signal(queues), Signal(queues), Signal(queues)
+        m.d.comb += arriving.eq(Mux(self.i.valid, 1 << self.i.payload.queue, 0))
+        m.d.sync += [waiting.eq((waiting & ~leaving) | arriving | back), begun.eq((begun & ~arriving) | back)]
+        m.d.comb += [
+            new.en.eq(self.i.valid),
+            new.addr.eq(self.i.payload.queue),
+            new.data.eq(self.i.payload.job),
+            held.addr.eq(queue),
+            kept.addr.eq(queue),
+            keep.addr.eq(queue),
+            keep.data.eq(job.bytes - engine.left),
+            place.eq(Mux((begun & current).any(), kept.data, 0)),
+            *(a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)),
+        ]
+
+        wiring.connect(m, wiring.flipped(self.beats), engine.beats)
+        wiring.connect(m, wiring.flipped(self.data), engine.data)
+        for outer, inner in ((self.read, engine.read), (self.write, engine.write)):
+            m.d.comb += [
+                outer.valid.eq(inner.valid),
+                inner.ready.eq(outer.ready),
+                outer.payload.addr.eq(inner.payload.addr),
+                outer.payload.bytes.eq(inner.payload.bytes),
+                outer.payload.context.eq(job.context),
+            ]
+        m.d.comb += [
+            engine.fill.eq(job.fill),
+            engine.value.eq(job.value),
+            engine.src.eq(job.src + place),
+            engine.dst.eq(job.dst + place),
+            engine.bytes.eq(job.bytes - place),
+            engine.writing.eq(self.writing),
+            engine.write_error.eq(self.write_error),
+        ]
+
+        def choose(chosen: Value) -> None:
+            m.d.comb += leaving.eq(chosen)
+            m.d.sync += [
+                current.eq(chosen),
+                queue.eq(number(chosen)),
+                slice_left.eq(SLICE_CHUNKS - 1),
+                fault.eq(0),
+                fault.unit.eq(Unit.COMMAND),
+            ]
+
+        aborted = (self.abort & current).any()
+        ended = waiting & self.abort
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += turn.requests.eq(waiting)
+                with m.If(ended.any()):
+                    choose(lowest(ended))
+                    m.d.sync += fault.code.eq(FaultCode.ABORTED)
+                    m.next = "REPORT"
+                with m.Elif(waiting.any()):
+                    m.d.comb += turn.moved.eq(1)
+                    choose(turn.grant)
+                    m.next = "START"
+            with m.State("START"):
+                m.d.comb += engine.start.eq(1)
+                m.next = "RUN"
+            with m.State("RUN"):
+                m.d.comb += turn.requests.eq(waiting | current)
+                with m.If(engine.asked):
+                    m.d.sync += slice_left.eq(Mux(slice_left == 0, 0, slice_left - 1))
+                used_up = slice_left == 0
+                m.d.comb += engine.stop.eq(aborted | (used_up & ((turn.grant != current) | ended.any())))
+                with m.If(used_up & engine.asked & (turn.grant == current)):
+                    m.d.comb += turn.moved.eq(1)
+                    m.d.sync += slice_left.eq(SLICE_CHUNKS - 1)
+                with m.If(engine.done):
+                    m.d.comb += keep.en.eq(1)
+                    m.next = "REPORT"
+                    with m.If(engine.error.any()):
+                        m.d.sync += fault.code.eq(fault_code(engine.error))
+                        m.d.sync += fault.address.eq(Mux(engine.of_read, job.src, job.dst))
+                    with m.Elif(engine.left == 0):
+                        pass
+                    with m.Elif(aborted):
+                        m.d.sync += fault.code.eq(FaultCode.ABORTED)
+                    with m.Else():
+                        m.d.comb += back.eq(current)
+                        m.next = "IDLE"
+            with m.State("REPORT"):
+                m.d.comb += self.o.valid.eq(1)
+                with m.If(self.o.ready):
+                    m.next = "IDLE"
+        m.d.comb += [self.o.payload.queue.eq(queue), self.o.payload.fault.eq(fault)]
+        return m

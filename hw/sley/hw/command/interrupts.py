@@ -1,0 +1,57 @@
+"""The interrupt line: which causes are pending, and when fences are told together."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.registers import RegisterMap
+from sley.hw.layouts import struct
+
+
+class Interrupts(wiring.Component):
+    """Raises the line for causes that are pending and enabled.
+
+    An error raises it at once. A fence does when IRQ_COALESCE.count of them have been raised since no enabled fence was
+    pending, or IRQ_COALESCE.cycles after the first; it then stays high until software has cleared all of them.
+
+    Members: ``status``, ``enable``, ``coalesce``: the registers; ``fence``: one bit per queue, high for the cycle in
+    which it is set in ``status``; ``irq``: the line, two cycles later.
+    """
+
+    status: Any
+    enable: Any
+    coalesce: Any
+    fence: Signal
+    irq: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        shapes = {
+            name: struct(RegisterMap(config)[f"CHIP.IRQ_{name.upper()}"].layout)
+            for name in ("status", "enable", "coalesce")
+        }
+        members = {name: In(shape) for name, shape in shapes.items()}
+        super().__init__({**members, "fence": In(config.queues), "irq": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        limit = self.coalesce
+        count, cycles = Signal.like(limit.count), Signal.like(limit.cycles)
+        due, pending, raised = Signal(), Signal(), Signal()
+        m.d.comb += [
+            pending.eq((self.status.fence & self.enable.fence).any()),
+            raised.eq((self.fence & self.enable.fence).any()),
+        ]
+        with m.If(~pending):
+            m.d.sync += [count.eq(raised), cycles.eq(0), due.eq(0)]
+        with m.Elif(~due):
+            m.d.sync += [
+                count.eq(count + raised),
+                cycles.eq(cycles + 1),
+                due.eq((count >= limit.count) | (cycles >= limit.cycles)),
+            ]
+        told = pending & (due | (limit.count <= 1))
+        m.d.sync += self.irq.eq(told | (self.status.error & self.enable.error).any())
+        return m

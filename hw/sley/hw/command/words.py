@@ -1,0 +1,161 @@
+"""Small accesses to memory: semaphores, fences, read indices."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from sley.abi.config import ChipConfig
+from sley.abi.packets import FENCE_BYTES, SEMAPHORE_BYTES
+from sley.abi.pages import CONTEXT_BITS
+from sley.hw.memory.access import ERROR_BITS, AccessError
+from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
+from sley.hw.noc.placement import Source, memory_node
+
+LINE_BYTES = FENCE_BYTES
+LINE_BITS = exact_log2(LINE_BYTES)
+
+WordCommand = data.StructLayout(
+    {"write": 1, "context": CONTEXT_BITS, "addr": 32, "size": range(LINE_BITS + 1), "line": 8 * LINE_BYTES}
+)
+"""Reads or writes 2^``size`` bytes, at least 4, at a multiple of that. ``line``: what is written, at its place among
+the 16 bytes around it."""
+
+
+class WordAccess(wiring.Component):
+    """Reads or writes one word, one at a time.
+
+    Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back.
+
+    Members:
+
+    * ``i``: taken when the one before is answered.
+    * ``done``: high for a cycle with the answer, after which nothing is on the way, and with it ``error``
+      (``AccessError``).
+    * ``value``: a semaphore that was read, from the cycle after ``done`` to the next command.
+    * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
+
+    Latency: a command to its head one cycle. Cost: a line and an address.
+    """
+
+    i: stream.Interface
+    done: Signal
+    error: Signal
+    value: Signal
+    request: stream.Interface
+    response: stream.Interface
+
+    def __init__(self, config: ChipConfig, *, tag: Tag, source: Source) -> None:
+        self._config = config
+        self._tag = tag
+        self._source = source
+        super().__init__(
+            {
+                "i": In(stream.Signature(WordCommand)),
+                "done": Out(1),
+                "error": Out(ERROR_BITS),
+                "value": Out(8 * SEMAPHORE_BYTES),
+                "request": Out(stream.Signature(request_flit(config))),
+                "response": In(stream.Signature(response_payload(config))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        bus = config.bus_bytes
+        shift = exact_log2(bus)
+        piece = min(bus, LINE_BYTES)  # what a beat has of the line
+        pieces = LINE_BYTES // piece
+        burst = min(pieces, config.max_burst)
+
+        command = Signal(WordCommand, reset_less=True)
+        asked = Signal(range(pieces + 1))  # beats whose request or data are not out yet
+        owed = Signal(range(pieces + 1))  # answers to come
+        place = Signal(range(pieces), reset_less=True)  # of the next beat in the line
+        failed = Signal(ERROR_BITS)
+        body = Signal()  # the next flit is a beat
+        beats = Signal.like(asked)
+        take = Signal()
+        over = self.i.payload.size > exact_log2(piece)
+        m.d.comb += [
+            self.i.ready.eq(owed == 0),
+            take.eq(self.i.valid & self.i.ready),
+            beats.eq(Mux(over, 1 << self.i.payload.size >> exact_log2(piece), 1)),
+        ]
+        bursts = Mux(beats > burst, beats >> exact_log2(burst), 1)
+
+        flit: Any = self.request.payload
+        head = flit.payload.head
+        start = (command.addr & -LINE_BYTES) | place << exact_log2(piece)
+        together = Mux(asked > burst, burst, asked)  # beats in a burst
+        m.d.comb += [
+            flit.dest.x.eq(memory_node(config)[0]),
+            flit.dest.y.eq(memory_node(config)[1]),
+            self.request.valid.eq(asked != 0),
+            self.response.ready.eq(1),
+        ]
+        with m.If(body):
+            within = Signal(LINE_BYTES)
+            with m.Switch(command.size):
+                for size in range(2, LINE_BITS + 1):
+                    with m.Case(size):
+                        m.d.comb += within.eq(((1 << (1 << size)) - 1) << command.addr[:LINE_BITS])
+            lanes = within.word_select(place, piece) if pieces > 1 else within
+            if bus > LINE_BYTES:
+                lanes = lanes << (command.addr[LINE_BITS:shift] << LINE_BITS)
+            content = command.line.word_select(place, 8 * piece) if pieces > 1 else command.line
+            m.d.comb += [
+                flit.payload.beat.data.eq(content.replicate(bus // piece)),
+                flit.payload.beat.strobe.eq(lanes),
+                flit.last.eq((asked & (burst - 1) == 1) | (burst == 1)),
+            ]
+        with m.Else():
+            m.d.comb += [
+                head.kind.eq(Mux(command.write, RequestKind.WRITE, RequestKind.READ)),
+                head.tag.eq(self._tag),
+                head.src.x.eq(self._source[0]),
+                head.src.y.eq(self._source[1]),
+                head.context.eq(command.context),
+                head.beats.eq(together - 1),
+                head.addr.eq(start & -bus),
+                flit.last.eq(~command.write),
+            ]
+        with m.If(self.request.valid & self.request.ready):
+            with m.If(~body & command.write):
+                m.d.sync += body.eq(1)
+            with m.Elif(~body):
+                m.d.sync += [asked.eq(asked - together), place.eq(place + together)]
+            with m.Else():
+                m.d.sync += [asked.eq(asked - 1), place.eq(place + 1), body.eq(~flit.last)]
+
+        # Reads: the place of a beat in the line is that of its request.
+        arriving = Signal(range(pieces), reset_less=True)
+        answer = self.response.payload
+        got = answer.data
+        if bus > LINE_BYTES:
+            got = got.word_select(command.addr[LINE_BITS:shift], 8 * LINE_BYTES)
+        with m.If(self.response.valid):
+            m.d.sync += [owed.eq(owed - 1), failed.eq(self.error), arriving.eq(arriving + 1)]
+            with m.If(~command.write):
+                m.d.sync += (
+                    command.line.word_select(arriving, 8 * piece).eq(got) if pieces > 1 else command.line.eq(got)
+                )
+        m.d.comb += [
+            self.error.eq(Mux(failed.any(), failed, Mux(self.response.valid, answer.error, AccessError.NONE))),
+            self.done.eq(self.response.valid & (owed == 1)),
+            self.value.eq(command.line.word_select(command.addr[3:LINE_BITS], 8 * SEMAPHORE_BYTES)),
+        ]
+        with m.If(take):
+            first = self.i.payload.addr[exact_log2(piece) : LINE_BITS] if pieces > 1 else 0
+            m.d.sync += [
+                command.eq(self.i.payload),
+                asked.eq(beats),
+                owed.eq(Mux(self.i.payload.write, bursts, beats)),
+                place.eq(first),
+                arriving.eq(first),
+                failed.eq(AccessError.NONE),
+            ]
+        return m

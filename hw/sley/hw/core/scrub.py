@@ -1,0 +1,126 @@
+"""Clears what a block of one context left in a core before a block of another begins."""
+
+from typing import Any
+
+from amaranth import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import Op, VectorRow
+from sley.abi.pages import CONTEXT_BITS
+from sley.hw.core.params import flag_bits
+from sley.hw.core.unit import UnitCommand
+from sley.hw.mmu.tlb import Invalidation
+
+
+class Scrub(wiring.Component):
+    """Knows whose data a core holds, and makes them zeros when a block of another context comes.
+
+    Scrubbed are scratchpad and accumulators, then the active weights of the array (a WEIGHTS of zeros, and a MATMUL of
+    one row that swaps them in; the spare weights never count before they are loaded) and the row registers of the
+    vector unit. All else is reset at every block.
+
+    Parameters
+    ----------
+    config : ChipConfig
+
+    Members
+    -------
+    start : In(1), context : In(CONTEXT_BITS)
+        A block of this context begins; its instructions wait while ``busy``.
+    abort : In(1)
+        Units drop their commands: a scrub that is under way does not count.
+    invalidate : In(Invalidation)
+        With ``contents``: the next block of that context finds zeros, too.
+    foreign : Out(1)
+        What the core holds is not of ``context``; combinational.
+    busy : Out(1)
+        From the cycle after ``start`` until all is clear.
+    clear : Out(1), clearing : In(1)
+        To and from the memories (``BankedSram``).
+    matrix : Out(stream of UnitCommand), vector : Out(stream of UnitCommand)
+        To the units while ``busy``, when no other commands come.
+    units_idle : In(1)
+        Neither of the two has anything to do. Low from the cycle after a command was accepted.
+
+    Takes the cycles of the memories, those of the two matrix commands, and 4 more. A block of the context that was here
+    before waits for nothing.
+    """
+
+    start: Signal
+    context: Signal
+    abort: Signal
+    invalidate: data.View
+    foreign: Signal
+    busy: Signal
+    clear: Signal
+    clearing: Signal
+    matrix: stream.Interface
+    vector: stream.Interface
+    units_idle: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "context": In(CONTEXT_BITS),
+                "abort": In(1),
+                "invalidate": In(Invalidation),
+                "foreign": Out(1),
+                "busy": Out(1),
+                "clear": Out(1),
+                "clearing": In(1),
+                "matrix": Out(stream.Signature(UnitCommand)),
+                "vector": Out(stream.Signature(UnitCommand)),
+                "units_idle": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        held = Signal(CONTEXT_BITS)
+        holds = Signal()
+        m.d.comb += self.foreign.eq(~holds | (held != self.context))
+        with m.If(self.start):
+            m.d.sync += [holds.eq(1), held.eq(self.context)]
+        spoilt = self.abort & self.busy
+        with m.If(spoilt | (self.invalidate.valid & self.invalidate.contents & (self.invalidate.context == held))):
+            m.d.sync += holds.eq(0)
+
+        def send(port: Any, commands: list[dict[str, Any]], following: str) -> None:
+            """Hands the commands over, one after another."""
+            index = Signal(range(max(len(commands), 2)), name=f"{following.lower()}_index")
+            m.d.comb += port.valid.eq(1)
+            with m.Switch(index):
+                for k, fields in enumerate(commands):
+                    with m.Case(k):
+                        m.d.comb += [port.payload[name].eq(value) for name, value in fields.items()]
+            with m.If(port.ready):
+                m.d.sync += index.eq(index + 1)
+                with m.If(index == len(commands) - 1):
+                    m.d.sync += index.eq(0)
+                    m.next = following
+
+        splat = 1 << flag_bits(Op.VROW, "splat").start
+        row = flag_bits(Op.VROW, "row").start
+        with m.FSM():
+            with m.State("IDLE"), m.If(self.start & self.foreign):
+                m.d.comb += self.clear.eq(1)
+                m.d.sync += self.busy.eq(1)
+                m.next = "MEMORIES"
+            with m.State("MEMORIES"), m.If(~self.clearing):
+                m.next = "WEIGHTS"
+            with m.State("WEIGHTS"):
+                send(
+                    self.matrix,
+                    [{"op": Op.WEIGHTS, "c": self._config.array}, {"op": Op.MATMUL, "c": 1}],
+                    "ROWS",
+                )
+            with m.State("ROWS"):
+                send(self.vector, [{"op": Op.VROW, "flags": splat | r << row} for r in VectorRow], "DRAIN")
+            with m.State("DRAIN"), m.If(self.units_idle):
+                m.d.sync += self.busy.eq(0)
+                m.next = "IDLE"
+        return m

@@ -1,0 +1,85 @@
+"""The translations that a requester has seen last."""
+
+from typing import Any
+
+from amaranth import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, TABLE_BITS
+from sley.hw.noc.messages import walk_answer
+
+Invalidation = data.StructLayout({"valid": 1, "context": CONTEXT_BITS, "contents": 1})
+"""Told to every translator and every core, for one cycle: forget the translations of ``context``; with ``contents``,
+also that local memories hold its data."""
+
+
+class Tlb(wiring.Component):
+    """A fully associative translation look-aside buffer over pages of both sizes, replaced in turn.
+
+    Parameters: ``entries``.
+    Members: ``context``, ``address``: what is looked up; ``hit``, ``found`` (``walk_answer``): combinational;
+    ``fill``: enter ``answer`` for ``context`` and ``address``, which must not hit; ``invalidate``: forget a context,
+    also the entry that is filled in this cycle.
+    Cost: 55 flip-flops and a 25-bit comparator per entry.
+    """
+
+    context: Signal
+    address: Signal
+    hit: Signal
+    found: Any
+    fill: Signal
+    answer: Any
+    invalidate: Any
+
+    def __init__(self, entries: int) -> None:
+        if entries < 1:
+            raise ValueError(f"entries is {entries}; it must be at least 1")
+        self._entries = entries
+        super().__init__(
+            {
+                "context": In(CONTEXT_BITS),
+                "address": In(32),
+                "hit": Out(1),
+                "found": Out(walk_answer),
+                "fill": In(1),
+                "answer": In(walk_answer),
+                "invalidate": In(Invalidation),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        upper, lower = self.address[PAGE_BITS + TABLE_BITS :], self.address[PAGE_BITS:][:TABLE_BITS]
+        entry = data.StructLayout(
+            {"context": CONTEXT_BITS, "upper": len(upper), "lower": TABLE_BITS, "answer": walk_answer}
+        )
+        victim = Signal(range(self._entries))
+        with m.If(self.fill):
+            m.d.sync += victim.eq(0 if self._entries == 1 else (victim + 1) % self._entries)
+        for k in range(self._entries):
+            valid = Signal(name=f"valid_{k}")
+            held = Signal(entry, name=f"entry_{k}", reset_less=True)
+            match = Signal(name=f"match_{k}")
+            m.d.comb += match.eq(
+                valid
+                & (held.context == self.context)
+                & (held.upper == upper)
+                & (held.answer.large | (held.lower == lower))
+            )
+            with m.If(match):
+                m.d.comb += [self.hit.eq(1), self.found.eq(held.answer)]
+            with m.If(self.fill & (victim == k)):
+                m.d.sync += [
+                    valid.eq(~self._forgets(self.context)),
+                    held.context.eq(self.context),
+                    held.upper.eq(upper),
+                    held.lower.eq(lower),
+                    held.answer.eq(self.answer),
+                ]
+            with m.Elif(self._forgets(held.context)):
+                m.d.sync += valid.eq(0)
+        return m
+
+    def _forgets(self, context: Any) -> Any:
+        return self.invalidate.valid & (self.invalidate.context == context)

@@ -1,0 +1,125 @@
+"""From addresses of a context to addresses of memory, on a requester's way to its port."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.pages import PAGE_BITS, TABLE_BITS
+from sley.hw.memory.access import AccessError
+from sley.hw.mmu.tlb import Invalidation, Tlb
+from sley.hw.noc.messages import RequestKind, request_flit, response_payload, walk_answer
+from sley.hw.stream.buffer import StreamBuffer
+
+
+def connect_translated(m: Module, part: Any, translate: "Translate", port: Any, index: int) -> None:
+    """Puts a translator between a requester (``request``, ``response``) and its place at a ``NodePort``."""
+    wiring.connect(m, part.request, translate.i)
+    wiring.connect(m, translate.response_o, part.response)
+    wiring.connect(m, translate.o, port.request[index])
+    wiring.connect(m, port.response[index], translate.response_i)
+
+
+class Translate(wiring.Component):
+    """Translates the heads of READ and WRITE packets; everything else passes.
+
+    A head whose page is not held here waits, and all behind it, for one WALK. A head whose page is not mapped or does
+    not allow the access goes on with its address untouched and ``error`` set. An invalidation while a walk is on its
+    way has that walk done again, so no translation older than the invalidation is used after it.
+
+    Parameters: ``config``, for the number of translations held.
+    Members: ``i``: request flits of one requester, with addresses of contexts; ``o``: to the node's port;
+    ``response_i``: answers from the port; ``response_o``: those that are not for this block, combinational;
+    ``invalidate``. Latency 1 cycle, throughput a flit a cycle, when the translation is held. A miss costs 2 cycles and
+    the way to the walker and back, with an access to memory for a large page and two for a small one. ``o`` comes from
+    registers.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    response_i: stream.Interface
+    response_o: stream.Interface
+    invalidate: Any
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        request, response = stream.Signature(request_flit(config)), stream.Signature(response_payload(config))
+        super().__init__(
+            {
+                "i": In(request),
+                "o": Out(request),
+                "response_i": In(response),
+                "response_o": Out(response),
+                "invalidate": In(Invalidation),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.tlb = tlb = Tlb(self._config.tlb_entries)
+        m.submodules.buffer = buffer = StreamBuffer(request_flit(self._config))
+        wiring.connect(m, buffer.o, wiring.flipped(self.o))
+
+        inside = Signal()  # behind the head of a packet
+        asked = Signal()  # a walk is on its way
+        stale = Signal()  # its answer came too late
+        absent = Signal()  # its answer: the page of this head is not mapped
+        passing = Signal()
+        head: Any = self.i.payload.payload.head
+        answer: Any = self.response_i.payload
+        mapping = Signal(walk_answer)
+        arrives = self.response_i.valid & answer.walk
+        m.d.comb += [
+            mapping.eq(answer.data),
+            tlb.context.eq(head.context),
+            tlb.address.eq(head.addr),
+            tlb.answer.eq(mapping),
+            tlb.invalidate.eq(self.invalidate),
+            tlb.fill.eq(asked & arrives & mapping.valid & ~stale),
+            self.response_o.payload.eq(answer),
+            self.response_o.valid.eq(self.response_i.valid & ~answer.walk),
+            self.response_i.ready.eq(self.response_o.ready | answer.walk),
+        ]
+        forgets = self.invalidate.valid & (self.invalidate.context == head.context)
+        with m.If(asked):
+            m.d.sync += stale.eq(stale | forgets)
+            with m.If(arrives):
+                m.d.sync += [asked.eq(0), stale.eq(0), absent.eq(~mapping.valid & ~stale & ~forgets)]
+        with m.If(passing):
+            m.d.sync += absent.eq(0)
+
+        flit: Any = buffer.i.payload
+        translates = ~inside & ((head.kind == RequestKind.READ) | (head.kind == RequestKind.WRITE))
+        writes = head.kind == RequestKind.WRITE
+        allowed = Mux(writes, tlb.found.write, Mux(head.execute, tlb.found.execute, tlb.found.read))
+        offset = Signal(32)
+        page = Cat(
+            Mux(tlb.found.large, head.addr[PAGE_BITS:][:TABLE_BITS], tlb.found.page[:TABLE_BITS]),
+            tlb.found.page[TABLE_BITS:],
+        )
+        m.d.comb += [
+            offset.eq(Cat(head.addr[:PAGE_BITS], page)),
+            flit.eq(self.i.payload),
+            passing.eq(buffer.i.valid & buffer.i.ready & self.i.ready),
+        ]
+        with m.If(~translates | tlb.hit | absent):
+            m.d.comb += [buffer.i.valid.eq(self.i.valid), self.i.ready.eq(buffer.i.ready)]
+            with m.If(translates & absent):
+                m.d.comb += flit.payload.head.error.eq(AccessError.PAGE)
+            with m.Elif(translates & allowed):
+                m.d.comb += flit.payload.head.addr.eq(offset)
+            with m.Elif(translates):
+                m.d.comb += flit.payload.head.error.eq(AccessError.PERMISSION)
+        with m.Else():
+            m.d.comb += [
+                flit.payload.head.kind.eq(RequestKind.WALK),
+                flit.last.eq(1),
+                buffer.i.valid.eq(self.i.valid & ~asked),
+            ]
+            with m.If(buffer.i.valid & buffer.i.ready):
+                m.d.sync += asked.eq(1)
+        with m.If(passing):
+            m.d.sync += inside.eq(~self.i.payload.last)
+        return m

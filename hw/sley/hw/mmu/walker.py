@@ -1,0 +1,138 @@
+"""Reads the page tables for every translator of the chip."""
+
+from typing import Any
+
+from amaranth import Array, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from sley.abi.config import ChipConfig
+from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode
+from sley.abi.registers import RegisterMap
+from sley.hw.bus.register_bank import bank_members
+from sley.hw.layouts import struct
+from sley.hw.memory.access import AccessError
+from sley.hw.noc.messages import RequestKind, request_flit, response_flit, response_payload, walk_answer
+from sley.hw.noc.placement import memory_node
+from sley.hw.stream.fifo import StreamFIFO
+
+REQUESTERS_OF_A_NODE = 3
+"""Translators of the command processor, and of each core; each waits for its walk before it asks again."""
+
+
+class Walker(wiring.Component):
+    """Answers WALK requests, one after another: how the page of an address is mapped in a context.
+
+    The entry of the upper table first; if that points to a lower table, its entry then. An address that is not mapped,
+    a table that memory cannot deliver, an entry with a reserved bit, one that points beyond the chip's address width,
+    and a context that does not exist or is OFF are all answered as not valid.
+
+    Parameters: ``config``.
+    Members: ``i``: WALK packets, always taken; ``o``: their answers; ``request``: READ packets of one beat to memory,
+    with this node as their source; ``response``: the answers to them, always taken; ``roots``: the CONTEXT registers.
+    Latency: 3 cycles, and 3 and an access to memory for each table. One walk at a time, in the order of arrival. Cost:
+    a queue of one head per translator.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    request: stream.Interface
+    response: stream.Interface
+    roots: Any
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(request_flit(config))),
+                "o": Out(stream.Signature(response_flit(config))),
+                "request": Out(stream.Signature(request_flit(config))),
+                "response": In(stream.Signature(response_payload(config))),
+                "roots": In(bank_members(RegisterMap(config))["context"].signature).array(config.contexts),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        c = self._config
+        m.submodules.waiting = waiting = StreamFIFO(request_flit(c), max(REQUESTERS_OF_A_NODE * (1 + c.cores), 2))
+        wiring.connect(m, wiring.flipped(self.i), waiting.i)
+        asked: Any = waiting.o.payload.payload.head
+        root = Signal(self.roots[0].root.shape(), reset_less=True)
+        lower = Signal(reset_less=True)  # the table that is read
+        table = Signal(32 - PAGE_BITS, reset_less=True)
+        word = Signal(struct(PAGE_ENTRY), reset_less=True)
+        lost = Signal(reset_less=True)
+        answer = Signal(walk_answer, reset_less=True)
+
+        index = Mux(lower, asked.addr[PAGE_BITS:][:TABLE_BITS], asked.addr[PAGE_BITS + TABLE_BITS :])
+        where = Signal(32)
+        x, y = memory_node(c)
+        flit: Any = self.request.payload
+        reply: Any = self.o.payload
+        bus = exact_log2(c.bus_bytes)
+        m.d.comb += [
+            where.eq(table << PAGE_BITS | index << exact_log2(ENTRY_BYTES)),
+            flit.payload.head.kind.eq(RequestKind.READ),
+            flit.payload.head.src.x.eq(x),
+            flit.payload.head.src.y.eq(y),
+            flit.payload.head.addr.eq(where >> bus << bus),
+            flit.dest.x.eq(x),
+            flit.dest.y.eq(y),
+            flit.last.eq(1),
+            self.response.ready.eq(1),
+            reply.payload.tag.eq(asked.tag),
+            reply.payload.walk.eq(1),
+            reply.payload.data.eq(answer),
+            reply.dest.eq(asked.src),
+            reply.last.eq(1),
+        ]
+        arrived = self.response.payload.data
+        if len(arrived) > 8 * ENTRY_BYTES:
+            arrived = arrived.word_select(where[exact_log2(ENTRY_BYTES) : bus], 8 * ENTRY_BYTES)
+
+        leaf = word.read | word.write | word.execute
+        reserved = (word.as_value() & ~PAGE_ENTRY.mask & (1 << 8 * ENTRY_BYTES) - 1).any()
+        aligned = ~word.page[:TABLE_BITS].any()
+        inside = ~(word.page << PAGE_BITS)[c.addr_bits :].any()
+        sound = word.valid & ~reserved & ~lost & inside
+        with m.FSM():
+            with m.State("IDLE"), m.If(waiting.o.valid):
+                m.d.sync += [root.eq(Array(r.root for r in self.roots)[asked.context]), answer.eq(0)]
+                with m.If(asked.context >= c.contexts):
+                    m.d.sync += root.eq(0)
+                m.next = "ROOT"
+            with m.State("ROOT"):
+                m.d.sync += [table.eq(root.page), lower.eq(0)]
+                with m.If(root.mode == AddressMode.PAGED):
+                    m.next = "ASK"
+                with m.Else():
+                    m.d.sync += [
+                        answer.valid.eq(root.mode == AddressMode.PHYSICAL),
+                        *(answer[name].eq(1) for name in ("read", "write", "execute", "large")),
+                        answer.page.eq(asked.addr[PAGE_BITS + TABLE_BITS :] << TABLE_BITS),
+                    ]
+                    m.next = "ANSWER"
+            with m.State("ASK"):
+                m.d.comb += self.request.valid.eq(1)
+                with m.If(self.request.ready):
+                    m.next = "RECEIVE"
+            with m.State("RECEIVE"), m.If(self.response.valid):
+                m.d.sync += [word.eq(arrived), lost.eq(self.response.payload.error != AccessError.NONE)]
+                m.next = "LOOK"
+            with m.State("LOOK"):
+                m.d.sync += [
+                    answer.valid.eq(sound & (lower | aligned)),
+                    *(answer[name].eq(word[name]) for name in ("read", "write", "execute", "page")),
+                    answer.large.eq(~lower),
+                ]
+                m.next = "ANSWER"
+                with m.If(~lower & sound & ~leaf):
+                    m.d.sync += [lower.eq(1), table.eq(word.page)]
+                    m.next = "ASK"
+            with m.State("ANSWER"):
+                m.d.comb += [self.o.valid.eq(1), waiting.o.ready.eq(self.o.ready)]
+                with m.If(self.o.ready):
+                    m.next = "IDLE"
+        return m

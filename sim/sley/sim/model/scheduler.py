@@ -1,0 +1,115 @@
+"""The block scheduler of the golden model: the grids of all queues on the cores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sley.abi.faults import FaultCode, Unit
+from sley.sim.model.core import Block, CoreModel
+from sley.sim.model.memory import FaultError
+from sley.sim.model.turn import Turn
+
+
+@dataclass
+class Record:
+    """Error record of a queue."""
+
+    code: int = 0
+    unit: int = 0
+    core: int = 0
+    pc: int = 0
+    block: int = 0
+    address: int = 0
+
+
+@dataclass
+class Grid:
+    """A grid, how much of it has been handed out, and how it ended."""
+
+    context: int
+    program: int
+    program_words: int
+    tag: int
+    args: int | tuple[int, ...]
+    arg_words: int
+    size: tuple[int, int, int]
+    watchdog: int
+    """Steps of a core without a unit instruction that are too many; 0: never."""
+    following: int = 0
+    running: int = 0
+    aborted: bool = False
+    record: Record = field(default_factory=Record)
+
+    @property
+    def left(self) -> int:
+        """Blocks that were not handed out."""
+        return self.size[0] * self.size[1] * self.size[2] - self.following
+
+    @property
+    def stopped(self) -> bool:
+        return self.aborted or self.record.code != FaultCode.NONE
+
+    @property
+    def over(self) -> bool:
+        return not self.running and (self.stopped or not self.left)
+
+    def next_block(self) -> Block:
+        linear = self.following
+        self.following += 1
+        x, rest = linear % self.size[0], linear // self.size[0]
+        place = (x, rest % self.size[1], rest // self.size[1])
+        launch = (self.context, self.program, self.program_words, self.tag, self.args, self.arg_words)
+        return Block(*launch, place, self.size, linear)
+
+
+class SchedulerModel:
+    """Hands blocks to cores and lets the cores work, one step at a time."""
+
+    def __init__(self, cores: list[CoreModel], queues: int):
+        self.cores = cores
+        self.grids: dict[int, Grid] = {}
+        self._owner: list[int | None] = [None] * len(cores)
+        self._quiet = [0] * len(cores)
+        self._turn = Turn(queues)
+
+    def abort(self, queue: int) -> None:
+        """Ends the running blocks of a queue and hands out no more."""
+        if queue in self.grids:
+            self.grids[queue].aborted = True
+
+    def step(self, priorities: Sequence[int]) -> bool:
+        """One step of every core; False when nothing can move."""
+        moved = False
+        for index, core in enumerate(self.cores):
+            asking = [queue for queue, grid in self.grids.items() if grid.left and not grid.stopped]
+            if self._owner[index] is None and asking:
+                queue = self._turn.take(asking, priorities)
+                core.start(self.grids[queue].next_block())
+                self.grids[queue].running += 1
+                self._owner[index], self._quiet[index] = queue, 0
+                moved = True
+            if self._owner[index] is not None:
+                moved = self._work(index, core) or moved
+        return moved
+
+    def _work(self, index: int, core: CoreModel) -> bool:
+        queue = self._owner[index]
+        assert queue is not None
+        grid = self.grids[queue]
+        block, retired = core.block, core.retired
+        moved = core.step()
+        self._quiet[index] = 0 if core.retired != retired else self._quiet[index] + 1
+        if core.block is not None and grid.aborted:
+            core.stop(FaultError(FaultCode.ABORTED, Unit.SEQUENCER, core.pc))
+        elif core.block is not None and grid.watchdog and (not moved or self._quiet[index] >= grid.watchdog):
+            # Parts that all wait do so for ever.
+            core.stop(FaultError(FaultCode.WATCHDOG, Unit.SEQUENCER, core.pc))
+        if core.block is not None:
+            return moved
+        core.retired += 1
+        grid.running -= 1
+        self._owner[index] = None
+        fault = core.fault
+        if fault is not None and grid.record.code == FaultCode.NONE:
+            linear = block.linear if block is not None else grid.following - 1
+            grid.record = Record(fault.code, fault.unit, index, fault.pc, linear, fault.address)
+        return True
