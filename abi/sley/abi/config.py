@@ -5,7 +5,7 @@ import hashlib
 from dataclasses import asdict, dataclass
 
 ABI_MAJOR = 2
-ABI_MINOR = 0
+ABI_MINOR = 1
 
 
 class ConfigError(ValueError):

@@ -223,6 +223,7 @@ class Executor(wiring.Component):
             command.args.eq(launch.args),
             *(command.inline[k].eq(launch[f"arg{k}"]) for k in range(INLINE_ARGS)),
             command.arg_words.eq(launch.arg_words),
+            command.gang.eq(launch.gang),
             *(command.grid[k].eq(launch[f"grid_{axis}"][:GRID_BITS]) for k, axis in enumerate("xyz")),
         ]
 

@@ -37,6 +37,7 @@ class CommandProcessor(wiring.Component):
     * ``core_debug``: state of each core.
     * ``counter_select``: which counter the cores and the memory bus show; ``bus_counter``: that of the bus, in the same
       cycle.
+    * ``ended``: of each core, whether its block of the current gang has ended.
     * ``reset_request``: high for a cycle when software asks for a reset of the chip; ``resetting``: that reset is in
       progress, no packet is started.
     """
@@ -52,6 +53,7 @@ class CommandProcessor(wiring.Component):
     bus_counter: Signal
     reset_request: Signal
     resetting: Signal
+    ended: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -66,6 +68,7 @@ class CommandProcessor(wiring.Component):
                 "bus_counter": In(COUNTER_BITS),
                 "reset_request": Out(1),
                 "resetting": In(1),
+                "ended": Out(config.cores),
             }
         )
 
@@ -104,6 +107,7 @@ class CommandProcessor(wiring.Component):
             executor.write_error.eq(writer.error),
             executor.hold.eq(self.resetting),
             executor.scheduler_free.eq(scheduler.i.ready),
+            self.ended.eq(scheduler.ended),
         ]
 
         failed = Signal(config.queues)

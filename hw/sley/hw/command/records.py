@@ -46,6 +46,7 @@ def launch_command(config: ChipConfig) -> data.StructLayout:
             "tag": 32,
             "args": 32,
             "arg_words": 8,
+            "gang": 1,
             "inline": data.ArrayLayout(32, INLINE_ARGS),
             "grid": data.ArrayLayout(GRID_BITS, 3),
         }

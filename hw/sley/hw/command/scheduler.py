@@ -20,7 +20,8 @@ class BlockScheduler(wiring.Component):
 
     Blocks go out x fastest, then y, then z, each to the free core with the lowest number. After the first fault no
     block is handed out; the grid ends when all running blocks have ended, with the record of the fault that arrived
-    first.
+    first. Blocks of a gang go out in this order too, the first when all cores are free, each to the next core: block
+    (x, y, z) to the core in column x and row y. A gang that was begun is handed out whole.
 
     Members:
 
@@ -29,6 +30,7 @@ class BlockScheduler(wiring.Component):
     * ``message``: launch messages to cores: head, nine words, and the arguments or their address.
     * ``done``: done messages from cores, always taken.
     * ``retired``: high for a cycle for each block that ended.
+    * ``ended``: of each core, whether its block of the current gang has ended.
 
     Latency: first flit in the cycle after ``i``; throughput: a block every 11 cycles, and one more for each argument
     from the packet or for the address of arguments in memory. Cost: the grid's description, one memory word per core
@@ -40,6 +42,7 @@ class BlockScheduler(wiring.Component):
     message: stream.Interface
     done: stream.Interface
     retired: Signal
+    ended: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -50,6 +53,7 @@ class BlockScheduler(wiring.Component):
                 "message": Out(stream.Signature(request_flit(config))),
                 "done": In(stream.Signature(response_payload(config))),
                 "retired": Out(1),
+                "ended": Out(config.cores),
             }
         )
 
@@ -64,6 +68,7 @@ class BlockScheduler(wiring.Component):
         more = Signal()
         running = Signal(cores)
         core = Signal(range(max(cores, 2)), reset_less=True)
+        following = Signal.like(core)  # the core behind it
         fault = Signal(FaultRecord)
 
         # Which block a core runs: written when it is handed out, read when the core reports.
@@ -79,7 +84,7 @@ class BlockScheduler(wiring.Component):
         words: dict[Any, Any] = {
             LaunchWord.PROGRAM: grid.program,
             LaunchWord.TAG: grid.tag,
-            LaunchWord.SIZES: Cat(grid.program_words, grid.arg_words),
+            LaunchWord.SIZES: Cat(grid.program_words, grid.arg_words, grid.gang),
             LaunchWord.ARGS: grid.args,
             LaunchWord.BLOCK_X: place[0],
             LaunchWord.BLOCK_Y: place[1],
@@ -112,6 +117,7 @@ class BlockScheduler(wiring.Component):
                     m.d.comb += flit.payload.beat.data.eq(value)
 
         free = ~running
+        m.d.comb += following.eq(Mux(core == cores - 1, 0, core + 1))
         at_end = [place[k] == grid.grid[k] - 1 for k in range(3)]
         with m.FSM():
             with m.State("IDLE"):
@@ -130,10 +136,13 @@ class BlockScheduler(wiring.Component):
             with m.State("CHOOSE"):
                 m.d.sync += word.eq(0)
                 for index in reversed(range(cores)):
-                    with m.If(free[index]):
+                    with m.If(free[index] & ~grid.gang):
                         m.d.sync += core.eq(index)
-                going = more & (fault.code == FaultCode.NONE)
-                with m.If(going & free.any()):
+                begun = grid.gang & (following != 0)
+                going = begun | (more & (fault.code == FaultCode.NONE))
+                with m.If(going & (begun | Mux(grid.gang, free.all(), free.any()))):
+                    with m.If(grid.gang):
+                        m.d.sync += core.eq(following)
                     m.next = "SEND"
                 with m.Elif(~going & ~running.any()):
                     m.next = "REPORT"
@@ -179,8 +188,11 @@ class BlockScheduler(wiring.Component):
             # A core cannot report the block that is being sent to it, so the two never meet.
             with m.If(ended & (pending.core == index)):
                 m.d.sync += running[index].eq(0)
+                m.d.sync += self.ended[index].eq(1)
             with m.If(write.en & (core == index)):
                 m.d.sync += running[index].eq(1)
+        with m.If(write.en & (core == 0)):
+            m.d.sync += self.ended.eq(0)
         return m
 
 

@@ -9,10 +9,10 @@ from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
 from sley.abi.packets import INLINE_ARGS
 from sley.hw.core.fetch import FETCH_ORDER
 from sley.hw.core.register_file import REGISTER_WRITE
-from sley.hw.noc.messages import DoneWord, LaunchWord, Tag, request_flit, response_flit
+from sley.hw.noc.messages import DoneWord, LaunchWord, Tag, request_flit, response_flit, to_node
 from sley.hw.noc.placement import command_node
 
-_SIZES = data.StructLayout({"words": 16, "arg_words": 8})
+_SIZES = data.StructLayout({"words": 16, "arg_words": 8, "gang": 1})
 """LaunchWord.SIZES."""
 
 CORE_BITS = 8
@@ -44,6 +44,8 @@ class Launch(wiring.Component):
         From the message; stays until the next one.
     start : Out(1)
         High for one cycle when ``order`` is complete, before the rest of the message is here.
+    gang : Out(1)
+        The block is of a gang; stays until the next message.
     register : Out(REGISTER_WRITE)
         As their words are accepted: block index and grid size to r1 to r6, arguments that the message
         brings to r8 and up.
@@ -57,6 +59,7 @@ class Launch(wiring.Component):
     done: Signal
     order: data.View
     start: Signal
+    gang: Signal
     register: data.View
     ready: Signal
 
@@ -69,6 +72,7 @@ class Launch(wiring.Component):
                 "done": Out(1),
                 "order": Out(FETCH_ORDER),
                 "start": Out(1),
+                "gang": Out(1),
                 "register": Out(REGISTER_WRITE),
                 "ready": Out(1),
             }
@@ -114,6 +118,7 @@ class Launch(wiring.Component):
                 m.d.sync += order.tag.eq(word)
             with m.Case(LaunchWord.SIZES):
                 m.d.sync += [order.words.eq(sizes.words), order.arg_words.eq(Mux(in_memory, sizes.arg_words, 0))]
+                m.d.sync += self.gang.eq(sizes.gang)
                 with m.If(~in_memory):
                     m.d.sync += position.eq(LaunchWord.BLOCK_X)
             with m.Case(LaunchWord.ARGS):
@@ -178,8 +183,7 @@ class Report(wiring.Component):
             status.code.eq(self.code),
             status.unit.eq(self.unit),
             self.o.valid.eq(self.send),
-            self.o.payload.dest.x.eq(self._x),
-            self.o.payload.dest.y.eq(self._y),
+            *to_node(self.o.payload, self._x, self._y),
             self.o.payload.last.eq(last),
             self.o.payload.payload.tag.eq(Tag.MESSAGE),
             self.done.eq(self.send & self.o.ready & last),

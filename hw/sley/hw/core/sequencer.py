@@ -61,6 +61,8 @@ class Sequencer(wiring.Component):
     clear : Out(1)
         One cycle after the head of a launch, and one cycle after ``abort``: semaphores become zero, parameters of the
         units take their reset values.
+    gang : Out(1)
+        The block is of a gang.
     pc : Out(16), running : Out(1), state : Out(UnitState)
         For debugging: the instruction in execution (after a block: its final one), whether a block is here, and what
         SYNC does.
@@ -83,6 +85,7 @@ class Sequencer(wiring.Component):
     units_idle: Signal
     abort: Signal
     clear: Signal
+    gang: Signal
     pc: Signal
     running: Signal
     state: Signal
@@ -105,6 +108,7 @@ class Sequencer(wiring.Component):
                 "units_idle": In(1),
                 "abort": Out(1),
                 "clear": Out(1),
+                "gang": Out(1),
                 "pc": Out(16),
                 "running": Out(1),
                 "state": Out(UnitState),
@@ -158,6 +162,7 @@ class Sequencer(wiring.Component):
             report.pc.eq(record.pc),
             report.address.eq(record.address),
             self.abort.eq(state == _State.ABORT),
+            self.gang.eq(launcher.gang),
             self.pc.eq(execute.pc),
             self.running.eq(state != _State.IDLE),
         ]

@@ -1,12 +1,15 @@
 """The node through which the chip reaches its memory."""
 
-from amaranth import Module, ResetInserter, Signal
+from typing import Any
+
+from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
+from sley.hw.memory.combine import ReadCombiner
 from sley.hw.noc.messages import (
     BEATS_BITS,
     Coordinate,
@@ -15,7 +18,9 @@ from sley.hw.noc.messages import (
     request_data,
     request_flit,
     response_flit,
+    to_node,
 )
+from sley.hw.noc.placement import command_node
 from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
@@ -31,20 +36,25 @@ class MemoryPort(wiring.Component):
     become ``error`` in the response, beat by beat for reads. Reads and writes are not ordered among each other.
     Packets of kind MESSAGE are dropped.
 
+    In a chip with several cores the reads of their Loads pass a ``ReadCombiner``, which joins those that a gang shares;
+    the answer is one packet to all who asked. All other reads go past it, before what comes out of it: fetches are few,
+    and the room of its reader bounds those of the command processor.
+
     Parameters: ``config``.
     Members: ``request_o``: from the router (packets for this node); ``response_i``: to the router; ``axi``: the bus;
-    ``drain``, ``drained``: while ``drain`` is high no request is taken, write bursts begun on the bus are completed
+    ``ended`` (several cores): see ``ReadCombiner``; ``drain``, ``drained``: while ``drain`` is high no request is taken, write bursts begun on the bus are completed
     with beats whose strobes are 0, and all answers are dropped. ``drained`` (a register) rises when no answer is
     missing and nothing is left to send. Afterwards, with the rest of the chip in reset, ``drain`` may fall; the port is
     then as after reset. It must not be reset itself while the bus is busy.
-    Latency: 1 cycle from a head or a write beat to the bus, 2 cycles from the bus to ``response_i``. Throughput: a read
-    burst per cycle and a read beat per cycle; a write burst of n beats in n + 1 cycles. In flight: 128 reads and 64
-    writes. All AXI outputs depend on registers only.
+    Latency: 1 cycle from a head or a write beat to the bus, 3 more through the combiner, 2 cycles from the bus to
+    ``response_i``. Throughput: a read burst per cycle and a read beat per cycle; a write burst of n beats in n + 1
+    cycles. In flight: 128 reads, without those in the combiner, and 64 writes. All AXI outputs depend on registers only.
     """
 
     request_o: stream.Interface
     response_i: stream.Interface
     axi: wiring.PureInterface
+    ended: Signal
     drain: Signal
     drained: Signal
 
@@ -57,15 +67,17 @@ class MemoryPort(wiring.Component):
                 "axi": Out(axi4_signature(config)),
                 "drain": In(1),
                 "drained": Out(1),
+                **({"ended": In(config.cores)} if config.cores > 1 else {}),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        who = data.StructLayout({"src": Coordinate, "tag": Tag})
-        m.submodules.reads = reads = StreamFIFO(who, READS)
-        m.submodules.writes = writes = StreamFIFO(who, WRITES)
+        who: dict[str, Any] = {"src": Coordinate, "tag": Tag}
+        joined = {"far": Coordinate, "lost": 1, "beats": BEATS_BITS} if config.cores > 1 else {}
+        m.submodules.reads = reads = StreamFIFO(data.StructLayout({**who, **joined}), READS)
+        m.submodules.writes = writes = StreamFIFO(data.StructLayout(who), WRITES)
         sending = self._requests(m, reads, writes)
         self._responses(m, reads.o, writes.o)
 
@@ -116,6 +128,8 @@ class MemoryPort(wiring.Component):
                 queue.i.payload.tag.eq(head.tag),
                 queue.i.valid.eq(channel.i.valid & channel.i.ready),
             ]
+        asks = Signal()  # a READ is here
+        taken = Signal()
         m.d.comb += w.i.payload.last.eq(left == 0)
         with m.If(in_write):
             with m.If(self.drain):
@@ -134,10 +148,7 @@ class MemoryPort(wiring.Component):
                 m.d.sync += in_message.eq(0)
         with m.Elif(~self.drain), m.Switch(head.kind):
             with m.Case(RequestKind.READ):
-                m.d.comb += [
-                    ar.i.valid.eq(request.valid & reads.i.ready),
-                    request.ready.eq(ar.i.ready & reads.i.ready),
-                ]
+                m.d.comb += [asks.eq(request.valid), request.ready.eq(taken)]
             with m.Case(RequestKind.WRITE):
                 m.d.comb += [
                     aw.i.valid.eq(request.valid & writes.i.ready),
@@ -149,7 +160,44 @@ class MemoryPort(wiring.Component):
                 m.d.comb += request.ready.eq(1)
                 with m.If(request.valid & ~request.payload.last):
                     m.d.sync += in_message.eq(1)
+        if config.cores > 1:
+            self._combine(m, asks, taken, ar.i, reads.i)
+        else:
+            m.d.comb += [ar.i.valid.eq(asks & reads.i.ready), taken.eq(ar.i.ready & reads.i.ready)]
         return in_write | in_message | ar.o.valid | aw.o.valid | w.o.valid
+
+    def _combine(self, m: Module, asks: Signal, taken: Signal, ar: stream.Interface, reads: stream.Interface) -> None:
+        """Reads of the cores' Loads through the combiner, others past it."""
+        head = self.request_o.payload.payload.head
+        combiner = ReadCombiner(self._config)
+        m.submodules.combiner = ResetInserter(self.drain)(combiner)
+        x, y = command_node(self._config)
+        load = Signal()
+        direct = Signal()
+        read = combiner.o.payload
+        m.d.comb += [
+            combiner.ended.eq(self.ended),
+            load.eq((head.tag == Tag.LOAD) & ((head.src.x != x) | (head.src.y != y))),
+            combiner.i.payload.eq(head),
+            combiner.i.valid.eq(asks & load),
+            direct.eq(asks & ~load),
+            taken.eq(Mux(load, combiner.i.ready, ar.ready & reads.ready)),
+            ar.valid.eq((direct | (combiner.o.valid & ~read.lost & ~self.drain)) & reads.ready),
+            reads.payload.far.eq(head.src),
+        ]
+        with m.If(~direct & ~self.drain):
+            m.d.comb += [
+                combiner.o.ready.eq((ar.ready | read.lost) & reads.ready),
+                ar.payload.addr.eq(read.addr),
+                ar.payload.len.eq(read.beats),
+                reads.payload.src.eq(read.dest),
+                reads.payload.far.eq(read.far),
+                reads.payload.tag.eq(Tag.LOAD),
+                reads.payload.lost.eq(combiner.o.valid & read.lost),
+                reads.payload.beats.eq(read.beats),
+            ]
+            with m.If(combiner.o.valid & read.lost):
+                m.d.comb += reads.valid.eq(1)
 
     def _responses(self, m: Module, reads: stream.Interface, writes: stream.Interface) -> None:
         """Addresses the answers to who asked and sends them, whole bursts at a time."""
@@ -170,14 +218,24 @@ class MemoryPort(wiring.Component):
         wiring.connect(m, merge.o, wiring.flipped(self.response_i))
         for k, (answer, asker) in enumerate(((r.o, reads), (b.o, writes))):
             into = merge.i[k]
-            last = answer.payload.last if k == 0 else 1
+            last, valid, error = Value.cast(1), answer.valid, answer.payload.error
+            read = Value.cast(1)  # the answer is from the bus
+            if k == 0:
+                last = answer.payload.last
+            if k == 0 and config.cores > 1:
+                lost, count = asker.payload.lost, Signal(BEATS_BITS)
+                last, valid, error, read = Mux(lost, count == asker.payload.beats, last), valid | lost, error | lost, ~lost
+                with m.If(lost & asker.valid & (into.ready | self.drain)):
+                    m.d.sync += count.eq(Mux(last, 0, count + 1))
             m.d.comb += [
-                into.payload.dest.eq(asker.payload.src),
+                *to_node(into.payload, asker.payload.src.x, asker.payload.src.y),
                 into.payload.payload.tag.eq(asker.payload.tag),
-                into.payload.payload.error.eq(answer.payload.error),
+                into.payload.payload.error.eq(error),
                 into.payload.last.eq(last),
-                into.valid.eq(answer.valid & asker.valid),
-                answer.ready.eq((into.ready | self.drain) & asker.valid),
-                asker.ready.eq(answer.valid & answer.ready & last),
+                into.valid.eq(valid & asker.valid),
+                answer.ready.eq((into.ready | self.drain) & asker.valid & read),
+                asker.ready.eq(valid & (into.ready | self.drain) & last),
             ]
         m.d.comb += merge.i[0].payload.payload.data.eq(r.o.payload.data)
+        if config.cores > 1:
+            m.d.comb += merge.i[0].payload.far.eq(reads.payload.far)

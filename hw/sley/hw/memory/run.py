@@ -9,15 +9,18 @@ first beat is the run's first byte, whatever the address; the last beat is padde
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
+from sley.hw.noc.messages import SHARE_BITS
 
 RUN_BYTES_BITS = 16
 
 
 class Run(data.Struct):
-    """``bytes`` (1 to 65535) bytes from byte address ``addr``."""
+    """``bytes`` (1 to 65535) bytes from byte address ``addr``. ``share``: a ``Share``, of reads that cores of a gang make
+    together."""
 
     addr: 32
     bytes: RUN_BYTES_BITS
+    share: SHARE_BITS
 
 
 def beat(config: ChipConfig) -> data.StructLayout:

@@ -10,18 +10,24 @@ Request packets (first flit: ``RequestHead``):
 * MESSAGE: the head, then flits whose data holds one 32-bit word each in the low bits (to a core: ``LaunchWord``).
 
 Response packets: flits of ``ResponsePayload``. For reads one flit per beat, the last beat of the burst has
-``last``. Answers to requests of one source and tag arrive in the order of the requests.
+``last``. Answers to requests of one source and tag arrive in the order of the requests. In a chip with several cores a
+flit of a response goes to all nodes of a rectangle, from ``dest`` to ``far``; to one node if both are the same.
 """
 
 # mypy: disable-error-code="valid-type, call-arg"
 
+from typing import Any
+
+from amaranth.hdl import ValueLike
 from amaranth.lib import data, enum
 
 from sley.abi.config import ChipConfig
+from sley.abi.instructions import FORMATS, Op
 
 COORDINATE_BITS = 4
 TAG_BITS = 2
 BEATS_BITS = 8
+SHARE_BITS = FORMATS[Op.LOAD].layout.fields["share"].width
 
 
 class LaunchWord(enum.IntEnum):
@@ -32,7 +38,7 @@ class LaunchWord(enum.IntEnum):
 
     PROGRAM = 0  # byte address
     TAG = 1  # of the program; not 0: a core that holds it need not fetch it
-    SIZES = 2  # bits 15:0 program words, 23:16 argument words
+    SIZES = 2  # bits 15:0 program words, 23:16 argument words, 24 gang
     ARGS = 3  # byte address
     BLOCK_X = 4
     BLOCK_Y = 5
@@ -73,16 +79,16 @@ class Coordinate(data.Struct):
 
 
 def request_head(config: ChipConfig) -> data.StructLayout:
-    """First flit of a request: ``addr`` is a byte address aligned to the bus, ``beats`` is the length minus one."""
-    return data.StructLayout(
-        {
-            "kind": RequestKind,
-            "tag": Tag,
-            "src": Coordinate,
-            "beats": BEATS_BITS,
-            "addr": 32,
-        }
-    )
+    """First flit of a request: ``addr`` is a byte address aligned to the bus, ``beats`` is the length minus one. In a
+    chip with several cores a READ has a ``share``: which cores of a gang make this request together."""
+    fields: dict[str, Any] = {
+        "kind": RequestKind,
+        "tag": Tag,
+        "src": Coordinate,
+        "beats": BEATS_BITS,
+        "addr": 32,
+    }
+    return data.StructLayout(fields if config.cores == 1 else {**fields, "share": SHARE_BITS})
 
 
 def request_data(config: ChipConfig) -> data.StructLayout:
@@ -109,4 +115,12 @@ def request_flit(config: ChipConfig) -> data.StructLayout:
 
 
 def response_flit(config: ChipConfig) -> data.StructLayout:
-    return flit(response_payload(config))
+    """A chip with one core has no use for ``far``."""
+    layout = flit(response_payload(config))
+    return layout if config.cores == 1 else data.StructLayout({**layout.members, "far": Coordinate})
+
+
+def to_node(flit: data.View, x: ValueLike, y: ValueLike) -> list[Any]:
+    """Assignments that address a flit of any network to one node."""
+    ends = [flit.dest, *([flit.far] if "far" in flit.shape().members else [])]
+    return [statement for end in ends for statement in (end.x.eq(x), end.y.eq(y))]

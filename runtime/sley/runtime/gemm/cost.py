@@ -37,9 +37,10 @@ class Candidates:
     folds: Ints
     slots: Ints
     grid: tuple[int, int, int] = (1, 1, 1)
+    gang: bool = False
 
     def chosen(self, mask: NDArray[np.bool_]) -> "Candidates":
-        return Candidates(self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask], self.grid)
+        return Candidates(self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask], self.grid, self.gang)
 
 
 def ceil(a: Ints | int, b: Ints | int) -> Ints:
@@ -58,20 +59,21 @@ def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
     return [(full, tile), ((rest > 0).astype(np.int64), np.maximum(rest, 1))]
 
 
-def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int) -> Ints:
-    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones as one."""
+def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, gang: bool) -> Ints:
+    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones as one. In a gang the bursts of
+    several loads alternate, so that none continues the one before."""
     bus = config.bus_bytes
     beats = ceil(bytes, bus) + (pitch % bus > 0)
-    scattered = runs * (beats + GAP)
-    return np.where(bytes == pitch, np.minimum(ceil(runs * bytes, bus) + GAP, scattered), scattered)
+    scattered = runs * (beats + GAP * (ceil(beats, config.max_burst) if gang else 1))
+    return np.where((bytes == pitch) & (not gang), np.minimum(ceil(runs * bytes, bus) + GAP, scattered), scattered)
 
 
-def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int) -> Ints:
+def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int, gang: bool) -> Ints:
     """The same when one LOAD may take ``piece`` bytes of a run only."""
     full, rest = bytes // piece, bytes % piece
-    cut = full * runs * (ceil(piece, config.bus_bytes) + (pitch % config.bus_bytes > 0) + GAP)
-    cut += np.where(rest > 0, _runs(config, runs, np.maximum(rest, 1), -1), 0)
-    return np.where(bytes <= piece, _runs(config, runs, bytes, pitch), cut)
+    cut = full * _runs(config, runs, ceil(piece, 1), -(pitch % config.bus_bytes > 0), gang)
+    cut += np.where(rest > 0, _runs(config, runs, np.maximum(rest, 1), -1, gang), 0)
+    return np.where(bytes <= piece, _runs(config, runs, bytes, pitch, gang), cut)
 
 
 def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int], resident: str = "") -> Ints:
@@ -90,22 +92,23 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
 
     def load_a(rows: Ints, depth: Ints) -> Ints:
         if not p.trans_a:
-            return _runs(config, rows, depth * size, p.k * size)
-        read = _pieces(config, depth, rows * size, p.m * size, pieces[0])
+            return _runs(config, rows, depth * size, p.k * size, c.gang)
+        read = _pieces(config, depth, rows * size, p.m * size, pieces[0], c.gang)
         return larger(read, ceil(depth, deep) * ceil(rows, deep) * deep)
 
     def load_b(columns: Ints, depth: Ints) -> Ints:
         if p.trans_b:
-            read = _pieces(config, columns, depth * size, p.k * size, pieces[1])
+            read = _pieces(config, columns, depth * size, p.k * size, pieces[1], c.gang)
             return larger(read, ceil(depth, deep) * ceil(columns, n) * n)
-        return _runs(config, depth, columns * size, p.n * size)
+        return _runs(config, depth, columns * size, p.n * size, c.gang)
 
     def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         a = load_a(rows, depth) if resident != "a" else 0
         b = load_b(columns, depth) if resident != "b" else 0
         # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
         units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not resident)
-        return (a + b + units) * blocks
+        # In a gang each row of cores has its A and each column its B.
+        return a * c.grid[1] + b * c.grid[0] + units if c.gang else (a + b + units) * blocks
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
@@ -135,7 +138,9 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     first = load(rows, columns, np.minimum(c.folds * deep, p.k))
     whole = np.full_like(first, p.k)
     if resident:
-        first = first + (load_a(rows, whole) if resident == "a" else load_b(columns, whole)) * blocks
+        whole_a = resident == "a"
+        times = c.grid[whole_a] if c.gang else blocks
+        first = first + (load_a(rows, whole) if whole_a else load_b(columns, whole)) * times
     last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
     last += ceil(columns, n) * (rows + PASS) * passes
     result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE

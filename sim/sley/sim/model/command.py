@@ -154,7 +154,9 @@ class CommandModel:
         while following < total or running:
             moved = False
             for index, core in enumerate(self.cores):
-                if index not in running and following < total:
+                # A gang begins when all cores are free, its blocks in the order of the cores.
+                admitted = not f["gang"] or (index == following % len(self.cores) and (index or not running))
+                if index not in running and following < total and admitted:
                     x, rest = following % grid[0], following // grid[0]
                     place = (x, rest % grid[1], rest // grid[1])
                     block = Block(*launch, place, grid, following)
