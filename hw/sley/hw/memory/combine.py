@@ -132,6 +132,7 @@ class ReadCombiner(wiring.Component):
             first = {Share.ROW: y * c.cores_x, Share.COLUMN: x, Share.ALL: 0}
             taken = grant.grant[k]
             for kind, asker in first.items():
-                taken = taken | (grant.grant[asker] & (share == kind) & ~stuck)
+                together = (share == kind) & (heads[asker].payload.share == kind) & ~stuck
+                taken = taken | (grant.grant[asker] & together)
             m.d.comb += heads[k].ready.eq(out.i.ready & asks[k] & taken)
         return m
