@@ -18,6 +18,9 @@ ROUND_TRIP = 55  # a request to its first beat in the scratchpad
 HANDOVER = 30  # last beat of a chunk to its first row in the array
 FENCE = 130  # last acknowledgement of a store to the fence, with the end of the block
 GAP = 1  # a run that does not continue the one before
+SHARED_GAP = 9  # in eighths: a burst of a shared load; each core that shares it sends a request
+STORE_DELAY = 8  # of so many cycles in which results pass the network, shared loads lose one
+UNEVEN = 8  # shared loads of a whole chunk lose one of so many cycles that a short product is shorter
 HEAD = 1  # a burst that is written
 PASS = 30  # one instruction of the vector unit, besides its rows
 TURN = 180  # with two slots, from the last product in one to the first of its next chunk, besides the beats
@@ -64,8 +67,14 @@ def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, gang: bool) -
     several loads alternate, so that none continues the one before."""
     bus = config.bus_bytes
     beats = ceil(bytes, bus) + (pitch % bus > 0)
-    scattered = runs * (beats + GAP * (ceil(beats, config.max_burst) if gang else 1))
-    return np.where((bytes == pitch) & (not gang), np.minimum(ceil(runs * bytes, bus) + GAP, scattered), scattered)
+    if gang:
+        most = config.max_burst
+        block = most * bus
+        fits = (pitch % block == 0) & ((bytes % block == 0) | (block % bytes == 0))
+        bursts = np.where(fits, runs * ceil(beats, most), ceil(runs * (most + beats - 1), most))
+        return runs * beats + ceil(bursts * SHARED_GAP, 8)
+    scattered = runs * (beats + GAP)
+    return np.where(bytes == pitch, np.minimum(ceil(runs * bytes, bus) + GAP, scattered), scattered)
 
 
 def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int, gang: bool) -> Ints:
@@ -123,11 +132,17 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     for count_m, rows in _parts(p.m, c.tile_m):
         for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
+            store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
+            held = ceil(store, STORE_DELAY * ceil(p.k, c.folds * deep)) * c.gang
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
                 late = (c.slots == 2) * TURN
-                chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
-            store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
+                work = product(rows, columns, depth)
+                chunks += count_k * larger(load(rows, columns, depth) + late + held, work)
+            if c.gang:
+                # The last product of a macro tile may be too short to hide a whole chunk.
+                whole = load(rows, columns, np.minimum(c.folds * deep, p.k))
+                chunks += ceil(larger(whole - work, np.zeros_like(whole)), UNEVEN) * (count_k > 0)
             chunks += store * p.epilogue.beta
             vector = ceil(columns, n) * (rows + PASS) * passes
             total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)

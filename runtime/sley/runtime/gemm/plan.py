@@ -99,6 +99,8 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
                 fine &= way.tile_m >= p.m
             if resident == "b":
                 fine &= way.wide >= columns
+            if not fine.any():
+                continue
             c = way.chosen(fine)
             cycles = estimate(config, p, c, pieces, resident)
             taken = 0
