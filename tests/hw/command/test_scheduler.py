@@ -15,6 +15,7 @@ from sley.hw.testing.command import BlockRun, FakeCores
 from sley.hw.testing.streams import StreamBench
 
 ONE = preset("nano")
+PLACE = (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z)
 ARG_WORDS = (0, 1, INLINE_ARGS, INLINE_ARGS + 1, 24, 3)
 SIX = ONE.replace(cores_x=3, cores_y=2)
 
@@ -56,8 +57,8 @@ class Bench:
     ended = True
     current: tuple[Any, list[int]]
 
-    def launch(self, grids: list[tuple[int, int, int]], pause: float = 0.0) -> list[Any]:
-        """Run these grids; their results."""
+    def launch(self, grids: list[tuple[int, int, int]], pause: float = 0.0, gangs: tuple[int, ...] = ()) -> list[Any]:
+        """Run these grids, those numbered in ``gangs`` as gangs; their results."""
         items = [
             {
                 "queue": k % 8,
@@ -68,6 +69,7 @@ class Bench:
                 "arg_words": ARG_WORDS[k % len(ARG_WORDS)],
                 "inline": [0x100 * k + i for i in range(INLINE_ARGS)],
                 "grid": list(grid),
+                "gang": k in gangs,
             }
             for k, grid in enumerate(grids)
         ]
@@ -137,3 +139,60 @@ def test_throughput() -> None:
     assert [cycles[10 * k] - cycles[0] for k in range(6)] == [11 * k for k in range(6)]
     taken = next(t for t in bench.bench.traffic if t.count == 1).cycles[0]
     assert cycles[0] == taken + 1
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.4])
+def test_gangs(pause: float) -> None:
+    """Block (x, y, z) on the core in column x and row y, each gang when the one before has ended."""
+    bench = Bench(SIX, pause=pause)
+    grids = [(3, 2, 4), (5, 1, 1), (3, 2, 1), (3, 2, 2)]
+    results = bench.launch(grids, pause, gangs=(0, 2, 3))
+    assert [r.queue for r in results] == list(range(4))
+    assert all(r.fault.code == FaultCode.NONE for r in results)
+    for k, grid in enumerate(grids):
+        runs = [run for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)]
+        places = [tuple(run[word] for word in PLACE) for run in runs]
+        assert places == blocks_of(grid)
+        assert all(run.gang == (k != 1) for run in runs)
+        if k == 1:
+            continue
+        assert [run.core for run in runs] == list(range(6)) * grid[2]
+        for last, first in zip(range(5, len(runs) - 1, 6), range(6, len(runs), 6), strict=True):
+            assert max(run.reported for run in runs[last - 5 : last + 1]) == min(r.reported for r in runs[first:]) - 1
+            assert runs[first].start > max(run.end for run in runs[last - 5 : last + 1])
+
+
+def test_a_gang_with_a_fault_is_handed_out_whole() -> None:
+    """Its other blocks may wait for all to ask together; the next gang does not begin."""
+
+    def judge(run: BlockRun) -> tuple[FaultCode, Unit, int, int] | None:
+        return (FaultCode.BUS_ERROR, Unit.LOAD, 1, 2) if run.core == 0 and run[LaunchWord.BLOCK_Z] == 1 else None
+
+    bench = Bench(SIX, judge=judge, delay=(1, 1))
+    results = bench.launch([(3, 2, 3), (3, 2, 1)], gangs=(0, 1))
+    assert [r.fault.code for r in results] == [FaultCode.BUS_ERROR, FaultCode.NONE]
+    assert (results[0].fault.core, results[0].fault.block) == (0, 6)
+    assert [run.core for run in bench.cores.runs] == [*range(6)] * 3
+
+
+def test_ended() -> None:
+    """High from the end of a core's block of the gang until the next gang begins."""
+    bench = Bench(SIX, delay=(1, 200))
+    seen: list[tuple[int, int]] = []
+
+    async def watch(ctx: Any) -> None:
+        while True:
+            _, _, ended = await ctx.tick().sample(bench.bench.dut.ended)
+            seen.append((bench.bench.cycle, ended))
+
+    bench.bench.add(watch)
+    bench.launch([(3, 2, 3)], gangs=(0,))
+    for gang in range(3):
+        runs = bench.cores.runs[6 * gang : 6 * gang + 6]
+        until = bench.cores.runs[6 * gang + 6].start - 40 if gang < 2 else seen[-1][0]
+        for cycle, ended in seen:
+            if runs[0].start <= cycle < until:
+                over = sum(1 << run.core for run in runs if run.end + 8 < cycle and run.end + 60 < cycle)
+                running = sum(1 << run.core for run in runs if cycle <= run.end)
+                assert ended & running == 0
+                assert ended & over == over
