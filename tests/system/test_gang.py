@@ -72,7 +72,7 @@ def kernel(name: str, body: Body) -> Program:
     k.set(Unit.LOAD, run_bytes=BYTES, chunks=BYTES // CHIP.row_bytes)
     one = k.reg("one", 1)
     body(k, data, one)
-    k.load(data, 400, 0, signal=loaded)
+    k.load(data, 0, 0, signal=loaded)
     k.set(Unit.STORE, run_bytes=SLOT)
     k.store(out, 0, one, wait=loaded)
     k.end()
@@ -126,7 +126,8 @@ def test_shared_loads(device: Device, seed: int) -> None:
     data, values = random_bytes(device, 2048, seed)
     out = device.array(np.zeros((3, 4, SLOT), np.uint8))
     program = kernel(f"shared{seed}", body)
-    for gang in (True, False):
+    beats = {}
+    for gang in (False, True, False):  # the first time every core fetches the program
         device.stream.fill(out, 0)
         with device.stream.counted() as count:
             device.stream.launch(program, [data, out], (*GRID, 3), gang)
@@ -136,13 +137,10 @@ def test_shared_loads(device: Device, seed: int) -> None:
                 at = where(core, offset, share)
                 expected[:, core, index * BYTES : (index + 1) * BYTES] = values[at : at + BYTES]
         assert np.array_equal(out.numpy(), expected), gang
-        # With the packets, the programs and the arguments, which do not depend on how they were launched.
-        beats = count.counters.chip[CounterGroup.READ][ReadCycle.BEAT]
-        if gang:
-            together = beats
+        beats[gang] = count.counters.chip[CounterGroup.READ][ReadCycle.BEAT]
     groups = {Share.NONE: 4, Share.ROW: 2, Share.COLUMN: 2, Share.ALL: 1}
-    aligned = sum((BYTES // CHIP.row_bytes + (offset % 4 > 0)) * (4 - groups[share]) for offset, share in loads)
-    assert beats - together == 3 * aligned
+    saved = sum((BYTES // CHIP.row_bytes + (offset % 4 > 0)) * (4 - groups[share]) for offset, share in loads)
+    assert beats[False] - beats[True] == 3 * saved
 
 
 def faulty(device: Device, body: Body, gang: bool = True, grid: tuple[int, ...] = GRID) -> QueueFault:
@@ -168,7 +166,8 @@ def test_a_core_stops(device: Device, guilty: int, before: int) -> None:
                     k.add(number, number, k.block[0])
                     k.mov(core, guilty)
                     with k.if_(number, "==", core):
-                        k.load(data, CHIP.scratchpad_rows, one)
+                        k.mov(core, CHIP.scratchpad_rows)
+                        k.load(data, core, one)
             for share in (Share.ROW, Share.COLUMN, Share.ALL):
                 shared(k, data, one, 16 * index, 0, share)
 
@@ -200,7 +199,8 @@ def test_cores_that_do_not_share_the_same(device: Device, what: str) -> None:
             if what == "length":
                 k.set(Unit.LOAD, run_bytes=BYTES // 2)
             if what == "group":
-                shared(k, data, one, 0, 0, Share.COLUMN)
+                with k.if_(k.block[1], "==", one):
+                    shared(k, data, one, 0, 0, Share.COLUMN)
         shared(k, data, one, 0, 0, Share.ROW)
 
     fault = faulty(device, body)
@@ -263,6 +263,4 @@ def test_reset_while_cores_wait_for_each_other(device: Device) -> None:
     device.stream.launch(kernel("stuck", body), [data, out], GRID, True)
     device.driver.transport.advance(2_000)
     device.driver.reset()
-    with pytest.raises(Exception, match="reset"):
-        device.synchronize()
     product(device)
