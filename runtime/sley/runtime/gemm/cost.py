@@ -119,6 +119,15 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         # In a gang each row of cores has its A and each column its B.
         return a * c.grid[1] + b * c.grid[0] + units if c.gang else (a + b + units) * blocks
 
+    def requests(rows: Ints, columns: Ints, depth: Ints) -> Ints:
+        """Flits with which all blocks ask for a chunk: they share the way to the memory port, with their results."""
+        total: Ints = np.zeros_like(depth)
+        for name, along_k, across in (("a", not p.trans_a, rows), ("b", p.trans_b, columns)):
+            if resident != name:
+                runs, elements = (across, depth) if along_k else (depth, across)
+                total = total + runs * ceil(elements * size, config.bus_bytes * config.max_burst)
+        return total * blocks
+
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
         fold_cycles = tiles * np.maximum(rows, n)
@@ -129,6 +138,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         return larger(folds * fold_cycles + BUBBLE, issue)
 
     total: Ints = np.zeros_like(c.tile_m)
+    passed: Ints = np.zeros_like(c.tile_m)  # flits on the way to the memory port
     for count_m, rows in _parts(p.m, c.tile_m):
         for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
@@ -138,11 +148,14 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
                 # With two slots a load begins when the product before the last has ended: its latency shows.
                 late = (c.slots == 2) * TURN
                 work = product(rows, columns, depth)
+                if blocks > 1:
+                    passed += count_m * count_n * count_k * requests(rows, columns, depth)
                 chunks += count_k * larger(load(rows, columns, depth) + late + held, work)
             if c.gang:
                 # The last product of a macro tile may be too short to hide a whole chunk.
                 whole = load(rows, columns, np.minimum(c.folds * deep, p.k))
                 chunks += ceil(larger(whole - work, np.zeros_like(whole)), UNEVEN) * (count_k > 0)
+            passed += count_m * count_n * store
             chunks += store * p.epilogue.beta
             vector = ceil(columns, n) * (rows + PASS) * passes
             total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)
@@ -159,4 +172,4 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
     last += ceil(columns, n) * (rows + PASS) * passes
     result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE
-    return result
+    return larger(result, LAUNCH + passed // tiles * share + FENCE)

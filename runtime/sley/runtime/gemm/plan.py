@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -83,13 +84,14 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     limits = Placement.of(config, p, Tiling(1, n, deep, 2))
     pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
     alone = _grown(config, p, False)
-    ways = [replace(alone, grid=grid) for grid in _grids(config, p)]
-    if config.cores > 1:
-        ways.append(_grown(config, p, True))
+    gang = [_grown(config, p, True)] if config.cores > 1 else []
+    ways = gang + sorted((replace(alone, grid=grid) for grid in _grids(config, p)), key=lambda way: -prod(way.grid))
     found: list[Plan] = []
     for resident in _residents(p):
         for way in ways:
             grid = way.grid
+            if len(found) >= count and p.macs // (n * deep * prod(grid)) >= found[count - 1].estimate:
+                continue  # so few cores cannot be fast enough
             fine = (way.wide * n * (grid[0] - 1) < p.n) & (way.tile_m * (grid[1] - 1) < p.m)
             # Whatever else lies in the scratchpad, the operands in their slots must fit.
             a_rows = way.tile_m * (depth if resident == "a" else way.folds * way.slots)
