@@ -93,11 +93,7 @@ def shared(k: KernelBuilder, data: Register, one: Register, offset: int, row: in
 
 
 def where(core: int, offset: int, share: Share) -> int:
-    return (
-        offset
-        + 256 * (core % 2) * (not share & Share.ROW)
-        + 512 * (core // 2) * (not share & Share.COLUMN)
-    )
+    return offset + 256 * (core % 2) * (not share & Share.ROW) + 512 * (core // 2) * (not share & Share.COLUMN)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -232,7 +232,13 @@ class Queue:
                 raise BadRequest(f"argument {index} is {value}; it must fit into 32 bits")
         slot = self._reserve()
         words = [value & 0xFFFFFFFF for value in args]
-        fields = {"gang": int(gang), "program_words": program_words, "program": program, "tag": tag, "arg_words": len(args)}
+        fields = {
+            "gang": int(gang),
+            "program_words": program_words,
+            "program": program,
+            "tag": tag,
+            "arg_words": len(args),
+        }
         if len(words) <= INLINE_ARGS:
             fields |= {f"arg{k}": word for k, word in enumerate(words)}
         else:

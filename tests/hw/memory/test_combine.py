@@ -148,7 +148,10 @@ def test_a_core_that_ended(seed: int) -> None:
     streams: list[list[Asked]] = [[] for _ in range(4)]
     for k, stream in enumerate(streams):
         for number in range(stop if k == 0 else rounds):
-            stream += [(64 * number + 1024 * (k // 2), 2, Share.ROW), (64 * number + 1024 * (8 + k % 2), 3, Share.COLUMN)]
+            stream += [
+                (64 * number + 1024 * (k // 2), 2, Share.ROW),
+                (64 * number + 1024 * (8 + k % 2), 3, Share.COLUMN),
+            ]
     found, lost = lost_of(QUAD, streams, 0b0001, seed)
     done = [(a, near, far) for a, _, near, far, is_lost in found if not is_lost and near != far]
     # Before the stop nothing is lost; behind it every core that is left gets an answer to each of its reads.
@@ -158,7 +161,8 @@ def test_a_core_that_ended(seed: int) -> None:
         x, y = core_node(QUAD, k)
         served = [a for a, near, far in done if near[0] <= x <= far[0] and near[1] <= y <= far[1]]
         assert sorted(served + [a for a, _ in lost[k]]) == sorted(a for a, *_ in streams[k])
-    assert lost[1] and lost[2]
+    assert lost[1]
+    assert lost[2]
 
 
 @pytest.mark.parametrize("different", [(64, 5, Share.ROW), (0, 4, Share.ROW), (0, 5, Share.COLUMN), (0, 5, Share.ALL)])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sley.abi.config import ChipConfig, preset
-from sley.hw.memory.port import MemoryPort
 from sley.abi.instructions import Share
+from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.axi import AxiMemory
@@ -49,7 +49,10 @@ class Requests:
         self.answers: dict[tuple[Any, ...], list[tuple[int, int, int]]] = defaultdict(list)
         self.beats = 0
         for _ in range(count):
-            source, tag = rng.choice(SOURCES if config.cores == 1 else [(0, 0), *CORES]), rng.choice([Tag.FETCH, Tag.LOAD, Tag.STORE])
+            source, tag = (
+                rng.choice(SOURCES if config.cores == 1 else [(0, 0), *CORES]),
+                rng.choice([Tag.FETCH, Tag.LOAD, Tag.STORE]),
+            )
             beats = rng.choice([1, 1, 2, rng.randint(1, config.max_burst), config.max_burst])
             block = config.max_burst * width
             start = rng.randrange(size // 2 // block) * block + rng.randint(0, config.max_burst - beats) * width

@@ -80,7 +80,7 @@ def test_unused_node_swallows() -> None:
     ids=["3x2", "5x1", "3x3"],
 )
 def test_random_multicast(config: ChipConfig, idle: float, pause: float) -> None:
-    """The memory port answers rectangles of cores while all others send to single nodes: what each node gets, in order."""
+    """The memory port answers rectangles of cores while all others send to single nodes: each node gets its own."""
     bench = StreamBench(Mesh(config), seed=int(10 * idle), timeout=6000)
     nodes, memory = used_nodes(config), memory_node(config)
     cores = [core_node(config, k) for k in range(config.cores)]

@@ -36,8 +36,8 @@ class ReadCombiner(wiring.Component):
     Members: ``i``: heads of READ requests of cores, always taken; ``ended``: one bit per core, its block of the gang
     has ended and asks for nothing any more; ``o``: the reads that go on, in ``COMBINED``.
     Order: among cores whose oldest read can go on round robin; for a shared one its first core asks.
-    Latency: 3 cycles. Throughput: one read a cycle. Cost: a queue of ``BEATS`` reads per core, as many as its reader can
-    have outstanding; a comparator of 42 bits for nearly every pair of neighbours.
+    Latency: 3 cycles. Throughput: one read a cycle. Cost: a queue of ``BEATS`` reads per core, as many as its reader
+    can have outstanding; a comparator of 42 bits for each core but the first, once in its row and once in its column.
     """
 
     i: stream.Interface

@@ -26,9 +26,9 @@ class MemoryReader(wiring.Component):
 
     Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back; ``depth``: runs in flight;
     ``beats``: bus beats in flight, at least two of the longest bursts.
-    Members: ``i``: runs of 1 to 65535 bytes, whose ``share`` goes into their requests; ``o``: their beats; ``request``: to the node's port (heads of READ
-    packets); ``response``: the answers to ``tag``; ``busy``: from the cycle after a run was accepted until its last
-    beat left.
+    Members: ``i``: runs of 1 to 65535 bytes, whose ``share`` goes into their requests; ``o``: their beats; ``request``:
+    to the node's port (heads of READ packets); ``response``: the answers to ``tag``; ``busy``: from the cycle after a
+    run was accepted until its last beat left.
     Latency: 2 cycles from run to request, 5 from response to ``o``. Throughput: one bus beat per cycle, also when every
     run is a single beat (the defaults hide a round trip of 64 cycles for single-beat runs, of about 110 for bursts of
     16). Cost: ``beats`` bus beats of block RAM, ``depth`` run records, a byte rotator.

@@ -15,8 +15,8 @@ RUN_BYTES_BITS = 16
 
 
 class Run(data.Struct):
-    """``bytes`` (1 to 65535) bytes from byte address ``addr``. ``share``: a ``Share``, of reads that cores of a gang make
-    together."""
+    """``bytes`` (1 to 65535) bytes from byte address ``addr``; ``share``: a ``Share``, of reads that cores of a gang
+    make together."""
 
     addr: 32
     bytes: RUN_BYTES_BITS

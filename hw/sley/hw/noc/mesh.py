@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.hw.noc.messages import request_flit, response_flit
-from sley.hw.noc.placement import mesh_size, used_nodes
 from sley.hw.noc.multicast import MulticastRouter
+from sley.hw.noc.placement import mesh_size, used_nodes
 from sley.hw.noc.router import Direction, Router
 
 

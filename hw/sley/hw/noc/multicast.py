@@ -1,6 +1,6 @@
 """A router that copies packets to several sides."""
 
-from amaranth import Cat, Module, Value, Mux
+from amaranth import Cat, Module, Mux, Value
 from amaranth.lib import data, wiring
 
 from sley.hw.noc.router import Direction, Router

@@ -15,8 +15,8 @@ class Tiling:
 
     ``tile_m`` x ``tile_n`` results make a macro tile, ``chunk`` elements of K are loaded at a time into one of
     ``slots`` places; ``grid`` blocks (across N, M and the batch) share the macro tiles. ``tile_n`` is a multiple of the
-    array's columns, ``chunk`` of the fold. An operand that is ``resident`` ("a" or "b") is loaded once, whole. The blocks
-    of a ``gang``, one on each core, work side by side and share their loads: A along x, B along y.
+    array's columns, ``chunk`` of the fold. An operand that is ``resident`` ("a" or "b") is loaded once, whole. The
+    blocks of a ``gang``, one on each core, work side by side and share their loads: A along x, B along y.
     """
 
     tile_m: int
