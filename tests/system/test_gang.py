@@ -11,6 +11,7 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Share
 from sley.driver.device import Driver
 from sley.driver.errors import BadRequest, QueueFault
+from sley.hw.chip import Chip
 from sley.runtime.buffer import Buffer
 from sley.runtime.device import Device
 from sley.runtime.gemm.launch import launch
@@ -21,6 +22,7 @@ from sley.runtime.program import Program
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.options import EngineOptions, default_engine
+from sley.sim.engines.pysim import PysimTransport
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 
@@ -44,15 +46,18 @@ def random_bytes(device: Device, count: int, seed: int = 0) -> tuple[Buffer, np.
     return device.array(values), values
 
 
-def product(device: Device) -> None:
-    """A GEMM by a gang: the chip works."""
+def product(device: Device) -> int:
+    """A GEMM by a gang: the chip works. Returns its cycles."""
     random = np.random.default_rng(1)
     a, b = (random.integers(-128, 128, shape, np.int8) for shape in ((13, 9), (9, 14)))
     out = device.empty((13, 14), np.int32)
     problem = Problem(13, 14, 9)
     plan = Plan(problem, Tiling(4, 4, 8, 2, (2, 2, 1), gang=True), 0)
-    launch(device.stream, problem, plan, device.array(a), device.array(b), out)
+    operands = device.array(a), device.array(b)
+    with device.stream.timed() as timing:
+        launch(device.stream, problem, plan, *operands, out)
     assert np.array_equal(out.numpy(), a.astype(np.int32) @ b)
+    return timing.cycles
 
 
 def kernel(name: str, body: Body) -> Program:
@@ -260,3 +265,13 @@ def test_reset_while_cores_wait_for_each_other(device: Device) -> None:
     device.driver.transport.advance(2_000)
     device.driver.reset()
     product(device)
+
+
+def test_engines_agree() -> None:
+    """The gateware in Amaranth's simulator takes as many cycles as compiled."""
+    options = EngineOptions(memory=1 << 20)
+    cycles = set()
+    for transport in (FastTransport(cached_rtlil(CHIP), CHIP.bus_bytes, options), PysimTransport(Chip(CHIP), options)):
+        with Device(Driver(transport, hang_cycles=20_000)) as opened:
+            cycles.add(product(opened))
+    assert len(cycles) == 1

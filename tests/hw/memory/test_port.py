@@ -270,3 +270,17 @@ def test_lost_reads() -> None:
     loads = [(i.payload.error, i.last) for i in got.items if i.payload.tag == Tag.LOAD]
     assert loads == [(0, 0), (0, 1), (1, 0), (1, 0), (1, 0), (1, 0), (1, 1), (0, 1)]
     assert all((i.dest.x, i.dest.y) == (i.far.x, i.far.y) for i in got.items)
+
+
+def test_reads_past_the_combiner_take_turns() -> None:
+    """A stream of fetches does not hold up the loads, nor they it."""
+    bench = StreamBench(MemoryPort(QUAD))
+    loads = [shared(0, Share.NONE, 64 * k, 1) for k in range(16)]
+    fetches = [head(RequestKind.READ, (0, 0), Tag.FETCH, 1024 + 64 * k, 1) for k in range(40)]
+    bench.send(bench.dut.request_o, loads + fetches)
+    memory = AxiMemory(bench, QUAD, bench.dut.axi, gap=0.8, latency=(1, 1))
+    bench.receive(bench.dut.response_i, 56)
+    bench.run()
+    kinds = "".join("f" if burst.addr >= 1024 else "l" for burst in memory.reads)
+    assert kinds.count("l") == 16
+    assert "ff" not in kinds[: kinds.rindex("l")].lstrip("l")

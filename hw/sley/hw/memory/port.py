@@ -37,8 +37,7 @@ class MemoryPort(wiring.Component):
     Packets of kind MESSAGE are dropped.
 
     In a chip with several cores the reads of their Loads pass a ``ReadCombiner``, which joins those that a gang shares;
-    the answer is one packet to all who asked. All other reads go past it, before what comes out of it: fetches are few,
-    and the room of its reader bounds those of the command processor.
+    the answer is one packet to all who asked. All other reads go past it, in turn with what comes out of it.
 
     Parameters: ``config``.
     Members: ``request_o``: from the router (packets for this node); ``response_i``: to the router; ``axi``: the bus;
@@ -175,14 +174,16 @@ class MemoryPort(wiring.Component):
         x, y = command_node(self._config)
         load = Signal()
         direct = Signal()
+        turn = Signal()  # of the combiner
+        yields = turn & combiner.o.valid
         read = combiner.o.payload
         m.d.comb += [
             combiner.ended.eq(self.ended),
             load.eq((head.tag == Tag.LOAD) & ((head.src.x != x) | (head.src.y != y))),
             combiner.i.payload.eq(head),
             combiner.i.valid.eq(asks & load),
-            direct.eq(asks & ~load),
-            taken.eq(Mux(load, combiner.i.ready, ar.ready & reads.ready)),
+            direct.eq(asks & ~load & ~yields),
+            taken.eq(Mux(load, combiner.i.ready, ar.ready & reads.ready & ~yields)),
             ar.valid.eq((direct | (combiner.o.valid & ~read.lost & ~self.drain)) & reads.ready),
             reads.payload.far.eq(head.src),
         ]
@@ -199,6 +200,8 @@ class MemoryPort(wiring.Component):
             ]
             with m.If(combiner.o.valid & read.lost):
                 m.d.comb += reads.valid.eq(1)
+        with m.If(reads.valid & reads.ready):
+            m.d.sync += turn.eq(direct)
 
     def _responses(self, m: Module, reads: stream.Interface, writes: stream.Interface) -> None:
         """Addresses the answers to who asked and sends them, whole bursts at a time."""
