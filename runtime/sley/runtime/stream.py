@@ -59,8 +59,10 @@ class Stream:
         program: Program,
         args: Mapping[str, Argument] | Sequence[Argument] = (),
         grid: tuple[int, ...] = (1,),
+        gang: bool = False,
     ) -> None:
-        """Runs ``grid`` blocks of a program.
+        """Runs ``grid`` blocks of a program; in a ``gang``, as many across and down as the chip has cores, those of one
+        z together, block (x, y) on the core in column x and row y. Only blocks of a gang may share loads.
 
         Arguments are given by name or in order: buffers (their address), integers of 32 bits, floats (as fp32 bits).
         """
@@ -72,7 +74,7 @@ class Stream:
         x, y, z = (*grid, 1, 1)[:3]
         words = [self._word(value) for value in _in_order(program, args)]
         address, tag = self.device.load(program)
-        self.queue.launch(address, len(program.words), words, (x, y, z), tag)
+        self.queue.launch(address, len(program.words), words, (x, y, z), tag, gang)
 
     def _word(self, value: Argument) -> int:
         if isinstance(value, Buffer):

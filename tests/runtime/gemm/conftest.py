@@ -25,6 +25,7 @@ ODD_CHIPS = [
         accumulator_banks=1,
         unit_queue=2,
     ),
+    ChipConfig(name="square", cores_x=2, cores_y=2),
     ChipConfig(name="row_of_3", array=8, cores_x=3, scratchpad_rows=128, accumulator_rows=32, queues=1),
 ]
 

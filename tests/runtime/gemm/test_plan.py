@@ -56,7 +56,13 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
     assert (x - 1) * t.tile_n < p.n
     assert (y - 1) * t.tile_m < p.m
     assert z <= p.batch
-    assert y == 1 or p.batch == 1
+    assert y == 1 or p.batch == 1 or t.gang
+    # In a gang all cores have as many macro tiles.
+    if t.gang:
+        assert config.cores > 1
+        assert t.grid == (config.cores_x, config.cores_y, 1)
+        assert -(-p.n // t.tile_n) % x == 0
+        assert -(-p.m // t.tile_m) % y == 0
     # What is loaded once must serve all macro tiles.
     if t.resident == "a":
         assert t.tile_m >= p.m
@@ -102,6 +108,18 @@ def test_large_problems_use_all_cores(operands: OperandType, result: Result) -> 
     for m, n, k in ((512, 512, 512), (1024, 512, 768)):
         x, y, z = candidates(PRESETS["quad"], Problem(m, n, k, operands, epilogue=epilogue), 1)[0].tiling.grid
         assert (x * y, z) == (4, 1)
+
+
+@pytest.mark.parametrize("operands", OperandType)
+@pytest.mark.parametrize("trans", [(False, False), (True, True)])
+def test_large_problems_share_their_loads(operands: OperandType, trans: tuple[bool, bool]) -> None:
+    """A gang reads less, so it is expected to be nearly four times as fast as one core."""
+    problem = Problem(1024, 1024, 1024, operands, *trans)
+    alone, together = (candidates(PRESETS[name], problem, 1)[0] for name in ("base", "quad"))
+    assert together.tiling.gang
+    assert alone.estimate / together.estimate > 3.5
+    small = candidates(PRESETS["quad"], Problem(16, 16, 16, operands, *trans), 1)[0]
+    assert not small.tiling.gang
 
 
 def test_batches_are_spread_over_cores() -> None:

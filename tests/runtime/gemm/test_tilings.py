@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from sley.abi.config import ChipConfig
+from sley.abi.config import PRESETS, ChipConfig, preset
 from sley.abi.instructions import OperandType
 from sley.driver.device import Driver
 from sley.runtime.buffer import Buffer
@@ -13,11 +13,15 @@ from sley.runtime.device import Device
 from sley.runtime.gemm.launch import launch
 from sley.runtime.gemm.problem import Epilogue, Problem, Result, fold
 from sley.runtime.gemm.tiling import Placement, Plan, Tiling
+from sley.sim.engines.design_text import cached_rtlil
+from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.model import ModelTransport
-from sley.sim.engines.options import default_engine
+from sley.sim.engines.options import EngineOptions, default_engine
 from sley.sim.testing.product import Product, random_product
 
 Put = Callable[[Device, np.ndarray], Buffer]
+
+SQUARE = preset("nano").replace(name="square", cores_x=2, cores_y=2)
 
 needs_compiler = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 
@@ -43,6 +47,7 @@ def problem_of(case: Product) -> Problem:
 def random_tiling(config: ChipConfig, problem: Problem, rng: np.random.Generator) -> Tiling:
     """Any tiling that fits, all blocks with work to do."""
     p, n, deep = problem, config.array, fold(config, problem.dtype)
+    tried = 0
     once = [""] + ["a"] * (p.batch == 1 or p.share_a) + ["b"] * (p.batch == 1 or p.share_b)
 
     def upto(limit: int) -> int:
@@ -50,14 +55,18 @@ def random_tiling(config: ChipConfig, problem: Problem, rng: np.random.Generator
         return limit if rng.random() < 0.2 else int(np.exp(rng.uniform(0, np.log(limit + 1))))
 
     while True:
+        tried += 1
         resident = str(rng.choice(once))
         tile_m = p.m if resident == "a" else upto(p.m)
         tile_n = n * (-(-p.n // n) if resident == "b" else upto(-(-p.n // n)))
         x = int(rng.integers(1, min(config.cores, -(-p.n // tile_n)) + 1))
         y = int(rng.integers(1, min(config.cores // x, -(-p.m // tile_m)) + 1)) if p.batch == 1 else 1
         z = int(rng.integers(1, min(config.cores // (x * y), p.batch) + 1))
+        gang = config.cores > 1 and resident != "b" and rng.random() < 0.5 and tried < 100
+        if gang:
+            x, y, z = config.cores_x, config.cores_y, 1
         chunk, slots = deep * upto(-(-p.k // deep)), int(rng.integers(2, 5))
-        tiling = Tiling(tile_m, tile_n, chunk, slots, (x, y, z), resident)
+        tiling = Tiling(tile_m, tile_n, chunk, slots, (x, y, z), resident, gang)
         if Placement.of(config, p, tiling).fits:
             return tiling
 
@@ -84,9 +93,11 @@ def model(config: ChipConfig) -> Iterator[Device]:
         yield opened
 
 
-@pytest.fixture(scope="module", params=["nano", "edge", "base", "quad"])
+@pytest.fixture(scope="module", params=[*PRESETS.values(), SQUARE], ids=lambda c: c.name)
 def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
-    with Device.open(f"fast:{request.param}?memory=4M", hang_cycles=20_000) as device:
+    config: ChipConfig = request.param
+    transport = FastTransport(cached_rtlil(config), config.bus_bytes, EngineOptions(memory=1 << 22))
+    with Device(Driver(transport, hang_cycles=20_000)) as device:
         yield device
 
 

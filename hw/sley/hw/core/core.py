@@ -104,6 +104,7 @@ class Core(wiring.Component):
         m.submodules.store = store = StoreUnit(c)
         m.submodules.matrix = matrix = MatrixUnit(c)
         m.submodules.vector = vector = VectorUnit(c)
+        m.d.comb += load.gang.eq(sequencer.gang)
         units: tuple[Any, ...] = (load, store, matrix, vector)
 
         m.submodules.scratchpad = scratchpad = BankedSram(

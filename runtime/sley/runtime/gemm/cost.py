@@ -18,6 +18,9 @@ ROUND_TRIP = 55  # a request to its first beat in the scratchpad
 HANDOVER = 30  # last beat of a chunk to its first row in the array
 FENCE = 130  # last acknowledgement of a store to the fence, with the end of the block
 GAP = 1  # a run that does not continue the one before
+SHARED_GAP = 9  # in eighths: a burst of a shared load; each core that shares it sends a request
+STORE_DELAY = 8  # of so many cycles in which results pass the network, shared loads lose one
+UNEVEN = 8  # shared loads of a whole chunk lose one of so many cycles that a short product is shorter
 HEAD = 1  # a burst that is written
 PASS = 30  # one instruction of the vector unit, besides its rows
 TURN = 180  # with two slots, from the last product in one to the first of its next chunk, besides the beats
@@ -37,9 +40,10 @@ class Candidates:
     folds: Ints
     slots: Ints
     grid: tuple[int, int, int] = (1, 1, 1)
+    gang: bool = False
 
     def chosen(self, mask: NDArray[np.bool_]) -> "Candidates":
-        return Candidates(self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask], self.grid)
+        return Candidates(self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask], self.grid, self.gang)
 
 
 def ceil(a: Ints | int, b: Ints | int) -> Ints:
@@ -58,20 +62,27 @@ def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
     return [(full, tile), ((rest > 0).astype(np.int64), np.maximum(rest, 1))]
 
 
-def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int) -> Ints:
-    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones as one."""
+def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, gang: bool) -> Ints:
+    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones as one. In a gang the bursts of
+    several loads alternate, so that none continues the one before."""
     bus = config.bus_bytes
     beats = ceil(bytes, bus) + (pitch % bus > 0)
+    if gang:
+        most = config.max_burst
+        block = most * bus
+        fits = (pitch % block == 0) & ((bytes % block == 0) | (block % bytes == 0))
+        bursts = np.where(fits, runs * ceil(beats, most), ceil(runs * (most + beats - 1), most))
+        return runs * beats + ceil(bursts * SHARED_GAP, 8)
     scattered = runs * (beats + GAP)
     return np.where(bytes == pitch, np.minimum(ceil(runs * bytes, bus) + GAP, scattered), scattered)
 
 
-def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int) -> Ints:
+def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int, gang: bool) -> Ints:
     """The same when one LOAD may take ``piece`` bytes of a run only."""
     full, rest = bytes // piece, bytes % piece
-    cut = full * runs * (ceil(piece, config.bus_bytes) + (pitch % config.bus_bytes > 0) + GAP)
-    cut += np.where(rest > 0, _runs(config, runs, np.maximum(rest, 1), -1), 0)
-    return np.where(bytes <= piece, _runs(config, runs, bytes, pitch), cut)
+    cut = full * _runs(config, runs, ceil(piece, 1), -(pitch % config.bus_bytes > 0), gang)
+    cut += np.where(rest > 0, _runs(config, runs, np.maximum(rest, 1), -1, gang), 0)
+    return np.where(bytes <= piece, _runs(config, runs, bytes, pitch, gang), cut)
 
 
 def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int], resident: str = "") -> Ints:
@@ -90,22 +101,32 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
 
     def load_a(rows: Ints, depth: Ints) -> Ints:
         if not p.trans_a:
-            return _runs(config, rows, depth * size, p.k * size)
-        read = _pieces(config, depth, rows * size, p.m * size, pieces[0])
+            return _runs(config, rows, depth * size, p.k * size, c.gang)
+        read = _pieces(config, depth, rows * size, p.m * size, pieces[0], c.gang)
         return larger(read, ceil(depth, deep) * ceil(rows, deep) * deep)
 
     def load_b(columns: Ints, depth: Ints) -> Ints:
         if p.trans_b:
-            read = _pieces(config, columns, depth * size, p.k * size, pieces[1])
+            read = _pieces(config, columns, depth * size, p.k * size, pieces[1], c.gang)
             return larger(read, ceil(depth, deep) * ceil(columns, n) * n)
-        return _runs(config, depth, columns * size, p.n * size)
+        return _runs(config, depth, columns * size, p.n * size, c.gang)
 
     def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         a = load_a(rows, depth) if resident != "a" else 0
         b = load_b(columns, depth) if resident != "b" else 0
         # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
         units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not resident)
-        return (a + b + units) * blocks
+        # In a gang each row of cores has its A and each column its B.
+        return a * c.grid[1] + b * c.grid[0] + units if c.gang else (a + b + units) * blocks
+
+    def requests(rows: Ints, columns: Ints, depth: Ints) -> Ints:
+        """Flits with which all blocks ask for a chunk: they share the way to the memory port, with their results."""
+        total: Ints = np.zeros_like(depth)
+        for name, along_k, across in (("a", not p.trans_a, rows), ("b", p.trans_b, columns)):
+            if resident != name:
+                runs, elements = (across, depth) if along_k else (depth, across)
+                total = total + runs * ceil(elements * size, config.bus_bytes * config.max_burst)
+        return total * blocks
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
@@ -117,14 +138,24 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         return larger(folds * fold_cycles + BUBBLE, issue)
 
     total: Ints = np.zeros_like(c.tile_m)
+    passed: Ints = np.zeros_like(c.tile_m)  # flits on the way to the memory port
     for count_m, rows in _parts(p.m, c.tile_m):
         for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
+            store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
+            held = ceil(store, STORE_DELAY * ceil(p.k, c.folds * deep)) * c.gang
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
                 late = (c.slots == 2) * TURN
-                chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
-            store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
+                work = product(rows, columns, depth)
+                if blocks > 1:
+                    passed += count_m * count_n * count_k * requests(rows, columns, depth)
+                chunks += count_k * larger(load(rows, columns, depth) + late + held, work)
+            if c.gang:
+                # The last product of a macro tile may be too short to hide a whole chunk.
+                whole = load(rows, columns, np.minimum(c.folds * deep, p.k))
+                chunks += ceil(larger(whole - work, np.zeros_like(whole)), UNEVEN) * (count_k > 0)
+            passed += count_m * count_n * store
             chunks += store * p.epilogue.beta
             vector = ceil(columns, n) * (rows + PASS) * passes
             total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)
@@ -135,8 +166,10 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     first = load(rows, columns, np.minimum(c.folds * deep, p.k))
     whole = np.full_like(first, p.k)
     if resident:
-        first = first + (load_a(rows, whole) if resident == "a" else load_b(columns, whole)) * blocks
+        whole_a = resident == "a"
+        times = c.grid[whole_a] if c.gang else blocks
+        first = first + (load_a(rows, whole) if whole_a else load_b(columns, whole)) * times
     last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
     last += ceil(columns, n) * (rows + PASS) * passes
     result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE
-    return result
+    return larger(result, LAUNCH + passed // tiles * share + FENCE)

@@ -15,7 +15,8 @@ class Tiling:
 
     ``tile_m`` x ``tile_n`` results make a macro tile, ``chunk`` elements of K are loaded at a time into one of
     ``slots`` places; ``grid`` blocks (across N, M and the batch) share the macro tiles. ``tile_n`` is a multiple of the
-    array's columns, ``chunk`` of the fold. An operand that is ``resident`` ("a" or "b") is loaded once, whole.
+    array's columns, ``chunk`` of the fold. An operand that is ``resident`` ("a" or "b") is loaded once, whole. The
+    blocks of a ``gang``, one on each core, work side by side and share their loads: A along x, B along y.
     """
 
     tile_m: int
@@ -24,6 +25,7 @@ class Tiling:
     slots: int
     grid: tuple[int, int, int] = (1, 1, 1)
     resident: str = ""
+    gang: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ def tiling_text(plan: Plan) -> str:
     """A plan in one line."""
     t = plan.tiling
     parts = [f"{t.tile_m} x {t.tile_n}, K by {t.chunk}, {t.slots} slots", f"blocks {' x '.join(map(str, t.grid))}"]
+    if t.gang:
+        parts.append("gang")
     if t.resident:
         parts.append(f"{t.resident} resident")
     return ", ".join(parts)
@@ -119,6 +123,13 @@ class Operand:
         return (config.array, self.pitch) if self.transpose else (self.pitch, 1)
 
 
+def _fills(config: ChipConfig, problem: Problem, tiling: Tiling) -> bool:
+    """Whether every core has as many macro tiles as all others, so that all make the same loads."""
+    across, down = config.cores_x, config.cores_y
+    tiles_n, tiles_m = -(-problem.n // tiling.tile_n), -(-problem.m // tiling.tile_m)
+    return tiling.grid == (across, down, 1) and tiles_n % across == 0 and tiles_m % down == 0
+
+
 @dataclass(frozen=True)
 class Placement:
     """Rows of the local memories that a tiling uses.
@@ -169,8 +180,9 @@ class Placement:
             and used <= bias_base
             and (b.along_k or tiling.tile_n <= b.piece)
             and (
-                problem.batch == 1 or tiling.grid[1] == 1
+                problem.batch == 1 or tiling.grid[1] == 1 or tiling.gang
             )  # the walk from product to product is the same for all blocks
+            and (not tiling.gang or _fills(config, problem, tiling))
             and (not a.resident or problem.k * problem.bytes < 1 << RUN_BITS)
         )
         return cls(
