@@ -56,7 +56,9 @@ def random_tiling(config: ChipConfig, problem: Problem, rng: np.random.Generator
         x = int(rng.integers(1, min(config.cores, -(-p.n // tile_n)) + 1))
         y = int(rng.integers(1, min(config.cores // x, -(-p.m // tile_m)) + 1)) if p.batch == 1 else 1
         z = int(rng.integers(1, min(config.cores // (x * y), p.batch) + 1))
-        chunk, slots = deep * upto(-(-p.k // deep)), int(rng.integers(2, 5))
+        depth, slots = -(-p.k // deep), int(rng.integers(2, 5))
+        # Often as many chunks as slots: the last slot is then as large as the last chunk.
+        chunk = deep * (-(-depth // slots) if rng.random() < 0.3 else upto(depth))
         tiling = Tiling(tile_m, tile_n, chunk, slots, (x, y, z), resident)
         if Placement.of(config, p, tiling).fits:
             return tiling

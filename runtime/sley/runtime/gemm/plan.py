@@ -10,7 +10,7 @@ from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
 from sley.runtime.gemm.cost import Candidates, estimate
 from sley.runtime.gemm.problem import Problem, fold
-from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows
+from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows, spare_folds
 from sley.runtime.gemm.tuned import tuned
 
 HEIGHTS = (1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 64, 80, 96, 112, 120, 128, 160, 192, 256, 384, 512, 1024, 2048)
@@ -73,6 +73,7 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     )
     tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
     grown = Candidates(tile_m, wide, folds, slots)
+    held = folds * slots - spare_folds(np.full_like(folds, depth), folds, slots)
     limits = Placement.of(config, p, Tiling(1, n, deep, 2))
     pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
     found: list[Plan] = []
@@ -81,8 +82,8 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
             fine = grown.wide * grown.tile_m <= half
             fine &= (grown.wide * n * (grid[0] - 1) < p.n) & (grown.tile_m * (grid[1] - 1) < p.m)
             # Whatever else lies in the scratchpad, the operands in their slots must fit.
-            a_rows = grown.tile_m * (depth if resident == "a" else grown.folds * grown.slots)
-            b_rows = grown.wide * n * (depth if resident == "b" else grown.folds * grown.slots)
+            a_rows = grown.tile_m * (depth if resident == "a" else held)
+            b_rows = grown.wide * n * (depth if resident == "b" else held)
             fine &= a_rows + b_rows <= config.scratchpad_rows
             if resident == "a":
                 fine &= grown.tile_m >= p.m

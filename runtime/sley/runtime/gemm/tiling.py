@@ -1,12 +1,18 @@
 """How a GEMM is cut into pieces, and where the pieces lie in a core."""
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, OperandType, Param
 from sley.runtime.gemm.problem import Problem, Result, fold
 
 RUN_BITS = PARAMS[Param.RUN_BYTES].width
+
+Sizes = TypeVar("Sizes", int, NDArray[np.int64])
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,14 @@ def interleaved(config: ChipConfig, problem: Problem) -> bool:
     return config.lane_elements == 2 and problem.dtype is OperandType.INT8
 
 
+def spare_folds(depth: Sizes, folds: Sizes, slots: Sizes) -> Sizes:
+    """Folds that the last slot needs less than the others, of a K of ``depth`` folds: with as many chunks as slots
+    nothing but the last chunk goes there."""
+    chunks = -(-depth // folds)
+    spare: Sizes = (chunks == slots) * (chunks * folds - depth)
+    return spare
+
+
 def half_rows(config: ChipConfig, problem: Problem) -> int:
     """Accumulator rows that the sums of a macro tile may take."""
     return config.accumulator_rows // (4 if problem.epilogue.beta else 2)
@@ -66,7 +80,8 @@ class Operand:
     ``along_k``: rows of the array in memory are along K; otherwise across, along M or N. ``length``: elements of such
     a row. In slot s, fold f of row i of A is in scratchpad row ``base + s * step + f * pitch + i``; array row r of
     fold f of column tile p of B is in ``base + s * step + p * pitch + f * N + r``. ``piece``: elements of a memory row
-    that one LOAD may bring, to ``piece_rows`` local rows from the first to the next piece's.
+    that one LOAD may bring, to ``piece_rows`` local rows from the first to the next piece's. ``spare``: rows that the
+    last slot does not need.
     """
 
     name: str
@@ -80,6 +95,7 @@ class Operand:
     step: int
     piece: int
     piece_rows: int
+    spare: int
     base: int = 0
 
     @classmethod
@@ -92,27 +108,29 @@ class Operand:
         interleave = pairs and p.trans_a
         length = p.m if p.trans_a else p.k
         slots = 1 if resident else tiling.slots
-        return cls(
-            "a", not p.trans_a, p.trans_a, interleave, length, resident, slots, pitch, pitch * folds, piece, piece
-        )
+        step, spare = pitch * folds, pitch * spare_folds(-(-p.k // deep), folds, slots)
+        return cls("a", not p.trans_a, p.trans_a, interleave, length, resident, slots, pitch, step, piece, piece, spare)
 
     @classmethod
     def b(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Operand":
         p, n, deep = problem, config.array, fold(config, problem.dtype)
         resident = tiling.resident == "b"
         interleave = interleaved(config, problem) and not p.trans_b
-        pitch = -(-(p.k if resident else tiling.chunk) // deep) * n
+        folds = -(-(p.k if resident else tiling.chunk) // deep)
+        pitch = folds * n
         wide = up(tiling.tile_n // n, 2) if interleave else tiling.tile_n // n
         piece = (TRANSPOSE_CHUNKS if p.trans_b else INTERLEAVE_CHUNKS) * deep
         length = p.k if p.trans_b else p.n
         slots = 1 if resident else tiling.slots
-        rows = TRANSPOSE_CHUNKS * n
-        return cls("b", p.trans_b, p.trans_b, interleave, length, resident, slots, pitch, wide * pitch, piece, rows)
+        rows, spare = TRANSPOSE_CHUNKS * n, n * spare_folds(-(-p.k // deep), folds, slots)
+        return cls(
+            "b", p.trans_b, p.trans_b, interleave, length, resident, slots, pitch, wide * pitch, piece, rows, spare
+        )
 
     @property
     def rows(self) -> int:
         """Scratchpad rows of all slots."""
-        return self.slots * self.step
+        return self.slots * self.step - self.spare
 
     def strides(self, config: ChipConfig) -> tuple[int, int]:
         """Local rows from chunk to chunk, and from run (or unit of runs) to run, of its LOADs."""
