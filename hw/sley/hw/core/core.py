@@ -181,6 +181,7 @@ class Core(wiring.Component):
         connect(m, store.run, store_writer.i)
         connect(m, store.data, store_writer.data)
         m.d.comb += [store.writer_busy.eq(store_writer.busy), store.writer_error.eq(store_writer.error)]
+        m.d.comb += store_writer.cut.eq(store.cut)
 
         m.submodules.port = port = NodePort(c, tags, READ_TURNS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)

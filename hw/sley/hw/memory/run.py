@@ -14,10 +14,12 @@ RUN_BYTES_BITS = 16
 
 
 class Run(data.Struct):
-    """``bytes`` (1 to 65535) bytes from byte address ``addr``."""
+    """``bytes`` (1 to 65535) bytes from byte address ``addr``. ``more``: the next run begins where this one ends, and a
+    writer joins them."""
 
     addr: 32
     bytes: RUN_BYTES_BITS
+    more: 1
 
 
 def beat(config: ChipConfig) -> data.StructLayout:

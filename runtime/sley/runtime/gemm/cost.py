@@ -107,6 +107,11 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not resident)
         return (a + b + units) * blocks
 
+    def store(rows: Ints, columns: Ints) -> Ints:
+        beats = ceil(columns * out, config.bus_bytes)
+        joined = larger(rows * beats, ceil(rows * columns * out, config.bus_bytes) + HEAD)
+        return np.where(columns == p.n, joined, rows * (beats + 2 * HEAD)) * blocks
+
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
         fold_cycles = tiles * np.maximum(rows, n)
@@ -124,10 +129,10 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
                 # With two slots a load begins when the product before the last has ended: its latency shows.
                 late = (c.slots == 2) * TURN
                 chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
-            store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-            chunks += store * p.epilogue.beta
+            stored = store(rows, columns)
+            chunks += stored * p.epilogue.beta
             vector = ceil(columns, n) * (rows + PASS) * passes
-            total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)
+            total += count_m * count_n * np.maximum(np.maximum(chunks, stored), vector)
     share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
     tiles = tiles_m * tiles_n
     steady = total // tiles * share + total % tiles * share // tiles
@@ -136,7 +141,6 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     whole = np.full_like(first, p.k)
     if resident:
         first = first + (load_a(rows, whole) if resident == "a" else load_b(columns, whole)) * blocks
-    last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-    last += ceil(columns, n) * (rows + PASS) * passes
+    last = store(rows, columns) + ceil(columns, n) * (rows + PASS) * passes
     result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE
     return result
