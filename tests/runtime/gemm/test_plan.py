@@ -51,7 +51,7 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
                 if operand is place.a
                 else (wide - 1) * operand.pitch + folds * config.array
             )
-            assert number % t.slots * operand.step + last_row <= operand.rows
+            assert number % t.slots * (operand.step + operand.shift) + operand.shift + last_row <= operand.rows
     # Sums of two macro tiles and the bias of all that may be on their way.
     assert t.tile_m * wide <= place.half
     assert t.tile_m * wide <= place.bias_base

@@ -37,9 +37,12 @@ class Candidates:
     folds: Ints
     slots: Ints
     grid: tuple[int, int, int] = (1, 1, 1)
+    margin: int = 0
 
     def chosen(self, mask: NDArray[np.bool_]) -> "Candidates":
-        return Candidates(self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask], self.grid)
+        return Candidates(
+            self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask], self.grid, self.margin
+        )
 
 
 def ceil(a: Ints | int, b: Ints | int) -> Ints:
@@ -127,7 +130,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
             chunks: Ints = np.zeros_like(c.tile_m)
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
-                late = (c.slots == 2) * TURN
+                late = (c.slots == 2) * (0 if c.margin else TURN)
                 chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
             stored = store(rows, columns)
             chunks += stored * p.epilogue.beta

@@ -14,9 +14,12 @@ from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows, spare_f
 from sley.runtime.gemm.tuned import tuned
 
 HEIGHTS = (1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 64, 80, 96, 112, 120, 128, 160, 192, 256, 384, 512, 1024, 2048)
-WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256)
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 SLOTS = (2, 3, 4)
+MARGIN = 16
+"""Column tiles: their products take longer than a chunk from being asked for until it enters the array, with two rows
+that are interleaved on the way."""
 
 
 def plan(config: ChipConfig, problem: Problem) -> Plan:
@@ -77,19 +80,22 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     limits = Placement.of(config, p, Tiling(1, n, deep, 2))
     pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
     found: list[Plan] = []
-    for resident in _residents(p):
+    ways = [(resident, margin) for resident in _residents(p) for margin in (0, MARGIN) if resident == "a" or not margin]
+    for resident, margin in ways:
         for grid in _grids(config, p):
             fine = grown.wide * grown.tile_m <= half
             fine &= (grown.wide * n * (grid[0] - 1) < p.n) & (grown.tile_m * (grid[1] - 1) < p.m)
             # Whatever else lies in the scratchpad, the operands in their slots must fit.
             a_rows = grown.tile_m * (depth if resident == "a" else held)
-            b_rows = grown.wide * n * (depth if resident == "b" else held)
+            b_rows = grown.wide * n * (depth if resident == "b" else held) + 2 * margin * n
             fine &= a_rows + b_rows <= config.scratchpad_rows
             if resident == "a":
                 fine &= grown.tile_m >= p.m
             if resident == "b":
                 fine &= grown.wide >= columns
-            c = replace(grown.chosen(fine), grid=grid)
+            if margin:
+                fine &= (grown.slots == 2) & (grown.folds == 1) & (grown.wide >= margin)
+            c = replace(grown.chosen(fine), grid=grid, margin=margin)
             cycles = estimate(config, p, c, pieces, resident)
             taken = 0
             for index in np.argsort(cycles, kind="stable"):
@@ -97,7 +103,7 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
                 if taken == count or (len(found) >= count and expected >= found[count - 1].estimate):
                     break
                 sizes = int(c.tile_m[index]), int(c.wide[index]) * n, int(c.folds[index]) * deep, int(c.slots[index])
-                tiling = Tiling(*sizes, grid, resident)
+                tiling = Tiling(*sizes, grid, resident, margin)
                 if Placement.of(config, p, tiling).fits:
                     found.append(Plan(p, tiling, expected))
                     taken += 1

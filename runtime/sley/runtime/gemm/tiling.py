@@ -22,6 +22,9 @@ class Tiling:
     ``tile_m`` x ``tile_n`` results make a macro tile, ``chunk`` elements of K are loaded at a time into one of
     ``slots`` places; ``grid`` blocks (across N, M and the batch) share the macro tiles. ``tile_n`` is a multiple of the
     array's columns, ``chunk`` of the fold. An operand that is ``resident`` ("a" or "b") is loaded once, whole.
+
+    With a ``margin`` two slots of B do as well as three: from chunk to chunk each goes to and fro by so many column
+    tiles, and is handed back when all but ``margin`` - 1 of a chunk's were multiplied.
     """
 
     tile_m: int
@@ -30,6 +33,7 @@ class Tiling:
     slots: int
     grid: tuple[int, int, int] = (1, 1, 1)
     resident: str = ""
+    margin: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ def tiling_text(plan: Plan) -> str:
     parts = [f"{t.tile_m} x {t.tile_n}, K by {t.chunk}, {t.slots} slots", f"blocks {' x '.join(map(str, t.grid))}"]
     if t.resident:
         parts.append(f"{t.resident} resident")
+    if t.margin:
+        parts.append(f"margin {t.margin}")
     return ", ".join(parts)
 
 
@@ -68,6 +74,22 @@ def spare_folds(depth: Sizes, folds: Sizes, slots: Sizes) -> Sizes:
     return spare
 
 
+def margin_fits(config: ChipConfig, problem: Problem, tiling: Tiling) -> bool:
+    """Whether B may have a margin: chunks of one fold, so that column tiles are multiplied in the order in which they
+    lie, and macro tiles that are never wider than the one before. The place of a bias relies on whole slots."""
+    p, t = problem, tiling
+    narrowest = (p.n - 1) % t.tile_n // config.array + 1
+    one_fold = t.chunk == fold(config, p.dtype) < p.k
+    return (
+        one_fold
+        and t.slots == 2
+        and t.resident == "a"
+        and p.batch == 1
+        and not (p.trans_b or p.epilogue.bias)
+        and 2 <= t.margin <= narrowest
+    )
+
+
 def half_rows(config: ChipConfig, problem: Problem) -> int:
     """Accumulator rows that the sums of a macro tile may take."""
     return config.accumulator_rows // (4 if problem.epilogue.beta else 2)
@@ -81,7 +103,7 @@ class Operand:
     a row. In slot s, fold f of row i of A is in scratchpad row ``base + s * step + f * pitch + i``; array row r of
     fold f of column tile p of B is in ``base + s * step + p * pitch + f * N + r``. ``piece``: elements of a memory row
     that one LOAD may bring, to ``piece_rows`` local rows from the first to the next piece's. ``spare``: rows that the
-    last slot does not need.
+    last slot does not need. ``shift``: rows by which a slot goes to and fro; they are behind each.
     """
 
     name: str
@@ -96,6 +118,7 @@ class Operand:
     piece: int
     piece_rows: int
     spare: int
+    shift: int = 0
     base: int = 0
 
     @classmethod
@@ -123,14 +146,15 @@ class Operand:
         length = p.k if p.trans_b else p.n
         slots = 1 if resident else tiling.slots
         rows, spare = TRANSPOSE_CHUNKS * n, n * spare_folds(-(-p.k // deep), folds, slots)
+        step, shift = wide * pitch, tiling.margin * pitch
         return cls(
-            "b", p.trans_b, p.trans_b, interleave, length, resident, slots, pitch, wide * pitch, piece, rows, spare
+            "b", p.trans_b, p.trans_b, interleave, length, resident, slots, pitch, step, piece, rows, spare, shift
         )
 
     @property
     def rows(self) -> int:
         """Scratchpad rows of all slots."""
-        return self.slots * self.step - self.spare
+        return self.slots * (self.step + self.shift) - self.spare
 
     def strides(self, config: ChipConfig) -> tuple[int, int]:
         """Local rows from chunk to chunk, and from run (or unit of runs) to run, of its LOADs."""
@@ -189,6 +213,7 @@ class Placement:
             and (
                 problem.batch == 1 or tiling.grid[1] == 1
             )  # the walk from product to product is the same for all blocks
+            and (not tiling.margin or margin_fits(config, problem, tiling))
             and (not a.resident or problem.k * problem.bytes < 1 << RUN_BITS)
         )
         return cls(
