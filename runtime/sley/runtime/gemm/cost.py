@@ -19,6 +19,7 @@ HANDOVER = 30  # last beat of a chunk to its first row in the array
 FENCE = 130  # last acknowledgement of a store to the fence, with the end of the block
 GAP = 1  # a run that does not continue the one before
 HEAD = 1  # a burst that is written
+STORE_TURN = 75  # from the last beat of a STORE to the first of the next one
 PASS = 30  # one instruction of the vector unit, besides its rows
 TURN = 180  # with two slots, from the last product in one to the first of its next chunk, besides the beats
 BUBBLE = 1  # from the last row of a chunk to the first of the next
@@ -62,11 +63,12 @@ def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
 
 
 def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int) -> Ints:
-    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones as one."""
+    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones that share no beat as one."""
     bus = config.bus_bytes
-    beats = ceil(bytes, bus) + (pitch % bus > 0)
-    scattered = runs * (beats + GAP)
-    return np.where(bytes == pitch, np.minimum(ceil(runs * bytes, bus) + GAP, scattered), scattered)
+    beats = ceil(runs * (bytes + bus - 1), bus) if pitch % bus else runs * ceil(bytes, bus)
+    joined = (bytes == pitch) & (pitch % bus == 0)
+    cycles: Ints = beats + np.where(joined, 1, runs) * GAP
+    return cycles
 
 
 def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int) -> Ints:
@@ -110,10 +112,19 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not resident)
         return (a + b + units) * blocks
 
+    def bursts(runs: Ints, bytes: Ints | int) -> Ints:
+        return runs * ceil(bytes, config.max_burst * config.bus_bytes)
+
     def store(rows: Ints, columns: Ints) -> Ints:
-        beats = ceil(columns * out, config.bus_bytes)
-        joined = larger(rows * beats, ceil(rows * columns * out, config.bus_bytes) + HEAD)
+        beats, size = ceil(columns * out, config.bus_bytes), rows * columns * out
+        joined = larger(rows * beats, ceil(size, config.bus_bytes)) + bursts(np.ones_like(size), size) * HEAD
         return np.where(columns == p.n, joined, rows * (beats + 2 * HEAD)) * blocks
+
+    def requests(rows: Ints, columns: Ints, depth: Ints) -> Ints:
+        """Heads of reads: they share the way out of the core with the beats of its writes."""
+        a = bursts(depth, rows * size) if p.trans_a else bursts(rows, depth * size)
+        b = bursts(columns, depth * size) if p.trans_b else bursts(depth, columns * size)
+        return a * (resident != "a") + b * (resident != "b")
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
@@ -125,17 +136,21 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         return larger(folds * fold_cycles + BUBBLE, issue)
 
     total: Ints = np.zeros_like(c.tile_m)
+    waits: Ints = np.zeros_like(c.tile_m)  # of the last macro tile, for results: nothing comes behind it
     for count_m, rows in _parts(p.m, c.tile_m):
         for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
+            sent = STORE_TURN + store(rows, columns)
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
                 late = (c.slots == 2) * (0 if c.margin else TURN)
                 chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
-            stored = store(rows, columns)
-            chunks += stored * p.epilogue.beta
+                sent = sent + count_k * requests(rows, columns, depth)
+            chunks += store(rows, columns) * p.epilogue.beta
             vector = ceil(columns, n) * (rows + PASS) * passes
-            total += count_m * count_n * np.maximum(np.maximum(chunks, stored), vector)
+            longest = np.maximum(np.maximum(chunks, sent), vector)
+            total += count_m * count_n * longest
+            waits = np.where(count_m * count_n > 0, longest - chunks, waits)
     share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
     tiles = tiles_m * tiles_n
     steady = total // tiles * share + total % tiles * share // tiles
@@ -145,5 +160,5 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     if resident:
         first = first + (load_a(rows, whole) if resident == "a" else load_b(columns, whole)) * blocks
     last = store(rows, columns) + ceil(columns, n) * (rows + PASS) * passes
-    result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE
+    result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady - waits + last + FENCE
     return result
