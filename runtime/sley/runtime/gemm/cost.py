@@ -131,12 +131,16 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         fold_cycles = tiles * np.maximum(rows, n)
         if p.dtype is OperandType.BF16:
             fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
+        if c.margin:  # A shares a bank with a part of B: where both are read, one waits
+            bank = config.scratchpad_rows // config.scratchpad_banks
+            fold_cycles = fold_cycles + tiles * rows * bank // (2 * n * (c.wide + c.margin))
         folds = ceil(depth, deep)
         issue = CHUNK_ISSUE + folds * np.where(c.wide == 1, NARROW_ISSUE, FOLD_ISSUE + tiles * PRODUCT_ISSUE)
         return larger(folds * fold_cycles + BUBBLE, issue)
 
     total: Ints = np.zeros_like(c.tile_m)
-    waits: Ints = np.zeros_like(c.tile_m)  # of the last macro tile, for results: nothing comes behind it
+    waits: Ints = np.zeros_like(c.tile_m)  # in the last macro tile, for results and loads: nothing comes behind it
+    last_load: Ints = np.zeros_like(c.tile_m)
     for count_m, rows in _parts(p.m, c.tile_m):
         for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
@@ -144,13 +148,16 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
                 late = (c.slots == 2) * (0 if c.margin else TURN)
-                chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
+                multiplied = product(rows, columns, depth)
+                chunk = np.maximum(load(rows, columns, depth) + late, multiplied)
+                chunks += count_k * chunk
+                last_load = np.where(count_k > 0, chunk - multiplied, last_load)
                 sent = sent + count_k * requests(rows, columns, depth)
             chunks += store(rows, columns) * p.epilogue.beta
             vector = ceil(columns, n) * (rows + PASS) * passes
             longest = np.maximum(np.maximum(chunks, sent), vector)
             total += count_m * count_n * longest
-            waits = np.where(count_m * count_n > 0, longest - chunks, waits)
+            waits = np.where(count_m * count_n > 0, longest - chunks + last_load, waits)
     share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
     tiles = tiles_m * tiles_n
     steady = total // tiles * share + total % tiles * share // tiles
