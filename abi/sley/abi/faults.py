@@ -59,9 +59,9 @@ MEANING: dict[FaultCode, tuple[str, str]] = {
         "check row operands, counts and strides against the capabilities",
     ),
     FaultCode.BAD_PARAMETER: (
-        "a count above 65535, a parameter the unit does not have or too large for its width, "
-        "or a run longer than its chunks",
-        "check the SET instructions before it",
+        "a count above 65535 (WEIGHTS: not 1 to N), a parameter the unit does not have or too large for its width, "
+        "a run longer than its CHUNKS, or more CHUNKS than a LOAD that interleaves or transposes may have",
+        "check the count, and the SET instructions before it",
     ),
     FaultCode.SEMAPHORE_LEFTOVER: (
         "a block ended with a semaphore above zero",

@@ -40,10 +40,18 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
     assert ends[0] <= place.b.base
     assert ends[1] <= place.out_base
     assert ends[2] <= config.scratchpad_rows
-    folds = -(-(p.k if t.resident == "a" else min(t.chunk, p.k)) // fold(config, p.dtype))
-    assert place.a.rows >= (1 if t.resident == "a" else t.slots) * folds * t.tile_m
-    folds = -(-(p.k if t.resident == "b" else min(t.chunk, p.k)) // fold(config, p.dtype))
-    assert place.b.rows >= (1 if t.resident == "b" else t.slots) * folds * t.tile_n
+    # A slot holds every chunk that comes there.
+    deep = fold(config, p.dtype)
+    chunks = [-(-min(t.chunk, p.k - start) // deep) for start in range(0, p.k, t.chunk)]
+    for operand in (place.a, place.b):
+        for number in range(1 if operand.resident else t.slots * len(chunks)):
+            folds = -(-p.k // deep) if operand.resident else chunks[number % len(chunks)]
+            last_row = (
+                (folds - 1) * operand.pitch + t.tile_m
+                if operand is place.a
+                else (wide - 1) * operand.pitch + folds * config.array
+            )
+            assert number % t.slots * (operand.step + operand.shift) + operand.shift + last_row <= operand.rows
     # Sums of two macro tiles and the bias of all that may be on their way.
     assert t.tile_m * wide <= place.half
     assert t.tile_m * wide <= place.bias_base

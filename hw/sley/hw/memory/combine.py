@@ -21,7 +21,7 @@ _ASKED = data.StructLayout({"addr": 32, "beats": BEATS_BITS, "share": SHARE_BITS
 COMBINED = data.StructLayout(
     {"addr": 32, "beats": BEATS_BITS, "near": Coordinate, "far": Coordinate, "error": ERROR_BITS}
 )
-"""A read for all nodes from ``near`` to ``far``; with an ``error`` (``AccessError``) it is answered so, and not read."""
+"""A read for all nodes from ``near`` to ``far``. One with an ``error`` (``AccessError``) is answered so, not read."""
 
 
 class ReadCombiner(wiring.Component):
@@ -34,7 +34,8 @@ class ReadCombiner(wiring.Component):
     Shared reads that cannot be joined do not wait for ever. When every core either waits with a shared read or has
     ended its block of the gang, and none of these reads can be joined, nothing that is still to come could change that:
     then the oldest read of one core is *lost*. It is answered with ``AccessError.BUS``, which stops its block, and so
-    on until the gang has ended. It happens when a core has stopped at a fault, or when programs share what is not the same.
+    on until the gang has ended. It happens when a core has stopped at a fault, or when programs share what is not the
+    same.
 
     Parameters: ``config``, with several cores.
     Members: ``i``: heads of READ requests of cores, always taken; ``ended``: one bit per core, its block of the gang

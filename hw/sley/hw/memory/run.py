@@ -18,13 +18,15 @@ RUN_BYTES_BITS = 16
 
 class Run(data.Struct):
     """``bytes`` (1 to 65535) bytes from byte address ``addr`` of a context; ``execute``: they are a program's;
-    ``share``: a ``Share``, of reads that cores of a gang make together."""
+    ``share``: a ``Share``, of reads that cores of a gang make together; ``more``: the next run begins where this one
+    ends, and a writer joins them."""
 
     addr: 32
     bytes: RUN_BYTES_BITS
     context: CONTEXT_BITS
     execute: 1
     share: SHARE_BITS
+    more: 1
 
 
 def beat(config: ChipConfig) -> data.StructLayout:

@@ -11,13 +11,16 @@ from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
 from sley.runtime.gemm.cost import Candidates, estimate
 from sley.runtime.gemm.problem import Problem, fold
-from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows, up
+from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows, spare_folds, up
 from sley.runtime.gemm.tuned import tuned
 
 HEIGHTS = (1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 64, 80, 96, 112, 120, 128, 160, 192, 256, 384, 512, 1024, 2048)
-WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256)
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 SLOTS = (2, 3, 4)
+MARGIN = 16
+"""Column tiles: their products take longer than a chunk from being asked for until it enters the array, with two rows
+that are interleaved on the way."""
 
 
 def plan(config: ChipConfig, problem: Problem) -> Plan:
@@ -85,22 +88,28 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
     alone = _grown(config, p, False)
     gang = [_grown(config, p, True)] if config.cores > 1 else []
-    ways = gang + sorted((replace(alone, grid=grid) for grid in _grids(config, p)), key=lambda way: -prod(way.grid))
+    laid = [replace(alone, grid=grid, margin=margin) for grid in _grids(config, p) for margin in (0, MARGIN)]
+    ways = gang + sorted(laid, key=lambda way: -prod(way.grid))
     found: list[Plan] = []
     for resident in _residents(p):
         for way in ways:
             grid = way.grid
+            if way.margin and resident != "a":
+                continue
             if len(found) >= count and p.macs // (n * deep * prod(grid)) >= found[count - 1].estimate:
                 continue  # so few cores cannot be fast enough
             fine = (way.wide * n * (grid[0] - 1) < p.n) & (way.tile_m * (grid[1] - 1) < p.m)
             # Whatever else lies in the scratchpad, the operands in their slots must fit.
-            a_rows = way.tile_m * (depth if resident == "a" else way.folds * way.slots)
-            b_rows = way.wide * n * (depth if resident == "b" else way.folds * way.slots)
+            held = way.folds * way.slots - spare_folds(np.full_like(way.folds, depth), way.folds, way.slots)
+            a_rows = way.tile_m * (depth if resident == "a" else held)
+            b_rows = way.wide * n * (depth if resident == "b" else held) + 2 * way.margin * n
             fine &= a_rows + b_rows <= config.scratchpad_rows
             if resident == "a":
                 fine &= way.tile_m >= p.m
             if resident == "b":
                 fine &= way.wide >= columns
+            if way.margin:
+                fine &= (way.slots == 2) & (way.folds == 1) & (way.wide >= way.margin)
             if not fine.any():
                 continue
             c = way.chosen(fine)
@@ -111,7 +120,7 @@ def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
                 if taken == count or (len(found) >= count and expected >= found[count - 1].estimate):
                     break
                 sizes = int(c.tile_m[index]), int(c.wide[index]) * n, int(c.folds[index]) * deep, int(c.slots[index])
-                tiling = Tiling(*sizes, grid, resident, way.gang)
+                tiling = Tiling(*sizes, grid, resident, way.gang, way.margin)
                 if Placement.of(config, p, tiling).fits:
                     found.append(Plan(p, tiling, expected))
                     taken += 1
