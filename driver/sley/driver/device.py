@@ -217,6 +217,11 @@ class Driver:
 
     # Interrupts and waiting
 
+    def coalesce(self, count: int, cycles: int) -> None:
+        """Lets the chip interrupt once for ``count`` fences, or so many cycles after the first; 0 for each at once."""
+        with self.lock:
+            self.registers.write("CHIP.IRQ_COALESCE", count=count, cycles=cycles)
+
     def service(self, poll: bool = False) -> bool:
         """Answers pending interrupts: clears them and recovers queues that stopped. Whether there were any.
 
