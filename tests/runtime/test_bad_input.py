@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.driver.errors import (
     BadRequest,
@@ -21,8 +22,11 @@ from sley.runtime.device import Device
 from sley.runtime.errors import KernelError, ShapeMismatch, UnsupportedType
 from sley.runtime.kernel import KernelBuilder
 from sley.runtime.program import Program
+from sley.sim.engines.options import default_engine
 
 Usable = Callable[[], None]
+
+ENGINES = ["model:nano?memory=1M", *(["fast:nano?memory=1M"] if default_engine() == "fast" else [])]
 
 
 def ones(device: Device, *shape: int, dtype: type = np.int8):
@@ -254,6 +258,23 @@ def test_semaphore_deadlock_names_the_unit_states(device: Device, usable: Usable
     assert core.units[Unit.LOAD] is UnitState.IDLE
     assert (array.numpy() == 1).all()
     usable()
+
+
+@pytest.mark.parametrize("url", ENGINES)
+def test_the_watchdog_ends_a_block_that_stands_still(url: str) -> None:
+    """The other stream is busy all the time, so that there is always progress."""
+    k = KernelBuilder("deadlock", preset("nano"))
+    k.sync(wait=k.semaphore("never"))
+    k.end()
+    with Device.open(url, watchdog=2_000) as device:
+        array = ones(device, 4096)
+        device.stream.launch(k.build())
+        for value in range(60):
+            device.streams[1].fill(array, value)
+        with pytest.raises(QueueFault, match="WATCHDOG in the sequencer unit of core 0, instruction 0"):
+            device.stream.synchronize()
+        device.synchronize()
+        assert (array.numpy() == 59).all()
 
 
 def test_a_failed_launch_takes_the_work_behind_it_along(device: Device, usable: Usable) -> None:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 EVENTS = 256
 NORMAL_PRIORITY = 1
-PATIENCE = 4
-"""A waiting thread that finds nothing moving at all is faster than the watchdog, and knows more."""
 
 Marks = list[tuple[Queue, int]]
 
@@ -131,13 +129,13 @@ class Context:
 
         Parameters: ``priority``: higher goes first, 0 to 3. ``log2_length``: the ring holds 2 ** log2_length packets;
         the driver's if not given. ``watchdog``: cycles after which a block in which no instruction of a unit finishes
-        is ended with a fault, though others make progress; 0 for never, ``PATIENCE`` times the driver's ``hang_cycles``
-        if not given. Raises ``NoRoom`` if all are taken.
+        is ended with a fault, even if others make progress; 0 for never, the driver's if not given. Raises
+        ``NoRoom`` if all are taken.
         """
         if not 0 <= priority < 1 << PRIORITY_BITS:
             raise BadRequest(f"priority is {priority}; it must be in 0..{(1 << PRIORITY_BITS) - 1}")
         if watchdog is None:
-            watchdog = min(PATIENCE * self.driver.hang_cycles, (1 << 32) - 1)
+            watchdog = self.driver.watchdog
         if not 0 <= watchdog < 1 << 32:
             raise BadRequest(f"watchdog is {watchdog} cycles; it must be in 0..{(1 << 32) - 1}")
         length = self.driver.log2_ring if log2_length is None else log2_length

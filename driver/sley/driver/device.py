@@ -25,6 +25,8 @@ from sley.driver.statistics import Statistics
 from sley.driver.transport import Transport
 
 HANG_CYCLES = 200_000
+PATIENCE = 4
+"""A waiting thread that finds nothing moving at all is faster than the watchdog, and knows more."""
 _WAIT_CYCLES = 20_000
 _SHARED_WAIT_CYCLES = 1_000
 """Longest wait for an interrupt with the lock held while there are other threads, who may want it."""
@@ -43,6 +45,8 @@ class Driver:
     transport: the way to the device; closed with the driver.
     log2_ring: queues hold 2 ** log2_ring packets unless told otherwise.
     hang_cycles: cycles without progress after which a waiting call gives up what it waits for as hung.
+    watchdog: cycles after which the chip ends a block in which no instruction of a unit finishes, 0 for never; some
+        times ``hang_cycles`` if not given.
     identity: every buffer is mapped at its physical address, in one piece, for chips that do not translate.
     log: called with one line for every register access.
 
@@ -59,6 +63,7 @@ class Driver:
         *,
         log2_ring: int = 6,
         hang_cycles: int = HANG_CYCLES,
+        watchdog: int | None = None,
         identity: bool = True,
         log: Callable[[str], None] | None = None,
     ) -> None:
@@ -66,6 +71,7 @@ class Driver:
             raise BadRequest(f"log2_ring is {log2_ring}; it must be in 0..15")
         if hang_cycles < 1:
             raise BadRequest(f"hang_cycles is {hang_cycles}; it must be at least 1")
+        self.watchdog = min(PATIENCE * hang_cycles, (1 << 32) - 1) if watchdog is None else watchdog
         self.transport = transport
         self.log2_ring, self.hang_cycles, self.identity = log2_ring, hang_cycles, identity
         self.lock = threading.RLock()
