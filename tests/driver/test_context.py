@@ -23,15 +23,17 @@ from sley.driver.errors import (
     SleyError,
 )
 from sley.driver.fence import import_fence, wait_all, wait_any
+from sley.sim.engines.options import default_engine
 
 Check = Callable[[], None]
 Pair = tuple[Context, Context]
+ENGINES = ["model:nano?memory=1M", *(["fast:nano?memory=1M"] if default_engine() == "fast" else [])]
 
 
-@pytest.fixture(params=[0, 1], ids=["paged", "identity"])
+@pytest.fixture(params=ENGINES)
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """Two clients with a queue each."""
-    with Driver.open("model:nano?memory=1M", log2_ring=3, hang_cycles=5_000, identity=request.param) as driver:
+    with Driver.open(request.param, log2_ring=3, hang_cycles=5_000) as driver:
         clients = driver.context(), driver.context()
         for client in clients:
             client.queue()
@@ -311,7 +313,7 @@ def test_dump_of_two_clients(pair: Pair) -> None:
     gate = context.heap.allocate(8)
     context.space.write(gate, bytes(8))
     context.queues[0].wait(gate, 1)
-    context.driver.transport.advance(100)
+    context.driver.transport.advance(1_000)
     dump = context.driver.dump()
     assert f"queue 0 of context {context.number}: BLOCKED" in str(dump)
     assert f"context {context.number}: 2 mappings" in str(dump)

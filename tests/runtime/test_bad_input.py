@@ -234,7 +234,7 @@ def test_memory_address_out_of_range(device: Device, usable: Usable) -> None:
     k.load(at, 0, one)
     k.end()
     device.stream.launch(k.build())
-    with pytest.raises(QueueFault, match=r"(PAGE_FAULT|BUS_ERROR) in the load unit"):
+    with pytest.raises(QueueFault, match="PAGE_FAULT in the load unit"):
         device.synchronize()
     usable()
 

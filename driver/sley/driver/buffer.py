@@ -40,7 +40,7 @@ class BufferObject:
         self.driver = driver
         self.number = next(driver.buffer_numbers)
         self.owner = owner
-        self.extents = driver.pages.allocate(length, owner, contiguous=driver.identity)
+        self.extents = driver.pages.allocate(length, owner)
         self.length = sum(extent.length for extent in self.extents)
         self.references = 1
         self._exported = False

@@ -47,7 +47,6 @@ class Driver:
     hang_cycles: cycles without progress after which a waiting call gives up what it waits for as hung.
     watchdog: cycles after which the chip ends a block in which no instruction of a unit finishes, 0 for never; some
         times ``hang_cycles`` if not given.
-    identity: every buffer is mapped at its physical address, in one piece, for chips that do not translate.
     log: called with one line for every register access.
 
     Attributes
@@ -64,7 +63,6 @@ class Driver:
         log2_ring: int = 6,
         hang_cycles: int = HANG_CYCLES,
         watchdog: int | None = None,
-        identity: bool = True,
         log: Callable[[str], None] | None = None,
     ) -> None:
         if not 0 <= log2_ring <= 15:
@@ -73,7 +71,7 @@ class Driver:
             raise BadRequest(f"hang_cycles is {hang_cycles}; it must be at least 1")
         self.watchdog = min(PATIENCE * hang_cycles, (1 << 32) - 1) if watchdog is None else watchdog
         self.transport = transport
-        self.log2_ring, self.hang_cycles, self.identity = log2_ring, hang_cycles, identity
+        self.log2_ring, self.hang_cycles = log2_ring, hang_cycles
         self.lock = threading.RLock()
         self.config = probe(transport)
         self.registers = Registers(transport, RegisterMap(self.config), log)

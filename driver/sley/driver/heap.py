@@ -114,9 +114,8 @@ class Heap:
         """How the heap is used."""
         with self.context.driver.lock:
             states = [ranges.statistics() for ranges in self._chunks.values()]
-            pages = self.context.driver.pages.statistics()
             held = max((state.largest_free for state in states), default=0)
-            free = pages.largest_free if self.context.driver.identity else pages.free
+            free = self.context.driver.pages.statistics().free
             reserved = sum(mapping.length for mapping in self._chunks)
             return HeapStatistics(
                 self.used, self.peak, reserved, self.hits, self.misses, len(self._live), max(held, free)
