@@ -156,6 +156,8 @@ def test_closing_gives_everything_back(pair: Pair) -> None:
     mine.queues[0].wait(gate, 1)
     lost = mine.queues[0].fence()
     number, queue = mine.number, mine.queues[0]
+    mine.map(mine.allocate(3 * PAGE_BYTES))
+    mine.allocate(PAGE_BYTES)
     used = driver.pages.statistics().used
     mine.close()
     mine.close()
@@ -217,7 +219,7 @@ def test_a_buffer_is_shared_by_handle_with_rights(pair: Pair) -> None:
     taker.unmap(here)
     with pytest.raises(BufferFreed, match="nobody refers"):
         buffer.read(0, 1)
-    with pytest.raises(BufferFreed):
+    with pytest.raises(BufferFreed, match="released before"):
         buffer.release()
 
 
@@ -309,7 +311,8 @@ def test_a_fence_orders_queues_of_two_contexts(pair: Pair, end: str) -> None:
 
 
 def test_dump_of_two_clients(pair: Pair) -> None:
-    context, _ = pair
+    context, other = pair
+    other.queues[0].fence().wait()
     gate = context.heap.allocate(8)
     context.space.write(gate, bytes(8))
     context.queues[0].wait(gate, 1)
@@ -325,4 +328,5 @@ def test_dump_of_two_clients(pair: Pair) -> None:
     assert data["cores"][0]["units"]["load"] == "IDLE"
     assert data["memory"]["used"] == context.driver.pages.statistics().used
     assert data["events"]["invalidations"] > 2
+    assert data["events"]["interrupts"] == {f"fence of queue {other.queues[0].index}": 1}
     assert data["counters"]["memory bus"]["read"]

@@ -203,6 +203,9 @@ class Context:
             for handle in self._exports.values():
                 self.driver.revoke(handle)
             self.space.close()
+            for buffer in list(self.driver.buffers.values()):
+                if buffer.owner == self._owner and buffer.held:
+                    buffer.release()
             self.driver.forget(self)
 
     def __enter__(self) -> Context:

@@ -183,7 +183,7 @@ class Driver:
         with self.lock:
             buffer, _ = self.exported(handle)
             del self.handles[handle]
-            buffer.release()
+            buffer.drop()
 
     # Reset
 

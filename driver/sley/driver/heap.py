@@ -39,12 +39,13 @@ class Heap:
 
     Parameters
     ----------
-    context: who gets the memory. rights: of all of it. chunk: bytes of a chunk, if not one allocation needs more.
+    context: who gets the memory. rights: of all of it. chunk: bytes of a chunk, or of a part of one that a single
+    allocation needs.
     """
 
     def __init__(self, context: Context, rights: Rights = READ_WRITE, chunk: int = LARGE_PAGE_BYTES) -> None:
         self.context, self.rights = context, rights
-        self.chunk = max(chunk, PAGE_BYTES)
+        self.chunk = max(chunk & -PAGE_BYTES, PAGE_BYTES)
         self._chunks: dict[Mapping, Allocator] = {}
         self._live: dict[int, Mapping] = {}
         self.hits = self.misses = self.used = self.peak = 0
@@ -77,7 +78,7 @@ class Heap:
 
     def _grow(self, size: int) -> None:
         needed = -(-max(size, 1) // PAGE_BYTES) * PAGE_BYTES
-        wanted = max(self.chunk, needed)
+        wanted = -(-needed // self.chunk) * self.chunk
         while True:
             try:
                 buffer = self.context.allocate(wanted)

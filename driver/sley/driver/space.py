@@ -83,7 +83,7 @@ class AddressSpace:
         self.driver.registers.write(f"CONTEXT{self.number}.ROOT", mode=AddressMode.OFF)
         self.invalidate(contents=True)
         for mapping in self._mappings:
-            mapping.buffer.release()
+            mapping.buffer.drop()
         self._mappings, self._starts, self._recent = [], [], None
         self.driver.pages.free((self._upper, *self._lower.values()))
 
@@ -176,7 +176,7 @@ class AddressSpace:
                     self._entries[upper] -= size // PAGE_BYTES
             self._drop_tables()
             self._ranges.free(mapping.address)
-            mapping.buffer.release()
+            mapping.buffer.drop()
 
     def _drop_tables(self) -> None:
         """Invalidates, then gives lower tables without entries back."""
