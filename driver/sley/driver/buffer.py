@@ -41,7 +41,7 @@ class BufferObject:
         self.driver = driver
         self.number = next(driver.buffer_numbers)
         self.owner = owner
-        self.extents = driver.pages.allocate(length, owner)
+        self.extents = driver.take_pages(length, owner)
         self.length = sum(extent.length for extent in self.extents)
         self.references = 1
         self.held = True

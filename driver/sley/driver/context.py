@@ -39,6 +39,7 @@ class Context:
         self.events: deque[SleyError] = deque(maxlen=EVENTS)
         self.on_error: Callable[[SleyError], None] | None = None
         self.closed = False
+        self.heaps: list[Heap] = []
         self._exports: dict[int, int] = {}
         self._imports: dict[int, Mapping] = {}
         self._deferred: deque[tuple[Marks, Callable[[], object]]] = deque()

@@ -15,9 +15,18 @@ from sley.driver.context import Context
 from sley.driver.counters import Counters, read_counters
 from sley.driver.dump import Dump, capture
 from sley.driver.engines import open_transport
-from sley.driver.errors import BadRequest, ContextHang, DeviceHang, DeviceReset, NoRoom, ResetFailed, SleyError
+from sley.driver.errors import (
+    BadRequest,
+    ContextHang,
+    DeviceHang,
+    DeviceReset,
+    NoRoom,
+    OutOfDeviceMemory,
+    ResetFailed,
+    SleyError,
+)
 from sley.driver.fence import Fence
-from sley.driver.pages import PageAllocator
+from sley.driver.pages import Extent, PageAllocator
 from sley.driver.probe import probe
 from sley.driver.queue import Queue
 from sley.driver.registers import Registers
@@ -184,6 +193,18 @@ class Driver:
             buffer, _ = self.exported(handle)
             del self.handles[handle]
             buffer.drop()
+
+    def take_pages(self, length: int, owner: int) -> tuple[Extent, ...]:
+        """Physical memory; if there is none, what clients hold and do not use is taken back first. Raises
+        ``OutOfDeviceMemory``."""
+        try:
+            return self.pages.allocate(length, owner)
+        except OutOfDeviceMemory:
+            for context in self.contexts.values():
+                context.settle()
+            if not sum(heap.trim() for context in self.contexts.values() for heap in context.heaps):
+                raise
+            return self.pages.allocate(length, owner)
 
     # Reset
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sley.driver.context import Context
 
 ALIGNMENT = 64
+_SHARE = 3
+"""A chunk takes at most one part in so many of free memory, unless one allocation needs more."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Heap:
     """Allocations of any size in few mappings, so that translations are few.
 
     Memory comes from the device in chunks and stays here when it is freed: the next allocation finds it mapped.
-    ``trim`` gives back chunks without allocations, and so does an allocation that finds no memory otherwise.
+    ``trim`` gives back chunks without allocations; when the device runs out of memory, all heaps are trimmed.
 
     Parameters
     ----------
@@ -48,6 +50,7 @@ class Heap:
         self.chunk = max(chunk & -PAGE_BYTES, PAGE_BYTES)
         self._chunks: dict[Mapping, Allocator] = {}
         self._live: dict[int, Mapping] = {}
+        context.heaps.append(self)
         self.hits = self.misses = self.used = self.peak = 0
 
     def allocate(self, size: int, alignment: int = ALIGNMENT) -> int:
@@ -78,15 +81,11 @@ class Heap:
 
     def _grow(self, size: int) -> None:
         needed = -(-max(size, 1) // PAGE_BYTES) * PAGE_BYTES
+        share = self.context.driver.pages.statistics().free // _SHARE
         wanted = -(-needed // self.chunk) * self.chunk
-        while True:
-            try:
-                buffer = self.context.allocate(wanted)
-                break
-            except OutOfDeviceMemory:
-                if wanted == needed and not self.trim():
-                    raise
-                wanted = max(wanted // 2 & -PAGE_BYTES, needed)
+        while wanted > max(share, needed):
+            wanted = max(wanted // 2 & -PAGE_BYTES, needed)
+        buffer = self.context.allocate(wanted)
         mapping = self.context.map(buffer, self.rights)
         buffer.release()
         self._chunks[mapping] = Allocator(mapping.address, mapping.length, ALIGNMENT)
