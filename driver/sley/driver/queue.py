@@ -296,13 +296,15 @@ class Queue:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Packets submitted inside reach the device by one doorbell at the end."""
-        self._batches += 1
+        with self.driver.lock:
+            self._batches += 1
         try:
             yield
         finally:
-            self._batches -= 1
-            if not self._batches:
-                self.ring_doorbell()
+            with self.driver.lock:
+                self._batches -= 1
+                if not self._batches:
+                    self.ring_doorbell()
 
     def raw(self, packet: bytes) -> int:
         """Submits 64 bytes as they are, without any check. For tests and debugging."""
