@@ -41,6 +41,9 @@ class Counting:
         self.bytes += len(data)
         self.inner.write_memory(address, data)
 
+    def barrier(self) -> None:
+        self.inner.barrier()
+
     def wait_irq(self, cycles: int) -> bool:
         return self.inner.wait_irq(cycles)
 

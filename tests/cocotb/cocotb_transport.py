@@ -48,6 +48,9 @@ class CocotbTransport:
     def write_memory(self, address, data):
         self.ram.write(address, bytes(data))
 
+    def barrier(self):
+        """Every write has been answered when its call returns."""
+
     @resume
     async def wait_irq(self, cycles):
         if not int(self.dut.irq.value):

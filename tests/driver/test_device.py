@@ -1,12 +1,13 @@
 import pytest
 
 from sley.abi.faults import MEANING, FaultCode, QueueState, Unit, UnitState
+from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.engines import open_transport
 from sley.driver.errors import BadRequest, OutOfDeviceMemory, QueueFault, ResetFailed, explain
 
 
-def test_dump_of_an_idle_device(driver: Driver) -> None:
+def test_dump_of_an_idle_device(driver: Driver, context: Context) -> None:
     dump = driver.dump()
     assert dump.summary() == "no block runs and no queue has work"
     assert [queue.state for queue in dump.queues] == [QueueState.READY] * driver.config.queues
@@ -20,8 +21,9 @@ def test_every_fault_is_explained() -> None:
         assert all(part in explain(code, 0x11) for part in MEANING[code])
     assert "(semaphores 0, 4)" in explain(FaultCode.SEMAPHORE_LEFTOVER, 0x11)
     assert "(row -1)" in explain(FaultCode.LOCAL_ADDRESS, 0xFFFFFFFF)
-    message = str(QueueFault(1, FaultCode.LOCAL_ADDRESS, Unit.MATRIX, 3, 17, 4, 600, "LAUNCH"))
-    assert "queue 1" in message
+    message = str(QueueFault(2, 1, 90, FaultCode.LOCAL_ADDRESS, Unit.MATRIX, 3, 17, 4, 600, "LAUNCH"))
+    assert "queue 1 of context 2" in message
+    assert "packet 90: LAUNCH" in message
     assert "matrix unit of core 3, instruction 17 of block 4" in message
 
 
@@ -29,8 +31,8 @@ def test_bad_parameters() -> None:
     for options in ({"log2_ring": 16}, {"hang_cycles": 0}):
         with pytest.raises(BadRequest, match=next(iter(options))):
             Driver.open("model:nano?memory=1M", **options)
-    with pytest.raises(OutOfDeviceMemory):
-        Driver.open("model:nano?memory=4K")
+    with Driver.open("model:nano?memory=4K") as driver, pytest.raises(OutOfDeviceMemory):
+        driver.context()
 
 
 def test_a_device_that_stays_in_reset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,15 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from sley.abi.asm import assemble, words_to_bytes
+from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.engines import open_transport
-from sley.driver.errors import DeviceHang, WaitTimeout
+from sley.driver.errors import ContextHang, WaitTimeout
 from sley.driver.transport import Transport
+
+Upload = Callable[[bytes], tuple[int, int]]
 
 
 class NoInterrupt:
@@ -25,13 +28,15 @@ class NoInterrupt:
 
 
 @pytest.fixture(params=[False, True], ids=["never", "always"])
-def deaf(request: pytest.FixtureRequest) -> Iterator[Driver]:
+def deaf(request: pytest.FixtureRequest) -> Iterator[Context]:
     transport = NoInterrupt(open_transport("model:nano?memory=1M"), request.param)
     with Driver(transport, hang_cycles=5_000) as driver:  # type: ignore[arg-type]
-        yield driver
+        context = driver.context()
+        context.queue()
+        yield context
 
 
-def test_waiting_falls_back_to_polling(deaf: Driver) -> None:
+def test_waiting_falls_back_to_polling(deaf: Context) -> None:
     fence = deaf.queues[0].fence()
     fence.wait()
     assert fence.done
@@ -41,40 +46,39 @@ def test_waiting_falls_back_to_polling(deaf: Driver) -> None:
     deaf.queues[0].fence().wait()
 
 
-def test_a_hang_is_noticed_without_interrupts(deaf: Driver) -> None:
-    place = deaf.memory.allocate(8)
-    deaf.transport.write_memory(place, bytes(8))
+def test_a_hang_is_noticed_without_interrupts(deaf: Context) -> None:
+    place = deaf.heap.allocate(8)
+    deaf.space.write(place, bytes(8))
     deaf.queues[0].wait(place, 1)
-    with pytest.raises(DeviceHang):
+    with pytest.raises(ContextHang):
         deaf.queues[0].fence().wait()
 
 
-def test_times_only_grow(driver: Driver) -> None:
-    places = [driver.memory.allocate(16) for _ in range(3)]
+def test_times_only_grow(driver: Driver, context: Context) -> None:
+    places = [context.heap.allocate(16) for _ in range(3)]
     for place in places:
-        driver.transport.write_memory(place, bytes(16))
-    fences = [driver.queues[0].fence(place, interrupt=bool(i % 2)) for i, place in enumerate(places)]
+        context.space.write(place, bytes(16))
+    fences = [context.queues[0].fence(place, interrupt=bool(i % 2)) for i, place in enumerate(places)]
     times = [fence.time for fence in fences]
     assert times == sorted(set(times))
     assert times[-1] <= driver.time
 
 
-def test_a_timeout_is_not_a_hang(driver: Driver) -> None:
+def test_a_timeout_is_not_a_hang(context: Context, upload: Upload) -> None:
     data = words_to_bytes(assemble("add r1, r0, #100\nloop r1, body\nmatmul r0, r0, r0\nbody:\nadd r2, r2, #1\nend"))
-    program, place = driver.memory.allocate(len(data)), driver.memory.allocate(8)
-    driver.transport.write_memory(program, data)
-    driver.transport.write_memory(place, bytes(8))
-    driver.queues[0].wait(place, 1)
-    fence = driver.queues[0].fence()
+    (program, words), place = upload(data), context.heap.allocate(8)
+    context.space.write(place, bytes(8))
+    context.queues[0].wait(place, 1)
+    fence = context.queues[0].fence()
     with pytest.raises(WaitTimeout, match="not reached within 300 cycles"):
         fence.wait(timeout=300)
-    driver.queues[1].launch(program, len(data) // 16, [], (1, 1, 1))
-    driver.queues[1].signal(place, 1)
+    context.queues[1].launch(program, words, [], (1, 1, 1))
+    context.queues[1].signal(place, 1)
     fence.wait()
 
 
-def test_one_word_serves_all_fences_of_a_queue(driver: Driver) -> None:
-    first, second = driver.queues[0].fence(), driver.queues[0].fence()
+def test_one_word_serves_all_fences_of_a_queue(context: Context) -> None:
+    first, second = context.queues[0].fence(), context.queues[0].fence()
     second.wait()
     assert first.done
     first.wait()

@@ -29,6 +29,9 @@ class FakeTransport:
     def write_memory(self, address: int, data: bytes | bytearray | memoryview) -> None:
         raise AssertionError("a probe must not write memory")
 
+    def barrier(self) -> None:
+        pass
+
     def wait_irq(self, cycles: int) -> bool:
         return False
 

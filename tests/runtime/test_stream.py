@@ -42,7 +42,7 @@ def test_events_order_streams_and_measure(device: Device) -> None:
     second.wait(event)
     second.fill(array, 2)
     assert not event.done
-    device.driver.transport.write_memory(gate.address, bytes([1]) + bytes(7))
+    device.context.signal(gate.address, 1)
     later = second.record()
     later.wait()
     assert event.done

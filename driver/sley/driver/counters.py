@@ -78,6 +78,7 @@ class Counters:
 def read_counters(registers: Registers, config: ChipConfig) -> Counters:
     """All counters in one cycle: they stand still while they are read, and then go on."""
     registers.write("CHIP.COUNTER_CONTROL", freeze=1)
+    registers.read("CHIP.COUNTER_CONTROL")  # they do
     registers.transport.advance(GROUP_COUNTERS)  # amounts on their way arrive
     cores = []
     for core in range(config.cores):

@@ -1,23 +1,34 @@
-"""One opened device: probe, interrupts, waiting with a watchdog, reset. Everything else hangs below it."""
+"""One opened device: probe, memory, contexts, interrupts, waiting, reset. Everything else hangs below it."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
 from itertools import count
 
 from sley.abi.faults import QueueState
-from sley.abi.pages import AddressMode
 from sley.abi.registers import RegisterMap
+from sley.driver.awaiting import Awaiter
+from sley.driver.buffer import BufferObject, Rights
+from sley.driver.context import Context
 from sley.driver.counters import Counters, read_counters
 from sley.driver.dump import Dump, capture
 from sley.driver.engines import open_transport
-from sley.driver.errors import BadRequest, DeviceHang, ResetFailed, SleyError
-from sley.driver.memory import Allocator
+from sley.driver.errors import BadRequest, ContextHang, DeviceHang, DeviceReset, NoRoom, ResetFailed, SleyError
+from sley.driver.fence import Fence
+from sley.driver.pages import PageAllocator
 from sley.driver.probe import probe
 from sley.driver.queue import Queue
 from sley.driver.registers import Registers
+from sley.driver.statistics import Statistics
 from sley.driver.transport import Transport
 
 HANG_CYCLES = 200_000
 _WAIT_CYCLES = 20_000
+_SHARED_WAIT_CYCLES = 1_000
+"""Longest wait for an interrupt with the lock held while there are other threads, who may want it."""
+_TURN_SECONDS = 2e-5
 _RESET_CYCLES = 100
 _RESET_TRIES = 1_000
 
@@ -25,19 +36,21 @@ _RESET_TRIES = 1_000
 class Driver:
     """Drives the device behind ``transport``; the same object on every engine, bench and board.
 
-    Construction probes the device, resets it and turns its queues on.
+    Construction probes the device and resets it. Work goes in through contexts.
 
     Parameters
     ----------
     transport: the way to the device; closed with the driver.
-    log2_ring: every queue holds 2 ** log2_ring packets.
-    hang_cycles: cycles without progress after which a waiting call gives the device up as hung.
+    log2_ring: queues hold 2 ** log2_ring packets unless told otherwise.
+    hang_cycles: cycles without progress after which a waiting call gives up what it waits for as hung.
+    identity: every buffer is mapped at its physical address, in one piece, for chips that do not translate.
     log: called with one line for every register access.
 
     Attributes
     ----------
-    config: what the device is. registers: its registers by name. memory: the allocator of its memory.
-    queues: its hardware queues.
+    config: what the device is. registers: its registers by name. pages: its memory. contexts: by number.
+    statistics: interrupts and errors so far. lock: whoever touches the device or the driver's state holds it, and
+        nobody for longer than a short operation or some simulated cycles; it may be taken again by who has it.
     """
 
     def __init__(
@@ -46,6 +59,7 @@ class Driver:
         *,
         log2_ring: int = 6,
         hang_cycles: int = HANG_CYCLES,
+        identity: bool = True,
         log: Callable[[str], None] | None = None,
     ) -> None:
         if not 0 <= log2_ring <= 15:
@@ -53,17 +67,28 @@ class Driver:
         if hang_cycles < 1:
             raise BadRequest(f"hang_cycles is {hang_cycles}; it must be at least 1")
         self.transport = transport
-        self.hang_cycles = hang_cycles
+        self.log2_ring, self.hang_cycles, self.identity = log2_ring, hang_cycles, identity
+        self.lock = threading.RLock()
         self.config = probe(transport)
         self.registers = Registers(transport, RegisterMap(self.config), log)
-        size = min(transport.memory_bytes, 1 << self.config.addr_bits)
-        self.memory = Allocator(0, size)
-        self.queues = [Queue(self, index, log2_ring) for index in range(self.config.queues)]
+        self.memory_bytes = min(transport.memory_bytes, 1 << self.config.addr_bits)
+        self.pages = PageAllocator(transport, self.memory_bytes)
+        self.statistics = Statistics()
+        self.contexts: dict[int, Context] = {}
+        self.buffers: dict[int, BufferObject] = {}
+        self.handles: dict[int, tuple[BufferObject, Rights]] = {}
+        self.buffer_numbers = count(1)
+        self._owners = count(1)
         self._tags = count(1)
-        self.reset()
+        self._free_queues = set(range(self.config.queues))
+        self._awaiter = Awaiter(self)
+        self._elapsed = self._moved_at = 0
+        self._progress: tuple[int, ...] = ()
+        self._reset(DeviceReset("the device was opened"))
+        self.statistics = Statistics()
 
     @classmethod
-    def open(cls, url: str, **options: int) -> "Driver":
+    def open(cls, url: str, **options: int) -> Driver:
         """The device behind an engine URL, for example ``fast:base?memory=64M``."""
         transport = open_transport(url)
         try:
@@ -74,9 +99,10 @@ class Driver:
 
     def close(self) -> None:
         """Releases the device."""
-        self.transport.close()
+        with self.lock:
+            self.transport.close()
 
-    def __enter__(self) -> "Driver":
+    def __enter__(self) -> Driver:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -85,7 +111,8 @@ class Driver:
     @property
     def time(self) -> int:
         """Device cycles since reset."""
-        return self.registers.wide("CHIP.TIME")
+        with self.lock:
+            return self.registers.wide("CHIP.TIME")
 
     def program_tag(self) -> int:
         """A tag for launches of one program at one address, never given before; 0, which promises nothing, if there is
@@ -95,20 +122,80 @@ class Driver:
 
     def counters(self) -> Counters:
         """All performance counters in one cycle. They count from before to after, but not while they are read."""
-        return read_counters(self.registers, self.config)
+        with self.lock:
+            return read_counters(self.registers, self.config)
 
     def dump(self) -> Dump:
         """The device's state now, for a person to read."""
-        return capture(self)
+        with self.lock:
+            return capture(self)
+
+    # Who has what
+
+    def context(self) -> Context:
+        """A new client. Raises ``NoRoom`` when the chip has no context left, ``OutOfDeviceMemory``."""
+        with self.lock:
+            free = set(range(self.config.contexts)) - set(self.contexts)
+            if not free:
+                raise NoRoom(f"all {self.config.contexts} contexts of the chip are taken; close one")
+            context = Context(self, min(free), next(self._owners))
+            self.contexts[context.number] = context
+            return context
+
+    def forget(self, context: Context) -> None:
+        """A context has been closed."""
+        del self.contexts[context.number]
+
+    @property
+    def queues(self) -> list[Queue]:
+        """The hardware queues in use."""
+        return sorted((q for c in self.contexts.values() for q in c.queues), key=lambda queue: queue.index)
+
+    @property
+    def free_queues(self) -> int:
+        """Hardware queues that nobody has."""
+        return len(self._free_queues)
+
+    def take_queue(self) -> int:
+        """The number of a hardware queue that nobody has."""
+        if not self._free_queues:
+            raise NoRoom(f"all {self.config.queues} queues of the chip are taken; close a context that has one")
+        index = min(self._free_queues)
+        self._free_queues.remove(index)
+        return index
+
+    def give_queue(self, index: int) -> None:
+        """A hardware queue, turned off, is not needed any more."""
+        self._free_queues.add(index)
+
+    def exported(self, handle: int) -> tuple[BufferObject, Rights]:
+        """What a handle stands for. Raises ``BadRequest`` if it stands for nothing."""
+        if handle not in self.handles:
+            raise BadRequest("there is no buffer with this handle; was it revoked?")
+        return self.handles[handle]
+
+    def revoke(self, handle: int) -> None:
+        """A handle means nothing any more. Mappings made with it stay."""
+        with self.lock:
+            buffer, _ = self.exported(handle)
+            del self.handles[handle]
+            buffer.release()
+
+    # Reset
 
     def reset(self) -> None:
-        """Resets the whole device; work in its queues is lost, memory keeps its contents."""
-        error = SleyError("the device was reset before this work had finished; submit it again")
-        for queue in self.queues:
-            queue.abandon(error)
-        self._reset()
+        """Resets the whole device and sets it up again; work of all contexts is lost, memory keeps its contents."""
+        with self.lock:
+            self._reset(DeviceReset("the device was reset before this work had finished; submit it again"))
 
-    def _reset(self) -> None:
+    def force(self) -> DeviceHang:
+        """The last resort against work that cannot be stopped: a reset of everything. The error of what was lost."""
+        error = DeviceHang(self.hang_cycles, self.dump())
+        self._reset(error)
+        return error
+
+    def _reset(self, error: DeviceReset) -> None:
+        self.statistics.device_resets += 1
         self.registers.write("CHIP.CONTROL", reset=1)
         for _ in range(_RESET_TRIES):
             if not self.registers.value("CHIP.STATUS", "resetting"):
@@ -116,59 +203,118 @@ class Driver:
             self.transport.advance(_RESET_CYCLES)
         else:
             raise ResetFailed(f"the device is still in reset after {_RESET_TRIES * _RESET_CYCLES} cycles; power it off")
-        self.registers.write("CONTEXT0.ROOT", mode=AddressMode.PHYSICAL)
-        for queue in self.queues:
-            queue.enable()
+        for index in range(self.config.queues):
+            self.registers.write(f"QUEUE{index}.CONTROL", enable=0)
+        for context in self.contexts.values():
+            context.abandon(error)
+            context.space.apply()
+            for queue in context.queues:
+                queue.enable()
         status = self.registers["CHIP.IRQ_STATUS"].layout
         every = {name: (1 << self.config.queues) - 1 for name in status.fields}
         self.registers.write("CHIP.IRQ_STATUS", **every)
         self.registers.write("CHIP.IRQ_ENABLE", **every)
+
+    # Interrupts and waiting
 
     def service(self, poll: bool = False) -> bool:
         """Answers pending interrupts: clears them and recovers queues that stopped. Whether there were any.
 
         With ``poll`` it also looks at the queues themselves, in case an interrupt was lost.
         """
-        causes = self.registers.read("CHIP.IRQ_STATUS")
-        if any(causes.values()):
-            self.registers.write("CHIP.IRQ_STATUS", **causes)
-        for queue in self.queues:
-            if (poll or causes["error"] >> queue.index & 1) and queue.state is QueueState.ERROR:
-                queue.recover()
-        return any(causes.values())
+        with self.lock:
+            causes = self.registers.read("CHIP.IRQ_STATUS")
+            if any(causes.values()):
+                self.registers.write("CHIP.IRQ_STATUS", **causes)
+                for kind, bits in causes.items():
+                    for index in range(bits.bit_length()):
+                        if bits >> index & 1:
+                            self.statistics.interrupts[f"{kind} of queue {index}"] += 1
+            for queue in self.queues:
+                told = causes["error"] >> queue.index & 1
+                if (poll or told) and queue.state is QueueState.ERROR:
+                    if not told:
+                        self.statistics.interrupts["lost"] += 1
+                    queue.recover()
+            for context in self.contexts.values():
+                context.settle()
+            return any(causes.values())
 
-    def _progress(self) -> tuple[int, ...]:
+    def _run_callbacks(self) -> None:
+        """Runs host callbacks that are due, without the lock."""
+        while True:
+            with self.lock:
+                found = next(((q, due) for q in self.queues if (due := q.take_callback())), None)
+            if found is None:
+                return
+            queue, (number, function) = found
+            failure: Exception | None = None
+            try:
+                function()
+            except Exception as error:
+                failure = error
+            queue.ran(number, failure)
+
+    def _read_progress(self) -> tuple[int, ...]:
         indices = [self.registers.value(f"QUEUE{queue.index}.READ_INDEX") for queue in self.queues]
         return (self.registers.value("CHIP.PROGRESS"), *indices)
 
-    def wait(self, condition: Callable[[], bool], *, timeout: int | None = None, step: int = _WAIT_CYCLES) -> bool:
+    def wait(
+        self,
+        condition: Callable[[], bool],
+        *,
+        timeout: int | None = None,
+        step: int = _WAIT_CYCLES,
+        contexts: Iterable[Context] = (),
+    ) -> bool:
         """Lets the device run until ``condition`` holds; whether it does within ``timeout`` cycles.
 
-        The interrupt ends the wait early; without one the condition is looked at every ``step`` cycles. Raises
-        ``DeviceHang`` after a reset if nothing moves for ``hang_cycles``.
+        The interrupt ends the wait early; without one the condition is looked at every ``step`` cycles. If nothing
+        moves for ``hang_cycles``, the ``contexts`` whose work the caller waits for are reset and ``ContextHang`` is
+        raised; without contexts the device is, and ``DeviceHang``.
         """
-        waited = idle = 0
-        progress: tuple[int, ...] = ()
-        while not condition():
-            if timeout is not None and waited >= timeout:
-                return False
-            cycles = min(step, self.hang_cycles, *([timeout - waited] if timeout is not None else []))
-            rose = self.transport.wait_irq(cycles)
-            if self.service(poll=not rose):
-                continue
-            if rose:  # a line that nobody drives down must not stop time
-                self.transport.advance(cycles)
-            waited += cycles
-            now = self._progress()
-            idle = idle + cycles if now == progress else 0
-            progress = now
-            if idle >= self.hang_cycles and not condition():
-                self._hang(idle)
-        return True
+        start = self._elapsed
+        while True:
+            with self.lock:
+                if condition():
+                    return True
+                waited = self._elapsed - start
+                if timeout is not None and waited >= timeout:
+                    return False
+                shared = threading.active_count() > 1
+                most = min(step, _SHARED_WAIT_CYCLES) if shared else step
+                cycles = min(most, self.hang_cycles, *([timeout - waited] if timeout is not None else []))
+                if not self._run_device(cycles):
+                    idle = self._elapsed - max(self._moved_at, start)
+                    if idle >= self.hang_cycles and not condition():
+                        self._hang(idle, tuple(contexts))
+            self._run_callbacks()
+            if shared:
+                time.sleep(_TURN_SECONDS)  # locks are not fair: who waits for it would never get it
 
-    def _hang(self, cycles: int) -> None:
-        error = DeviceHang(cycles, self.dump())
-        for queue in self.queues:
-            queue.abandon(error)
-        self._reset()
-        raise error
+    def _run_device(self, cycles: int) -> bool:
+        """Lets the device run until its interrupt, which is answered; whether there was one."""
+        rose = self.transport.wait_irq(cycles)
+        if self.service(poll=not rose):
+            return True
+        if rose:  # a line that nobody drives down must not stop time
+            self.statistics.interrupts["spurious"] += 1
+            self.transport.advance(cycles)
+        self._elapsed += cycles
+        progress = self._read_progress()
+        if progress != self._progress:
+            self._progress, self._moved_at = progress, self._elapsed
+        return False
+
+    def _hang(self, cycles: int, contexts: tuple[Context, ...]) -> None:
+        dump = self.dump()
+        if not contexts:
+            device_error = DeviceHang(cycles, dump)
+            self._reset(device_error)
+            raise device_error
+        first, *_ = [context.reset(ContextHang(context.number, cycles, dump)) for context in contexts]
+        raise first
+
+    async def awaited(self, fence: Fence) -> None:
+        """Returns, or raises, when ``fence.wait()`` would; other coroutines run meanwhile."""
+        await self._awaiter.wait(fence)

@@ -1,19 +1,25 @@
-"""The state of a device as text that a person can read: registers, rings, units, semaphores, counters."""
+"""The state of a device for a person, or a program, to read: registers, rings, units, contexts, counters."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from sley.abi.faults import QueueState, Unit, UnitState
 from sley.abi.layout import Field, LayoutError
-from sley.abi.packets import PACKET_BYTES, decode_packet
+from sley.abi.packets import decode_packet
 from sley.abi.registers import Access
-from sley.driver.counters import Counters, read_counters
+from sley.driver.counters import Counters, Values, read_counters
+from sley.driver.memory import MemoryStatistics
+from sley.driver.statistics import Statistics
 
 if TYPE_CHECKING:
+    from sley.driver.context import Context
     from sley.driver.device import Driver
+    from sley.driver.queue import Queue
 
 
 @dataclass(frozen=True)
@@ -35,17 +41,33 @@ class CoreState:
 
 @dataclass(frozen=True)
 class QueueDump:
-    """One queue: state, device indices, text of the packets between them."""
+    """One queue: whose it is, state, device indices, text of the packets between them."""
 
     number: int
+    context: int
     state: QueueState
     read_index: int
     write_index: int
     packets: tuple[str, ...]
 
     def __str__(self) -> str:
-        head = f"queue {self.number}: {self.state.name}, read index {self.read_index}, write index {self.write_index}"
+        head = f"queue {self.number} of context {self.context}: {self.state.name}"
+        head += f", read index {self.read_index}, write index {self.write_index}"
         return "\n".join([head, *(f"  {'>' if i == 0 else ' '} {text}" for i, text in enumerate(self.packets))])
+
+
+@dataclass(frozen=True)
+class ContextDump:
+    """One context: its mappings as text, actions that wait for work in flight, its last errors."""
+
+    number: int
+    mappings: tuple[str, ...]
+    deferred: int
+    errors: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = f"context {self.number}: {len(self.mappings)} mappings, {self.deferred} actions deferred"
+        return "\n  ".join([head, *self.mappings, *self.errors])
 
 
 @dataclass(frozen=True)
@@ -54,7 +76,10 @@ class Dump:
 
     registers: dict[str, str]
     queues: tuple[QueueDump, ...]
+    contexts: tuple[ContextDump, ...]
     cores: tuple[CoreState, ...]
+    memory: MemoryStatistics
+    statistics: Statistics
     counters: Counters
 
     def summary(self) -> str:
@@ -68,16 +93,45 @@ class Dump:
     def __str__(self) -> str:
         width = max(map(len, self.registers))
         lines = [f"{name:<{width}}  {value}" for name, value in self.registers.items()]
-        lines += ["[queues]", *map(str, self.queues), "[cores]", *map(str, self.cores)]
+        lines += ["[queues]", *map(str, self.queues), "[contexts]", *map(str, self.contexts)]
+        lines += ["[cores]", *map(str, self.cores), "[memory]", str(self.memory), "[events]", str(self.statistics)]
         return "\n".join(["[registers]", *lines, "[counters]", *self._counters()])
+
+    def json(self) -> str:
+        """The same for programs."""
+        return json.dumps(
+            {
+                "registers": self.registers,
+                "queues": [{**asdict(queue), "state": queue.state.name} for queue in self.queues],
+                "contexts": [asdict(context) for context in self.contexts],
+                "cores": [
+                    {**asdict(core), "units": {unit.name.lower(): state.name for unit, state in core.units.items()}}
+                    for core in self.cores
+                ],
+                "memory": asdict(self.memory),
+                "events": asdict(self.statistics),
+                "counters": {place: _names(values) for place, values in self._places()},
+            },
+            indent=1,
+        )
+
+    def _places(self) -> list[tuple[str, Values]]:
+        places = [(f"core {number}", values) for number, values in enumerate(self.counters.cores)]
+        return [*places, ("memory bus", self.counters.chip)]
 
     def _counters(self) -> Iterator[str]:
         """A line for each group, of the counters above zero."""
-        places = [(f"core {number} ", values) for number, values in enumerate(self.counters.cores)]
-        for place, values in [*places, ("memory bus ", self.counters.chip)]:
+        for place, values in self._places():
             for group, counts in values.items():
                 shown = ", ".join(f"{counter.name} {value}" for counter, value in counts.items() if value)
-                yield f"{place}{group.name.lower()}: {shown or 'all zero'}"
+                yield f"{place} {group.name.lower()}: {shown or 'all zero'}"
+
+
+def _names(values: Values) -> dict[str, dict[str, int]]:
+    return {
+        group.name.lower(): {counter.name.lower(): value for counter, value in counts.items()}
+        for group, counts in values.items()
+    }
 
 
 def describe_packet(data: bytes) -> str:
@@ -101,8 +155,11 @@ def capture(driver: Driver) -> Dump:
     }
     return Dump(
         registers,
-        tuple(_queue(driver, number) for number in range(driver.config.queues)),
+        tuple(_queue(driver, queue) for queue in driver.queues),
+        tuple(_context(context) for _, context in sorted(driver.contexts.items())),
         tuple(_core(driver, number) for number in range(driver.config.cores)),
+        driver.pages.statistics(),
+        deepcopy(driver.statistics),
         read_counters(driver.registers, driver.config),
     )
 
@@ -113,17 +170,18 @@ def _show(field: Field, value: int) -> str:
     return f"{value:#x}" if field.width > 8 else str(value)
 
 
-def _queue(driver: Driver, number: int) -> QueueDump:
-    queue = driver.queues[number]
+def _queue(driver: Driver, queue: Queue) -> QueueDump:
+    number = queue.index
     read = driver.registers.value(f"QUEUE{number}.READ_INDEX")
     write = driver.registers.value(f"QUEUE{number}.WRITE_INDEX")
-    state = QueueState(driver.registers.value(f"QUEUE{number}.STATE"))
     waiting = min((write - read) % (2 * queue.length), queue.length)
-    slots = [(read + i) % queue.length for i in range(waiting)]
-    packets = [
-        describe_packet(driver.transport.read_memory(queue.ring + PACKET_BYTES * s, PACKET_BYTES)) for s in slots
-    ]
-    return QueueDump(number, state, read, write, tuple(packets))
+    packets = tuple(describe_packet(packet) for packet in queue.packets(read, waiting))
+    return QueueDump(number, queue.context.number, queue.state, read, write, packets)
+
+
+def _context(context: Context) -> ContextDump:
+    mappings = tuple(map(repr, context.space.mappings))
+    return ContextDump(context.number, mappings, context.deferred, tuple(map(str, context.events)))
 
 
 def _core(driver: Driver, number: int) -> CoreState:

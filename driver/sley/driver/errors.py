@@ -41,7 +41,15 @@ class OutOfDeviceMemory(SleyError, MemoryError):
 
 
 class BufferFreed(SleyError):
-    """Memory is used, or freed again, after it was freed."""
+    """Memory is used, or freed again, after it was freed or unmapped."""
+
+
+class NoRoom(SleyError):
+    """All contexts or all hardware queues are taken."""
+
+
+class ContextClosed(SleyError):
+    """A context is used after it was closed."""
 
 
 class BadRequest(SleyError, ValueError):
@@ -58,6 +66,10 @@ class WaitTimeout(SleyError, TimeoutError):
 
 class DeviceCorrupt(SleyError):
     """The device wrote a value that it cannot mean, for example a read index outside the ring."""
+
+
+class CallbackFailed(SleyError):
+    """A host callback raised; ``__cause__`` is what."""
 
 
 class NoCycleCounts(SleyError):
@@ -89,29 +101,64 @@ def explain(code: FaultCode, address: int) -> str:
 class QueueFault(SleyError):
     """A queue stopped with an error record. The packets behind the guilty one were dropped; the queue runs again.
 
-    Attributes: ``queue``, ``code``, ``unit``, ``core``, ``pc`` (instruction index), ``block`` (linear index in the
-    grid), ``address`` (meaning depends on the code) and ``packet`` (text of the guilty packet).
+    Attributes: ``context``, ``queue`` (of the chip), ``position`` (of the packet among all that the queue ever got),
+    ``code``, ``unit``, ``core``, ``pc`` (instruction index), ``block`` (linear index in the grid), ``address`` (meaning
+    depends on the code) and ``packet`` (text of the guilty packet).
     """
 
     def __init__(
-        self, queue: int, code: FaultCode, unit: Unit, core: int, pc: int, block: int, address: int, packet: str
+        self,
+        context: int,
+        queue: int,
+        position: int,
+        code: FaultCode,
+        unit: Unit,
+        core: int,
+        pc: int,
+        block: int,
+        address: int,
+        packet: str,
     ) -> None:
-        self.queue, self.code, self.unit, self.core = queue, code, unit, core
+        self.context, self.queue, self.position = context, queue, position
+        self.code, self.unit, self.core = code, unit, core
         self.pc, self.block, self.address, self.packet = pc, block, address, packet
         where = (
             "the command processor"
             if unit is Unit.COMMAND
             else f"the {unit.name.lower()} unit of core {core}, instruction {pc} of block {block}"
         )
-        super().__init__(f"queue {queue} stopped: {code.name} in {where}: {explain(code, address)}; packet: {packet}")
+        super().__init__(
+            f"queue {queue} of context {context} stopped: {code.name} in {where}: {explain(code, address)}; "
+            f"packet {position}: {packet}"
+        )
 
 
-class DeviceHang(SleyError):
-    """Nothing moved for longer than the limit. The device was reset and can be used again; pending work is lost.
+class ContextHang(SleyError):
+    """Nothing moved for longer than the limit. The context was reset and can be used again; its pending work is lost.
+    Other contexts noticed nothing.
+
+    ``dump`` is the device's state before the reset.
+    """
+
+    def __init__(self, context: int, cycles: int, dump: Dump) -> None:
+        self.context, self.cycles, self.dump = context, cycles, dump
+        super().__init__(f"no progress for {cycles} cycles; context {context} was reset; {dump.summary()}")
+
+
+class ContextReset(SleyError):
+    """The work was in flight when its context was reset or closed; it is lost."""
+
+
+class DeviceReset(SleyError):
+    """The work was in flight when the whole device was reset; it is lost, whoever's it was."""
+
+
+class DeviceHang(DeviceReset):
+    """A queue could not be stopped, so the whole device was reset. It can be used again; all pending work is lost.
 
     ``dump`` is the device's state before the reset.
     """
 
     def __init__(self, cycles: int, dump: Dump) -> None:
         self.cycles, self.dump = cycles, dump
-        super().__init__(f"no progress for {cycles} cycles; the device was reset; {dump.summary()}")
+        super().__init__(f"work did not stop within {cycles} cycles; the device was reset; {dump.summary()}")

@@ -1,4 +1,4 @@
-"""Device memory: which ranges are in use."""
+"""Ranges of addresses: which of them are in use."""
 
 from bisect import bisect_right, insort
 from dataclasses import dataclass
@@ -42,14 +42,17 @@ class Allocator:
     def _align(self, value: int) -> int:
         return (value + self.alignment - 1) & -self.alignment
 
-    def allocate(self, size: int) -> int:
-        """Address of ``size`` bytes. Raises ``OutOfDeviceMemory``."""
+    def allocate(self, size: int, alignment: int = 1) -> int:
+        """Address of ``size`` bytes, a multiple of ``alignment`` (a power of two). Raises ``OutOfDeviceMemory``."""
         if size < 0:
             raise BadRequest(f"cannot allocate {size} bytes")
         need = self._align(max(size, 1))
-        for index, (address, length) in enumerate(self._free):
-            if length >= need:
-                self._free[index : index + 1] = [(address + need, length - need)] if length > need else []
+        for index, (start, length) in enumerate(self._free):
+            address = (start + alignment - 1) & -alignment
+            behind = start + length - address - need
+            if behind >= 0:
+                rest = [(start, address - start), (address + need, behind)]
+                self._free[index : index + 1] = [piece for piece in rest if piece[1]]
                 self._live[address] = need
                 insort(self._starts, address)
                 self.used += need
@@ -77,20 +80,6 @@ class Allocator:
             self._free[index] = (address, length)
         else:
             self._free.insert(index, (address, length))
-
-    def check(self, address: int, length: int, what: str) -> None:
-        """Raises ``BadRequest`` or ``BufferFreed`` unless all ``length`` bytes lie inside one allocation."""
-        if length < 0 or address < 0 or address + length > self.end:
-            raise BadRequest(f"{what}: bytes {address:#x}..{address + length:#x} end past memory, {self.end:#x}")
-        index = bisect_right(self._starts, address) - 1
-        start = self._starts[index] if index >= 0 else -1
-        if index < 0 or address >= start + self._live[start]:
-            raise BufferFreed(f"{what}: no allocation contains {address:#x}; was its buffer freed?")
-        if address + length > start + self._live[start]:
-            raise BadRequest(
-                f"{what}: bytes {address:#x}..{address + length:#x} pass the end of the allocation at "
-                f"{start:#x}, which has {self._live[start]} bytes"
-            )
 
     def statistics(self) -> MemoryStatistics:
         sizes = [length for _, length in self._free]

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
 from sley.abi.layout import LayoutError
-from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
+from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, SEMAPHORE_BYTES, PacketOp, encode_packet
+from sley.driver.buffer import Rights
 from sley.driver.dump import describe_packet
-from sley.driver.errors import BadRequest, DeviceCorrupt, QueueFault, QueueFull, SleyError
-from sley.driver.fence import Fence
+from sley.driver.errors import BadRequest, CallbackFailed, DeviceCorrupt, QueueFault, QueueFull, SleyError
+from sley.driver.fence import Fence, ImportedFence
 
 if TYPE_CHECKING:
-    from sley.driver.device import Driver
+    from sley.driver.context import Context
 
-_ARGS_BYTES = 128
-_STATUS_BYTES = 64
+STATUS_BYTES = 64
+"""What a queue has in its context's page of states: the last fence, the read index, and how many callbacks ran."""
 _READBACK = 32
+_CALLBACKS = 40
+_ARGS_BYTES = 128
 _POLL_CYCLES = 256
+_STOP_CYCLES = 256
 
 
 class Queue:
@@ -28,11 +34,12 @@ class Queue:
 
     Positions count packets for ever; the device's indices count to twice the ring's length, so that a full ring
     differs from an empty one. Every slot of the ring has a place for kernel arguments of its own, so arguments live
-    exactly as long as their packet.
+    exactly as long as their packet. Several threads may submit; a packet goes in as a whole.
 
     Parameters
     ----------
-    driver: the device. index: number of the queue. log2_length: the ring holds 2 ** log2_length packets.
+    context: whose queue it is. index: number of the queue in the chip. log2_length: the ring holds 2 ** log2_length
+    packets. priority, watchdog: see ``Context.queue``. status: address of its states.
 
     Attributes
     ----------
@@ -40,17 +47,28 @@ class Queue:
         long as the device makes progress.
     """
 
-    def __init__(self, driver: Driver, index: int, log2_length: int = 6) -> None:
-        self.driver = driver
-        self.index = index
+    def __init__(
+        self, context: Context, index: int, log2_length: int, priority: int, watchdog: int, status: int
+    ) -> None:
+        self.context, self.driver, self.space = context, context.driver, context.space
+        self.index, self.priority, self.watchdog = index, priority, watchdog
         self.log2_length = log2_length
         self.length = 1 << log2_length
         self.full_timeout: int | None = None
-        self.ring = driver.memory.allocate(self.length * (PACKET_BYTES + _ARGS_BYTES) + _STATUS_BYTES)
+        self.ring = context.heap.allocate(self.length * (PACKET_BYTES + _ARGS_BYTES))
         self._args = self.ring + self.length * PACKET_BYTES
-        self._status = self._args + self.length * _ARGS_BYTES
+        self._slots = [
+            place
+            for piece in self.space.pieces(self.ring, self.length * PACKET_BYTES)
+            for place in range(piece.address, piece.address + piece.length, PACKET_BYTES)
+        ]
+        self._status = status
+        self._states = self.space.physical(status, STATUS_BYTES)
+        self._bell = f"DOORBELL{index}.WRITE_INDEX"
         self._head = self._tail = self._rung = self._origin = 0
-        self._sequence = 0
+        self._sequence = self._called = 0
+        self._fences: deque[tuple[int, int, int]] = deque()
+        self._callbacks: deque[tuple[Fence, int, Callable[[], None]]] = deque()
         self._lost: list[tuple[int, int, SleyError]] = []
         self._failure: SleyError | None = None
         self._batches = 0
@@ -58,35 +76,82 @@ class Queue:
     # Set-up and recovery
 
     def enable(self) -> None:
-        """Turns the queue on with an empty ring."""
+        """Turns the queue, which is off, on with an empty ring."""
         registers, name = self.driver.registers, f"QUEUE{self.index}"
-        registers.write(f"{name}.CONTROL", enable=0)
         self._origin = self._tail = self._rung = self._head
-        self.driver.transport.write_memory(self._status + _READBACK, bytes(4))
+        self.driver.transport.write_memory(self._states + _READBACK, bytes(4))
+        registers.write(f"{name}.OWNER", context=self.context.number, priority=self.priority)
+        registers.write(f"{name}.WATCHDOG", cycles=self.watchdog)
         registers.write(f"{name}.BASE", address=self.ring)
         registers.write(f"{name}.SIZE", log2=self.log2_length)
         registers.write(f"{name}.READBACK", address=self._status + _READBACK)
+        self.driver.transport.barrier()
         registers.write(f"{name}.CONTROL", enable=1)
 
-    def abandon(self, error: SleyError) -> None:
-        """Declares every packet that has not finished lost to ``error``."""
+    def stop(self) -> bool:
+        """Turns the queue off, whatever it does; whether that succeeds within ``Driver.hang_cycles``."""
+        registers, name = self.driver.registers, f"QUEUE{self.index}"
+        registers.write(f"{name}.CONTROL", abort=1)
+        waited = 0
+        while self.state is not QueueState.DISABLED:
+            if waited >= self.driver.hang_cycles:
+                return False
+            self.driver.transport.advance(_STOP_CYCLES)
+            waited += _STOP_CYCLES
+        registers.write(f"{name}.CONTROL", enable=0)
+        return True
+
+    def abandon(self, error: SleyError) -> int:
+        """Declares every packet that has not finished lost to ``error``; how many there are.
+
+        Queues that wait for one of the fences are let go on: they must not hang for somebody else's fault.
+        """
         with suppress(DeviceCorrupt):
             self._update_tail()
-        if self._tail < self._head:
+        lost = self._head - self._tail
+        if lost:
             self._lost.append((self._tail, self._head, error))
+        memory = self.driver.transport
+        for position, place, sequence in self._fences:
+            if position >= self._tail and int.from_bytes(memory.read_memory(place, 8), "little") < sequence:
+                memory.write_memory(place, sequence.to_bytes(8, "little"))
+        self._fences.clear()
+        self._callbacks.clear()
+        self._release(self._called)
+        self._tail = self._rung = self._head
+        return lost
 
     @property
     def state(self) -> QueueState:
         return QueueState(self.driver.registers.value(f"QUEUE{self.index}.STATE"))
 
+    def packets(self, first: int, count: int) -> Iterator[bytes]:
+        """What the ring holds from an index on."""
+        for index in range(first, first + count):
+            yield self.driver.transport.read_memory(self._slots[index % self.length], PACKET_BYTES)
+
+    @property
+    def tail(self) -> int:
+        """Position of the first packet not known to be over."""
+        return self._tail
+
+    @property
+    def head(self) -> int:
+        """Position of the next packet that is submitted."""
+        return self._head
+
     def recover(self) -> None:
         """After a fault: reads the error record, gives up the packets in the ring and turns the queue on again."""
         registers, name = self.driver.registers, f"QUEUE{self.index}"
         record = registers.read(f"{name}.ERROR")
-        slot = registers.value(f"{name}.READ_INDEX") % self.length
-        packet = self.driver.transport.read_memory(self.ring + slot * PACKET_BYTES, PACKET_BYTES)
+        index = registers.value(f"{name}.READ_INDEX")
+        with suppress(DeviceCorrupt):
+            self._update_tail(index)
+        packet = self.driver.transport.read_memory(self._slots[index % self.length], PACKET_BYTES)
         fault = QueueFault(
+            self.context.number,
             self.index,
+            self._tail,
             FaultCode(record["code"]),
             Unit(record["unit"]),
             record["core"],
@@ -95,15 +160,20 @@ class Queue:
             registers.value(f"{name}.ERROR_ADDRESS"),
             describe_packet(packet),
         )
+        if not self.stop():
+            self.driver.force()
+            return
         self.abandon(fault)
         self._failure = fault
         self.enable()
+        self.context.report(fault, f"QueueFault {fault.code.name}")
 
     # What became of packets
 
-    def _update_tail(self) -> None:
-        data = self.driver.transport.read_memory(self._status + _READBACK, 4)
-        index = int.from_bytes(data, "little")
+    def _update_tail(self, index: int | None = None) -> None:
+        if index is None:
+            data = self.driver.transport.read_memory(self._states + _READBACK, 4)
+            index = int.from_bytes(data, "little")
         moved = (index - (self._tail - self._origin)) % (2 * self.length)
         if index >= 2 * self.length or moved > self._rung - self._tail:
             raise DeviceCorrupt(
@@ -111,29 +181,38 @@ class Queue:
                 f"pass the write index {(self._rung - self._origin) % (2 * self.length)}; reset the device"
             )
         self._tail += moved
+        while self._fences and self._fences[0][0] < self._tail:
+            self._fences.popleft()
 
     @property
     def pending(self) -> int:
         """Packets in the ring that have not finished."""
-        self._update_tail()
-        return self._head - self._tail
+        with self.driver.lock:
+            if self._head != self._tail:
+                self._update_tail()
+            return self._head - self._tail
 
     def finished(self, position: int) -> bool:
         """Whether the packet at ``position`` is no longer in the ring."""
-        self._update_tail()
-        return self._tail > position
+        with self.driver.lock:
+            if self._tail <= position:
+                self._update_tail()
+            return self._tail > position
 
-    def lost(self, position: int) -> bool:
-        """Whether the packet was given up after a fault or a reset."""
-        return any(first <= position < last for first, last, _ in self._lost)
+    def lost(self, position: int) -> SleyError | None:
+        """The fault or reset for which the packet was given up, if it was."""
+        index = bisect_right(self._lost, position, key=lambda part: part[0]) - 1
+        if index >= 0 and position < self._lost[index][1]:
+            return self._lost[index][2]
+        return None
 
     def check(self, position: int) -> None:
         """Raises the error to which the packet was lost, if it was."""
-        for first, last, error in self._lost:
-            if first <= position < last:
-                if self._failure is error:
-                    self._failure = None
-                raise error
+        error = self.lost(position)
+        if error is not None:
+            if self._failure is error:
+                self._failure = None
+            raise error
 
     def raise_failure(self) -> None:
         """Raises the error of an earlier packet that nobody has seen yet."""
@@ -143,37 +222,53 @@ class Queue:
 
     # Submission
 
-    def _reserve(self) -> int:
-        """Slot for the next packet; waits while the ring is full."""
-        self.raise_failure()
-        if self._head - self._tail >= self.length and self.pending >= self.length:
-            self.ring_doorbell()
-            timeout = self.full_timeout
-            if not self.driver.wait(lambda: self.pending < self.length, timeout=timeout, step=_POLL_CYCLES):
-                raise QueueFull(
-                    f"queue {self.index}: all {self.length} slots of the ring are in use after {timeout} cycles; wait "
-                    f"for a fence, allow more time, or open the device with a longer ring"
-                )
-            self.raise_failure()
-        return (self._head - self._origin) % self.length
+    def _submit(self, op: PacketOp, **fields: int) -> int:
+        return self._enqueue(_encode(op, **fields))
 
-    def _put(self, slot: int, packet: bytes) -> int:
-        self.driver.transport.write_memory(self.ring + slot * PACKET_BYTES, packet)
-        position = self._head
+    def _enqueue(self, *packets: bytes) -> int:
+        """Puts packets into the ring one behind the other; the position of the last."""
+        while True:
+            with self.driver.lock:
+                if self._has_room(len(packets)):
+                    for packet in packets:
+                        self._put(packet)
+                    return self._head - 1
+            self._make_room(len(packets))
+
+    def _has_room(self, count: int = 1) -> bool:
+        self.context.check()
+        if self._failure is not None:
+            self.raise_failure()
+        room = self.length - count
+        return self._head - self._tail <= room or self.pending <= room
+
+    def _put(self, packet: bytes) -> None:
+        slot = (self._head - self._origin) % self.length
+        self.driver.transport.write_memory(self._slots[slot], packet)
         self._head += 1
         if not self._batches:
             self.ring_doorbell()
-        return position
 
-    def _submit(self, op: PacketOp, **fields: int) -> int:
-        return self._put(self._reserve(), _encode(op, **fields))
+    def _make_room(self, count: int) -> None:
+        self.ring_doorbell()
+        timeout = self.full_timeout
+        room = self.length - count
+        if not self.driver.wait(
+            lambda: self.pending <= room, timeout=timeout, step=_POLL_CYCLES, contexts=(self.context,)
+        ):
+            raise QueueFull(
+                f"queue {self.index}: all {self.length} slots of the ring are in use after {timeout} cycles; wait "
+                f"for a fence, allow more time, or open the device with a longer ring"
+            )
 
     def ring_doorbell(self) -> None:
         """Tells the device about the packets that it does not know yet."""
-        if self._rung != self._head:
-            self._rung = self._head
-            index = (self._head - self._origin) % (2 * self.length)
-            self.driver.registers.write(f"DOORBELL{self.index}.WRITE_INDEX", index=index)
+        with self.driver.lock:
+            if self._rung != self._head:
+                self._rung = self._head
+                index = (self._head - self._origin) % (2 * self.length)
+                self.driver.transport.barrier()
+                self.driver.registers.write(self._bell, index=index)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -190,7 +285,7 @@ class Queue:
         """Submits 64 bytes as they are, without any check. For tests and debugging."""
         if len(packet) != PACKET_BYTES:
             raise BadRequest(f"a packet has {PACKET_BYTES} bytes, not {len(packet)}")
-        return self._put(self._reserve(), packet)
+        return self._enqueue(packet)
 
     def nop(self) -> int:
         return self._submit(PacketOp.NOP)
@@ -213,25 +308,32 @@ class Queue:
         x, y, z = grid
         if min(grid) < 1 or x * y * z >= 1 << 32:
             raise BadRequest(f"the grid is {grid}; every side must be at least 1 and the product below 2^32")
-        self.driver.memory.check(program, program_words * INSTRUCTION_BYTES, "program")
+        self.space.check(program, program_words * INSTRUCTION_BYTES, Rights.EXECUTE, "program")
         for index, value in enumerate(args):
             if not -(1 << 31) <= value < 1 << 32:
                 raise BadRequest(f"argument {index} is {value}; it must fit into 32 bits")
-        slot = self._reserve()
         words = [value & 0xFFFFFFFF for value in args]
         fields = {"program_words": program_words, "program": program, "tag": tag, "arg_words": len(args)}
+        fields |= {"grid_x": x, "grid_y": y, "grid_z": z}
         if len(words) <= INLINE_ARGS:
             fields |= {f"arg{k}": word for k, word in enumerate(words)}
-        else:
-            fields["args"] = self._args + slot * _ARGS_BYTES
-            data = b"".join(word.to_bytes(4, "little") for word in words)
-            self.driver.transport.write_memory(fields["args"], data)
-        return self._put(slot, _encode(PacketOp.LAUNCH, grid_x=x, grid_y=y, grid_z=z, **fields))
+            return self._enqueue(_encode(PacketOp.LAUNCH, **fields))
+        data = b"".join(word.to_bytes(4, "little") for word in words)
+        while True:
+            with self.driver.lock:
+                if self._has_room():
+                    slot = (self._head - self._origin) % self.length
+                    fields["args"] = self._args + slot * _ARGS_BYTES
+                    packet = _encode(PacketOp.LAUNCH, **fields)
+                    self.space.write(fields["args"], data)
+                    self._put(packet)
+                    return self._head - 1
+            self._make_room(1)
 
     def copy(self, src: int, dst: int, length: int) -> None:
         """Copies bytes within device memory; long copies become several packets, so that progress stays visible."""
-        self.driver.memory.check(src, length, "source of copy")
-        self.driver.memory.check(dst, length, "destination of copy")
+        self.space.check(src, length, Rights.READ, "source of copy")
+        self.space.check(dst, length, Rights.WRITE, "destination of copy")
         if src < dst + length and dst < src + length and length:
             raise BadRequest(f"copy of {length} bytes from {src:#x} to {dst:#x}: the ranges overlap")
         for offset, size in self._pieces(length):
@@ -239,7 +341,7 @@ class Queue:
 
     def fill(self, dst: int, value: int, length: int) -> None:
         """Sets bytes of device memory."""
-        self.driver.memory.check(dst, length, "destination of fill")
+        self.space.check(dst, length, Rights.WRITE, "destination of fill")
         for offset, size in self._pieces(length):
             self._submit(PacketOp.FILL, value=value, bytes=size, dst=dst + offset)
 
@@ -254,26 +356,80 @@ class Queue:
             address = self._status
         if address % FENCE_BYTES:
             raise BadRequest(f"the fence's address {address:#x} is no multiple of {FENCE_BYTES}")
-        self.driver.memory.check(address, FENCE_BYTES, "fence")
-        sequence = self._sequence + 1
-        position = self._submit(PacketOp.FENCE, interrupt=int(interrupt), address=address, sequence=sequence)
-        self._sequence = sequence
-        return Fence(self, position, sequence, address)
+        self.space.check(address, FENCE_BYTES, Rights.WRITE, "fence")
+        place = self.space.physical(address, FENCE_BYTES)
+        while True:
+            with self.driver.lock:
+                if self._has_room():
+                    return self._put_fence(address, place, interrupt)
+            self._make_room(1)
+
+    def _put_fence(self, address: int, place: int, interrupt: bool) -> Fence:
+        packet = _encode(PacketOp.FENCE, interrupt=int(interrupt), address=address, sequence=self._sequence + 1)
+        self._sequence += 1
+        fence = Fence(self, self._head, self._sequence, address, place)
+        self._fences.append((self._head, place, self._sequence))
+        self._put(packet)
+        return fence
 
     def wait(self, address: int, value: int) -> int:
         """Holds the queue until the 64-bit word at ``address`` is at least ``value``."""
-        self._check_semaphore(address)
+        self._check_semaphore(address, Rights.READ)
         return self._submit(PacketOp.WAIT, address=address, value=value)
 
     def signal(self, address: int, value: int) -> int:
         """Writes a 64-bit word when everything before has finished."""
-        self._check_semaphore(address)
+        self._check_semaphore(address, Rights.WRITE)
         return self._submit(PacketOp.SIGNAL, address=address, value=value)
 
-    def _check_semaphore(self, address: int) -> None:
-        if address % 8:
-            raise BadRequest(f"the semaphore's address {address:#x} is no multiple of 8")
-        self.driver.memory.check(address, 8, "semaphore")
+    def _check_semaphore(self, address: int, rights: Rights) -> None:
+        if address % SEMAPHORE_BYTES:
+            raise BadRequest(f"the semaphore's address {address:#x} is no multiple of {SEMAPHORE_BYTES}")
+        self.space.check(address, SEMAPHORE_BYTES, rights, "semaphore")
+
+    def wait_fence(self, fence: Fence | ImportedFence) -> int:
+        """Holds the queue until a fence of any queue of this context, or an imported one, has passed or was lost."""
+        if isinstance(fence, Fence) and fence.queue.context is not self.context:
+            raise BadRequest("the fence is of another context; export it there and import it here")
+        return self.wait(fence.address, fence.sequence)
+
+    # Callbacks
+
+    def callback(self, function: Callable[[], None]) -> Fence:
+        """Calls ``function`` when everything before has finished, from a thread that waits for the device; what comes
+        after waits until it has returned. Returns the fence before it. It is not called if the fence is lost."""
+        if self.length < 2:
+            raise BadRequest("a callback needs two packets, and the ring holds one; open the device with a longer ring")
+        while True:
+            with self.driver.lock:
+                if self._has_room(2):
+                    self._called += 1
+                    with self.batch():
+                        fence = self._put_fence(self._status, self._states, True)
+                        self._put(_encode(PacketOp.WAIT, address=self._status + _CALLBACKS, value=self._called))
+                    self._callbacks.append((fence, self._called, function))
+                    return fence
+            self._make_room(2)
+
+    def take_callback(self) -> tuple[int, Callable[[], None]] | None:
+        """The next callback that is due, for whoever runs it: its number, which ``ran`` wants, and the function."""
+        if not self._callbacks or not self._callbacks[0][0].passed():
+            return None
+        _, number, function = self._callbacks.popleft()
+        return number, function
+
+    def ran(self, number: int, error: Exception | None) -> None:
+        """A callback has returned, or raised."""
+        with self.driver.lock:
+            if error is not None:
+                failure = CallbackFailed(f"callback {number} of queue {self.index} raised {error!r}")
+                failure.__cause__ = error
+                self._failure = failure
+                self.context.report(failure)
+            self._release(number)
+
+    def _release(self, number: int) -> None:
+        self.driver.transport.write_memory(self._states + _CALLBACKS, number.to_bytes(8, "little"))
 
     @property
     def doorbell_time(self) -> int:

@@ -8,9 +8,12 @@ from sley.driver.errors import TransportError
 class Transport(Protocol):
     """Access to one device. Addresses are byte addresses; registers are 32 bits wide.
 
-    Device memory starts at address 0 of the device's own address space. All calls block. A call that the device cannot
-    answer raises ``TransportError`` (or ``OSError``, its base, in an engine that does not import the driver); it never
-    hangs.
+    Device memory starts at address 0 of the device's own address space. A call that the device cannot answer raises
+    ``TransportError`` (or ``OSError``, its base, in an engine that does not import the driver); it never hangs. One
+    thread calls at a time.
+
+    Writes may be *posted*: they may take effect late and in another order than that of the calls, except that writes
+    of the same place keep theirs. They have taken effect after ``barrier``, and when a later read of anything returns.
     """
 
     @property
@@ -23,7 +26,7 @@ class Transport(Protocol):
         ...
 
     def write32(self, address: int, value: int) -> None:
-        """Writes the register at ``address`` in MMIO space; has taken effect on return."""
+        """Writes the register at ``address`` in MMIO space; may be posted."""
         ...
 
     def read_memory(self, address: int, length: int) -> bytes:
@@ -31,7 +34,11 @@ class Transport(Protocol):
         ...
 
     def write_memory(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Writes bytes to device memory; visible to the device on return."""
+        """Writes bytes to device memory; may be posted."""
+        ...
+
+    def barrier(self) -> None:
+        """Everything written before takes effect before anything written after, and before this returns."""
         ...
 
     def wait_irq(self, cycles: int) -> bool:

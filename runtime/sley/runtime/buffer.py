@@ -39,8 +39,8 @@ class Buffer:
         self.shape = shape
         self.dtype = dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-        self._address = device.allocate(self.nbytes)
-        self._finalizer = weakref.finalize(self, device.discard, self._address)
+        self._address = device.pool.allocate(self.nbytes)
+        self._finalizer = weakref.finalize(self, device.pool.drop, self._address)
         self._finalizer.atexit = False
 
     @property
@@ -54,7 +54,7 @@ class Buffer:
         """A copy of the contents, after all work submitted so far."""
         address = self.address
         self.device.synchronize()
-        data = self.device.driver.transport.read_memory(address, self.nbytes) if self.nbytes else b""
+        data = self.device.context.space.read(address, self.nbytes) if self.nbytes else b""
         return np.frombuffer(bytearray(data), self.dtype).reshape(self.shape)
 
     def write(self, values: ArrayLike) -> None:
@@ -67,14 +67,13 @@ class Buffer:
         address = self.address
         self.device.synchronize()
         if self.nbytes:
-            self.device.driver.transport.write_memory(address, np.ascontiguousarray(array).tobytes())
+            self.device.context.space.write(address, np.ascontiguousarray(array).tobytes())
 
     def free(self) -> None:
-        """Gives the memory back, after all work submitted so far."""
+        """Gives the memory back: it is used again after all work submitted so far."""
         address = self.address
-        self.device.synchronize()
         self._finalizer.detach()
-        self.device.driver.memory.free(address)
+        self.device.pool.free(address)
 
     def __repr__(self) -> str:
         return f"Buffer(shape={self.shape}, dtype={self.dtype}, address={self._address:#x})"

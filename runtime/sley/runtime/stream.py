@@ -101,7 +101,7 @@ class Stream:
 
     def wait(self, event: Event) -> None:
         """Holds this stream (not the caller) until an event of another stream has happened."""
-        self.queue.wait(event.address, event.fence.sequence)
+        self.queue.wait_fence(event.fence)
 
     def batch(self) -> AbstractContextManager[None]:
         """What is submitted inside reaches the device by one doorbell."""

@@ -69,8 +69,8 @@ def check(put: Callable[[Device, np.ndarray], Buffer]) -> Callable[[Device, Prod
     def run(device: Device, case: Product) -> None:
         expected = case.expected
         out = put(device, np.zeros_like(expected) if case.c is None else case.c)
-        memory, behind, slack = device.driver.transport, out.address + out.nbytes, -out.nbytes % 64
-        memory.write_memory(behind, b"Z" * slack)
+        memory, behind, slack = device.context.space, out.address + out.nbytes, -out.nbytes % 64
+        memory.write(behind, b"Z" * slack)
         blas.gemm(
             put(device, case.a),
             put(device, case.b),
@@ -83,6 +83,6 @@ def check(put: Callable[[Device, np.ndarray], Buffer]) -> Callable[[Device, Prod
             out=out,
         )
         np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=str(case))
-        assert memory.read_memory(behind, slack) == b"Z" * slack, case
+        assert memory.read(behind, slack) == b"Z" * slack, case
 
     return run

@@ -156,9 +156,18 @@ def test_the_ring_and_its_read_index_are_translated_too() -> None:
 
 def test_a_context_is_off_after_reset_and_a_missing_one_always() -> None:
     bench = Bench()
-    for owner, root in ((2, 0), (15, 0)):
+    for owner in (2, 15):
+        bench.poke("QUEUE0.CONTROL", 0)
         bench.poke("QUEUE0.OWNER", owner)
-        assert bench.submit(encode_packet(PacketOp.NOP)) == (FaultCode.PAGE_FAULT, Unit.COMMAND, RING), root
+        bench.poke("QUEUE0.CONTROL", 1)
+        assert bench.submit(encode_packet(PacketOp.NOP)) == (FaultCode.PAGE_FAULT, Unit.COMMAND, RING)
+
+
+def test_the_set_up_of_a_queue_that_is_on_does_not_change() -> None:
+    bench = Bench()
+    for name in ("OWNER", "BASE", "SIZE", "READBACK"):
+        bench.poke(f"QUEUE0.{name}", 0x41)
+    assert bench.submit(encode_packet(PacketOp.NOP)) is None
 
 
 def test_large_pages_and_entries_that_are_not_valid() -> None:

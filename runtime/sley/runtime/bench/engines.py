@@ -91,6 +91,9 @@ class Stopwatch:
     def write_memory(self, address: int, data: bytes | bytearray | memoryview) -> None:
         self.inner.write_memory(address, data)
 
+    def barrier(self) -> None:
+        self.inner.barrier()
+
     def wait_irq(self, cycles: int) -> bool:
         start = time.process_time()
         result = self.inner.wait_irq(cycles)

@@ -82,6 +82,9 @@ class LibraryTransport:
         raw = np.frombuffer(data, np.uint8)
         self.memory[self._span(address, raw.size)] = raw
 
+    def barrier(self) -> None:
+        """Writes take effect at once here."""
+
     def wait_irq(self, cycles: int) -> bool:
         return bool(self._checked(self._library.sley_run_until_irq(self._open(), cycles)))
 

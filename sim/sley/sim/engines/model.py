@@ -47,6 +47,9 @@ class ModelTransport:
         raw = np.frombuffer(data, np.uint8)
         self.chip.memory.data[self._span(address, raw.size)] = raw
 
+    def barrier(self) -> None:
+        """Writes take effect at once here."""
+
     def wait_irq(self, cycles: int) -> bool:
         self._check()
         self.chip.run(cycles, until_irq=True)

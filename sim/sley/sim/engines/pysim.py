@@ -111,6 +111,9 @@ class PysimTransport:
         raw = memoryview(data).cast("B")
         self.memory[self._span(address, len(raw))] = raw
 
+    def barrier(self) -> None:
+        """Writes take effect at once here."""
+
     def wait_irq(self, cycles: int) -> bool:
         async def wait(ctx: Any) -> int:
             left = cycles

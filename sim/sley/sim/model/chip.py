@@ -98,6 +98,8 @@ class ModelChip:
 
     def _write_queue(self, placed: PlacedRegister, queue: QueueModel, value: int) -> None:
         name = placed.register.name
+        if name != "CONTROL" and queue.state is not QueueState.DISABLED:
+            return  # whoever sets up a queue that is on finds nothing changed
         if name == "BASE":
             queue.base = value
         elif name == "SIZE":

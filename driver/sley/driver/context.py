@@ -1,0 +1,210 @@
+"""One client of the device: an address space, queues, and what happened to them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
+from sley.abi.registers import PRIORITY_BITS
+from sley.driver.buffer import READ_WRITE, BufferObject, Rights
+from sley.driver.errors import BadRequest, ContextClosed, ContextReset, SleyError
+from sley.driver.heap import Heap
+from sley.driver.queue import STATUS_BYTES, Queue
+from sley.driver.space import AddressSpace, Mapping
+
+if TYPE_CHECKING:
+    from sley.driver.device import Driver
+
+EVENTS = 256
+NORMAL_PRIORITY = 1
+
+Marks = list[tuple[Queue, int]]
+
+
+class Context:
+    """Made by ``Driver.context``. Nothing that one context submits can read, write or stop what belongs to another.
+
+    Attributes
+    ----------
+    driver: the device. number: of the context in the chip. space: its addresses.
+    queues: its hardware queues. heap: small pieces of memory that the device may read and write.
+    events: the last errors of its work, oldest first. on_error: called with every error, by whoever finds it.
+    """
+
+    def __init__(self, driver: Driver, number: int, owner: int) -> None:
+        self.driver, self.number, self._owner = driver, number, owner
+        self.queues: list[Queue] = []
+        self.events: deque[SleyError] = deque(maxlen=EVENTS)
+        self.on_error: Callable[[SleyError], None] | None = None
+        self.closed = False
+        self._exports: dict[int, int] = {}
+        self._imports: dict[int, Mapping] = {}
+        self._deferred: deque[tuple[Marks, Callable[[], object]]] = deque()
+        self.space = AddressSpace(driver, number, owner)
+        self.heap = Heap(self, READ_WRITE, min(driver.memory_bytes // 4, LARGE_PAGE_BYTES))
+        buffer = self.allocate(PAGE_BYTES)
+        self.status = self.map(buffer)
+        buffer.release()
+
+    def check(self) -> None:
+        """Raises ``ContextClosed`` if the context was closed."""
+        if self.closed:
+            raise ContextClosed(f"context {self.number} was closed; open another one with Driver.context")
+
+    # Memory
+
+    def allocate(self, length: int) -> BufferObject:
+        """A buffer of at least ``length`` bytes, of whole pages, not mapped yet. Raises ``OutOfDeviceMemory``."""
+        with self.driver.lock:
+            self.check()
+            return BufferObject(self.driver, length, self._owner)
+
+    def map(self, buffer: BufferObject, rights: Rights = READ_WRITE) -> Mapping:
+        """Maps a buffer into this context's address space."""
+        with self.driver.lock:
+            self.check()
+            return self.space.map(buffer, rights)
+
+    def import_buffer(self, handle: int, rights: Rights | None = None) -> Mapping:
+        """Maps the buffer that another context exported, with all rights that the handle grants unless told fewer."""
+        with self.driver.lock:
+            buffer, granted = self.driver.exported(handle)
+            wanted = granted if rights is None else rights
+            if wanted & ~granted:
+                raise BadRequest(f"the handle grants {granted!r}; {wanted & ~granted!r} was asked for besides")
+            return self.map(buffer, wanted)
+
+    def export_once(self, buffer: BufferObject) -> int:
+        """A handle with the right to read, the same one for every call."""
+        with self.driver.lock:
+            if buffer.number not in self._exports:
+                self._exports[buffer.number] = buffer.export(Rights.READ)
+            return self._exports[buffer.number]
+
+    def import_once(self, handle: int) -> Mapping:
+        """A mapping with the right to read, the same one for every call."""
+        with self.driver.lock:
+            if handle not in self._imports:
+                self._imports[handle] = self.import_buffer(handle, Rights.READ)
+            return self._imports[handle]
+
+    def unmap(self, mapping: Mapping) -> None:
+        """Unmaps when everything submitted so far has finished: at once, or some time after."""
+        self.space.find(mapping.address, mapping.length, "unmap")
+        self.when_done(lambda: self.space.unmap(mapping))
+
+    def when_done(self, action: Callable[[], object]) -> None:
+        """Calls ``action`` as soon as the driver notices that everything submitted so far has finished."""
+        with self.driver.lock:
+            self.check()
+            marks = [(queue, queue.head) for queue in self.queues if queue.pending]
+            if marks or self._deferred:
+                self._deferred.append((marks, action))
+            else:
+                action()
+
+    def settle(self) -> None:
+        """Does what waited for work that has finished by now."""
+        with self.driver.lock:
+            while self._deferred and all(queue.finished(head - 1) for queue, head in self._deferred[0][0]):
+                self._deferred.popleft()[1]()
+
+    @property
+    def deferred(self) -> int:
+        """Actions that still wait for work in flight."""
+        return len(self._deferred)
+
+    def signal(self, address: int, value: int) -> None:
+        """Writes a semaphore from the host."""
+        self.space.write(address, value.to_bytes(8, "little"))
+
+    # Queues
+
+    def queue(self, priority: int = NORMAL_PRIORITY, log2_length: int | None = None, watchdog: int = 0) -> Queue:
+        """A hardware queue for this context.
+
+        Parameters: ``priority``: higher goes first, 0 to 3. ``log2_length``: the ring holds 2 ** log2_length packets;
+        the driver's if not given. ``watchdog``: cycles after which a block in which no instruction finishes is ended
+        with a fault; 0 for never. Raises ``NoRoom`` if all are taken.
+        """
+        if not 0 <= priority < 1 << PRIORITY_BITS:
+            raise BadRequest(f"priority is {priority}; it must be in 0..{(1 << PRIORITY_BITS) - 1}")
+        if not 0 <= watchdog < 1 << 32:
+            raise BadRequest(f"watchdog is {watchdog} cycles; it must be in 0..{(1 << 32) - 1}")
+        length = self.driver.log2_ring if log2_length is None else log2_length
+        if not 0 <= length <= 15:
+            raise BadRequest(f"log2_length is {length}; it must be in 0..15")
+        with self.driver.lock:
+            self.check()
+            index = self.driver.take_queue()
+            try:
+                queue = Queue(self, index, length, priority, watchdog, self.status.address + STATUS_BYTES * index)
+                queue.enable()
+            except SleyError:
+                self.driver.give_queue(index)
+                raise
+            self.queues.append(queue)
+        return queue
+
+    # Errors and the end
+
+    def report(self, error: SleyError, kind: str | None = None) -> None:
+        """Remembers an error and tells whoever listens."""
+        self.driver.statistics.errors[kind or type(error).__name__] += 1
+        self.events.append(error)
+        if self.on_error is not None:
+            self.on_error(error)
+
+    def reset(self, error: SleyError | None = None) -> SleyError:
+        """Ends all work of this context, which is lost; mappings and contents stay, and its queues run again.
+
+        If a queue cannot be stopped the whole device is reset. Returns the error to which the work was lost.
+        """
+        with self.driver.lock:
+            self.check()
+            self.driver.statistics.context_resets += 1
+            lost = error or ContextReset(
+                f"context {self.number} was reset before this work had finished; submit it again"
+            )
+            if not all([queue.stop() for queue in self.queues]):
+                return self.driver.force()
+            self.abandon(lost)
+            self.space.invalidate(contents=True)
+            for queue in self.queues:
+                queue.enable()
+            return lost
+
+    def abandon(self, error: SleyError) -> None:
+        """Declares lost what is in flight; the queues stand still."""
+        if sum([queue.abandon(error) for queue in self.queues]):
+            self.report(error)
+        self.settle()
+
+    def close(self) -> None:
+        """Ends all work, unmaps everything and gives number, queues and memory back."""
+        with self.driver.lock:
+            if self.closed:
+                return
+            if not all([queue.stop() for queue in self.queues]):
+                self.driver.force()
+                for queue in self.queues:
+                    queue.stop()
+            self.abandon(ContextReset(f"context {self.number} was closed before this work had finished"))
+            self.closed = True
+            for queue in self.queues:
+                self.driver.give_queue(queue.index)
+            for handle in self._exports.values():
+                self.driver.revoke(handle)
+            self.space.close()
+            self.driver.forget(self)
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Context({self.number}, queues {[queue.index for queue in self.queues]})"
