@@ -32,7 +32,8 @@ end
 HANGS = "load r8, r0, r9 signal=1\nsync wait=3\nend"
 LOOPS = "add r11, r0, #1\nagain: beq r0, r0, again\nend"
 FAILS = "add r9, r0, #-1\nadd r10, r0, #1\nload r8, r9, r10\nend"
-TEXTS = (COPIES, HANGS, LOOPS, FAILS)
+BUSY = "again: set load.run_bytes, #4\nbeq r0, r0, again\nend"
+TEXTS = (COPIES, HANGS, LOOPS, FAILS, BUSY)
 
 
 class Host:
