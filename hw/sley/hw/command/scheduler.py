@@ -282,10 +282,11 @@ class BlockScheduler(wiring.Component):
             m.d.comb += outcome.fault.eq(recorded.data)
         with m.Elif(cut_off):
             m.d.comb += [outcome.fault.code.eq(FaultCode.ABORTED), outcome.fault.unit.eq(Unit.COMMAND)]
-        with m.FSM(name="ends"):
+        with m.FSM(name="ends") as ends:
+            m.d.comb += recorded.en.eq(ends.ongoing("WATCH"))
             with m.State("WATCH"):
                 ending = lowest(over)
-                m.d.comb += [recorded.en.eq(1), told.eq(ending)]
+                m.d.comb += told.eq(ending)
                 m.d.sync += [
                     result_queue.eq(number(ending)),
                     with_fault.eq((ending & faulted).any()),
