@@ -85,7 +85,7 @@ def test_random(config: ChipConfig, idle: float, pause: float) -> None:
 
 
 def test_timing() -> None:
-    """3 cycles, a read a cycle; a shared one follows its last asker."""
+    """4 cycles, a read a cycle; a shared one follows its last asker."""
     bench = StreamBench(ReadCombiner(QUAD))
     alone = [(1, (16 * k, 1, Share.NONE)) for k in range(60)]
     together = [(k, (4096, 4, Share.ALL)) for k in (2, 0, 3, 1)]
@@ -93,7 +93,7 @@ def test_timing() -> None:
     got = bench.receive(bench.dut.o, 61)
     bench.run()
     assert sent.cycles == list(range(1, 65))
-    assert got.cycles == [*range(4, 64), 67]
+    assert got.cycles == [*range(5, 65), 68]
 
 
 def test_queues_take_all_that_a_reader_may_ask() -> None:

@@ -41,8 +41,9 @@ class ReadCombiner(wiring.Component):
     Members: ``i``: heads of READ requests of cores, always taken; ``ended``: one bit per core, its block of the gang
     has ended and asks for nothing any more; ``o``: the reads that go on, in ``COMBINED``.
     Order: among cores whose oldest read can go on round robin; for a shared one its first core asks.
-    Latency: 3 cycles. Throughput: one read a cycle. Cost: a queue of ``BEATS`` reads per core, as many as its reader
-    can have outstanding; a comparator of 44 bits for each core but the first, once in its row and once in its column.
+    Latency: 4 cycles. Throughput: one read a cycle. Cost: a queue of ``BEATS`` reads per core, as many as its reader
+    can have outstanding, and a stream register; for each core but the first a comparator of 44 bits in its row and one
+    in its column.
     """
 
     i: stream.Interface
@@ -74,11 +75,14 @@ class ReadCombiner(wiring.Component):
             m.d.comb += [
                 queue.i.valid.eq(self.i.valid & mine),
                 *(queue.i.payload[name].eq(self.i.payload[name]) for name in ("addr", "beats", "share", "error")),
-                asks[k].eq(queue.o.valid),
             ]
             with m.If(mine):
                 m.d.comb += self.i.ready.eq(queue.i.ready)
-            heads.append(queue.o)
+            m.submodules[f"head{k}"] = front = StreamBuffer(_ASKED)
+            wiring.connect(m, queue.o, front.i)
+            heads.append(front.o)
+
+        m.d.comb += [asks[k].eq(head.valid) for k, head in enumerate(heads)]
 
         def same(a: int, b: int) -> Value:
             return asks[b] & (heads[a].payload.as_value() == heads[b].payload.as_value())

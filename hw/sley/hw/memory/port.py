@@ -48,7 +48,7 @@ class MemoryPort(wiring.Component):
     ``drained`` (a register) rises when no answer is missing and nothing is left to send. Afterwards, with the rest of
     the chip in reset, ``drain`` may fall; the port is then as after reset. It must not be reset itself while the bus is
     busy.
-    Latency: 1 cycle from a head or a write beat to the bus, 3 more through the combiner, 2 cycles from the bus to
+    Latency: 1 cycle from a head or a write beat to the bus, 4 more through the combiner, 2 cycles from the bus to
     ``response_i``. Throughput: a read burst per cycle and a read beat per cycle; a write burst of n beats in n + 1
     cycles. In flight: 128 reads, besides those in the combiner, and 64 writes. AXI outputs depend on registers only.
     """

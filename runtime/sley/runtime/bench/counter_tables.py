@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from sley.abi.counters import CHIP_GROUPS, COUNTERS, UNIT_GROUPS, CounterGroup, Counts, Traffic, is_classes
+from sley.abi.counters import CHIP_GROUPS, COUNTERS, UNIT_GROUPS, CounterGroup, Counts, ReadCycle, Traffic, is_classes
 from sley.driver.counters import Counters, Values
 from sley.runtime.stream import Count
 
@@ -60,6 +60,8 @@ def work_table(counters: Counters, needed: Needed) -> Table:
     row("bytes to read", needed.read)
     row("  in runs of Load", counters.traffic(Traffic.LOAD_BYTES), needed.read)
     row("  in bus beats for Load", counters.traffic(Traffic.LOAD_BEATS) * bus, needed.read)
+    if len(counters.cores) > 1:
+        row("  read on the bus, for all cores and packets", counters.chip[CounterGroup.READ][ReadCycle.BEAT] * bus)
     row("bytes to write", needed.written)
     row("  in runs of Store", counters.traffic(Traffic.STORE_BYTES), needed.written)
     row("  in bus beats for Store", counters.traffic(Traffic.STORE_BEATS) * bus, needed.written)
