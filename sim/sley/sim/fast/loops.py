@@ -313,9 +313,17 @@ class LoopWriter:
         parts = self._elements.views.get(values)
         if not parts:
             return [self._place(value) for value in values]
-        first = self._place(parts[0])
-        assert first is not None
-        return [Place("", -1, kind, first.offset + SIZES[kind] * number) for number in range(len(values))]
+        each = len(parts) // len(values)
+        return [self._whole(parts[number * each :][:each], kind) for number in range(len(values))]
+
+    def _whole(self, parts: tuple[int, ...], kind: str) -> Place | None:
+        """Where a value is whose parts lie side by side; elements may have spare slots between them."""
+        places = [self._place(part) for part in parts]
+        first = places[0]
+        size = SIZES[kind] // len(parts)
+        if first is None or any(p is None or p.offset != first.offset + size * k for k, p in enumerate(places)):
+            return None
+        return Place("", -1, kind, first.offset)
 
     def _place(self, value: int) -> Place | None:
         elements, places = self._elements, self._emitter.places
