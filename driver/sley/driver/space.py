@@ -68,7 +68,7 @@ class AddressSpace:
         self.apply()
 
     def _table(self) -> Extent:
-        (extent,) = self.driver.pages.allocate(PAGE_BYTES, self._owner, contiguous=True)
+        (extent,) = self.driver.pages.allocate(PAGE_BYTES, self._owner)
         self.driver.transport.write_memory(extent.address, bytes(PAGE_BYTES))
         return extent
 
@@ -83,7 +83,7 @@ class AddressSpace:
         self.driver.registers.write(f"CONTEXT{self.number}.ROOT", mode=AddressMode.OFF)
         self.invalidate(contents=True)
         for mapping in self._mappings:
-            mapping.buffer.release()
+            mapping.buffer.drop()
         self._mappings, self._starts, self._recent = [], [], None
         self.driver.pages.free((self._upper, *self._lower.values()))
 
@@ -119,7 +119,7 @@ class AddressSpace:
                         self._lower_table(table_index(at)[0])
             except OutOfDeviceMemory:
                 self._drop_tables()
-                self._free_range(address)
+                self._ranges.free(address)
                 raise
             mapping = Mapping(buffer, address, rights)
             buffer.retain()
@@ -132,8 +132,6 @@ class AddressSpace:
         return mapping
 
     def _place(self, buffer: BufferObject) -> int:
-        if self.driver.identity:
-            return buffer.extents[0].address
         large = buffer.extents[0].length >= LARGE_PAGE_BYTES
         return self._ranges.allocate(buffer.length, LARGE_PAGE_BYTES if large else PAGE_BYTES)
 
@@ -177,8 +175,8 @@ class AddressSpace:
                     self._write(self._lower[upper], lower, [0] * (size // PAGE_BYTES))
                     self._entries[upper] -= size // PAGE_BYTES
             self._drop_tables()
-            self._free_range(mapping.address)
-            mapping.buffer.release()
+            self._ranges.free(mapping.address)
+            mapping.buffer.drop()
 
     def _drop_tables(self) -> None:
         """Invalidates, then gives lower tables without entries back."""
@@ -189,29 +187,26 @@ class AddressSpace:
         self.invalidate()
         self.driver.pages.free(tuple(self._lower.pop(upper) for upper in unused))
 
-    def _free_range(self, address: int) -> None:
-        if not self.driver.identity:
-            self._ranges.free(address)
-
     # Looking up
 
     def find(self, address: int, length: int, what: str) -> Mapping:
         """The mapping that has all these bytes. Raises ``BufferFreed`` or ``BadRequest``."""
-        mapping = self._recent
-        if mapping is None or not mapping.address <= address <= mapping.end - length:
-            index = bisect_right(self._starts, address) - 1
-            mapping = self._mappings[index] if index >= 0 else None
-            if length < 0 or address < 0 or address + length > 1 << self.driver.config.addr_bits:
-                raise BadRequest(
-                    f"{what}: bytes {address:#x}..{address + length:#x} end past the address space, "
-                    f"{1 << self.driver.config.addr_bits:#x}"
-                )
-            if mapping is None or address >= mapping.end:
-                raise BufferFreed(f"{what}: nothing is mapped at {address:#x}; was its buffer freed?")
-            if address + length > mapping.end:
-                raise BadRequest(f"{what}: bytes {address:#x}..{address + length:#x} pass the end of {mapping!r}")
-            self._recent = mapping
-        return mapping
+        with self.driver.lock:
+            mapping = self._recent
+            if mapping is None or not mapping.address <= address <= mapping.end - length:
+                index = bisect_right(self._starts, address) - 1
+                mapping = self._mappings[index] if index >= 0 else None
+                if length < 0 or address < 0 or address + length > 1 << self.driver.config.addr_bits:
+                    raise BadRequest(
+                        f"{what}: bytes {address:#x}..{address + length:#x} end past the address space, "
+                        f"{1 << self.driver.config.addr_bits:#x}"
+                    )
+                if mapping is None or address >= mapping.end:
+                    raise BufferFreed(f"{what}: nothing is mapped at {address:#x}; was its buffer freed?")
+                if address + length > mapping.end:
+                    raise BadRequest(f"{what}: bytes {address:#x}..{address + length:#x} pass the end of {mapping!r}")
+                self._recent = mapping
+            return mapping
 
     def check(self, address: int, length: int, rights: Rights, what: str) -> None:
         """Raises unless all bytes are in one mapping that grants the rights."""

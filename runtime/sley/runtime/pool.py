@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 
 from sley.abi.pages import LARGE_PAGE_BYTES
 from sley.driver.buffer import Rights
@@ -34,7 +35,7 @@ class MemoryPool:
         try:
             return heap.allocate(size)
         except OutOfDeviceMemory:
-            if not self.context.deferred and not (self._data.trim() + self._code.trim()):
+            if not self.context.deferred:
                 raise
         for queue in self.context.queues:
             if queue.pending:
@@ -61,8 +62,9 @@ class MemoryPool:
     def collect(self) -> None:
         """Takes back what was dropped and what is not in use any more."""
         self.context.settle()
-        while self._dropped:
-            self.free(self._dropped.popleft())
+        with suppress(IndexError):  # empty; another thread may have been faster
+            while True:
+                self.free(self._dropped.popleft())
 
     def trim(self) -> None:
         """Gives memory that nobody uses back to the device."""

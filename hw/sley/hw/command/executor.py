@@ -211,6 +211,7 @@ class Executor(wiring.Component):
             grid.args.eq(launch.args),
             *(grid.inline[k].eq(launch[f"arg{k}"]) for k in range(INLINE_ARGS)),
             grid.arg_words.eq(launch.arg_words),
+            grid.gang.eq(launch.gang),
             *(grid.size[k].eq(launch[f"grid_{axis}"][:GRID_BITS]) for k, axis in enumerate("xyz")),
             self.copy.payload.queue.eq(number(owner)),
             job.context.eq(view.where.context),
