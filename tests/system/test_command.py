@@ -79,9 +79,7 @@ def test_abort_at_random_times(chip: Open, seed: int) -> None:
         work = traffic.works[queue]
         kept = [packet for packet in work.packets if packet[0] == PacketOp.SIGNAL]
         work.packets = [*work.packets[:-1], rng.choice(endless), *kept, work.packets[-1]]
-    ends = traffic.start(real)
-    for queue in victims:
-        real.write(f"QUEUE{queue}.WATCHDOG", cycles=0)
+    ends = traffic.start(real, victims)
     real.transport.advance(rng.randrange(20_000))
     for queue in victims:
         enable = rng.randrange(2)

@@ -335,3 +335,51 @@ def test_abort_of_a_sync(stuck: str) -> None:
 
     run_all([block], on_command=fails)
     assert block.status == (FaultCode.BAD_PARAMETER, Unit.LOAD, 3 if stuck == "signal" else 0, 1)
+
+
+STUCK = {
+    # name: program, pc at which it hangs
+    "wait": ([NOP, UNIT, encode(Op.SYNC, wait=8), END], 2),
+    "branch": ([NOP, jump(1), END], 1),
+    "signal": ([loop(SEMAPHORE_MAX, 2), NOP, encode(Op.SYNC, signal=1), encode(Op.SYNC, signal=1), END], 3),
+}
+
+
+@pytest.mark.parametrize("name", STUCK)
+def test_watchdog(name: str) -> None:
+    """So many cycles after the launch message, at the instruction that hangs; the next block is not affected."""
+    program, pc = STUCK[name]
+    blocks = [Block(program, watchdog=limit) for limit in (100, 101, 357)]
+    run_all(blocks)
+    took = [block.reported - block.launched for block in blocks]
+    assert [t - took[0] for t in took] == [0, 1, 257]
+    assert 100 < took[0] < 110
+    for block in blocks:
+        assert block.status == (FaultCode.WATCHDOG, SEQUENCER, pc, 0)
+
+
+def test_watchdog_of_a_block_that_ends() -> None:
+    blocks = [Block([NOP, UNIT, END], watchdog=limit) for limit in (0, 60, 200)]
+    run_all(blocks, work=40)
+    for block in blocks:
+        assert block.status == (FaultCode.NONE, SEQUENCER, 2, 0)
+
+
+@pytest.mark.parametrize("at", [0, 5, 9, 12, 30, 90, 200])
+def test_cancel(at: int) -> None:
+    """Before the launch message, in its middle, behind it; a block of another queue does not notice."""
+    block = Block([NOP, UNIT, encode(Op.SYNC, wait=8), END], queue=1)
+    before, after = Block(GOOD, [1, 2], (3, 0, 0)), Block(GOOD, [1, 2], (3, 0, 0))
+    bench = SequencerBench(NANO, [before, block, after], work=3)
+
+    async def cancel(ctx: Any) -> None:
+        while not before.reported and at:
+            await ctx.tick()
+        await ctx.tick().repeat(at + 1)
+        ctx.set(bench.dut.cancel, 0b10)
+
+    bench.bench.add(cancel)
+    bench.run()
+    assert (block.code, block.unit, block.address) == (FaultCode.ABORTED, SEQUENCER, 0)
+    assert block.pc == 2 or at < 90
+    assert before.status == after.status == interpret(before).status

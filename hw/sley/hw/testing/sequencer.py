@@ -37,6 +37,9 @@ class Block:
     index: tuple[int, int, int] = (0, 0, 0)
     grid: tuple[int, int, int] = (1, 1, 1)
     tag: int = 0
+    context: int = 0
+    queue: int = 0
+    watchdog: int = 0
     program_address: int = 0x1000
     args_address: int = 0x100
     code: FaultCode | None = None
@@ -141,12 +144,13 @@ class SequencerBench:
             data = b"".join(w.to_bytes(INSTRUCTION_BYTES, "little") for w in block.program)
             self._store(block.program_address, data)
             self._store(block.args_address, b"".join(a.to_bytes(4, "little") for a in block.args))
-            words = [block.program_address, block.tag, len(block.program) | len(block.args) << 16]
+            words = [block.program_address, block.tag, len(block.program) | len(block.args) << 16 | block.context << 24]
+            words[-1] |= block.queue << 28
             if len(block.args) > INLINE_ARGS:
                 words += [block.args_address, *block.index, *block.grid]
             else:
                 words += [*block.index, *block.grid, *block.args]
-            flits = [layout.const({"payload": {"head": {"kind": 2}}})]
+            flits = [layout.const({"payload": {"head": {"kind": 2, "addr": block.watchdog}}})]
             flits += [
                 layout.const({"payload": {"beat": {"data": word}}, "last": i == len(words) - 1})
                 for i, word in enumerate(words)

@@ -1,6 +1,7 @@
 """A host that knows registers, rings and packets and nothing else, and random work for all queues of a chip."""
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,13 +51,13 @@ class Host:
         placed = self.map[name]
         return placed.layout.unpack(self.transport.read32(placed.address))
 
-    def open(self, queue: int, base: int, **owner: int) -> None:
+    def open(self, queue: int, base: int, watchdog: int = WATCHDOG, **owner: int) -> None:
         """Sets a queue of context 0 up, which has all memory."""
         self.write("CONTEXT0.ROOT", mode=AddressMode.PHYSICAL)
         self.write(f"QUEUE{queue}.OWNER", **owner)
         self.write(f"QUEUE{queue}.BASE", address=base)
         self.write(f"QUEUE{queue}.SIZE", log2=RING_LOG2)
-        self.write(f"QUEUE{queue}.WATCHDOG", cycles=WATCHDOG)
+        self.write(f"QUEUE{queue}.WATCHDOG", cycles=watchdog)
         self.write(f"QUEUE{queue}.CONTROL", enable=1)
 
     def state(self, queue: int) -> int:
@@ -122,8 +123,8 @@ class Traffic:
         for work in self.works:
             self._end(work, faults)
 
-    def start(self, host: Host) -> dict[int, int]:
-        """Gives it all to a chip; the read index at the end of each queue."""
+    def start(self, host: Host, unwatched: Collection[int] = ()) -> dict[int, int]:
+        """Gives it all to a chip, some queues without a watchdog; the read index at the end of each queue."""
         order = list(self.works)
         random.Random(len(order)).shuffle(order)
         for work in order:
@@ -131,7 +132,8 @@ class Traffic:
             for at, data in work.parts:
                 host.transport.write_memory(area + at, data)
             host.transport.write_memory(area + RING, b"".join(work.packets))
-            host.open(work.queue, area + RING, priority=self.priorities[work.queue])
+            limit = 0 if work.queue in unwatched else WATCHDOG
+            host.open(work.queue, area + RING, limit, priority=self.priorities[work.queue])
         for work in order:
             host.write(f"DOORBELL{work.queue}.WRITE_INDEX", index=len(work.packets))
         return {work.queue: len(work.packets) for work in order}
