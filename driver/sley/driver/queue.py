@@ -74,7 +74,7 @@ class Queue:
         self._status = status
         self._states = self.space.physical(status, STATUS_BYTES)
         self._bell = f"DOORBELL{index}.WRITE_INDEX"
-        self._head = self._tail = self._rung = self._origin = 0
+        self._head = self._tail = self._rung = self._origin = self._retired = 0
         self._sequence = self._called = 0
         self._fences: deque[tuple[int, int, int]] = deque()
         self._callbacks: deque[tuple[Fence, int, Callable[[], None]]] = deque()
@@ -88,7 +88,7 @@ class Queue:
     def enable(self) -> None:
         """Turns the queue, which is off, on with an empty ring."""
         registers, name = self.driver.registers, f"QUEUE{self.index}"
-        self._origin = self._tail = self._rung = self._head
+        self._origin = self._tail = self._rung = self._retired = self._head
         self.driver.transport.write_memory(self._states + _READBACK, bytes(4))
         registers.write(f"{name}.OWNER", context=self.context.number, priority=self.priority)
         registers.write(f"{name}.WATCHDOG", cycles=self.watchdog)
@@ -128,7 +128,7 @@ class Queue:
         self._fences.clear()
         self._callbacks.clear()
         self._release(self._called)
-        self._tail = self._rung = self._head
+        self._tail = self._rung = self._retired = self._head
         return lost
 
     @property
@@ -219,6 +219,23 @@ class Queue:
             if self._tail <= position:
                 self._update_tail()
             return self._tail > position
+
+    def retired(self, position: int) -> bool:
+        """Like ``finished``, but as the chip's registers say: the word in memory, which is quicker to ask, could have
+        been written by the client."""
+        with self.driver.lock:
+            if self._retired > position:
+                return True
+            with suppress(DeviceCorrupt):
+                if self.finished(position):
+                    index = self.driver.registers.value(f"QUEUE{self.index}.READ_INDEX")
+                    self._retired += (index - (self._retired - self._origin)) % (2 * self.length)
+            return self._retired > position
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything submitted is known to have retired."""
+        return self._retired == self._head
 
     def lost(self, position: int) -> SleyError | None:
         """The fault or reset for which the packet was given up, if it was."""
