@@ -228,9 +228,13 @@ class Queue:
                 return True
             with suppress(DeviceCorrupt):
                 if self.finished(position):
-                    index = self.driver.registers.value(f"QUEUE{self.index}.READ_INDEX")
-                    self._retired += (index - (self._retired - self._origin)) % (2 * self.length)
+                    self._update_retired()
             return self._retired > position
+
+    def _update_retired(self) -> None:
+        """Never more than a ring's length behind, so the index says all."""
+        index = self.driver.registers.value(f"QUEUE{self.index}.READ_INDEX")
+        self._retired += (index - (self._retired - self._origin)) % (2 * self.length)
 
     @property
     def idle(self) -> bool:
@@ -280,7 +284,9 @@ class Queue:
         if self._failure is not None:
             self.raise_failure()
         room = self.length - count
-        return self._head - self._tail <= room or self.pending <= room
+        if self._head - self._retired > room and self.pending <= room:
+            self._update_retired()
+        return self._head - self._retired <= room
 
     def _put(self, packet: bytes) -> None:
         slot = (self._head - self._origin) % self.length
