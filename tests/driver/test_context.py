@@ -261,6 +261,54 @@ def test_memory_in_use_by_work_in_flight_is_not_given_away(pair: Pair) -> None:
     assert order[-1] == 3
 
 
+def test_a_forged_read_index_harms_nobody_else(pair: Pair) -> None:
+    """A client can write the word in its memory that says how far its queue is."""
+    forger, other = pair
+    queue = forger.queues[0]
+    gate = forger.heap.allocate(8)
+    forger.space.write(gate, bytes(8))
+    mapping = forger.map(buffer := forger.allocate(PAGE_BYTES))
+    buffer.release()
+    queue.wait(gate, 1)
+    queue.fill(mapping.address, 1, 64)
+    fence = queue.fence()
+    place = forger.driver.registers.value(f"QUEUE{queue.index}.READBACK")
+    forger.space.write(place, (3).to_bytes(4, "little"))
+    forger.unmap(mapping)
+    filled(other, 1)
+    assert forger.deferred == 1
+    assert buffer.references
+    forger.space.write(place, (0xFFFFFFFF).to_bytes(4, "little"))
+    filled(other, 2)
+    forger.signal(gate, 1)
+    assert forger.driver.wait(lambda: fence.passed(), timeout=2_000)
+    assert forger.driver.wait(lambda: not forger.deferred, timeout=2_000)
+    assert not buffer.references
+    assert not other.events
+
+
+def test_errors_of_one_clients_functions_do_not_reach_another(pair: Pair) -> None:
+    bad, other = pair
+
+    def fail(error: SleyError) -> None:
+        raise ValueError(error)
+
+    bad.on_error = fail
+    bad.queues[0].raw(bytes(PACKET_BYTES))
+    gate = bad.heap.allocate(8)
+    bad.driver.wait(lambda: bool(bad.events), timeout=1_000)
+    bad.space.write(gate, bytes(8))
+    with pytest.raises(QueueFault):
+        bad.queues[0].nop()
+    bad.queues[0].wait(gate, 1)
+    bad.when_done(lambda: bad.heap.free(12345))
+    bad.signal(gate, 1)
+    while bad.deferred:
+        filled(other, 3)
+    assert isinstance(bad.events[-1], BufferFreed)
+    assert bad.driver.statistics.errors["on_error raised"] == 2
+
+
 def test_any_and_all(pair: Pair) -> None:
     gates, fences = [], []
     for context in pair:
@@ -282,7 +330,7 @@ def test_any_and_all(pair: Pair) -> None:
     wait_all([])
 
 
-@pytest.mark.parametrize("end", ["pass", "reset"])
+@pytest.mark.parametrize("end", ["pass", "reset", "close", "fault"])
 def test_a_fence_orders_queues_of_two_contexts(pair: Pair, end: str) -> None:
     """Who imports a fence goes on when it has passed, and also when it never will."""
     first, second = pair
@@ -300,14 +348,16 @@ def test_a_fence_orders_queues_of_two_contexts(pair: Pair, end: str) -> None:
     behind = second.queues[0].fence()
     with pytest.raises(TimeoutError):
         behind.wait(timeout=500)
-    if end == "pass":
-        first.signal(gate, 1)
-    else:
-        first.reset()
-    behind.wait()
     place = first.heap.allocate(16)
     with pytest.raises(BadRequest, match="shares a buffer"):
         first.queues[0].fence(place).export()
+    if end == "pass":
+        first.signal(gate, 1)
+    elif end == "fault":
+        first.space.unmap(first.space.find(gate, 8, "gate"))
+    else:
+        getattr(first, end)()
+    behind.wait()
 
 
 def test_dump_of_two_clients(pair: Pair) -> None:

@@ -100,16 +100,14 @@ class Context:
         """Calls ``action`` as soon as the driver notices that everything submitted so far has finished."""
         with self.driver.lock:
             self.check()
-            marks = [(queue, queue.head) for queue in self.queues if queue.pending]
-            if marks or self._deferred:
-                self._deferred.append((marks, action))
-            else:
-                action()
+            marks = [(queue, queue.head) for queue in self.queues if not queue.idle]
+            self._deferred.append((marks, action))
+            self.settle()
 
     def settle(self) -> None:
         """Does what waited for work that has finished by now."""
         with self.driver.lock:
-            while self._deferred and all(queue.finished(head - 1) for queue, head in self._deferred[0][0]):
+            while self._deferred and all(queue.retired(head - 1) for queue, head in self._deferred[0][0]):
                 self._deferred.popleft()[1]()
 
     @property
@@ -161,7 +159,10 @@ class Context:
         self.driver.statistics.errors[kind or type(error).__name__] += 1
         self.events.append(error)
         if self.on_error is not None:
-            self.on_error(error)
+            try:
+                self.on_error(error)
+            except Exception:  # not the concern of whoever happens to find the error
+                self.driver.statistics.errors["on_error raised"] += 1
 
     def reset(self, error: SleyError | None = None) -> SleyError:
         """Ends all work of this context, which is lost; mappings and contents stay, and its queues run again.

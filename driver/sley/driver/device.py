@@ -266,8 +266,11 @@ class Driver:
                     if not told:
                         self.statistics.interrupts["lost"] += 1
                     queue.recover()
-            for context in self.contexts.values():
-                context.settle()
+            for context in list(self.contexts.values()):
+                try:
+                    context.settle()
+                except SleyError as error:  # the caller may be another client
+                    context.report(error)
             return any(causes.values())
 
     def _run_callbacks(self) -> None:

@@ -74,7 +74,7 @@ class Queue:
         self._status = status
         self._states = self.space.physical(status, STATUS_BYTES)
         self._bell = f"DOORBELL{index}.WRITE_INDEX"
-        self._head = self._tail = self._rung = self._origin = 0
+        self._head = self._tail = self._rung = self._origin = self._retired = 0
         self._sequence = self._called = 0
         self._fences: deque[tuple[int, int, int]] = deque()
         self._callbacks: deque[tuple[Fence, int, Callable[[], None]]] = deque()
@@ -88,7 +88,7 @@ class Queue:
     def enable(self) -> None:
         """Turns the queue, which is off, on with an empty ring."""
         registers, name = self.driver.registers, f"QUEUE{self.index}"
-        self._origin = self._tail = self._rung = self._head
+        self._origin = self._tail = self._rung = self._retired = self._head
         self.driver.transport.write_memory(self._states + _READBACK, bytes(4))
         registers.write(f"{name}.OWNER", context=self.context.number, priority=self.priority)
         registers.write(f"{name}.WATCHDOG", cycles=self.watchdog)
@@ -128,7 +128,7 @@ class Queue:
         self._fences.clear()
         self._callbacks.clear()
         self._release(self._called)
-        self._tail = self._rung = self._head
+        self._tail = self._rung = self._retired = self._head
         return lost
 
     @property
@@ -220,6 +220,27 @@ class Queue:
                 self._update_tail()
             return self._tail > position
 
+    def retired(self, position: int) -> bool:
+        """Like ``finished``, but as the chip's registers say: the word in memory, which is quicker to ask, could have
+        been written by the client."""
+        with self.driver.lock:
+            if self._retired > position:
+                return True
+            with suppress(DeviceCorrupt):
+                if self.finished(position):
+                    self._update_retired()
+            return self._retired > position
+
+    def _update_retired(self) -> None:
+        """Never more than a ring's length behind, so the index says all."""
+        index = self.driver.registers.value(f"QUEUE{self.index}.READ_INDEX")
+        self._retired += (index - (self._retired - self._origin)) % (2 * self.length)
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything submitted is known to have retired."""
+        return self._retired == self._head
+
     def lost(self, position: int) -> SleyError | None:
         """The fault or reset for which the packet was given up, if it was."""
         index = bisect_right(self._lost, position, key=lambda part: part[0]) - 1
@@ -263,7 +284,9 @@ class Queue:
         if self._failure is not None:
             self.raise_failure()
         room = self.length - count
-        return self._head - self._tail <= room or self.pending <= room
+        if self._head - self._retired > room and self.pending <= room:
+            self._update_retired()
+        return self._head - self._retired <= room
 
     def _put(self, packet: bytes) -> None:
         slot = (self._head - self._origin) % self.length

@@ -94,7 +94,8 @@ class ModelChip:
         self.spaces[context].invalidate()
         if contents:
             for core in self.command.cores:
-                core.forget()
+                if core.owner == context:
+                    core.forget()
 
     def _write_queue(self, placed: PlacedRegister, queue: QueueModel, value: int) -> None:
         name = placed.register.name

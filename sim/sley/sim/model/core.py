@@ -112,6 +112,7 @@ class CoreModel:
         if block.context != self.owner:
             self.held = None
             self.local.scrub()
+            self.counts.add_scrub()
         self.owner = block.context
         memory = self.local.memory = self.spaces[block.context]
         program, held = self.program, self.held

@@ -31,6 +31,11 @@ class WorkCounts:
         elif command.op is Op.STORE:
             self._move(state, unit, command, Traffic.STORE_BEATS, Traffic.STORE_BYTES)
 
+    def add_scrub(self) -> None:
+        """Counts the row that takes weights of zeros into the array for another context."""
+        if not self.frozen:
+            self.values[CounterGroup.MATRIX][MatrixCycle.ROW_INT8] += 1
+
     def _move(self, state: LocalState, unit: Unit, command: Command, beats: Traffic, moved: Traffic) -> None:
         """Runs to or from memory: their bytes, and the bus beats in which they are."""
         p, bus = state.params[unit], state.config.bus_bytes
