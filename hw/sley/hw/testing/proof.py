@@ -13,6 +13,7 @@
 The solver looks for inputs that break an assertion. Reset is an input like any other.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from amaranth.back import rtlil
@@ -60,10 +61,26 @@ class Property(Elaboratable):
             if member.flow == wiring.In:
                 m.d.comb += value.eq(self.free(member.shape, "_".join(str(part) for part in path)))
 
+    def inner(self, m: Module, component: Any) -> dict[str, Any]:
+        """Adds ``component`` as the submodule that is proved; the registers and wires in it by name, those of its
+        submodules with their path."""
+        fragment = Fragment.get(component, None)
+        m.submodules.dut = fragment
+        return dict(_driven(fragment, ""))
+
+
+def _driven(fragment: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for statements in fragment.statements.values():
+        for signal in statements._lhs_signals():
+            yield path + signal.name, signal
+    for part, name, _ in fragment.subfragments:
+        yield from _driven(part, f"{path}{name}.")
+
 
 def prove(design: Property, depth: int, *, induction: bool = True) -> None:
     """Proves the assertions of ``design``: in every run of ``depth`` cycles from reset, and with ``induction`` in every
-    run: ``depth`` cycles in which they hold, from any state at all, are followed by one in which they hold.
+    run: ``depth`` cycles in which they hold, from any state at all, are followed by one in which they hold. No state
+    comes twice in these cycles; a shortest way to a failure has no loops.
 
     Raises ``Counterexample`` and ``NotInductive``, with a table of the named signals in each cycle, and
     ``VacuousProof``.
@@ -105,6 +122,7 @@ def _step(system: TransitionSystem, depth: int) -> None:
         cycles.append(system.cycle(registers))
         registers = cycles[-1].next
         _assert(solver, cycles[-1].assumed)
+        _assert(solver, [_differ(system, cycle, cycles[-1]) for cycle in cycles[:-1]])
     if solver.check_sat(_any(system, cycles[-1])) == Result.SAT:
         raise NotInductive(_trace(solver, cycles))
 
@@ -120,19 +138,33 @@ def _assert(solver: Bitwuzla, terms: list[Term]) -> None:
         solver.assert_formula(term)
 
 
+def _differ(system: TransitionSystem, one: Cycle, other: Cycle) -> Term:
+    differences = [
+        system.manager.mk_term(Kind.DISTINCT, [term, other.registers[number]])
+        for number, term in one.registers.items()
+    ]
+    return _or(system, differences) if differences else system.manager.mk_true()
+
+
+def _or(system: TransitionSystem, terms: list[Term]) -> Term:
+    return system.manager.mk_term(Kind.OR, terms) if len(terms) > 1 else terms[0]
+
+
 def _any(system: TransitionSystem, cycle: Cycle) -> Term:
     bad = list(cycle.bad.values())
     if not bad:
         raise ValueError("the design asserts nothing")
-    return system.manager.mk_term(Kind.OR, bad) if len(bad) > 1 else bad[0]
+    return _or(system, bad)
 
 
 def _trace(solver: Bitwuzla, cycles: list[Cycle]) -> str:
     """A line for every named signal with its value in each cycle, and the assertions that fail in the last."""
     failed = [name for name, term in cycles[-1].bad.items() if solver.get_value(term).value()]
     lines = [f"fails in cycle {len(cycles) - 1}: {', '.join(failed)}"]
-    width = max(map(len, cycles[0].names), default=0)
-    for name in sorted(cycles[0].names):
-        values = [format(int(solver.get_value(cycle.names[name]).value(10)), "x") for cycle in cycles]
-        lines.append(f"{name:{width}} {' '.join(f'{value:>4}' for value in values)}")
+    seen: set[Term] = set()
+    for name, term in sorted(cycles[0].names.items(), key=lambda item: (item[0].count("."), item[0])):
+        if term not in seen:
+            seen.add(term)
+            values = [format(int(solver.get_value(cycle.names[name]).value(10)), "x") for cycle in cycles]
+            lines.append(f"{name:32} {' '.join(f'{value:>4}' for value in values)}")
     return "\n".join(lines)

@@ -51,12 +51,13 @@ def btor2(rtlil: str) -> str:
 
 
 class Cycle:
-    """The terms of one cycle: by ``names`` for the reader, ``bad`` (an assertion fails) by its name, ``next``: the
-    registers' values after it; ``assumed``: what restricts the solver's choices."""
+    """The terms of one cycle: by ``names`` for the reader, ``bad`` (an assertion fails) by its name, ``registers``
+    and, after it, ``next``: the registers' values; ``assumed``: what restricts the solver's choices."""
 
     def __init__(self) -> None:
         self.names: dict[str, Term] = {}
         self.bad: dict[str, Term] = {}
+        self.registers: dict[int, Term] = {}
         self.next: dict[int, Term] = {}
         self.assumed: list[Term] = []
 
@@ -100,6 +101,8 @@ class TransitionSystem:
                 cycle.names[words[3]] = terms[int(words[2])]
             else:
                 terms[number] = self._term(words, terms, registers)
+                if kind == "state":
+                    cycle.registers[number] = terms[number]
                 name = self._name(words)
                 if name:
                     cycle.names[name] = terms[number]
