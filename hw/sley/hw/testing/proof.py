@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Elaboratable, Fragment, Module, Signal
+from amaranth.hdl import Elaboratable, Fragment, Module, Signal, Value
 from amaranth.lib import wiring
 from bitwuzla import Bitwuzla, Kind, Option, Options, Result, Term
 
@@ -94,7 +94,7 @@ def prove(design: Property, depth: int, *, induction: bool = True) -> None:
 
 def _convert(design: Property) -> str:
     elaborated = Fragment.get(design, None)  # now the inputs are known
-    ports = {name: (signal, None) for name, signal in design.inputs.items()}
+    ports = {name: (Value.cast(signal), None) for name, signal in design.inputs.items()}
     return str(rtlil.convert(elaborated, name="top", ports=ports))
 
 
