@@ -147,7 +147,7 @@ class Merged(InOrder):
             m.d.comb += Assume(port.payload.source == k)
 
         source = self.constant(1, "source")
-        spare = data.View(FLIT, inner["buffer.spare"])
+        spare = data.View(FLIT, Value.cast(inner["buffer.spare"]))
         come, came = Signal(), Signal(FLIT)
         go, offers, keeps = Signal(), Signal(), Signal()
         for k, port in enumerate(dut.i):
@@ -166,18 +166,21 @@ class Merged(InOrder):
         ]
         self.follow(m, inside, come, came, go, dut.o.payload)
 
-        # The same rule at both ends: behind a flit that is not the last comes the next of its source.
         taken = [port.valid & port.ready for port in dut.i]
-        both = Mux(taken[1], *(Value.cast(port.payload) for port in reversed(dut.i)))
-        for name, passes, flit in (
-            ("in", taken[0] | taken[1], data.View(FLIT, both)),
-            ("out", dut.o.valid & dut.o.ready, dut.o.payload),
-        ):
-            unfinished, owner = Signal(name=f"{name}_unfinished"), Signal(name=f"{name}_owner")
-            with m.If(passes):
-                m.d.sync += [unfinished.eq(~flit.last), owner.eq(flit.source)]
-                m.d.comb += Assert(~unfinished | (flit.source == owner))
         m.d.comb += Assert(~(taken[0] & taken[1]))
+        unfinished, owner = Signal(), Signal()
+        with m.If(dut.o.valid & dut.o.ready):
+            m.d.sync += [unfinished.eq(~dut.o.payload.last), owner.eq(dut.o.payload.source)]
+            m.d.comb += Assert(~unfinished | (dut.o.payload.source == owner))
+
+        # Lemma: the rule holds from flit to flit inside, up to the packet to which the inputs are locked.
+        for valid, flit in ((dut.o.valid, dut.o.payload), (inner["buffer.spare_valid"], spare)):
+            m.d.comb += Assert(~valid | ~unfinished | (flit.source == owner))
+            unfinished, owner = Mux(valid, ~flit.last, unfinished), Mux(valid, flit.source, owner)
+        m.d.comb += [
+            Assert(inner["grant.locked"] == unfinished),
+            Assert(~unfinished | (inner["grant.owner"] == Mux(owner, 2, 1))),
+        ]
         return m
 
 
