@@ -10,23 +10,8 @@ from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 from sley.hw.testing.mutation import mutated
-from sley.hw.testing.proof import Counterexample, Property, prove
-
-
-class InOrder(Property):
-    """Items leave as they came: one that the solver chooses leaves unchanged behind exactly those that were inside when
-    it came."""
-
-    def follow(self, m: Module, inside: Signal, come: Any, came: Any, go: Any, gone: Any) -> None:
-        came, gone = Value.cast(came), Value.cast(gone)
-        chosen, ahead, item = Signal(), Signal.like(inside), Signal.like(came, reset_less=True)
-        with m.If(~chosen & come & self.free(1, "choose")):
-            m.d.sync += [chosen.eq(1), item.eq(came), ahead.eq(inside - go)]
-        with m.Elif(chosen & go):
-            m.d.sync += [chosen.eq(ahead != 0), ahead.eq(ahead - 1)]
-            with m.If(ahead == 0):
-                m.d.comb += Assert(gone == item)
-        m.d.comb += Assert(~chosen | (ahead < inside))
+from sley.hw.testing.in_order import InOrder
+from sley.hw.testing.proof import Counterexample, prove
 
 
 class Queued(InOrder):

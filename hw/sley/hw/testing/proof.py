@@ -163,7 +163,9 @@ def _trace(solver: Bitwuzla, cycles: list[Cycle]) -> str:
     lines = [f"fails in cycle {len(cycles) - 1}: {', '.join(failed)}"]
     seen: set[Term] = set()
     for name, term in sorted(cycles[0].names.items(), key=lambda item: (item[0].count("."), item[0])):
-        if term not in seen:
+        parts = name.split(".")
+        part_of_another = any(".".join(parts[:k]) in cycles[0].names for k in range(1, len(parts)))
+        if term not in seen and not part_of_another:
             seen.add(term)
             values = [format(int(solver.get_value(cycle.names[name]).value(10)), "x") for cycle in cycles]
             lines.append(f"{name:32} {' '.join(f'{value:>4}' for value in values)}")
