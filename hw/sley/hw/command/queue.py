@@ -109,7 +109,9 @@ class Queue(wiring.Component):
         lost = Signal()
         retired = Signal()  # the packet for which the queue is held
         retry = Signal(range(RETRY_CYCLES))
-        read, write, offending = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal(INDEX_BITS, reset_less=True)
+        read = Signal(INDEX_BITS)
+        write = Signal(INDEX_BITS)
+        offending = Signal(INDEX_BITS, reset_less=True)
         record = Signal(FaultRecord)
         lost_code = Signal(8, reset_less=True)
         rung = Signal(64)
@@ -121,7 +123,8 @@ class Queue(wiring.Component):
         m.d.comb += at_last.eq(buffer_index == buffer_last)
 
         # SIZE is set up before the queue is enabled: everything derived from it may lag.
-        length, below = Signal(INDEX_BITS, init=1), Signal(INDEX_BITS)
+        length = Signal(INDEX_BITS, init=1)
+        below = Signal(INDEX_BITS)
         m.d.sync += [length.eq(1 << r.size.log2), below.eq((1 << r.size.log2) - 1)]
         mask = length | below  # twice the length, minus one
 

@@ -144,6 +144,8 @@ class TransitionSystem:
         if kind in ("uext", "sext"):
             extend = Kind.BV_ZERO_EXTEND if kind == "uext" else Kind.BV_SIGN_EXTEND
             by = int(words[4])
+            if words[3] == "-1" and by == width:  # Yosys' number of a signal without bits
+                return manager.mk_bv_zero(sort)
             return manager.mk_term(extend, [terms[int(words[3])]], [by]) if by else terms[int(words[3])]
         if kind == "slice":
             return manager.mk_term(Kind.BV_EXTRACT, [terms[int(words[3])]], [int(words[4]), int(words[5])])
