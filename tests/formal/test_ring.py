@@ -91,7 +91,6 @@ class Ring(Property):
             Assert(read < twice),
             Assert(write < twice),
             Assert((here <= length) | (self.takes_back & (here == twice - 1))),
-            Assert((dut.event != QueueEvent.TAKE) | (here <= length)),
             Assert(~(stopped & (dut.event == QueueEvent.TAKE)) | refused),
             Assert(~on | (r.error.code == 0)),
             Assert(
@@ -101,6 +100,12 @@ class Ring(Property):
                 | (r.error_address.address == Mux(past_stopped, inner["offending"], past_write))
             ),
         ]
+        passed = Signal()
+        m.d.sync += passed.eq(
+            ((dut.event == QueueEvent.RETIRE) & last & (Mux(rings & good, there, here) == 0))
+            | (passed & (state != QueueState.DISABLED) & ~(rings & good))
+        )
+        m.d.comb += Assert(~(passed & (dut.event == QueueEvent.TAKE)))
         if not self.takes_back:
             # The packet that is executed was there.
             m.d.comb += Assert(~(running & ~done) | (here != 0))
@@ -114,9 +119,11 @@ class Ring(Property):
             Assert(~inner["lost"] | (inner["lost_code"] != FaultCode.BAD_DOORBELL)),
             Assert(
                 ~(dut.pending & (self.quiet == 2))
-                | ((state == QueueState.READY) | (state == QueueState.BLOCKED)) & ~running & (here <= length)
+                | ((state == QueueState.READY) | (state == QueueState.BLOCKED)) & ~running & ~passed & (here <= length)
             ),
-            Assert((here <= length) | (~inside & ~(running & ~done))),
+            Assert(inner["passed"] == passed),
+            Assert((here <= length) | passed),
+            Assert(~passed | ((here == twice - 1) & ~inside & ~(running & ~done))),
         ]
         return m
 
@@ -152,7 +159,17 @@ def test_ring() -> None:
 
 
 def test_ring_whose_packets_are_taken_back() -> None:
-    prove(queue(takes_back=True, log2=(1, 15)), 4)
+    prove(queue(takes_back=True), 4)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug"),
+    [("passed.eq(left == 0)", "passed.eq(0)"), ("passed.eq(left == 0)", "passed.eq(there == 0)")],
+    ids=["not seen", "rung again"],
+)
+def test_ring_whose_packets_are_taken_back_finds(line: str, bug: str) -> None:
+    with pytest.raises(Counterexample):
+        prove(queue(mutated(Queue, line, bug), takes_back=True, log2=(0, 2)), 16)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +180,7 @@ def test_ring_whose_packets_are_taken_back() -> None:
         ("| (self.doorbell & ~mask).any()", ""),
         ("read.eq((read + 1) & mask)", "read.eq(read + 1)"),
         ("read.eq((read + 1) & mask)", "read.eq((read + 1) & below)"),
-        ("m.d.sync += write.eq(self.doorbell)", "m.d.sync += write.eq(self.doorbell & below)"),
+        ("[write.eq(self.doorbell), passed.eq(0)]", "[write.eq(self.doorbell & below), passed.eq(0)]"),
         ("(in_buffer | (there > executed))", "(in_buffer | (there >= executed))"),
         ("with m.If(self.doorbell_written & on & ~bad)", "with m.If(self.doorbell_written)"),
     ],
