@@ -228,7 +228,8 @@ class Urgent(Property):
         # Lemma: how many go first, of those that are overdue too.
         above = inner[f"above{1 << PRIORITY_BITS}"]
         for w in range(n):
-            first = Mux(above[w], sum(above[j] for j in range(w)), sum(above[j] for j in range(n)) + sum(~above[j] for j in range(w)))
+            before = sum(above[j] for j in range(w))
+            first = Mux(above[w], before, sum(above[j] for j in range(w, n)) + w)
             with m.If(queue == w):
                 m.d.comb += Assert(waited + Mux(late, first, 0) <= Mux(late, PATIENCE + n - 1, inner[f"passed{w}"]))
 

@@ -177,9 +177,7 @@ class Translated(Mapped, InOrder):
         with m.If(walks & o.ready):
             m.d.sync += [outstanding.eq(1), fresh.eq(1), asked_context.eq(first.context), asked_address.eq(first.addr)]
             m.d.comb += Assert(~outstanding | answers)
-        self.answered(
-            m, answers & fresh & answer.valid, asked_context, asked_address, answer, dut.invalidate
-        )
+        self.answered(m, answers & fresh & answer.valid, asked_context, asked_address, answer, dut.invalidate)
         denied = Signal()
         with m.If(answers & fresh & self.here(asked_context, asked_address)):
             m.d.sync += denied.eq(~answer.valid)

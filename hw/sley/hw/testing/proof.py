@@ -106,9 +106,9 @@ def _bounded(system: TransitionSystem, depth: int) -> None:
         cycles.append(system.cycle(registers))
         registers = cycles[-1].next
         _assert(solver, cycles[-1].assumed)
-        if solver.check_sat(_any(system, cycles[-1])) == Result.SAT:
+        if _possible(solver, _any(system, cycles[-1])):
             raise Counterexample(_trace(solver, cycles))
-    if solver.check_sat() != Result.SAT:
+    if not _possible(solver):
         raise VacuousProof("no run satisfies the assumptions")
 
 
@@ -123,7 +123,7 @@ def _step(system: TransitionSystem, depth: int) -> None:
         registers = cycles[-1].next
         _assert(solver, cycles[-1].assumed)
         _assert(solver, [_differ(system, cycle, cycles[-1]) for cycle in cycles[:-1]])
-    if solver.check_sat(_any(system, cycles[-1])) == Result.SAT:
+    if _possible(solver, _any(system, cycles[-1])):
         raise NotInductive(_trace(solver, cycles))
 
 
@@ -133,6 +133,13 @@ def _solver(system: TransitionSystem) -> Bitwuzla:
     return Bitwuzla(system.manager, options)
 
 
+def _possible(solver: Bitwuzla, *terms: Term) -> bool:
+    result = solver.check_sat(*terms)
+    if result not in (Result.SAT, Result.UNSAT):
+        raise RuntimeError(f"the solver ended with {result}")
+    return bool(result == Result.SAT)
+
+
 def _assert(solver: Bitwuzla, terms: list[Term]) -> None:
     for term in terms:
         solver.assert_formula(term)
@@ -140,8 +147,7 @@ def _assert(solver: Bitwuzla, terms: list[Term]) -> None:
 
 def _differ(system: TransitionSystem, one: Cycle, other: Cycle) -> Term:
     differences = [
-        system.manager.mk_term(Kind.DISTINCT, [term, other.registers[number]])
-        for number, term in one.registers.items()
+        system.manager.mk_term(Kind.DISTINCT, [term, other.registers[number]]) for number, term in one.registers.items()
     ]
     return _or(system, differences) if differences else system.manager.mk_true()
 

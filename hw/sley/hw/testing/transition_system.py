@@ -25,8 +25,8 @@ opt_clean
 write_btor top.btor
 """
 _OPERATORS = {
-    **{name: Kind[f"BV_{name.upper()}"] for name in ("not", "neg", "and", "or", "xor", "xnor", "nand", "nor", "concat")},
-    **{name: Kind[f"BV_{name.upper()}"] for name in ("add", "sub", "mul", "udiv", "urem", "sdiv", "srem")},
+    **{name: Kind[f"BV_{name.upper()}"] for name in ("not", "neg", "and", "or", "xor", "xnor", "nand", "nor")},
+    **{name: Kind[f"BV_{name.upper()}"] for name in ("concat", "add", "sub", "mul", "udiv", "urem", "srem", "smod")},
     **{"sll": Kind.BV_SHL, "srl": Kind.BV_SHR, "sra": Kind.BV_ASHR},
 }
 _PREDICATES = {
