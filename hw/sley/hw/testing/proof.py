@@ -47,6 +47,8 @@ class Property(Elaboratable):
 
     def free(self, shape: Any, name: str) -> Any:
         """A signal that the solver chooses in every cycle."""
+        if name in self.inputs:
+            raise ValueError(f"there is an input {name} already")
         self.inputs[name] = Signal(shape, name=name)
         return self.inputs[name]
 
@@ -70,6 +72,7 @@ class Property(Elaboratable):
 
 
 def _driven(fragment: Any, path: str) -> Iterator[tuple[str, Any]]:
+    # Amaranth has no public way to the signals inside a component.
     for statements in fragment.statements.values():
         for signal in statements._lhs_signals():
             yield path + signal.name, signal
