@@ -109,7 +109,11 @@ class Counter(Property):
 
 
 def test_outcomes() -> None:
-    prove(Counter(5, 6), 1)
+    counter = Counter(5, 6)
+    prove(counter, 1)
+    counter.free(1, "name")
+    with pytest.raises(ValueError, match="input name already"):
+        counter.free(2, "name")
     prove(Counter(5, 7, 6), 1)
     with pytest.raises(Counterexample, match="fails in cycle 4"):
         prove(Counter(5, 4), 6)
