@@ -262,6 +262,29 @@ def test_buffer_taken_back() -> None:
     bench.run(test)
 
 
+@pytest.mark.parametrize("log2", [0, 1, 3])
+def test_taken_back(log2: int) -> None:
+    """A doorbell takes the packet back that is executed: the queue stops behind it, unless it is rung again before."""
+    bench = Bench()
+
+    async def test(ctx: Any) -> None:
+        for again in (True, False):
+            await bench.open(ctx, log2)
+            await bench.ring(ctx, 1)
+            await bench.event(ctx, QueueEvent.TAKE)
+            await bench.ring(ctx, 0)
+            if again:
+                await bench.ring(ctx, 1)
+            await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
+            await ctx.tick().repeat(3)
+            assert bench.state(ctx) == (QueueState.READY if again else QueueState.ERROR)
+            if not again:
+                assert ctx.get(bench.dut.registers.error.code) == FaultCode.BAD_DOORBELL
+                assert ctx.get(bench.dut.registers.error_address.address) == 0
+
+    bench.run(test)
+
+
 @pytest.mark.parametrize("enable", [0, 1])
 @pytest.mark.parametrize("when", ["empty", "pending", "blocked", "active", "launched"])
 def test_abort(when: str, enable: int) -> None:

@@ -106,10 +106,13 @@ class Queue(wiring.Component):
         held = Signal()
         stopping = Signal()
         bad = Signal()
+        passed = Signal()  # the packet that retired last had been taken back
         lost = Signal()
         retired = Signal()  # the packet for which the queue is held
         retry = Signal(range(RETRY_CYCLES))
-        read, write, offending = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal(INDEX_BITS, reset_less=True)
+        read = Signal(INDEX_BITS)
+        write = Signal(INDEX_BITS)
+        offending = Signal(INDEX_BITS, reset_less=True)
         record = Signal(FaultRecord)
         lost_code = Signal(8, reset_less=True)
         rung = Signal(64)
@@ -121,7 +124,8 @@ class Queue(wiring.Component):
         m.d.comb += at_last.eq(buffer_index == buffer_last)
 
         # SIZE is set up before the queue is enabled: everything derived from it may lag.
-        length, below = Signal(INDEX_BITS, init=1), Signal(INDEX_BITS)
+        length = Signal(INDEX_BITS, init=1)
+        below = Signal(INDEX_BITS)
         m.d.sync += [length.eq(1 << r.size.log2), below.eq((1 << r.size.log2) - 1)]
         mask = length | below  # twice the length, minus one
 
@@ -137,15 +141,20 @@ class Queue(wiring.Component):
         behind = Signal()
         there = distance(write)
         executed = held & ~retired
-        m.d.comb += behind.eq(too_far(there) | (self.inside & (there == 0)))
+        # Of a ring of one packet the indices do not tell whether it was taken back or rung again.
+        m.d.comb += behind.eq(passed | (self.inside & (there == 0)))
         beyond = Signal()
-        m.d.comb += beyond.eq(too_far(distance(self.doorbell)) | (self.doorbell & ~mask).any())
+        rung_there = distance(self.doorbell)
+        m.d.comb += beyond.eq(too_far(rung_there) | (self.doorbell & ~mask).any())
+        left = Signal(INDEX_BITS)  # packets in the ring, with this cycle's doorbell
+        m.d.comb += left.eq(there)
         with m.If(self.doorbell_written & on & ~bad):
             m.d.sync += rung.eq(self.time)
             with m.If(beyond):
                 m.d.sync += [bad.eq(1), offending.eq(self.doorbell)]
             with m.Else():
-                m.d.sync += write.eq(self.doorbell)
+                m.d.comb += left.eq(rung_there)
+                m.d.sync += [write.eq(self.doorbell), passed.eq(0)]
 
         with m.If(retry != 0):
             m.d.sync += retry.eq(retry - 1)
@@ -188,7 +197,12 @@ class Queue(wiring.Component):
                 with m.If(self.inside & ~at_last):
                     m.d.sync += buffer_index.eq(buffer_index + 1)
                 with m.Else():
-                    m.d.sync += [read.eq((read + 1) & mask), self.inside.eq(0), buffer_index.eq(0)]
+                    m.d.sync += [
+                        read.eq((read + 1) & mask),
+                        passed.eq(left == 0),
+                        self.inside.eq(0),
+                        buffer_index.eq(0),
+                    ]
             with m.Case(QueueEvent.ENTER):
                 m.d.sync += [
                     held.eq(0),
@@ -220,6 +234,7 @@ class Queue(wiring.Component):
                 rung.eq(0),
                 retry.eq(0),
                 bad.eq(0),
+                passed.eq(0),
                 lost.eq(0),
                 self.aborting.eq(0),
                 stopping.eq(0),

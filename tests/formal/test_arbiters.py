@@ -1,0 +1,255 @@
+"""Arbiters: who is served, that packets stay whole, and how long somebody waits at most."""
+
+from typing import Any
+
+import pytest
+from amaranth.hdl import Array, Assert, Assume, Module, Mux, Signal
+
+from sley.abi.registers import PATIENCE, PRIORITY_BITS
+from sley.hw.command.urgent import UrgentGrant
+from sley.hw.stream.arbiter import PacketGrant
+from sley.hw.testing.mutation import mutated
+from sley.hw.testing.proof import Counterexample, Property, prove
+
+
+class Fair(Property):
+    """Somebody who asks is served, one at a time, a packet as a whole; of one requester: it waits at most for
+    ``packets`` of others that begin while it asks.
+
+    ``steady``: whoever asks does so until it is served, and so do grants stay.
+    """
+
+    def __init__(self, dut: Any, n: int, turns: tuple[int, ...] = (), *, steady: bool = False) -> None:
+        super().__init__(dut)
+        self.n, self.turns, self.steady = n, turns or (1,) * n, steady
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        dut, n = self.dut, self.n
+        inner = self.inner(m, dut)
+        self.free_inputs(m, dut)
+        m.d.comb += Assume(~dut.moved | dut.grant.any())
+        begins, unfinished, owner = Signal(), Signal(), Signal(n)
+        m.d.comb += begins.eq(dut.moved & ~unfinished)
+        with m.If(dut.moved):
+            m.d.sync += [unfinished.eq(~dut.last), owner.eq(dut.grant)]
+        m.d.comb += [
+            Assert((dut.grant & (dut.grant - 1)) == 0),
+            Assert((dut.grant & ~dut.requests) == 0),
+            Assert(dut.grant.any() | ~dut.requests.any() | unfinished),
+            Assert(~unfinished | (dut.grant == owner & dut.requests)),
+        ]
+
+        which = self.constant(range(n), "which")
+        m.d.comb += Assume(which < n)
+        bound = sum(self.turns)
+        waited = Signal(range(bound + 2))
+        asks, served = dut.requests.bit_select(which, 1), dut.grant.bit_select(which, 1)
+        with m.If(~asks | (served & dut.moved)):
+            m.d.sync += waited.eq(0)
+        with m.Elif(begins):
+            m.d.sync += waited.eq(waited + 1)
+        for k, own in enumerate(self.turns):
+            with m.If(which == k):
+                m.d.comb += Assert(waited <= bound - own)
+
+        offered = Signal(n)
+        if self.steady:
+            asked = Signal(n)
+            m.d.sync += [offered.eq(0), asked.eq(dut.requests)]
+            with m.If(dut.moved):
+                m.d.sync += asked.eq(dut.requests & ~dut.grant)
+            with m.Else():
+                m.d.sync += offered.eq(dut.grant)
+            m.d.comb += [
+                Assume((asked & ~dut.requests) == 0),
+                Assert((offered == 0) | (dut.grant == offered)),
+                Assert((offered == 0) | (inner["owner"] == offered)),
+            ]
+        m.d.comb += [
+            Assert(inner["locked"] == (unfinished | offered.any())),
+            Assert(~unfinished | (inner["owner"] == owner)),
+        ]
+        self.order(m, inner, owner, Mux(unfinished, 0, offered), which, waited)
+        return m
+
+    def order(self, m: Module, inner: Any, owner: Any, offered: Any, which: Any, waited: Any) -> None:
+        """Lemma: packets that go first, from the state of the round."""
+        above, n = inner["above"], self.n
+        keeps = (above & owner).any()
+        follow = ~(owner | (owner - 1))[:n]
+        m.d.comb += [
+            Assert((owner & (owner - 1)) == 0),
+            Assert(offered & (offered - 1) == 0),
+            Assert(above == Mux(owner == 0, 0, Mux(keeps, ~(owner - 1)[:n], follow))),
+        ]
+        for w, own in enumerate(self.turns):
+            left = Signal(8, name=f"left_{w}")
+            m.d.comb += left.eq(sum(self.turns[:w]))
+            for k, turns in enumerate(self.turns):
+                between = sum(self.turns[j] for j in range(n) if 0 < (j - k) % n < (w - k) % n)
+                others = sum(self.turns) - own
+                with m.If(owner == 1 << k):
+                    m.d.comb += left.eq(between if k != w else others)
+                    if max(self.turns) > 1:
+                        count = inner["count"]
+                        m.d.comb += Assert((count != 0) & (count <= max(self.turns)))
+                        with m.If(keeps):
+                            m.d.comb += Assert(count < turns)
+                            m.d.comb += left.eq(between + turns - count if k != w else 0)
+            for k in range(n):
+                between = sum(0 < (j - k) % n < (w - k) % n for j in range(n))
+                with m.If(offered == 1 << k):
+                    m.d.comb += left.eq(1 + between if k != w else 0)
+            with m.If(which == w):
+                m.d.comb += Assert(waited + left <= sum(self.turns) - own)
+
+
+CASES = [
+    pytest.param(3, (), False, id="3"),
+    pytest.param(4, (), False, id="4"),
+    pytest.param(3, (2, 1, 3), False, id="turns"),
+    pytest.param(3, (), True, id="steady"),
+]
+
+
+@pytest.mark.parametrize(("n", "turns", "steady"), CASES)
+def test_packet_grant(n: int, turns: tuple[int, ...], steady: bool) -> None:
+    prove(Fair(PacketGrant(n, turns, steady=steady), n, turns, steady=steady), 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug", "turns", "steady"),
+    [
+        ("locked.eq(~self.last)", "locked.eq(0)", (), False),
+        ("self.grant.eq(owner & self.requests)", "self.grant.eq(owner)", (), False),
+        ("above.eq(~(self.grant | (self.grant - 1)))", "above.eq(~(self.grant - 1))", (), False),
+        ("preferred.eq(self.requests & above)", "preferred.eq(0)", (), False),
+        ("Mux(preferred.any(), lowest(preferred), lowest(self.requests))", "self.requests", (), False),
+        ("[locked.eq(1), owner.eq(self.grant)]", "[]", (), True),
+        ("again.eq(used < turns)", "again.eq(used <= turns)", (2, 1, 3), False),
+        ("count.eq(used)", "count.eq(1)", (2, 1, 3), False),
+    ],
+    ids=["interleaved", "idle owner", "stays", "no turn", "all", "not steady", "one turn more", "turns not counted"],
+)
+def test_packet_grant_finds(line: str, bug: str, turns: tuple[int, ...], steady: bool) -> None:
+    grant = mutated(PacketGrant, line, bug)
+    with pytest.raises(Counterexample):
+        prove(Fair(grant(3, turns, steady=steady), 3, turns, steady=steady), 12)
+
+
+class Urgent(Property):
+    """Somebody who asks is served, one at a time. Of two queues: an overdue one goes before one that is not, else that
+    of higher priority; at one level, neither is served twice while the other asks. A queue that asks is served after
+    at most PATIENCE + n - 1 others."""
+
+    def __init__(self, dut: Any, n: int) -> None:
+        super().__init__(dut)
+        self.n = n
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        dut, n = self.dut, self.n
+        inner = self.inner(m, dut)
+        self.free_inputs(m, dut)
+        m.d.comb += [
+            Assume(~dut.moved | dut.grant.any()),
+            Assert((dut.grant & (dut.grant - 1)) == 0),
+            Assert((dut.grant & ~dut.requests) == 0),
+            Assert(dut.grant.any() == dut.requests.any()),
+        ]
+        one, other = self.constant(range(n), "one"), self.constant(range(n), "other")
+        m.d.comb += Assume((one < n) & (other < n) & (one != other))
+        late, late_other = self.overdue(m, inner, one, "one"), self.overdue(m, inner, other, "other")
+        served, asks = dut.grant.bit_select(one, 1), dut.requests.bit_select(other, 1)
+        mine, theirs = Array(dut.priorities)[one], Array(dut.priorities)[other]
+        with m.If(served & asks):
+            with m.If(late_other):
+                m.d.comb += Assert(late)
+            with m.Elif(~late):
+                m.d.comb += Assert(mine >= theirs)
+        for level in range(1 << PRIORITY_BITS):
+            equal = ~late & ~late_other & (mine == level) & (theirs == level)
+            self.in_turn(m, level, equal, served, asks, inner[f"above{level}"], one, other)
+        level = 1 << PRIORITY_BITS
+        self.in_turn(m, level, late & late_other, served, asks, inner[f"above{level}"], one, other)
+        self.wait(m, inner, late_other, other)
+        return m
+
+    def overdue(self, m: Module, inner: Any, queue: Any, name: str) -> Any:
+        """Whether the queue is overdue, by the words of the rule."""
+        dut = self.dut
+        passed = Signal(range(PATIENCE + 1), name=f"{name}_passed")
+        late = Signal(name=f"{name}_late")
+        m.d.comb += late.eq(passed == PATIENCE)
+        with m.If(dut.moved & dut.grant.bit_select(queue, 1)):
+            m.d.sync += passed.eq(0)
+        with m.Elif(dut.moved & dut.requests.bit_select(queue, 1) & ~late):
+            m.d.sync += passed.eq(passed + 1)
+        held = Array(inner[f"passed{k}"] for k in range(self.n))[queue]
+        m.d.comb += [
+            Assert(passed <= PATIENCE),
+            Assert(inner["overdue"].bit_select(queue, 1) == late),
+            Assert(late | (held == passed)),
+        ]
+        return late
+
+    def in_turn(
+        self, m: Module, level: int, equal: Any, served: Any, asks: Any, above: Any, one: Any, other: Any
+    ) -> None:
+        owed = Signal(name=f"owed_{level}")
+        with m.If(~asks | ~equal):
+            m.d.sync += owed.eq(0)
+        with m.Elif(self.dut.moved):
+            with m.If(served):
+                m.d.sync += owed.eq(1)
+            with m.If(self.dut.grant.bit_select(other, 1)):
+                m.d.sync += owed.eq(0)
+        with m.If(owed & equal & asks):
+            m.d.comb += Assert(~served)
+        # Lemma: the round comes to the other one first.
+        here, there = above.bit_select(one, 1), above.bit_select(other, 1)
+        m.d.comb += Assert(~owed | Mux(here == there, other < one, there))
+        m.d.comb += self.round(above)
+
+    def round(self, above: Any) -> Assert:
+        """Lemma: a round is none at all, or all from one on."""
+        return Assert((above == 0) | ((above | (above - 1)) == (1 << self.n) - 1))
+
+    def wait(self, m: Module, inner: Any, late: Any, queue: Any) -> None:
+        dut, n = self.dut, self.n
+        waited = Signal(range(PATIENCE + n + 1))
+        served, asks = dut.grant.bit_select(queue, 1), dut.requests.bit_select(queue, 1)
+        with m.If(~asks | (served & dut.moved)):
+            m.d.sync += waited.eq(0)
+        with m.Elif(dut.moved):
+            m.d.sync += waited.eq(waited + 1)
+        m.d.comb += Assert(waited <= PATIENCE + n - 1)
+        # Lemma: how many go first, of those that are overdue too.
+        above = inner[f"above{1 << PRIORITY_BITS}"]
+        for w in range(n):
+            before = sum(above[j] for j in range(w))
+            first = Mux(above[w], before, sum(above[j] for j in range(w, n)) + w)
+            with m.If(queue == w):
+                m.d.comb += Assert(waited + Mux(late, first, 0) <= Mux(late, PATIENCE + n - 1, inner[f"passed{w}"]))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_urgent_grant(n: int) -> None:
+    prove(Urgent(UrgentGrant(n), n), 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug", "depth"),
+    [
+        ("enumerate([*levels, overdue])", "enumerate([overdue, *levels])", 20),
+        ("reversed(list(enumerate([*levels, overdue])))", "list(enumerate([*levels, overdue]))", 4),
+        ("preferred.eq(asking & above)", "preferred.eq(0)", 4),
+        ("passed[k].eq(0), overdue[k].eq(0)", "passed[k].eq(0)", 20),
+        ("passed[k] == PATIENCE - 1", "0", 20),
+    ],
+    ids=["patience last", "lowest first", "no round", "overdue for ever", "no patience"],
+)
+def test_urgent_grant_finds(line: str, bug: str, depth: int) -> None:
+    with pytest.raises(Counterexample):
+        prove(Urgent(mutated(UrgentGrant, line, bug)(3), 3), depth)

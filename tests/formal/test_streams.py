@@ -1,0 +1,188 @@
+"""Streams: no transfer is dropped, doubled, changed or reordered, and a payload waits unchanged."""
+
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
+from amaranth.lib import data
+
+from sley.hw.stream.arbiter import PacketArbiter
+from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.testing.in_order import InOrder
+from sley.hw.testing.mutation import mutated
+from sley.hw.testing.proof import Counterexample, prove
+
+
+class Queued(InOrder):
+    """A queue of any kind.
+
+    The block takes an item if it holds fewer than ``accepts``, never holds more than ``holds``, and offers one
+    ``latency`` cycles after it came at the latest. What it offers stays until it is taken. ``level`` is how many it
+    holds by its own account, ``lemma`` what else its registers keep, each of them by name.
+    """
+
+    def __init__(
+        self, dut: Any, level: Any, lemma: Any = lambda inner: [], *, accepts: int, holds: int, latency: int
+    ) -> None:
+        super().__init__(dut)
+        self.level, self.lemma, self.accepts, self.holds, self.latency = level, lemma, accepts, holds, latency
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        dut = self.dut
+        m.d.comb += [Assert(fact) for fact in self.lemma(self.inner(m, dut))]
+        self.free_inputs(m, dut)
+        come, go = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+        inside = Signal(range(self.holds + 2))
+        m.d.sync += inside.eq(inside + come - go)
+
+        self.follow(m, inside, come, dut.i.payload, go, dut.o.payload)
+
+        patience = Signal(range(self.latency + 2))
+        m.d.sync += patience.eq(0)
+        with m.If((inside != 0) & ~dut.o.valid):
+            m.d.sync += patience.eq(patience + 1)
+
+        waits, offered = Signal(), Signal(dut.o.payload.shape(), reset_less=True)
+        m.d.sync += waits.eq(dut.o.valid & ~dut.o.ready)
+        with m.If(dut.o.valid & ~dut.o.ready):
+            m.d.sync += offered.eq(dut.o.payload)
+        m.d.comb += [
+            Assert(inside == self.level),
+            Assert(inside <= self.holds),
+            Assert(dut.i.ready | (inside >= self.accepts)),
+            Assert(~dut.o.valid | (inside != 0)),
+            Assert(patience < self.latency),
+            Assert(~waits | (dut.o.valid & (dut.o.payload == offered))),
+        ]
+        return m
+
+
+def buffer(component: Any = StreamBuffer) -> Queued:
+    dut = component(1)
+    return Queued(dut, dut.o.valid + ~dut.i.ready, accepts=2, holds=2, latency=1)
+
+
+def fifo(depth: int, component: Any = StreamFIFO) -> Queued:
+    dut = component(1, depth)
+
+    def pointers(inner: Any) -> list[Any]:
+        read, write, stored = (inner[name] for name in ("read_index", "write_index", "stored"))
+        return [read < depth, write < depth, write == (read + stored) % depth]
+
+    return Queued(dut, dut.level, pointers, accepts=depth, holds=depth + 1, latency=2)
+
+
+def test_buffer() -> None:
+    prove(buffer(), 10)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug"),
+    [
+        ("self.i.ready.eq(~spare_valid)", "self.i.ready.eq(1)"),
+        ("payload.eq(spare)", "payload.eq(self.i.payload)"),
+        ("spare_valid.eq(1)", "spare_valid.eq(0)"),
+        ("| spare_valid), spare_valid.eq(0)", "| spare_valid)"),
+        ("m.If(~self.o.valid | self.o.ready)", "m.If(1)"),
+        ("with m.If(self.i.ready):", "with m.If(1):"),
+    ],
+    ids=["overrun", "spare ignored", "spare lost", "spare doubled", "no wait", "spare overwritten"],
+)
+def test_buffer_finds(line: str, bug: str) -> None:
+    with pytest.raises(Counterexample):
+        prove(buffer(mutated(StreamBuffer, line, bug)), 8)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_fifo(depth: int) -> None:
+    prove(fifo(depth), 6 * depth)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug"),
+    [
+        ("self.i.ready.eq(stored != depth)", "self.i.ready.eq(1)"),
+        ("fetch = (stored != 0) & (~self.o.valid | self.o.ready)", "fetch = ~self.o.valid | self.o.ready"),
+        ("fetch = (stored != 0) & (~self.o.valid | self.o.ready)", "fetch = stored != 0"),
+        ("stored.eq(stored + push - fetch)", "stored.eq(stored + push)"),
+        ("with m.If(index == depth - 1):", "with m.If(index == depth - 2):"),
+        ("self.o.valid.eq(fetch)", "self.o.valid.eq(fetch & ~push)"),
+    ],
+    ids=["overrun", "underrun", "no wait", "doubled", "wrap", "dropped"],
+)
+def test_fifo_finds(line: str, bug: str) -> None:
+    with pytest.raises(Counterexample):
+        prove(fifo(3, mutated(StreamFIFO, line, bug)), 12)
+
+
+FLIT = data.StructLayout({"source": 1, "data": 1, "last": 1})
+
+
+class Merged(InOrder):
+    """Packets of two sources into one stream: those of each source in order, and whole."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        dut = self.dut
+        inner = self.inner(m, dut)
+        self.free_inputs(m, dut)
+        for k, port in enumerate(dut.i):
+            m.d.comb += Assume(port.payload.source == k)
+
+        source = self.constant(1, "source")
+        spare = data.View(FLIT, Value.cast(inner["buffer.spare"]))
+        come, came = Signal(), Signal(FLIT)
+        go, offers, keeps = Signal(), Signal(), Signal()
+        for k, port in enumerate(dut.i):
+            with m.If(source == k):
+                m.d.comb += [come.eq(port.valid & port.ready), came.eq(port.payload)]
+        m.d.comb += [
+            offers.eq(dut.o.valid & (dut.o.payload.source == source)),
+            keeps.eq(inner["buffer.spare_valid"] & (spare.source == source)),
+            go.eq(offers & dut.o.ready),
+        ]
+        inside = Signal(2)
+        m.d.sync += inside.eq(inside + come - go)
+        m.d.comb += [
+            Assert(inside == offers + keeps),
+            Assert(dut.o.valid | ~inner["buffer.spare_valid"]),
+        ]
+        self.follow(m, inside, come, came, go, dut.o.payload)
+
+        taken = [port.valid & port.ready for port in dut.i]
+        m.d.comb += Assert(~(taken[0] & taken[1]))
+        unfinished, owner = Signal(), Signal()
+        with m.If(dut.o.valid & dut.o.ready):
+            m.d.sync += [unfinished.eq(~dut.o.payload.last), owner.eq(dut.o.payload.source)]
+            m.d.comb += Assert(~unfinished | (dut.o.payload.source == owner))
+
+        # Lemma: the rule holds from flit to flit inside, up to the packet to which the inputs are locked.
+        for valid, flit in ((dut.o.valid, dut.o.payload), (inner["buffer.spare_valid"], spare)):
+            m.d.comb += Assert(~valid | ~unfinished | (flit.source == owner))
+            unfinished, owner = Mux(valid, ~flit.last, unfinished), Mux(valid, flit.source, owner)
+        m.d.comb += [
+            Assert(inner["grant.locked"] == unfinished),
+            Assert(~unfinished | (inner["grant.owner"] == Mux(owner, 2, 1))),
+        ]
+        return m
+
+
+def test_packet_arbiter() -> None:
+    prove(Merged(PacketArbiter(FLIT, 2)), 8)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug"),
+    [
+        ("locked.eq(~self.last)", "locked.eq(0)"),
+        ("port.ready.eq(grant.grant[k] & output.ready)", "port.ready.eq(output.ready)"),
+        ("output.valid.eq(grant.grant.any())", "output.valid.eq(grant.requests.any())"),
+        ("Mux(grant.grant[k], Value", "Mux(grant.requests[k], Value"),
+    ],
+    ids=["interleaved", "dropped", "invented", "wrong source"],
+)
+def test_packet_arbiter_finds(line: str, bug: str) -> None:
+    with pytest.raises(Counterexample):
+        prove(Merged(mutated(PacketArbiter, line, bug)(FLIT, 2)), 8)
