@@ -125,6 +125,60 @@ def design(m, domains):
         m.d.sync += both[lane].eq(both[below] + both[above] + 1)
     return [i1], [Cat(up), Cat(down), Cat(both)], {}
 """,
+    "cases_that_meet": """
+def design(m, domains):
+    i1 = Signal(3)
+    i2 = Signal()
+    bits, twice, any, ended = Signal(8), Signal(4), Signal(4), Signal(4)
+    m.d.sync += bits.bit_select(i1, 1).eq(i2)
+    with m.Switch(i1):
+        with m.Case(3):
+            pass
+        with m.Case(3, 4):
+            m.d.sync += twice.eq(twice + 1)
+    with m.Switch(i1):
+        with m.Case('-11'):
+            pass
+        with m.Case(3, 4):
+            m.d.sync += any.eq(any + 1)
+    with m.Switch(i1):
+        with m.Case(3):
+            m.d.sync += ended.eq(5)
+        with m.Case(4):
+            m.d.sync += ended.eq(ended + 1)
+        with m.Case(6):
+            pass
+        with m.Default():
+            m.d.sync += ended.eq(5)
+    return [i1, i2], [bits, twice, any, ended], {}
+""",
+    "loops_whose_registers_wait": """
+def design(m, domains):
+    i1 = Signal(8)
+    i2 = Signal()
+    i3 = Signal()
+    on, off, either, rest = [
+        [Signal(8, name=f"{name}{lane}", init=lane, reset_less=True) for lane in range(count)]
+        for name, count in (("on", 40), ("off", 24), ("either", 72), ("rest", 36))
+    ]
+    for lane in range(40):
+        with m.If(i2):
+            m.d.sync += on[lane].eq(on[lane - 1] * i1 + lane)
+    for lane in range(24):
+        with m.If(~i3):
+            m.d.sync += off[lane].eq(off[lane] ^ on[lane] ^ i1)
+    for lane in range(72):
+        with m.If(i2):
+            m.d.sync += either[lane].eq(either[lane] + i1)
+        with m.Elif(i3):
+            m.d.sync += either[lane].eq(either[lane] * i1)
+    for lane in range(36):
+        with m.If(i2):
+            m.d.sync += rest[lane].eq(rest[lane] + i1)
+        with m.Else():
+            m.d.sync += rest[lane].eq(rest[lane - 1])
+    return [i1, i2, i3], [Cat(on), Cat(off), Cat(either), Cat(rest)], {}
+""",
     "grid_with_other_logic_at_its_edges": """
 def design(m, domains):
     west = [Signal(4, name=f"w{row}") for row in range(5)]

@@ -67,6 +67,31 @@ def blocks(
     return [number for number in groups if number not in taken], result
 
 
+def condition_of_loop(
+    elements: Elements, groups: Sequence[int], in_place: Collection[int], stored: Collection[int]
+) -> tuple[int, int] | None:
+    """A value and what it is while a loop would store only what is there already; None if there is no such value.
+
+    ``in_place``: groups of next values that overwrite the contents, so that nothing need be stored to keep them.
+    """
+    here = set(groups)
+    common: set[tuple[int, int]] | None = None
+    for number in groups:
+        group = elements.groups[number]
+        if group.op == "write" or number in stored or (group.op == "next" and number not in in_place):
+            return None
+        for value in group.values if group.op == "next" else ():
+            register = elements.register(value)
+            if elements.op[register.next] != "mux" or elements.group_of.get(register.next) not in here:
+                return None
+            select, *branches = elements.operands[register.next]
+            keeps = {(select, side) for side, branch in enumerate(branches) if branch == register.value}
+            common = keeps if common is None else common & keeps
+            if not common:
+                return None
+    return min(common) if common else None
+
+
 def _conditions(
     elements: Elements, sink: int, here: Collection[int], stored: Collection[int]
 ) -> tuple[tuple[int, int], ...]:

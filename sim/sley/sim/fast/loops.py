@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from sley.sim.fast.commit import WriteUnit
 from sley.sim.fast.expressions import BITS, literal, mask
 from sley.sim.fast.gather import gather
+from sley.sim.fast.guards import condition_of_loop
 from sley.sim.fast.joined import lane_type
 from sley.sim.fast.layout import ALIGN_ARRAYS, SIZES, Place, c_type, words
 from sley.sim.fast.netlist import WORD
@@ -65,12 +66,21 @@ class LoopWriter:
             opening = f"for (int i = {slots - lanes}; i >= 0; i -= {lanes}) {{"
         unroll = [f'_Pragma("GCC unroll {UNROLL}")'] if slots >= 2 * UNROLL * lanes else []
         return [
-            "{",
+            f"{self._guard()}{{",
             *(f"  {line}" for line in (*self._opening, *unroll, opening)),
             *(f"    {line}" for line in (*body, *self._stores)),
             "  }",
             "}",
         ]
+
+    def _guard(self) -> str:
+        """What skips a loop whose registers all keep their contents."""
+        schedule = self._emitter.schedule
+        found = condition_of_loop(self._elements, self._groups, schedule.in_place, schedule.stored)
+        if found is None:
+            return ""
+        value, holds = found
+        return f"if ({'!' if holds else ''}{self._fragment.operand(value)}) "
 
     def _readable(self, start: int, size: int) -> bool:
         """Whether the loop can read from here on in place, elements of so many bytes, and not what it overwrote."""

@@ -8,6 +8,7 @@ is an error here.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sley.sim.errors import EngineError
 
@@ -60,10 +61,16 @@ class Case:
     body: "list[Assign | Switch]"
 
 
-@dataclass(slots=True)
+@dataclass
 class Switch:
     test: Sigspec
     cases: list[Case]
+
+    @cached_property
+    def exclusive(self) -> bool:
+        """Whether no value of the test has two cases, other than the default."""
+        patterns = [pattern for case in self.cases for pattern in case.patterns]
+        return len(set(patterns)) == len(patterns) and not any("-" in pattern for pattern in patterns)
 
 
 @dataclass(slots=True)

@@ -191,6 +191,8 @@ class Wires:
             branches.append((condition, self._run(instance, case.body, wire, low, width, value)))
             if net.constant(condition) == 1:
                 break
+        if switch.exclusive:  # else each bit of a signal that is indexed would wait for the cases of all others
+            branches = [(condition, branch) for condition, branch in branches if branch != otherwise]
         result = otherwise
         for condition, branch in reversed(branches):
             if net.constant(condition) == 1:
