@@ -263,10 +263,11 @@ class BlockScheduler(wiring.Component):
             m.d.comb += outcome.fault.eq(recorded.data)
         with m.Elif(cut_off):
             m.d.comb += [outcome.fault.code.eq(FaultCode.ABORTED), outcome.fault.unit.eq(Unit.COMMAND)]
-        with m.FSM(name="ends"):
+        with m.FSM(name="ends") as ends:
+            m.d.comb += recorded.en.eq(ends.ongoing("WATCH"))
             with m.State("WATCH"):
                 first = lowest(over)
-                m.d.comb += [recorded.en.eq(1), told.eq(first)]
+                m.d.comb += told.eq(first)
                 m.d.sync += [
                     result_queue.eq(number(first)),
                     with_fault.eq((first & faulted).any()),
