@@ -14,12 +14,11 @@ from sley.sim.engines.posted import PostedWrites
 
 MODEL = "model:nano?memory=1M"
 ENGINES = {
-    "model": (MODEL, 0, False),
-    "model-posted": (MODEL, 0, True),
-    "model-identity": (MODEL, 1, False),
-    **({"fast": ("fast:nano?memory=1M", 1, False)} if default_engine() == "fast" else {}),
+    "model": (MODEL, False),
+    "model-posted": (MODEL, True),
+    **({"fast": ("fast:nano?memory=1M", False)} if default_engine() == "fast" else {}),
 }
-"""URL, whether buffers are mapped where they are, and whether the bus posts writes."""
+"""URL, and whether the bus posts writes."""
 
 Check = Callable[[], None]
 Upload = Callable[[bytes], tuple[int, int]]
@@ -28,11 +27,11 @@ Upload = Callable[[bytes], tuple[int, int]]
 @pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys())
 def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
     """A device with short rings, which is given up soon when it hangs."""
-    url, identity, posted = request.param
+    url, posted = request.param
     transport = open_transport(url)
     if posted:
         transport = PostedWrites(transport, seed=1)
-    with Driver(transport, log2_ring=2, hang_cycles=5_000, identity=identity) as opened:
+    with Driver(transport, log2_ring=2, hang_cycles=5_000) as opened:
         yield opened
 
 

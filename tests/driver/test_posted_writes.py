@@ -86,7 +86,7 @@ def failures(missing: tuple[str, int] | None) -> tuple[int, int]:
     for seed in SEEDS:
         bus = WithoutOne(open_transport("model:nano?memory=1M"), seed, missing)
         try:
-            with Driver(bus, log2_ring=2, hang_cycles=2_000, identity=False) as driver:
+            with Driver(bus, log2_ring=2, hang_cycles=2_000) as driver:
                 context = driver.context()
                 context.queue(), context.queue()
                 for scenario in SCENARIOS:

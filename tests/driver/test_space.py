@@ -16,9 +16,8 @@ from sley.sim.engines.model import ModelTransport
 LARGE = "model:nano?memory=32M"
 
 
-@pytest.mark.parametrize("identity", [0, 1])
-def test_large_pages_where_alignment_and_size_allow(identity: int) -> None:
-    with Driver.open(LARGE, identity=identity) as driver:
+def test_large_pages_where_alignment_and_size_allow() -> None:
+    with Driver.open(LARGE) as driver:
         context = driver.context()
         queue = context.queue()
         one = context.map(context.allocate(LARGE_PAGE_BYTES))
@@ -40,7 +39,7 @@ def test_large_pages_where_alignment_and_size_allow(identity: int) -> None:
 def test_random_maps_in_fragmented_memory() -> None:
     """Buffers of many pieces; each holds its own bytes, as the device and as the host see them."""
     source = random.Random(5)
-    with Driver.open("model:nano?memory=512K", identity=0) as driver:
+    with Driver.open("model:nano?memory=512K") as driver:
         before = driver.pages.statistics()
         context = driver.context()
         queue = context.queue()
@@ -96,7 +95,7 @@ def test_pages_of_somebody_else_are_zeroed() -> None:
 
 
 def test_a_map_that_fails_leaves_nothing_behind() -> None:
-    with Driver.open("model:nano?memory=64K", identity=0) as driver:
+    with Driver.open("model:nano?memory=64K") as driver:
         context = driver.context()
         low = context.allocate(PAGE_BYTES)
         rest = context.allocate(driver.pages.statistics().free)
@@ -132,7 +131,7 @@ def test_find_wants_one_whole_mapping(context: Context) -> None:
 
 
 def test_unmapping_takes_effect_on_the_device() -> None:
-    with Driver.open("model:nano?memory=1M", identity=0) as driver:
+    with Driver.open("model:nano?memory=1M") as driver:
         context = driver.context()
         queue = context.queue()
         for size in (PAGE_BYTES, 3 * PAGE_BYTES):

@@ -64,7 +64,7 @@ def test_threads_with_a_queue_each_and_with_one_together(driver: Driver, context
 
 
 def test_threads_with_a_context_each() -> None:
-    with Driver.open("model:nano?memory=1M", log2_ring=2, identity=0) as driver:
+    with Driver.open("model:nano?memory=1M", log2_ring=2) as driver:
         contexts = [driver.context() for _ in range(2)]
         for context in contexts:
             context.queue()

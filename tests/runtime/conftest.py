@@ -18,7 +18,7 @@ ENGINES = [
 @pytest.fixture(params=ENGINES)
 def device(request: pytest.FixtureRequest) -> Iterator[Device]:
     """A device that is given up soon when it hangs."""
-    with Device.open(request.param, hang_cycles=5_000) as opened:
+    with Device.open(request.param, hang_cycles=5_000, watchdog=0) as opened:
         yield opened
 
 

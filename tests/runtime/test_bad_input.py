@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.driver.errors import (
     BadRequest,
     BufferFreed,
     ContextHang,
-    DeviceHang,
     OutOfDeviceMemory,
     QueueFault,
     QueueFull,
@@ -21,8 +21,11 @@ from sley.runtime.device import Device
 from sley.runtime.errors import KernelError, ShapeMismatch, UnsupportedType
 from sley.runtime.kernel import KernelBuilder
 from sley.runtime.program import Program
+from sley.sim.engines.options import default_engine
 
 Usable = Callable[[], None]
+
+ENGINES = ["model:nano?memory=1M", *(["fast:nano?memory=1M"] if default_engine() == "fast" else [])]
 
 
 def ones(device: Device, *shape: int, dtype: type = np.int8):
@@ -230,7 +233,7 @@ def test_memory_address_out_of_range(device: Device, usable: Usable) -> None:
     k.load(at, 0, one)
     k.end()
     device.stream.launch(k.build())
-    with pytest.raises(QueueFault, match=r"(PAGE_FAULT|BUS_ERROR) in the load unit"):
+    with pytest.raises(QueueFault, match="PAGE_FAULT in the load unit"):
         device.synchronize()
     usable()
 
@@ -246,7 +249,7 @@ def test_semaphore_deadlock_names_the_unit_states(device: Device, usable: Usable
     array = ones(device, 4)
     device.stream.launch(k.build())
     device.stream.fill(array, 9)
-    with pytest.raises((ContextHang, DeviceHang), match=r"sequencer WAIT, .*matrix WAIT, .*semaphores 1=1") as caught:
+    with pytest.raises(ContextHang, match=r"sequencer WAIT, .*matrix WAIT, .*semaphores 1=1") as caught:
         device.synchronize()
     core = caught.value.dump.cores[0]
     assert core.running
@@ -254,6 +257,23 @@ def test_semaphore_deadlock_names_the_unit_states(device: Device, usable: Usable
     assert core.units[Unit.LOAD] is UnitState.IDLE
     assert (array.numpy() == 1).all()
     usable()
+
+
+@pytest.mark.parametrize("url", ENGINES)
+def test_the_watchdog_ends_a_block_that_stands_still(url: str) -> None:
+    """The other stream is busy all the time, so that there is always progress."""
+    k = KernelBuilder("deadlock", preset("nano"))
+    k.sync(wait=k.semaphore("never"))
+    k.end()
+    with Device.open(url, watchdog=2_000) as device:
+        array = ones(device, 4096)
+        device.stream.launch(k.build())
+        for value in range(60):
+            device.streams[1].fill(array, value)
+        with pytest.raises(QueueFault, match="WATCHDOG in the sequencer unit of core 0, instruction 0"):
+            device.stream.synchronize()
+        device.synchronize()
+        assert (array.numpy() == 59).all()
 
 
 def test_a_failed_launch_takes_the_work_behind_it_along(device: Device, usable: Usable) -> None:

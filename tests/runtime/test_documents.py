@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("page", ["programmers-guide", "first-kernel"])
+@pytest.mark.parametrize("page", ["programmers-guide", "driver-guide", "first-kernel"])
 def test_guide(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

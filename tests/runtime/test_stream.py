@@ -2,8 +2,12 @@ import numpy as np
 import pytest
 
 from sley.abi.instructions import ARG_REGISTER
+from sley.driver.device import Driver
+from sley.driver.errors import BadRequest, QueueFault
+from sley.runtime import blas
 from sley.runtime.device import Device
 from sley.runtime.errors import ShapeMismatch
+from sley.runtime.program import Program
 
 
 def test_arrays_come_back_as_they_were(device: Device) -> None:
@@ -67,7 +71,58 @@ def test_memory_statistics(device: Device) -> None:
     assert device.memory.peak >= before.used + 1024
 
 
-def test_argument_registers_follow_the_contract() -> None:
-    from sley.runtime.program import Program
+def test_freed_memory_is_kept_at_hand(device: Device) -> None:
+    before = device.memory
+    for _ in range(5):
+        array = device.empty(5000, np.int8)
+        place = array.address
+        device.stream.fill(array, 1)
+        device.synchronize()
+        array.free()
+        device.context.driver.wait(lambda: not device.context.deferred, timeout=1000)
+    after = device.memory
+    assert device.empty(5000, np.int8).address == place
+    assert after.reserved == before.reserved
+    assert (after.hits, after.misses) == (before.hits + 5, before.misses)
 
+
+def test_memory_freed_in_flight_is_not_given_away(device: Device) -> None:
+    gate = device.array(np.zeros(8, np.uint8))
+    array = device.array(np.full(64, 3, np.uint8))
+    result = device.empty(64, np.uint8)
+    device.stream.queue.wait(gate.address, 1)
+    device.stream.copy(result, array)
+    array.free()
+    others = [device.array(np.full(64, 9, np.uint8)) for _ in range(10)]
+    device.context.signal(gate.address, 1)
+    assert (result.numpy() == 3).all()
+    assert others
+
+
+def test_callbacks_run_between_what_is_before_and_behind(device: Device) -> None:
+    array = device.array(np.zeros(64, np.uint8))
+    seen: list[int] = []
+    for value in (1, 2, 3):
+        device.stream.fill(array, value)
+        device.stream.callback(lambda: seen.append(device.context.space.read(array.address, 1)[0]))
+    device.synchronize()
+    assert seen == [1, 2, 3]
+
+
+def test_two_clients_on_one_driver() -> None:
+    with Driver.open("model:quad?memory=4M") as driver, Device(driver, queues=3) as first, Device(driver) as second:
+        assert (len(first.streams), len(second.streams)) == (3, 5)
+        values = np.random.default_rng(0).integers(-128, 128, (7, 7), np.int8)
+        first.stream.launch(Program("junk", (0x77,)))
+        for device in (second, first):
+            product = blas.gemm(device.array(values), device.array(values))
+            assert np.array_equal(product.numpy(), values.astype(np.int32) @ values)
+            if device is second:
+                with pytest.raises(QueueFault):
+                    first.synchronize()
+        with pytest.raises(BadRequest, match="needs at least one: 0 are free"):
+            Device(driver)
+
+
+def test_argument_registers_follow_the_contract() -> None:
     assert f"r{ARG_REGISTER} x" in str(Program("p", (1,), ("x",)))

@@ -24,7 +24,7 @@ ENGINES = ["model:nano", "model:edge", "fast:nano", "fast:edge"]
 
 @pytest.fixture(params=ENGINES)
 def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
-    with Driver.open(f"{request.param}?memory=32M", identity=False) as driver:
+    with Driver.open(f"{request.param}?memory=32M") as driver:
         yield driver
 
 

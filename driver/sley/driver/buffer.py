@@ -33,16 +33,18 @@ class BufferObject:
 
     Made by ``Context.allocate``. Fresh pages that another context had before hold zeros.
 
-    Attributes: ``number``: its name in dumps. ``length``: bytes, whole pages. ``extents``: where they are.
+    Attributes: ``number``: its name in dumps. ``length``: bytes, whole pages. ``extents``: where they are. ``held``: by
+    who allocated it, until ``release`` or until that context is closed.
     """
 
     def __init__(self, driver: Driver, length: int, owner: int) -> None:
         self.driver = driver
         self.number = next(driver.buffer_numbers)
         self.owner = owner
-        self.extents = driver.pages.allocate(length, owner, contiguous=driver.identity)
+        self.extents = driver.take_pages(length, owner)
         self.length = sum(extent.length for extent in self.extents)
         self.references = 1
+        self.held = True
         self._exported = False
         driver.buffers[self.number] = self
 
@@ -52,7 +54,15 @@ class BufferObject:
         self.references += 1
 
     def release(self) -> None:
-        """One less does; the last one gives the pages back."""
+        """Who allocated the buffer does not need it any more; mappings and handles keep it."""
+        with self.driver.lock:
+            if not self.held:
+                raise BufferFreed(f"buffer {self.number} was released before")
+            self.held = False
+            self.drop()
+
+    def drop(self) -> None:
+        """One less refers to it; the last one gives the pages back."""
         with self.driver.lock:
             self._check()
             self.references -= 1

@@ -39,6 +39,7 @@ class Context:
         self.events: deque[SleyError] = deque(maxlen=EVENTS)
         self.on_error: Callable[[SleyError], None] | None = None
         self.closed = False
+        self.heaps: list[Heap] = []
         self._exports: dict[int, int] = {}
         self._imports: dict[int, Mapping] = {}
         self._deferred: deque[tuple[Marks, Callable[[], object]]] = deque()
@@ -122,15 +123,20 @@ class Context:
 
     # Queues
 
-    def queue(self, priority: int = NORMAL_PRIORITY, log2_length: int | None = None, watchdog: int = 0) -> Queue:
+    def queue(
+        self, priority: int = NORMAL_PRIORITY, log2_length: int | None = None, watchdog: int | None = None
+    ) -> Queue:
         """A hardware queue for this context.
 
         Parameters: ``priority``: higher goes first, 0 to 3. ``log2_length``: the ring holds 2 ** log2_length packets;
-        the driver's if not given. ``watchdog``: cycles after which a block in which no instruction finishes is ended
-        with a fault; 0 for never. Raises ``NoRoom`` if all are taken.
+        the driver's if not given. ``watchdog``: cycles after which a block in which no instruction of a unit finishes
+        is ended with a fault, even if others make progress; 0 for never, the driver's if not given. Raises
+        ``NoRoom`` if all are taken.
         """
         if not 0 <= priority < 1 << PRIORITY_BITS:
             raise BadRequest(f"priority is {priority}; it must be in 0..{(1 << PRIORITY_BITS) - 1}")
+        if watchdog is None:
+            watchdog = self.driver.watchdog
         if not 0 <= watchdog < 1 << 32:
             raise BadRequest(f"watchdog is {watchdog} cycles; it must be in 0..{(1 << 32) - 1}")
         length = self.driver.log2_ring if log2_length is None else log2_length
@@ -198,6 +204,9 @@ class Context:
             for handle in self._exports.values():
                 self.driver.revoke(handle)
             self.space.close()
+            for buffer in list(self.driver.buffers.values()):
+                if buffer.owner == self._owner and buffer.held:
+                    buffer.release()
             self.driver.forget(self)
 
     def __enter__(self) -> Context:

@@ -15,9 +15,18 @@ from sley.driver.context import Context
 from sley.driver.counters import Counters, read_counters
 from sley.driver.dump import Dump, capture
 from sley.driver.engines import open_transport
-from sley.driver.errors import BadRequest, ContextHang, DeviceHang, DeviceReset, NoRoom, ResetFailed, SleyError
+from sley.driver.errors import (
+    BadRequest,
+    ContextHang,
+    DeviceHang,
+    DeviceReset,
+    NoRoom,
+    OutOfDeviceMemory,
+    ResetFailed,
+    SleyError,
+)
 from sley.driver.fence import Fence
-from sley.driver.pages import PageAllocator
+from sley.driver.pages import Extent, PageAllocator
 from sley.driver.probe import probe
 from sley.driver.queue import Queue
 from sley.driver.registers import Registers
@@ -25,6 +34,8 @@ from sley.driver.statistics import Statistics
 from sley.driver.transport import Transport
 
 HANG_CYCLES = 200_000
+PATIENCE = 4
+"""A waiting thread that finds nothing moving at all is faster than the watchdog, and knows more."""
 _WAIT_CYCLES = 20_000
 _SHARED_WAIT_CYCLES = 1_000
 """Longest wait for an interrupt with the lock held while there are other threads, who may want it."""
@@ -43,7 +54,8 @@ class Driver:
     transport: the way to the device; closed with the driver.
     log2_ring: queues hold 2 ** log2_ring packets unless told otherwise.
     hang_cycles: cycles without progress after which a waiting call gives up what it waits for as hung.
-    identity: every buffer is mapped at its physical address, in one piece, for chips that do not translate.
+    watchdog: cycles after which the chip ends a block in which no instruction of a unit finishes, 0 for never; some
+        times ``hang_cycles`` if not given.
     log: called with one line for every register access.
 
     Attributes
@@ -59,15 +71,16 @@ class Driver:
         *,
         log2_ring: int = 6,
         hang_cycles: int = HANG_CYCLES,
-        identity: bool = True,
+        watchdog: int | None = None,
         log: Callable[[str], None] | None = None,
     ) -> None:
         if not 0 <= log2_ring <= 15:
             raise BadRequest(f"log2_ring is {log2_ring}; it must be in 0..15")
         if hang_cycles < 1:
             raise BadRequest(f"hang_cycles is {hang_cycles}; it must be at least 1")
+        self.watchdog = min(PATIENCE * hang_cycles, (1 << 32) - 1) if watchdog is None else watchdog
         self.transport = transport
-        self.log2_ring, self.hang_cycles, self.identity = log2_ring, hang_cycles, identity
+        self.log2_ring, self.hang_cycles = log2_ring, hang_cycles
         self.lock = threading.RLock()
         self.config = probe(transport)
         self.registers = Registers(transport, RegisterMap(self.config), log)
@@ -179,7 +192,19 @@ class Driver:
         with self.lock:
             buffer, _ = self.exported(handle)
             del self.handles[handle]
-            buffer.release()
+            buffer.drop()
+
+    def take_pages(self, length: int, owner: int) -> tuple[Extent, ...]:
+        """Physical memory; if there is none, what clients hold and do not use is taken back first. Raises
+        ``OutOfDeviceMemory``."""
+        try:
+            return self.pages.allocate(length, owner)
+        except OutOfDeviceMemory:
+            for context in self.contexts.values():
+                context.settle()
+            if not sum(heap.trim() for context in self.contexts.values() for heap in context.heaps):
+                raise
+            return self.pages.allocate(length, owner)
 
     # Reset
 
@@ -216,6 +241,11 @@ class Driver:
         self.registers.write("CHIP.IRQ_ENABLE", **every)
 
     # Interrupts and waiting
+
+    def coalesce(self, count: int, cycles: int) -> None:
+        """Lets the chip interrupt once for ``count`` fences, or so many cycles after the first; 0 for each at once."""
+        with self.lock:
+            self.registers.write("CHIP.IRQ_COALESCE", count=count, cycles=cycles)
 
     def service(self, poll: bool = False) -> bool:
         """Answers pending interrupts: clears them and recovers queues that stopped. Whether there were any.

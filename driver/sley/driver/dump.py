@@ -109,7 +109,7 @@ class Dump:
                     for core in self.cores
                 ],
                 "memory": asdict(self.memory),
-                "events": asdict(self.statistics),
+                "events": vars(self.statistics),
                 "counters": {place: _names(values) for place, values in self._places()},
             },
             indent=1,

@@ -103,7 +103,8 @@ class QueueFault(SleyError):
 
     Attributes: ``context``, ``queue`` (of the chip), ``position`` (of the packet among all that the queue ever got),
     ``code``, ``unit``, ``core``, ``pc`` (instruction index), ``block`` (linear index in the grid), ``address`` (meaning
-    depends on the code) and ``packet`` (text of the guilty packet).
+    depends on the code), ``packet`` (text of the guilty packet) and ``buffer_index`` (where in the buffer of an
+    INDIRECT packet it is, if it is in one).
     """
 
     def __init__(
@@ -118,10 +119,12 @@ class QueueFault(SleyError):
         block: int,
         address: int,
         packet: str,
+        buffer_index: int | None = None,
     ) -> None:
         self.context, self.queue, self.position = context, queue, position
         self.code, self.unit, self.core = code, unit, core
         self.pc, self.block, self.address, self.packet = pc, block, address, packet
+        self.buffer_index = buffer_index
         where = (
             "the command processor"
             if unit is Unit.COMMAND
@@ -129,7 +132,7 @@ class QueueFault(SleyError):
         )
         super().__init__(
             f"queue {queue} of context {context} stopped: {code.name} in {where}: {explain(code, address)}; "
-            f"packet {position}: {packet}"
+            f"packet {position}{'' if buffer_index is None else f', {buffer_index} of its buffer'}: {packet}"
         )
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sley.driver.context import Context
 
 ALIGNMENT = 64
+_SHARE = 3
+"""A chunk takes at most one part in so many of free memory, unless one allocation needs more."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +37,20 @@ class Heap:
     """Allocations of any size in few mappings, so that translations are few.
 
     Memory comes from the device in chunks and stays here when it is freed: the next allocation finds it mapped.
-    ``trim`` gives back chunks without allocations, and so does an allocation that finds no memory otherwise.
+    ``trim`` gives back chunks without allocations; when the device runs out of memory, all heaps are trimmed.
 
     Parameters
     ----------
-    context: who gets the memory. rights: of all of it. chunk: bytes of a chunk, if not one allocation needs more.
+    context: who gets the memory. rights: of all of it. chunk: bytes of a chunk, or of a part of one that a single
+    allocation needs.
     """
 
     def __init__(self, context: Context, rights: Rights = READ_WRITE, chunk: int = LARGE_PAGE_BYTES) -> None:
         self.context, self.rights = context, rights
-        self.chunk = max(chunk, PAGE_BYTES)
+        self.chunk = max(chunk & -PAGE_BYTES, PAGE_BYTES)
         self._chunks: dict[Mapping, Allocator] = {}
         self._live: dict[int, Mapping] = {}
+        context.heaps.append(self)
         self.hits = self.misses = self.used = self.peak = 0
 
     def allocate(self, size: int, alignment: int = ALIGNMENT) -> int:
@@ -77,15 +81,11 @@ class Heap:
 
     def _grow(self, size: int) -> None:
         needed = -(-max(size, 1) // PAGE_BYTES) * PAGE_BYTES
-        wanted = max(self.chunk, needed)
-        while True:
-            try:
-                buffer = self.context.allocate(wanted)
-                break
-            except OutOfDeviceMemory:
-                if wanted == needed and not self.trim():
-                    raise
-                wanted = max(wanted // 2 & -PAGE_BYTES, needed)
+        share = self.context.driver.pages.statistics().free // _SHARE
+        wanted = -(-needed // self.chunk) * self.chunk
+        while wanted > max(share, needed):
+            wanted = max(wanted // 2 & -PAGE_BYTES, needed)
+        buffer = self.context.allocate(wanted)
         mapping = self.context.map(buffer, self.rights)
         buffer.release()
         self._chunks[mapping] = Allocator(mapping.address, mapping.length, ALIGNMENT)
@@ -114,9 +114,8 @@ class Heap:
         """How the heap is used."""
         with self.context.driver.lock:
             states = [ranges.statistics() for ranges in self._chunks.values()]
-            pages = self.context.driver.pages.statistics()
             held = max((state.largest_free for state in states), default=0)
-            free = pages.largest_free if self.context.driver.identity else pages.free
+            free = self.context.driver.pages.statistics().free
             reserved = sum(mapping.length for mapping in self._chunks)
             return HeapStatistics(
                 self.used, self.peak, reserved, self.hits, self.misses, len(self._live), max(held, free)

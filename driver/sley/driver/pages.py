@@ -33,18 +33,15 @@ class PageAllocator:
         self._ranges = Allocator(0, size & -PAGE_BYTES, PAGE_BYTES)
         self._owners = array("q", bytes(8 * (size // PAGE_BYTES)))
 
-    def allocate(self, length: int, owner: int, contiguous: bool = False) -> tuple[Extent, ...]:
+    def allocate(self, length: int, owner: int) -> tuple[Extent, ...]:
         """Memory for an owner (a positive number that no other ever has), ``length`` rounded up to whole pages. Raises
         ``OutOfDeviceMemory``."""
         length = -(-max(length, 1) // PAGE_BYTES) * PAGE_BYTES
         found = self._whole(length)
-        extents = [found] if found or contiguous else self._pieces(length)
-        if extents[0] is None:
-            self._ranges.allocate(length)  # raises
-        given = tuple(extent for extent in extents if extent)
-        for extent in given:
+        extents = (found,) if found else tuple(self._pieces(length))
+        for extent in extents:
             self._hand_over(extent, owner)
-        return given
+        return extents
 
     def _take(self, length: int, alignment: int = PAGE_BYTES) -> Extent | None:
         try:
@@ -56,11 +53,10 @@ class PageAllocator:
         large = self._take(length, LARGE_PAGE_BYTES) if length >= LARGE_PAGE_BYTES else None
         return large or self._take(length)
 
-    def _pieces(self, length: int) -> list[Extent | None]:
-        state = self.statistics()
-        if state.free < length:
-            return [None]
-        pieces: list[Extent | None] = []
+    def _pieces(self, length: int) -> list[Extent]:
+        if self.statistics().free < length:
+            self._ranges.allocate(length)  # raises
+        pieces: list[Extent] = []
         while length >= LARGE_PAGE_BYTES and (large := self._take(LARGE_PAGE_BYTES, LARGE_PAGE_BYTES)):
             pieces.append(large)
             length -= LARGE_PAGE_BYTES

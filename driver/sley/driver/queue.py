@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
 from sley.abi.layout import LayoutError
-from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, SEMAPHORE_BYTES, PacketOp, encode_packet
+from sley.abi.packets import (
+    FENCE_BYTES,
+    INLINE_ARGS,
+    PACKET_BYTES,
+    SEMAPHORE_BYTES,
+    PacketOp,
+    decode_packet,
+    encode_packet,
+)
 from sley.driver.buffer import Rights
 from sley.driver.dump import describe_packet
 from sley.driver.errors import BadRequest, CallbackFailed, DeviceCorrupt, QueueFault, QueueFull, SleyError
 from sley.driver.fence import Fence, ImportedFence
+from sley.driver.recording import ARGS_BYTES, Recording
 
 if TYPE_CHECKING:
     from sley.driver.context import Context
@@ -24,8 +33,8 @@ STATUS_BYTES = 64
 """What a queue has in its context's page of states: the last fence, the read index, and how many callbacks ran."""
 _READBACK = 32
 _CALLBACKS = 40
-_ARGS_BYTES = 128
 _POLL_CYCLES = 256
+_NEVER = 1 << 64
 _STOP_CYCLES = 256
 
 
@@ -55,7 +64,7 @@ class Queue:
         self.log2_length = log2_length
         self.length = 1 << log2_length
         self.full_timeout: int | None = None
-        self.ring = context.heap.allocate(self.length * (PACKET_BYTES + _ARGS_BYTES))
+        self.ring = context.heap.allocate(self.length * (PACKET_BYTES + ARGS_BYTES))
         self._args = self.ring + self.length * PACKET_BYTES
         self._slots = [
             place
@@ -72,6 +81,7 @@ class Queue:
         self._lost: list[tuple[int, int, SleyError]] = []
         self._failure: SleyError | None = None
         self._batches = 0
+        self._recording: Recording | None = None
 
     # Set-up and recovery
 
@@ -148,6 +158,9 @@ class Queue:
         with suppress(DeviceCorrupt):
             self._update_tail(index)
         packet = self.driver.transport.read_memory(self._slots[index % self.length], PACKET_BYTES)
+        inside = registers.read(f"{name}.BUFFER_INDEX")
+        if inside["in_buffer"]:
+            packet = self._inside(packet, inside["index"])
         fault = QueueFault(
             self.context.number,
             self.index,
@@ -159,6 +172,7 @@ class Queue:
             registers.value(f"{name}.ERROR_BLOCK"),
             registers.value(f"{name}.ERROR_ADDRESS"),
             describe_packet(packet),
+            inside["index"] if inside["in_buffer"] else None,
         )
         if not self.stop():
             self.driver.force()
@@ -167,6 +181,13 @@ class Queue:
         self._failure = fault
         self.enable()
         self.context.report(fault, f"QueueFault {fault.code.name}")
+
+    def _inside(self, indirect: bytes, index: int) -> bytes:
+        """A packet of the buffer that an INDIRECT points to; the INDIRECT itself if there is none."""
+        with suppress(LayoutError, SleyError):
+            _, fields = decode_packet(indirect)
+            return self.space.read(fields["address"] + index * PACKET_BYTES, PACKET_BYTES)
+        return indirect
 
     # What became of packets
 
@@ -227,6 +248,8 @@ class Queue:
 
     def _enqueue(self, *packets: bytes) -> int:
         """Puts packets into the ring one behind the other; the position of the last."""
+        if self._recording is not None:
+            return [self._recording.add(packet) for packet in packets][-1]
         while True:
             with self.driver.lock:
                 if self._has_room(len(packets)):
@@ -315,6 +338,8 @@ class Queue:
         words = [value & 0xFFFFFFFF for value in args]
         fields = {"program_words": program_words, "program": program, "tag": tag, "arg_words": len(args)}
         fields |= {"grid_x": x, "grid_y": y, "grid_z": z}
+        if self._recording is not None:
+            return self._recording.add_launch(fields, words)
         if len(words) <= INLINE_ARGS:
             fields |= {f"arg{k}": word for k, word in enumerate(words)}
             return self._enqueue(_encode(PacketOp.LAUNCH, **fields))
@@ -323,7 +348,7 @@ class Queue:
             with self.driver.lock:
                 if self._has_room():
                     slot = (self._head - self._origin) % self.length
-                    fields["args"] = self._args + slot * _ARGS_BYTES
+                    fields["args"] = self._args + slot * ARGS_BYTES
                     packet = _encode(PacketOp.LAUNCH, **fields)
                     self.space.write(fields["args"], data)
                     self._put(packet)
@@ -356,6 +381,7 @@ class Queue:
             address = self._status
         if address % FENCE_BYTES:
             raise BadRequest(f"the fence's address {address:#x} is no multiple of {FENCE_BYTES}")
+        self._refuse_in_recording("a fence")
         self.space.check(address, FENCE_BYTES, Rights.WRITE, "fence")
         place = self.space.physical(address, FENCE_BYTES)
         while True:
@@ -393,11 +419,53 @@ class Queue:
             raise BadRequest("the fence is of another context; export it there and import it here")
         return self.wait(fence.address, fence.sequence)
 
+    # Recordings
+
+    @contextmanager
+    def record(self) -> Iterator[Recording]:
+        """Packets submitted inside are kept instead of executed; see ``submit``. Fences and callbacks, which happen
+        once, cannot be."""
+        self._refuse_in_recording("another recording")
+        self._recording = recording = Recording(self.context)
+        try:
+            yield recording
+        finally:
+            self._recording = None
+
+    def _refuse_in_recording(self, what: str) -> None:
+        if self._recording is not None:
+            raise BadRequest(f"{what} cannot be recorded: it happens once, and a recording many times")
+
+    def submit(self, recording: Recording) -> int:
+        """Executes all packets of a recording of this context, in order, as if they stood here."""
+        if recording.context is not self.context:
+            raise BadRequest("the recording is of another context")
+        if recording.closed:
+            raise BadRequest("the recording was closed")
+        with self.driver.lock:
+            place = recording.place()
+            place.users[self] = _NEVER
+        try:
+            position = self.indirect(place.address, len(recording))
+        except SleyError:
+            del place.users[self]
+            raise
+        place.users[self] = position
+        return position
+
+    def indirect(self, address: int, packets: int) -> int:
+        """Executes packets that are elsewhere in memory."""
+        if address % PACKET_BYTES:
+            raise BadRequest(f"the address of packets {address:#x} is no multiple of {PACKET_BYTES}")
+        self.space.check(address, packets * PACKET_BYTES, Rights.READ, "packets")
+        return self._submit(PacketOp.INDIRECT, packets=packets, address=address)
+
     # Callbacks
 
     def callback(self, function: Callable[[], None]) -> Fence:
         """Calls ``function`` when everything before has finished, from a thread that waits for the device; what comes
         after waits until it has returned. Returns the fence before it. It is not called if the fence is lost."""
+        self._refuse_in_recording("a callback")
         if self.length < 2:
             raise BadRequest("a callback needs two packets, and the ring holds one; open the device with a longer ring")
         while True:

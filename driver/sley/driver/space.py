@@ -68,7 +68,7 @@ class AddressSpace:
         self.apply()
 
     def _table(self) -> Extent:
-        (extent,) = self.driver.pages.allocate(PAGE_BYTES, self._owner, contiguous=True)
+        (extent,) = self.driver.pages.allocate(PAGE_BYTES, self._owner)
         self.driver.transport.write_memory(extent.address, bytes(PAGE_BYTES))
         return extent
 
@@ -83,7 +83,7 @@ class AddressSpace:
         self.driver.registers.write(f"CONTEXT{self.number}.ROOT", mode=AddressMode.OFF)
         self.invalidate(contents=True)
         for mapping in self._mappings:
-            mapping.buffer.release()
+            mapping.buffer.drop()
         self._mappings, self._starts, self._recent = [], [], None
         self.driver.pages.free((self._upper, *self._lower.values()))
 
@@ -119,7 +119,7 @@ class AddressSpace:
                         self._lower_table(table_index(at)[0])
             except OutOfDeviceMemory:
                 self._drop_tables()
-                self._free_range(address)
+                self._ranges.free(address)
                 raise
             mapping = Mapping(buffer, address, rights)
             buffer.retain()
@@ -132,8 +132,6 @@ class AddressSpace:
         return mapping
 
     def _place(self, buffer: BufferObject) -> int:
-        if self.driver.identity:
-            return buffer.extents[0].address
         large = buffer.extents[0].length >= LARGE_PAGE_BYTES
         return self._ranges.allocate(buffer.length, LARGE_PAGE_BYTES if large else PAGE_BYTES)
 
@@ -177,8 +175,8 @@ class AddressSpace:
                     self._write(self._lower[upper], lower, [0] * (size // PAGE_BYTES))
                     self._entries[upper] -= size // PAGE_BYTES
             self._drop_tables()
-            self._free_range(mapping.address)
-            mapping.buffer.release()
+            self._ranges.free(mapping.address)
+            mapping.buffer.drop()
 
     def _drop_tables(self) -> None:
         """Invalidates, then gives lower tables without entries back."""
@@ -188,10 +186,6 @@ class AddressSpace:
             del self._entries[upper]
         self.invalidate()
         self.driver.pages.free(tuple(self._lower.pop(upper) for upper in unused))
-
-    def _free_range(self, address: int) -> None:
-        if not self.driver.identity:
-            self._ranges.free(address)
 
     # Looking up
 

@@ -34,7 +34,7 @@ class MemoryPool:
         try:
             return heap.allocate(size)
         except OutOfDeviceMemory:
-            if not self.context.deferred and not (self._data.trim() + self._code.trim()):
+            if not self.context.deferred:
                 raise
         for queue in self.context.queues:
             if queue.pending:

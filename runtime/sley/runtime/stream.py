@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from sley.driver.queue import Queue
 from sley.runtime.buffer import Buffer
 from sley.runtime.errors import KernelError, ShapeMismatch
 from sley.runtime.event import Event
+from sley.runtime.graph import Graph, Launch
 from sley.runtime.program import Program
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Stream:
     def __init__(self, device: Device, queue: Queue) -> None:
         self.device = device
         self.queue = queue
+        self._graph: Graph | None = None
 
     def launch(
         self,
@@ -70,11 +72,15 @@ class Stream:
         if not 1 <= len(grid) <= 3:
             raise BadRequest(f"grid is {grid}; it has one to three sides")
         x, y, z = (*grid, 1, 1)[:3]
-        words = [self._word(value) for value in _in_order(program, args)]
+        values = _in_order(program, args)
+        words = [self.word(value) for value in values]
         address, tag = self.device.load(program)
-        self.queue.launch(address, len(program.words), words, (x, y, z), tag)
+        position = self.queue.launch(address, len(program.words), words, (x, y, z), tag)
+        if self._graph is not None:
+            self._graph.launches.append(Launch(program, position, values))
 
-    def _word(self, value: Argument) -> int:
+    def word(self, value: Argument) -> int:
+        """An argument as a kernel gets it."""
         if isinstance(value, Buffer):
             self.device.check_owner(value)
             return value.address
@@ -90,10 +96,31 @@ class Stream:
                 f"cannot copy {source!r} to {destination!r}: {source.nbytes} bytes against {destination.nbytes}"
             )
         self.queue.copy(source.address, destination.address, source.nbytes)
+        self._keep(source, destination)
 
     def fill(self, destination: Buffer, byte: int) -> None:
         """Sets every byte of a device array."""
         self.queue.fill(destination.address, byte, destination.nbytes)
+        self._keep(destination)
+
+    def _keep(self, *buffers: Buffer) -> None:
+        if self._graph is not None:
+            self._graph.keep(*buffers)
+
+    @contextmanager
+    def capture(self) -> Iterator[Graph]:
+        """Launches, copies and fills inside are kept in a graph instead of executed."""
+        with self.queue.record() as recording:
+            self._graph = graph = Graph(self, recording)
+            try:
+                yield graph
+            finally:
+                self._graph = None
+
+    def callback(self, function: Callable[[], None]) -> None:
+        """Calls ``function`` on the host when everything before has finished, and holds what comes after until it has
+        returned. It runs in a thread that waits for the device, and must not wait for this stream itself."""
+        self.queue.callback(function)
 
     def record(self) -> Event:
         """An event behind everything submitted so far."""

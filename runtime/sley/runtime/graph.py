@@ -1,0 +1,75 @@
+"""Work recorded once and launched many times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sley.driver.errors import BadRequest
+from sley.driver.recording import Recording
+from sley.runtime.buffer import Buffer
+from sley.runtime.program import Program
+
+if TYPE_CHECKING:
+    from sley.runtime.stream import Argument, Stream
+
+
+@dataclass
+class Launch:
+    """A launch in a graph. ``index``: of its packet. ``values``: its arguments now."""
+
+    program: Program
+    index: int
+    values: list[Argument]
+
+
+class Graph:
+    """Launches, copies and fills in the order in which they were captured; made by ``Stream.capture``.
+
+    It keeps the arrays that it uses. ``launch`` costs one packet and one doorbell, however long it is.
+
+    Attributes: ``launches``: those in it, in order, for ``update``.
+    """
+
+    def __init__(self, stream: Stream, recording: Recording) -> None:
+        self._stream, self._recording = stream, recording
+        self._kept: list[Buffer] = []
+        self.launches: list[Launch] = []
+
+    def __len__(self) -> int:
+        """Packets in the graph."""
+        return len(self._recording)
+
+    def keep(self, *buffers: Buffer) -> None:
+        """Holds arrays that the graph uses."""
+        self._kept += buffers
+
+    def update(self, launch: int, args: Mapping[str, Argument] | Sequence[Argument]) -> None:
+        """Other arguments for a launch, by its number in ``launches``; with names, those not named stay. Launches of
+        the graph so far are not affected, even if they have not run yet."""
+        if not 0 <= launch < len(self.launches):
+            raise BadRequest(f"launch {launch} of a graph that has {len(self.launches)}")
+        node = self.launches[launch]
+        if isinstance(args, Mapping):
+            unknown = set(args) - set(node.program.args)
+            if unknown:
+                raise BadRequest(f"{node.program.name} has no argument {', '.join(sorted(unknown))}")
+            values = [args.get(name, old) for name, old in zip(node.program.args, node.values, strict=True)]
+        else:
+            values = list(args)
+        self._recording.patch(node.index, [self._stream.word(value) for value in values])
+        node.values = values
+
+    def launch(self, stream: Stream | None = None) -> None:
+        """Submits everything in it to the stream it was captured on, or another one of the device."""
+        target = stream or self._stream
+        if target.device is not self._stream.device:
+            raise BadRequest("the graph was captured on another device")
+        target.queue.submit(self._recording)
+
+    def free(self) -> None:
+        """Gives its memory back, after all work submitted so far."""
+        self._recording.close()
+        self._kept.clear()
+        self.launches.clear()
