@@ -27,7 +27,7 @@ def chip() -> Iterator[WatchedTransport]:
 
 @pytest.fixture
 def context(chip: WatchedTransport) -> Context:
-    context = Driver(chip, identity=False).context()
+    context = Driver(chip).context()
     context.heap.chunk = 4 * PAGE_BYTES
     context.queue()
     return context
@@ -95,6 +95,6 @@ def test_the_watch_sees_what_is_behind_memory(chip: WatchedTransport, context: C
         queue.fence().wait()
     assert caught.value.code is FaultCode.BUS_ERROR
     chip.forbid([])
+    queue.raw(packet)
     with pytest.raises(AssertionError, match="read of 0x40000000"):
-        queue.raw(packet)
         queue.fence().wait()
