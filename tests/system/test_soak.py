@@ -4,7 +4,7 @@ Everything follows from a seed. The test keeps a mirror of what memory must hold
 every packet does to it; when the driver says how far a queue came, the mirror follows. A packet that a reset may have
 caught half-way makes what it writes unknown, until the test writes it anew; nothing else may differ from the mirror.
 
-Replay: ``SLEY_SOAK_SEED=17 pytest tests/system/test_soak.py -k replay`` runs the seed that a failure names.
+Replay: ``SLEY_SOAK_SEED=17 SLEY_SOAK_COUNT=10000 pytest tests/system/test_soak.py -k short`` runs what a failure names.
 """
 
 import os
@@ -34,7 +34,7 @@ from sley.sim.testing.watched_transport import SMALL, WatchedTransport
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 
-MEMORY = 2 << 20
+SEED, COUNT = int(os.environ.get("SLEY_SOAK_SEED", "1")), int(os.environ.get("SLEY_SOAK_COUNT", "800"))
 GUARD_BYTES = 32 * PAGE_BYTES
 """Memory that belongs to nobody: the watch sees every access to it."""
 CLIENTS = 8
@@ -837,7 +837,7 @@ class Soak:
 def soak(seed: int, count: int, run: int = 600) -> Counter[str]:
     """At least ``count`` submissions on one device, in runs with contexts of their own."""
     tally: Counter[str] = Counter()
-    transport = WatchedTransport(SMALL, MEMORY)
+    transport = WatchedTransport(SMALL)
     try:
         driver = Driver(transport, hang_cycles=60_000)
         (guard,) = driver.pages.allocate(GUARD_BYTES, 1 << 40)
@@ -856,7 +856,9 @@ def soak(seed: int, count: int, run: int = 600) -> Counter[str]:
             assert not driver.buffers
             assert not driver.handles
     except BaseException as error:
-        error.add_note(f"replay: SLEY_SOAK_SEED={seed} SLEY_SOAK_COUNT={count} pytest {__file__} -k replay")
+        error.add_note(
+            f"replay: SLEY_SOAK_SEED={seed} SLEY_SOAK_COUNT={count} pytest tests/system/test_soak.py -k short"
+        )
         raise
     finally:
         transport.close()
@@ -864,18 +866,31 @@ def soak(seed: int, count: int, run: int = 600) -> Counter[str]:
 
 
 def test_short_soak() -> None:
-    tally = soak(1, 600)
-    assert sum(count for name, count in tally.items() if name.startswith("fault")) > 20
+    tally = soak(SEED, COUNT)
+    assert sum(count for name, count in tally.items() if name.startswith("fault")) > COUNT // 30
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wrong_bit_is_found(seed: int) -> None:
+    """Wherever it is: in data, in a semaphore, in the place of a fence."""
+    transport = WatchedTransport(SMALL)
+    part = Soak(Driver(transport, hang_cycles=60_000), seed, 50)
+    part.run()
+    client = part.dice.choice(part.clients)
+    areas = (client.area, client.constant_area, client.fence_area, part.shared)
+    for other in part.clients:
+        part.drain(other)
+    area = areas[seed]
+    (place, *_) = np.flatnonzero(area.known)[part.dice.randrange(100) :]
+    area.buffer.write(int(place), bytes([area.data[place] ^ 1]))
+    with pytest.raises(AssertionError, match="1 bytes differ"):
+        part.finish()
+    transport.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 6))
+@pytest.mark.parametrize("seed", range(SEED + 1, SEED + 4))
 def test_long_soak(seed: int) -> None:
     tally = soak(seed, 10_000)
     faults = {name.split()[1] for name in tally if name.startswith("fault")}
     assert faults == {code.name for code in FaultCode if code not in NOT_PROVOKED}
-
-
-@pytest.mark.skipif("SLEY_SOAK_SEED" not in os.environ, reason="runs the seed in SLEY_SOAK_SEED")
-def test_replay() -> None:
-    print(soak(int(os.environ["SLEY_SOAK_SEED"]), int(os.environ.get("SLEY_SOAK_COUNT", "600"))))

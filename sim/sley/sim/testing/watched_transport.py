@@ -18,7 +18,7 @@ class WatchedTransport(FastTransport):
     Parameters: ``config``. ``memory``: bytes of device memory. ``record``: as of ``FastTransport``.
     """
 
-    def __init__(self, config: ChipConfig = SMALL, memory: int = 1 << 20, record: int = 0) -> None:
+    def __init__(self, config: ChipConfig = SMALL, memory: int = 2 << 20, record: int = 0) -> None:
         self.pages = memory // PAGE_BYTES
         text = cached_text("rtlil", "il", _rtlil, config, self.pages)
         super().__init__(text, config.bus_bytes, EngineOptions(memory=memory), record)
