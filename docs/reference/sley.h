@@ -403,6 +403,8 @@
 /* Runs a grid of blocks of a program on the cores; finishes when every block has ended. */
 #define SLEY_PACKET_LAUNCH_OP_LSB 0u
 #define SLEY_PACKET_LAUNCH_OP_WIDTH 8u
+#define SLEY_PACKET_LAUNCH_GANG_LSB 8u
+#define SLEY_PACKET_LAUNCH_GANG_WIDTH 1u
 #define SLEY_PACKET_LAUNCH_PROGRAM_WORDS_LSB 32u
 #define SLEY_PACKET_LAUNCH_PROGRAM_WORDS_WIDTH 16u
 #define SLEY_PACKET_LAUNCH_ARG_WORDS_LSB 48u
@@ -711,6 +713,8 @@
 #define SLEY_INSTRUCTION_LOAD_INTERLEAVE_WIDTH 1u
 #define SLEY_INSTRUCTION_LOAD_TRANSPOSE_LSB 114u
 #define SLEY_INSTRUCTION_LOAD_TRANSPOSE_WIDTH 1u
+#define SLEY_INSTRUCTION_LOAD_SHARE_LSB 115u
+#define SLEY_INSTRUCTION_LOAD_SHARE_WIDTH 2u
 
 /* Writes rc runs to memory address ra from local row rb; finishes when memory has acknowledged; ra += rd. */
 #define SLEY_INSTRUCTION_STORE_OP_LSB 0u

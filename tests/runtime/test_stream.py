@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 
@@ -107,6 +109,29 @@ def test_callbacks_run_between_what_is_before_and_behind(device: Device) -> None
         device.stream.callback(lambda: seen.append(device.context.space.read(array.address, 1)[0]))
     device.synchronize()
     assert seen == [1, 2, 3]
+
+
+def test_threads_with_a_stream_each(device: Device) -> None:
+    failed: list[str] = []
+
+    def work(number: int) -> None:
+        random = np.random.default_rng(number)
+        for _ in range(6):
+            m, n, k = random.integers(1, 20, 3)
+            a, b = random.integers(-128, 128, (m, k), np.int8), random.integers(-128, 128, (k, n), np.int8)
+            stream = device.streams[number % 2]
+            result = blas.gemm(device.array(a), device.array(b), stream=stream).numpy()
+            if not np.array_equal(result, a.astype(np.int32) @ b):
+                failed.append(f"{number}: {m} x {n} x {k}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert not failed
+    assert not device.context.events
 
 
 def test_two_clients_on_one_driver() -> None:

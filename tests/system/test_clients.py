@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from sley.abi.asm import assemble, words_to_bytes
@@ -14,8 +15,11 @@ from sley.driver.buffer import Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import ContextReset, QueueFault
-from sley.driver.fence import Fence, import_fence
+from sley.driver.fence import import_fence
 from sley.driver.queue import Queue
+from sley.runtime import blas
+from sley.runtime.device import Device
+from sley.runtime.program import Program
 
 ENGINES = ["model:edge", "fast:edge"]
 STUCK = "sync wait=0\nend"
@@ -79,94 +83,111 @@ class Soak:
 
     def __init__(self, driver: Driver, seed: int, clients: int) -> None:
         self.driver, self.random = driver, random.Random(seed)
-        self.clients: list[Context | None] = [None] * clients
+        self.numbers = np.random.default_rng(seed)
+        self.clients: list[Device | None] = [None] * clients
         self.submitted = self.faults = 0
         self.used = driver.pages.statistics().used
+        self.stay = driver.context()  # the driver closes with its last client
 
     def run(self, submissions: int) -> None:
         while self.submitted < submissions:
             index = self.random.randrange(len(self.clients))
-            context = self.clients[index]
-            if context is None:
-                context = self.clients[index] = self.driver.context()
-                context.queue(priority=self.random.randrange(4), log2_length=self.random.randint(2, 5))
+            device = self.clients[index]
+            if device is None:
+                device = self.clients[index] = Device(self.driver, queues=1)
             action = self.random.random()
-            if action < 0.7:
-                self._work(context)
+            if action < 0.4:
+                self._copies(device)
+            elif action < 0.7:
+                self._product(device)
             elif action < 0.9:
-                self._fault(context)
+                self._fault(device)
             elif action < 0.95:
-                self._between(context)
+                self._between(device)
             elif action < 0.98:
-                context.reset()
+                device.context.reset()
             else:
-                context.close()
+                device.close()
                 self.clients[index] = None
-        for context in self.clients:
-            if context is not None:
-                context.close()
+        for device in self.clients:
+            if device is not None:
+                device.close()
+        self.stay.close()
         assert self.driver.pages.statistics().used == self.used
         assert not self.driver.buffers
         assert not self.driver.handles
         errors = self.driver.statistics.errors
         assert sum(count for error, count in errors.items() if error.startswith("QueueFault")) == self.faults
 
-    def _work(self, context: Context) -> None:
+    def _copies(self, device: Device) -> None:
         """A chain of fills and copies in memory that is freed while it runs."""
-        queue, source = context.queues[0], self.random
-        size = source.randint(1, 5000)
-        places = [context.heap.allocate(size) for _ in range(source.randint(1, 5))]
-        value = source.randrange(256)
-        queue.fill(places[0], value, size)
-        for before, after in pairwise(places):
-            queue.copy(before, after, size)
-        fence = queue.fence()
-        self.submitted += len(places) + 1
-        for place in places[:-1]:
-            context.when_done(lambda place=place: context.heap.free(place))  # type: ignore[misc]
+        source, stream = self.random, device.stream
+        size, value = source.randint(1, 5000), source.randrange(256)
+        arrays = [device.empty(size, np.uint8) for _ in range(source.randint(1, 5))]
+        stream.fill(arrays[0], value)
+        for before, after in pairwise(arrays):
+            stream.copy(after, before)
+        self.submitted += len(arrays)
+        last = arrays.pop()
+        arrays.clear()
         if source.random() < 0.5:
-            fence.wait()
-            assert context.space.read(places[-1], size) == bytes([value]) * size
-        context.when_done(lambda: context.heap.free(places[-1]))
+            assert (last.numpy() == value).all()
+            self.submitted += 1
 
-    def _fault(self, context: Context) -> None:
+    def _product(self, device: Device) -> None:
+        m, n, k = (self.random.randint(1, 24) for _ in range(3))
+        a, b = (self.numbers.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
+        product = blas.gemm(device.array(a), device.array(b))
+        self.submitted += 1
+        if self.random.random() < 0.7:
+            np.testing.assert_array_equal(product.numpy(), a.astype(np.int32) @ b)
+            self.submitted += 1
+
+    def _fault(self, device: Device) -> None:
         """Something forbidden, which is found out with the right name while the others work."""
-        queue = context.queues[0]
-        place = context.heap.allocate(64)
-        attempts = {
+        queue = device.stream.queue
+        place = device.array(np.zeros(64, np.uint8))
+        launch = {"program_words": 1, "grid_x": 1, "grid_y": 1, "grid_z": 1}
+        packets = {
             FaultCode.BAD_PACKET: bytes(PACKET_BYTES),
-            FaultCode.PAGE_FAULT: encode_packet(PacketOp.COPY, src=place, dst=UNMAPPED, bytes=64),
-            FaultCode.PERMISSION: encode_packet(
-                PacketOp.LAUNCH, program=place, program_words=1, grid_x=1, grid_y=1, grid_z=1
-            ),
-            FaultCode.BAD_FIELD: encode_packet(PacketOp.SIGNAL, address=place | 1),
+            FaultCode.PAGE_FAULT: encode_packet(PacketOp.COPY, src=place.address, dst=UNMAPPED, bytes=64),
+            FaultCode.PERMISSION: encode_packet(PacketOp.LAUNCH, program=place.address, **launch),
+            FaultCode.BAD_FIELD: encode_packet(PacketOp.SIGNAL, address=place.address | 1),
         }
-        kind = self.random.choice(list(attempts))
-        queue.raw(attempts[kind])
+        programs = {
+            FaultCode.WATCHDOG: STUCK,
+            FaultCode.PC_OUT_OF_RANGE: "add r1, r0, #1",
+            FaultCode.LOCAL_ADDRESS: "add r1, r0, #30000\nweights r1, #1\nend",
+            FaultCode.SEMAPHORE_LEFTOVER: "sync signal=1\nend",
+        }
+        kind = self.random.choice([*packets, *programs])
+        if kind in packets:
+            queue.raw(packets[kind])
+        else:
+            device.stream.launch(Program(kind.name, tuple(assemble(programs[kind]))))
         lost = queue.fence()
         self.submitted += 2
         self.faults += 1
         with pytest.raises(QueueFault) as caught:
             lost.wait()
-        assert (caught.value.code, caught.value.context) == (kind, context.number)
-        context.heap.free(place)
+        assert (caught.value.code, caught.value.context) == (kind, device.context.number)
 
-    def _between(self, context: Context) -> None:
+    def _between(self, device: Device) -> None:
         """A queue of another context waits for a fence of this one."""
-        others = [c for c in self.clients if c is not None and c is not context]
+        others = [other for other in self.clients if other is not None and other is not device]
         if not others:
             return
         other = self.random.choice(others)
-        fence: Fence = context.queues[0].fence()
-        other.queues[0].wait_fence(import_fence(other, fence.export()))
-        other.queues[0].fence().wait()
+        fence = device.stream.queue.fence()
+        other.stream.queue.wait_fence(import_fence(other.context, fence.export()))
+        other.stream.queue.fence().wait()
         assert fence.done
         self.submitted += 3
 
 
 def soak(url: str, seed: int, submissions: int) -> None:
-    with Driver.open(f"{url}?memory=8M", log2_ring=4, hang_cycles=50_000) as driver:
-        Soak(driver, seed, driver.config.contexts).run(submissions)
+    with Driver.open(f"{url}?memory=8M", log2_ring=4, hang_cycles=50_000, watchdog=3_000) as driver:
+        Soak(driver, seed, driver.config.contexts - 1).run(submissions)
         assert driver.statistics.device_resets == 0
 
 

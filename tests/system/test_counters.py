@@ -114,7 +114,8 @@ class RandomKernel:
         rng = self.rng
         chunks, runs, slabs = rng.randint(1, 3), rng.randint(0, 4), rng.randint(0, 2)
         size = rng.randint(0, chunks * row_bytes)
-        self._set(unit, run_bytes=size, mem_stride=rng.randint(0, 99), mem_stride2=rng.randint(0, 99), count2=slabs)
+        stride = rng.choice([size, rng.randint(0, 99)])
+        self._set(unit, run_bytes=size, mem_stride=stride, mem_stride2=rng.randint(0, 99), count2=slabs)
         self._set(unit, local_stride=chunks, local_stride2=chunks * 4)
         if unit == "load":
             self._set(unit, chunks=chunks, pad_runs=rng.randint(0, 2))

@@ -1,13 +1,11 @@
 """The whole machine: runtime, driver, rings, gateware. Every product must equal the golden one in every bit."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 from sley.abi.config import ChipConfig
-from sley.runtime import blas
-from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.device import Device
 from sley.sim.engines.options import default_engine
 from sley.sim.testing.product import Product, random_product
@@ -17,6 +15,8 @@ CASES_PER_CHIP = 600
 BATCHES = 10
 # Most are small: their edges are everywhere, and none takes longer than making its program.
 LARGEST = {"nano": 26, "edge": 40, "base": 60, "quad": 60}
+
+Check = Callable[[Device, Product], None]
 
 needs_compiler = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 needs_verilator = pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
@@ -28,30 +28,6 @@ def random_case(config: ChipConfig, rng: np.random.Generator, largest: int) -> P
     return random_product(config, rng, (m, n, k))
 
 
-def put(device: Device, bits: np.ndarray) -> Buffer:
-    """Bit patterns on the device, as the type they stand for."""
-    return device.array(
-        bits.view({np.dtype(np.uint16): BF16, np.dtype(np.uint32): np.float32}.get(bits.dtype, bits.dtype))
-    )
-
-
-def check(device: Device, case: Product) -> None:
-    expected = case.expected
-    out = put(device, np.zeros_like(expected) if case.c is None else case.c)
-    blas.gemm(
-        put(device, case.a),
-        put(device, case.b),
-        None if case.bias is None else put(device, case.bias),
-        case.scale,
-        case.relu,
-        beta=case.beta,
-        trans_a=case.trans_a,
-        trans_b=case.trans_b,
-        out=out,
-    )
-    np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=str(case))
-
-
 @pytest.fixture(scope="module", params=["nano", "edge", "base", "quad"])
 def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
     with Device.open(f"fast:{request.param}?memory=4M", hang_cycles=20_000) as device:
@@ -60,7 +36,7 @@ def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
 
 @needs_compiler
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_random_products_compiled(compiled: Device, batch: int) -> None:
+def test_random_products_compiled(compiled: Device, check: Check, batch: int) -> None:
     """1,000 products on each chip: all types, layouts, batches and epilogues that it has."""
     rng, config = np.random.default_rng(batch), compiled.config
     for _ in range(CASES_PER_CHIP // BATCHES):
@@ -70,14 +46,14 @@ def test_random_products_compiled(compiled: Device, batch: int) -> None:
 @needs_compiler
 @pytest.mark.parametrize("memory", ["latency=1&burst_gap=0", "latency=7&burst_gap=3", "latency=200&burst_gap=1"])
 @pytest.mark.parametrize("name", ["nano", "edge"])
-def test_memory_timing_changes_no_result(name: str, memory: str) -> None:
+def test_memory_timing_changes_no_result(check: Check, name: str, memory: str) -> None:
     rng = np.random.default_rng(5)
     with Device.open(f"fast:{name}?memory=4M&{memory}", hang_cycles=20_000) as device:
         for _ in range(10):
             check(device, random_case(device.config, rng, 70))
 
 
-def timed_products(device: Device, count: int, largest: int = 11) -> list[int]:
+def timed_products(device: Device, check: Check, count: int, largest: int = 11) -> list[int]:
     """The chip's time after each of ``count`` small products."""
     rng, times = np.random.default_rng(9), []
     for _ in range(count):
@@ -88,23 +64,23 @@ def timed_products(device: Device, count: int, largest: int = 11) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_pysim(count: int) -> None:
+def test_pysim(check: Check, count: int) -> None:
     """Small products on the engine that needs nothing but pip, cycle by cycle as the compiled one."""
     with Device.open("pysim:nano?memory=1M", hang_cycles=20_000) as device:
-        interpreted = timed_products(device, count)
+        interpreted = timed_products(device, check, count)
     if default_engine() == "fast":
         with Device.open("fast:nano?memory=1M", hang_cycles=20_000) as device:
-            assert timed_products(device, count) == interpreted
+            assert timed_products(device, check, count) == interpreted
 
 
 @needs_verilator
 @pytest.mark.parametrize(
     "name", ["nano", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edge", "base", "quad"))]
 )
-def test_verilator(name: str) -> None:
+def test_verilator(check: Check, name: str) -> None:
     """Products on both compiled engines take the same cycles, doorbell by doorbell."""
     seen = []
     for engine in ("fast", "rtl"):
         with Device.open(f"{engine}:{name}?memory=4M", hang_cycles=20_000) as device:
-            seen.append(timed_products(device, 40, 70))
+            seen.append(timed_products(device, check, 40, 70))
     assert seen[0] == seen[1]

@@ -124,7 +124,7 @@ class Traffic(Counter):
     A refused request counts in every cycle in which it is not granted.
     """
 
-    LOAD_BEATS = 0, "Bus beats that were read for Load.", Counts.BEATS, True
+    LOAD_BEATS = 0, "Bus beats that came for Load; those that cores share count for each.", Counts.BEATS, True
     LOAD_BYTES = 1, "Bytes of the runs that Load asked for.", Counts.BYTES, True
     STORE_BEATS = 2, "Bus beats that were written for Store.", Counts.BEATS, True
     STORE_BYTES = 3, "Bytes of the runs that Store wrote.", Counts.BYTES, True

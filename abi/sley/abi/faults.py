@@ -36,7 +36,10 @@ MEANING: dict[FaultCode, tuple[str, str]] = {
         "the write index is further ahead of the read index than the ring is long",
         "wait for free slots before ringing",
     ),
-    FaultCode.BUS_ERROR: ("memory answered SLVERR or DECERR", "keep addresses inside the memory"),
+    FaultCode.BUS_ERROR: (
+        "memory answered SLVERR or DECERR, or no other core of the gang asks for what a shared LOAD asks for",
+        "keep addresses inside the memory; let all cores of a gang share the same loads in the same order",
+    ),
     FaultCode.BAD_ADDRESS: ("a memory address is outside the chip's address width", "check pointers and strides"),
     FaultCode.ILLEGAL_INSTRUCTION: (
         "undefined opcode, a reserved bit, or an operand that this chip cannot have",
@@ -56,9 +59,9 @@ MEANING: dict[FaultCode, tuple[str, str]] = {
         "check row operands, counts and strides against the capabilities",
     ),
     FaultCode.BAD_PARAMETER: (
-        "a count above 65535, a parameter the unit does not have or too large for its width, "
-        "or a run longer than its chunks",
-        "check the SET instructions before it",
+        "a count above 65535 (WEIGHTS: not 1 to N), a parameter the unit does not have or too large for its width, "
+        "a run longer than its CHUNKS, or more CHUNKS than a LOAD that interleaves or transposes may have",
+        "check the count, and the SET instructions before it",
     ),
     FaultCode.SEMAPHORE_LEFTOVER: (
         "a block ended with a semaphore above zero",

@@ -63,6 +63,15 @@ class Space(IntEnum):
     ACCUMULATOR = 1
 
 
+class Share(IntEnum):
+    """Which cores of a gang a LOAD asks together with; bit 0: along x, bit 1: along y."""
+
+    NONE = 0
+    ROW = 1
+    COLUMN = 2
+    ALL = 3
+
+
 class BinaryOp(IntEnum):
     """What the vector unit does with its second operand."""
 
@@ -308,6 +317,13 @@ FORMATS: dict[Op, InstructionFormat] = {
                 "interleave", 1, "Runs in pairs: byte 2i of a row is from the first run, byte 2i + 1 from the second."
             ),
             Field("transpose", 1, "Blocks of N rows by N lanes are transposed."),
+            Field(
+                "share",
+                2,
+                "All cores of this row, this column or the chip ask for the same bytes in the same order: memory is "
+                "read once for all of them. No effect in a block that is not of a gang.",
+                enum=Share,
+            ),
         ),
         _op(
             Op.STORE,

@@ -56,6 +56,12 @@ PACKETS: dict[PacketOp, PacketFormat] = {
             PacketOp.LAUNCH,
             "Runs a grid of blocks of a program on the cores; finishes when every block has ended.",
             Field(
+                "gang",
+                1,
+                "Blocks run in gangs that fill the chip: grid_x and grid_y are the chip's columns and rows of cores, "
+                "block (x, y, z) runs on the core in column x and row y, and gang z begins when gang z - 1 has ended.",
+            ),
+            Field(
                 "program_words",
                 16,
                 "Length of the program in instruction words, 1 to the capability.",

@@ -296,13 +296,15 @@ class Queue:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Packets submitted inside reach the device by one doorbell at the end."""
-        self._batches += 1
+        with self.driver.lock:
+            self._batches += 1
         try:
             yield
         finally:
-            self._batches -= 1
-            if not self._batches:
-                self.ring_doorbell()
+            with self.driver.lock:
+                self._batches -= 1
+                if not self._batches:
+                    self.ring_doorbell()
 
     def raw(self, packet: bytes) -> int:
         """Submits 64 bytes as they are, without any check. For tests and debugging."""
@@ -314,9 +316,16 @@ class Queue:
         return self._submit(PacketOp.NOP)
 
     def launch(
-        self, program: int, program_words: int, args: Sequence[int], grid: tuple[int, int, int], tag: int = 0
+        self,
+        program: int,
+        program_words: int,
+        args: Sequence[int],
+        grid: tuple[int, int, int],
+        tag: int = 0,
+        gang: bool = False,
     ) -> int:
-        """Runs a grid of blocks of the program at ``program``; ``args`` are 32-bit words.
+        """Runs a grid of blocks of the program at ``program``; ``args`` are 32-bit words. In a ``gang`` blocks fill the
+        chip: block (x, y, z) runs on the core in column x and row y, together with all others of this z.
 
         A ``tag`` from ``Driver.program_tag`` promises that the program never changes: a core that still holds it does
         not fetch it again.
@@ -331,13 +340,19 @@ class Queue:
         x, y, z = grid
         if min(grid) < 1 or x * y * z >= 1 << 32:
             raise BadRequest(f"the grid is {grid}; every side must be at least 1 and the product below 2^32")
+        cores = self.driver.config.cores_x, self.driver.config.cores_y
+        if gang and (x, y) != cores:
+            raise BadRequest(
+                f"the grid of a gang is {grid}; on this chip it must be {cores[0]} x {cores[1]} x any number: a block "
+                "for each core, as the cores lie in the mesh"
+            )
         self.space.check(program, program_words * INSTRUCTION_BYTES, Rights.EXECUTE, "program")
         for index, value in enumerate(args):
             if not -(1 << 31) <= value < 1 << 32:
                 raise BadRequest(f"argument {index} is {value}; it must fit into 32 bits")
         words = [value & 0xFFFFFFFF for value in args]
         fields = {"program_words": program_words, "program": program, "tag": tag, "arg_words": len(args)}
-        fields |= {"grid_x": x, "grid_y": y, "grid_z": z}
+        fields |= {"grid_x": x, "grid_y": y, "grid_z": z, "gang": int(gang)}
         if self._recording is not None:
             return self._recording.add_launch(fields, words)
         if len(words) <= INLINE_ARGS:

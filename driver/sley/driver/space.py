@@ -191,21 +191,22 @@ class AddressSpace:
 
     def find(self, address: int, length: int, what: str) -> Mapping:
         """The mapping that has all these bytes. Raises ``BufferFreed`` or ``BadRequest``."""
-        mapping = self._recent
-        if mapping is None or not mapping.address <= address <= mapping.end - length:
-            index = bisect_right(self._starts, address) - 1
-            mapping = self._mappings[index] if index >= 0 else None
-            if length < 0 or address < 0 or address + length > 1 << self.driver.config.addr_bits:
-                raise BadRequest(
-                    f"{what}: bytes {address:#x}..{address + length:#x} end past the address space, "
-                    f"{1 << self.driver.config.addr_bits:#x}"
-                )
-            if mapping is None or address >= mapping.end:
-                raise BufferFreed(f"{what}: nothing is mapped at {address:#x}; was its buffer freed?")
-            if address + length > mapping.end:
-                raise BadRequest(f"{what}: bytes {address:#x}..{address + length:#x} pass the end of {mapping!r}")
-            self._recent = mapping
-        return mapping
+        with self.driver.lock:
+            mapping = self._recent
+            if mapping is None or not mapping.address <= address <= mapping.end - length:
+                index = bisect_right(self._starts, address) - 1
+                mapping = self._mappings[index] if index >= 0 else None
+                if length < 0 or address < 0 or address + length > 1 << self.driver.config.addr_bits:
+                    raise BadRequest(
+                        f"{what}: bytes {address:#x}..{address + length:#x} end past the address space, "
+                        f"{1 << self.driver.config.addr_bits:#x}"
+                    )
+                if mapping is None or address >= mapping.end:
+                    raise BufferFreed(f"{what}: nothing is mapped at {address:#x}; was its buffer freed?")
+                if address + length > mapping.end:
+                    raise BadRequest(f"{what}: bytes {address:#x}..{address + length:#x} pass the end of {mapping!r}")
+                self._recent = mapping
+            return mapping
 
     def check(self, address: int, length: int, rights: Rights, what: str) -> None:
         """Raises unless all bytes are in one mapping that grants the rights."""

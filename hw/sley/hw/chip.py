@@ -80,6 +80,9 @@ class Chip(wiring.Component):
             control.drained.eq(memory.drained),
         ]
 
+        if c.cores > 1:
+            m.d.comb += memory.ended.eq(command.ended)
+
         x, y = command_node(c)
         connect(m, command.request, mesh.request_i[y][x])
         connect(m, mesh.response_o[y][x], command.response)

@@ -20,6 +20,7 @@ from sley.abi.instructions import (
     Op,
     OperandType,
     Param,
+    Share,
     Space,
     VectorOutput,
     VectorRow,
@@ -307,12 +308,14 @@ class KernelBuilder:
         space: Space = Space.SCRATCHPAD,
         interleave: bool = False,
         transpose: bool = False,
+        share: Share = Share.NONE,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
-        """Reads ``runs`` runs from memory to local rows; then address += step."""
-        flags = {"space": space, "interleave": int(interleave), "transpose": int(transpose)}
+        """Reads ``runs`` runs from memory to local rows; then address += step. If they ``share`` a load, all cores of
+        the gang's row or column make the same loads in the same order."""
+        flags = {"space": space, "interleave": int(interleave), "transpose": int(transpose), "share": share}
         self._unit(Op.LOAD, address, row, runs, step, wait, signal, **flags)
 
     def store(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 
 from sley.abi.pages import LARGE_PAGE_BYTES
 from sley.driver.buffer import Rights
@@ -61,8 +62,9 @@ class MemoryPool:
     def collect(self) -> None:
         """Takes back what was dropped and what is not in use any more."""
         self.context.settle()
-        while self._dropped:
-            self.free(self._dropped.popleft())
+        with suppress(IndexError):  # empty; another thread may have been faster
+            while True:
+                self.free(self._dropped.popleft())
 
     def trim(self) -> None:
         """Gives memory that nobody uses back to the device."""

@@ -61,8 +61,10 @@ class Stream:
         program: Program,
         args: Mapping[str, Argument] | Sequence[Argument] = (),
         grid: tuple[int, ...] = (1,),
+        gang: bool = False,
     ) -> None:
-        """Runs ``grid`` blocks of a program.
+        """Runs ``grid`` blocks of a program; in a ``gang``, as many across and down as the chip has cores, those of one
+        z together, block (x, y) on the core in column x and row y. Only blocks of a gang may share loads.
 
         Arguments are given by name or in order: buffers (their address), integers of 32 bits, floats (as fp32 bits).
         """
@@ -75,7 +77,7 @@ class Stream:
         values = _in_order(program, args)
         words = [self.word(value) for value in values]
         address, tag = self.device.load(program)
-        position = self.queue.launch(address, len(program.words), words, (x, y, z), tag)
+        position = self.queue.launch(address, len(program.words), words, (x, y, z), tag, gang)
         if self._graph is not None:
             self._graph.launches.append(Launch(program, position, values))
 

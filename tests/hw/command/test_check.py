@@ -75,6 +75,9 @@ CASES = {
     "no y": (launch(grid_y=0), FaultCode.BAD_FIELD, 3),
     "large z": (launch(grid_z=65536), FaultCode.BAD_FIELD, 4),
     "largest": (launch(grid_x=65535, grid_y=65535, grid_z=65535), FaultCode.NONE, 0),
+    "gang": (launch(gang=1, grid_z=9), FaultCode.NONE, 0),
+    "gang across": (launch(gang=1, grid_x=2), FaultCode.BAD_FIELD, 2),
+    "gang down": (launch(gang=1, grid_y=2), FaultCode.BAD_FIELD, 3),
     "program aligned": (launch(program=0x108), FaultCode.BAD_FIELD, 6),
     "args aligned": (launch(args=0x102), FaultCode.BAD_FIELD, 8),
     "program outside": (launch(program=LIMIT - 32), FaultCode.BAD_ADDRESS, LIMIT - 32),
@@ -120,6 +123,13 @@ def test_nested() -> None:
     got = check(CONFIG, packets, nested=1)
     assert [c for c, _ in got] == [c for c, _ in expected]
     assert [a for c, a in got if c] == [a for c, a in expected if c]
+
+
+def test_gangs_fill_the_chip() -> None:
+    grids = [(x, y, z) for x in range(1, 5) for y in range(1, 5) for z in (1, 7)]
+    packets = [launch(gang=1, grid_x=x, grid_y=y, grid_z=z) for x, y, z in grids]
+    got = check(CONFIG.replace(cores_x=3, cores_y=2), packets)
+    assert [code == FaultCode.NONE for code, _ in got] == [grid[:2] == (3, 2) for grid in grids]
 
 
 @pytest.mark.parametrize("addr_bits", [20, 31, 32])

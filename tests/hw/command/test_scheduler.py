@@ -16,6 +16,7 @@ from sley.hw.testing.command import BlockRun, FakeCores
 from sley.hw.testing.streams import StreamBench
 
 ONE = preset("nano").replace(queues=8)
+PLACE = (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z)
 ARG_WORDS = (0, 1, INLINE_ARGS, INLINE_ARGS + 1, 24, 3)
 SIX = ONE.replace(cores_x=3, cores_y=2)
 
@@ -24,7 +25,9 @@ class Bench:
     """Grids in, results out, cores in between."""
 
     def __init__(self, config: ChipConfig, *, pause: float = 0.0, judge: Any = lambda run: None, **kwargs: Any):
-        self.bench = StreamBench(BlockScheduler(config), seed=3, timeout=kwargs.get("timeout", 10_000))
+        self.bench = StreamBench(
+            BlockScheduler(config), seed=kwargs.get("seed", 3), timeout=kwargs.get("timeout", 10_000)
+        )
         self.config = config
         self.flits = self.bench.receive(self.bench.dut.message, pause=pause)
         self.messages: list[tuple[Any, list[int]]] = []
@@ -60,11 +63,12 @@ class Bench:
     ended = True
     current: tuple[Any, list[int]]
 
-    def item(self, queue: int, k: int, size: tuple[int, int, int]) -> dict[str, Any]:
+    def item(self, queue: int, k: int, size: tuple[int, int, int], gang: bool = False) -> dict[str, Any]:
         """Grid number ``k``, of this queue."""
         return {
             "queue": queue,
             "grid": {
+                "gang": gang,
                 "context": k % 16,
                 "watchdog": 0x10 * k,
                 "program": 0x1000 * (k + 1),
@@ -85,8 +89,15 @@ class Bench:
         sizes = 7 + k | count << 16 | k % 16 << 24 | queue << 28
         return [[0x1000 * (k + 1), 3 * k, sizes, *in_memory, *place, *size, *inline] for place in blocks_of(size)]
 
-    def launch(self, *rounds: list[tuple[int, int, int]], pause: float = 0.0, priorities: Any = ()) -> list[list[Any]]:
-        """Run these grids, those of a round on queues of their own one after another; the results of each round."""
+    def launch(
+        self,
+        *rounds: list[tuple[int, int, int]],
+        pause: float = 0.0,
+        priorities: Any = (),
+        gangs: tuple[int, ...] = (),
+    ) -> list[list[Any]]:
+        """Run these grids, those of a round on queues of their own one after another; the results of each round. Grids
+        numbered in ``gangs`` are gangs."""
         dut = self.bench.dut
         results = self.bench.receive(dut.o, sum(map(len, rounds)), pause=pause)
         ends: list[int] = []
@@ -95,7 +106,7 @@ class Bench:
             k = 0
             for sizes in rounds:
                 for queue, size in enumerate(sizes):
-                    yield self.item(queue, k, size)
+                    yield self.item(queue, k, size, k in gangs)
                     k += 1
                 while len(results.items) < k:
                     yield None
@@ -231,3 +242,78 @@ def test_throughput() -> None:
     assert [cycles[10 * k] - cycles[0] for k in range(6)] == [11 * k for k in range(6)]
     taken = next(t for t in bench.bench.traffic if t.name == "grids").cycles[0]
     assert cycles[0] == taken + 1
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.4])
+def test_gangs(pause: float) -> None:
+    """Block (x, y, z) on the core in column x and row y, each gang when the one before has ended."""
+    bench = Bench(SIX, pause=pause)
+    grids = [(3, 2, 4), (5, 1, 1), (3, 2, 1), (3, 2, 2)]
+    rounds = bench.launch(*([grid] for grid in grids), pause=pause, gangs=(0, 2, 3))
+    assert all(r.fault.code == FaultCode.NONE for (r,) in rounds)
+    for k, grid in enumerate(grids):
+        runs = [run for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)]
+        places = [tuple(run[word] for word in PLACE) for run in runs]
+        assert places == blocks_of(grid)
+        assert all(run.gang == (k != 1) for run in runs)
+        if k == 1:
+            continue
+        assert [run.core for run in runs] == list(range(6)) * grid[2]
+        for last, first in zip(range(5, len(runs) - 1, 6), range(6, len(runs), 6), strict=True):
+            assert max(run.reported for run in runs[last - 5 : last + 1]) == min(r.reported for r in runs[first:]) - 1
+            assert runs[first].start > max(run.end for run in runs[last - 5 : last + 1])
+
+
+def test_a_gang_with_a_fault_is_handed_out_whole() -> None:
+    """Its other blocks may wait for all to ask together; the next gang does not begin."""
+
+    def judge(run: BlockRun) -> tuple[FaultCode, Unit, int, int] | None:
+        return (FaultCode.BUS_ERROR, Unit.LOAD, 1, 2) if run.core == 0 and run[LaunchWord.BLOCK_Z] == 1 else None
+
+    bench = Bench(SIX, judge=judge, delay=(1, 1))
+    (first,), (second,) = bench.launch([(3, 2, 3)], [(3, 2, 1)], gangs=(0, 1))
+    assert [first.fault.code, second.fault.code] == [FaultCode.BUS_ERROR, FaultCode.NONE]
+    assert (first.fault.core, first.fault.block) == (0, 6)
+    assert [run.core for run in bench.cores.runs] == [*range(6)] * 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gangs_among_other_grids(seed: int) -> None:
+    """Gangs of two queues and blocks of two others at the same time: no block of a gang waits for another's end."""
+    bench = Bench(SIX, delay=(1, 120), seed=seed)
+    grids = [(3, 2, 3), (7, 1, 1), (3, 2, 2), (11, 1, 1)]
+    (results,) = bench.launch(grids, gangs=(0, 2), priorities=[1, 1, 2, seed])
+    assert sorted(r.queue for r in results) == list(range(4))
+    for k, grid in enumerate(grids):
+        runs = [run for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)]
+        assert [tuple(run[word] for word in PLACE) for run in runs] == blocks_of(grid)
+        for gang in range(0, len(runs), 6) if k in (0, 2) else ():
+            members = runs[gang : gang + 6]
+            assert [run.core for run in members] == list(range(6))
+            earlier = bench.cores.runs[: bench.cores.runs.index(members[0])]
+            assert max((run.end for run in earlier), default=0) < members[0].start
+            place = bench.cores.runs.index(members[0])
+            assert bench.cores.runs[place : place + 6] == members
+
+
+def test_ended() -> None:
+    """High from the end of a core's block of the gang until the next gang begins."""
+    bench = Bench(SIX, delay=(1, 200))
+    seen: list[tuple[int, int]] = []
+
+    async def watch(ctx: Any) -> None:
+        while True:
+            _, _, ended = await ctx.tick().sample(bench.bench.dut.ended)
+            seen.append((bench.bench.cycle, ended))
+
+    bench.bench.add(watch)
+    bench.launch([(3, 2, 3)], gangs=(0,))
+    for gang in range(3):
+        runs = bench.cores.runs[6 * gang : 6 * gang + 6]
+        until = bench.cores.runs[6 * gang + 6].start - 40 if gang < 2 else seen[-1][0]
+        for cycle, ended in seen:
+            if runs[0].start <= cycle < until:
+                over = sum(1 << run.core for run in runs if run.end + 8 < cycle and run.end + 60 < cycle)
+                running = sum(1 << run.core for run in runs if cycle <= run.end)
+                assert ended & running == 0
+                assert ended & over == over

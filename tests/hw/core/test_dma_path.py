@@ -53,6 +53,7 @@ class DmaPath(Elaboratable):
         else:
             wiring.connect(m, unit.data, path.data)
             m.d.comb += [unit.writer_busy.eq(path.busy), unit.writer_error.eq(path.error)]
+            m.d.comb += path.cut.eq(unit.cut)
         return m
 
 
@@ -63,7 +64,7 @@ def check(
     seed: int = 0,
     stress: float = 0.0,
     latency: tuple[int, int] = (40, 40),
-) -> tuple[DmaBench, Any, Any]:
+) -> tuple[DmaBench, Any, Any, MemoryNode]:
     state = DmaState.random(config, program.unit, random.Random(seed), MEMORY)
     expected = state.copy()
     expected.execute(program)
@@ -84,7 +85,7 @@ def check(
     assert state.local == expected.local
     assert memory.data == expected.memory
     assert signals.items == program.signals()
-    return bench, commands, signals
+    return bench, commands, signals, memory
 
 
 def random_program(rng: random.Random, config: ChipConfig, unit: Unit) -> Program:
@@ -94,7 +95,9 @@ def random_program(rng: random.Random, config: ChipConfig, unit: Unit) -> Progra
         row_bytes = config.row_bytes if space is Space.SCRATCHPAD else config.accumulator_row_bytes
         chunks, runs = rng.randint(1, 5), rng.randint(1, 3)
         length = rng.randint(row_bytes * (chunks - 1) + 1, row_bytes * chunks)
-        program.sets(run_bytes=length, mem_stride=rng.randint(length, 300), local_stride=chunks)
+        stride = rng.choice([length, rng.randint(length, 300)])
+        program.sets(run_bytes=length, mem_stride=stride, local_stride=chunks, count2=rng.choice([1, 1, 2]))
+        program.sets(mem_stride2=rng.choice([runs * stride, rng.randint(0, 1000)]))
         if unit is Unit.LOAD:
             program.sets(chunks=chunks)
         program.move(rng.randrange(1000), 0, runs, space, signal=1)
@@ -106,7 +109,7 @@ def random_program(rng: random.Random, config: ChipConfig, unit: Unit) -> Progra
 @pytest.mark.parametrize("stress", [0.0, 0.3])
 def test_random_programs(config: ChipConfig, unit: Unit, stress: float) -> None:
     program = random_program(random.Random(5), config, unit)
-    bench, _, _ = check(config, program, seed=3, stress=stress, latency=(1, 40))
+    bench, *_ = check(config, program, seed=3, stress=stress, latency=(1, 40))
     assert not bench.faults
 
 
@@ -117,7 +120,7 @@ def test_bus_errors(config: ChipConfig) -> None:
         program.sets(run_bytes=config.row_bytes, mem_stride=config.row_bytes)
         program.move(MEMORY, 0, 3, signal=1)
         program.move(MEMORY - 2 * config.row_bytes, 4, 2, signal=2)
-        bench, _, _ = check(config, program)
+        bench, *_ = check(config, program)
         assert bench.faults == [(FaultCode.BUS_ERROR, 2, MEMORY)]
 
 
@@ -130,23 +133,42 @@ def test_loads_behind_a_long_round_trip(runs: int) -> None:
     program.sets(run_bytes=length, chunks=rows // runs, mem_stride=length)
     for k in range(loads):
         program.move(k * rows * config.row_bytes, k * rows, runs, signal=1)
-    bench, commands, _ = check(config, program)
+    bench, commands, _, _ = check(config, program)
     beats = loads * rows
     assert len(bench.grants) == beats
     assert bench.grants[-1] - bench.grants[0] == beats - 1
     assert bench.grants[0] - commands.cycles[3] == 40 + 10
 
 
-@pytest.mark.parametrize("runs", [1, 32], ids=["long", "single beats"])
-def test_stores_at_full_speed(runs: int) -> None:
-    """A head for each burst, and nothing else between the beats."""
+@pytest.mark.parametrize("size", [1, 4, 12, 16, 48], ids="runs of {} bytes".format)
+def test_stores_at_full_speed(size: int) -> None:
+    """Runs without a gap in memory: a cycle for each bus beat of each run, and bursts as long as those of one run."""
     config, rows = EDGE, 32
-    length = config.row_bytes * rows // runs
     program = Program(Unit.STORE)
-    program.sets(run_bytes=length, mem_stride=length, local_stride=rows // runs)
-    program.move(0, 0, runs, signal=1)
-    bench, _, signals = check(config, program)
-    reading = bench.grants[-1] - bench.grants[0] + 1
-    assert reading == rows if runs == 1 else reading < 2 * rows
-    # The last burst and its head (a burst of 16 beats, or two of the single beats still queued), then the round trip.
+    chunks = -(-size // config.row_bytes)
+    runs = rows // chunks
+    program.sets(run_bytes=size, mem_stride=size, local_stride=chunks)
+    start = 5 * config.row_bytes
+    program.move(start, 0, runs, signal=1)
+    bench, _, signals, memory = check(config, program)
+    ends = [((k * size + size - 1) // config.bus_bytes, k * size // config.bus_bytes) for k in range(runs)]
+    touched = sum(last - first + 1 for last, first in ends)
+    assert bench.grants[-1] - bench.grants[0] <= touched + rows // config.max_burst
+    beats = -(-runs * size // config.bus_bytes)
+    assert sum(burst.beats for burst in memory.writes) == beats
+    assert len(memory.writes) == -(-(5 + beats) // config.max_burst)
+    # The last burst and its head, then the round trip.
     assert signals.cycles[-1] - bench.grants[-1] < 40 + 32
+
+
+@CONFIGS
+@pytest.mark.parametrize("offset", [0, 1])
+def test_joined_runs_before_a_fault(config: ChipConfig, offset: int) -> None:
+    """The runs before the bad one are written, though more were to be joined to them."""
+    program = Program(Unit.STORE)
+    program.sets(run_bytes=3, mem_stride=3)
+    for runs_before in (1, 2, 9):
+        program.move(100 * runs_before + offset, config.scratchpad_rows - runs_before, runs_before + 1, signal=1)
+    for stress in (0.0, 0.3):
+        bench, *_ = check(config, program, stress=stress)
+        assert [fault[0] for fault in bench.faults] == 3 * [FaultCode.LOCAL_ADDRESS]

@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.instructions import Share
 from sley.hw.memory.access import AccessError
 from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.messages import RequestKind, Tag
+from sley.hw.noc.placement import core_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.streams import StreamBench
 
 NANO = preset("nano")
+QUAD = NANO.replace(name="quad", cores_x=2, cores_y=2)
 EDGE = preset("edge").replace(max_burst=8)
 MEMORY = {"x": 1, "y": 0}
 SOURCES = [(0, 0), (2, 0), (5, 7)]
+CORES = [core_node(QUAD, k) for k in range(QUAD.cores)]
 
 
 def head(
@@ -29,6 +33,12 @@ def head(
 
 def beat(value: int, strobe: int, last: bool) -> dict[str, Any]:
     return {"payload": {"beat": {"data": value, "strobe": strobe}}, "dest": MEMORY, "last": last}
+
+
+def shared(core: int, share: Share, addr: int, beats: int) -> dict[str, Any]:
+    flit = head(RequestKind.READ, CORES[core], Tag.LOAD, addr, beats)
+    flit["payload"]["head"]["share"] = share
+    return flit
 
 
 class Requests:
@@ -46,7 +56,10 @@ class Requests:
         self.answers: dict[tuple[Any, ...], list[tuple[int, int, int]]] = defaultdict(list)
         self.beats = 0
         for _ in range(count):
-            source, tag = rng.choice(SOURCES), rng.choice([Tag.FETCH, Tag.LOAD, Tag.STORE])
+            source, tag = (
+                rng.choice(SOURCES if config.cores == 1 else [(0, 0), *CORES]),
+                rng.choice([Tag.FETCH, Tag.LOAD, Tag.STORE]),
+            )
             beats = rng.choice([1, 1, 2, rng.randint(1, config.max_burst), config.max_burst])
             block = config.max_burst * width
             start = rng.randrange(size // 2 // block) * block + rng.randint(0, config.max_burst - beats) * width
@@ -101,7 +114,7 @@ def sorted_answers(requests: Requests, items: list[Any]) -> dict[tuple[Any, ...]
     return got
 
 
-@pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
+@pytest.mark.parametrize("config", [NANO, EDGE, QUAD], ids=lambda c: c.name)
 @pytest.mark.parametrize(
     ("idle", "pause", "gap", "latency"),
     [(0.0, 0.0, 0.0, (1, 1)), (0.2, 0.2, 0.3, (1, 200)), (0.0, 0.5, 0.6, (1, 20)), (0.6, 0.0, 0.1, (30, 30))],
@@ -160,16 +173,19 @@ def test_write_throughput(beats: int) -> None:
     assert sent.cycles == list(range(1, len(flits) + 1))
 
 
+@pytest.mark.parametrize("config", [NANO, QUAD], ids=lambda c: c.name)
 @pytest.mark.parametrize("seed", range(6))
-def test_drain(seed: int) -> None:
+def test_drain(seed: int, config: ChipConfig) -> None:
     """Drained in the middle of traffic: no burst is left open, nothing is sent, and new traffic finds a clean port."""
-    requests = Requests(NANO, 120, seed)
-    later = Requests(NANO, 30, seed + 100)
-    bench = StreamBench(MemoryPort(NANO), seed=seed, timeout=20_000)
+    requests = Requests(config, 120, seed)
+    later = Requests(config, 30, seed + 100)
+    bench = StreamBench(MemoryPort(config), seed=seed, timeout=20_000)
     dut = bench.dut
-    memory = AxiMemory(bench, NANO, dut.axi, gap=0.3, latency=(1, 60))
+    memory = AxiMemory(bench, config, dut.axi, gap=0.3, latency=(1, 60))
     memory.data[:] = requests.before
     answers: list[Any] = []
+    if config.cores > 1:  # a shared read that waits for ever
+        requests.flits.insert(0, shared(0, Share.ALL, 0, 4))
 
     async def traffic(ctx: Any) -> None:
         for flit in requests.flits[: bench.rng.randint(20, len(requests.flits) - 1)]:
@@ -222,3 +238,69 @@ def test_drain(seed: int) -> None:
     bench.run()
     assert sorted_answers(later, answers) == later.answers
     assert memory.data == later.after
+
+
+def test_shared_reads() -> None:
+    """One burst on the bus and one packet to all who asked, in the order of each of them."""
+    bench = StreamBench(MemoryPort(QUAD))
+    asked = [(Share.ROW, 0, 4), (Share.COLUMN, 64, 16), (Share.ALL, 128, 1), (Share.NONE, 256, 3)]
+    flits = []
+    for core in range(4):
+        y, x = divmod(core, 2)
+        own = {Share.ROW: y, Share.COLUMN: x, Share.ALL: 0, Share.NONE: core}
+        flits += [shared(core, share, addr + 512 * own[share], beats) for share, addr, beats in asked]
+    bench.send(bench.dut.request_o, flits)
+    memory = AxiMemory(bench, QUAD, bench.dut.axi, latency=(5, 40))
+    memory.data[:] = random.Random(1).randbytes(len(memory.data))
+    got = bench.receive(bench.dut.response_i, 2 * 4 + 2 * 16 + 1 + 4 * 3, pause=0.3)
+    bench.run()
+    assert len(memory.reads) == 2 + 2 + 1 + 4
+    for core, (x, y) in enumerate(CORES):
+        mine = [i for i in got.items if i.dest.x <= x <= i.far.x and i.dest.y <= y <= i.far.y]
+        own = {Share.ROW: core // 2, Share.COLUMN: core % 2, Share.ALL: 0, Share.NONE: core}
+        expected = []
+        for share, addr, beats in asked:
+            start = addr + 512 * own[share]
+            for k in range(beats):
+                data = int.from_bytes(memory.data[start + 4 * k : start + 4 * k + 4], "little")
+                expected.append((data, Tag.LOAD, 0, k == beats - 1))
+        assert [(i.payload.data, i.payload.tag, i.payload.error, i.last) for i in mine] == expected
+
+
+def test_lost_reads() -> None:
+    """A shared read that nobody joins is answered with as many errors as it has beats, between others, unread."""
+    bench = StreamBench(MemoryPort(QUAD))
+    flits = [
+        shared(0, Share.NONE, 0, 2),
+        shared(0, Share.ROW, 64, 5),
+        head(RequestKind.READ, (0, 0), Tag.FETCH, 128, 3),
+        shared(0, Share.NONE, 192, 1),
+    ]
+    bench.send(bench.dut.request_o, flits)
+    memory = AxiMemory(bench, QUAD, bench.dut.axi, latency=(20, 20))
+    memory.data[:] = bytes(range(256)) * (len(memory.data) // 256)
+
+    async def end_the_others(ctx: Any) -> None:
+        ctx.set(bench.dut.ended, 0b1110)
+
+    bench.add(end_the_others)
+    got = bench.receive(bench.dut.response_i, 2 + 5 + 3 + 1, pause=0.4)
+    bench.run()
+    assert [burst.addr for burst in memory.reads] == [128, 0, 192]  # the fetch goes past the combiner
+    loads = [(i.payload.error, i.last) for i in got.items if i.payload.tag == Tag.LOAD]
+    assert loads == [(0, 0), (0, 1), (1, 0), (1, 0), (1, 0), (1, 0), (1, 1), (0, 1)]
+    assert all((i.dest.x, i.dest.y) == (i.far.x, i.far.y) for i in got.items)
+
+
+def test_reads_past_the_combiner_take_turns() -> None:
+    """A stream of fetches does not hold up the loads, nor they it."""
+    bench = StreamBench(MemoryPort(QUAD))
+    loads = [shared(0, Share.NONE, 64 * k, 1) for k in range(16)]
+    fetches = [head(RequestKind.READ, (0, 0), Tag.FETCH, 1024 + 64 * k, 1) for k in range(40)]
+    bench.send(bench.dut.request_o, loads + fetches)
+    memory = AxiMemory(bench, QUAD, bench.dut.axi, gap=0.8, latency=(1, 1))
+    bench.receive(bench.dut.response_i, 56)
+    bench.run()
+    kinds = "".join("f" if burst.addr >= 1024 else "l" for burst in memory.reads)
+    assert kinds.count("l") == 16
+    assert "ff" not in kinds[: kinds.rindex("l")].lstrip("l")

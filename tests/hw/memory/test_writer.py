@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,9 +15,21 @@ EDGE = preset("edge").replace(max_burst=4)
 
 
 class WriterBench(StreamBench):
-    """A writer with its runs and their data, and the memory as it must look afterwards."""
+    """A writer with its runs and their data, and the memory as it must look afterwards.
 
-    def __init__(self, config: ChipConfig, runs: list[tuple[int, int]], *, idle: float = 0.0, **kwargs: Any) -> None:
+    ``join``: runs that continue each other are joined; ``cut``: the last one waits for another that does not come.
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        runs: list[tuple[int, int]],
+        *,
+        join: bool = False,
+        cut: bool = False,
+        idle: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(MemoryWriter(config, tag=Tag.STORE, source=(2, 0)), seed=11)
         rng = random.Random(1)
         self.errors: list[int] = []
@@ -30,7 +43,10 @@ class WriterBench(StreamBench):
             for k in range(0, len(content), config.bus_bytes):
                 beats.append(int.from_bytes(content[k : k + config.bus_bytes], "little"))
         self.expected = bytes(expected)
-        self.runs = self.send(self.dut.i, [{"addr": a, "bytes": n} for a, n in runs], idle=idle)
+        follows = [join and a + n == after for (a, n), (after, _) in pairwise([*runs, (0, 0)])]
+        follows[-1] = cut
+        sent = [{"addr": a, "bytes": n, "more": more} for (a, n), more in zip(runs, follows, strict=True)]
+        self.runs = self.send(self.dut.i, sent, idle=idle)
         self.beats = self.send(self.dut.data, beats, idle=idle)
         self.memory = MemoryNode(self, config, self.dut.request, self.dut.response, idle=idle, **kwargs)
         self.memory.data[:] = self.before
@@ -39,6 +55,7 @@ class WriterBench(StreamBench):
     async def _until_idle(self, ctx: Any) -> None:
         dut, quiet = self.dut, 0
         while quiet < 5:
+            ctx.set(dut.cut, self.runs.done)
             _, _, busy, error = await ctx.tick().sample(dut.busy, dut.error)
             assert busy or not error, "error after busy"
             if error:
@@ -74,6 +91,29 @@ def test_every_length(offset: int) -> None:
     bench = WriterBench(NANO, runs, latency=(3, 9))
     bench.run()
     assert bytes(bench.memory.data) == bench.expected
+
+
+@pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
+@pytest.mark.parametrize("stress", [0.0, 0.4])
+@pytest.mark.parametrize("cut", [False, True])
+def test_joined_runs(config: ChipConfig, stress: float, cut: bool) -> None:
+    """As few bursts as if each stretch of joined runs were one run."""
+    rng = random.Random(f"{config.name}{stress}{cut}")
+    runs, stretches, at = [], [], 0
+    while at < 3000:
+        at += rng.randrange(40)
+        sizes = [rng.choice([1, 3, 4, rng.randint(1, 40)]) for _ in range(rng.choice([1, 2, 7, 30]))]
+        stretches.append((at, sum(sizes)))
+        for size in sizes:
+            runs.append((at, size))
+            at += size
+        at += 1  # a gap
+    bench = WriterBench(config, runs, join=True, cut=cut, idle=stress, pause=stress)
+    bench.run()
+    assert bytes(bench.memory.data) == bench.expected
+    single = WriterBench(config, stretches)
+    single.run()
+    assert bench.memory.writes == single.memory.writes
 
 
 def test_bursts() -> None:

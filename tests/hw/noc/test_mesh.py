@@ -7,17 +7,18 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.noc.mesh import Mesh
-from sley.hw.noc.placement import used_nodes
+from sley.hw.noc.placement import Node, core_node, memory_node, used_nodes
 from sley.hw.testing.streams import StreamBench
 
 TWO_BY_TWO = preset("nano").replace(cores_x=2, cores_y=2)  # a mesh of 3 x 2
 
 
-def flit(network: str, number: int, dest: tuple[int, int], last: bool) -> dict[str, Any]:
-    payload: dict[str, Any] = {"data": number}
+def flit(network: str, number: int, dest: Node, last: bool, far: Node | None = None) -> dict[str, Any]:
+    to = {"x": dest[0], "y": dest[1]}
     if network == "request":
-        payload = {"beat": payload}
-    return {"payload": payload, "dest": {"x": dest[0], "y": dest[1]}, "last": last}
+        return {"payload": {"beat": {"data": number}}, "dest": to, "last": last}
+    end = to if far is None else {"x": far[0], "y": far[1]}
+    return {"payload": {"data": number}, "dest": to, "far": end, "last": last}
 
 
 def number_of(network: str, item: Any) -> int:
@@ -70,3 +71,46 @@ def test_unused_node_swallows() -> None:
     bench.send(bench.dut.request_i[0][0], [flit("request", k, (0, 2), True) for k in range(20)])
     bench.receive(bench.dut.request_o[2][0], 0)
     bench.run()
+
+
+@pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.3), (0.1, 0.7)])
+@pytest.mark.parametrize(
+    "config",
+    [TWO_BY_TWO, preset("nano").replace(cores_x=3), preset("nano").replace(cores_x=2, cores_y=3)],
+    ids=["3x2", "5x1", "3x3"],
+)
+def test_random_multicast(config: ChipConfig, idle: float, pause: float) -> None:
+    """The memory port answers rectangles of cores while all others send to single nodes: each node gets its own."""
+    bench = StreamBench(Mesh(config), seed=int(10 * idle), timeout=6000)
+    nodes, memory = used_nodes(config), memory_node(config)
+    cores = [core_node(config, k) for k in range(config.cores)]
+    expected: dict[tuple[Node, Node], list[int]] = {(a, b): [] for a in nodes for b in nodes}
+    packets: dict[int, tuple[int, Node]] = {}
+    number = 0
+    for source in nodes:
+        flits = []
+        for _ in range(30 if source == memory else 8):
+            near = far = bench.rng.choice([n for n in nodes if n != source])
+            if source == memory:
+                a, b = bench.rng.choice(cores), bench.rng.choice(cores)
+                near, far = (min(a[0], b[0]), min(a[1], b[1])), (max(a[0], b[0]), max(a[1], b[1]))
+            length = bench.rng.choice([1, 1, 2, 3, 7])
+            for k in range(length):
+                packets[number + k] = (number, source)
+                flits.append(flit("response", number + k, near, k == length - 1, far))
+            for x in range(near[0], far[0] + 1):
+                for y in range(near[1], far[1] + 1):
+                    expected[source, (x, y)] += range(number, number + length)
+            number += length
+        bench.send(bench.dut.response_i[source[1]][source[0]], flits, idle=idle)
+    outs = {}
+    for x, y in nodes:
+        count = sum(len(expected[source, (x, y)]) for source in nodes)
+        outs[x, y] = bench.receive(bench.dut.response_o[y][x], count, pause=pause)
+    bench.run()
+    for dest in nodes:
+        numbers = [int(item.payload.data) for item in outs[dest].items]
+        for source in nodes:
+            assert [n for n in numbers if packets[n][1] == source] == expected[source, dest]
+        for (a, item), (b, _) in pairwise(zip(numbers, outs[dest].items, strict=True)):
+            assert item.last or packets[a] == packets[b], "packets interleaved"

@@ -40,10 +40,18 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
     assert ends[0] <= place.b.base
     assert ends[1] <= place.out_base
     assert ends[2] <= config.scratchpad_rows
-    folds = -(-(p.k if t.resident == "a" else min(t.chunk, p.k)) // fold(config, p.dtype))
-    assert place.a.rows >= (1 if t.resident == "a" else t.slots) * folds * t.tile_m
-    folds = -(-(p.k if t.resident == "b" else min(t.chunk, p.k)) // fold(config, p.dtype))
-    assert place.b.rows >= (1 if t.resident == "b" else t.slots) * folds * t.tile_n
+    # A slot holds every chunk that comes there.
+    deep = fold(config, p.dtype)
+    chunks = [-(-min(t.chunk, p.k - start) // deep) for start in range(0, p.k, t.chunk)]
+    for operand in (place.a, place.b):
+        for number in range(1 if operand.resident else t.slots * len(chunks)):
+            folds = -(-p.k // deep) if operand.resident else chunks[number % len(chunks)]
+            last_row = (
+                (folds - 1) * operand.pitch + t.tile_m
+                if operand is place.a
+                else (wide - 1) * operand.pitch + folds * config.array
+            )
+            assert number % t.slots * (operand.step + operand.shift) + operand.shift + last_row <= operand.rows
     # Sums of two macro tiles and the bias of all that may be on their way.
     assert t.tile_m * wide <= place.half
     assert t.tile_m * wide <= place.bias_base
@@ -56,7 +64,13 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
     assert (x - 1) * t.tile_n < p.n
     assert (y - 1) * t.tile_m < p.m
     assert z <= p.batch
-    assert y == 1 or p.batch == 1
+    assert y == 1 or p.batch == 1 or t.gang
+    # In a gang all cores have as many macro tiles.
+    if t.gang:
+        assert config.cores > 1
+        assert t.grid == (config.cores_x, config.cores_y, 1)
+        assert -(-p.n // t.tile_n) % x == 0
+        assert -(-p.m // t.tile_m) % y == 0
     # What is loaded once must serve all macro tiles.
     if t.resident == "a":
         assert t.tile_m >= p.m
@@ -102,6 +116,18 @@ def test_large_problems_use_all_cores(operands: OperandType, result: Result) -> 
     for m, n, k in ((512, 512, 512), (1024, 512, 768)):
         x, y, z = candidates(PRESETS["quad"], Problem(m, n, k, operands, epilogue=epilogue), 1)[0].tiling.grid
         assert (x * y, z) == (4, 1)
+
+
+@pytest.mark.parametrize("operands", OperandType)
+@pytest.mark.parametrize("trans", [(False, False), (True, True)])
+def test_large_problems_share_their_loads(operands: OperandType, trans: tuple[bool, bool]) -> None:
+    """A gang reads less, so it is expected to be nearly four times as fast as one core."""
+    problem = Problem(1024, 1024, 1024, operands, *trans)
+    alone, together = (candidates(PRESETS[name], problem, 1)[0] for name in ("base", "quad"))
+    assert together.tiling.gang
+    assert alone.estimate / together.estimate > 3.5
+    small = candidates(PRESETS["quad"], Problem(16, 16, 16, operands, *trans), 1)[0]
+    assert not small.tiling.gang
 
 
 def test_batches_are_spread_over_cores() -> None:

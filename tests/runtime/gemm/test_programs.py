@@ -40,6 +40,8 @@ def test_longest_programs_fit(config: ChipConfig, epilogues: Epilogues, batch: i
             tiling = Tiling(3, wide * n, folds * deep, 2, (min(config.cores, 3), 1, 1), resident)
             if resident == "a":
                 tiling = replace(tiling, tile_m=10)
+                if wide == 2 and folds == 1 and not (problem.trans_b or problem.epilogue.bias) and batch == 1:
+                    tiling = replace(tiling, margin=2)
             if resident == "b":
                 tiling = replace(tiling, tile_n=12 * n, tile_m=1, grid=(1, 1, 1))
             if Placement.of(config, cut, tiling).fits:

@@ -41,11 +41,13 @@ class Bench:
     def store(self, address: int, data: bytes) -> None:
         self.chip.memory.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
-    def launch(self, text: str, *args: int, grid: tuple[int, int, int] = (1, 1, 1), tag: int = 0) -> None:
+    def launch(
+        self, text: str, *args: int, grid: tuple[int, int, int] = (1, 1, 1), tag: int = 0, gang: bool = False
+    ) -> None:
         words = assemble(text)
         self.store(PROGRAM, words_to_bytes(words))
         self.store(ARGS, np.array(args, np.uint32).tobytes())
-        sizes = {"program_words": len(words), "arg_words": len(args), "tag": tag}
+        sizes = {"program_words": len(words), "arg_words": len(args), "tag": tag, "gang": gang}
         if len(args) > INLINE_ARGS:
             sizes["args"] = ARGS
         else:
@@ -208,3 +210,42 @@ def test_deadlock_stays_launched() -> None:
     bench.poke("CHIP.CONTROL", 1)
     assert bench.peek("QUEUE0.STATE") == QueueState.READY
     assert bench.peek("QUEUE0.WRITE_INDEX") == 0
+
+
+def test_gangs() -> None:
+    """Block (x, y, z) runs on the core in column x and row y; the grid must fit the cores. Sharing changes nothing."""
+    bench = Bench("quad")
+    program = """
+        set load.run_bytes, #32
+        load r8, r0, r9 share=all signal=0
+        mul r20, r3, #4
+        mul r21, r2, #2
+        add r20, r20, r21
+        add r20, r20, r1
+        mul r20, r20, #32
+        add r10, r10, r20
+        set store.run_bytes, #32
+        store r10, r0, r9 wait=0
+        end
+        """
+    values = np.arange(32, dtype=np.uint8)
+    bench.store(DATA, values.tobytes())
+    bench.launch(program, DATA, 1, DATA + 0x1000, grid=(2, 2, 3), gang=True)
+    assert bench.peek("QUEUE0.STATE") == QueueState.READY
+    np.testing.assert_array_equal(bench.chip.memory.view(DATA + 0x1000, 12 * 32).reshape(12, 32), [values] * 12)
+    assert [core.retired for core in bench.chip.command.cores] == [3 * 5] * 4
+
+    stops = "beq r3, r0, 2\n bne r2, r0, 3\n end\n beq r1, r0, 2\n sync\n load r0, r8, r9\n end"
+    bench.launch(stops, 1 << 20, 1, grid=(2, 2, 2), gang=True)
+    assert bench.peek("QUEUE0.STATE") == QueueState.ERROR
+    record = bench.chip.map["QUEUE0.ERROR"].layout.unpack(bench.peek("QUEUE0.ERROR"))
+    assert (record["code"], record["core"]) == (FaultCode.LOCAL_ADDRESS, 3)
+    assert bench.peek("QUEUE0.ERROR_BLOCK") == 7
+
+
+@pytest.mark.parametrize(("grid", "word"), [((4, 1, 1), 2), ((2, 1, 2), 3), ((1, 2, 1), 2)])
+def test_the_grid_of_a_gang(grid: tuple[int, int, int], word: int) -> None:
+    bench = Bench("quad")
+    bench.launch("end", grid=grid, gang=True)
+    record = bench.chip.map["QUEUE0.ERROR"].layout.unpack(bench.peek("QUEUE0.ERROR"))
+    assert (record["code"], bench.peek("QUEUE0.ERROR_ADDRESS")) == (FaultCode.BAD_FIELD, word)

@@ -28,7 +28,8 @@ class PacketCheck(wiring.Component):
     1. BAD_PACKET: the opcode is not defined; address = the first 32-bit word of the packet.
     2. BAD_FIELD: a reserved bit is set, or a field is outside its range or not aligned; address = the number (0 to 15)
        of the first 32-bit word with such a bit or field (of a 64-bit field, its low word). A dimension of a grid is 1
-       to 65535. An INDIRECT packet that is ``nested`` has a bad first word.
+       to 65535, of gangs the first two are the chip's columns and rows of cores. An INDIRECT packet that is ``nested``
+       has a bad first word.
     3. BAD_ADDRESS: a range of memory that the packet names does not end at or below 2^addr_bits; address = the low
        half of the first such address field.
 
@@ -119,6 +120,8 @@ class PacketCheck(wiring.Component):
                 reject("arg_words", fields.arg_words > MAX_ARGS)
                 for field in ("grid_x", "grid_y", "grid_z"):
                     reject(field, (fields[field] == 0) | fields[field][GRID_BITS:].any())
+                reject("grid_x", fields.gang & (fields.grid_x != self._config.cores_x))
+                reject("grid_y", fields.gang & (fields.grid_y != self._config.cores_y))
                 aligned("program", INSTRUCTION_BYTES)
                 aligned("args", WORD_BITS // 8)
                 # Of the places for arguments, those that are not used are zero.

@@ -211,6 +211,7 @@ class Executor(wiring.Component):
             grid.args.eq(launch.args),
             *(grid.inline[k].eq(launch[f"arg{k}"]) for k in range(INLINE_ARGS)),
             grid.arg_words.eq(launch.arg_words),
+            grid.gang.eq(launch.gang),
             *(grid.size[k].eq(launch[f"grid_{axis}"][:GRID_BITS]) for k, axis in enumerate("xyz")),
             self.copy.payload.queue.eq(number(owner)),
             job.context.eq(view.where.context),
@@ -230,6 +231,8 @@ class Executor(wiring.Component):
             m.d.comb += fetch.start.eq(1)
             m.d.sync += [source.eq(owner), early.eq(1), look_ahead.eq(0)]
 
+        settling = Signal()  # whether the queue that has just finished has more is not known yet
+        m.d.sync += settling.eq(self.event == QueueEvent.FINISH)
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.hold):
@@ -245,7 +248,7 @@ class Executor(wiring.Component):
                     m.next = "RETIRE"
                     with m.If(result.fault.code != FaultCode.NONE):
                         m.next = "FAULT"
-                with m.Elif(turn.grant.any()):
+                with m.Elif(self.pending.any() & ~settling):
                     m.d.comb += [turn.moved.eq(1), self.queue.eq(turn.grant), self.event.eq(QueueEvent.TAKE)]
                     m.d.sync += [owner.eq(turn.grant), wanted.eq(view.where), early.eq(0), look_ahead.eq(0)]
                     with m.If(~fetch.busy):

@@ -45,6 +45,7 @@ class CommandProcessor(wiring.Component):
     * ``counter_select``: which counter the cores and the memory bus show; ``bus_counter``: that of the bus, in the same
       cycle.
     * ``invalidate``: to all translators and cores; those in here hear it too.
+    * ``ended``: of each core, whether its block of the current gang has ended.
     * ``reset_request``: high for a cycle when software asks for a reset of the chip; ``resetting``: that reset is in
       progress, no packet is started.
     """
@@ -62,6 +63,7 @@ class CommandProcessor(wiring.Component):
     invalidate: Any
     reset_request: Signal
     resetting: Signal
+    ended: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -82,6 +84,7 @@ class CommandProcessor(wiring.Component):
                 "invalidate": Out(Invalidation),
                 "reset_request": Out(1),
                 "resetting": In(1),
+                "ended": Out(config.cores),
             }
         )
 
@@ -129,6 +132,7 @@ class CommandProcessor(wiring.Component):
             executor.word.eq(words.value),
             executor.time.eq(time),
             executor.hold.eq(self.resetting),
+            self.ended.eq(scheduler.ended),
         ]
 
         failed, aborting = Signal(config.queues), Signal(config.queues)

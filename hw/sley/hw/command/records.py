@@ -44,11 +44,13 @@ Grid = data.StructLayout(
         "tag": 32,
         "args": 32,
         "arg_words": 8,
+        "gang": 1,
         "inline": data.ArrayLayout(32, INLINE_ARGS),
         "size": data.ArrayLayout(GRID_BITS, 3),
     }
 )
-"""A grid of blocks of a program; all fields checked. ``inline``: arguments from the packet; ``watchdog``: see the
+"""A grid of blocks of a program; all fields checked. ``inline``: arguments from the packet; ``gang``: blocks go out
+a chip of cores at a time; ``watchdog``: see the
 register."""
 
 LaunchCommand = data.StructLayout({"queue": QUEUE_BITS, "grid": Grid})

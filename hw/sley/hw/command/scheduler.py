@@ -39,6 +39,10 @@ class BlockScheduler(wiring.Component):
     handed out; it ends when all its running blocks have ended, with the record of the fault that arrived first, or with
     ABORTED if there was none and blocks were left.
 
+    Blocks of a gang go out in this order too, the first when all cores are free, each to the next core: block (x, y, z)
+    to the core in column x and row y. Whoever's turn it is, nothing else is handed out while a gang waits for cores; a
+    gang that was begun is handed out whole.
+
     Members:
 
     * ``i``: a grid, always taken; not while the queue has one here. ``o``: its end.
@@ -46,6 +50,7 @@ class BlockScheduler(wiring.Component):
     * ``message``: launch messages to cores: head, nine words, and the arguments or their address.
     * ``done``: done messages from cores, always taken.
     * ``retired``: high for a cycle for each block that ended.
+    * ``ended``: of each core, whether its block of the current gang has ended.
 
     Latency: first flit in the cycle after ``i``; throughput: a block every 11 cycles, and one more for each argument
     from the packet or for the address of arguments in memory. Cost: in memory, the description, place and fault of a
@@ -59,6 +64,7 @@ class BlockScheduler(wiring.Component):
     message: stream.Interface
     done: stream.Interface
     retired: Signal
+    ended: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -71,6 +77,7 @@ class BlockScheduler(wiring.Component):
                 "message": Out(stream.Signature(request_flit(config))),
                 "done": In(stream.Signature(response_payload(config), always_ready=True)),
                 "retired": Out(1),
+                "ended": Out(config.cores),
             }
         )
 
@@ -95,6 +102,9 @@ class BlockScheduler(wiring.Component):
         queue = Signal(QUEUE_BITS, reset_less=True)  # whose block is being sent
         sending = Signal(queues, reset_less=True)  # the same, one-hot
         core = Signal(range(max(cores, 2)), reset_less=True)
+        following = Signal.like(core)  # the core behind it
+        gangs = Signal(queues)
+        under_way = Signal(queues)  # whose gang was begun and is not handed out whole
         new, held = grids.write_port(), grids.read_port(domain="comb")
         keep, kept = places.write_port(), places.read_port(domain="comb")
         grid, place = held.data, Signal(_Place)
@@ -130,6 +140,7 @@ class BlockScheduler(wiring.Component):
             sizes.arg_words.eq(grid.arg_words),
             sizes.context.eq(grid.context),
             sizes.queue.eq(queue),
+            sizes.gang.eq(grid.gang),
         ]
         words: dict[Any, Any] = {
             LaunchWord.PROGRAM: grid.program,
@@ -179,19 +190,23 @@ class BlockScheduler(wiring.Component):
         final = Signal(queues)  # its last block has been sent
         unasked = Signal()  # the grid being sent came while no other had blocks left
         free = ~busy
-        m.d.comb += turn.requests.eq(more & ~stopped)
+        asked = turn.requests.any()
+        first = Mux(asked, turn.grant, arriving)
+        gang = ((first & gangs) | Mux(self.i.payload.grid.gang, first & arriving, 0)).any()
+        m.d.comb += [turn.requests.eq(more & ~stopped), following.eq(Mux(core == cores - 1, 0, core + 1))]
         with m.FSM():
             with m.State("CHOOSE"):
                 m.d.sync += word.eq(0)
+                m.d.sync += core.eq(0)
                 for index in reversed(range(cores)):
-                    with m.If(free[index]):
+                    with m.If(free[index] & ~gang):
                         m.d.sync += core.eq(index)
-                with m.If(free.any()):
-                    with m.If(turn.requests.any()):
-                        m.d.comb += [turn.moved.eq(1), chosen.eq(turn.grant)]
-                    with m.Else():
-                        m.d.comb += chosen.eq(arriving)
-                        m.d.sync += unasked.eq(1)
+                with m.If(under_way.any()):
+                    m.d.comb += chosen.eq(under_way)
+                    m.d.sync += core.eq(following)
+                with m.Elif(Mux(gang, free.all(), free.any())):
+                    m.d.comb += [chosen.eq(first), turn.moved.eq(asked)]
+                    m.d.sync += unasked.eq(~asked & first.any())
                 m.d.sync += [sending.eq(chosen), queue.eq(number(chosen))]
                 with m.If(chosen.any()):
                     m.next = "SEND"
@@ -206,6 +221,7 @@ class BlockScheduler(wiring.Component):
                         m.d.sync += word.eq(LaunchWord.BLOCK_X + 1)
                     with m.If(last_word):
                         m.d.comb += keep.en.eq(1)
+                        m.d.sync += under_way.eq(Mux(grid.gang & (core != cores - 1), sending, 0))
                         with m.If(at_end.all()):
                             m.d.comb += final.eq(sending)
                         m.next = "CHOOSE"
@@ -244,8 +260,11 @@ class BlockScheduler(wiring.Component):
             # A core cannot report the block that is being sent to it, so the two never meet.
             with m.If(ended & (pending.core == index)):
                 m.d.sync += busy[index].eq(0)
+                m.d.sync += self.ended[index].eq(1)
             with m.If(give.en & (core == index)):
                 m.d.sync += busy[index].eq(1)
+        with m.If(give.en & grid.gang & (core == 0)):
+            m.d.sync += self.ended.eq(0)
 
         # The end of a grid.
         quiet = Cat(count == 0 for count in running)
@@ -254,7 +273,7 @@ class BlockScheduler(wiring.Component):
         outcome = Signal(WorkResult)
         with_fault, cut_off, result_queue = Signal(), Signal(reset_less=True), Signal(QUEUE_BITS, reset_less=True)
         m.d.comb += [
-            over.eq(active & quiet & (~more | stopped)),
+            over.eq(active & quiet & (~more | stopped) & ~under_way),
             recorded.addr.eq(number(lowest(over))),
             outcome.queue.eq(result_queue),
             self.o.payload.eq(outcome),
@@ -266,12 +285,12 @@ class BlockScheduler(wiring.Component):
         with m.FSM(name="ends") as ends:
             m.d.comb += recorded.en.eq(ends.ongoing("WATCH"))
             with m.State("WATCH"):
-                first = lowest(over)
-                m.d.comb += told.eq(first)
+                ending = lowest(over)
+                m.d.comb += told.eq(ending)
                 m.d.sync += [
-                    result_queue.eq(number(first)),
-                    with_fault.eq((first & faulted).any()),
-                    cut_off.eq((first & more).any()),
+                    result_queue.eq(number(ending)),
+                    with_fault.eq((ending & faulted).any()),
+                    cut_off.eq((ending & more).any()),
                 ]
                 with m.If(over.any()):
                     m.next = "REPORT"
@@ -286,6 +305,7 @@ class BlockScheduler(wiring.Component):
             stopped.eq((stopped | guilty | (active & self.abort)) & ~arriving),
             faulted.eq((faulted | guilty) & ~arriving),
             begun.eq((begun | Mux(keep.en, sending, 0)) & ~arriving),
+            gangs.eq((gangs & ~arriving) | Mux(self.i.payload.grid.gang, arriving, 0)),
         ]
         for k, count in enumerate(running):
             m.d.sync += count.eq(count + chosen[k] - owner[k])

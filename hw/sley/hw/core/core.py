@@ -104,6 +104,7 @@ class Core(wiring.Component):
         m.submodules.store = store = StoreUnit(c)
         m.submodules.matrix = matrix = MatrixUnit(c)
         m.submodules.vector = vector = VectorUnit(c)
+        m.d.comb += load.gang.eq(sequencer.gang)
         units: tuple[Any, ...] = (load, store, matrix, vector)
 
         m.submodules.scratchpad = scratchpad = BankedSram(
@@ -212,8 +213,7 @@ class Core(wiring.Component):
         connect(m, fetch_reader.o, sequencer.beat)
         for run, to_memory in ((load.run, load_reader.i), (store.run, store_writer.i)):
             m.d.comb += [
-                to_memory.payload.addr.eq(run.payload.addr),
-                to_memory.payload.bytes.eq(run.payload.bytes),
+                to_memory.payload.eq(run.payload),
                 to_memory.payload.context.eq(sequencer.context),
                 to_memory.valid.eq(run.valid),
                 run.ready.eq(to_memory.ready),
@@ -221,6 +221,7 @@ class Core(wiring.Component):
         connect(m, load_reader.o, load.beat)
         connect(m, store.data, store_writer.data)
         m.d.comb += [store.writer_busy.eq(store_writer.busy), store.writer_error.eq(store_writer.error)]
+        m.d.comb += store_writer.cut.eq(store.cut)
 
         m.submodules.port = port = NodePort(c, tags, READ_TURNS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)

@@ -9,7 +9,16 @@ from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
 from sley.abi.packets import INLINE_ARGS
 from sley.hw.core.fetch import FETCH_ORDER
 from sley.hw.core.register_file import REGISTER_WRITE
-from sley.hw.noc.messages import QUEUE_BITS, DoneWord, LaunchSizes, LaunchWord, Tag, request_flit, response_flit
+from sley.hw.noc.messages import (
+    QUEUE_BITS,
+    DoneWord,
+    LaunchSizes,
+    LaunchWord,
+    Tag,
+    request_flit,
+    response_flit,
+    to_node,
+)
 from sley.hw.noc.placement import command_node
 
 CORE_BITS = 8
@@ -43,6 +52,8 @@ class Launch(wiring.Component):
         Whose block it is, and that queue's limit; likewise.
     start : Out(1)
         High for one cycle when ``order`` is complete, before the rest of the message is here.
+    gang : Out(1)
+        The block is of a gang; stays until the next message.
     register : Out(REGISTER_WRITE)
         As their words are accepted: block index and grid size to r1 to r6, arguments that the message
         brings to r8 and up.
@@ -58,6 +69,7 @@ class Launch(wiring.Component):
     queue: Signal
     watchdog: Signal
     start: Signal
+    gang: Signal
     register: data.View
     ready: Signal
 
@@ -72,6 +84,7 @@ class Launch(wiring.Component):
                 "queue": Out(QUEUE_BITS),
                 "watchdog": Out(32),
                 "start": Out(1),
+                "gang": Out(1),
                 "register": Out(REGISTER_WRITE),
                 "ready": Out(1),
             }
@@ -125,6 +138,7 @@ class Launch(wiring.Component):
                     order.arg_words.eq(Mux(in_memory, sizes.arg_words, 0)),
                     order.context.eq(sizes.context),
                     queue.eq(sizes.queue),
+                    self.gang.eq(sizes.gang),
                 ]
                 with m.If(~in_memory):
                     m.d.sync += position.eq(LaunchWord.BLOCK_X)
@@ -190,8 +204,7 @@ class Report(wiring.Component):
             status.code.eq(self.code),
             status.unit.eq(self.unit),
             self.o.valid.eq(self.send),
-            self.o.payload.dest.x.eq(self._x),
-            self.o.payload.dest.y.eq(self._y),
+            *to_node(self.o.payload, self._x, self._y),
             self.o.payload.last.eq(last),
             self.o.payload.payload.tag.eq(Tag.MESSAGE),
             self.done.eq(self.send & self.o.ready & last),

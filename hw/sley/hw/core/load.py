@@ -9,7 +9,7 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import INTERLEAVE_CHUNKS, SEMAPHORES, TRANSPOSE_CHUNKS, Op, Space
+from sley.abi.instructions import INTERLEAVE_CHUNKS, SEMAPHORES, TRANSPOSE_CHUNKS, Op, Share, Space
 from sley.hw.core.affine import AffineWalk
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.permute import Permute, interleaves, unit_runs
@@ -17,6 +17,7 @@ from sley.hw.core.sram import write_port
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import RUN_BYTES_BITS, Run, beat
+from sley.hw.noc.messages import SHARE_BITS
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -77,6 +78,8 @@ class LoadUnit(wiring.Component):
     -------
     command, signal, fault, busy, retired, abort, clear
         As in ``unit_signature``. Ops other than SET and LOAD must not come.
+    gang : In(1)
+        The block is of a gang: loads may be shared.
     run : Out(stream of Run), beat : In(stream of beat(config))
         To and from a reader of memory. Beats are always taken in the end, without help of the semaphores.
     scratchpad, accumulator : Out(write_port(...))
@@ -103,6 +106,7 @@ class LoadUnit(wiring.Component):
     retired: Signal
     abort: Signal
     clear: Signal
+    gang: Signal
     run: stream.Interface
     beat: stream.Interface
     scratchpad: Any
@@ -114,6 +118,7 @@ class LoadUnit(wiring.Component):
         super().__init__(
             {
                 **unit_signature().members,
+                "gang": In(1),
                 "run": Out(stream.Signature(Run)),
                 "beat": In(stream.Signature(beat(c))),
                 "scratchpad": Out(write_port(c.scratchpad_rows, 8 * c.row_bytes, c.lane_elements)),
@@ -234,6 +239,11 @@ class LoadUnit(wiring.Component):
             m.d.sync += active.eq(0)
         with m.If(starts):
             m.d.sync += [active.eq(1), length.eq(p.run_bytes)]
+        if c.cores > 1:
+            share = Signal(SHARE_BITS, reset_less=True)
+            m.d.comb += run.i.payload.share.eq(share)
+            with m.If(starts):
+                m.d.sync += share.eq(Mux(self.gang, command.flags[flag_bits(Op.LOAD, "share")], Share.NONE))
         return active
 
     def _place(self, m: Module, jobs: StreamFIFO, pending: Any, writes: Any, curtail: Signal) -> Any:

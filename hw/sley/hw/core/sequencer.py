@@ -73,6 +73,8 @@ class Sequencer(wiring.Component):
     clear : Out(1)
         One cycle after the head of a launch, and one cycle after ``abort``: semaphores become zero, parameters of the
         units take their reset values.
+    gang : Out(1)
+        The block is of a gang.
     pc : Out(16), running : Out(1), state : Out(UnitState)
         For debugging: the instruction in execution (after a block: its final one), whether a block is here, and what
         SYNC does.
@@ -101,6 +103,7 @@ class Sequencer(wiring.Component):
     units_idle: Signal
     abort: Signal
     clear: Signal
+    gang: Signal
     pc: Signal
     running: Signal
     state: Signal
@@ -129,6 +132,7 @@ class Sequencer(wiring.Component):
                 "units_idle": In(1),
                 "abort": Out(1),
                 "clear": Out(1),
+                "gang": Out(1),
                 "pc": Out(16),
                 "running": Out(1),
                 "state": Out(UnitState),
@@ -188,6 +192,7 @@ class Sequencer(wiring.Component):
             watchdog.limit.eq(launcher.watchdog),
             watchdog.progress.eq(self.retired | (state != _State.RUN) | self.scrubbing),
             self.abort.eq(state == _State.ABORT),
+            self.gang.eq(launcher.gang),
             self.pc.eq(execute.pc),
             self.running.eq(state != _State.IDLE),
         ]

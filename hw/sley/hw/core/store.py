@@ -37,6 +37,7 @@ class StoreUnit(wiring.Component):
     """Reads local rows and writes them to memory in runs of bytes.
 
     For each of COUNT2 slabs and each of rc runs, RUN_BYTES bytes are written from ceil(RUN_BYTES / row bytes) rows.
+    Where MEM_STRIDE is RUN_BYTES, the runs of a slab are joined.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ class StoreUnit(wiring.Component):
         High from the cycle after a run was accepted until memory has acknowledged all of it.
     writer_error : In(ERROR_BITS)
         ``AccessError`` for a cycle, not later than the last with ``writer_busy``: an acknowledgement with an error.
+    cut : Out(1)
+        No run comes any more, whatever ``more`` of the last one said.
     scratchpad, accumulator : Out(read_port(...))
         Each beat is one read, also of an accumulator row.
     acknowledging : Out(1)
@@ -79,6 +82,7 @@ class StoreUnit(wiring.Component):
     data: stream.Interface
     writer_busy: Signal
     writer_error: Signal
+    cut: Signal
     scratchpad: Any
     accumulator: Any
     acknowledging: Signal
@@ -93,6 +97,7 @@ class StoreUnit(wiring.Component):
                 "data": Out(stream.Signature(8 * c.bus_bytes)),
                 "writer_busy": In(1),
                 "writer_error": In(ERROR_BITS),
+                "cut": Out(1),
                 "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),
                 "accumulator": Out(read_port(c.accumulator_rows, 8 * c.accumulator_row_bytes)),
                 "acknowledging": Out(1),
@@ -128,6 +133,7 @@ class StoreUnit(wiring.Component):
         failed = Signal(FaultCode, reset_less=True)
         address = Signal(32, reset_less=True)
         refused = Signal(ERROR_BITS, reset_less=True)  # by memory or the translator: the first error
+        contiguous = Signal(reset_less=True)
 
         incoming = self.command.payload
         is_set = incoming.op == Op.SET
@@ -136,6 +142,7 @@ class StoreUnit(wiring.Component):
         take = Signal()
         m.d.comb += [
             self.busy.eq(~idle),
+            self.cut.eq((state == _State.DRAIN) & (run.level == 0)),
             self.acknowledging.eq((state == _State.DRAIN) & ~reading & (starts.level == 0) & ~quiet),
             self.command.ready.eq(idle | self.abort),
             take.eq(self.command.valid & idle & ~self.abort),
@@ -176,6 +183,7 @@ class StoreUnit(wiring.Component):
             run.i.valid.eq(good & starts.i.ready),
             run.i.payload.addr.eq(addresses.position),
             run.i.payload.bytes.eq(length),
+            run.i.payload.more.eq(contiguous & ~addresses.last[0]),
             starts.i.valid.eq(good & run.i.ready),
             starts.i.payload.eq(rows.position),
             hand_over.eq(good & run.i.ready & starts.i.ready),
@@ -200,6 +208,7 @@ class StoreUnit(wiring.Component):
                     space.eq(to_accumulator),
                     stride.eq(p.chunk_stride),
                     length.eq(p.run_bytes),
+                    contiguous.eq(p.mem_stride == p.run_bytes),
                     last_beat.eq((p.run_bytes - 1) >> exact_log2(c.bus_bytes)),
                     last_chunk.eq((p.run_bytes - 1) >> row_shift),
                     failed.eq(FaultCode.NONE),

@@ -29,6 +29,7 @@ class MemoryGateway(wiring.Component):
     response_i: stream.Interface
     axi: wiring.PureInterface
     roots: Any
+    ended: Signal
     drain: Signal
     drained: Signal
 
@@ -40,6 +41,7 @@ class MemoryGateway(wiring.Component):
                 "response_i": Out(stream.Signature(response_flit(config))),
                 "axi": Out(axi4_signature(config)),
                 "roots": In(bank_members(RegisterMap(config))["context"].signature).array(config.contexts),
+                **({"ended": In(config.cores)} if config.cores > 1 else {}),
                 "drain": In(1),
                 "drained": Out(1),
             }
@@ -56,6 +58,8 @@ class MemoryGateway(wiring.Component):
         m.submodules.asking = restart(asking)
         m.submodules.answering = restart(answering)
         connect(m, port.axi, flipped(self.axi))
+        if c.cores > 1:
+            m.d.comb += port.ended.eq(self.ended)
         m.d.comb += [port.drain.eq(self.drain), self.drained.eq(port.drained)]
         for k in range(c.contexts):
             connect(m, flipped(self.roots[k]), walker.roots[k])

@@ -1,5 +1,7 @@
 """The node through which the chip reaches its memory."""
 
+from typing import Any
+
 from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -8,6 +10,7 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
+from sley.hw.memory.combine import COMBINED, ReadCombiner
 from sley.hw.noc.messages import (
     BEATS_BITS,
     Coordinate,
@@ -16,7 +19,9 @@ from sley.hw.noc.messages import (
     request_data,
     request_flit,
     response_flit,
+    to_node,
 )
+from sley.hw.noc.placement import command_node
 from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
@@ -33,20 +38,25 @@ class MemoryPort(wiring.Component):
     A request that already has an ``error`` never reaches the bus: it is answered with that error, in its turn. Packets
     of kind MESSAGE are dropped.
 
+    In a chip with several cores the reads of their Loads pass a ``ReadCombiner``, which joins those that a gang shares;
+    the answer is one packet to all who asked. All other reads go past it, in turn with what comes out of it.
+
     Parameters: ``config``.
     Members: ``request_o``: from the router (packets for this node); ``response_i``: to the router; ``axi``: the bus;
-    ``drain``, ``drained``: while ``drain`` is high no request is taken, write bursts begun on the bus are completed
-    with beats whose strobes are 0, and all answers are dropped. ``drained`` (a register) rises when no answer is
-    missing and nothing is left to send. Afterwards, with the rest of the chip in reset, ``drain`` may fall; the port is
-    then as after reset. It must not be reset itself while the bus is busy.
-    Latency: 1 cycle from a head or a write beat to the bus, 2 cycles from the bus to ``response_i``. Throughput: a read
-    burst per cycle and a read beat per cycle; a write burst of n beats in n + 1 cycles. In flight: 128 reads and 64
-    writes. All AXI outputs depend on registers only.
+    ``ended`` (several cores): see ``ReadCombiner``; ``drain``, ``drained``: while ``drain`` is high no request is
+    taken, write bursts begun on the bus are completed with beats whose strobes are 0, and all answers are dropped.
+    ``drained`` (a register) rises when no answer is missing and nothing is left to send. Afterwards, with the rest of
+    the chip in reset, ``drain`` may fall; the port is then as after reset. It must not be reset itself while the bus is
+    busy.
+    Latency: 1 cycle from a head or a write beat to the bus, 3 more through the combiner, 2 cycles from the bus to
+    ``response_i``. Throughput: a read burst per cycle and a read beat per cycle; a write burst of n beats in n + 1
+    cycles. In flight: 128 reads, besides those in the combiner, and 64 writes. AXI outputs depend on registers only.
     """
 
     request_o: stream.Interface
     response_i: stream.Interface
     axi: wiring.PureInterface
+    ended: Signal
     drain: Signal
     drained: Signal
 
@@ -59,14 +69,16 @@ class MemoryPort(wiring.Component):
                 "axi": Out(axi4_signature(config)),
                 "drain": In(1),
                 "drained": Out(1),
+                **({"ended": In(config.cores)} if config.cores > 1 else {}),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        who = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
-        m.submodules.reads = reads = StreamFIFO(data.StructLayout({**who, "beats": BEATS_BITS}), READS)
+        who: dict[str, Any] = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
+        read: dict[str, Any] = {**who, "beats": BEATS_BITS, **({"far": Coordinate} if config.cores > 1 else {})}
+        m.submodules.reads = reads = StreamFIFO(data.StructLayout(read), READS)
         m.submodules.writes = writes = StreamFIFO(data.StructLayout(who), WRITES)
         sending = self._requests(m, reads, writes)
         self._responses(m, reads.o, writes.o)
@@ -122,6 +134,8 @@ class MemoryPort(wiring.Component):
             ]
         m.d.comb += [reads.i.payload.beats.eq(head.beats), w.i.payload.last.eq(left == 0)]
         refused = head.error != AccessError.NONE
+        asks = Signal()  # a READ is here
+        taken = Signal()
         with m.If(in_write):
             with m.If(self.drain):
                 m.d.comb += w.i.valid.eq(1)  # data and strobe 0: the sender may be gone
@@ -149,11 +163,7 @@ class MemoryPort(wiring.Component):
                 m.d.sync += in_message.eq(0)
         with m.Elif(~self.drain), m.Switch(head.kind):
             with m.Case(RequestKind.READ):
-                m.d.comb += [
-                    ar.i.valid.eq(request.valid & reads.i.ready & ~refused),
-                    request.ready.eq((ar.i.ready | refused) & reads.i.ready),
-                    reads.i.valid.eq(request.valid & request.ready),
-                ]
+                m.d.comb += [asks.eq(request.valid), request.ready.eq(taken)]
             with m.Case(RequestKind.WRITE):
                 m.d.comb += [
                     aw.i.valid.eq(request.valid & writes.i.ready & ~refused),
@@ -167,7 +177,56 @@ class MemoryPort(wiring.Component):
                 m.d.comb += request.ready.eq(1)
                 with m.If(request.valid & ~request.payload.last):
                     m.d.sync += in_message.eq(1)
+        if config.cores > 1:
+            self._combine(m, asks, taken, ar.i, reads.i)
+        else:
+            m.d.comb += [
+                ar.i.valid.eq(asks & reads.i.ready & ~refused),
+                taken.eq((ar.i.ready | refused) & reads.i.ready),
+                reads.i.valid.eq(asks & taken),
+            ]
         return in_write | in_message | dropping | ar.o.valid | aw.o.valid | w.o.valid
+
+    def _combine(self, m: Module, asks: Signal, taken: Signal, ar: stream.Interface, reads: stream.Interface) -> None:
+        """Reads of the cores' Loads through the combiner, others past it."""
+        head = self.request_o.payload.payload.head
+        combiner = ReadCombiner(self._config)
+        m.submodules.combiner = ResetInserter(self.drain)(combiner)
+        x, y = command_node(self._config)
+        load = Signal()
+        direct = Signal()
+        turn = Signal()  # of the combiner
+        read = Signal(COMBINED)  # the one that goes on
+        refused = read.error != AccessError.NONE
+        goes = Signal()
+        m.d.comb += [
+            combiner.ended.eq(self.ended),
+            load.eq((head.tag == Tag.LOAD) & ((head.src.x != x) | (head.src.y != y))),
+            combiner.i.payload.eq(head),
+            combiner.i.valid.eq(asks & load),
+            direct.eq(asks & ~load & ~(turn & combiner.o.valid)),
+            taken.eq(Mux(load, combiner.i.ready, direct & goes)),
+            combiner.o.ready.eq(~direct & goes),
+        ]
+        with m.If(direct):
+            m.d.comb += [read.near.eq(head.src), read.far.eq(head.src), reads.payload.tag.eq(head.tag)]
+            m.d.comb += [read[name].eq(head[name]) for name in ("addr", "beats", "error")]
+        with m.Else():
+            m.d.comb += [read.eq(combiner.o.payload), reads.payload.tag.eq(Tag.LOAD)]
+        offered = direct | (combiner.o.valid & ~self.drain)
+        m.d.comb += [
+            goes.eq(offered & reads.ready & (ar.ready | refused)),
+            ar.payload.addr.eq(read.addr),
+            ar.payload.len.eq(read.beats),
+            ar.valid.eq(offered & reads.ready & ~refused),
+            reads.payload.src.eq(read.near),
+            reads.payload.far.eq(read.far),
+            reads.payload.error.eq(read.error),
+            reads.payload.beats.eq(read.beats),
+            reads.valid.eq(goes),
+        ]
+        with m.If(goes):
+            m.d.sync += turn.eq(direct)
 
     def _responses(self, m: Module, reads: stream.Interface, writes: stream.Interface) -> None:
         """Addresses the answers to who asked and sends them, whole bursts at a time."""
@@ -199,7 +258,7 @@ class MemoryPort(wiring.Component):
                 with m.If(asker.valid & refused & (into.ready | self.drain)):
                     m.d.sync += beat.eq(Mux(last, 0, beat + 1))
             m.d.comb += [
-                into.payload.dest.eq(asker.payload.src),
+                *to_node(into.payload, asker.payload.src.x, asker.payload.src.y),
                 into.payload.payload.tag.eq(asker.payload.tag),
                 into.payload.payload.error.eq(Mux(refused, asker.payload.error, answer.payload.error)),
                 into.payload.last.eq(last),
@@ -209,3 +268,5 @@ class MemoryPort(wiring.Component):
             ]
         told = reads.payload.error == AccessError.NONE  # by memory; other answers have no data
         m.d.comb += merge.i[0].payload.payload.data.eq(Mux(told, r.o.payload.data, 0))
+        if config.cores > 1:
+            m.d.comb += merge.i[0].payload.far.eq(reads.payload.far)

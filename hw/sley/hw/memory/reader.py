@@ -10,10 +10,13 @@ from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import rotate, span, span_layout
-from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
+from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, request_flit, response_payload
 from sley.hw.noc.placement import Source, memory_node
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
+
+BEATS = 128
+"""Bus beats in flight, and with that the most requests, of a reader that is not told otherwise."""
 
 
 class MemoryReader(wiring.Component):
@@ -25,9 +28,9 @@ class MemoryReader(wiring.Component):
 
     Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back; ``depth``: runs in flight;
     ``beats``: bus beats in flight, at least two of the longest bursts.
-    Members: ``i``: runs of 1 to 65535 bytes; ``o``: their beats; ``request``: to the node's port (heads of READ
-    packets); ``response``: the answers to ``tag``; ``busy``: from the cycle after a run was accepted until its last
-    beat left.
+    Members: ``i``: runs of 1 to 65535 bytes, whose ``share`` goes into their requests; ``o``: their beats; ``request``:
+    to the node's port (heads of READ packets); ``response``: the answers to ``tag``; ``busy``: from the cycle after a
+    run was accepted until its last beat left.
     Latency: 1 cycle from run to request, 5 from response to ``o``. Throughput: one bus beat per cycle, also when every
     run is a single beat (the defaults hide a round trip of 64 cycles for single-beat runs, of about 110 for bursts of
     16). Cost: ``beats`` bus beats of block RAM, ``depth`` run records, a byte rotator.
@@ -39,7 +42,7 @@ class MemoryReader(wiring.Component):
     response: stream.Interface
     busy: Signal
 
-    def __init__(self, config: ChipConfig, *, tag: Tag, source: Source, depth: int = 64, beats: int = 128) -> None:
+    def __init__(self, config: ChipConfig, *, tag: Tag, source: Source, depth: int = 64, beats: int = BEATS) -> None:
         if depth < 2:
             raise ValueError(f"depth is {depth}; it must be at least 2 runs")
         if beats < 2 * config.max_burst:
@@ -92,6 +95,7 @@ class MemoryReader(wiring.Component):
         left = Signal(layout["bus_last"].shape, reset_less=True)  # beats to ask for, minus one
         context = Signal(CONTEXT_BITS, reset_less=True)
         execute = Signal(reset_less=True)
+        share = Signal(SHARE_BITS, reset_less=True)
         free = Signal(range(self._beats + 1), init=self._beats)
 
         to_boundary = ~address[: exact_log2(config.max_burst)]
@@ -121,10 +125,12 @@ class MemoryReader(wiring.Component):
             flit.dest.y.eq(memory_node(config)[1]),
             flit.last.eq(1),
         ]
+        if config.cores > 1:
+            m.d.comb += flit.payload.head.share.eq(share)
         with m.If(issue):
             m.d.sync += [active.eq(~final), address.eq(address + burst + 1), left.eq(left - burst - 1)]
         with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [active.eq(1), address.eq(run.beat), left.eq(run.bus_last)]
+            m.d.sync += [active.eq(1), address.eq(run.beat), left.eq(run.bus_last), share.eq(self.i.payload.share)]
             m.d.sync += [context.eq(self.i.payload.context), execute.eq(self.i.payload.execute)]
         m.d.sync += free.eq(free - Mux(issue, burst + 1, 0) + freed)
         return active

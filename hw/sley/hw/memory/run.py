@@ -11,17 +11,22 @@ from amaranth.lib import data
 from sley.abi.config import ChipConfig
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS
+from sley.hw.noc.messages import SHARE_BITS
 
 RUN_BYTES_BITS = 16
 
 
 class Run(data.Struct):
-    """``bytes`` (1 to 65535) bytes from byte address ``addr`` of a context; ``execute``: they are a program's."""
+    """``bytes`` (1 to 65535) bytes from byte address ``addr`` of a context; ``execute``: they are a program's;
+    ``share``: a ``Share``, of reads that cores of a gang make together; ``more``: the next run begins where this one
+    ends, and a writer joins them."""
 
     addr: 32
     bytes: RUN_BYTES_BITS
     context: CONTEXT_BITS
     execute: 1
+    share: SHARE_BITS
+    more: 1
 
 
 def beat(config: ChipConfig) -> data.StructLayout:

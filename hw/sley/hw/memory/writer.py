@@ -20,21 +20,25 @@ OUTSTANDING = 63
 class MemoryWriter(wiring.Component):
     """Writes runs of bytes at any alignment, in order; bytes outside a run are never touched.
 
-    A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. A
-    burst is sent once all its data is here, so that a packet never waits on the network for its own sender.
+    A run, and with it all that its ``more`` joins to it, becomes bursts of at most ``max_burst`` beats, split where
+    addresses are multiples of the longest burst; a bus beat that joined runs share is written once. A burst is sent
+    once all its data is here, so that a packet never waits on the network for its own sender.
 
     Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back.
     Members: ``i``: runs of 1 to 65535 bytes; ``data``: ceil(bytes / bus bytes) left-justified beats per run, in the
-    order of the runs, what is past the end is ignored; ``request``: to the node's port (WRITE packets); ``response``:
-    the answers to ``tag``, always accepted; ``busy``: from the cycle after a run was accepted until memory has
-    acknowledged all of it; ``error``: an ``AccessError`` in the cycle in which an acknowledgement with one arrives, in
-    which ``busy`` is still high; ``sent``: a bus beat of data leaves in this cycle, for counters.
-    Latency: 3 cycles from a burst's last data beat to its head. Throughput: beats / (beats + 1) per burst, with up to
-    63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of RAM, a byte rotator.
+    order of the runs, what is past the end is ignored; ``cut``: the run that the last ``more`` promised does not come,
+    high until ``busy`` is low; ``request``: to the node's port (WRITE packets); ``response``: the answers to ``tag``,
+    always accepted; ``busy``: from the cycle after a run was accepted until memory has acknowledged all of it;
+    ``error``: an ``AccessError`` in the cycle in which an acknowledgement with one arrives, in which ``busy`` is still
+    high; ``sent``: a bus beat of data leaves in this cycle, for counters.
+    Latency: 3 cycles from a burst's last data beat to its head. Throughput: a cycle for each bus beat of each run; on
+    the network beats / (beats + 1) per burst, with up to 63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of
+    RAM and one of registers, a byte rotator.
     """
 
     i: stream.Interface
     data: stream.Interface
+    cut: Signal
     request: stream.Interface
     response: stream.Interface
     busy: Signal
@@ -49,6 +53,7 @@ class MemoryWriter(wiring.Component):
             {
                 "i": In(stream.Signature(Run)),
                 "data": In(stream.Signature(8 * config.bus_bytes)),
+                "cut": In(1),
                 "request": Out(stream.Signature(request_flit(config))),
                 "response": In(stream.Signature(response_payload(config))),
                 "busy": Out(1),
@@ -62,7 +67,10 @@ class MemoryWriter(wiring.Component):
         config = self._config
         layout = span_layout(config)
         m.submodules.runs = runs = StreamFIFO(
-            data.StructLayout({**{name: layout[name].shape for name in ("beat", "bus_last")}, "context": CONTEXT_BITS}),
+            data.StructLayout(
+                {name: layout[name].shape for name in ("beat", "bus_last")}
+                | {"more": 1, "shares": 1, "context": CONTEXT_BITS}
+            ),
             4,
         )
         m.submodules.beats = beats = StreamFIFO(request_data(config), config.max_burst + 2)
@@ -76,20 +84,33 @@ class MemoryWriter(wiring.Component):
         layout = span_layout(config)
         width, lanes = 8 * config.bus_bytes, config.bus_bytes
         incoming = span(m, config, self.i.payload)
+        shares = self.i.payload.more & (incoming.end != lanes - 1)
         active = Signal()
         first = Signal()
         run = Signal(
-            data.StructLayout({name: layout[name].shape for name in ("offset", "end", "bus_last", "extra")}),
+            data.StructLayout(
+                {name: layout[name].shape for name in ("offset", "end", "bus_last", "extra")} | {"shares": 1}
+            ),
             reset_less=True,
         )
         turned = Signal(
             data.StructLayout(
-                {"data": width, "offset": layout["offset"].shape, "end": layout["end"].shape, "first": 1, "last": 1}
+                {
+                    "data": width,
+                    "offset": layout["offset"].shape,
+                    "end": layout["end"].shape,
+                    "first": 1,
+                    "last": 1,
+                    "shared": 1,  # with the next run
+                }
             ),
             reset_less=True,
         )
         turned_valid = Signal()
         before = Signal(width, reset_less=True)
+        held = Signal(request_data(config), reset_less=True)  # a bus beat that the next run goes on with
+        held_valid = Signal()
+        whole = Signal(request_data(config))
 
         final = Signal()
         flush = Signal()  # the last bus beat holds only what is left of the last data beat
@@ -98,7 +119,7 @@ class MemoryWriter(wiring.Component):
         m.d.comb += [
             final.eq(run.bus_last == 0),
             flush.eq(final & run.extra),
-            room.eq(~turned_valid | beats.ready),
+            room.eq(~turned_valid | turned.shared | beats.ready),
             step.eq(active & room & (self.data.valid | flush)),
             self.data.ready.eq(active & room & ~flush),
             self.i.ready.eq((~active | (step & final)) & runs.ready),
@@ -106,11 +127,13 @@ class MemoryWriter(wiring.Component):
             runs.payload.beat.eq(incoming.beat),
             runs.payload.bus_last.eq(incoming.bus_last),
             runs.payload.context.eq(self.i.payload.context),
+            runs.payload.more.eq(self.i.payload.more),
+            runs.payload.shares.eq(shares),
         ]
         with m.If(step):
             m.d.sync += [active.eq(~final), first.eq(0), run.bus_last.eq(run.bus_last - 1)]
         with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [active.eq(1), first.eq(1)]
+            m.d.sync += [active.eq(1), first.eq(1), run.shares.eq(shares)]
             m.d.sync += [run[name].eq(incoming[name]) for name in ("offset", "end", "bus_last", "extra")]
 
         rotated = rotate(m, self.data.payload, run.offset, right=False, name="rotated")
@@ -122,28 +145,35 @@ class MemoryWriter(wiring.Component):
                 turned.end.eq(run.end),
                 turned.first.eq(first),
                 turned.last.eq(final),
+                turned.shared.eq(final & run.shares),
             ]
             with m.If(turned_valid):
-                m.d.sync += before.eq(turned.data)
+                m.d.sync += [before.eq(turned.data), held.eq(whole), held_valid.eq(turned.shared)]
         for k in range(lanes):
             early = k < turned.offset  # this lane belongs to the data beat before
+            mine = Signal(name=f"mine_{k}")  # otherwise it belongs to a run before, or to none
+            joined = Mux(early, before.word_select(k, 8), turned.data.word_select(k, 8))
             m.d.comb += [
-                beats.payload.data.word_select(k, 8).eq(
-                    Mux(early, before.word_select(k, 8), turned.data.word_select(k, 8))
-                ),
-                beats.payload.strobe[k].eq(~(turned.first & early) & ~(turned.last & (k > turned.end))),
+                mine.eq(turned_valid & ~(turned.first & early) & ~(turned.last & (k > turned.end))),
+                whole.data.word_select(k, 8).eq(Mux(mine, joined, held.data.word_select(k, 8))),
+                whole.strobe[k].eq(mine | (held_valid & held.strobe[k])),
             ]
-        m.d.comb += beats.valid.eq(turned_valid)
+        left_over = held_valid & ~turned_valid & ~active & self.cut
+        m.d.comb += [beats.payload.eq(whole), beats.valid.eq((turned_valid & ~turned.shared) | left_over)]
+        with m.If(left_over & beats.ready):
+            m.d.sync += held_valid.eq(0)
 
     def _send(self, m: Module, runs: StreamFIFO, beats: StreamFIFO) -> None:
-        """Splits runs into bursts and sends each when its data is complete."""
+        """Joins runs, splits them into bursts and sends each when its data is complete."""
         config = self._config
         layout = span_layout(config)
         out = self.request
 
         active = Signal()
         address = Signal(layout["beat"].shape, reset_less=True)
-        left = Signal(layout["bus_last"].shape, reset_less=True)  # beats to send, minus one
+        left = Signal(layout["bus_last"].width + 1, reset_less=True)  # beats to send, minus one
+        more = Signal(reset_less=True)  # the next run continues them
+        shared = Signal(reset_less=True)  # and begins in the last of them
         context = Signal(CONTEXT_BITS, reset_less=True)
         in_data = Signal()
         count = Signal(exact_log2(config.max_burst), reset_less=True)  # beats to follow in this burst, minus one
@@ -151,6 +181,7 @@ class MemoryWriter(wiring.Component):
 
         to_boundary = ~address[: exact_log2(config.max_burst)]
         final = Signal()
+        extends = Signal()  # the next run may make this burst longer
         burst = Signal(exact_log2(config.max_burst))
         head = Signal()
         flit = out.payload
@@ -159,7 +190,8 @@ class MemoryWriter(wiring.Component):
             burst.eq(Mux(final, left, to_boundary)),
             flit.dest.x.eq(memory_node(config)[0]),
             flit.dest.y.eq(memory_node(config)[1]),
-            runs.o.ready.eq(~active),
+            extends.eq(active & more & final),
+            runs.o.ready.eq(~active | extends),
         ]
         with m.If(in_data):
             m.d.comb += [
@@ -180,7 +212,7 @@ class MemoryWriter(wiring.Component):
                 flit.payload.head.beats.eq(burst),
                 flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
                 flit.payload.head.context.eq(context),
-                out.valid.eq(active & (beats.level > burst) & (outstanding != OUTSTANDING)),
+                out.valid.eq(active & ~extends & (beats.level > burst) & (outstanding != OUTSTANDING)),
                 head.eq(out.valid & out.ready),
             ]
             with m.If(head):
@@ -192,8 +224,17 @@ class MemoryWriter(wiring.Component):
                     left.eq(left - burst - 1),
                 ]
         with m.If(runs.o.valid & runs.o.ready):
-            m.d.sync += [active.eq(1), address.eq(runs.o.payload.beat), left.eq(runs.o.payload.bus_last)]
-            m.d.sync += context.eq(runs.o.payload.context)
+            m.d.sync += [active.eq(1), more.eq(runs.o.payload.more), shared.eq(runs.o.payload.shares)]
+            with m.If(active):
+                m.d.sync += left.eq(left + runs.o.payload.bus_last + ~shared)
+            with m.Else():
+                m.d.sync += [
+                    address.eq(runs.o.payload.beat),
+                    left.eq(runs.o.payload.bus_last),
+                    context.eq(runs.o.payload.context),
+                ]
+        with m.Elif(extends & self.cut & (runs.level == 0)):
+            m.d.sync += more.eq(0)
 
         m.d.sync += outstanding.eq(outstanding + head - self.response.valid)
         m.d.comb += [

@@ -13,7 +13,7 @@ from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
 from sley.hw.layouts import struct
 from sley.hw.memory.access import AccessError
-from sley.hw.noc.messages import RequestKind, request_flit, response_flit, response_payload, walk_answer
+from sley.hw.noc.messages import RequestKind, request_flit, response_flit, response_payload, to_node, walk_answer
 from sley.hw.noc.placement import memory_node
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -85,7 +85,7 @@ class Walker(wiring.Component):
             reply.payload.tag.eq(asked.tag),
             reply.payload.walk.eq(1),
             reply.payload.data.eq(answer),
-            reply.dest.eq(asked.src),
+            *to_node(reply, asked.src.x, asked.src.y),
             reply.last.eq(1),
         ]
         arrived = self.response.payload.data

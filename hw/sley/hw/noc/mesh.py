@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.hw.noc.messages import request_flit, response_flit
+from sley.hw.noc.multicast import MulticastRouter
 from sley.hw.noc.placement import mesh_size, used_nodes
 from sley.hw.noc.router import Direction, Router
 
@@ -16,7 +17,8 @@ class Mesh(wiring.Component):
     Parameters: ``config`` (see ``placement`` for what sits where).
     Members, indexed ``[y][x]`` by node: ``request_i``, ``response_i``: packets the node sends; ``request_o``,
     ``response_o``: packets for the node. Nodes with nothing attached send nothing and drop what they are sent; their
-    ports are not connected inside.
+    ports are not connected inside. With several cores a packet on the response network goes to all nodes of a rectangle
+    (``MulticastRouter``); packets to more than one node must all come from one node.
     Latency: 1 cycle per router, the first and the last included (a neighbour is 2 cycles away). Order between one
     source and one destination is kept within each network. Free of deadlock if every node always takes responses
     without waiting for the request network.
@@ -58,11 +60,12 @@ class Mesh(wiring.Component):
     ) -> None:
         width, height = mesh_size(self._config)
         used = used_nodes(self._config)
+        kind = MulticastRouter if "far" in shape.members else Router
         routers: dict[tuple[int, int], Router] = {}
         for y in range(height):
             for x in range(width):
                 sides = [d for d in Direction if 0 <= x + d.value[0] < width and 0 <= y + d.value[1] < height]
-                routers[x, y] = router = Router(shape, (x, y), sides)
+                routers[x, y] = router = kind(shape, (x, y), sides)
                 m.submodules[f"{name}_{x}_{y}"] = router
                 if (x, y) in used:
                     wiring.connect(m, wiring.flipped(enter[y][x]), router.i_local)

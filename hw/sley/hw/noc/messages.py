@@ -13,14 +13,19 @@ Request packets (first flit: ``RequestHead``):
   ``LaunchWord``, and ``addr`` of the head is the WATCHDOG of the block's queue.
 
 Response packets: flits of ``ResponsePayload``. For reads one flit per beat, the last beat of the burst has
-``last``. Answers to requests of one source and tag arrive in the order of the requests.
+``last``. Answers to requests of one source and tag arrive in the order of the requests. In a chip with several cores a
+flit of a response goes to all nodes of a rectangle, from ``dest`` to ``far``; to one node if both are the same.
 """
 
 # mypy: disable-error-code="valid-type, call-arg"
 
+from typing import Any
+
+from amaranth.hdl import ValueLike
 from amaranth.lib import data, enum
 
 from sley.abi.config import ChipConfig
+from sley.abi.instructions import FORMATS, Op
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS
 from sley.hw.memory.access import ERROR_BITS
 
@@ -29,6 +34,7 @@ TAG_BITS = 3
 QUEUE_BITS = 3
 """Width of a queue number (``ChipConfig.queues`` is at most 8)."""
 BEATS_BITS = 8
+SHARE_BITS = FORMATS[Op.LOAD].layout.fields["share"].width
 
 
 class LaunchWord(enum.IntEnum):
@@ -50,12 +56,13 @@ class LaunchWord(enum.IntEnum):
 
 
 class LaunchSizes(data.Struct):
-    """LaunchWord.SIZES: lengths of program and arguments in words, and whose block it is."""
+    """LaunchWord.SIZES: lengths of program and arguments in words, whose block it is, and whether it is of a gang."""
 
     program_words: 16
     arg_words: 8
     context: CONTEXT_BITS
     queue: QUEUE_BITS
+    gang: 1
 
 
 class DoneWord(enum.IntEnum):
@@ -95,20 +102,20 @@ def request_head(config: ChipConfig) -> data.StructLayout:
 
     On its way through the translator ``addr`` turns from an address of ``context`` into one of memory; ``execute``
     tells a fetch of instructions from other reads. ``error`` (``AccessError``): what is wrong with it already; memory
-    does not see the request and its answer carries the error.
+    does not see the request and its answer carries the error. In a chip with several cores a READ has a ``share``:
+    which cores of a gang make this request together.
     """
-    return data.StructLayout(
-        {
-            "kind": RequestKind,
-            "tag": Tag,
-            "src": Coordinate,
-            "beats": BEATS_BITS,
-            "addr": 32,
-            "context": CONTEXT_BITS,
-            "execute": 1,
-            "error": ERROR_BITS,
-        }
-    )
+    fields: dict[str, Any] = {
+        "kind": RequestKind,
+        "tag": Tag,
+        "src": Coordinate,
+        "beats": BEATS_BITS,
+        "addr": 32,
+        "context": CONTEXT_BITS,
+        "execute": 1,
+        "error": ERROR_BITS,
+    }
+    return data.StructLayout(fields if config.cores == 1 else {**fields, "share": SHARE_BITS})
 
 
 def request_data(config: ChipConfig) -> data.StructLayout:
@@ -140,4 +147,12 @@ def request_flit(config: ChipConfig) -> data.StructLayout:
 
 
 def response_flit(config: ChipConfig) -> data.StructLayout:
-    return flit(response_payload(config))
+    """A chip with one core has no use for ``far``."""
+    layout = flit(response_payload(config))
+    return layout if config.cores == 1 else data.StructLayout({**layout.members, "far": Coordinate})
+
+
+def to_node(flit: data.View, x: ValueLike, y: ValueLike) -> list[Any]:
+    """Assignments that address a flit of any network to one node."""
+    ends = [flit.dest, *([flit.far] if "far" in flit.shape().members else [])]
+    return [statement for end in ends for statement in (end.x.eq(x), end.y.eq(y))]

@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from amaranth import Module, Signal
+from amaranth import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Member, Out
 
@@ -67,18 +67,22 @@ class Router(wiring.Component):
         """The stream that leaves on that side."""
         return getattr(self, f"o_{side.name.lower()}")
 
-    def _leaves(self, m: Module, side: Direction) -> dict[Direction, Signal]:
-        """For the flit on an input: whether it leaves to each side."""
-        dest = self.side_i(side).payload.dest
+    def _ways(self, flit: data.View) -> dict[Direction, Value]:
+        """Whether a flit has to go to each side."""
+        dest = flit.dest
         x, y = self._node
         here = dest.x == x
-        tests = {
+        return {
             Direction.EAST: dest.x > x,
             Direction.WEST: dest.x < x,
             Direction.SOUTH: here & (dest.y > y),
             Direction.NORTH: here & (dest.y < y),
             Direction.LOCAL: here & (dest.y == y),
         }
+
+    def _leaves(self, m: Module, side: Direction) -> dict[Direction, Signal]:
+        """For the flit on an input: whether it leaves to each side."""
+        tests = self._ways(self.side_i(side).payload)
         leaves = {}
         for to in self._directions:
             if may_turn(side, to):

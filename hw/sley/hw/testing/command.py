@@ -30,7 +30,7 @@ from sley.hw.command.records import INDEX_BITS
 from sley.hw.noc.messages import LaunchWord, Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node, core_node
 from sley.hw.stream.arbiter import PacketArbiter
-from sley.hw.testing.memory import MemoryNode
+from sley.hw.testing.memory import MemoryNode, to
 from sley.hw.testing.streams import StreamBench, StreamError
 
 
@@ -93,6 +93,11 @@ class CommandSystem(wiring.Component):
         return m
 
 
+def _arguments(words: list[int]) -> int:
+    """Their number, from a launch message."""
+    return words[LaunchWord.SIZES] >> 16 & 0xFF
+
+
 @dataclass
 class BlockRun:
     """A block that a core was asked to run: the words of the message, and when it was running."""
@@ -109,7 +114,11 @@ class BlockRun:
     @property
     def in_memory(self) -> bool:
         """Whether the message brings the address of the arguments."""
-        return (self.words[LaunchWord.SIZES] >> 16 & 0xFF) > INLINE_ARGS
+        return _arguments(self.words) > INLINE_ARGS
+
+    @property
+    def gang(self) -> bool:
+        return bool(self.words[LaunchWord.SIZES] >> 31 & 1)
 
     def __getitem__(self, word: LaunchWord) -> int:
         return self.words[int(word) - (word > LaunchWord.ARGS and not self.in_memory)]
@@ -138,7 +147,7 @@ class FakeCores:
             while len(self.runs) < len(self.messages):
                 node, words = self.messages[len(self.runs)]
                 core = numbers[node]
-                count = words[LaunchWord.SIZES] >> 16 & 0xFF
+                count = _arguments(words)
                 if len(words) != (len(LaunchWord) if count > INLINE_ARGS else len(LaunchWord) - 1 + count):
                     raise StreamError(f"launch message of {len(words)} words for {count} arguments")
                 if any(run.core == core and not run.reported for run in self.runs):
@@ -158,7 +167,7 @@ class FakeCores:
             for k, word in enumerate((run.core | code << 8 | unit << 16, pc, address)):
                 tag: Any = Tag.MESSAGE
                 payload = {"data": word, "tag": tag, "error": 0, "walk": 0}
-                yield {"payload": payload, "dest": {"x": x, "y": y}, "last": k == 2}
+                yield {"payload": payload, **to(self.config, (x, y)), "last": k == 2}
 
 
 class CommandBench:

@@ -264,6 +264,8 @@ class DmaBench(StreamBench):
         """Cycles of reads and writes of the local memories."""
         self.runs: list[tuple[int, int, int]] = []
         """Cycle, address and bytes of each run."""
+        self.joined = 0
+        """Runs of stores that the next one continues."""
         self.retired: list[int] = []
         self.add(self._watch_unit)
 
@@ -355,27 +357,34 @@ class DmaBench(StreamBench):
         self.add(process)
 
     def play_writer(self, latency: tuple[int, int] = (3, 3), pause: float = 0.0) -> None:
-        """Memory behind ``run`` and ``data``: takes a run, then its data, and acknowledges it later."""
+        """Memory behind ``run`` and ``data``: takes a run, then its data, and acknowledges it later, but no run that is
+        to be joined before the next one is here or ``cut``."""
         dut, bus, memory = self.dut, self.state.config.bus_bytes, self.state.memory
         rng = random.Random(self.rng.random())
+        promised: int | None = None
         runs: list[tuple[int, int]] = []
         acks: list[tuple[int, bool]] = []
 
         async def process(ctx: Any) -> None:
+            nonlocal promised
             got = b""
             while True:
                 run_ready = len(runs) < 4 and rng.random() >= pause
                 ready = bool(runs) and rng.random() >= pause
-                acknowledged = bool(acks) and acks[0][0] <= self.cycle
+                complete = len(acks) > 1 or runs or promised is None
+                acknowledged = bool(acks and complete) and acks[0][0] <= self.cycle
                 ctx.set(dut.run.ready, run_ready)
                 ctx.set(dut.data.ready, ready)
                 ctx.set(dut.writer_busy, bool(runs or acks))
                 ctx.set(dut.writer_error, acknowledged and acks[0][1])
-                _, _, run_valid, address, length, valid, data = await ctx.tick().sample(
-                    dut.run.valid, dut.run.payload.addr, dut.run.payload.bytes, dut.data.valid, dut.data.payload
+                run = dut.run.payload
+                _, _, run_valid, address, length, more, valid, data, cut = await ctx.tick().sample(
+                    dut.run.valid, run.addr, run.bytes, run.more, dut.data.valid, dut.data.payload, dut.cut
                 )
                 if acknowledged:
                     acks.pop(0)
+                if cut:
+                    promised = None
                 if valid and ready:
                     got += data.to_bytes(bus, "little")
                     start, size = runs[0]
@@ -388,7 +397,10 @@ class DmaBench(StreamBench):
                         got = b""
                 if run_valid and run_ready:
                     assert length > 0
+                    assert promised in (None, address)
+                    promised = (address + length) & WORD if more else None
                     self.runs.append((self.cycle, address, length))
+                    self.joined += more
                     runs.append((address, length))
 
         self.add(process)

@@ -17,6 +17,12 @@ from sley.hw.noc.placement import Node, memory_node
 from sley.hw.testing.streams import StreamBench, StreamError
 
 
+def to(config: ChipConfig, node: Node, far: Node | None = None) -> dict[str, Any]:
+    """Where a response flit goes: to a node, or to all from it to another."""
+    ends = {"dest": node, **({"far": far or node} if config.cores > 1 else {})}
+    return {name: {"x": x, "y": y} for name, (x, y) in ends.items()}
+
+
 @dataclass(frozen=True)
 class Burst:
     """One burst as it was asked for."""
@@ -130,7 +136,7 @@ class MemoryNode:
         payload = {"data": value, "tag": answer.tag, "error": error}
         if not self._flits:
             return payload
-        return {"payload": payload, "dest": {"x": answer.src[0], "y": answer.src[1]}, "last": last}
+        return {"payload": payload, **to(self._config, answer.src), "last": last}
 
     def _take(self) -> None:
         while self._seen < len(self._requests.items):

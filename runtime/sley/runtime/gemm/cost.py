@@ -18,7 +18,11 @@ ROUND_TRIP = 55  # a request to its first beat in the scratchpad
 HANDOVER = 30  # last beat of a chunk to its first row in the array
 FENCE = 130  # last acknowledgement of a store to the fence, with the end of the block
 GAP = 1  # a run that does not continue the one before
+SHARED_GAP = 9  # in eighths: a burst of a shared load; each core that shares it sends a request
+STORE_DELAY = 8  # of so many cycles in which results pass the network, shared loads lose one
+UNEVEN = 8  # shared loads of a whole chunk lose one of so many cycles that a short product is shorter
 HEAD = 1  # a burst that is written
+STORE_TURN = 75  # from the last beat of a STORE to the first of the next one
 PASS = 30  # one instruction of the vector unit, besides its rows
 TURN = 180  # with two slots, from the last product in one to the first of its next chunk, besides the beats
 BUBBLE = 1  # from the last row of a chunk to the first of the next
@@ -37,9 +41,12 @@ class Candidates:
     folds: Ints
     slots: Ints
     grid: tuple[int, int, int] = (1, 1, 1)
+    gang: bool = False
+    margin: int = 0
 
     def chosen(self, mask: NDArray[np.bool_]) -> "Candidates":
-        return Candidates(self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask], self.grid)
+        sizes = (self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask])
+        return Candidates(*sizes, self.grid, self.gang, self.margin)
 
 
 def ceil(a: Ints | int, b: Ints | int) -> Ints:
@@ -58,20 +65,29 @@ def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
     return [(full, tile), ((rest > 0).astype(np.int64), np.maximum(rest, 1))]
 
 
-def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int) -> Ints:
-    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones as one."""
+def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, gang: bool) -> Ints:
+    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones that share no beat as one. In a
+    gang the bursts of several loads alternate, so that none continues the one before."""
     bus = config.bus_bytes
-    beats = ceil(bytes, bus) + (pitch % bus > 0)
-    scattered = runs * (beats + GAP)
-    return np.where(bytes == pitch, np.minimum(ceil(runs * bytes, bus) + GAP, scattered), scattered)
+    if gang:
+        most = config.max_burst
+        block = most * bus
+        beats = ceil(bytes, bus) + (pitch % bus > 0)
+        fits = (pitch % block == 0) & ((bytes % block == 0) | (block % bytes == 0))
+        bursts = np.where(fits, runs * ceil(beats, most), ceil(runs * (most + beats - 1), most))
+        return runs * beats + ceil(bursts * SHARED_GAP, 8)
+    beats = ceil(runs * (bytes + bus - 1), bus) if pitch % bus else runs * ceil(bytes, bus)
+    joined = (bytes == pitch) & (pitch % bus == 0)
+    cycles: Ints = beats + np.where(joined, 1, runs) * GAP
+    return cycles
 
 
-def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int) -> Ints:
+def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int, gang: bool) -> Ints:
     """The same when one LOAD may take ``piece`` bytes of a run only."""
     full, rest = bytes // piece, bytes % piece
-    cut = full * runs * (ceil(piece, config.bus_bytes) + (pitch % config.bus_bytes > 0) + GAP)
-    cut += np.where(rest > 0, _runs(config, runs, np.maximum(rest, 1), -1), 0)
-    return np.where(bytes <= piece, _runs(config, runs, bytes, pitch), cut)
+    cut = full * _runs(config, runs, ceil(piece, 1), -(pitch % config.bus_bytes > 0), gang)
+    cut += np.where(rest > 0, _runs(config, runs, np.maximum(rest, 1), -1, gang), 0)
+    return np.where(bytes <= piece, _runs(config, runs, bytes, pitch, gang), cut)
 
 
 def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int], resident: str = "") -> Ints:
@@ -90,44 +106,80 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
 
     def load_a(rows: Ints, depth: Ints) -> Ints:
         if not p.trans_a:
-            return _runs(config, rows, depth * size, p.k * size)
-        read = _pieces(config, depth, rows * size, p.m * size, pieces[0])
+            return _runs(config, rows, depth * size, p.k * size, c.gang)
+        read = _pieces(config, depth, rows * size, p.m * size, pieces[0], c.gang)
         return larger(read, ceil(depth, deep) * ceil(rows, deep) * deep)
 
     def load_b(columns: Ints, depth: Ints) -> Ints:
         if p.trans_b:
-            read = _pieces(config, columns, depth * size, p.k * size, pieces[1])
+            read = _pieces(config, columns, depth * size, p.k * size, pieces[1], c.gang)
             return larger(read, ceil(depth, deep) * ceil(columns, n) * n)
-        return _runs(config, depth, columns * size, p.n * size)
+        return _runs(config, depth, columns * size, p.n * size, c.gang)
 
     def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         a = load_a(rows, depth) if resident != "a" else 0
         b = load_b(columns, depth) if resident != "b" else 0
         # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
         units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not resident)
-        return (a + b + units) * blocks
+        # In a gang each row of cores has its A and each column its B.
+        return a * c.grid[1] + b * c.grid[0] + units if c.gang else (a + b + units) * blocks
+
+    def bursts(runs: Ints, bytes: Ints | int) -> Ints:
+        return runs * ceil(bytes, config.max_burst * config.bus_bytes)
+
+    def store(rows: Ints, columns: Ints) -> Ints:
+        beats, size = ceil(columns * out, config.bus_bytes), rows * columns * out
+        joined = larger(rows * beats, ceil(size, config.bus_bytes)) + bursts(np.ones_like(size), size) * HEAD
+        return np.where(columns == p.n, joined, rows * (beats + 2 * HEAD)) * blocks
+
+    def requests(rows: Ints, columns: Ints, depth: Ints) -> Ints:
+        """Heads of reads: they share the way out of the core with the beats of its writes."""
+        a = bursts(depth, rows * size) if p.trans_a else bursts(rows, depth * size)
+        b = bursts(columns, depth * size) if p.trans_b else bursts(depth, columns * size)
+        return a * (resident != "a") + b * (resident != "b")
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
         fold_cycles = tiles * np.maximum(rows, n)
         if p.dtype is OperandType.BF16:
             fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
+        if c.margin:  # A shares a bank with a part of B: where both are read, one waits
+            bank = config.scratchpad_rows // config.scratchpad_banks
+            fold_cycles = fold_cycles + tiles * rows * bank // (2 * n * (c.wide + c.margin))
         folds = ceil(depth, deep)
         issue = CHUNK_ISSUE + folds * np.where(c.wide == 1, NARROW_ISSUE, FOLD_ISSUE + tiles * PRODUCT_ISSUE)
         return larger(folds * fold_cycles + BUBBLE, issue)
 
     total: Ints = np.zeros_like(c.tile_m)
+    passed: Ints = np.zeros_like(c.tile_m)  # flits on the way to the memory port
+    waits: Ints = np.zeros_like(c.tile_m)  # in the last macro tile, for results and loads: nothing comes behind it
+    last_load: Ints = np.zeros_like(c.tile_m)
     for count_m, rows in _parts(p.m, c.tile_m):
         for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
+            results = store(rows, columns)
+            sent = STORE_TURN + results
+            held = ceil(results, STORE_DELAY * ceil(p.k, c.folds * deep)) * c.gang
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
-                late = (c.slots == 2) * TURN
-                chunks += count_k * np.maximum(load(rows, columns, depth) + late, product(rows, columns, depth))
-            store = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-            chunks += store * p.epilogue.beta
+                late = (c.slots == 2) * (0 if c.margin else TURN)
+                multiplied = product(rows, columns, depth)
+                chunk = larger(load(rows, columns, depth) + late + held, multiplied)
+                chunks += count_k * chunk
+                last_load = np.where(count_k > 0, chunk - multiplied, last_load)
+                asked = count_k * requests(rows, columns, depth)
+                sent = sent + asked
+                passed += count_m * count_n * asked * blocks * (blocks > 1)
+            if c.gang:
+                # The last product of a macro tile may be too short to hide a whole chunk.
+                whole = load(rows, columns, np.minimum(c.folds * deep, p.k))
+                chunks += ceil(larger(whole - multiplied, np.zeros_like(whole)), UNEVEN) * (count_k > 0)
+            passed += count_m * count_n * results
+            chunks += results * p.epilogue.beta
             vector = ceil(columns, n) * (rows + PASS) * passes
-            total += count_m * count_n * np.maximum(np.maximum(chunks, store), vector)
+            longest = np.maximum(np.maximum(chunks, sent), vector)
+            total += count_m * count_n * longest
+            waits = np.where(count_m * count_n > 0, longest - chunks + last_load, waits)
     share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
     tiles = tiles_m * tiles_n
     steady = total // tiles * share + total % tiles * share // tiles
@@ -135,8 +187,11 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     first = load(rows, columns, np.minimum(c.folds * deep, p.k))
     whole = np.full_like(first, p.k)
     if resident:
-        first = first + (load_a(rows, whole) if resident == "a" else load_b(columns, whole)) * blocks
-    last = rows * (ceil(columns * out, config.bus_bytes) + 2 * HEAD) * blocks
-    last += ceil(columns, n) * (rows + PASS) * passes
-    result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady + last + FENCE
-    return result
+        whole_a = resident == "a"
+        times = c.grid[whole_a] if c.gang else blocks
+        first = first + (load_a(rows, whole) if whole_a else load_b(columns, whole)) * times
+    if c.gang:
+        waits = np.zeros_like(waits)
+    last = store(rows, columns) + ceil(columns, n) * (rows + PASS) * passes
+    result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady - waits + last + FENCE
+    return larger(result, LAUNCH + passed // tiles * share + FENCE)

@@ -73,6 +73,7 @@ class Frame:
     narrow: bool
     a_step: Register
     b_step: Register
+    acc_step: Value
 
     def __init__(self, config: ChipConfig, problem: Problem, tiling: Tiling) -> None:
         self.config, self.problem, self.tiling = config, problem, tiling
@@ -132,14 +133,24 @@ class Frame:
         self._blocks(rd, size, block)
         return rd
 
-    def _slot_row(self, rd: Register, operand: Operand) -> None:
-        """rd = where the slot of an operand begins."""
+    def _slot_row(self, rd: Register, operand: Operand, behind: int = 0) -> None:
+        """rd = where the slot of an operand begins. ``behind``: how many rounds ago it was filled, where it matters."""
+        k = self.k
         if self.single:
-            self.k.mov(rd, operand.base)
+            k.mov(rd, operand.base)
             return
-        self.k.mul(rd, self.slot, operand.step)
+        if operand.shift:
+            with k.scratch("shift") as (shift,):
+                k.add(shift, self.slot, -behind)
+                k.and_(rd, shift, 1)
+                k.mul(rd, rd, operand.step + operand.shift)
+                k.and_(shift, shift, 2)
+                k.mul(shift, shift, operand.shift // 2)
+                k.add(rd, rd, shift)
+        else:
+            k.mul(rd, self.slot, operand.step)
         if operand.base:
-            self.k.add(rd, rd, operand.base)
+            k.add(rd, rd, operand.base)
 
     def _ring(self, register: Register, step: int, first: int, end: int) -> None:
         """To the next of the places ``first``, ``first + step``, ... below ``end``."""

@@ -116,6 +116,7 @@ class _Gemm(Loads, Results):
         # With one column tile the weights go from fold to fold, otherwise from column tile to column tile.
         self.narrow = t.tile_n == self.config.array
         self.b_step = k.reg("b_step", self.config.array if self.narrow else self.place.b.pitch)
+        self.acc_step = k.reg("acc_step") if t.margin else t.tile_m
         if self.narrow:
             self.a_step = k.reg("a_step", self.place.a.pitch)
 
@@ -130,7 +131,7 @@ class _Gemm(Loads, Results):
                 k.sub(self.loads, self.loads, 1)
                 self._load_chunk()
             # What was loaded ``ahead`` rounds ago is in the slot that is filled in the next round.
-            self._ring(self.slot, 1, 0, self.tiling.slots)
+            self._ring(self.slot, 1, 0, 4 if self.tiling.margin else self.tiling.slots)
             with k.if_(self.lag, "!=", 0):
                 k.sub(self.lag, self.lag, 1)
                 k.jump(again)
@@ -174,7 +175,7 @@ class _Gemm(Loads, Results):
                     one_fold(deepest, accumulate=False)
                 with k.loop(deep):
                     one_fold(folds, accumulate=True)
-            if not self.single:
+            if not (self.single or t.margin):
                 k.matmul(0, 0, 0, signal=self.free)
             k.free(*([left] if left is not None else []))
         k.free(*([] if self.narrow else [acc, b_at]), *([tiles] if uneven else []))
@@ -186,7 +187,7 @@ class _Gemm(Loads, Results):
         """rd = where the chunk begins."""
         k = self.k
         if not operand.resident:
-            self._slot_row(rd, operand)
+            self._slot_row(rd, operand, behind=2)
         elif self.multiply.k is None:
             k.mov(rd, operand.base)
         else:
@@ -225,9 +226,42 @@ class _Gemm(Loads, Results):
             return
         k.mov(acc, self.half)
         k.mov(b_at, b_fold)
-        with k.loop(across):
-            k.weights(b_at, deep, dtype=dtype, step=self.b_step)
-            k.matmul(a_at, acc, rows, accumulate=accumulate, dtype=dtype)
-            k.add(acc, acc, self.tiling.tile_m)
+
+        def column_tiles(count: Value) -> None:
+            with k.loop(count):
+                k.weights(b_at, deep, dtype=dtype, step=self.b_step)
+                k.matmul(a_at, acc, rows, accumulate=accumulate, dtype=dtype)
+                k.add(acc, acc, self.acc_step)
+
+        if self.tiling.margin:
+            last = self.tiling.margin - 1
+            with k.scratch("first") as (first,):
+                k.mov(first, across)
+                self._turn(first, acc, b_at)
+                k.sub(first, first, last)
+                column_tiles(first)
+            k.matmul(0, 0, 0, signal=self.free)
+            column_tiles(last)
+        else:
+            column_tiles(across)
         k.add(a_at, a_at, self.place.a.pitch)
         k.add(b_fold, b_fold, c.array)
+
+    def _turn(self, across: Register, acc: Register, b_at: Register) -> None:
+        """The order of the column tiles: last come those that are not in the way of the slot's next chunk. That one is
+        about to be loaded further on if this one, of two rounds ago, is not."""
+        k, pitch, rows = self.k, self.place.b.pitch, self.tiling.tile_m
+        assert isinstance(self.acc_step, Register)
+        k.mov(self.b_step, pitch)
+        k.mov(self.acc_step, rows)
+        with k.scratch("turn") as (turn,):
+            k.mov(turn, 2)
+            with k.if_(self.slot, ">=", turn):
+                k.sub(turn, across, 1)
+                k.mul(turn, turn, pitch)
+                k.add(b_at, b_at, turn)
+                k.sub(turn, across, 1)
+                k.mul(turn, turn, rows)
+                k.add(acc, acc, turn)
+                k.mov(self.b_step, -pitch)
+                k.mov(self.acc_step, -rows)

@@ -11,4 +11,4 @@ def launch(stream: Stream, problem: Problem, plan: Plan, a: Buffer, b: Buffer, o
     """``more``: the bias, the scale and beta, if the epilogue has them. A plan may be one for the swapped operands."""
     first, second = (a, b) if plan.problem == problem else (b, a)
     program = gemm_program(stream.device.config, plan.problem, plan.tiling)
-    stream.launch(program, [first, second, out, *more], plan.tiling.grid)
+    stream.launch(program, [first, second, out, *more], plan.tiling.grid, plan.tiling.gang)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import Op, Space
+from sley.abi.instructions import Op, Share, Space
 from sley.runtime.gemm.frame import Frame
 from sley.runtime.gemm.tiling import Operand
 from sley.runtime.kernel import ZERO, Register, Semaphores, Value
@@ -62,7 +62,8 @@ class Loads(Frame):
         k, p = self.k, self.problem
         size, runs = (depth, across) if operand.along_k else (across, depth)
         most = size if isinstance(size, int) else self._most(operand)
-        load = partial(k.load, interleave=operand.interleave, transpose=operand.transpose)
+        share = (Share.ROW if operand.name == "a" else Share.COLUMN) if self.tiling.gang else Share.NONE
+        load = partial(k.load, interleave=operand.interleave, transpose=operand.transpose, share=share)
         if not operand.transpose or most <= operand.piece:
             self._set_runs(operand, size)
             load(address, row, self._operand(runs, at), wait=wait, signal=signal)
@@ -186,7 +187,8 @@ class Loads(Frame):
             self._set_load(run_bytes=4 * count, chunks=chunks, chunk_stride=1)
         k.mov(row, 1)
         free = () if self.single else self.free
-        k.load(at, self.load_bias, row, space=Space.ACCUMULATOR, wait=free, signal=free)
+        share = Share.COLUMN if self.tiling.gang else Share.NONE
+        k.load(at, self.load_bias, row, space=Space.ACCUMULATOR, share=share, wait=free, signal=free)
         self._next_bias(self.load_bias)
 
     def _advance_load(self) -> None:

@@ -42,7 +42,7 @@ class Results(Frame):
                 k.mov(self.c, self.arg["c"])
 
         def product() -> None:
-            done = (self.tiles[1] - 1) * t.tile_m
+            done = (self.tiles[1] - t.grid[1]) * t.tile_m
             k.add(self.arg["c"], self.arg["c"], (self.problem.m * t.grid[2] - done) * row_bytes)
             k.mov(self.c, self.arg["c"])
 

@@ -1,12 +1,18 @@
 """How a GEMM is cut into pieces, and where the pieces lie in a core."""
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, OperandType, Param
 from sley.runtime.gemm.problem import Problem, Result, fold
 
 RUN_BITS = PARAMS[Param.RUN_BYTES].width
+
+Sizes = TypeVar("Sizes", int, NDArray[np.int64])
 
 
 @dataclass(frozen=True)
@@ -15,7 +21,11 @@ class Tiling:
 
     ``tile_m`` x ``tile_n`` results make a macro tile, ``chunk`` elements of K are loaded at a time into one of
     ``slots`` places; ``grid`` blocks (across N, M and the batch) share the macro tiles. ``tile_n`` is a multiple of the
-    array's columns, ``chunk`` of the fold. An operand that is ``resident`` ("a" or "b") is loaded once, whole.
+    array's columns, ``chunk`` of the fold. An operand that is ``resident`` ("a" or "b") is loaded once, whole. The
+    blocks of a ``gang``, one on each core, work side by side and share their loads: A along x, B along y.
+
+    With a ``margin`` two slots of B do as well as three: from chunk to chunk each goes to and fro by so many column
+    tiles, and is handed back when all but ``margin`` - 1 of a chunk's were multiplied. Not in a gang.
     """
 
     tile_m: int
@@ -24,6 +34,8 @@ class Tiling:
     slots: int
     grid: tuple[int, int, int] = (1, 1, 1)
     resident: str = ""
+    gang: bool = False
+    margin: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,8 +51,12 @@ def tiling_text(plan: Plan) -> str:
     """A plan in one line."""
     t = plan.tiling
     parts = [f"{t.tile_m} x {t.tile_n}, K by {t.chunk}, {t.slots} slots", f"blocks {' x '.join(map(str, t.grid))}"]
+    if t.gang:
+        parts.append("gang")
     if t.resident:
         parts.append(f"{t.resident} resident")
+    if t.margin:
+        parts.append(f"margin {t.margin}")
     return ", ".join(parts)
 
 
@@ -52,6 +68,30 @@ def up(size: int, unit: int) -> int:
 def interleaved(config: ChipConfig, problem: Problem) -> bool:
     """Whether rows of k must be loaded two by two: lanes hold two int8 of consecutive k."""
     return config.lane_elements == 2 and problem.dtype is OperandType.INT8
+
+
+def spare_folds(depth: Sizes, folds: Sizes, slots: Sizes) -> Sizes:
+    """Folds that the last slot needs less than the others, of a K of ``depth`` folds: with as many chunks as slots
+    nothing but the last chunk goes there."""
+    chunks = -(-depth // folds)
+    spare: Sizes = (chunks == slots) * (chunks * folds - depth)
+    return spare
+
+
+def margin_fits(config: ChipConfig, problem: Problem, tiling: Tiling) -> bool:
+    """Whether B may have a margin: chunks of one fold, so that column tiles are multiplied in the order in which they
+    lie, and macro tiles that are never wider than the one before. The place of a bias relies on whole slots."""
+    p, t = problem, tiling
+    narrowest = (p.n - 1) % t.tile_n // config.array + 1
+    one_fold = t.chunk == fold(config, p.dtype) < p.k
+    return (
+        one_fold
+        and t.slots == 2
+        and t.resident == "a"
+        and p.batch == 1
+        and not (p.trans_b or p.epilogue.bias)
+        and 2 <= t.margin <= narrowest
+    )
 
 
 def half_rows(config: ChipConfig, problem: Problem) -> int:
@@ -66,7 +106,8 @@ class Operand:
     ``along_k``: rows of the array in memory are along K; otherwise across, along M or N. ``length``: elements of such
     a row. In slot s, fold f of row i of A is in scratchpad row ``base + s * step + f * pitch + i``; array row r of
     fold f of column tile p of B is in ``base + s * step + p * pitch + f * N + r``. ``piece``: elements of a memory row
-    that one LOAD may bring, to ``piece_rows`` local rows from the first to the next piece's.
+    that one LOAD may bring, to ``piece_rows`` local rows from the first to the next piece's. ``spare``: rows that the
+    last slot does not need. ``shift``: rows by which a slot goes to and fro; they are behind each.
     """
 
     name: str
@@ -80,6 +121,8 @@ class Operand:
     step: int
     piece: int
     piece_rows: int
+    spare: int
+    shift: int = 0
     base: int = 0
 
     @classmethod
@@ -92,31 +135,41 @@ class Operand:
         interleave = pairs and p.trans_a
         length = p.m if p.trans_a else p.k
         slots = 1 if resident else tiling.slots
-        return cls(
-            "a", not p.trans_a, p.trans_a, interleave, length, resident, slots, pitch, pitch * folds, piece, piece
-        )
+        step, spare = pitch * folds, pitch * spare_folds(-(-p.k // deep), folds, slots)
+        return cls("a", not p.trans_a, p.trans_a, interleave, length, resident, slots, pitch, step, piece, piece, spare)
 
     @classmethod
     def b(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Operand":
         p, n, deep = problem, config.array, fold(config, problem.dtype)
         resident = tiling.resident == "b"
         interleave = interleaved(config, problem) and not p.trans_b
-        pitch = -(-(p.k if resident else tiling.chunk) // deep) * n
+        folds = -(-(p.k if resident else tiling.chunk) // deep)
+        pitch = folds * n
         wide = up(tiling.tile_n // n, 2) if interleave else tiling.tile_n // n
         piece = (TRANSPOSE_CHUNKS if p.trans_b else INTERLEAVE_CHUNKS) * deep
         length = p.k if p.trans_b else p.n
         slots = 1 if resident else tiling.slots
-        rows = TRANSPOSE_CHUNKS * n
-        return cls("b", p.trans_b, p.trans_b, interleave, length, resident, slots, pitch, wide * pitch, piece, rows)
+        rows, spare = TRANSPOSE_CHUNKS * n, n * spare_folds(-(-p.k // deep), folds, slots)
+        step, shift = wide * pitch, tiling.margin * pitch
+        return cls(
+            "b", p.trans_b, p.trans_b, interleave, length, resident, slots, pitch, step, piece, rows, spare, shift
+        )
 
     @property
     def rows(self) -> int:
         """Scratchpad rows of all slots."""
-        return self.slots * self.step
+        return self.slots * (self.step + self.shift) - self.spare
 
     def strides(self, config: ChipConfig) -> tuple[int, int]:
         """Local rows from chunk to chunk, and from run (or unit of runs) to run, of its LOADs."""
         return (config.array, self.pitch) if self.transpose else (self.pitch, 1)
+
+
+def _fills(config: ChipConfig, problem: Problem, tiling: Tiling) -> bool:
+    """Whether every core has as many macro tiles as all others, so that all make the same loads."""
+    across, down = config.cores_x, config.cores_y
+    tiles_n, tiles_m = -(-problem.n // tiling.tile_n), -(-problem.m // tiling.tile_m)
+    return tiling.grid == (across, down, 1) and tiles_n % across == 0 and tiles_m % down == 0
 
 
 @dataclass(frozen=True)
@@ -169,8 +222,10 @@ class Placement:
             and used <= bias_base
             and (b.along_k or tiling.tile_n <= b.piece)
             and (
-                problem.batch == 1 or tiling.grid[1] == 1
+                problem.batch == 1 or tiling.grid[1] == 1 or tiling.gang
             )  # the walk from product to product is the same for all blocks
+            and (not tiling.gang or (_fills(config, problem, tiling) and not tiling.margin))
+            and (not tiling.margin or margin_fits(config, problem, tiling))
             and (not a.resident or problem.k * problem.bytes < 1 << RUN_BITS)
         )
         return cls(

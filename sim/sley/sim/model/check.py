@@ -39,6 +39,8 @@ def _bad_fields(config: ChipConfig, op: PacketOp, f: dict[str, int]) -> list[str
     if op is PacketOp.LAUNCH:
         alignment = {"program": INSTRUCTION_BYTES, "args": 4}
         bad += [name for name in ("grid_x", "grid_y", "grid_z") if not 1 <= f[name] <= MAX_GRID]
+        if f["gang"]:
+            bad += ["grid_x"] * (f["grid_x"] != config.cores_x) + ["grid_y"] * (f["grid_y"] != config.cores_y)
         bad += ["program_words"] * (not 1 <= f["program_words"] <= config.program_words)
         bad += ["arg_words"] * (f["arg_words"] > MAX_ARGS)
         inline = f["arg_words"] if f["arg_words"] <= INLINE_ARGS else 0

@@ -223,7 +223,8 @@ class CommandModel:
         args = f["args"] if f["arg_words"] > INLINE_ARGS else tuple(f[f"arg{k}"] for k in range(f["arg_words"]))
         size = (f["grid_x"], f["grid_y"], f["grid_z"])
         launch = (queue.context, f["program"], f["program_words"], f["tag"], args, f["arg_words"], size)
-        grid = self.scheduler.grids[number] = Grid(*launch, queue.watchdog)
+        gang = len(self.cores) if f["gang"] else 0
+        grid = self.scheduler.grids[number] = Grid(*launch, queue.watchdog, gang)
         while not grid.over:
             yield False
         del self.scheduler.grids[number]

@@ -34,11 +34,13 @@ class WorkCounts:
     def _move(self, state: LocalState, unit: Unit, command: Command, beats: Traffic, moved: Traffic) -> None:
         """Runs to or from memory: their bytes, and the bus beats in which they are."""
         p, bus = state.params[unit], state.config.bus_bytes
-        size = p[Param.RUN_BYTES]
-        if not size:
+        size, count = p[Param.RUN_BYTES], command.c
+        if not size or not count:
             return
+        if command.op is Op.STORE and p[Param.MEM_STRIDE] == size:
+            size, count = size * count, 1  # joined
         slabs = np.arange(p[Param.COUNT2], dtype=np.int64)[:, None] * p[Param.MEM_STRIDE2]
-        runs = np.arange(command.c, dtype=np.int64)[None, :] * p[Param.MEM_STRIDE]
+        runs = np.arange(count, dtype=np.int64)[None, :] * p[Param.MEM_STRIDE]
         first = (command.a + slabs + runs) & 0xFFFFFFFF
         traffic = self.values[CounterGroup.TRAFFIC]
         traffic[moved] += first.size * size

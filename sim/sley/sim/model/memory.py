@@ -29,11 +29,12 @@ class FaultError(Exception):
 
 
 class AccessError(Exception):
-    """An access that memory or the page tables refuse: BUS_ERROR, PAGE_FAULT or PERMISSION."""
+    """An access that memory or the page tables refuse: BUS_ERROR, PAGE_FAULT or PERMISSION; ``address``: of the first
+    byte that they refuse."""
 
     def __init__(self, code: FaultCode, address: int):
         super().__init__(f"{code.name} at {address:#x}")
-        self.code = code
+        self.code, self.address = code, address
 
     def at(self, unit: Unit, pc: int, address: int) -> FaultError:
         """The fault of the unit that made the access, with the address that its record shows."""
@@ -50,8 +51,12 @@ class ModelMemory:
     def view(self, address: int, length: int) -> NDArray[np.uint8]:
         """A writable view of ``length`` bytes."""
         if address < 0 or address + length > self.data.size:
-            raise AccessError(FaultCode.BUS_ERROR, address)
+            raise AccessError(FaultCode.BUS_ERROR, max(address, self.data.size))
         return self.data[address : address + length]
+
+    def check(self, address: int, length: int, need: Permission) -> None:
+        """Raises ``AccessError`` unless all bytes may be used so."""
+        self.view(address, length)
 
     def read(self, address: int, length: int, need: Permission = Permission.READ) -> NDArray[np.uint8]:
         return self.view(address, length)
@@ -81,16 +86,28 @@ class ContextMemory(ModelMemory):
     def invalidate(self) -> None:
         self._seen: dict[int, tuple[int, int]] = {}
 
+    def check(self, address: int, length: int, need: Permission) -> None:
+        for _ in self._views(address, length, need):
+            pass
+
     def read(self, address: int, length: int, need: Permission = Permission.READ) -> NDArray[np.uint8]:
-        parts = [self.memory.view(*piece) for piece in self._pieces(address, length, need)]
+        parts = list(self._views(address, length, need))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def write(self, address: int, data: NDArray[np.uint8]) -> None:
-        views = [self.memory.view(*piece) for piece in self._pieces(address, data.size, Permission.WRITE)]
+        views = list(self._views(address, data.size, Permission.WRITE))
         done = 0
         for view in views:
             view[:] = data[done : done + view.size]
             done += view.size
+
+    def _views(self, address: int, length: int, need: Permission) -> Iterator[NDArray[np.uint8]]:
+        for place, size in self._pieces(address, length, need):
+            try:
+                yield self.memory.view(place, size)
+            except AccessError as error:
+                raise AccessError(error.code, address + error.address - place) from None
+            address += size
 
     def _pieces(self, address: int, length: int, need: Permission) -> Iterator[tuple[int, int]]:
         """Physical ranges, one for each page."""

@@ -34,6 +34,8 @@ class Grid:
     size: tuple[int, int, int]
     watchdog: int
     """Steps of a core without a unit instruction that are too many; 0: never."""
+    gang: int = 0
+    """Blocks that begin together, one on each core; 0: every block for itself."""
     following: int = 0
     running: int = 0
     aborted: bool = False
@@ -49,8 +51,13 @@ class Grid:
         return self.aborted or self.record.code != FaultCode.NONE
 
     @property
+    def under_way(self) -> bool:
+        """Whether a gang was begun and is not handed out whole."""
+        return bool(self.gang) and self.following % self.gang != 0
+
+    @property
     def over(self) -> bool:
-        return not self.running and (self.stopped or not self.left)
+        return not self.running and (self.stopped or not self.left) and not self.under_way
 
     def next_block(self) -> Block:
         linear = self.following
@@ -80,9 +87,8 @@ class SchedulerModel:
         """One step of every core; False when nothing can move."""
         moved = False
         for index, core in enumerate(self.cores):
-            asking = [queue for queue, grid in self.grids.items() if grid.left and not grid.stopped]
-            if self._owner[index] is None and asking:
-                queue = self._turn.take(asking, priorities)
+            queue = self._next(index, priorities) if self._owner[index] is None else None
+            if queue is not None:
                 core.start(self.grids[queue].next_block())
                 self.grids[queue].running += 1
                 self._owner[index], self._quiet[index] = queue, 0
@@ -90,6 +96,18 @@ class SchedulerModel:
             if self._owner[index] is not None:
                 moved = self._work(index, core) or moved
         return moved
+
+    def _next(self, index: int, priorities: Sequence[int]) -> int | None:
+        """The queue whose block this free core gets now."""
+        for queue, grid in self.grids.items():
+            if grid.under_way:
+                return queue if index == grid.following % grid.gang else None
+        asking = [queue for queue, grid in self.grids.items() if grid.left and not grid.stopped]
+        if not asking:
+            return None
+        if self.grids[self._turn.next(asking, priorities)].gang and (index or any(k is not None for k in self._owner)):
+            return None
+        return self._turn.take(asking, priorities)
 
     def _work(self, index: int, core: CoreModel) -> bool:
         queue = self._owner[index]

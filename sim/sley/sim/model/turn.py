@@ -14,12 +14,19 @@ class Turn:
         self._passed = [0] * queues
         self._last: dict[int, int] = {}
 
-    def take(self, asking: Collection[int], priorities: Sequence[int]) -> int:
-        """Serves one of the queues that ask."""
+    def next(self, asking: Collection[int], priorities: Sequence[int]) -> int:
+        """Which of the queues that ask is served next."""
+        return self._choose(asking, priorities)[1]
+
+    def _choose(self, asking: Collection[int], priorities: Sequence[int]) -> tuple[int, int]:
         level = {k: _OVERDUE if self._passed[k] >= PATIENCE else priorities[k] for k in asking}
         highest = max(level.values())
         last = self._last.get(highest, -1)
-        served = min((k for k in asking if level[k] == highest), key=lambda k: (k <= last, k))
+        return highest, min((k for k in asking if level[k] == highest), key=lambda k: (k <= last, k))
+
+    def take(self, asking: Collection[int], priorities: Sequence[int]) -> int:
+        """Serves one of the queues that ask."""
+        highest, served = self._choose(asking, priorities)
         self._last[highest] = served
         for k in asking:
             self._passed[k] += 1

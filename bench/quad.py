@@ -1,0 +1,53 @@
+"""Four cores against one: the same products on ``base`` and on ``quad``, whose cores share their loads.
+
+Cycles do not depend on the machine that simulates. Fails when ``quad`` is not as many times as fast as promised. Takes
+about two minutes, and as long again the first time.
+"""
+
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from sley.abi.counters import CounterGroup, ReadCycle
+from sley.runtime.bench.gemm import GemmMeasurement, bench_problem, measure_gemm
+from sley.runtime.device import Device
+from sley.runtime.gemm.tiling import tiling_text
+
+ONE, FOUR = "fast:base?memory=32M", "fast:quad?memory=32M"
+PROMISED = {("int8", 1024): 3.9, ("bf16", 1024): 3.9}
+SIZES = [("int8", 256), ("int8", 512), ("bf16", 256), ("bf16", 512), *PROMISED]
+
+
+def read_bytes(measured: GemmMeasurement) -> int:
+    """What left the memory, for all cores together."""
+    assert measured.count is not None
+    counters = measured.count.counters
+    return counters.chip[CounterGroup.READ][ReadCycle.BEAT] * counters.config.bus_bytes
+
+
+def main() -> int:
+    table = Table("M = N = K", "chip", "cycles", "of peak MACs", "bytes read", "tiling", title=f"{ONE}, {FOUR}")
+    missed = []
+    with Device.open(ONE) as one, Device.open(FOUR) as four:
+        for dtype, size in SIZES:
+            problem = bench_problem((size, size, size), dtype)
+            cycles = []
+            for device in (one, four):
+                r = measure_gemm(device, problem, counted=True)
+                cycles.append(r.cycles)
+                cells = f"{r.cycles:,}", f"{r.share_of_peak:.1%}", f"{read_bytes(r):,}", tiling_text(r.plan)
+                table.add_row(f"{size} {dtype}", device.config.name, *cells)
+            ratio = cycles[0] / cycles[1]
+            promised = PROMISED.get((dtype, size), 0)
+            table.add_row("", "ratio", f"{ratio:.3f}", end_section=True)
+            if ratio < promised:
+                missed.append(f"{size} {dtype}: {ratio:.3f} times as fast, promised {promised}")
+    Console().print(table)
+    for line in missed:
+        print(line, file=sys.stderr)
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

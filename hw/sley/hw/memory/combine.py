@@ -1,0 +1,146 @@
+"""Where loads that cores of a gang share become one read of memory."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import Share
+from sley.hw.memory.access import ERROR_BITS, AccessError
+from sley.hw.memory.reader import BEATS
+from sley.hw.noc.messages import BEATS_BITS, SHARE_BITS, Coordinate, request_head
+from sley.hw.noc.placement import core_node
+from sley.hw.stream.arbiter import PacketGrant
+from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.stream.fifo import StreamFIFO
+
+_ASKED = data.StructLayout({"addr": 32, "beats": BEATS_BITS, "share": SHARE_BITS, "error": ERROR_BITS})
+
+COMBINED = data.StructLayout(
+    {"addr": 32, "beats": BEATS_BITS, "near": Coordinate, "far": Coordinate, "error": ERROR_BITS}
+)
+"""A read for all nodes from ``near`` to ``far``. One with an ``error`` (``AccessError``) is answered so, not read."""
+
+
+class ReadCombiner(wiring.Component):
+    """Queues the reads of each core's Load and joins those that cores of a gang share.
+
+    The oldest read of a core goes on when it is not shared, or when the oldest reads of all cores of its row, of its
+    column or of the chip are the same one: address, beats, ``Share``, and error if it has one. Reads of one core stay
+    in order.
+
+    Shared reads that cannot be joined do not wait for ever. When every core either waits with a shared read or has
+    ended its block of the gang, and none of these reads can be joined, nothing that is still to come could change that:
+    then the oldest read of one core is *lost*. It is answered with ``AccessError.BUS``, which stops its block, and so
+    on until the gang has ended. It happens when a core has stopped at a fault, or when programs share what is not the
+    same.
+
+    Parameters: ``config``, with several cores.
+    Members: ``i``: heads of READ requests of cores, always taken; ``ended``: one bit per core, its block of the gang
+    has ended and asks for nothing any more; ``o``: the reads that go on, in ``COMBINED``.
+    Order: among cores whose oldest read can go on round robin; for a shared one its first core asks.
+    Latency: 3 cycles. Throughput: one read a cycle. Cost: a queue of ``BEATS`` reads per core, as many as its reader
+    can have outstanding; a comparator of 44 bits for each core but the first, once in its row and once in its column.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    ended: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        if config.cores == 1:
+            raise ValueError("config has 1 core; there is nothing to combine with less than 2")
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(request_head(config))),
+                "o": Out(stream.Signature(COMBINED)),
+                "ended": In(config.cores),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        c = self._config
+        columns, rows = range(c.cores_x), range(c.cores_y)
+        heads: list[Any] = []
+        asks = Signal(c.cores)
+        for k in range(c.cores):
+            m.submodules[f"queue{k}"] = queue = StreamFIFO(_ASKED, BEATS)
+            x, y = core_node(c, k)
+            mine = (self.i.payload.src.x == x) & (self.i.payload.src.y == y)
+            m.d.comb += [
+                queue.i.valid.eq(self.i.valid & mine),
+                *(queue.i.payload[name].eq(self.i.payload[name]) for name in ("addr", "beats", "share", "error")),
+                asks[k].eq(queue.o.valid),
+            ]
+            with m.If(mine):
+                m.d.comb += self.i.ready.eq(queue.i.ready)
+            heads.append(queue.o)
+
+        def same(a: int, b: int) -> Value:
+            return asks[b] & (heads[a].payload.as_value() == heads[b].payload.as_value())
+
+        row_alike = Signal(c.cores_y)
+        column_alike = Signal(c.cores_x)
+        for y in rows:
+            m.d.comb += row_alike[y].eq(Cat(same(y * c.cores_x, y * c.cores_x + x) for x in columns).all())
+        for x in columns:
+            m.d.comb += column_alike[x].eq(Cat(same(x, y * c.cores_x + x) for y in rows).all())
+
+        able = Signal(c.cores)  # the oldest read can go on, and this core asks for all that share it
+        waits = Signal(c.cores)  # it is shared
+        for k in range(c.cores):
+            y, x = divmod(k, c.cores_x)
+            share = heads[k].payload.share
+            m.d.comb += waits[k].eq(asks[k] & (share != Share.NONE))
+            with m.Switch(share):
+                with m.Case(Share.NONE):
+                    m.d.comb += able[k].eq(asks[k])
+                if x == 0:
+                    with m.Case(Share.ROW):
+                        m.d.comb += able[k].eq(row_alike[y])
+                if y == 0:
+                    with m.Case(Share.COLUMN):
+                        m.d.comb += able[k].eq(column_alike[x])
+                if k == 0:
+                    with m.Case(Share.ALL):
+                        m.d.comb += able[k].eq(row_alike.all() & column_alike[0])
+
+        stuck = Signal()  # nothing has changed since no read could go on
+        m.submodules.grant = grant = PacketGrant(c.cores)
+        m.submodules.out = out = StreamBuffer(COMBINED)
+        wiring.connect(m, out.o, wiring.flipped(self.o))
+        m.d.comb += [
+            grant.requests.eq(Mux(stuck, asks, able)),
+            grant.last.eq(1),
+            grant.moved.eq(out.i.valid & out.i.ready),
+            out.i.valid.eq(grant.grant.any()),
+        ]
+        m.d.sync += stuck.eq(~grant.grant.any() & asks.any() & (waits | (self.ended & ~asks)).all())
+        for k in range(c.cores):
+            y, x = divmod(k, c.cores_x)
+            share = heads[k].payload.share
+            go = out.i.payload
+            with m.If(grant.grant[k]):
+                m.d.comb += [
+                    go.addr.eq(heads[k].payload.addr),
+                    go.beats.eq(heads[k].payload.beats),
+                    go.error.eq(Mux(stuck, AccessError.BUS, heads[k].payload.error)),
+                ]
+                near, far = core_node(c, k), core_node(c, k)
+                m.d.comb += [go.near.x.eq(near[0]), go.near.y.eq(near[1]), go.far.x.eq(far[0]), go.far.y.eq(far[1])]
+                (left, top), (right, bottom) = core_node(c, 0), core_node(c, c.cores - 1)
+                with m.If(share[0] & ~stuck):
+                    m.d.comb += [go.near.x.eq(left), go.far.x.eq(right)]
+                with m.If(share[1] & ~stuck):
+                    m.d.comb += [go.near.y.eq(top), go.far.y.eq(bottom)]
+            first = {Share.ROW: y * c.cores_x, Share.COLUMN: x, Share.ALL: 0}
+            taken = grant.grant[k]
+            for kind, asker in first.items():
+                together = (share == kind) & (heads[asker].payload.share == kind) & ~stuck
+                taken = taken | (grant.grant[asker] & together)
+            m.d.comb += heads[k].ready.eq(out.i.ready & asks[k] & taken)
+        return m

@@ -1,0 +1,49 @@
+"""Fixtures that tests of several layers share."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from sley.runtime import blas
+from sley.runtime.buffer import BF16, Buffer
+from sley.runtime.device import Device
+from sley.sim.testing.product import Product
+
+
+@pytest.fixture
+def put() -> Callable[[Device, np.ndarray], Buffer]:
+    """Bit patterns on the device, as the type they stand for."""
+
+    def array(device: Device, bits: np.ndarray) -> Buffer:
+        return device.array(
+            bits.view({np.dtype(np.uint16): BF16, np.dtype(np.uint32): np.float32}.get(bits.dtype, bits.dtype))
+        )
+
+    return array
+
+
+@pytest.fixture
+def check(put: Callable[[Device, np.ndarray], Buffer]) -> Callable[[Device, Product], None]:
+    """One product by ``blas.gemm``, bit by bit; what lies behind the result stays untouched."""
+
+    def run(device: Device, case: Product) -> None:
+        expected = case.expected
+        out = put(device, np.zeros_like(expected) if case.c is None else case.c)
+        memory, behind, slack = device.context.space, out.address + out.nbytes, -out.nbytes % 64
+        memory.write(behind, b"Z" * slack)
+        blas.gemm(
+            put(device, case.a),
+            put(device, case.b),
+            None if case.bias is None else put(device, case.bias),
+            case.scale,
+            case.relu,
+            beta=case.beta,
+            trans_a=case.trans_a,
+            trans_b=case.trans_b,
+            out=out,
+        )
+        np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=str(case))
+        assert memory.read(behind, slack) == b"Z" * slack, case
+
+    return run

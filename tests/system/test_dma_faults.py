@@ -1,0 +1,98 @@
+"""The first fault of a LOAD or STORE with many: the gateware and the golden model name the same one."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from sley.abi.asm import assemble
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode
+from sley.driver.errors import QueueFault
+from sley.runtime.device import Device
+from sley.runtime.program import Program
+from sley.sim.engines.options import default_engine
+
+MEMORY = 1 << 20
+CASES = 250
+
+needs_compiler = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
+
+
+def random_move(rng: random.Random, config: ChipConfig) -> str:
+    """Runs at the edges of memory and of the address width, rows at the edges of a local memory."""
+    unit = rng.choice(["load", "load", "load", "store"])
+    space = rng.choice(["scratchpad", "accumulator"])
+    flags = ""
+    if unit == "load" and rng.random() < 0.5:
+        interleave, transpose = rng.choice([(0, 1), (1, 0), (1, 1)])
+        space = "scratchpad" if rng.random() < 0.9 else space
+        flags = f"interleave={interleave} transpose={transpose}"
+    rows, row_bytes = (
+        (config.scratchpad_rows, config.row_bytes)
+        if space == "scratchpad"
+        else (config.accumulator_rows, config.accumulator_row_bytes)
+    )
+    chunks = rng.randint(1, 5)
+    size = rng.randint(1, chunks * row_bytes) if rng.random() < 0.95 else chunks * row_bytes + 1
+
+    def near(edge: int, reach: int) -> int:
+        return (edge + rng.randint(-reach, reach)) & 0xFFFFFFFF
+
+    def step(reach: int) -> int:
+        return rng.choice([0, 1, rng.randint(-reach, reach)])
+
+    # A slab, or a run, may be far from the one before, at another edge.
+    if unit == "load":
+        address = near(rng.choice([0, MEMORY, MEMORY, 1 << 32]), 6 * size)
+        far = rng.choice([step(2 * size), MEMORY, -MEMORY, -2 * MEMORY])
+        stride = rng.choice([size, step(3 * size), far])
+    else:  # never writes to the beginning of memory, where rings and programs are
+        address = MEMORY - rng.randint(1, 6 * size)
+        far = rng.choice([-size, MEMORY, -MEMORY, -2 * MEMORY])
+        stride = rng.choice([size, rng.randint(-2 * size, size), far])
+    row = near(rng.choice([0, rows, rows // 2]), 12)
+    params = {
+        "run_bytes": size,
+        "mem_stride": stride,
+        "mem_stride2": far,
+        "local_stride": step(9),
+        "local_stride2": rng.choice([step(40), rows // 2]),
+        "chunk_stride": step(9),
+        "count2": rng.choice([1, 1, 2, 3]),
+    }
+    if unit == "load":
+        params |= {"chunks": chunks, "pad_runs": rng.choice([0, 0, 3])}
+    lines = [f"set {unit}.{name}, #{value}" for name, value in params.items()]
+    lines += [f"add r{n}, r0, #{value - (value >> 31 << 32)}" for n, value in ((1, address), (2, row))]
+    lines += [f"add r3, r0, #{rng.choice([1, 2, 5, 20, 40])}", f"{unit} r1, r2, r3 space={space} {flags}", "end"]
+    return "\n".join(lines)
+
+
+def outcome(device: Device, text: str) -> tuple[int, ...]:
+    """Code, unit, instruction and address of the fault, or nothing."""
+    device.stream.launch(Program("move", tuple(assemble(text))))
+    try:
+        device.synchronize()
+    except QueueFault as fault:
+        return fault.code, fault.unit, fault.pc, fault.address
+    return ()
+
+
+@needs_compiler
+@pytest.mark.parametrize("chip", ["nano", "edge"])
+def test_first_fault(chip: str) -> None:
+    rng = random.Random(chip)
+    seen: Counter[int] = Counter()
+    url = f"{chip}?memory={MEMORY}"
+    with (
+        Device.open(f"fast:{url}", hang_cycles=20_000) as fast,
+        Device.open(f"model:{url}", hang_cycles=20_000) as model,
+    ):
+        for _ in range(CASES):
+            text = random_move(rng, fast.config)
+            found = outcome(fast, text)
+            assert found == outcome(model, text), text
+            seen[found[0] if found else FaultCode.NONE] += 1
+    expected = {FaultCode.NONE, FaultCode.BAD_PARAMETER, FaultCode.BAD_ADDRESS, FaultCode.BUS_ERROR}
+    assert {*expected, FaultCode.LOCAL_ADDRESS, FaultCode.ILLEGAL_INSTRUCTION} <= seen.keys(), seen
