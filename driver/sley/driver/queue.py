@@ -185,8 +185,9 @@ class Queue:
     def _inside(self, indirect: bytes, index: int) -> bytes:
         """A packet of the buffer that an INDIRECT points to; the INDIRECT itself if there is none."""
         with suppress(LayoutError, SleyError):
-            _, fields = decode_packet(indirect)
-            return self.space.read(fields["address"] + index * PACKET_BYTES, PACKET_BYTES)
+            op, fields = decode_packet(indirect)
+            if op is PacketOp.INDIRECT:  # the ring may have been written to since
+                return self.space.read(fields["address"] + index * PACKET_BYTES, PACKET_BYTES)
         return indirect
 
     # What became of packets
