@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.pages import PAGE_BYTES
-from sley.driver.buffer import READ_WRITE, Rights
+from sley.driver.buffer import ALL_RIGHTS, READ_WRITE, Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import (
@@ -17,6 +19,7 @@ from sley.driver.errors import (
     ContextClosed,
     ContextHang,
     ContextReset,
+    DeviceCorrupt,
     DeviceReset,
     NoRoom,
     QueueFault,
@@ -330,3 +333,36 @@ def test_dump_of_two_clients(pair: Pair) -> None:
     assert data["events"]["invalidations"] > 2
     assert data["events"]["interrupts"] == {f"fence of queue {other.queues[0].index}": 1}
     assert data["counters"]["memory bus"]["read"]
+
+
+def test_who_writes_ones_own_read_index_harms_nobody_else(pair: Pair) -> None:
+    """A program writes nonsense there and goes on for ever, while memory waits for it."""
+    guilty, other = pair
+    mapping, spare = guilty.map(guilty.allocate(PAGE_BYTES), ALL_RIGHTS), guilty.map(guilty.allocate(PAGE_BYTES))
+    code = words_to_bytes(
+        assemble(
+            """
+            add r9, r0, #1
+            set load.run_bytes, #4
+            set store.run_bytes, #4
+            load r10, r0, r9 signal=1
+            sync wait=1
+            store r8, r0, r9
+            again: load r10, r0, r9
+            beq r0, r0, again
+            end
+            """
+        )
+    )
+    nonsense = mapping.address + PAGE_BYTES - 4
+    guilty.space.write(mapping.address, code)
+    guilty.space.write(nonsense, b"\xee" * 4)
+    index = guilty.driver.registers.value("QUEUE0.READBACK")
+    guilty.queues[0].launch(mapping.address, len(code) // INSTRUCTION_BYTES, [index, 0, nonsense], (1, 1, 1))
+    guilty.unmap(spare)
+    guilty.driver.transport.advance(1_000)
+    filled(other, 10)
+    assert isinstance(guilty.events[-1], DeviceCorrupt)
+    assert not other.events
+    assert not guilty.deferred
+    filled(guilty, 11)

@@ -27,7 +27,7 @@ from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import DeviceCorrupt, QueueFault
 from sley.driver.space import Mapping
-from sley.sim.engines.options import default_engine
+from sley.sim.engines.options import EngineOptions, default_engine
 from sley.sim.errors import EngineError
 from sley.sim.testing.watched_transport import SMALL, WatchedTransport
 
@@ -37,8 +37,9 @@ SEED, COUNT = int(os.environ.get("SLEY_FUZZ_SEED", "1")), int(os.environ.get("SL
 WATCHDOG = 2_000
 PATIENCE = 10_000
 """Cycles for which the attacker's work may go on before its context is reset: most of it has no end at all."""
-BOUND = 10_000
-"""Cycles within which a context is reset and works again, whatever it did."""
+LATENCY = EngineOptions.latency
+BOUND = (1 << 16) // (SMALL.max_burst * SMALL.bus_bytes) * (LATENCY + 3 * SMALL.max_burst)
+"""Cycles within which a context is reset and works again, whatever it did: a LOAD finishes its run, of up to 64 KiB."""
 BATCH = 48
 SLOT = 256
 """Bytes for a program."""
@@ -101,7 +102,7 @@ class Fuzz:
 
     def __init__(self, transport: WatchedTransport, seed: int) -> None:
         self.transport = transport
-        self.driver = Driver(transport, hang_cycles=60_000)
+        self.driver = Driver(transport, hang_cycles=2 * BOUND)
         self.dice, self.numbers = random.Random(seed), np.random.default_rng(seed)
         self.tally: Counter[str] = Counter()
         self.slowest = 0
