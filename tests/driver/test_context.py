@@ -335,10 +335,9 @@ def test_dump_of_two_clients(pair: Pair) -> None:
     assert data["counters"]["memory bus"]["read"]
 
 
-def test_who_writes_ones_own_read_index_harms_nobody_else(pair: Pair) -> None:
-    """A program writes nonsense there and goes on for ever, while memory waits for it."""
-    guilty, other = pair
-    mapping, spare = guilty.map(guilty.allocate(PAGE_BYTES), ALL_RIGHTS), guilty.map(guilty.allocate(PAGE_BYTES))
+def write_and_go_on(context: Context, address: int, word: int) -> None:
+    """Runs a program that writes a word of memory and never ends."""
+    mapping = context.map(context.allocate(PAGE_BYTES), ALL_RIGHTS)
     code = words_to_bytes(
         assemble(
             """
@@ -354,15 +353,46 @@ def test_who_writes_ones_own_read_index_harms_nobody_else(pair: Pair) -> None:
             """
         )
     )
-    nonsense = mapping.address + PAGE_BYTES - 4
-    guilty.space.write(mapping.address, code)
-    guilty.space.write(nonsense, b"\xee" * 4)
+    source = mapping.address + PAGE_BYTES - 4
+    context.space.write(mapping.address, code)
+    context.space.write(source, word.to_bytes(4, "little"))
+    length = len(code) // INSTRUCTION_BYTES
+    context.queues[0].launch(mapping.address, length, [address, 0, source], (1, 1, 1))
+    context.driver.transport.advance(1_000)
+
+
+def test_who_writes_ones_own_read_index_harms_nobody_else(pair: Pair) -> None:
+    """Nonsense is there while memory waits for the work to end."""
+    guilty, other = pair
     index = guilty.driver.registers.value("QUEUE0.READBACK")
-    guilty.queues[0].launch(mapping.address, len(code) // INSTRUCTION_BYTES, [index, 0, nonsense], (1, 1, 1))
-    guilty.unmap(spare)
-    guilty.driver.transport.advance(1_000)
+    gate = guilty.heap.allocate(8)
+    guilty.space.write(gate, bytes(8))
+    guilty.queues[0].wait(gate, 1)
+    guilty.when_done(lambda: None)
+    guilty.queues[0].fence()
+    guilty.signal(gate, 1)
+    write_and_go_on(guilty, index, 0xEEEE)
     filled(other, 10)
     assert isinstance(guilty.events[-1], DeviceCorrupt)
     assert not other.events
     assert not guilty.deferred
     filled(guilty, 11)
+
+
+def test_memory_stays_with_work_that_lies_about_its_end(pair: Pair) -> None:
+    """A program writes the read index that would stand there after it, and goes on."""
+    liar, other = pair
+    index = liar.driver.registers.value("QUEUE0.READBACK")
+    mapping = liar.map(buffer := liar.allocate(PAGE_BYTES))
+    buffer.release()
+    write_and_go_on(liar, index, 1)
+    assert not liar.queues[0].pending
+    liar.unmap(mapping)
+    assert liar.deferred == 1
+    filled(other, 10)
+    assert liar.deferred == 1
+    assert buffer.references
+    liar.reset()
+    assert not liar.deferred
+    assert not buffer.references
+    filled(liar, 11)

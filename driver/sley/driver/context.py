@@ -42,7 +42,7 @@ class Context:
         self.heaps: list[Heap] = []
         self._exports: dict[int, int] = {}
         self._imports: dict[int, Mapping] = {}
-        self._deferred: deque[tuple[Marks, Callable[[], object]]] = deque()
+        self._deferred: deque[tuple[Marks, Callable[[], object], bool]] = deque()
         self.space = AddressSpace(driver, number, owner)
         self.heap = Heap(self, READ_WRITE, min(driver.memory_bytes // 4, LARGE_PAGE_BYTES))
         buffer = self.allocate(PAGE_BYTES)
@@ -94,23 +94,31 @@ class Context:
     def unmap(self, mapping: Mapping) -> None:
         """Unmaps when everything submitted so far has finished: at once, or some time after."""
         self.space.find(mapping.address, mapping.length, "unmap")
-        self.when_done(lambda: self.space.unmap(mapping))
+        self.when_done(lambda: self.space.unmap(mapping), proven=True)
 
-    def when_done(self, action: Callable[[], object]) -> None:
-        """Calls ``action`` as soon as the driver notices that everything submitted so far has finished."""
+    def when_done(self, action: Callable[[], object], proven: bool = False) -> None:
+        """Calls ``action`` as soon as the driver notices that everything submitted so far has finished.
+
+        How far queues are is read from memory of the context, which its own work may overwrite. ``proven``: from the
+        chip; for what others must be able to rely on, such as that nothing in flight uses a page any more.
+        """
         with self.driver.lock:
             self.check()
-            marks = [(queue, queue.head) for queue in self.queues if queue.pending]
+            marks = [(queue, queue.head) for queue in self.queues if not _is_over(queue, queue.head, proven)]
             if marks or self._deferred:
-                self._deferred.append((marks, action))
+                self._deferred.append((marks, action, proven))
             else:
                 action()
 
     def settle(self) -> None:
         """Does what waited for work that has finished by now."""
         with self.driver.lock:
-            while self._deferred and all(queue.finished(head - 1) for queue, head in self._deferred[0][0]):
-                self._deferred.popleft()[1]()
+            while self._deferred:
+                marks, action, proven = self._deferred[0]
+                if not all(_is_over(queue, head, proven) for queue, head in marks):
+                    break
+                self._deferred.popleft()
+                action()
 
     @property
     def deferred(self) -> int:
@@ -217,3 +225,7 @@ class Context:
 
     def __repr__(self) -> str:
         return f"Context({self.number}, queues {[queue.index for queue in self.queues]})"
+
+
+def _is_over(queue: Queue, head: int, proven: bool) -> bool:
+    return queue.retired(head - 1) if proven else queue.finished(head - 1)

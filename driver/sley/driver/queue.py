@@ -128,7 +128,7 @@ class Queue:
         self._fences.clear()
         self._callbacks.clear()
         self._release(self._called)
-        self._tail = self._rung = self._head
+        self._origin = self._tail = self._rung = self._head
         return lost
 
     @property
@@ -205,6 +205,13 @@ class Queue:
         self._tail += moved
         while self._fences and self._fences[0][0] < self._tail:
             self._fences.popleft()
+
+    def retired(self, position: int) -> bool:
+        """Whether the packet at ``position`` is over, as the chip itself says. It costs a register access; what
+        ``finished`` reads can be overwritten by the work that it is about."""
+        with self.driver.lock:
+            index = self.driver.registers.value(f"QUEUE{self.index}.READ_INDEX")
+            return self._rung - (self._rung - self._origin - index) % (2 * self.length) > position
 
     @property
     def pending(self) -> int:
