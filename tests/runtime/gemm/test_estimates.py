@@ -20,8 +20,8 @@ SIZES = [
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["int8", "bf16"])
 def test_estimates_are_close(dtype: str) -> None:
-    """Within an eighth."""
-    with Device.open("fast:base?memory=4M") as device:
+    """Within an eighth. In memory enough for large pages: estimates know nothing of translations that are not held."""
+    with Device.open("fast:base?memory=16M") as device:
         for size in SIZES:
             found = measure_gemm(device, bench_problem(size, dtype))
             assert 7 / 8 < found.cycles / found.plan.estimate < 8 / 7, (size, found.cycles, found.plan)
