@@ -223,7 +223,7 @@ def test_a_circle(device: Device) -> None:
     assert faulty(device, body).code == FaultCode.BUS_ERROR
 
 
-def test_memory_answers_with_an_error(device: Device) -> None:
+def test_a_shared_load_of_nothing(device: Device) -> None:
     """All cores that share the load stop, the first one is the record."""
 
     def body(k: KernelBuilder, data: Register, one: Register) -> None:
@@ -231,7 +231,7 @@ def test_memory_answers_with_an_error(device: Device) -> None:
         k.load(data, 0, one, share=Share.ALL)
 
     fault = faulty(device, body)
-    assert (fault.code, fault.unit, fault.address) == (FaultCode.BUS_ERROR, Unit.LOAD, 1 << 20)
+    assert (fault.code, fault.unit, fault.address) == (FaultCode.PAGE_FAULT, Unit.LOAD, 1 << 20)
 
 
 def test_without_a_gang_nothing_is_shared(device: Device) -> None:
