@@ -147,46 +147,24 @@ class ChipConfig:
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
 
+_BASE = ChipConfig(
+    name="base",
+    array=16,
+    bf16=True,
+    scratchpad_rows=4096,
+    accumulator_rows=1024,
+    program_words=512,
+    unit_queue=32,
+    queues=8,
+    contexts=8,
+    tlb_entries=8,
+)
+
 PRESETS: dict[str, ChipConfig] = {
     "nano": ChipConfig(),
-    "edge": ChipConfig(
-        name="edge",
-        array=8,
-        bf16=True,
-        scratchpad_rows=2048,
-        accumulator_rows=512,
-        program_words=512,
-        unit_queue=16,
-        queues=8,
-        contexts=8,
-        tlb_entries=8,
-    ),
-    "base": ChipConfig(
-        name="base",
-        array=16,
-        bf16=True,
-        scratchpad_rows=4096,
-        accumulator_rows=1024,
-        program_words=512,
-        unit_queue=32,
-        queues=8,
-        contexts=8,
-        tlb_entries=8,
-    ),
-    "quad": ChipConfig(
-        name="quad",
-        array=16,
-        bf16=True,
-        cores_x=2,
-        cores_y=2,
-        scratchpad_rows=4096,
-        accumulator_rows=1024,
-        program_words=512,
-        unit_queue=32,
-        queues=8,
-        contexts=8,
-        tlb_entries=8,
-    ),
+    "edge": _BASE.replace(name="edge", array=8, scratchpad_rows=2048, accumulator_rows=512, unit_queue=16),
+    "base": _BASE,
+    "quad": _BASE.replace(name="quad", cores_x=2, cores_y=2),
 }
 
 
