@@ -332,3 +332,44 @@ def test_drain_forgets_walks() -> None:
     bench.add(process, wait=True)
     bench.run()
     assert answers == [1] * 15
+
+
+READABLE = 3
+"""valid and read."""
+LOWER = DATA // PAGE_BYTES - 1
+"""Page of a lower table."""
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower", "valid"),
+    [
+        (LOWER << 12 | 1, 1 << 12 | READABLE, True),
+        (LOWER << 12 | 1, 1 << 12 | READABLE | 1 << 4, False),
+        (LOWER << 12 | 1, 1 << 12 | READABLE | 1 << 11, False),
+        (LOWER << 12 | 1, 1 << 12 | READABLE & ~1, False),
+        (LOWER << 12 | 1 | 1 << 7, 1 << 12 | READABLE, False),
+        (LOWER << 12, 1 << 12 | READABLE, False),
+        (1 << 22 | READABLE, 0, True),
+        (1 << 22 | READABLE | 1 << 4, 0, False),
+        (1 << 22 | 1 << 12 | READABLE, 0, False),
+        (NOWHERE | 1, 0, False),
+    ],
+)
+def test_entries_that_mean_nothing(upper: int, lower: int, valid: bool) -> None:
+    """Each reserved bit, alignment and valid bit counts, in both tables."""
+    memory = bytearray(SIZE)
+    memory[PAGE_BYTES : PAGE_BYTES + 4] = upper.to_bytes(4, "little")
+    memory[LOWER * PAGE_BYTES : LOWER * PAGE_BYTES + 4] = lower.to_bytes(4, "little")
+    dut = MemoryGateway(NANO)
+    bench = StreamBench(dut)
+    AxiMemory(bench, NANO, dut.axi, size=SIZE).data[:] = memory
+    walk = {"kind": RequestKind.WALK, "tag": Tag.LOAD, "src": ME, "addr": 0, "context": 1}
+
+    async def root(ctx: Any) -> None:
+        ctx.set(dut.roots[1].root, {"mode": AddressMode.PAGED, "page": 1})
+
+    bench.add(root)
+    bench.send(dut.request_o, [None, {"payload": {"head": walk}, "dest": MEMORY, "last": 1}])
+    got = bench.receive(dut.response_i, 1)
+    bench.run()
+    assert bool(got.items[0].payload.data & 1) == valid
