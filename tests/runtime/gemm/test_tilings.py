@@ -140,7 +140,7 @@ def test_margins(put: Put, name: str) -> None:
             case = random_product(config, rng, (rows, columns, k), bf16=bf16, trans=(False, False), batch=(0, 0))
             case = replace(case, bias=None)
             problem, grid = problem_of(case), (min(config.cores, -(-columns // (wide * n))), 1, 1)
-            tiling = Tiling(rows, wide * n, deep, 2, grid, "a", margin)
+            tiling = Tiling(rows, wide * n, deep, 2, grid, "a", margin=margin)
             if possible(problem) and Placement.of(config, problem, tiling).fits:
                 check_tiling(device, put, case, tiling)
                 seen += 1
