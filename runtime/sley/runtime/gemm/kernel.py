@@ -85,9 +85,11 @@ class _Gemm(Loads, Results):
         self.single = not isinstance(total, Register) and total == 1
         if not self.single:
             self.loads = total if isinstance(total, Register) else k.reg("loads", total)
-            self.lag = k.reg("lag", self.ahead)
             self.slot = k.reg("slot", 0)
         self.load, self.multiply = Side(self, "load"), Side(self, "multiply")
+        if not self.single:
+            self.lag, self.lag_step = (k.reg("lag"), 1) if self.multiply.k is None else (self.multiply.k, t.chunk)
+            k.mov(self.lag, -self.ahead * self.lag_step)
         # An argument is kept as it is only where the walk comes back to it.
         returns = p.batch > grid[2]
         self.running = {
@@ -132,8 +134,8 @@ class _Gemm(Loads, Results):
                 self._load_chunk()
             # What was loaded ``ahead`` rounds ago is in the slot that is filled in the next round.
             self._ring(self.slot, 1, 0, 4 if self.tiling.margin else self.tiling.slots)
-            with k.if_(self.lag, "!=", 0):
-                k.sub(self.lag, self.lag, 1)
+            with k.if_(self.lag, "<", ZERO):
+                k.add(self.lag, self.lag, self.lag_step)
                 k.jump(again)
             self._multiply_chunk()
             k.place(again)
