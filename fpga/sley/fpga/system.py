@@ -40,9 +40,7 @@ class System(wiring.Component):
     def __init__(self, config: ChipConfig, clock_hz: int, baud: int, memory: Any, buffer_bytes: int = 512) -> None:
         self.config = config
         self._memory = memory
-        self._bridge = HostBridge(
-            config, memory.memory_bytes, clock_hz=clock_hz, baud=baud, buffer_bytes=buffer_bytes
-        )
+        self._bridge = HostBridge(config, memory.memory_bytes, clock_hz=clock_hz, baud=baud, buffer_bytes=buffer_bytes)
         super().__init__({"uart_rx": In(1, init=1), "uart_tx": Out(1, init=1), "irq": Out(1)})
 
     def elaborate(self, platform: object) -> Module:

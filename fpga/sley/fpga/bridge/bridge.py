@@ -58,13 +58,12 @@ class HostBridge(wiring.Component):
         self, config: ChipConfig, memory_bytes: int, *, clock_hz: int, baud: int, buffer_bytes: int = 512
     ) -> None:
         if memory_bytes < PAGE_BYTES or memory_bytes % PAGE_BYTES or memory_bytes > 1 << config.addr_bits:
-            raise ValueError(
-                f"memory_bytes is {memory_bytes}; it must be a multiple of {PAGE_BYTES}, at most {1 << config.addr_bits}"
-            )
+            most = 1 << config.addr_bits
+            raise ValueError(f"memory_bytes is {memory_bytes}; it must be a multiple of {PAGE_BYTES}, at most {most}")
         if not 256 <= buffer_bytes <= 1 << 15 or buffer_bytes & (buffer_bytes - 1):
             raise ValueError(f"buffer_bytes is {buffer_bytes}; it must be a power of two in 256..32768")
         if payload_bytes(buffer_bytes, config.bus_bytes) == 0:
-            raise ValueError(f"buffer_bytes is {buffer_bytes}; a frame with a beat of {config.bus_bytes} bytes needs more")
+            raise ValueError(f"buffer_bytes is {buffer_bytes}; a beat of {config.bus_bytes} bytes needs more")
         clocks = round(clock_hz / baud)
         if clocks < 1 or abs(clock_hz / clocks - baud) > MAX_RATE_ERROR * baud:
             near = clock_hz // max(1, clocks)

@@ -11,6 +11,7 @@ from sley.abi.config import ChipConfig
 from sley.fpga.bridge.frames import (
     EXPECTED_AT,
     FAILURES_AT,
+    HEADER,
     IDENTITY_BYTES,
     IRQ,
     SEQUENCES,
@@ -77,7 +78,7 @@ class CommandExecutor(wiring.Component):
         lane_bits = exact_log2(bus_bytes)
 
         head = Signal(_head, reset_less=True)  # a byte enters at the top; ``length`` and ``address`` count
-        missing = Signal(range(_head.size // 8 + 1), init=_head.size // 8)  # bytes of the head
+        missing = Signal(range(HEADER.size + 1), init=HEADER.size)  # bytes of the head
         carry = Signal(reset_less=True)  # out of the address: all cycles of a wait have passed
         beat = Signal(8 * bus_bytes, reset_less=True)
         strobe = Signal(bus_bytes, reset_less=True)
@@ -135,17 +136,18 @@ class CommandExecutor(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 with m.If(missing == 0):
                     m.d.comb += self.i.ready.eq(0)
-                    m.d.sync += missing.eq(_head.size // 8)
+                    m.d.sync += missing.eq(HEADER.size)
                     m.next = "CHOOSE"
+                with m.Elif(dropped & (missing == HEADER.size)):  # it came before the frame that waits
+                    m.d.comb += self.i.ready.eq(0)
+                    m.d.sync += [dropped.eq(self.bad), refusal.eq(Status.BAD_FRAME)]
+                    m.next = "SEQUENCE"
                 with m.Elif(self.i.valid):
                     m.d.comb += enter.eq(1)
                     m.d.sync += missing.eq(missing - 1)
                     with m.If(self.i.payload.end):  # shorter than a head
-                        m.d.sync += [missing.eq(_head.size // 8), refusal.eq(Status.BAD_COMMAND)]
+                        m.d.sync += [missing.eq(HEADER.size), refusal.eq(Status.BAD_COMMAND)]
                         m.next = "SEQUENCE"
-                with m.Elif(dropped & ~self.bad):
-                    m.d.sync += [dropped.eq(0), refusal.eq(Status.BAD_FRAME)]
-                    m.next = "SEQUENCE"
 
             with m.State("CHOOSE"):
                 m.d.sync += [strobe.eq(0), pending.eq(~is_write)]
@@ -178,7 +180,7 @@ class CommandExecutor(wiring.Component):
                         m.d.comb += step.eq(1)
 
             with m.State("BUS"):
-                m.d.comb += ask.eq((timer == 0))
+                m.d.comb += ask.eq(timer == 0)
                 with m.If(~given_up):
                     m.d.sync += timer.eq(timer + 1)
                 with m.If((done & (timer != 0)) | given_up):
@@ -249,11 +251,11 @@ class CommandExecutor(wiring.Component):
                         m.next = "BUS"
 
             with m.State("STATUS"):
-                answer = Mux(refusal == Status.OK, status, refusal)
+                answer = Mux(refusal == Status.OK, Value.cast(status), Value.cast(refusal))
                 m.d.comb += [
                     self.o.valid.eq(1),
                     self.o.payload.last.eq(1),
-                    self.o.payload.data.eq(Cat(Value.cast(answer), Const(0, 7 - len(answer)), irq)),
+                    self.o.payload.data.eq(answer | Mux(irq, IRQ, 0)),
                 ]
                 with m.If(self.o.ready):
                     m.d.sync += refusal.eq(Status.OK)

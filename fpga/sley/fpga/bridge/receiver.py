@@ -95,8 +95,7 @@ class FrameReceiver(wiring.Component):
             self.o.payload.data[ESCAPED.bit_length() - 1].eq(read.data[ESCAPED.bit_length() - 1] ^ escaped),
             self.o.payload.end.eq(read.data == FLAG),
         ]
-        with m.If(~held):
-            with m.If(index != complete):
-                m.d.sync += [held.eq(1), index.eq(index + 1)]
+        with m.If(~held), m.If(index != complete):
+            m.d.sync += [held.eq(1), index.eq(index + 1)]
         with m.Elif(escape | self.o.ready):
             m.d.sync += [held.eq(0), escaped.eq(escape)]

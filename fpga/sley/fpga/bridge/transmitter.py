@@ -61,18 +61,17 @@ class FrameTransmitter(wiring.Component):
 
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += escaped.eq(inside & special & ~escaped)
-        with m.If(sent):
-            with m.Switch(state):
-                with m.Case(_State.IDLE):
-                    m.d.sync += state.eq(_State.BODY)
-                with m.Case(_State.BODY):
-                    m.d.sync += left.eq(CRC_BYTES - 1)
-                    with m.If(self.i.payload.last):
-                        m.d.sync += state.eq(_State.CRC)
-                with m.Case(_State.CRC):
-                    m.d.sync += left.eq(left - 1)
-                    with m.If(left == 0):
-                        m.d.sync += state.eq(_State.END)
-                with m.Case(_State.END):
-                    m.d.sync += state.eq(_State.IDLE)
+        with m.If(sent), m.Switch(state):
+            with m.Case(_State.IDLE):
+                m.d.sync += state.eq(_State.BODY)
+            with m.Case(_State.BODY):
+                m.d.sync += left.eq(CRC_BYTES - 1)
+                with m.If(self.i.payload.last):
+                    m.d.sync += state.eq(_State.CRC)
+            with m.Case(_State.CRC):
+                m.d.sync += left.eq(left - 1)
+                with m.If(left == 0):
+                    m.d.sync += state.eq(_State.END)
+            with m.Case(_State.END):
+                m.d.sync += state.eq(_State.IDLE)
         return m

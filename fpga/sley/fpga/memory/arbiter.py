@@ -44,7 +44,7 @@ class AxiArbiter(wiring.Component):
         m = Module()
         managers, target = self.managers, self.target
         owners = Signal(WRITES)  # of the write bursts under way, the oldest lowest
-        count = Signal(range(WRITES + 1))
+        count, place = Signal(range(WRITES + 1)), Signal(range(WRITES + 1))
         owner = owners[0]
         open_, begins, ends = Signal(), Signal(), Signal()
         self._addresses(m, "ar", 1)
@@ -52,12 +52,13 @@ class AxiArbiter(wiring.Component):
         m.d.comb += [
             begins.eq(Mux(turn, managers[1].awvalid, managers[0].awvalid) & Mux(turn, *self._ready("aw"))),
             open_.eq(count != 0),
+            place.eq(count - ends),
             ends.eq(target.wvalid & target.wready & target.wlast),
         ]
         with m.If(ends):
             m.d.sync += owners.eq(owners >> 1)
         with m.If(begins):
-            m.d.sync += owners.bit_select(count - ends, 1).eq(turn)
+            m.d.sync += owners.bit_select(place, 1).eq(turn)
         m.d.sync += count.eq(count + begins - ends)
 
         m.d.comb += [
