@@ -94,12 +94,13 @@ class CommandExecutor(wiring.Component):
 
         code = Signal(3)
         m.d.comb += code.eq(head.code)
-        is_write = Signal()
+        is_write, clears = Signal(), Signal()
         is_read = Signal()  # the reply has data
         of_register = Signal()
         in_lane = Signal(lane_bits)
         m.d.comb += [
-            is_write.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER)),
+            clears.eq(code == Code.CLEAR_MEMORY),
+            is_write.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER) | clears),
             is_read.eq((code == Code.IDENTIFY) | (code == Code.READ_MEMORY) | (code == Code.READ_REGISTER)),
             of_register.eq((code == Code.WRITE_REGISTER) | (code == Code.READ_REGISTER)),
             in_lane.eq(head.address),
@@ -125,7 +126,7 @@ class CommandExecutor(wiring.Component):
             m.d.sync += head.length.eq(Mux(enter, entered.length, head.length - 1))
         with m.If(load | shift):
             m.d.sync += [
-                beat.eq(Mux(load, self.memory.rdata, Cat(beat[8:], self.i.payload.data))),
+                beat.eq(Mux(load, self.memory.rdata, Cat(beat[8:], Mux(clears, 0, self.i.payload.data)))),
                 lane.eq(Mux(load, 0, lane + 1)),
             ]
         with m.If(fetched | rotate):  # four times a quarter leave it as it was
@@ -167,11 +168,11 @@ class CommandExecutor(wiring.Component):
 
             with m.State("FILL"):  # a beat, or the word of a register
                 padding = head.length == 0
-                m.d.comb += self.i.ready.eq(~padding)
-                with m.If(~padding & self.i.valid & self.i.payload.end):
+                m.d.comb += self.i.ready.eq(~padding & ~clears)
+                with m.If(self.i.ready & self.i.valid & self.i.payload.end):
                     m.d.sync += status.eq(Status.BAD_COMMAND)
                     m.next = "SEQUENCE"
-                with m.Elif(padding | self.i.valid):
+                with m.Elif(~self.i.ready | self.i.valid):
                     m.d.comb += [shift.eq(1), count.eq(~padding)]
                     m.d.sync += strobe.eq(Cat(strobe[1:], ~padding))
                     with m.If(Mux(of_register, head.length == 1, in_lane.all())):
@@ -290,13 +291,13 @@ class CommandExecutor(wiring.Component):
                 getattr(memory, f"{channel}cache").eq(CACHE_NORMAL),
             ]
         done, error = Signal(), Signal()
-        for bus, write, read in (
-            (registers, Code.WRITE_REGISTER, Code.READ_REGISTER),
-            (memory, Code.WRITE_MEMORY, Code.READ_MEMORY),
+        for bus, writes, read in (
+            (registers, (code == Code.WRITE_REGISTER), Code.READ_REGISTER),
+            (memory, (code == Code.WRITE_MEMORY) | (code == Code.CLEAR_MEMORY), Code.READ_MEMORY),
         ):
-            for channel, asking in (("aw", write), ("w", write), ("ar", read)):
+            for channel, asks in (("aw", writes), ("w", writes), ("ar", code == read)):
                 valid, ready = getattr(bus, f"{channel}valid"), getattr(bus, f"{channel}ready")
-                with m.If(ask & (code == asking)):
+                with m.If(ask & asks):
                     m.d.sync += valid.eq(1)
                 with m.Elif(ready):
                     m.d.sync += valid.eq(0)

@@ -44,6 +44,8 @@ class Code(IntEnum):
     READ_REGISTER = 4
     ADVANCE = 5
     WAIT_IRQ = 6
+    CLEAR_MEMORY = 7
+    """A write of as many zeros as the length says, without data."""
 
 
 class Status(IntEnum):

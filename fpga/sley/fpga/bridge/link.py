@@ -27,7 +27,7 @@ MOST_UNANSWERED = 64
 MOST_REPLY_BYTES = 4096
 """Data that replies under way may have: what the line discipline of Linux keeps for a program that is late."""
 
-_WRITES = (Code.WRITE_MEMORY, Code.WRITE_REGISTER)
+_WRITES = (Code.WRITE_MEMORY, Code.WRITE_REGISTER, Code.CLEAR_MEMORY)
 _REFUSED = (Status.BAD_FRAME, Status.OUT_OF_SEQUENCE)
 _TEXT = {
     Status.BUS_ERROR: "was answered with a bus error: nothing is at that address",

@@ -88,7 +88,11 @@ class FpgaTransport:
         link = self._open()
         raw = bytes(data)
         for start, size in self._pieces(address, len(raw)):
-            link.post(Code.WRITE_MEMORY, start, raw[start - address : start - address + size])
+            piece = raw[start - address : start - address + size]
+            if any(piece):
+                link.post(Code.WRITE_MEMORY, start, piece)
+            else:
+                link.post(Code.CLEAR_MEMORY, start, length=size)
 
     def barrier(self) -> None:
         self._open().flush()
