@@ -20,7 +20,7 @@ from sley.fpga.bridge.frames import (
     encode_frame,
 )
 
-RECOVERIES = 8
+RECOVERIES = 16
 """Times that the link is put in order without a command being answered in between, before it is given up."""
 MOST_UNANSWERED = 64
 """Commands under way; less than half of the sequence numbers, so that old and new are told apart."""
@@ -68,6 +68,7 @@ class Request:
     reply: bytes = b""
     irq: bool = False
     done: bool = False
+    error: str = ""
     repeated: bool = False
     """It was executed before it was sent the last time."""
 
@@ -123,6 +124,8 @@ class Link:
         while not request.done:
             self._receive()
         self._check()
+        if request.error:
+            raise LinkError(request.error)
         return request.reply
 
     def flush(self) -> None:
@@ -194,14 +197,16 @@ class Link:
         request.done = True
         request.reply, request.irq = data, bool(body[-1] & IRQ)
         if status != Status.OK:
-            self._failed(f"{request} {_TEXT[status]}")
+            self._failed(request, _TEXT[status])
             if status in (Status.BUS_ERROR, Status.BUS_TIMEOUT) and not request.repeated:
                 self._failures = (self._failures + 1) % 256
         return True
 
-    def _failed(self, what: str) -> None:
-        """Keeps the first error, until somebody waits."""
-        self._fault = self._fault or f"{self._port.name}: {what}"
+    def _failed(self, request: Request, why: str) -> None:
+        """Keeps the error for who waits for the request; of a write, the first one for whoever waits next."""
+        request.error = f"{self._port.name}: {request} {why}"
+        if request.code in _WRITES:
+            self._fault = self._fault or request.error
 
     def _retire(self) -> bool:
         """Forgets commands that are over, up to the first that is not; whether there was one."""
@@ -279,7 +284,7 @@ class Link:
             elif request.code in _WRITES:
                 request.done = True
                 if failed:
-                    self._failed(f"{request}, or a command soon after it, failed on the bus")
+                    self._failed(request, "or a command soon after it was answered with a bus error")
             elif place == executed - 1:
                 request.repeated = True  # it is the last one: the bridge has its reply
                 again.append(request)
