@@ -159,7 +159,7 @@ class CommandExecutor(wiring.Component):
                     m.d.sync += pending.eq(0)
                 with m.Elif(head.sequence == expected):
                     m.d.sync += [status.eq(Status.OK), irq.eq(0), last.eq(expected), expected.eq(expected + 1)]
-                    with m.If(is_write):
+                    with m.If(is_write & (head.length != 0)):
                         m.next = "FILL"
                 with m.Elif(head.sequence == last):
                     m.d.sync += pending.eq(0)
