@@ -90,7 +90,7 @@ class Host:
 @pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
 @pytest.mark.parametrize(
     ("idle", "pause", "gap", "latency"),
-    [(0.0, 0.0, 0.0, (1, 1)), (0.3, 0.0, 0.5, (1, 30)), (0.0, 0.4, 0.3, (5, 5)), (0.5, 0.5, 0.8, (1, 100))],
+    [(0.0, 0.0, 0.0, (1, 1)), (0.3, 0.0, 0.4, (1, 30)), (0.0, 0.5, 0.7, (1, 60))],
 )
 def test_random_commands(config: ChipConfig, idle: float, pause: float, gap: float, latency: tuple[int, int]) -> None:
     rng = random.Random(round(10 * gap))
@@ -99,9 +99,9 @@ def test_random_commands(config: ChipConfig, idle: float, pause: float, gap: flo
     memory = AxiMemory(host.bench, config, host.dut.memory, size=SIZE, latency=latency, gap=gap, faulty=faulty)
     registers = Registers(host.bench, host.dut.registers, gap)
     contents, values, log = bytearray(SIZE), {}, []
-    for _ in range(60):
+    for _ in range(25):
         code = rng.choice([Code.WRITE_MEMORY, Code.CLEAR_MEMORY, Code.READ_MEMORY, Code.WRITE_REGISTER] * 2 + [*Code])
-        size = rng.choice([0, 1, 2, rng.randint(1, 60), 240 if rng.random() < 0.1 else 5])
+        size = rng.choice([0, 1, 2, 5, rng.randint(1, 40)])
         start = rng.choice([rng.randrange(SIZE - size), rng.randrange(1950, 2040)])
         beats = range(start // config.bus_bytes, (start + size - 1) // config.bus_bytes + 1)
         bad = size > 0 and faulty.start // config.bus_bytes in beats
