@@ -162,9 +162,8 @@ def test_a_bus_that_does_not_answer(code: Code, monkeypatch: pytest.MonkeyPatch)
     host = Host(NANO, seed=2, timeout=1000)
     writes = code in (Code.WRITE_MEMORY, Code.WRITE_REGISTER)
     of_register = code in (Code.READ_REGISTER, Code.WRITE_REGISTER)
-    host.command(
-        code, 8, b"word" if writes else b"", 4, bytes(4) if code == Code.READ_REGISTER else b"", Status.BUS_TIMEOUT
-    )
+    reply = bytes(4) if code == Code.READ_REGISTER else b""
+    host.command(code, 8, b"word" if writes else b"", 4, reply, Status.BUS_TIMEOUT)
     for _ in range(4):
         host.command(Code.WRITE_MEMORY, 8, b"word", 4, b"", Status.BUS_TIMEOUT)
         host.command(Code.READ_REGISTER, 8, b"", 4, bytes(4), Status.BUS_TIMEOUT)
