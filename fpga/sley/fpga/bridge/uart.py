@@ -1,0 +1,97 @@
+"""Asynchronous serial line, 8 data bits, no parity, 1 stop bit: both directions."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+LEAST_CLOCKS = 4
+DATA_BITS = 8
+
+received_byte = data.StructLayout({"data": DATA_BITS, "error": 1})
+
+
+def _check(clocks_per_bit: int) -> None:
+    if clocks_per_bit < LEAST_CLOCKS:
+        raise ValueError(f"clocks_per_bit is {clocks_per_bit}; it must be at least {LEAST_CLOCKS}")
+
+
+class UartReceiver(wiring.Component):
+    """Turns the levels of a pin into bytes.
+
+    Parameters: ``clocks_per_bit``, at least 4. Members: ``pin``, any level at any time (two flip-flops synchronise it);
+    ``o``: bytes, always taken; ``error``: the stop bit was missing. Each bit is sampled once, in its middle; a low
+    pulse shorter than half a bit is no start bit. A byte comes in the middle of its stop bit, so a sender may
+    be faster by up to half a bit in ten.
+    Cost: two counters and 9 bits of data.
+    """
+
+    pin: Signal
+    o: stream.Interface
+
+    def __init__(self, clocks_per_bit: int) -> None:
+        _check(clocks_per_bit)
+        self._clocks = clocks_per_bit
+        super().__init__({"pin": In(1, init=1), "o": Out(stream.Signature(received_byte, always_ready=True))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        level = Signal(init=1)
+        m.submodules.synchronizer = FFSynchronizer(self.pin, level, init=1)
+        busy = Signal()
+        timer = Signal(range(self._clocks), reset_less=True)
+        index = Signal(range(DATA_BITS + 2), reset_less=True)  # of the bit: start, data, stop
+        bits = Signal(DATA_BITS, reset_less=True)
+        done = Signal()
+        m.d.comb += [
+            done.eq(busy & (timer == 0) & (index == DATA_BITS + 1)),
+            self.o.valid.eq(done),
+            self.o.payload.data.eq(bits),
+            self.o.payload.error.eq(~level),
+        ]
+        with m.If(~busy):
+            m.d.sync += [busy.eq(~level), timer.eq(self._clocks // 2 - 1), index.eq(0)]
+        with m.Elif(timer != 0):
+            m.d.sync += timer.eq(timer - 1)
+        with m.Else():
+            m.d.sync += [timer.eq(self._clocks - 1), index.eq(index + 1)]
+            with m.If(done | ((index == 0) & level)):
+                m.d.sync += busy.eq(0)
+            with m.If(~done):
+                m.d.sync += bits.eq(Cat(bits[1:], level))
+        return m
+
+
+class UartTransmitter(wiring.Component):
+    """Turns bytes into levels of a pin.
+
+    Parameters: ``clocks_per_bit``, at least 4. Members: ``i``: bytes; ``pin``: a register, high while idle.
+    A byte takes 10 bits and one cycle. Cost: two counters and 9 bits of data.
+    """
+
+    i: stream.Interface
+    pin: Signal
+
+    def __init__(self, clocks_per_bit: int) -> None:
+        _check(clocks_per_bit)
+        self._clocks = clocks_per_bit
+        super().__init__({"i": In(stream.Signature(DATA_BITS)), "pin": Out(1, init=1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        timer = Signal(range(self._clocks), reset_less=True)
+        left = Signal(range(DATA_BITS + 2))  # bits after the one on the pin
+        bits = Signal(DATA_BITS, reset_less=True)
+        busy = Signal()
+        m.d.comb += self.i.ready.eq(~busy)
+        with m.If(~busy):
+            m.d.sync += [timer.eq(self._clocks - 1), left.eq(DATA_BITS + 1), bits.eq(self.i.payload)]
+            with m.If(self.i.valid):
+                m.d.sync += [busy.eq(1), self.pin.eq(0)]
+        with m.Elif(timer != 0):
+            m.d.sync += timer.eq(timer - 1)
+        with m.Else():
+            m.d.sync += [timer.eq(self._clocks - 1), left.eq(left - 1), self.pin.eq(bits[0]), bits.eq(Cat(bits[1:], 1))]
+            with m.If(left == 0):
+                m.d.sync += busy.eq(0)
+        return m

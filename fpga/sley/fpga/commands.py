@@ -1,0 +1,19 @@
+"""The commands ``sley fpga``; found through the entry points ``sley.commands``.
+
+Commands of other parts of the system join through the entry points ``sley.fpga``.
+"""
+
+from importlib.metadata import entry_points
+
+import typer
+
+app = typer.Typer(help="Sley on an FPGA board, real or simulated.", no_args_is_help=True)
+
+
+@app.callback()
+def fpga() -> None:
+    """Sley on an FPGA board, real or simulated."""
+
+
+for _point in sorted(entry_points(group="sley.fpga"), key=lambda point: point.name):
+    app.command(_point.name)(_point.load())

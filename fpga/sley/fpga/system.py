@@ -1,0 +1,62 @@
+"""Everything of a board that does not depend on the board: chip, host bridge and memory."""
+
+from typing import Any
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect
+
+from sley.abi.config import ChipConfig
+from sley.fpga.bridge.bridge import HostBridge
+from sley.fpga.memory.arbiter import AxiArbiter
+from sley.hw.chip import Chip
+
+
+class System(wiring.Component):
+    """A chip that a host reaches through a serial line, in one clock domain.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    clock_hz, baud, buffer_bytes : int
+        See ``HostBridge``.
+    memory : component
+        Device memory: an AXI4 target as member ``bus``, of the chip's ``axi4_signature``, that returns the ID and keeps
+        the order within one, and its size as ``memory_bytes``.
+
+    Members
+    -------
+    uart_rx, uart_tx : In(1), Out(1)
+        Line from and to the host.
+    irq : Out(1)
+        The chip's interrupt line.
+    """
+
+    uart_rx: Signal
+    uart_tx: Signal
+    irq: Signal
+
+    def __init__(self, config: ChipConfig, clock_hz: int, baud: int, memory: Any, buffer_bytes: int = 512) -> None:
+        self.config = config
+        self._memory = memory
+        self._bridge = HostBridge(config, memory.memory_bytes, clock_hz=clock_hz, baud=baud, buffer_bytes=buffer_bytes)
+        super().__init__({"uart_rx": In(1, init=1), "uart_tx": Out(1, init=1), "irq": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.chip = chip = Chip(self.config)
+        m.submodules.bridge = bridge = self._bridge
+        m.submodules.arbiter = arbiter = AxiArbiter(self.config)
+        m.submodules.memory = memory = self._memory
+        connect(m, bridge.registers, chip.s_axil)
+        connect(m, chip.m_axi, arbiter.managers[0])
+        connect(m, bridge.memory, arbiter.managers[1])
+        connect(m, arbiter.target, memory.bus)
+        m.d.comb += [
+            bridge.rx.eq(self.uart_rx),
+            self.uart_tx.eq(bridge.tx),
+            bridge.irq.eq(chip.irq),
+            self.irq.eq(chip.irq),
+        ]
+        return m

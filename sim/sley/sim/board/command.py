@@ -1,0 +1,52 @@
+"""The command ``sley fpga simulate``; found through the entry points ``sley.fpga``."""
+
+import signal
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from sley.abi.config import PRESETS, preset
+from sley.sim.board.design import DEFAULT, boards, open_board
+from sley.sim.board.terminal import Terminal
+from sley.sim.size import parse_size
+
+
+def simulate(
+    board: Annotated[
+        str, typer.Argument(metavar="BOARD-OR-CONFIG", help=f"A board, or a preset: {', '.join(PRESETS)}.")
+    ] = "nano",
+    config: Annotated[str, typer.Option("--config", help="Preset of a board's chip.")] = "nano",
+    clocks_per_bit: Annotated[
+        int, typer.Option("--clocks-per-bit", min=4, help="Clock cycles of a bit on the serial line.")
+    ] = 4,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Device memory, such as 256K; the board's own when absent.")
+    ] = None,
+) -> None:
+    """Run a board in simulation and print the serial port at which it can be reached, until interrupted."""
+    if board in PRESETS and board not in boards():
+        board, config = DEFAULT, board
+    try:
+        memory_bytes = None if memory is None else parse_size(memory)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--memory") from None
+    simulated = open_board(preset(config), clocks_per_bit, memory_bytes, board)
+    terminal = Terminal(simulated)
+    stopped = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal stopped
+        stopped = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        typer.echo(f"{board} of {config} is at {terminal.name}; try: sley demo --engine fpga:{terminal.name} -n 5")
+        while not stopped:
+            terminal.serve_once()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        terminal.close()
+        typer.echo(f"{simulated.cycles:,} cycles")
+        simulated.close()

@@ -1,0 +1,157 @@
+"""The whole of it: driver, runtime and demo through a serial line to a simulated board, memory and all."""
+
+import io
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from sley.abi.config import preset
+from sley.driver.device import Driver
+from sley.driver.errors import EngineError
+from sley.fpga.bridge import link
+from sley.fpga.bridge.transport import FpgaTransport
+from sley.fpga.simulated import BAUD
+from sley.runtime import blas
+from sley.runtime.demo import digits
+from sley.runtime.device import Device
+from sley.sim.board.board import SimulatedBoard
+from sley.sim.board.design import open_board
+from sley.sim.board.port import BoardPort
+from sley.sim.board.terminal import Terminal
+from sley.sim.testing.faulty_line import FaultyLine
+from sley.sim.toolchain import find_c_compiler
+
+pytestmark = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
+
+CLOCKS = 4
+MEMORY_BYTES = 1 << 18
+
+
+@pytest.fixture
+def board() -> Iterator[SimulatedBoard]:
+    opened = open_board(preset("nano"), CLOCKS, MEMORY_BYTES)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def terminal(board: SimulatedBoard) -> Iterator[str]:
+    """The name of a serial port at which a board is."""
+    joined = Terminal(board)
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            while not stop.is_set():
+                joined.serve_once()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield joined.name
+    stop.set()
+    thread.join()
+    joined.close()
+    assert not failures
+
+
+def multiply(device: Device) -> None:
+    random = np.random.default_rng(7)
+    a, b = (random.integers(-128, 128, shape, np.int8) for shape in ((9, 13), (13, 6)))
+    c = blas.gemm(device.array(a), device.array(b)).numpy()
+    assert np.array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
+
+
+def test_driver_and_runtime(terminal: str) -> None:
+    with Device.open(f"fpga:{terminal}?timeout=2") as device:
+        assert device.config == preset("nano")
+        assert device.driver.transport.memory_bytes == MEMORY_BYTES
+        multiply(device)
+        device.driver.reset()
+        multiply(device)
+        before = device.driver.time
+        device.driver.transport.advance(10_000)
+        assert device.driver.time - before >= 10_000
+    with Device.open(f"fpga:{terminal}") as device:  # another host at the same board
+        multiply(device)
+
+
+def test_demo(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both networks on one image equal the golden model in every bit; ``run_demo`` raises otherwise."""
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(digits, "EPOCHS", {"MLP": 2, "CNN": 1})
+    text = io.StringIO()
+    results = digits.run_demo(f"fpga:{terminal}", 1, Console(file=text, width=120))
+    assert [result.images for result in results] == [1, 1]
+    assert all(result.cycles > 1000 for result in results)
+    assert "equal the golden model in every bit" in text.getvalue()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_driver_on_a_line_with_faults(board: SimulatedBoard, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doorbells ring once, interrupts are cleared once, and products are exact."""
+    clock = SimpleNamespace(monotonic=lambda: board.cycles / (CLOCKS * BAUD))
+    monkeypatch.setattr(link, "time", clock)
+    line = FaultyLine(BoardPort(board), 0.0, seed)
+    transport = FpgaTransport(line, BAUD)
+    line.rate = 0.001
+    with Device(Driver(transport)) as device:
+        for _ in range(3):
+            multiply(device)
+        line.rate = 0.0
+        assert device.driver.statistics.device_resets == 0
+    assert sum(line.faults.values()) > 5
+
+
+def test_errors_name_port_and_option(terminal: str) -> None:
+    with pytest.raises(EngineError, match="serial port /dev/absent cannot be opened"):
+        Driver.open("fpga:/dev/absent")
+    with pytest.raises(EngineError, match="engine fpga has no option 'speed'; there are baud, timeout"):
+        Driver.open(f"fpga:{terminal}?speed=1")
+    for option in ("baud=0", "baud=fast", "timeout=-1"):
+        with pytest.raises(EngineError, match=f"{option}: .* must be a positive number"):
+            Driver.open(f"fpga:{terminal}?{option}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_command(number: signal.Signals) -> None:
+    """``sley fpga simulate`` says where the board is, runs until it is told to stop, and ends well."""
+    arguments = ["fpga", "simulate", "nano", "--memory", "256K"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "sley.runtime.cli", *arguments], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        found = re.search(r"is at (\S+);", process.stdout.readline())
+        assert found is not None
+        with Driver.open(f"fpga:{found[1]}") as driver:
+            assert driver.config == preset("nano")
+        process.send_signal(number)
+        assert "cycles" in process.stdout.read()
+        assert process.wait(30) == 0
+
+
+@pytest.mark.slow
+def test_from_reset_to_the_answer_by_the_commands() -> None:
+    """``sley fpga simulate`` in one shell, ``sley demo`` in another."""
+    pytest.importorskip("sklearn")
+    command = [sys.executable, "-m", "sley.runtime.cli"]
+    with subprocess.Popen([*command, "fpga", "simulate", "nano"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r"is at (\S+);", process.stdout.readline())
+        assert found is not None
+        done = subprocess.run(
+            [*command, "demo", "--engine", f"fpga:{found[1]}", "-n", "5"], capture_output=True, text=True, check=False
+        )
+        process.terminate()
+    assert done.returncode == 0, done.stderr
+    assert "All results of all 5 layers equal the golden model in every bit." in done.stdout
