@@ -51,5 +51,5 @@ def test_bitstream_and_report(tmp_path: Path) -> None:
 def test_missed_clock_is_an_error(tmp_path: Path) -> None:
     board = BOARDS["ulx3s"]
     top = BoardTop(Counter(200), 250_000_000)
-    with pytest.raises(FlowError, match="place and route failed.*FAIL at 250.00 MHz.*sley.tim"):
+    with pytest.raises(FlowError, match=r"place and route failed.*FAIL at 250\.00 MHz.*sley\.tim"):
         implement(board.platform(), top, tmp_path)

@@ -42,7 +42,7 @@ def pll_dividers(input_hz: int, output_hz: int) -> PllDividers:
 
 
 class Ecp5Clock(Elaboratable):
-    """Drives domain ``sync`` with ``clock_hz`` from the default clock of the platform; in reset until the PLL has locked.
+    """Drives domain ``sync`` with ``clock_hz`` from the platform's default clock; in reset until the PLL has locked.
 
     Raises ``ValueError`` for a frequency that the PLL cannot make.
     """

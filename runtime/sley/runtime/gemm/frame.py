@@ -52,9 +52,10 @@ class Frame:
     """The base of the parts that write a GEMM program.
 
     The *load* side runs up to ``slots`` - 1 chunks ahead of the *multiply* side: ``lag``, which is where that side is
-    along K if it goes in more than one chunk, is negative until so many were loaded. Semaphores: ``free`` and ``full`` hand
-    chunk slots over, ``acc_free`` and ``acc_done`` halves of the accumulators, ``out_free`` and ``out_done`` slots of
-    results in the scratchpad, ``c_free`` and ``c_full`` the place of C for beta. Whatever an instruction waits for is
+    along K if it goes in more than one chunk, is negative until so many were loaded. Semaphores: ``free`` and
+    ``full`` hand chunk slots over, ``acc_free`` and ``acc_done`` halves of the accumulators, ``out_free`` and
+    ``out_done`` slots of results in the scratchpad, ``c_free`` and ``c_full`` the place of C for beta. Whatever an
+    instruction waits for is
     signalled by one issued before it, so the queues may have any length.
     """
 

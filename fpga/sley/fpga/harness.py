@@ -1,0 +1,50 @@
+"""Pins for a block that has more ports than any package: what it costs and how fast it is, alone."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.hw.shared import flat_ports
+
+FAN_IN = 4
+"""Bits that a LUT joins: the outputs meet in a tree with a register behind each."""
+
+
+class Harness(wiring.Component):
+    """A block between shift registers.
+
+    Bits from ``uart_rx`` move through one register for each input, and reach the block through another one; all outputs
+    have a register and meet in a tree of exclusive ors, whose end is ``uart_tx``. So each path of the block begins and
+    ends at a register, and nothing of it can be left out.
+
+    Cost: two flip-flops for an input, about 4/3 and a third of a LUT for an output.
+    """
+
+    uart_rx: Signal
+    uart_tx: Signal
+    irq: Signal
+
+    def __init__(self, block: Any) -> None:
+        self._block = block
+        super().__init__({"uart_rx": In(1), "uart_tx": Out(1), "irq": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.block = self._block
+        ports = flat_ports(self._block).values()
+        inputs = Cat(value for value, flow in ports if flow == wiring.In)
+        outputs = Cat(value for value, flow in ports if flow == wiring.Out)
+        chain = Signal(len(inputs), reset_less=True)
+        held = Signal(len(inputs), reset_less=True)
+        m.d.sync += [chain.eq(Cat(self.uart_rx, chain)), held.eq(chain)]
+        m.d.comb += inputs.eq(held)
+        level = Signal(len(outputs), name="level0", reset_less=True)
+        m.d.sync += level.eq(outputs)
+        while len(level) > 1:
+            joined = [level[k : k + FAN_IN].xor() for k in range(0, len(level), FAN_IN)]
+            level = Signal(len(joined), name="level", reset_less=True)
+            m.d.sync += level.eq(Cat(joined))
+        m.d.comb += self.uart_tx.eq(level)
+        return m
