@@ -262,7 +262,7 @@ def test_random_programs_equal_the_model(config: ChipConfig, seed: int) -> None:
 
 
 @pytest.mark.parametrize("floats", ["ordinary", "special"])
-@pytest.mark.parametrize("types", ["bf16", "tiles", "any"])
+@pytest.mark.parametrize("types", ["any", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bf16", "tiles"))])
 @pytest.mark.parametrize("seed", range(4))
 def test_random_programs_of_both_types_equal_the_model(types: str, floats: str, seed: int) -> None:
     rng = random.Random(seed)
