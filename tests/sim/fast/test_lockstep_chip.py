@@ -56,17 +56,17 @@ def session(name: str, cycles: int, largest: int, seed: int, tied: bool) -> int:
 
 
 CAMPAIGNS = [
-    ("nano", 2, 10_000, 12),
-    pytest.param("nano", 10, 30_000, 40, marks=pytest.mark.slow),
-    pytest.param("edge", 10, 30_000, 70, marks=pytest.mark.slow),
-    pytest.param("base", 20, 50_000, 100, marks=pytest.mark.slow),
-    pytest.param("quad", 3, 35_000, 100, marks=pytest.mark.slow),
+    ("nano", 2, 10_000, 12, False),
+    ("nano", 2, 10_000, 12, True),
+    pytest.param("nano", 10, 30_000, 40, False, marks=pytest.mark.slow),
+    pytest.param("edge", 10, 30_000, 70, True, marks=pytest.mark.slow),
+    pytest.param("base", 20, 50_000, 100, False, marks=pytest.mark.slow),
+    pytest.param("quad", 3, 35_000, 100, True, marks=pytest.mark.slow),
 ]
 
 
 @needs_verilator
-@pytest.mark.parametrize("tied", [False, True], ids=["reset", "tied"])
-@pytest.mark.parametrize(("name", "sessions", "cycles", "largest"), CAMPAIGNS)
+@pytest.mark.parametrize(("name", "sessions", "cycles", "largest", "tied"), CAMPAIGNS)
 def test_verilator(name: str, sessions: int, cycles: int, largest: int, tied: bool) -> None:
     """``tied``: as the engines compile the chip, which is a simpler netlist in other groups."""
     compared = sum(session(name, cycles, largest, seed, tied) for seed in range(sessions))
