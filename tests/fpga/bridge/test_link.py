@@ -148,9 +148,7 @@ def test_lost_replies_of_failed_writes() -> None:
     transport = connect(silent)
     transport.write_memory(0, b"x")
     silent.identity = replace(IDENTITY, expected=1, failures=1)
-    with pytest.raises(
-        LinkError, match="WRITE_MEMORY at 0x0 or a command soon after it was"
-    ):
+    with pytest.raises(LinkError, match="WRITE_MEMORY at 0x0 or a command soon after it was"):
         transport.barrier()
     transport.barrier()
 
