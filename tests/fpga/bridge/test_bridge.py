@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from sley.abi.config import ChipConfig
+from sley.abi.config import ChipConfig, preset
+from sley.fpga.bridge.bridge import HostBridge
 from sley.fpga.bridge.frames import (
     FLAG,
     HEADER,
@@ -21,6 +22,7 @@ from sley.fpga.bridge.frames import (
 from sley.fpga.bridge.link import LinkError
 from sley.fpga.bridge.transport import FpgaTransport
 from sley.fpga.testing.bridged import BAUD, MEMORY_BYTES, Register
+from sley.hw.testing.parameters import rejects
 from sley.sim.board.board import SimulatedBoard
 from sley.sim.board.port import BoardPort
 from sley.sim.testing.faulty_line import FaultyLine
@@ -305,3 +307,18 @@ def test_errors_of_the_bus(board: SimulatedBoard, rate: float) -> None:
         transport.write_memory(1000, bytes(5))
         with pytest.raises(LinkError, match="READ_MEMORY" if rate == 0 else "bus error"):
             transport.read_memory(MEMORY_BYTES - 100, 1000)
+
+
+def test_parameters() -> None:
+    config = preset("nano")
+    good = {"clock_hz": 24_000_000, "baud": 1_000_000}
+    for memory in (0, 5000, 1 << 33):
+        with rejects(f"memory_bytes is {memory}; it must be a multiple of 4096"):
+            HostBridge(config, memory, **good)
+    for size in (128, 300, 1 << 16):
+        with rejects(f"buffer_bytes is {size}; it must be a power of two in 256..32768"):
+            HostBridge(config, 4096, **good, buffer_bytes=size)
+    with rejects("buffer_bytes is 256; a beat of 128 bytes needs more"):
+        HostBridge(config.replace(array=64, bf16=True), 4096, **good, buffer_bytes=256)
+    with rejects("baud is 900000; with a clock of 3500000 Hz the nearest rate is 875000"):
+        HostBridge(config, 4096, clock_hz=3_500_000, baud=900_000)

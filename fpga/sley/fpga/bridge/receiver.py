@@ -4,10 +4,13 @@ from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from sley.fpga.bridge.crc import SerialCrc
 from sley.fpga.bridge.frames import ESCAPE, ESCAPED, FLAG
 from sley.fpga.bridge.uart import received_byte
+
+_TOGGLED = exact_log2(ESCAPED)
 
 frame_item = data.StructLayout({"data": 8, "end": 1})
 
@@ -21,7 +24,7 @@ class FrameReceiver(wiring.Component):
     included, then an item with ``end``; ``bad``: high for a cycle when a frame is dropped: the CRC was wrong, a byte
     had no stop bit, an escape had no byte, or there was no room.
     It waits for nothing but a flag: any flag ends what came before, and the next frame is received whatever that was.
-    Throughput: an item every two cycles. Cost: one memory of ``buffer_bytes``, three pointers, a CRC.
+    Throughput: an item every three cycles. Cost: one memory of ``buffer_bytes``, three pointers, a CRC.
     """
 
     i: stream.Interface
@@ -62,7 +65,7 @@ class FrameReceiver(wiring.Component):
             write.data.eq(byte),
             write.en.eq(self.i.valid),
             crc.byte.eq(byte),
-            crc.byte[ESCAPED.bit_length() - 1].eq(byte[ESCAPED.bit_length() - 1] ^ escaped),
+            crc.byte[_TOGGLED].eq(byte[_TOGGLED] ^ escaped),
         ]
         m.d.sync += self.bad.eq(0)
         with m.If(self.i.valid):
@@ -84,18 +87,22 @@ class FrameReceiver(wiring.Component):
 
     def _give(self, m: Module, read: wiring.Component, complete: Signal) -> None:
         index = Signal(range(self._bytes))
-        held, escaped = Signal(), Signal()
-        escape = Signal()
+        fetch, fetched = Signal(), Signal()
+        byte, full = Signal(8, reset_less=True), Signal()
+        escape, escaped = Signal(), Signal()
         m.d.comb += [
+            fetch.eq(~full & ~fetched & (index != complete)),
             read.addr.eq(index),
-            read.en.eq(~held),
-            escape.eq(read.data == ESCAPE),
-            self.o.valid.eq(held & ~escape),
-            self.o.payload.data.eq(read.data),
-            self.o.payload.data[ESCAPED.bit_length() - 1].eq(read.data[ESCAPED.bit_length() - 1] ^ escaped),
-            self.o.payload.end.eq(read.data == FLAG),
+            read.en.eq(fetch),
+            escape.eq(byte == ESCAPE),
+            self.o.valid.eq(full & ~escape),
+            self.o.payload.end.eq(byte == FLAG),
+            self.o.payload.data.eq(byte),
+            self.o.payload.data[_TOGGLED].eq(byte[_TOGGLED] ^ escaped),
         ]
-        with m.If(~held), m.If(index != complete):
-            m.d.sync += [held.eq(1), index.eq(index + 1)]
+        with m.If(fetch):
+            m.d.sync += index.eq(index + 1)
+        with m.If(~full):
+            m.d.sync += [byte.eq(read.data), full.eq(fetched), fetched.eq(fetch)]
         with m.Elif(escape | self.o.ready):
-            m.d.sync += [held.eq(0), escaped.eq(escape)]
+            m.d.sync += [full.eq(0), escaped.eq(escape)]

@@ -21,7 +21,7 @@ class FrameTransmitter(wiring.Component):
     """Sends bodies as frames.
 
     Members: ``i``: bytes of bodies, the last one of each marked; ``o``: bytes for the line, taken at least 9 cycles
-    apart. No room for a frame: a body may pause. Cost: a CRC and a few bits of state.
+    apart. ``i.ready`` is a register. No room for a frame: a body may pause. Cost: a CRC, a byte, a few bits of state.
     """
 
     i: stream.Interface
@@ -34,6 +34,7 @@ class FrameTransmitter(wiring.Component):
         m = Module()
         m.submodules.crc = crc = SerialCrc()
         state = Signal(_State)
+        item, full = Signal(body_item, reset_less=True), Signal()
         left = Signal(range(CRC_BYTES), reset_less=True)
         escaped = Signal()
         byte = Signal(8)  # before it is escaped
@@ -41,15 +42,19 @@ class FrameTransmitter(wiring.Component):
         special, sent = Signal(), Signal()
         m.d.comb += [
             inside.eq((state == _State.BODY) | (state == _State.CRC)),
-            byte.eq(Mux(state == _State.CRC, ~crc.low, self.i.payload.data)),
+            byte.eq(Mux(state == _State.CRC, ~crc.low, item.data)),
             special.eq((byte == FLAG) | (byte == ESCAPE)),
-            crc.byte.eq(Mux(state == _State.CRC, crc.low, self.i.payload.data)),
-            self.o.valid.eq((self.i.valid | (state == _State.CRC) | (state == _State.END)) & ~crc.busy),
+            crc.byte.eq(Mux(state == _State.CRC, crc.low, item.data)),
+            self.o.valid.eq((full | (state == _State.CRC) | (state == _State.END)) & ~crc.busy),
             sent.eq(self.o.valid & self.o.ready & ~(inside & special & ~escaped)),
             crc.start.eq(sent & inside),
             crc.clear.eq(state == _State.IDLE),
-            self.i.ready.eq(sent & (state == _State.BODY)),
+            self.i.ready.eq(~full),
         ]
+        with m.If(~full):
+            m.d.sync += [item.eq(self.i.payload), full.eq(self.i.valid)]
+        with m.Elif(sent & (state == _State.BODY)):
+            m.d.sync += full.eq(0)
         with m.If(~inside):
             m.d.comb += self.o.payload.eq(FLAG)
         with m.Elif(escaped):
@@ -66,7 +71,7 @@ class FrameTransmitter(wiring.Component):
                 m.d.sync += state.eq(_State.BODY)
             with m.Case(_State.BODY):
                 m.d.sync += left.eq(CRC_BYTES - 1)
-                with m.If(self.i.payload.last):
+                with m.If(item.last):
                     m.d.sync += state.eq(_State.CRC)
             with m.Case(_State.CRC):
                 m.d.sync += left.eq(left - 1)
