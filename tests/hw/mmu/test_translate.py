@@ -156,7 +156,9 @@ def set_roots(bench: StreamBench, dut: Node, tables: Tables) -> None:
     bench.add(process)
 
 
-@pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "config", [pytest.param(NANO, id="nano"), pytest.param(EDGE, id="edge", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     ("idle", "pause", "gap", "latency"), [(0.0, 0.0, 0.0, (1, 1)), (0.2, 0.3, 0.3, (1, 60)), (0.0, 0.5, 0.0, (30, 30))]
 )

@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.hw.core.ecp5_multiplier import Ecp5Multiplier, is_ecp5
 from sley.hw.fp.add import Add
 from sley.hw.fp.float32 import BIAS, INFINITY, NAN
 
@@ -116,10 +117,17 @@ class ProcessingElement(wiring.Component):
 
         if not self._config.bf16:
             product = Signal(signed(16), reset_less=True)
-            m.d.sync += [
-                product.eq(activation.as_signed() * active.as_signed()),
-                sum_o.eq(product + self.sum_i),
-            ]
+            if is_ecp5(platform):
+                m.submodules.multiplier = multiplier = Ecp5Multiplier(8, 8)
+                m.d.comb += [
+                    multiplier.a.eq(self.activation_i),
+                    multiplier.b.eq(spare),
+                    multiplier.load.eq(self.swap_i),
+                    product.eq(multiplier.o),
+                ]
+            else:
+                m.d.sync += product.eq(activation.as_signed() * active.as_signed())
+            m.d.sync += sum_o.eq(product + self.sum_i)
             return m
 
         bf16 = self.bf16

@@ -1,0 +1,130 @@
+# amaranth: UnusedElaboratable=no
+"""The multiplier of the ECP5: its DSP block is replaced by what the data sheet says of it."""
+
+import random
+from typing import Any
+
+import pytest
+from amaranth import ClockSignal, Elaboratable, Module, Mux, Signal, signed
+from amaranth.hdl import Cat
+from amaranth.sim import Simulator
+
+from sley.abi.config import preset
+from sley.hw.core import ecp5_multiplier
+from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
+
+WIDTH = 18
+
+
+class DspBlock(Elaboratable):
+    """MULT18X18D of the ECP5 sysDSP usage guide, as far as registers, enables and signs go."""
+
+    def __init__(self, kind: str, **pins: Any) -> None:
+        assert kind == "MULT18X18D"
+        self.pins = pins
+
+    def elaborate(self, platform: object) -> Module:
+        m, pins = Module(), self.pins
+        assert isinstance(pins["i_CLK0"], ClockSignal)
+
+        def registered(name: str, value: Any) -> Any:
+            if pins.get(f"p_REG_{name}_CLK", "NONE") == "NONE":
+                return value
+            register = Signal.like(value, name=name)
+            with m.If(pins[f"i_{pins[f'p_REG_{name}_CE']}"]):
+                m.d.sync += register.eq(value)
+            return register
+
+        factors = []
+        for name in "AB":
+            bits = Signal(WIDTH, name=f"bits_{name}")
+            m.d.comb += bits.eq(Cat(pins[f"i_{name}{bit}"] for bit in range(WIDTH)))
+            held = registered(f"INPUT{name}", bits)
+            factor = Signal(signed(WIDTH + 1), name=f"factor_{name}")
+            m.d.comb += factor.eq(Mux(pins[f"i_SIGNED{name}"], held.as_signed(), held))
+            factors.append(factor)
+        product = Signal(signed(2 * WIDTH))
+        m.d.comb += product.eq(factors[0] * factors[1])
+        m.d.comb += Cat(pins[f"o_P{bit}"] for bit in range(2 * WIDTH)).eq(registered("OUTPUT", product))
+        return m
+
+
+@pytest.fixture
+def _modelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ecp5_multiplier, "Instance", DspBlock)
+
+
+@pytest.mark.usefixtures("_modelled")
+@pytest.mark.parametrize(("a_bits", "b_bits"), [(8, 8), (18, 18), (1, 9)])
+def test_products(a_bits: int, b_bits: int) -> None:
+    dut, dice = Ecp5Multiplier(a_bits, b_bits), random.Random(a_bits)
+    ends = [(-1 << bits - 1, (1 << bits - 1) - 1) for bits in (a_bits, b_bits)]
+
+    async def bench(ctx: Any) -> None:
+        held, expected = 0, [0, 0]
+        for _ in range(300):
+            a, b = (dice.choice((low, high, -1, 0, dice.randint(low, high))) for low, high in ends)
+            load = dice.random() < 0.5
+            ctx.set(dut.a, a)
+            ctx.set(dut.b, b)
+            ctx.set(dut.load, load)
+            assert ctx.get(dut.o) == expected[0]
+            held = b if load else held
+            expected = [expected[1], a * held]
+            await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+class Ecp5:
+    """What of a platform the gateware looks at."""
+
+    family = "ecp5"
+
+
+class OnEcp5(Elaboratable):
+    """A component as it is elaborated for an ECP5."""
+
+    def __init__(self, component: Any) -> None:
+        self._component = component
+
+    def elaborate(self, platform: object) -> Any:
+        return self._component.elaborate(Ecp5())
+
+
+@pytest.mark.usefixtures("_modelled")
+def test_an_element_on_an_ecp5_is_as_any() -> None:
+    """Both elements see the same inputs and must give the same outputs in each cycle once weights are in."""
+    from sley.hw.core.element import ProcessingElement
+
+    config, dice = preset("nano"), random.Random(3)
+    one, other = ProcessingElement(config), ProcessingElement(config)
+    m = Module()
+    m.submodules.one = one
+    m.submodules.other = OnEcp5(other)
+
+    async def bench(ctx: Any) -> None:
+        for cycle in range(500):
+            for name in ("activation", "swap", "weight", "take", "sum"):
+                port = getattr(one, f"{name}_i")
+                value = dice.getrandbits(len(port)) if cycle or name not in ("swap", "take") else 1
+                value = value - (value >> len(port) - 1 << len(port)) if port.shape().signed else value
+                ctx.set(port, value)
+                ctx.set(getattr(other, f"{name}_i"), value)
+            await ctx.tick()
+            if cycle > 4:
+                for name in ("activation", "swap", "weight", "take", "sum"):
+                    assert ctx.get(getattr(one, f"{name}_o")) == ctx.get(getattr(other, f"{name}_o")), (cycle, name)
+
+    simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_bad_width() -> None:
+    with pytest.raises(ValueError, match=r"b_bits is 19; it must be in 1\.\.18"):
+        Ecp5Multiplier(8, 19)
