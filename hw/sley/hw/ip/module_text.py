@@ -4,10 +4,11 @@ import re
 from dataclasses import dataclass, field
 
 IDENTIFIER = re.compile(r"\\\S+ |(?<![\w'$.\\])[A-Za-z_][\w$]*")
-KEYWORDS = frozenset(
-    "module endmodule input output wire reg integer assign always posedge initial begin end if else case casez endcase "
-    "default for".split()
-)
+_KEYWORDS = """
+module endmodule input output wire reg integer assign always posedge initial begin end if else case casez endcase
+default for
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
 DECLARATION = re.compile(
     r"  (?P<kind>wire|reg|input|output) (?:(?P<sign>signed) )?(?:\[(?P<high>\d+):0\] )?(?P<name>\\\S+ |\w+)"
     r"(?: \[(?P<rows>\d+):0\])?(?: *= (?P<init>[^;]+))?;"

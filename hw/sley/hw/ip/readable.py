@@ -86,9 +86,7 @@ def _render(
     ports.sort(key=lambda port: first.index(port.name) if port.name in first else len(first))
     triggered = any(TRIGGER_LINE.search(statement) for statement in module.statements)
     lines = [f"// {module.name}", f"module {modules[module.name]} ("]
-    lines += [
-        f"    {_declaration(port, names[port.name], port is not ports[-1])}".rstrip() for port in ports
-    ]
+    lines += [f"    {_declaration(port, names[port.name], port is not ports[-1])}".rstrip() for port in ports]
     lines += [");", ""]
     if triggered:
         lines += [f"  {START_COMMENT}", f"  reg {START} = 1'b0;"]
@@ -116,7 +114,10 @@ def _declaration(declared: Declaration, name: str, more: bool | None = None) -> 
     """One line; ``more`` for ports only: whether another one follows."""
     words = [declared.direction, declared.kind, "signed" if declared.signed else ""]
     words += [f"[{declared.width - 1}:0]" if declared.width > 1 else "", name]
-    words += [f"[{declared.rows - 1}:0]" if declared.rows else "", f"= {declared.init.strip()}" if declared.init else ""]
+    words += [
+        f"[{declared.rows - 1}:0]" if declared.rows else "",
+        f"= {declared.init.strip()}" if declared.init else "",
+    ]
     end = ";" if more is None else "," if more else ""
     meanings = ", ".join(f"{value} {meaning}" for value, meaning in declared.meanings)
     comment = f"  // {meanings}" if meanings else ""

@@ -63,7 +63,12 @@ def run_bench(
     with patch.dict(os.environ, variables):
         runner = get_runner(name)
         runner.build(
-            sources=files, hdl_toplevel=top, build_dir=build, build_args=arguments, timescale=("1ns", "1ps"), always=True
+            sources=files,
+            hdl_toplevel=top,
+            build_dir=build,
+            build_args=arguments,
+            timescale=("1ns", "1ps"),
+            always=True,
         )
         quiet = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}  # cocotbext-axi still uses names of cocotb 1
         results = runner.test(
