@@ -11,7 +11,7 @@ from sley.runtime.device import Device
 STATUS = ("CHIP.PROGRESS", "CHIP.TIME_LO", "QUEUE0.DOORBELL_TIME_LO")
 
 
-def run_session(transport: Any, shapes: list[tuple[int, int, int]]) -> dict[str, Any]:
+def run_session(transport: Any, shapes: list[list[int]]) -> dict[str, Any]:
     """Products of these shapes, checked; the time of every fence and register that tells one."""
     values = np.random.default_rng(4)
     times = []

@@ -85,7 +85,8 @@ def _render(
     first = ["clk", "rst", *order]
     ports.sort(key=lambda port: first.index(port.name) if port.name in first else len(first))
     triggered = any(TRIGGER_LINE.search(statement) for statement in module.statements)
-    lines = [f"// {module.name}", f"module {modules[module.name]} ("]
+    path = re.sub(r"\$\d+", "", module.name)
+    lines = [f"// {path}", f"module {modules[module.name]} ("]
     lines += [f"    {_declaration(port, names[port.name], port is not ports[-1])}".rstrip() for port in ports]
     lines += [");", ""]
     if triggered:
