@@ -61,6 +61,7 @@ def run_bench(
     else:
         files, arguments, variables = [*sources], ["-g2005", "-Wall"], {}
     with patch.dict(os.environ, variables):
+        os.environ.pop("PYTEST_CURRENT_TEST", None)  # with it cocotb's runner ends the whole process on a failure
         runner = get_runner(name)
         runner.build(
             sources=files,
@@ -71,14 +72,17 @@ def run_bench(
             always=True,
         )
         quiet = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}  # cocotbext-axi still uses names of cocotb 1
-        results = runner.test(
-            hdl_toplevel=top,
-            test_module=module,
-            build_dir=build,
-            test_dir=build,
-            extra_env=quiet | (environment or {}),
-        )
-    tests, failures = get_results(results)
+        try:
+            results = runner.test(
+                hdl_toplevel=top,
+                test_module=module,
+                build_dir=build,
+                test_dir=build,
+                extra_env=quiet | (environment or {}),
+            )
+            tests, failures = get_results(results)
+        except (SystemExit, RuntimeError) as error:  # the simulator itself failed
+            raise BenchError(f"{name} did not finish the cocotb tests of {module}") from error
     if failures or not tests:
         raise BenchError(f"{failures} of {tests} cocotb tests of {module} failed")
 
