@@ -18,6 +18,7 @@ WIDTH = 112
 INSTANCE = re.compile(r"  (\\\S+ |\w+) +(\\\S+ |\w+) \(\n")
 CONNECTION = re.compile(r"    \.(\\\S+ |\w+) ?\((.*)\)(,?)", re.DOTALL)
 WORD = re.compile(r"    (\\\S+ |\w+) ?\[(\d+)\] = ([^;]+);")
+LONG_CONSTANT = re.compile(r"(?<='h)0{16,}(?=[0-9a-f])")
 START = "at_start"
 START_COMMENT = "// Constant; read so that processes run once when a simulation starts."
 
@@ -78,6 +79,7 @@ def _render(
 
     def rename(text: str) -> str:
         text = IDENTIFIER.sub(lambda found: names.get(found[0], found[0]), text)
+        text = LONG_CONSTANT.sub("", text)
         text = re.sub(r"([~!]) (?=[\w(~!])", r"\1", text)
         return re.sub(r"(?<=\w) +(?=[;)\[\],])", "", text)
 

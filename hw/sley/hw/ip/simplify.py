@@ -131,6 +131,7 @@ BIT = r"(?:\\\S+ |\w+)(?: ?\[\d+\])?|1'h[01]"
 BIT_OPERATION = re.compile(rf"(?:~ ?)?(?:{BIT}) ?(?:([&|^]) (?:{BIT}))? ?")
 OPERAND = r"(?:(?:\\\S+ |[A-Za-z_][\w$]*)(?: ?\[[\d:]+\])?|\d+'[hd][0-9a-f]+)"
 COMPARISON = re.compile(rf"{OPERAND} ?(?:==|!=|<=|>=|<|>) {OPERAND} ?|[&^] {OPERAND} ?")
+EQUALITY = re.compile(rf"({OPERAND} ?)(==|!=)( {OPERAND} ?)")
 
 
 TEST = re.compile(rf"(  assign .* = )([!|]) ({OPERAND} ?);")
@@ -246,6 +247,9 @@ def _substitute(module: ModuleText, place: int, name: str, value: str, is_bit: b
         line = line.replace(f"if (!{name})", f"if (!({value}))")
     elif re.search(rf" = {re.escape(name)} ?\? ", line) and line.startswith("  assign "):
         line = line.replace(name, value if unary else f"({value})")
+    elif is_bit and f"~ {name}" in line and (opposite := EQUALITY.fullmatch(value)):
+        value = f"{opposite[1]}{'!=' if opposite[2] == '==' else '=='}{opposite[3]}"
+        line = line.replace(f"~ {name}", value if line.endswith(f" = ~ {name};") else f"({value})")
     elif is_bit:
         alone = line.endswith(f" = {name};")
         operator = {*re.findall(r" ([&|^]) ", line), *re.findall(r" ([&|^]) ", value)}
