@@ -179,6 +179,53 @@ endmodule
     assert "// sley.part.queue0\n" in made[1]
 
 
+SHELL = """
+module \\sley.shell (i, o, mode);
+  input [1:0] i;
+  wire [1:0] i;
+  input mode;
+  wire mode;
+  output o;
+  wire o;
+  part instance (
+    .constant(4'h0),
+    .i({ mode, i%s }),
+    .o(o)
+  );
+endmodule
+
+module part(constant, i, o);
+  input [3:0] constant;
+  wire [3:0] constant;
+  input [2:0] i;
+  wire [2:0] i;
+  output o;
+  wire o;
+  assign o = i[0] ? constant[1] : i[1];
+endmodule
+"""
+
+
+@pytest.mark.parametrize(("select", "argument", "gone"), [("", "c[3:2]", True), (" [1:0]", "c[3:2]", False)])
+def test_a_shell_gives_its_place_to_what_is_in_it(select: str, argument: str, gone: bool) -> None:
+    """Unless it selects bits of what may be an expression."""
+    instance = f"""  output o;
+  wire o;
+  \\sley.shell  twice (
+    .i({argument}),
+    .mode(a),
+    .o(o)
+  );
+"""
+    modules = readable_modules(f"{HEADER}{instance}endmodule\n{SHELL % select}", ["a"])
+    if gone:
+        assert {*modules} == {"sley", "part"}
+        assert "  part twice (\n    .constant(4'h0),\n    .i({ a, c[3:2] }),\n    .o(o)\n  );\n" in modules["sley"]
+    else:
+        assert {*modules} == {"sley", "sley_shell", "part"}
+        assert "  sley_shell twice (" in modules["sley"]
+
+
 def test_enumerated_values_are_explained() -> None:
     text = """  (* enum_base_type = "Kind" *)
   (* enum_value_00 = "READ" *)

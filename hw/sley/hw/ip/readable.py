@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from sley.hw.emission import TOP
 from sley.hw.ip.module_text import IDENTIFIER, Declaration, ModuleText, parse_module
 from sley.hw.ip.reserved_words import RESERVED
-from sley.hw.ip.simplify import TRIGGER_LINE, simplify
+from sley.hw.ip.shells import instance_of, without_shells
+from sley.hw.ip.simplify import TRIGGER_LINE, remove_unread, simplify
 
 WIDTH = 112
-INSTANCE = re.compile(r"  (\\\S+ |\w+) +(\\\S+ |\w+) \(\n")
-CONNECTION = re.compile(r"    \.(\\\S+ |\w+) ?\((.*)\)(,?)", re.DOTALL)
 WORD = re.compile(r"    (\\\S+ |\w+) ?\[(\d+)\] = ([^;]+);")
 LONG_CONSTANT = re.compile(r"(?<='h)0{16,}(?=[0-9a-f])")
 START = "at_start"
@@ -28,6 +27,9 @@ def readable_modules(verilog: str, ports: Sequence[str]) -> dict[str, str]:
     modules = [parse_module(text) for text in re.split(r"^(?=module )", verilog, flags=re.MULTILINE)[1:]]
     for module in modules:
         simplify(module)
+    modules = without_shells(modules)
+    for module in modules:
+        remove_unread(module)
     names = _unique(module.name for module in modules)
     signals = {module.name: _signal_names(module) for module in modules}
     return {
@@ -67,7 +69,7 @@ def _signal_names(module: ModuleText) -> dict[str, str]:
     triggers = [name for name in module.declarations if name.startswith("\\$auto$")]
     names = _unique(ports, [START])
     inner = [name for name in module.declarations if name not in names and name not in triggers]
-    instances = [found[2] for found in map(INSTANCE.match, module.statements) if found]
+    instances = [found[1] for found in map(instance_of, module.statements) if found]
     inner_names = _unique([*inner, *(name for name in instances if name not in inner)], [START, *names.values()])
     return names | inner_names | dict.fromkeys(triggers, START)
 
@@ -97,8 +99,17 @@ def _render(
     lines += sorted((f"  {_declaration(d, names[d.name])}" for d in inner), key=_natural)
     lines.append("")
     for statement in module.statements:
-        if instance := INSTANCE.match(statement):
-            text = _instance(instance, statement, modules, signals, rename)
+        if instance := instance_of(statement):
+            kind, name, connections = instance
+            text = "\n".join(
+                [
+                    f"  {modules[kind]} {rename(name).strip()} (",
+                    ",\n".join(
+                        f"    .{signals[kind][port]}({rename(value).strip()})" for port, value in connections.items()
+                    ),
+                    "  );",
+                ]
+            )
         elif statement.startswith("  initial begin"):
             text = _initial(statement, rename)
         else:
@@ -125,23 +136,6 @@ def _declaration(declared: Declaration, name: str, more: bool | None = None) -> 
     meanings = ", ".join(f"{value} {meaning}" for value, meaning in declared.meanings)
     comment = f"  // {meanings}" if meanings else ""
     return " ".join(word for word in words if word) + end + comment
-
-
-def _instance(
-    found: re.Match[str],
-    statement: str,
-    modules: dict[str, str],
-    signals: dict[str, dict[str, str]],
-    rename: Callable[[str], str],
-) -> str:
-    kind = found[1].strip().removeprefix("\\")
-    lines = [f"  {modules[kind]} {rename(found[2]).strip()} ("]
-    for line in statement.splitlines()[1:-1]:
-        connection = CONNECTION.fullmatch(line)
-        if connection is None:
-            raise ValueError(f"an instance of {kind} has {line!r}")
-        lines.append(f"    .{signals[kind][connection[1]]}({rename(connection[2]).strip()}){connection[3]}")
-    return "\n".join([*lines, "  );"])
 
 
 def _initial(statement: str, rename: Callable[[str], str]) -> str:

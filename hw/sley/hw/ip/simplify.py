@@ -29,7 +29,7 @@ def simplify(module: ModuleText) -> None:
     """Rewrites the module."""
     _merge_registers(module)
     _copies(module)
-    _remove_unread(module)
+    remove_unread(module)
     module.statements = [_compare(statement, module.declarations) for statement in module.statements]
     _inline(module)
 
@@ -99,7 +99,8 @@ def _copies(module: ModuleText) -> None:
                 module.declarations[name].init = ""
 
 
-def _remove_unread(module: ModuleText) -> None:
+def remove_unread(module: ModuleText) -> None:
+    """Assignments to wires that nothing reads, and declarations that nothing mentions."""
     read: Counter[str] = Counter()
     sources: dict[int, tuple[list[str], list[str]]] = {}
     for index, statement in enumerate(module.statements):
