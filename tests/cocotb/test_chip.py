@@ -12,6 +12,6 @@ from sley.sim.toolchain import find_compiler, find_verilator
 @pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
 def test_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))  # for the bench, inside the simulator too
-    from bench_runner import run_bench
+    from bench_runner import run_chip_bench
 
-    run_bench(cached_verilog(preset("nano")), "chip_bench", tmp_path)
+    run_chip_bench(cached_verilog(preset("nano")), "chip_bench", tmp_path)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 from dataclasses import asdict, dataclass
 
 ABI_MAJOR = 3
@@ -141,6 +142,31 @@ class ChipConfig:
         text = ";".join(f"{key}={value}" for key, value in sorted(self.capabilities.items()))
         digest = hashlib.sha256(f"sley {ABI_MAJOR}.{ABI_MINOR};{text}".encode()).digest()
         return int.from_bytes(digest[:4], "little")
+
+    def to_json(self) -> str:
+        """All parameters, the hash and the ABI they were hashed with, as text that ``from_json`` reads."""
+        return json.dumps(
+            {"abi": f"{ABI_MAJOR}.{ABI_MINOR}", "hash": f"{self.hash:#010x}", "parameters": asdict(self)}, indent=2
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "ChipConfig":
+        """The configuration in such a text; ``abi`` and ``hash`` may be left out of one that a person writes."""
+        try:
+            known = json.loads(text)
+            parameters = dict(known["parameters"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"no configuration: {error!r}; it must be JSON with an object `parameters`") from None
+        unknown = sorted({*parameters} - {field.name for field in dataclasses.fields(cls)})
+        if unknown:
+            raise ConfigError(f"no chip has a parameter {unknown[0]!r}")
+        config = cls(**parameters)
+        if known.get("hash", f"{config.hash:#010x}") != f"{config.hash:#010x}":
+            raise ConfigError(
+                f"the configuration's hash is {known['hash']}, its parameters give {config.hash:#010x}: they were "
+                f"changed, or it is one of ABI {known.get('abi')} and this is {ABI_MAJOR}.{ABI_MINOR}"
+            )
+        return config
 
     def replace(self, **changes: object) -> "ChipConfig":
         """A copy with some parameters changed, checked again."""

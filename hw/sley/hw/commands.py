@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-from sley.abi.config import PRESETS, ConfigError, preset
+from sley.abi.config import PRESETS, ChipConfig, ConfigError, preset
+from sley.hw.ip.export import ExportError, check_folder, ip_files, write_export
+from sley.hw.ip.registers import MissingToolError
 from sley.hw.verilog import VerilogError, chip_verilog
 
 
@@ -27,3 +29,29 @@ def verilog(
     except (VerilogError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
+
+
+def ip(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to make; it must not exist, or be empty.")],
+    config: Annotated[
+        str, typer.Option("--config", help=f"Configuration: {', '.join(PRESETS)}, or a JSON file like sley.json.")
+    ] = "base",
+) -> None:
+    """Export the chip for an integrator: Verilog, IP-XACT, registers, file list, lint rules, a cocotb bench."""
+    try:
+        chosen = _configuration(config)
+        check_folder(output)
+        files = ip_files(chosen, chip_verilog(chosen))
+        write_export(files, output)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error), param_hint="--config") from None
+    except (VerilogError, ExportError, MissingToolError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    size = sum(map(len, files.values()))
+    typer.echo(f"{output}: {len(files)} files, {size:,} bytes, configuration {chosen.name}, hash {chosen.hash:#010x}")
+
+
+def _configuration(name: str) -> ChipConfig:
+    """A preset, or the configuration in a file."""
+    return ChipConfig.from_json(Path(name).read_text()) if name.endswith(".json") else preset(name)

@@ -35,8 +35,8 @@ def c_header(registers: RegisterMap) -> str:
         lines += [f"#define SLEY_COUNTER_{group.name}_{c.name} {c.value}u" for c in counters] + [""]
     for block in registers.blocks:
         prefix = f"SLEY_{block.name}"
-        lines += [f"/* {block.doc} */", f"#define {prefix}_BASE {block.base:#x}u"]
-        lines += [f"#define {prefix}_STRIDE {block.stride:#x}u", f"#define {prefix}_COUNT {block.count}u"]
+        lines += [f"/* {block.doc} */", f"#define {prefix}_BLOCK_BASE {block.base:#x}u"]
+        lines += [f"#define {prefix}_BLOCK_STRIDE {block.stride:#x}u", f"#define {prefix}_BLOCK_COUNT {block.count}u"]
         for register in block.registers:
             lines.append(f"#define {prefix}_{register.name} {register.offset:#x}u")
             lines += _layout(f"{prefix}_{register.name}", register.layout)

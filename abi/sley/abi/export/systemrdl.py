@@ -20,7 +20,7 @@ def _register(register: Register) -> list[str]:
     lines = ["reg {", f"    desc = {_text(register.doc)};", f"    regwidth = {8 * WORD_BYTES};"]
     for name, placed in layout.fields.items():
         reset = f" = {placed.width}'h{placed.field.reset:x}" if register.access is not Access.RO else ""
-        properties = f"desc = {_text(placed.field.doc)}; {_ACCESS[register.access]}".replace("", "")
+        properties = f"desc = {_text(placed.field.doc)}; {_ACCESS[register.access]}"
         lines.append(f"    field {{ {properties} }} {name}[{placed.msb}:{placed.lsb}]{reset};")
     return [*lines, f"}} {register.name} @ {register.offset:#x};"]
 

@@ -1,0 +1,155 @@
+"""A chip in any simulator that cocotb drives, cycle by cycle as the engines run it."""
+
+from typing import Any
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.task import resume
+from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
+
+from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response, memory_span, register_address
+from sley.sim.errors import EngineError
+from sley.sim.memory.dram import Dram, DramTiming, ProtocolError
+
+PERIOD_NS = 10
+RESET_CYCLES = 4
+
+DRIVEN = ("awready", "wready", "bvalid", "bid", "bresp", "arready", "rvalid", "rid", "rresp", "rlast", "rdata")
+ADDRESS = ("id", "addr", "len", "size", "burst")
+HOST_INPUTS = (
+    *("awaddr", "awprot", "awvalid", "wdata", "wstrb", "wvalid", "bready"),
+    *("araddr", "arprot", "arvalid", "rready"),
+)
+
+
+class CycleTransport:
+    """Blocking access to the chip ``dut``, for code that runs in a thread started with ``cocotb.task.bridge``.
+
+    ``await reset()`` first; ``cycles`` counts from there. Host and memory keep the rules of the engines (see
+    docs/theory/engines.md), so that a program takes as many cycles here as on any engine. ``memory`` is device memory.
+    """
+
+    def __init__(self, dut: Any, memory_bytes: int = 1 << 20, timing: DramTiming | None = None) -> None:
+        self.dut = dut
+        self.memory = bytearray(memory_bytes)
+        self._dram = Dram(self.memory, len(dut.m_axi_wdata) // 8, timing or DramTiming())
+        self._driven = dict.fromkeys(DRIVEN, 0)
+
+    @property
+    def memory_bytes(self) -> int:
+        return len(self.memory)
+
+    @property
+    def cycles(self) -> int:
+        return self._dram.cycle
+
+    async def reset(self) -> None:
+        """Starts the clock and resets the chip; cycle 0 begins when this returns."""
+        for name in HOST_INPUTS:
+            getattr(self.dut, f"s_axil_{name}").value = 0
+        for name in DRIVEN:
+            getattr(self.dut, f"m_axi_{name}").value = 0
+        self.dut.rst.value = 1
+        Clock(self.dut.clk, PERIOD_NS, unit="ns").start(start_high=False)
+        await ClockCycles(self.dut.clk, RESET_CYCLES)
+        self.dut.rst.value = 0
+        self._drive()
+        cocotb.start_soon(self._serve_memory())
+
+    @resume
+    async def read32(self, address: int) -> int:
+        dut, data = self.dut, 0
+        dut.s_axil_araddr.value = register_address(address)
+        dut.s_axil_arvalid.value = dut.s_axil_rready.value = 1
+        response = HANG
+        for _ in range(ACCESS_LIMIT):
+            await RisingEdge(dut.clk)
+            if int(dut.s_axil_arready.value):
+                dut.s_axil_arvalid.value = 0
+            if int(dut.s_axil_rvalid.value):
+                response, data = int(dut.s_axil_rresp.value), int(dut.s_axil_rdata.value)
+                break
+        dut.s_axil_arvalid.value = dut.s_axil_rready.value = 0
+        check_response(response, "read", address)
+        return data
+
+    @resume
+    async def write32(self, address: int, value: int) -> None:
+        dut = self.dut
+        dut.s_axil_awaddr.value = register_address(address)
+        dut.s_axil_wdata.value = value & 0xFFFFFFFF
+        dut.s_axil_wstrb.value = 15
+        dut.s_axil_awvalid.value = dut.s_axil_wvalid.value = dut.s_axil_bready.value = 1
+        response = HANG
+        for _ in range(ACCESS_LIMIT):
+            await RisingEdge(dut.clk)
+            if int(dut.s_axil_awready.value):
+                dut.s_axil_awvalid.value = 0
+            if int(dut.s_axil_wready.value):
+                dut.s_axil_wvalid.value = 0
+            if int(dut.s_axil_bvalid.value):
+                response = int(dut.s_axil_bresp.value)
+                break
+        dut.s_axil_awvalid.value = dut.s_axil_wvalid.value = dut.s_axil_bready.value = 0
+        check_response(response, "write", address)
+
+    def read_memory(self, address: int, length: int) -> bytes:
+        return bytes(self.memory[memory_span(address, length, len(self.memory))])
+
+    def write_memory(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        raw = memoryview(data).cast("B")
+        self.memory[memory_span(address, len(raw), len(self.memory))] = raw
+
+    def barrier(self) -> None:
+        """Writes take effect at once here."""
+
+    @resume
+    async def wait_irq(self, cycles: int) -> bool:
+        for _ in range(cycles):
+            if await self._irq():
+                break
+            await RisingEdge(self.dut.clk)
+        return await self._irq()
+
+    @resume
+    async def advance(self, cycles: int) -> None:
+        if cycles > 0:
+            await ClockCycles(self.dut.clk, cycles)
+
+    def close(self) -> None:
+        """The simulator ends with the bench."""
+
+    async def _irq(self) -> bool:
+        """The line in the current cycle: in its second half, when everything has settled."""
+        if int(self.dut.clk.value):
+            await FallingEdge(self.dut.clk)
+        return bool(int(self.dut.irq.value))
+
+    def _drive(self) -> None:
+        for name in DRIVEN:
+            value = getattr(self._dram, name)
+            if self._driven[name] != value:
+                self._driven[name] = value
+                getattr(self.dut, f"m_axi_{name}").value = value
+
+    async def _serve_memory(self) -> None:
+        dut, dram = self.dut, self._dram
+
+        def sample(*names: str) -> tuple[int, ...]:
+            return tuple(int(getattr(dut, f"m_axi_{name}").value) for name in names)
+
+        while True:
+            await RisingEdge(dut.clk)
+            awvalid, arvalid, wvalid = sample("awvalid", "arvalid", "wvalid")
+            bready, rready = (0, 0) if dram.idle else sample("bready", "rready")
+            try:
+                dram.edge(
+                    sample(*(f"aw{name}" for name in ADDRESS)) if awvalid else None,  # type: ignore[arg-type]
+                    sample("wdata", "wstrb", "wlast") if wvalid else None,  # type: ignore[arg-type]
+                    bready,
+                    sample(*(f"ar{name}" for name in ADDRESS)) if arvalid else None,  # type: ignore[arg-type]
+                    rready,
+                )
+            except ProtocolError as error:
+                raise EngineError(f"the chip issued {error}") from error
+            self._drive()
