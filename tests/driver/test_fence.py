@@ -82,3 +82,35 @@ def test_one_word_serves_all_fences_of_a_queue(context: Context) -> None:
     second.wait()
     assert first.done
     first.wait()
+
+
+def interrupted(driver: Driver) -> bool:
+    """Whether the chip interrupts soon, once all that was written has arrived."""
+    driver.transport.barrier()
+    return driver.transport.wait_irq(3_000)
+
+
+def test_one_interrupt_for_several_fences(driver: Driver, context: Context) -> None:
+    driver.coalesce(3, 1_000_000)
+    queue = context.queues[0]
+    fences = [queue.fence() for _ in range(2)]
+    assert not interrupted(driver)
+    fences.append(queue.fence())
+    assert interrupted(driver)
+    driver.service()
+    assert not interrupted(driver)
+    assert all(fence.done for fence in fences)
+    assert driver.statistics.interrupts["fence of queue 0"] == 1
+
+
+def test_a_lone_fence_interrupts_after_a_while_and_nobody_misses_it(driver: Driver, context: Context) -> None:
+    driver.coalesce(100, 2_000)
+    fence = context.queues[0].fence()
+    assert interrupted(driver)
+    driver.service()
+    assert fence.done
+    driver.coalesce(100, 0xFFFF)
+    context.queues[0].fence().wait()
+    driver.coalesce(0, 0)
+    context.queues[0].fence()
+    assert interrupted(driver)

@@ -207,7 +207,7 @@ needs_icarus = pytest.mark.skipif(
 
 
 @needs_icarus
-@presets
+@pytest.mark.parametrize("name", ["nano", *(pytest.param(n, marks=pytest.mark.slow) for n in ("edge", "base"))])
 def test_icarus_elaborates(name: str, tmp_path: Path) -> None:
     write_export(exported(name), tmp_path / "ip")
     arguments = ("-g2005", "-Wall", "-s", "sley", "-f", "sley.f", "-o", "sley.vvp")
