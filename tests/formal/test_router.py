@@ -264,12 +264,22 @@ def test_router() -> None:
     ("line", "bug"),
     [
         ("Direction.EAST: dest.x > x,", "Direction.EAST: dest.x >= x,"),
-        ("Direction.NORTH: here & (dest.y < y),", "Direction.NORTH: dest.y < y,"),
-        ("Direction.SOUTH: here & (dest.y > y),", "Direction.SOUTH: here & (dest.y < y),"),
-        ("merge.i[k].valid.eq(port.valid & leaves[side][to])", "merge.i[k].valid.eq(port.valid)"),
-        ("merge.i[k].payload.eq(port.payload)", "merge.i[k].payload.eq(self.side_i(sources[0]).payload)"),
+        pytest.param("Direction.NORTH: here & (dest.y < y),", "Direction.NORTH: dest.y < y,", marks=pytest.mark.slow),
+        pytest.param(
+            "Direction.SOUTH: here & (dest.y > y),", "Direction.SOUTH: here & (dest.y < y),", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "merge.i[k].valid.eq(port.valid & leaves[side][to])",
+            "merge.i[k].valid.eq(port.valid)",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "merge.i[k].payload.eq(port.payload)",
+            "merge.i[k].payload.eq(self.side_i(sources[0]).payload)",
+            marks=pytest.mark.slow,
+        ),
         ("with m.If(leaves[side][to] & merge.i[k].ready):", "with m.If(leaves[side][to]):"),
-        ("m.d.comb += port.ready.eq(1)", "m.d.comb += port.ready.eq(0)"),
+        pytest.param("m.d.comb += port.ready.eq(1)", "m.d.comb += port.ready.eq(0)", marks=pytest.mark.slow),
         ("PacketArbiter(self._shape, len(sources))", "PacketArbiter(self._shape, len(sources), (2,) * len(sources))"),
     ],
     ids=["two ways", "y first", "wrong way", "everywhere", "wrong source", "dropped", "stands still", "unfair"],
@@ -287,13 +297,13 @@ def test_multicast_router() -> None:
     ("line", "bug"),
     [
         ("column & (far.y > y)", "far.y > y"),
-        ("Direction.WEST: near.x < x,", "Direction.WEST: far.x < x,"),
-        ("(grant.grant[k] & buffer.i.ready)", "buffer.i.ready"),
-        ("(grant.grant[k] & buffer.i.ready)", "grant.grant[k]"),
+        pytest.param("Direction.WEST: near.x < x,", "Direction.WEST: far.x < x,", marks=pytest.mark.slow),
+        pytest.param("(grant.grant[k] & buffer.i.ready)", "buffer.i.ready", marks=pytest.mark.slow),
+        pytest.param("(grant.grant[k] & buffer.i.ready)", "grant.grant[k]", marks=pytest.mark.slow),
         ("(grant.grant & Cat(moves[side] for side in sources)).any()", "grant.grant.any()"),
-        ("Cat(chosen[side]).all()", "Cat(chosen[side]).any()"),
-        ("grant.moved.eq(buffer.i.valid)", "grant.moved.eq(grant.grant.any())"),
-        ("grant.last.eq(buffer.i.payload.last)", "grant.last.eq(1)"),
+        pytest.param("Cat(chosen[side]).all()", "Cat(chosen[side]).any()", marks=pytest.mark.slow),
+        pytest.param("grant.moved.eq(buffer.i.valid)", "grant.moved.eq(grant.grant.any())", marks=pytest.mark.slow),
+        pytest.param("grant.last.eq(buffer.i.payload.last)", "grant.last.eq(1)", marks=pytest.mark.slow),
     ],
     ids=["outside", "not to all", "not chosen", "no room", "one by one", "one is enough", "choice forgotten", "torn"],
 )
