@@ -106,15 +106,21 @@ def test_axi_lite_target() -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("bus.awready.eq(~address_full)", "bus.awready.eq(1)"),
+        pytest.param("bus.awready.eq(~address_full)", "bus.awready.eq(1)", marks=pytest.mark.slow),
         ("execute.eq(address_full & data_full & ~bus.bvalid)", "execute.eq(address_full & data_full)"),
         ("execute.eq(address_full & data_full & ~bus.bvalid)", "execute.eq(address_full & ~bus.bvalid)"),
-        ("registers.write.eq(execute & ~partial)", "registers.write.eq(execute)"),
-        ("partial.eq(~bus.wstrb.all())", "partial.eq(~bus.wstrb.any())"),
-        ("_response(refused | registers.write_error)", "_response(registers.write_error)"),
+        pytest.param("registers.write.eq(execute & ~partial)", "registers.write.eq(execute)", marks=pytest.mark.slow),
+        pytest.param("partial.eq(~bus.wstrb.all())", "partial.eq(~bus.wstrb.any())", marks=pytest.mark.slow),
+        pytest.param(
+            "_response(refused | registers.write_error)", "_response(registers.write_error)", marks=pytest.mark.slow
+        ),
         ("with m.If(bus.bvalid & bus.bready):", "with m.If(bus.bvalid):"),
-        ("registers.read.eq(read_full & ~bus.rvalid)", "registers.read.eq(read_full)"),
-        ("m.d.sync += [read_full.eq(0), bus.rvalid.eq(1)]", "m.d.sync += [bus.rvalid.eq(1)]"),
+        pytest.param(
+            "registers.read.eq(read_full & ~bus.rvalid)", "registers.read.eq(read_full)", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "m.d.sync += [read_full.eq(0), bus.rvalid.eq(1)]", "m.d.sync += [bus.rvalid.eq(1)]", marks=pytest.mark.slow
+        ),
     ],
     ids=[
         *("overrun", "answer lost", "no data", "strobes", "a strobe is enough", "not told", "withdrawn"),
@@ -220,24 +226,45 @@ def test_register_bank(config: ChipConfig) -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        (
+        pytest.param(
             "written.eq(bus.write & (bus.write_address == placed.address))",
             "written.eq(bus.write_address == placed.address)",
+            marks=pytest.mark.slow,
         ),
         (
             "written.eq(bus.write & (bus.write_address == placed.address))",
             "written.eq(bus.write & (bus.write_address[:9] == placed.address & 0x1FF))",
         ),
-        ("m.d.sync += stored.eq(bus.write_data & mask)", "m.d.sync += stored.eq(bus.write_data)"),
-        ("stored & ~cleared) | set_bits) & mask", "stored | set_bits) & ~cleared) & mask"),
+        pytest.param(
+            "m.d.sync += stored.eq(bus.write_data & mask)",
+            "m.d.sync += stored.eq(bus.write_data)",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "stored & ~cleared) | set_bits) & mask", "stored | set_bits) & ~cleared) & mask", marks=pytest.mark.slow
+        ),
         ("cleared = Value.cast(bus.write_data) & written", "cleared = Value.cast(bus.write_data) & bus.write"),
-        ("return placed.layout.reset\n            case Access.WO", "return 0\n            case Access.WO"),
-        ("return Value.cast(self._port(placed)) & placed.layout.mask", "return Value.cast(self._port(placed))"),
-        ("[bus.read_data.eq(0), bus.read_error.eq(1)]", "bus.read_error.eq(1)"),
+        pytest.param(
+            "return placed.layout.reset\n            case Access.WO",
+            "return 0\n            case Access.WO",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "return Value.cast(self._port(placed)) & placed.layout.mask",
+            "return Value.cast(self._port(placed))",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("[bus.read_data.eq(0), bus.read_error.eq(1)]", "bus.read_error.eq(1)", marks=pytest.mark.slow),
         ("reset_less=access is Access.WO", "reset_less=True"),
-        ("with m.Case(*self.map.by_address):", "with m.Case(*list(self.map.by_address)[1:]):"),
-        ('self._port(placed, "_written").eq(written)', 'self._port(placed, "_written").eq(bus.write)'),
-        ('_read").eq(bus.read & ', '_read").eq('),
+        pytest.param(
+            "with m.Case(*self.map.by_address):", "with m.Case(*list(self.map.by_address)[1:]):", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            'self._port(placed, "_written").eq(written)',
+            'self._port(placed, "_written").eq(bus.write)',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param('_read").eq(bus.read & ', '_read").eq(', marks=pytest.mark.slow),
     ],
     ids=[
         *(

@@ -107,14 +107,30 @@ def test_read_combiner(depth: int) -> None:
     ("line", "bug"),
     [
         ("asks[b] & (heads[a].payload.as_value() == heads[b].payload.as_value())", "asks[b]"),
-        ("(waits | (self.ended & ~asks)).all()", "(waits | ~asks).all()"),
+        pytest.param("(waits | (self.ended & ~asks)).all()", "(waits | ~asks).all()", marks=pytest.mark.slow),
         ("(waits | (self.ended & ~asks)).all()", "1"),
-        ("go.error.eq(Mux(stuck, AccessError.BUS, heads[k].payload.error))", "go.error.eq(heads[k].payload.error)"),
+        pytest.param(
+            "go.error.eq(Mux(stuck, AccessError.BUS, heads[k].payload.error))",
+            "go.error.eq(heads[k].payload.error)",
+            marks=pytest.mark.slow,
+        ),
         ("grant.requests.eq(Mux(stuck, asks, able))", "grant.requests.eq(asks)"),
-        ("together = (share == kind) & (heads[asker].payload.share == kind) & ~stuck", "together = 0"),
-        ("together = (share == kind) & (heads[asker].payload.share == kind) & ~stuck", "together = share == kind"),
-        ("with m.If(share[0] & ~stuck):", "with m.If(share[0]):"),
-        ("heads[k].ready.eq(out.i.ready & asks[k] & taken)", "heads[k].ready.eq(asks[k] & taken)"),
+        pytest.param(
+            "together = (share == kind) & (heads[asker].payload.share == kind) & ~stuck",
+            "together = 0",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "together = (share == kind) & (heads[asker].payload.share == kind) & ~stuck",
+            "together = share == kind",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("with m.If(share[0] & ~stuck):", "with m.If(share[0]):", marks=pytest.mark.slow),
+        pytest.param(
+            "heads[k].ready.eq(out.i.ready & asks[k] & taken)",
+            "heads[k].ready.eq(asks[k] & taken)",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=[
         *("unequal", "ended or not", "at once", "not told", "alone", "answered twice", "taken with another"),

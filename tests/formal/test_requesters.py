@@ -144,18 +144,36 @@ def test_asks(asks: Callable[[], Asks]) -> None:
 @pytest.mark.parametrize(
     ("asks", "component", "line", "bug"),
     [
-        (reader, MemoryReader, "to_boundary = ~address[", "to_boundary = ~(address - 1)["),
+        pytest.param(
+            reader, MemoryReader, "to_boundary = ~address[", "to_boundary = ~(address - 1)[", marks=pytest.mark.slow
+        ),
         (reader, MemoryReader, "(free >= config.max_burst)", "(free != 0)"),
-        (reader, MemoryReader, "free - Mux(issue, burst + 1, 0)", "free - Mux(issue, burst, 0)"),
-        (writer, MemoryWriter, "to_boundary = ~address[", "to_boundary = ~(address - 1)["),
+        pytest.param(
+            reader,
+            MemoryReader,
+            "free - Mux(issue, burst + 1, 0)",
+            "free - Mux(issue, burst, 0)",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            writer, MemoryWriter, "to_boundary = ~address[", "to_boundary = ~(address - 1)[", marks=pytest.mark.slow
+        ),
         (writer, MemoryWriter, "count.eq(burst)", "count.eq(burst + 1)"),
-        (writer, MemoryWriter, "active & ~extends & (beats.level", "active & (beats.level"),
+        pytest.param(
+            writer, MemoryWriter, "active & ~extends & (beats.level", "active & (beats.level", marks=pytest.mark.slow
+        ),
         (words, WordAccess, "head.beats.eq(together - 1)", "head.beats.eq(together)"),
-        (words, WordAccess, "(asked & (burst - 1) == 1)", "(asked & (burst - 1) == 0)"),
-        (fetch, PacketFetch, "head.beats.eq(burst - 1)", "head.beats.eq(beats - 1)"),
+        pytest.param(
+            words, WordAccess, "(asked & (burst - 1) == 1)", "(asked & (burst - 1) == 0)", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            fetch, PacketFetch, "head.beats.eq(burst - 1)", "head.beats.eq(beats - 1)", marks=pytest.mark.slow
+        ),
         pytest.param(fetch, PacketFetch, "asked << exact_log2(config.bus_bytes)", "asked", marks=pytest.mark.slow),
-        (walker, Walker, "head.addr.eq(where >> bus << bus)", "head.addr.eq(where + 1)"),
-        (walker, Walker, "flit.last.eq(1)", "flit.last.eq(0)"),
+        pytest.param(
+            walker, Walker, "head.addr.eq(where >> bus << bus)", "head.addr.eq(where + 1)", marks=pytest.mark.slow
+        ),
+        pytest.param(walker, Walker, "flit.last.eq(1)", "flit.last.eq(0)", marks=pytest.mark.slow),
     ],
     ids=[
         *("boundary of reads", "no room", "room counted twice", "boundary of writes", "length of writes", "changed"),
