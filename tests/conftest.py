@@ -4,11 +4,25 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from rich.console import Console
+from rich.table import Table
 
 from sley.runtime import blas
 from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.device import Device
 from sley.sim.testing.product import Product
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The coverage that tests have closed."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    rows = [value for report in reports for name, value in report.user_properties if name == "coverage"]
+    if rows:
+        table = Table("block", "bins", "fewest hits", "of", title="Functional coverage")
+        for block, bins, hits, which in sorted(rows):
+            table.add_row(block, str(bins), str(hits), which)
+        terminalreporter.section("functional coverage")
+        Console(file=terminalreporter._tw._file, width=120).print(table)
 
 
 @pytest.fixture

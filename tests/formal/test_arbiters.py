@@ -245,8 +245,8 @@ def test_urgent_grant(n: int) -> None:
         ("enumerate([*levels, overdue])", "enumerate([overdue, *levels])", 20),
         ("reversed(list(enumerate([*levels, overdue])))", "list(enumerate([*levels, overdue]))", 4),
         ("preferred.eq(asking & above)", "preferred.eq(0)", 4),
-        ("passed[k].eq(0), overdue[k].eq(0)", "passed[k].eq(0)", 20),
-        ("passed[k] == PATIENCE - 1", "0", 20),
+        pytest.param("passed[k].eq(0), overdue[k].eq(0)", "passed[k].eq(0)", 20, marks=pytest.mark.slow),
+        pytest.param("passed[k] == PATIENCE - 1", "0", 20, marks=pytest.mark.slow),
     ],
     ids=["patience last", "lowest first", "no round", "overdue for ever", "no patience"],
 )

@@ -112,13 +112,13 @@ def test_tlb(entries: int) -> None:
     ("line", "bug"),
     [
         ("& (held.context == self.context)", ""),
-        ("& (held.upper == upper)", ""),
+        pytest.param("& (held.upper == upper)", "", marks=pytest.mark.slow),
         ("(held.answer.large | (held.lower == lower))", "(held.lower == lower)"),
         ("(held.answer.large | (held.lower == lower))", "1"),
-        ("valid.eq(~self._forgets(self.context))", "valid.eq(1)"),
+        pytest.param("valid.eq(~self._forgets(self.context))", "valid.eq(1)", marks=pytest.mark.slow),
         ("m.d.sync += valid.eq(0)", "pass"),
         ("self.invalidate.valid & (self.invalidate.context == context)", "self.invalidate.valid"),
-        ("(victim + 1) % self._entries", "0"),
+        pytest.param("(victim + 1) % self._entries", "0", marks=pytest.mark.slow),
     ],
     ids=["context", "upper", "large", "small", "filled now", "not forgotten", "all forgotten", "one victim"],
 )
@@ -265,12 +265,14 @@ def test_translate() -> None:
         ("absent.eq(~mapping.valid & ~stale & ~forgets)", "absent.eq(~mapping.valid & ~stale)"),
         ("~inside & ((head.kind", "((head.kind"),
         ("Mux(writes, tlb.found.write,", "Mux(writes, tlb.found.read,"),
-        ("Mux(head.execute, tlb.found.execute, tlb.found.read)", "tlb.found.read"),
-        ("Mux(tlb.found.large, head.addr[PAGE_BITS:][:TABLE_BITS], ", "("),
-        ("buffer.i.valid.eq(self.i.valid & ~asked)", "buffer.i.valid.eq(self.i.valid)"),
+        pytest.param("Mux(head.execute, tlb.found.execute, tlb.found.read)", "tlb.found.read", marks=pytest.mark.slow),
+        pytest.param("Mux(tlb.found.large, head.addr[PAGE_BITS:][:TABLE_BITS], ", "(", marks=pytest.mark.slow),
+        pytest.param(
+            "buffer.i.valid.eq(self.i.valid & ~asked)", "buffer.i.valid.eq(self.i.valid)", marks=pytest.mark.slow
+        ),
         ("inside.eq(~self.i.payload.last)", "inside.eq(0)"),
-        ("self.i.ready.eq(buffer.i.ready)", "self.i.ready.eq(1)"),
-        ("m.d.sync += absent.eq(0)", "pass"),
+        pytest.param("self.i.ready.eq(buffer.i.ready)", "self.i.ready.eq(1)", marks=pytest.mark.slow),
+        pytest.param("m.d.sync += absent.eq(0)", "pass", marks=pytest.mark.slow),
     ],
     ids=[
         *("stale used", "stale absence", "data translated", "write", "execute", "large page", "asked twice"),

@@ -1,6 +1,7 @@
 """The AXI4-Lite target against a register bus that remembers what it was asked."""
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,9 +9,22 @@ import pytest
 from amaranth.sim import Simulator
 
 from sley.hw.bus.axi_lite import AxiLite, AxiLiteTarget, AxiResponse
+from sley.hw.testing.coverage import STREAM_STATES, Coverage
 
 OKAY, SLVERR = AxiResponse.OKAY, AxiResponse.SLVERR
 ADDRESSES = 64
+
+
+CHANNELS = ["aw", "w", "b", "ar", "r"]
+COVERAGE = Coverage(
+    "AXI4-Lite target",
+    {
+        "channel": [(name, state) for name in CHANNELS for state in STREAM_STATES],
+        "write": ["address first", "data first", "together"],
+        "strobes": ["all", "some", "none"],
+        "answer": [(kind, answer.name) for kind in ("write", "read") for answer in (OKAY, SLVERR)],
+    },
+)
 
 
 @dataclass
@@ -44,6 +58,24 @@ class Bench:
                 self.writes.append((wa, wd))
                 if wa in self.memory:
                     self.memory[wa] = wd
+
+    async def watch(self, ctx: Any) -> None:
+        """What the channels do, and which of a write's two comes first."""
+        bits = [getattr(self.dut.bus, name + bit) for name in CHANNELS for bit in ("valid", "ready")]
+        ahead = 0  # addresses, of the data
+        while True:
+            values = (await ctx.tick().sample(*bits))[2:]
+            passes = {}
+            for name, valid, ready in zip(CHANNELS, values[::2], values[1::2], strict=True):
+                COVERAGE.hit("channel", (name, STREAM_STATES[0 if not valid else 1 if ready else 2]))
+                passes[name] = valid & ready
+            if passes["aw"] and passes["w"] and not ahead:
+                COVERAGE.hit("write", "together")
+            elif passes["w"] and ahead > 0:
+                COVERAGE.hit("write", "address first")
+            elif passes["aw"] and ahead < 0:
+                COVERAGE.hit("write", "data first")
+            ahead += passes["aw"] - passes["w"]
 
     async def idle(self, ctx: Any) -> None:
         while self.rng.random() < self.gap:
@@ -106,7 +138,13 @@ def test_random_traffic(gap: float) -> None:
     bench.sender(bus.arvalid, bus.arready, [[(bus.araddr, a)] for a in reads])
     answers = bench.receiver(bus.bvalid, bus.bready, [bus.bresp], len(writes))
     data = bench.receiver(bus.rvalid, bus.rready, [bus.rresp, bus.rdata], len(reads))
+    bench.sim.add_testbench(bench.watch, background=True)
     bench.sim.run()
+    for _, _, strobe in writes:
+        COVERAGE.hit("strobes", {15: "all", 0: "none"}.get(strobe, "some"))
+    for kind, found in (("write", answers), ("read", data)):
+        for response, *_ in found:
+            COVERAGE.hit("answer", (kind, AxiResponse(response).name))
 
     assert bench.writes == [(a, d) for a, d, s in writes if s == 15]
     assert answers == [(OKAY if s == 15 and a in known else SLVERR,) for a, _, s in writes]
@@ -161,3 +199,7 @@ def test_read_latency() -> None:
 def test_address_bits_are_checked() -> None:
     with pytest.raises(ValueError, match=r"address_bits is 2; it must be in 3\.\.64"):
         AxiLite(2)
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -1,6 +1,7 @@
 """The packet check against a reading of the packet descriptions in Python."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,10 +11,28 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode
 from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp, encode_packet
 from sley.hw.command.check import PacketCheck
+from sley.hw.testing.coverage import Coverage
 
 CONFIG = preset("nano").replace(addr_bits=24)
 LIMIT = 1 << CONFIG.addr_bits
 LAUNCH = {"program": 0x100, "program_words": 3, "grid_x": 1, "grid_y": 1, "grid_z": 1}
+
+
+# BAD_ADDRESS needs an address, and most packets have one.
+WITHOUT_ADDRESS = {PacketOp.NOP}
+COVERAGE = Coverage(
+    "packet check",
+    {
+        "packet": [
+            (op.name, code, where)
+            for op in PacketOp
+            for code in ("NONE", "BAD_FIELD", *([] if op in WITHOUT_ADDRESS else ["BAD_ADDRESS"]))
+            for where in ("ring", "buffer")
+            if (op, where) != (PacketOp.INDIRECT, "buffer") or code == "BAD_FIELD"
+        ],
+        "opcode": ["zero", "above"],
+    },
+)
 
 
 def launch(**fields: int) -> bytes:
@@ -51,6 +70,12 @@ def check(config: ChipConfig, packets: list[bytes], nested: int = 0) -> list[tup
     sim.add_clock(1e-6)
     sim.add_testbench(test)
     sim.run()
+    for packet, (code, _) in zip(packets, got, strict=True):
+        if code == FaultCode.BAD_PACKET:
+            COVERAGE.hit("opcode", "above" if packet[0] else "zero")
+        else:
+            where = "buffer" if nested else "ring"
+            COVERAGE.hit("packet", (PacketOp(packet[0]).name, FaultCode(code).name, where))
     return got
 
 
@@ -60,6 +85,12 @@ CASES = {
     "opcode 255": (b"\xff\x01" + bytes(62), FaultCode.BAD_PACKET, 0x1FF),
     "reserved bit": (with_bit(encode_packet(PacketOp.NOP), 511), FaultCode.BAD_FIELD, 15),
     "first bad word": (with_bit(with_bit(encode_packet(PacketOp.NOP), 200), 63), FaultCode.BAD_FIELD, 1),
+    "nothing": (encode_packet(PacketOp.NOP), FaultCode.NONE, 0),
+    "wait": (encode_packet(PacketOp.WAIT, address=0xA8), FaultCode.NONE, 0),
+    "signal": (encode_packet(PacketOp.SIGNAL, address=LIMIT - 8), FaultCode.NONE, 0),
+    "fill": (encode_packet(PacketOp.FILL, dst=LIMIT - 3, bytes=3), FaultCode.NONE, 0),
+    "fill and more": (with_bit(encode_packet(PacketOp.FILL), 511), FaultCode.BAD_FIELD, 15),
+    "copy and more": (with_bit(encode_packet(PacketOp.COPY), 480), FaultCode.BAD_FIELD, 15),
     "no program": (launch(program_words=0), FaultCode.BAD_FIELD, 1),
     "long program": (launch(program_words=CONFIG.program_words + 1), FaultCode.BAD_FIELD, 1),
     "longest program": (launch(program_words=CONFIG.program_words), FaultCode.NONE, 0),
@@ -155,3 +186,7 @@ def test_every_reserved_bit() -> None:
             packets.append(with_bit(good, bit))
             expected.append((FaultCode.BAD_FIELD, bit // 32))
     assert check(CONFIG, packets) == expected
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

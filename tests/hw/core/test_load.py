@@ -1,6 +1,7 @@
 """The load unit against a loop-by-loop reference, with memory and local memories that this bench plays."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,12 +11,34 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.unit import unit_params
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.dma import DmaBench, DmaState, Program
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
 EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=32)
 CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
 MEMORY = 4096
+
+
+SPACES = [space.name.lower() for space in Space]
+KINDS = ["plain", "interleave", "transpose", "both"]
+FAULTS = ["LOCAL_ADDRESS", "BUS_ERROR", "BAD_ADDRESS", "BAD_PARAMETER", "ILLEGAL_INSTRUCTION"]
+COVERAGE = Coverage(
+    "Load",
+    {
+        "rows go to": [*((space, "plain") for space in SPACES), *(("scratchpad", kind) for kind in KINDS[1:])],
+        "bytes of a run": ["none", "one", "less than a row", "a row", "rows and a rest", "whole rows"],
+        "runs": ["one", "some"],
+        "slabs": ["one", "some"],
+        "padding": ["none", "some"],
+        **{f"stride of {what}": ["up", "none", "down"] for what in ("chunks", "runs", "slabs", "memory")},
+        "fault": [(code, space) for code in FAULTS for space in SPACES],
+    },
+)
+
+
+def sign(value: int) -> str:
+    return "none" if not value else "up" if value > 0 else "down"
 
 
 def rows_of(config: ChipConfig, space: Space) -> int:
@@ -29,7 +52,7 @@ def row_bytes_of(config: ChipConfig, space: Space) -> int:
 def place(rng: random.Random, counts: list[int], reach: int, limit: int) -> tuple[int, list[int]]:
     """A base and strides, up or down, whose walk stays in [0, limit)."""
     while True:
-        strides = [rng.randint(-reach, reach) for _ in counts]
+        strides = [rng.choice([0, *[rng.randint(-reach, reach)] * 7]) for _ in counts]
         ends = [(n - 1) * s for n, s in zip(counts, strides, strict=True)]
         low, high = sum(min(0, e) for e in ends), sum(max(0, e) for e in ends)
         if high - low < limit:
@@ -66,6 +89,15 @@ def random_load(rng: random.Random, config: ChipConfig, program: Program, permut
     names = list(values)
     rng.shuffle(names)
     program.sets(**{name: values[name] for name in names})
+    COVERAGE.hit("rows go to", (space.name.lower(), KINDS[flags["interleave"] + 2 * flags["transpose"]]))
+    whole, rest = divmod(length, row_bytes)
+    size = {0: "none", 1: "one"}.get(length, "rows and a rest" if rest else "a row" if whole == 1 else "whole rows")
+    COVERAGE.hit("bytes of a run", "less than a row" if 1 < length < row_bytes else size)
+    for name, count in (("runs", runs), ("slabs", slabs)):
+        COVERAGE.hit(name, "one" if count == 1 else "some")
+    COVERAGE.hit("padding", "some" if pads else "none")
+    for name, stride in zip(("chunks", "runs", "slabs", "memory"), (*strides, mem_stride), strict=True):
+        COVERAGE.hit(f"stride of {name}", sign(stride))
     program.move(address, row, runs, space, signal=rng.getrandbits(16), **flags)
 
 
@@ -92,6 +124,9 @@ def check(
     assert state.local == expected.local
     assert signals.items == program.signals()
     assert bench.retired == signals.cycles
+    for code, pc, _ in bench.faults:
+        if program.commands[pc].op is Op.LOAD:
+            COVERAGE.hit("fault", (FaultCode(code).name, program.commands[pc].space.name.lower()))
     return bench, commands, signals
 
 
@@ -336,6 +371,7 @@ def test_single_faults(config: ChipConfig) -> None:
         ),
         ({"run_bytes": 0, "chunks": 2, "chunk_stride": -1}, (0, 0, 3, Space.SCRATCHPAD), FaultCode.LOCAL_ADDRESS, -1),
         ({}, (limit - bus + 1, 0, 1, Space.SCRATCHPAD), FaultCode.BAD_ADDRESS, limit - bus + 1),
+        ({}, (limit - 1, 0, 1, Space.ACCUMULATOR), FaultCode.BAD_ADDRESS, limit - 1),
         ({"mem_stride": 1 - bus}, (bus - 1, 0, 5, Space.SCRATCHPAD), FaultCode.BAD_ADDRESS, 1 - bus),
         ({"mem_stride": bus}, (MEMORY - 2 * bus, 0, 9, Space.SCRATCHPAD), FaultCode.BUS_ERROR, MEMORY),
         ({"mem_stride": -1}, (limit - bus, 0, 9, Space.SCRATCHPAD), FaultCode.BUS_ERROR, limit - bus),
@@ -538,3 +574,7 @@ def test_full_semaphores_stop_commands_but_not_beats() -> None:
     bench.add(late, wait=True)
     bench.run()
     assert len(bench.grants) == 30
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -12,12 +12,13 @@ from amaranth import Module
 from amaranth.lib import wiring
 
 from sley.abi.config import PRESETS, ChipConfig
-from sley.abi.faults import Unit
+from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param
 from sley.hw.core.accumulate import hazard_cycles, write_latency
 from sley.hw.core.array_timing import array_latency
 from sley.hw.core.matrix import IN_FLIGHT, MatrixUnit
 from sley.hw.core.sram import READ_LATENCY, BankedSram
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import StreamBench, Traffic
 from sley.sim.golden.float32 import add
 from sley.sim.golden.matmul import bf16_product
@@ -192,12 +193,18 @@ class MatrixBench:
         """Sends all and compares the signals; memories and faults are the caller's to compare."""
         self.play_memories(weights_denied=denied, activations_denied=stall)
         self.bench.send(self.dut.command, program.payloads(), idle=idle)
+        count_commands(self.config, program)
+        waits = {"commands wait": idle or pause, "weights wait": denied, "activations wait": stall}
+        for kind in [kind for kind, rate in waits.items() if rate] or ["full speed"]:
+            COVERAGE.hit("streams", kind)
         expected = [program.signals(k) for k in range(2)]
         got = [self.bench.receive(self.dut.signal[k], len(expected[k]), pause=pause) for k in range(2)]
         self.bench.run()
         # SETs complete between loads in no fixed order, and signal nothing.
         assert [int(s) for s in got[0].items if int(s)] == [s for s in expected[0] if s]
         assert [int(s) for s in got[1].items] == expected[1]
+        for code, *_ in self.result.faults:
+            COVERAGE.hit("fault", FaultCode(code).name)
         self.result.signals = got
         return self.result
 
@@ -209,6 +216,48 @@ class MatrixBench:
         assert (self.accumulator == self.state.accumulator).all()
         assert len(result.rows) == len(result.reads) == sum(c.c for c in program.commands if c.op is Op.MATMUL)
         return result
+
+
+COVERAGE = Coverage(
+    "Matrix",
+    {
+        "weights": [(n, t) for n in ("one row", "some rows", "all rows but one", "all rows") for t in ("int8", "bf16")],
+        "activations": [
+            (n, t, how)
+            for n in ("no rows", "one row", "less than an array", "an array", "more")
+            for t in ("int8", "bf16")
+            for how in ("overwrite", "accumulate")
+        ],
+        "stride of weights": ["up", "none", "down"],
+        "loads and products": ["weights never used", "several products of one tile"],
+        "streams": ["full speed", "commands wait", "weights wait", "activations wait"],
+        "fault": ["LOCAL_ADDRESS", "BAD_PARAMETER", "ILLEGAL_INSTRUCTION"],
+    },
+)
+
+
+def count_commands(config: ChipConfig, program: Program) -> None:
+    """What a program consists of."""
+    n, stride, products = config.array, 1, 0
+    for command in program.commands:
+        dtype = "bf16" if command.fields.get("dtype") else "int8"
+        if command.op is Op.SET and command.fields["param"] == Param.WEIGHT_STRIDE:
+            stride = command.a
+        elif command.op is Op.WEIGHTS:
+            rows = {n: "all rows", n - 1: "all rows but one", 1: "one row"}.get(command.c, "some rows")
+            COVERAGE.hit("weights", (rows, dtype))
+            COVERAGE.hit("stride of weights", "none" if not stride else "down" if stride >> 31 else "up")
+            if not products:
+                COVERAGE.hit("loads and products", "weights never used")
+            products = 0
+        elif command.op is Op.MATMUL:
+            few = {0: "no rows", 1: "one row", n: "an array"}.get(
+                command.c, "more" if command.c > n else "less than an array"
+            )
+            COVERAGE.hit("activations", (few, dtype, "accumulate" if command.fields["accumulate"] else "overwrite"))
+            products += 1
+            if products > 1:
+                COVERAGE.hit("loads and products", "several products of one tile")
 
 
 def random_program(config: ChipConfig, rng: random.Random, tiles: int, types: str = "int8") -> Program:
@@ -738,3 +787,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
 
     bench.add(process, wait=True)
     bench.run()
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

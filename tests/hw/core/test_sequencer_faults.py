@@ -1,7 +1,7 @@
 """Every way a block can stop early: the exact record, and the next block runs as if nothing had been."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -9,9 +9,21 @@ import pytest
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.abi.instructions import FORMATS, LOOP_DEPTH, SEMAPHORE_MAX, Op, Param, encode
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.sequencer import Block, Command, SequencerBench, UnitFault, interpret
 
 NANO = preset("nano")
+OWN = ["BUS_ERROR", "BAD_ADDRESS", "ILLEGAL_INSTRUCTION", "PC_OUT_OF_RANGE", "LOOP_OVERFLOW", "BRANCH_OUT_OF_LOOP"]
+OWN += ["SEMAPHORE_LEFTOVER", "WATCHDOG", "ABORTED"]
+OF_UNITS = [Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR]
+COVERAGE = Coverage(
+    "sequencer's faults",
+    {
+        "block": ["NONE", *OWN],
+        "unit": [unit.name for unit in OF_UNITS],
+        "next block after": ["NONE", *OWN, *(unit.name for unit in OF_UNITS)],
+    },
+)
 END = encode(Op.END)
 NOP = encode(Op.ADD)
 UNIT = encode(Op.LOAD, ra=8, rb=1)
@@ -107,6 +119,19 @@ CONTROL = {
 GOOD = [encode(Op.STORE, ra=8, rb=9, rc=1), encode(Op.STORE, ra=10, rb=11, rc=31), END]
 
 
+def ended(blocks: Sequence[Block]) -> None:
+    """How blocks that ran one after another ended, and after what."""
+    before = None
+    for block in blocks:
+        assert block.code is not None
+        assert block.unit is not None
+        own = block.unit is SEQUENCER
+        COVERAGE.hit("block" if own else "unit", block.code.name if own else block.unit.name)
+        if before is not None:
+            COVERAGE.hit("next block after", before)
+        before = block.code.name if own else block.unit.name
+
+
 def run_all(blocks: Sequence[Block], **options: Any) -> None:
     """Runs the blocks with good ones among and behind them, which must not notice."""
     chain: list[Block] = []
@@ -115,6 +140,7 @@ def run_all(blocks: Sequence[Block], **options: Any) -> None:
         good.append(Block(GOOD, [1, 2], (3, 0, 0)))
         chain += [*blocks[first : first + 5], good[-1]]
     SequencerBench(NANO, chain, **options).run()
+    ended(chain)
     expected = interpret(good[0])
     for block in good:
         assert block.status == expected.status
@@ -175,6 +201,7 @@ def test_bad_address() -> None:
     blocks = [Block([UNIT, END], range(7), **where) for where, _, _ in cases]  # type: ignore[arg-type]
     bench = SequencerBench(NANO.replace(addr_bits=20), blocks)
     bench.run()
+    ended(blocks)
     for block, (_, code, address) in zip(blocks, cases, strict=True):
         assert block.status == (code, SEQUENCER, block.pc if code is FaultCode.NONE else 0, address)
         assert bool(block.commands[Unit.LOAD]) == (code is FaultCode.NONE)
@@ -380,6 +407,11 @@ def test_cancel(at: int) -> None:
 
     bench.bench.add(cancel)
     bench.run()
+    ended([before, block, after])
     assert (block.code, block.unit, block.address) == (FaultCode.ABORTED, SEQUENCER, 0)
     assert block.pc == 2 or at < 90
     assert before.status == after.status == interpret(before).status
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

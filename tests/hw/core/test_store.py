@@ -1,21 +1,43 @@
 """The store unit against a loop-by-loop reference, with memory and local memories that this bench plays."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import PARAMS, Param, Space
+from sley.abi.instructions import PARAMS, Op, Param, Space
 from sley.hw.core.store import StoreUnit
 from sley.hw.core.unit import unit_params
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.dma import DmaBench, DmaState, Program
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
 EDGE = PRESETS["edge"].replace(scratchpad_rows=32, accumulator_rows=32)
 CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
 MEMORY = 4096
+
+
+SPACES = [space.name.lower() for space in Space]
+FAULTS = ["LOCAL_ADDRESS", "BUS_ERROR", "BAD_ADDRESS", "BAD_PARAMETER"]
+COVERAGE = Coverage(
+    "Store",
+    {
+        "rows come from": SPACES,
+        "bytes of the last row": ["one", "some", "all but one", "all"],
+        "rows of a run": ["one", "some"],
+        "runs": ["one", "some"],
+        "slabs": ["one", "some"],
+        **{f"stride of {what}": ["up", "none", "down"] for what in ("chunks", "runs", "slabs", "memory")},
+        "fault": [(code, space) for code in FAULTS for space in SPACES],
+    },
+)
+
+
+def sign(value: int) -> str:
+    return "none" if not value else "up" if value > 0 else "down"
 
 
 def rows_of(config: ChipConfig, space: Space) -> int:
@@ -29,7 +51,7 @@ def row_bytes_of(config: ChipConfig, space: Space) -> int:
 def place(rng: random.Random, counts: list[int], reach: int, limit: int) -> tuple[int, list[int]]:
     """A base and strides, up or down, whose walk stays in [0, limit)."""
     while True:
-        strides = [rng.randint(-reach, reach) for _ in counts]
+        strides = [rng.choice([0, *[rng.randint(-reach, reach)] * 7]) for _ in counts]
         ends = [(n - 1) * s for n, s in zip(counts, strides, strict=True)]
         low, high = sum(min(0, e) for e in ends), sum(max(0, e) for e in ends)
         if high - low < limit:
@@ -53,6 +75,14 @@ def random_store(rng: random.Random, config: ChipConfig, program: Program) -> No
         mem_stride2=mem_stride2,
         local_stride2=slab_stride,
     )
+    COVERAGE.hit("rows come from", space.name.lower())
+    last = length - least
+    COVERAGE.hit("bytes of the last row", {1: "one", row_bytes - 1: "all but one", row_bytes: "all"}.get(last, "some"))
+    for name, count in (("rows of a run", chunks), ("runs", runs), ("slabs", slabs)):
+        COVERAGE.hit(name, "one" if count == 1 else "some")
+    strides = {"chunks": chunk_stride, "runs": run_stride, "slabs": slab_stride, "memory": mem_stride}
+    for name, stride in strides.items():
+        COVERAGE.hit(f"stride of {name}", sign(stride))
     program.move(address, row, runs, space, signal=rng.getrandbits(16))
 
 
@@ -79,6 +109,9 @@ def check(
     assert state.memory == expected.memory
     assert signals.items == program.signals()
     assert bench.retired == signals.cycles
+    for code, pc, _ in bench.faults:
+        if program.commands[pc].op is Op.STORE:
+            COVERAGE.hit("fault", (FaultCode(code).name, program.commands[pc].space.name.lower()))
     return bench, commands, signals
 
 
@@ -145,6 +178,7 @@ def test_faults(config: ChipConfig) -> None:
     cases: list[tuple[dict[str, int], tuple[int, int, int, Space], FaultCode, int]] = [
         ({}, (0, 0, 0x10000, scratchpad), bad_parameter, 0x10000),
         ({"run_bytes": 0}, (0, 0, 0xFFFFFFFF, scratchpad), bad_parameter, 0xFFFFFFFF),
+        ({}, (0, 0, 0x10000, accumulator), bad_parameter, 0x10000),
         ({}, (0, rows, 1, scratchpad), local, rows),
         ({}, (0, wide_rows, 1, accumulator), local, wide_rows),
         ({}, (0, 0x80000000, 1, scratchpad), local, 0x80000000),
@@ -164,6 +198,7 @@ def test_faults(config: ChipConfig) -> None:
         ({"mem_stride": 1 - bus}, (bus - 1, 0, 5, scratchpad), bad_address, 1 - bus),
         ({"mem_stride": 1, "local_stride": 0}, (MEMORY - bus - 3, 0, 5, scratchpad), bus_error, MEMORY - bus - 3),
         ({"mem_stride": -1}, (limit - bus, 0, 9, scratchpad), bus_error, limit - bus),
+        ({"mem_stride": -1}, (limit - bus, 0, 2, accumulator), bus_error, limit - bus),
         # A bus error before a bad row is the one that counts.
         ({"mem_stride": 4}, (limit - 0x1000, rows - 2, 9, scratchpad), bus_error, limit - 0x1000),
     ]
@@ -310,3 +345,7 @@ def test_abort_at_any_time(config: ChipConfig, seed: int) -> None:
     assert accepted == second.signals()
     assert state.memory == expected.memory
     assert not bench.faults
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -1,6 +1,7 @@
 """The vector unit against the golden data path, with memories that grant, delay and scramble like the real ones."""
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -23,6 +24,7 @@ from sley.abi.instructions import (
 )
 from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.vector import VectorUnit
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import StreamBench
 from sley.sim.golden import float32
 from sley.sim.golden.vector import vector_op
@@ -33,6 +35,36 @@ SPECIAL = [
     *(0, 1, 0x80000000, 0x007FFFFF, 0x00800000, 0x3F000000, 0x3F800000, 0xBFC00000, 0x4EFFFFFF, 0x4F000000),
     *(0xCF000000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 0x7FFFFFFF),
 ]
+
+
+NONE_BF16 = [out for out in VectorOutput if out != VectorOutput.BF16]
+COVERAGE = Coverage(
+    "Vector",
+    {
+        "operation": [(b_op.name, t.name, out.name) for b_op in BinaryOp for t in NumberType for out in NONE_BF16],
+        "operation to bf16": [b_op.name for b_op in BinaryOp],
+        "A from, B from": list(product([space.name for space in Space], repeat=2)),
+        "steps": list(product(["", "bias"], ["", "scale"], ["", "relu"])),
+        "operand types": list(product([t.name for t in OperandType], repeat=2)),
+        "rows": ["none", "one", "some", "more than 32"],
+        "fault": ["LOCAL_ADDRESS", "BAD_PARAMETER", "ILLEGAL_INSTRUCTION"],
+    },
+)
+
+
+def count_command(config: ChipConfig, command: dict) -> None:
+    """What a VECTOR that runs to its end consists of."""
+    f = FORMATS[Op.VECTOR].layout.unpack(command["flags"] << FLAGS_LSB)
+    b_op, kind, out = BinaryOp(f["b_op"]), NumberType(f["dtype"]), VectorOutput(f["out"])
+    if out == VectorOutput.BF16:
+        COVERAGE.hit("operation to bf16", b_op.name)
+    else:
+        COVERAGE.hit("operation", (b_op.name, kind.name, out.name))
+    COVERAGE.hit("A from, B from", (Space(f["a_space"]).name, Space(f["b_space"]).name))
+    COVERAGE.hit("steps", tuple(name if f[name] else "" for name in ("bias", "scale", "relu")))
+    COVERAGE.hit("operand types", (OperandType(f["a_type"]).name, OperandType(f["b_type"]).name))
+    rows = command["c"]
+    COVERAGE.hit("rows", "more than 32" if rows > 32 else {0: "none", 1: "one"}.get(rows, "some"))
 
 
 def flags(op: Op, **fields: int) -> int:
@@ -259,6 +291,12 @@ class Bench:
             self.model.execute(c)
         assert signals.items == [c["signal"] for c in commands]
         self.compare()
+        faulty = {pc for _, pc, _ in self.faults}
+        for code, *_ in self.faults:
+            COVERAGE.hit("fault", FaultCode(code).name)
+        for c in commands:
+            if c["op"] is Op.VECTOR and c["pc"] not in faulty:
+                count_command(self.config, c)
         return sent, signals
 
     def compare(self) -> None:
@@ -675,3 +713,7 @@ def test_clear():
         bench.model.execute(c)
     bench.faults = []
     bench.compare()
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

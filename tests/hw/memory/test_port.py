@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.axi import AxiMemory
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import StreamBench
 
 NANO = preset("nano")
@@ -21,6 +23,34 @@ EDGE = preset("edge").replace(max_burst=8)
 MEMORY = {"x": 1, "y": 0}
 SOURCES = [(0, 0), (2, 0), (5, 7)]
 CORES = [core_node(QUAD, k) for k in range(QUAD.cores)]
+
+
+BURSTS = ["one beat", "some beats", "the longest burst"]
+CHANNELS = ["ar", "aw", "w", "r", "b"]
+COVERAGE = Coverage(
+    "memory port",
+    {
+        "read": [(size, error) for size in BURSTS for error in ("done", "refused")],
+        "write": [(size, error) for size in BURSTS for error in ("done", "refused")],
+        "answer": ["data", "write", "SLVERR of a read", "SLVERR of a write", "PAGE", "PERMISSION"],
+        "channel": [(name, state) for name in CHANNELS for state in ("idle", "moves", "waits")],
+        "drained within": ["a write", "a message", "no packet"],
+    },
+)
+
+
+def watch(bench: StreamBench) -> None:
+    """What the channels of the bus do."""
+    axi = bench.dut.axi
+
+    async def states(ctx: Any) -> None:
+        while True:
+            bits = [getattr(axi, name + bit) for name in CHANNELS for bit in ("valid", "ready")]
+            values = (await ctx.tick().sample(*bits))[2:]
+            for name, valid, ready in zip(CHANNELS, values[::2], values[1::2], strict=True):
+                COVERAGE.hit("channel", (name, ("moves" if ready else "waits") if valid else "idle"))
+
+    bench.add(states)
 
 
 def head(
@@ -65,6 +95,9 @@ class Requests:
             start = rng.randrange(size // 2 // block) * block + rng.randint(0, config.max_burst - beats) * width
             kind = rng.choices([RequestKind.READ, RequestKind.WRITE, RequestKind.MESSAGE], [5, 5, 1])[0]
             refused = rng.random() < 0.3
+            if kind != RequestKind.MESSAGE:
+                length = {1: "one beat", config.max_burst: "the longest burst"}.get(beats, "some beats")
+                COVERAGE.hit(kind.name.lower(), (length, "refused" if refused else "done"))
             if kind == RequestKind.MESSAGE:
                 self.flits += [
                     head(kind, source, tag, start, beats),
@@ -110,8 +143,16 @@ def sorted_answers(requests: Requests, items: list[Any]) -> dict[tuple[Any, ...]
         flit = (x.payload.data, x.payload.error, x.last)
         # Random data is never 0.
         kind = "read" if x.payload.data or x.payload.error == AccessError.PAGE else "write"
+        done = "data" if kind == "read" else "write"
+        by_bus = f"SLVERR of a {kind}" if x.payload.error == AccessError.BUS else done
+        refused = {AccessError.PAGE: "PAGE", AccessError.PERMISSION: "PERMISSION"}
+        COVERAGE.hit("answer", refused.get(AccessError(x.payload.error), by_bus))
         got[(x.dest.x, x.dest.y), x.payload.tag, kind].append(flit)
     return got
+
+
+FAULTY = range(2000, 2100)
+"""The last reads and the first writes."""
 
 
 @pytest.mark.parametrize("config", [NANO, EDGE, QUAD], ids=lambda c: c.name)
@@ -120,12 +161,13 @@ def sorted_answers(requests: Requests, items: list[Any]) -> dict[tuple[Any, ...]
     [(0.0, 0.0, 0.0, (1, 1)), (0.2, 0.2, 0.3, (1, 200)), (0.0, 0.5, 0.6, (1, 20)), (0.6, 0.0, 0.1, (30, 30))],
 )
 def test_random(config: ChipConfig, idle: float, pause: float, gap: float, latency: tuple[int, int]) -> None:
-    requests = Requests(config, 60, seed=int(10 * gap), faulty=range(300, 310))
+    requests = Requests(config, 60, seed=int(10 * gap), faulty=FAULTY)
     bench = StreamBench(MemoryPort(config), seed=int(10 * gap), timeout=20_000)
     bench.send(bench.dut.request_o, requests.flits, idle=idle)
-    memory = AxiMemory(bench, config, bench.dut.axi, gap=gap, latency=latency, faulty=range(300, 310))
+    memory = AxiMemory(bench, config, bench.dut.axi, gap=gap, latency=latency, faulty=FAULTY)
     memory.data[:] = requests.before
     got = bench.receive(bench.dut.response_i, requests.beats, pause=pause)
+    watch(bench)
     bench.run()
     assert sorted_answers(requests, got.items) == requests.answers
     assert memory.data == requests.after
@@ -188,7 +230,14 @@ def test_drain(seed: int, config: ChipConfig) -> None:
         requests.flits.insert(0, shared(0, Share.ALL, 0, 4))
 
     async def traffic(ctx: Any) -> None:
-        for flit in requests.flits[: bench.rng.randint(20, len(requests.flits) - 1)]:
+        sent = requests.flits[: bench.rng.randint(20, len(requests.flits) - 1)]
+        begun = next((f for f in reversed(sent) if "head" in f["payload"]), None)
+        inside = not sent[-1]["last"] and begun is not None
+        kind = begun["payload"]["head"]["kind"] if begun is not None and inside else None
+        COVERAGE.hit(
+            "drained within", {RequestKind.WRITE: "a write", RequestKind.MESSAGE: "a message"}.get(kind, "no packet")
+        )
+        for flit in sent:
             ctx.set(dut.request_o.valid, 1)
             ctx.set(dut.request_o.payload, flit)
             while not (await ctx.tick().sample(dut.request_o.ready))[-1]:
@@ -304,3 +353,7 @@ def test_reads_past_the_combiner_take_turns() -> None:
     kinds = "".join("f" if burst.addr >= 1024 else "l" for burst in memory.reads)
     assert kinds.count("l") == 16
     assert "ff" not in kinds[: kinds.rindex("l")].lstrip("l")
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from sley.hw.mmu.translate import Translate
 from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
 from sley.hw.noc.placement import memory_node
 from sley.hw.testing.axi import AxiMemory
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.page_tables import Tables
 from sley.hw.testing.streams import StreamBench
 
@@ -29,6 +31,15 @@ ME = {"x": 3, "y": 0}
 TAGS = [Tag.FETCH, Tag.LOAD, Tag.STORE]
 NEEDS = {Tag.FETCH: Permission.EXECUTE, Tag.LOAD: Permission.READ, Tag.STORE: Permission.WRITE}
 ERRORS = {"": AccessError.NONE, "page": AccessError.PAGE, "permission": AccessError.PERMISSION}
+COVERAGE = Coverage(
+    "translation",
+    {
+        "access": [(tag.name, kind or "mapped") for tag in TAGS for kind in ERRORS],
+        "context": [*(mode.name for mode in AddressMode), "none"],
+        "page": ["small", "large"],
+        "burst": ["one beat", "some beats", "the longest"],
+    },
+)
 DATA, WRITTEN, LARGE, SIZE = 0x10_0000, 0x18_0000, LARGE_PAGE_BYTES, 3 * LARGE_PAGE_BYTES
 NOWHERE = 0xFFFFF000
 """Page of a table that memory does not have."""
@@ -121,6 +132,14 @@ class Traffic:
                     page = (WRITTEN if tag is Tag.STORE else DATA) + rng.randrange(16) * PAGE_BYTES
                 kind, at = tables.translate(context, page + offset, NEEDS[tag], config.addr_bits)
                 self.kinds[kind] += 1
+                mode, root = tables.roots[context] if context < config.contexts else (None, 0)
+                COVERAGE.hit("access", (tag.name, kind or "mapped"))
+                COVERAGE.hit("context", "none" if mode is None else mode.name)
+                COVERAGE.hit("burst", {1: "one beat", config.max_burst: "the longest"}.get(beats, "some beats"))
+                if mode is AddressMode.PAGED and not kind:
+                    upper = tables.entry(root, page // LARGE_PAGE_BYTES)
+                    leaf = any(upper[right] for right in ("read", "write", "execute"))
+                    COVERAGE.hit("page", "large" if leaf else "small")
                 head = {
                     "kind": RequestKind.WRITE if tag is Tag.STORE else RequestKind.READ,
                     "tag": tag,
@@ -375,3 +394,7 @@ def test_entries_that_mean_nothing(upper: int, lower: int, valid: bool) -> None:
     got = bench.receive(dut.response_i, 1)
     bench.run()
     assert bool(got.items[0].payload.data & 1) == valid
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -1,5 +1,7 @@
 """A router that copies packets: every rectangle, timing, random traffic of copied and plain packets together."""
 
+import random
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +12,7 @@ from sley.hw.noc.messages import Coordinate
 from sley.hw.noc.multicast import MulticastRouter
 from sley.hw.noc.placement import Node
 from sley.hw.noc.router import Direction, may_turn
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import StreamBench, Traffic
 
 FLIT = data.StructLayout({"payload": 16, "dest": Coordinate, "last": 1, "far": Coordinate})
@@ -42,6 +45,39 @@ RECTANGLES = [
     for bottom in (2, 3, 4)
     if left <= right and top <= bottom
 ]
+
+
+def named(leaves: set[Direction]) -> str:
+    return " ".join(sorted(side.name for side in leaves))
+
+
+COVERAGE = Coverage(
+    "multicast router",
+    {
+        "from one side to": {
+            (side.name, named(sides(side, where)))
+            for side in (Direction.LOCAL, Direction.WEST)
+            for where in RECTANGLES
+            if sides(side, where)
+        },
+        "from others to": {
+            (side.name, named(sides(side, where)))
+            for side in Direction
+            for where in RECTANGLES
+            if where[0] == where[1] and sides(side, where)
+        },
+        "flits of a packet": range(1, 6),
+    },
+)
+
+
+def random_rectangle(rng: random.Random, side: Direction, *, one_node: bool) -> Rectangle:
+    """All choices of sides to leave to are as likely."""
+    groups: dict[str, list[Rectangle]] = {}
+    for where in RECTANGLES:
+        if sides(side, where) and (where[0] == where[1] or not one_node):
+            groups.setdefault(named(sides(side, where)), []).append(where)
+    return rng.choice(groups[rng.choice(sorted(groups))])
 
 
 @pytest.mark.parametrize("side", list(Direction), ids=lambda side: side.name)
@@ -78,10 +114,11 @@ def test_random_traffic(side: Direction, idle: float, pause: float) -> None:
     for source in Direction:
         flits: list[dict[str, Any]] = []
         for _ in range(25):
-            where = bench.rng.choice(RECTANGLES)
-            while not sides(source, where) or (source is not side and where[0] != where[1]):
-                where = bench.rng.choice(RECTANGLES)
+            where = random_rectangle(bench.rng, source, one_node=source is not side)
             length = bench.rng.randint(1, 5)
+            point = "from one side to" if source is side else "from others to"
+            COVERAGE.hit(point, (source.name, named(sides(source, where))))
+            COVERAGE.hit("flits of a packet", length)
             flits += packet(where, length, number)
             for k in range(length):
                 packet_of[number + k] = (source, number)
@@ -116,3 +153,7 @@ def test_chosen_in_turn() -> None:
     bench.run()
     assert sent.cycles[0] <= 1 + 3 + 4
     assert sent.cycles[-1] == sent.cycles[0] + 4
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -1,5 +1,6 @@
 """One router: every legal turn, timing, fairness and whole packets."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -8,6 +9,7 @@ from amaranth.lib import data
 
 from sley.hw.noc.messages import Coordinate
 from sley.hw.noc.router import Direction, Router, may_turn
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench, Traffic
 
@@ -21,6 +23,44 @@ def packet(to: Direction, length: int, start: int, far: int = 1) -> list[dict[st
 
 
 TURNS = [(a, b) for a in Direction for b in Direction if may_turn(a, b)]
+
+
+COVERAGE = Coverage(
+    "router",
+    {
+        "turn": [(a.name, b.name, how) for a, b in TURNS for how in ("alone", "among others")],
+        "flits of a packet": range(1, 6),
+        "output": [(side.name, state) for side in Direction for state in ("idle", "moves", "waits")],
+    },
+)
+
+
+def watch(bench: StreamBench) -> None:
+    """Which turns are asked for, and what the outputs do."""
+    dut = bench.dut
+    inputs, outputs = ([port(side) for side in Direction] for port in (dut.side_i, dut.side_o))
+
+    async def states(ctx: Any) -> None:
+        while True:
+            values = await ctx.tick().sample(
+                *(b for o in outputs for b in (o.valid, o.ready)),
+                *(b for i in inputs for b in (i.valid, i.payload.dest)),
+            )
+            values = values[2:]
+            for k, side in enumerate(Direction):
+                valid, ready = values[2 * k : 2 * k + 2]
+                COVERAGE.hit("output", (side.name, ("moves" if ready else "waits") if valid else "idle"))
+            asks: dict[Direction, list[Direction]] = {}
+            for k, side in enumerate(Direction, len(Direction)):
+                valid, dest = values[2 * k : 2 * k + 2]
+                if valid:
+                    dx, dy = dest.x - HERE[0], dest.y - HERE[1]
+                    asks.setdefault(Direction(((dx > 0) - (dx < 0), 0 if dx else (dy > 0) - (dy < 0))), []).append(side)
+            for to, sides in asks.items():
+                for side in sides:
+                    COVERAGE.hit("turn", (side.name, to.name, "alone" if len(sides) == 1 else "among others"))
+
+    bench.add(states)
 
 
 def test_legal_turns() -> None:
@@ -52,6 +92,7 @@ def test_random_traffic(idle: float, pause: float) -> None:
         for _ in range(15):
             to = bench.rng.choice([b for a, b in TURNS if a is side])
             length = bench.rng.randint(1, 5)
+            COVERAGE.hit("flits of a packet", length)
             flits += packet(to, length, number)
             for k in range(length):
                 packet_of[number + k] = (side, to, number)
@@ -62,6 +103,7 @@ def test_random_traffic(idle: float, pause: float) -> None:
     for side in Direction:
         count = sum(len(flits) for (_, to), flits in expected.items() if to is side)
         outs[side] = bench.receive(bench.dut.side_o(side), count, pause=pause)
+    watch(bench)
     bench.run()
     for (source, to), numbers in expected.items():
         assert [x.payload for x in outs[to].items if packet_of[x.payload][0] is source] == numbers
@@ -85,3 +127,7 @@ def test_fair() -> None:
 def test_parameters() -> None:
     with rejects("LOCAL must be among them"):
         Router(FLIT, (0, 0), [Direction.EAST])
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

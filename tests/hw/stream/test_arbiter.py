@@ -1,9 +1,12 @@
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from amaranth.lib import data
 
 from sley.hw.stream.arbiter import PacketArbiter
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench
 
@@ -16,6 +19,17 @@ def packets(source: int, lengths: list[int]) -> list[dict[str, int]]:
     ]
 
 
+COVERAGE = Coverage(
+    "packet arbiter",
+    {
+        "inputs that ask at once": range(6),
+        "flits of a packet": range(1, 7),
+        "inside a packet": ["it goes on", "it waits and nobody asks", "it waits and others ask"],
+        "output": ["idle", "moves", "waits"],
+    },
+)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.2), (0.1, 0.6)])
 def test_whole_packets(n: int, idle: float, pause: float) -> None:
@@ -25,6 +39,29 @@ def test_whole_packets(n: int, idle: float, pause: float) -> None:
     for k in range(n):
         bench.send(bench.dut.i[k], expected[k], idle=idle)
     got = bench.receive(bench.dut.o, sum(map(sum, lengths)), pause=pause)
+    for length in (length for of_one in lengths for length in of_one):
+        COVERAGE.hit("flits of a packet", length)
+
+    async def watch(ctx: Any) -> None:
+        owner: int | None = None
+        while True:
+            i, o = bench.dut.i, bench.dut.o
+            values = await ctx.tick().sample(
+                o.valid, o.ready, *(b for s in i for b in (s.valid, s.ready, s.payload.last))
+            )
+            (valid, ready), inputs = values[2:4], [values[k : k + 3] for k in range(4, len(values), 3)]
+            asking = {k for k, (asks, *_) in enumerate(inputs) if asks}
+            COVERAGE.hit("inputs that ask at once", len(asking))
+            COVERAGE.hit("output", ("moves" if ready else "waits") if valid else "idle")
+            if owner in asking:
+                COVERAGE.hit("inside a packet", "it goes on")
+            elif owner is not None:
+                COVERAGE.hit("inside a packet", f"it waits and {'others ask' if asking else 'nobody asks'}")
+            for k, (asks, takes, last) in enumerate(inputs):
+                if asks and takes:
+                    owner = None if last else k
+
+    bench.add(watch)
     bench.run()
     flits = [{f: int(x[f]) for f in ("source", "packet", "index", "last")} for x in got.items]
     for k in range(n):
@@ -71,3 +108,7 @@ def test_parameters() -> None:
         PacketArbiter(FLIT, 2, (1, 0)).elaborate(None)
     with rejects("n is 0"):
         PacketArbiter(FLIT, 0)
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

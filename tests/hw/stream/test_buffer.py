@@ -1,7 +1,12 @@
+from collections.abc import Callable
+
 import pytest
 
 from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.streams import StreamBench
+
+COVERAGE = Coverage("stream buffer", {"input, output": stream_states(2, ("waits", "idle"))})
 
 
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4), (0.9, 0.1)])
@@ -10,6 +15,7 @@ def test_order(idle: float, pause: float) -> None:
     items = [bench.rng.getrandbits(16) for _ in range(150)]
     sent = bench.send(bench.dut.i, items, idle=idle)
     got = bench.receive(bench.dut.o, len(items), pause=pause)
+    watch_streams(bench, COVERAGE, "input, output", bench.dut.i, bench.dut.o)
     bench.run()
     assert got.items == items
     assert all(b > a for a, b in zip(sent.cycles, got.cycles, strict=True))
@@ -25,3 +31,7 @@ def test_holds_two() -> None:
     with pytest.raises(AssertionError, match=r"50 cycles.*in: 2 of 5"):
         bench.run()
     assert sent.items == [0, 1]
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

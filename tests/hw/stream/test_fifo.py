@@ -1,11 +1,22 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from amaranth.lib import data
 
 from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench
+
+COVERAGE = Coverage(
+    "stream FIFO",
+    {
+        # The queue is full with an item in its output register.
+        "input, output": stream_states(2, ("waits", "idle")),
+        "items": ["none", "one", "some", "depth", "and one more"],
+    },
+)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 5, 16])
@@ -21,8 +32,11 @@ def test_order(depth: int, idle: float, pause: float) -> None:
             before = len(sent.items) - len(got.items)
             _, _, value = await ctx.tick().sample(bench.dut.level)
             assert value == before <= depth + 1
+            named = {0: "none", 1: "one", depth: "depth", depth + 1: "and one more"}
+            COVERAGE.hit("items", named.get(value, "some"))
 
     bench.add(level)
+    watch_streams(bench, COVERAGE, "input, output", bench.dut.i, bench.dut.o)
     bench.run()
     assert [(int(x.a), int(x.b)) for x in got.items] == values
     if idle == pause == 0:
@@ -63,3 +77,7 @@ def test_full_throughput_after_a_stall() -> None:
 def test_parameters() -> None:
     with rejects("depth is 1"):
         StreamFIFO(8, 1)
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -88,11 +88,15 @@ def prove(design: Property, depth: int, *, induction: bool = True) -> None:
     Raises ``Counterexample`` and ``NotInductive``, with a table of the named signals in each cycle, and
     ``VacuousProof``.
     """
-    text = btor2(_convert(design))
-    system = TransitionSystem(text, design.constants)
-    _bounded(system, depth)
-    if induction:
-        _step(system, depth)
+    # A traceback must not hold the solver's objects: collected in any other order than theirs they crash.
+    failure = _failure(btor2(_convert(design)), design.constants, depth, induction)
+    if failure is not None:
+        raise failure
+
+
+def _failure(text: str, constants: set[str], depth: int, induction: bool) -> AssertionError | None:
+    system = TransitionSystem(text, constants)
+    return _bounded(system, depth) or (_step(system, depth) if induction else None)
 
 
 def _convert(design: Property) -> str:
@@ -101,7 +105,7 @@ def _convert(design: Property) -> str:
     return str(rtlil.convert(elaborated, name="top", ports=ports))
 
 
-def _bounded(system: TransitionSystem, depth: int) -> None:
+def _bounded(system: TransitionSystem, depth: int) -> AssertionError | None:
     solver = _solver(system)
     cycles: list[Cycle] = []
     registers = system.first()
@@ -110,12 +114,11 @@ def _bounded(system: TransitionSystem, depth: int) -> None:
         registers = cycles[-1].next
         _assert(solver, cycles[-1].assumed)
         if _possible(solver, _any(system, cycles[-1])):
-            raise Counterexample(_trace(solver, cycles))
-    if not _possible(solver):
-        raise VacuousProof("no run satisfies the assumptions")
+            return Counterexample(_trace(solver, cycles))
+    return None if _possible(solver) else VacuousProof("no run satisfies the assumptions")
 
 
-def _step(system: TransitionSystem, depth: int) -> None:
+def _step(system: TransitionSystem, depth: int) -> NotInductive | None:
     solver = _solver(system)
     cycles: list[Cycle] = []
     registers: dict[int, Term] = {}
@@ -126,8 +129,7 @@ def _step(system: TransitionSystem, depth: int) -> None:
         registers = cycles[-1].next
         _assert(solver, cycles[-1].assumed)
         _assert(solver, [_differ(system, cycle, cycles[-1]) for cycle in cycles[:-1]])
-    if _possible(solver, _any(system, cycles[-1])):
-        raise NotInductive(_trace(solver, cycles))
+    return NotInductive(_trace(solver, cycles)) if _possible(solver, _any(system, cycles[-1])) else None
 
 
 def _solver(system: TransitionSystem) -> Bitwuzla:

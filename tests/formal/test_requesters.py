@@ -1,0 +1,185 @@
+"""All that ask for memory: their requests are what the memory port relies on, and what it answers is always taken."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
+from amaranth.lib import data
+
+from sley.abi.config import preset
+from sley.abi.packets import PACKET_BYTES
+from sley.hw.command.fetch import PacketFetch
+from sley.hw.command.words import LINE_BITS, LINE_BYTES, WordAccess, WordCommand
+from sley.hw.memory.reader import MemoryReader
+from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.walker import Walker
+from sley.hw.noc.messages import RequestKind, Tag, request_flit
+from sley.hw.testing.mutation import mutated
+from sley.hw.testing.proof import Counterexample, Property, prove
+
+CONFIG = preset("nano").replace(max_burst=4)
+PLACE = {"tag": Tag.LOAD, "source": (2, 0)}
+
+
+class Asks(Property):
+    """Requests are whole READ and WRITE packets: aligned to the bus, within ``max_burst`` beats from a multiple of
+    these (so within 4 KiB), a WRITE with as many beats as its head says. What is offered stays until it is taken. What
+    memory answers is taken at once.
+
+    Assumed: memory answers what was asked, a beat for each of a read and one for a write; ``more`` of each block.
+    """
+
+    def __init__(self, dut: Any, more: Callable[[Property, Module, Any, Any], None] = lambda *_: None) -> None:
+        super().__init__(dut)
+        self.more = more
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        dut = self.dut
+        inner = self.inner(m, dut)
+        self.free_inputs(m, dut)
+        o, head = dut.request, dut.request.payload.payload.head
+        waits, offered = Signal(), Signal(request_flit(CONFIG))
+        m.d.sync += [waits.eq(o.valid & ~o.ready), offered.eq(o.payload)]
+        self.data, self.left = Signal(), Signal(8)  # the next flit is data, and how many follow it
+        reads, writes = head.kind == RequestKind.READ, head.kind == RequestKind.WRITE
+        lanes = CONFIG.bus_bytes
+        place = head.addr[lanes.bit_length() - 1 :][: CONFIG.max_burst.bit_length() - 1]
+        goes = o.valid & o.ready
+        m.d.comb += [
+            Assert(~waits | (o.valid & (Value.cast(o.payload) == Value.cast(offered)))),
+            Assert(~o.valid | self.data | reads | writes),
+            Assert(~o.valid | self.data | ((head.addr % lanes == 0) & (place + head.beats < CONFIG.max_burst))),
+            Assert(~o.valid | self.data | (o.payload.last == reads)),
+            Assert(~o.valid | ~self.data | (o.payload.last == (self.left == 0))),
+            Assert(~dut.response.valid | dut.response.ready),
+        ]
+        with m.If(goes):
+            m.d.sync += [self.left.eq(self.left - 1), self.data.eq(self.data & (self.left != 0))]
+            with m.If(~self.data):
+                m.d.sync += [self.left.eq(head.beats), self.data.eq(writes)]
+
+        self.owed = Signal(12)  # answers
+        asked = Signal(9)
+        m.d.comb += asked.eq(Mux(goes & ~self.data & reads, head.beats + 1, goes & Mux(self.data, o.payload.last, 0)))
+        m.d.sync += self.owed.eq(self.owed + asked - dut.response.valid)
+        m.d.comb += Assume(~dut.response.valid | (self.owed != 0))
+        self.more(self, m, dut, inner)
+        return m
+
+
+def reader(component: Any = MemoryReader) -> Asks:
+    def more(p: Any, m: Module, dut: Any, inner: Any) -> None:
+        run = dut.i.payload
+        m.d.comb += Assume(~dut.i.valid | (run.bytes != 0))
+        m.d.comb += [
+            Assert(~p.data),
+            Assert(inner["free"] + p.owed + inner["arrived.level"] == 8),
+            Assert(inner["arrived.stored"] <= 8),
+        ]
+
+    return Asks(component(CONFIG, **PLACE, depth=2, beats=8), more)
+
+
+def writer(component: Any = MemoryWriter) -> Asks:
+    def more(p: Any, m: Module, dut: Any, inner: Any) -> None:
+        m.d.comb += [
+            Assert(inner["in_data"] == p.data),
+            Assert(~p.data | (inner["count"] == p.left)),
+            Assert(inner["outstanding"] == p.owed + p.data),
+            Assert(inner["beats.stored"] <= CONFIG.max_burst + 2),
+        ]
+
+    return Asks(component(CONFIG, **PLACE), more)
+
+
+def words(component: Any = WordAccess) -> Asks:
+    """Commands are of 4 to 16 bytes, aligned to their size."""
+
+    def more(p: Any, m: Module, dut: Any, inner: Any) -> None:
+        command = dut.i.payload
+        aligned = (command.addr & ((1 << command.size) - 1)) == 0
+        m.d.comb += Assume(~dut.i.valid | ((command.size >= 2) & (command.size <= LINE_BITS) & aligned))
+        asked, place = inner["asked"], inner["place"]
+        held = data.View(WordCommand, Value.cast(inner["command"]))
+        m.d.comb += [
+            Assert(inner["body"] == p.data),
+            Assert(~p.data | (asked == p.left + 1)),
+            Assert((asked == 0) | (place + asked <= LINE_BYTES // CONFIG.bus_bytes)),
+            Assert(p.data | (asked == 0) | ((asked & (asked - 1)) == 0)),
+            Assert(inner["owed"] == p.owed + Mux(held.write, asked != 0, asked)),
+            Assert(~p.data | held.write),
+        ]
+
+    return Asks(component(CONFIG, **PLACE), more)
+
+
+def fetch(component: Any = PacketFetch) -> Asks:
+    def more(p: Any, m: Module, dut: Any, inner: Any) -> None:
+        beats = PACKET_BYTES // CONFIG.bus_bytes
+        asking = inner["fsm_state"] == 1
+        m.d.comb += [
+            Assert(~p.data),
+            Assert(inner["asked"] % CONFIG.max_burst == 0),
+            Assert(~asking | ((inner["left"] != 0) & (inner["asked"] <= beats))),
+            Assert(p.owed + Mux(asking, beats, 0) == Mux(asking, inner["left"] + inner["asked"], 0)),
+        ]
+
+    return Asks(component(CONFIG, **PLACE), more)
+
+
+def walker(component: Any = Walker) -> Asks:
+    def more(p: Any, m: Module, dut: Any, inner: Any) -> None:
+        m.d.comb += [Assert(~p.data), Assert((inner["fsm_state"] == 0) | inner["waiting.o__valid"])]
+
+    return Asks(component(CONFIG), more)
+
+
+@pytest.mark.parametrize("asks", [reader, writer, words, fetch, walker])
+def test_asks(asks: Callable[[], Asks]) -> None:
+    prove(asks(), 2)
+
+
+@pytest.mark.parametrize(
+    ("asks", "component", "line", "bug"),
+    [
+        pytest.param(
+            reader, MemoryReader, "to_boundary = ~address[", "to_boundary = ~(address - 1)[", marks=pytest.mark.slow
+        ),
+        (reader, MemoryReader, "(free >= config.max_burst)", "(free != 0)"),
+        pytest.param(
+            reader,
+            MemoryReader,
+            "free - Mux(issue, burst + 1, 0)",
+            "free - Mux(issue, burst, 0)",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            writer, MemoryWriter, "to_boundary = ~address[", "to_boundary = ~(address - 1)[", marks=pytest.mark.slow
+        ),
+        (writer, MemoryWriter, "count.eq(burst)", "count.eq(burst + 1)"),
+        pytest.param(
+            writer, MemoryWriter, "active & ~extends & (beats.level", "active & (beats.level", marks=pytest.mark.slow
+        ),
+        (words, WordAccess, "head.beats.eq(together - 1)", "head.beats.eq(together)"),
+        pytest.param(
+            words, WordAccess, "(asked & (burst - 1) == 1)", "(asked & (burst - 1) == 0)", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            fetch, PacketFetch, "head.beats.eq(burst - 1)", "head.beats.eq(beats - 1)", marks=pytest.mark.slow
+        ),
+        pytest.param(fetch, PacketFetch, "asked << exact_log2(config.bus_bytes)", "asked", marks=pytest.mark.slow),
+        pytest.param(
+            walker, Walker, "head.addr.eq(where >> bus << bus)", "head.addr.eq(where + 1)", marks=pytest.mark.slow
+        ),
+        pytest.param(walker, Walker, "flit.last.eq(1)", "flit.last.eq(0)", marks=pytest.mark.slow),
+    ],
+    ids=[
+        *("boundary of reads", "no room", "room counted twice", "boundary of writes", "length of writes", "changed"),
+        *("length of words", "end of words", "length of packets", "overlap", "entry", "endless"),
+    ],
+)
+def test_asks_finds(asks: Callable[[Any], Asks], component: Any, line: str, bug: str) -> None:
+    with pytest.raises(Counterexample):
+        prove(asks(mutated(component, line, bug)), 12)
