@@ -104,8 +104,12 @@ def test_damaged_frames_are_dropped() -> None:
 
 
 def test_frame_without_room_is_dropped() -> None:
-    long = bytes(range(100, 153))
-    assert receive(good(encode_frame(long) + encode_frame(long + b"123456") + encode_frame(b"x"))) == ([long, b"x"], 1)
+    """63 bytes fit: body, CRC and flag."""
+    for size in range(55, 66):
+        long = bytes([size]) * size
+        frames = [long] if len(encode_frame(long)) - 1 <= 63 else []
+        line = encode_frame(long) + encode_frame(b"x")
+        assert receive(good(line)) == ([*frames, b"x"], 1 - len(frames))
 
 
 def test_full_buffer_drops_what_comes_last() -> None:

@@ -153,6 +153,21 @@ def test_lost_replies_of_failed_writes() -> None:
     transport.barrier()
 
 
+def test_a_failure_is_counted_once() -> None:
+    """One that is told twice, because its reply was lost, is not taken for a second one."""
+    bridge = Bridge()
+    bridge.answer = lambda code, sequence, *_: (
+        reply(sequence, bytes(4), Status.BUS_ERROR) if bridge.log.count((code, sequence)) > 1 else b""
+    )
+    transport = connect(bridge)
+    bridge.identity = replace(IDENTITY, expected=1, failures=1)
+    with pytest.raises(LinkError, match="READ_REGISTER at 0x8"):
+        transport.read32(8)
+    transport.write32(0, 1)
+    bridge.identity = replace(IDENTITY, expected=2, failures=1)
+    transport.barrier()
+
+
 def test_bursts() -> None:
     """As long as they may be, from beat to beat; zeros without data; no more under way than fit."""
     memory = bytearray(8192)

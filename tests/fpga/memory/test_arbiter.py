@@ -7,7 +7,7 @@ from amaranth import Module
 from amaranth.lib.wiring import Component, In, connect, flipped
 
 from sley.abi.config import ChipConfig, preset
-from sley.fpga.memory.arbiter import AxiArbiter
+from sley.fpga.memory.arbiter import WRITES, AxiArbiter
 from sley.fpga.memory.block_ram import BlockMemory
 from sley.hw.memory.axi import axi4_signature
 from sley.hw.testing.axi import Channel
@@ -82,6 +82,29 @@ def test_turns(channel: str) -> None:
         assert first.cycles[-1] == 50
     else:
         assert [x.data >> 16 for x in data.items] == [x.id for x in got.items]
+
+
+def test_addresses_far_ahead_of_data() -> None:
+    """As many as fit, and the data in the order of their addresses."""
+    dut = AxiArbiter(NANO)
+    bench = StreamBench(dut, timeout=500)
+    address = {"size": 2, "burst": 1, "id": 0, "len": 0}
+    got = bench.receive(Channel(dut.target, "aw"), 16)
+    data = bench.receive(Channel(dut.target, "w"), 16)
+    ahead: list[int] = []
+
+    def late(number: int) -> Any:
+        while bench.cycle < 60:
+            yield None
+        ahead.append(len(got.items))
+        yield from ({"data": number << 8 | k, "strb": 15, "last": 1} for k in range(8))
+
+    for number, manager in enumerate(dut.managers):
+        bench.send(Channel(manager, "aw"), [{"addr": number << 8 | k, **address} for k in range(8)])
+        bench.send(Channel(manager, "w"), late(number))
+    bench.run()
+    assert ahead == [WRITES, WRITES]
+    assert [x.data for x in data.items] == [x.addr for x in got.items]
 
 
 def test_a_manager_that_does_not_send_its_data_delays_no_reads() -> None:
