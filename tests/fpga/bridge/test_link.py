@@ -1,6 +1,8 @@
 """What the host's side says when the other side is not as it should be."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -222,3 +224,13 @@ def test_unplugged_and_closed() -> None:
     for call in (transport.barrier, lambda: transport.read32(0), lambda: transport.wait_irq(1)):
         with pytest.raises(LinkError, match="port is closed; open the device again"):
             call()
+
+
+def test_the_host_needs_no_hdl() -> None:
+    program = (
+        "import sys; sys.modules['amaranth'] = None; import sley.fpga.bridge.transport as t\n"
+        "try: t.open_transport('/dev/absent', {})\n"
+        "except OSError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "/dev/absent cannot be opened" in done.stdout
