@@ -91,7 +91,7 @@ def test_driver_and_runtime(terminal: str) -> None:
 def test_demo(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both networks on one image equal the golden model in every bit; ``run_demo`` raises otherwise."""
     pytest.importorskip("sklearn")
-    monkeypatch.setattr(digits, "EPOCHS", {"MLP": 2, "CNN": 1})
+    monkeypatch.setattr(digits, "EPOCHS", {"MLP": 1, "CNN": 1})
     text = io.StringIO()
     results = digits.run_demo(f"fpga:{terminal}", 1, Console(file=text, width=120))
     assert [result.images for result in results] == [1, 1]
