@@ -91,8 +91,11 @@ def test_somebody_else() -> None:
 def test_no_answers() -> None:
     """Commands that are never answered end in an error after a bounded number of tries."""
     bridge = Bridge()
+    transport = connect(bridge)
     with pytest.raises(LinkError, match=r"READ_REGISTER at 0x4 was not answered after 16 tries"):
-        connect(bridge).read32(4)
+        transport.read32(4)
+    with pytest.raises(LinkError, match=r"after 16 tries.*given up"):
+        transport.write32(4, 0)
     assert bridge.log == [(Code.READ_REGISTER, 0)] * 17
 
 
@@ -220,10 +223,40 @@ def test_unplugged_and_closed() -> None:
     bridge.broken = True
     with pytest.raises(LinkError, match=r"port takes no more bytes: unplugged; is the board still connected\?"):
         transport.read32(0)
+    bridge.broken = False
+    with pytest.raises(LinkError, match=r"unplugged.*given up: open the device again"):
+        transport.barrier()
     transport.close()
     for call in (transport.barrier, lambda: transport.read32(0), lambda: transport.wait_irq(1)):
         with pytest.raises(LinkError, match="port is closed; open the device again"):
             call()
+
+
+def test_close_waits_for_what_was_posted() -> None:
+    bridge = Bridge(lambda code, sequence, *_: reply(sequence, status=Status.BUS_ERROR))
+    transport = connect(bridge)
+    transport.write32(0, 1)
+    with pytest.raises(LinkError, match="WRITE_REGISTER at 0x0 was answered with a bus error"):
+        transport.close()
+    transport.close()
+
+
+def test_numbers_after_a_loss() -> None:
+    """A burst of reads that finds no room, while the replies to those before are lost, has a number of its own."""
+    lost = 1
+
+    def answer(code: Code, sequence: int, length: int, *_: object) -> bytes:
+        nonlocal lost
+        expected = bridge.identity.expected
+        assert sequence == expected, "a number was used twice or left out"
+        bridge.identity = replace(IDENTITY, expected=(expected + 1) % 256)
+        lost -= 1
+        return b"" if lost == 0 else reply(sequence, bytes([sequence]) * length)
+
+    bridge = Bridge(answer)
+    transport = connect(bridge)
+    for lost in range(1, 25, 3):  # noqa: B007
+        assert len(transport.read_memory(0, 8000)) == 8000
 
 
 def test_the_host_needs_no_hdl() -> None:
