@@ -17,7 +17,7 @@ def run(*arguments: str) -> Result:
 
 
 BENCHES = ["bench", "bench gemm", "bench suite", "bench sim", "bench array"]
-COMMANDS = ["", "demo", "info", "asm", "disasm", "verilog", *BENCHES, "cache"]
+COMMANDS = ["", "demo", "info", "asm", "disasm", "verilog", *BENCHES, "cache", "fpga", "fpga simulate"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
