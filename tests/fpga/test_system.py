@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from sley.abi.config import preset
 from sley.driver.device import Driver
@@ -20,6 +21,7 @@ from sley.fpga.bridge import link
 from sley.fpga.bridge.transport import FpgaTransport
 from sley.fpga.simulated import BAUD
 from sley.runtime import blas
+from sley.runtime.cli import app
 from sley.runtime.demo import digits
 from sley.runtime.device import Device
 from sley.sim.board.board import SimulatedBoard
@@ -89,7 +91,7 @@ def test_driver_and_runtime(terminal: str) -> None:
 def test_demo(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both networks on one image equal the golden model in every bit; ``run_demo`` raises otherwise."""
     pytest.importorskip("sklearn")
-    monkeypatch.setattr(digits, "EPOCHS", {"MLP": 2, "CNN": 1})
+    monkeypatch.setattr(digits, "EPOCHS", {"MLP": 1, "CNN": 1})
     text = io.StringIO()
     results = digits.run_demo(f"fpga:{terminal}", 1, Console(file=text, width=120))
     assert [result.images for result in results] == [1, 1]
@@ -155,3 +157,17 @@ def test_from_reset_to_the_answer_by_the_commands() -> None:
         process.terminate()
     assert done.returncode == 0, done.stderr
     assert "All results of all 5 layers equal the golden model in every bit." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nano", "--memory", "100K"], "memory_bytes is 102400; it must be a power of two"),
+        (["absent"], "no board 'absent'; there are .*system"),
+        (["nano", "--memory", "much"], "'much' is no size"),
+    ],
+)
+def test_command_refuses(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["fpga", "simulate", *arguments])
+    assert result.exit_code in (1, 2)
+    assert re.search(message, " ".join(result.output.split()))

@@ -17,7 +17,8 @@ def run(*arguments: str) -> Result:
 
 
 BENCHES = ["bench", "bench gemm", "bench suite", "bench sim", "bench array"]
-COMMANDS = ["", "demo", "info", "asm", "disasm", "verilog", "ip", *BENCHES, "cache"]
+FPGA = ["fpga", "fpga boards", "fpga build", "fpga report", "fpga simulate"]
+COMMANDS = ["", "demo", "info", "asm", "disasm", "verilog", "ip", *BENCHES, *FPGA, "cache"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

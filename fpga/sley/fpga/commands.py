@@ -90,5 +90,12 @@ def report(
         page.write_text(text)
 
 
-for _point in sorted(entry_points(group="sley.fpga"), key=lambda point: point.name):
-    app.command(_point.name)(_point.load())
+def _join() -> None:
+    for point in sorted(entry_points(group="sley.fpga"), key=lambda point: point.name):
+        try:
+            app.command(point.name)(point.load())
+        except ImportError as error:  # a part of the system that is not installed on this machine
+            typer.echo(f"warning: command fpga {point.name} is missing: {error}", err=True)
+
+
+_join()

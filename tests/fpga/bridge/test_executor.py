@@ -99,7 +99,7 @@ def test_random_commands(config: ChipConfig, idle: float, pause: float, gap: flo
     memory = AxiMemory(host.bench, config, host.dut.memory, size=SIZE, latency=latency, gap=gap, faulty=faulty)
     registers = Registers(host.bench, host.dut.registers, gap)
     contents, values, log = bytearray(SIZE), {}, []
-    for _ in range(25):
+    for _ in range(18):
         code = rng.choice([Code.WRITE_MEMORY, Code.CLEAR_MEMORY, Code.READ_MEMORY, Code.WRITE_REGISTER] * 2 + [*Code])
         size = rng.choice([0, 1, 2, 5, rng.randint(1, 40)])
         start = rng.choice([rng.randrange(SIZE - size), rng.randrange(1950, 2040)])

@@ -1,6 +1,8 @@
 """What the host's side says when the other side is not as it should be."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -89,8 +91,11 @@ def test_somebody_else() -> None:
 def test_no_answers() -> None:
     """Commands that are never answered end in an error after a bounded number of tries."""
     bridge = Bridge()
+    transport = connect(bridge)
     with pytest.raises(LinkError, match=r"READ_REGISTER at 0x4 was not answered after 16 tries"):
-        connect(bridge).read32(4)
+        transport.read32(4)
+    with pytest.raises(LinkError, match=r"after 16 tries.*given up"):
+        transport.write32(4, 0)
     assert bridge.log == [(Code.READ_REGISTER, 0)] * 17
 
 
@@ -153,6 +158,21 @@ def test_lost_replies_of_failed_writes() -> None:
     transport.barrier()
 
 
+def test_a_failure_is_counted_once() -> None:
+    """One that is told twice, because its reply was lost, is not taken for a second one."""
+    bridge = Bridge()
+    bridge.answer = lambda code, sequence, *_: (
+        reply(sequence, bytes(4), Status.BUS_ERROR) if bridge.log.count((code, sequence)) > 1 else b""
+    )
+    transport = connect(bridge)
+    bridge.identity = replace(IDENTITY, expected=1, failures=1)
+    with pytest.raises(LinkError, match="READ_REGISTER at 0x8"):
+        transport.read32(8)
+    transport.write32(0, 1)
+    bridge.identity = replace(IDENTITY, expected=2, failures=1)
+    transport.barrier()
+
+
 def test_bursts() -> None:
     """As long as they may be, from beat to beat; zeros without data; no more under way than fit."""
     memory = bytearray(8192)
@@ -203,7 +223,47 @@ def test_unplugged_and_closed() -> None:
     bridge.broken = True
     with pytest.raises(LinkError, match=r"port takes no more bytes: unplugged; is the board still connected\?"):
         transport.read32(0)
+    bridge.broken = False
+    with pytest.raises(LinkError, match=r"unplugged.*given up: open the device again"):
+        transport.barrier()
     transport.close()
     for call in (transport.barrier, lambda: transport.read32(0), lambda: transport.wait_irq(1)):
         with pytest.raises(LinkError, match="port is closed; open the device again"):
             call()
+
+
+def test_close_waits_for_what_was_posted() -> None:
+    bridge = Bridge(lambda code, sequence, *_: reply(sequence, status=Status.BUS_ERROR))
+    transport = connect(bridge)
+    transport.write32(0, 1)
+    with pytest.raises(LinkError, match="WRITE_REGISTER at 0x0 was answered with a bus error"):
+        transport.close()
+    transport.close()
+
+
+def test_numbers_after_a_loss() -> None:
+    """A burst of reads that finds no room, while the replies to those before are lost, has a number of its own."""
+    lost = 1
+
+    def answer(code: Code, sequence: int, length: int, *_: object) -> bytes:
+        nonlocal lost
+        expected = bridge.identity.expected
+        assert sequence == expected, "a number was used twice or left out"
+        bridge.identity = replace(IDENTITY, expected=(expected + 1) % 256)
+        lost -= 1
+        return b"" if lost == 0 else reply(sequence, bytes([sequence]) * length)
+
+    bridge = Bridge(answer)
+    transport = connect(bridge)
+    for lost in range(1, 25, 3):  # noqa: B007
+        assert len(transport.read_memory(0, 8000)) == 8000
+
+
+def test_the_host_needs_no_hdl() -> None:
+    program = (
+        "import sys; sys.modules['amaranth'] = None; import sley.fpga.bridge.transport as t\n"
+        "try: t.open_transport('/dev/absent', {})\n"
+        "except OSError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "/dev/absent cannot be opened" in done.stdout

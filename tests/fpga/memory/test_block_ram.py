@@ -47,7 +47,7 @@ def test_random(config: ChipConfig, storage: Any, gap: float, longest: int) -> N
     memory = BlockMemory(config, 8192, storage)
     bench = StreamBench(memory, seed=longest, timeout=100_000)
     manager = AxiManager(
-        bench, config, memory.bus, region=range(8192), operations=3000 // (longest + 20), gap=gap, longest=longest
+        bench, config, memory.bus, region=range(8192), operations=2400 // (longest + 15), gap=gap, longest=longest
     )
     bench.run()
     assert manager.moved > 100

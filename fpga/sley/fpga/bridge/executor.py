@@ -47,7 +47,7 @@ class CommandExecutor(wiring.Component):
 
     All outputs to the buses are registers. A bus that does not answer within ``BUS_CYCLES`` is given up: the command,
     and all later ones that need a bus, end with BUS_TIMEOUT until reset.
-    Latency: 11 cycles and twice the bytes of the frame from the frame to the bus; the line is slower by far.
+    It takes some three cycles for a byte of a frame, and what the bus takes for a beat; the line is slower by far.
     Cost: one beat, one word, a 33-bit counter for addresses and cycles, the head of a command.
     """
 

@@ -91,7 +91,8 @@ class Link:
 
     ``timeout``: seconds of silence, beyond what the line needs, after which a reply counts as lost. A command or reply
     that is lost or damaged is asked for again; what was executed is not executed again, but for reads of memory. If
-    that does not help, ``LinkError`` is raised. Attributes: ``identity``: what is at the other end.
+    that does not help, ``LinkError`` is raised, by every later call too. Attributes: ``identity``: what is at the other
+    end; ``given_up``: why, if that is so.
     """
 
     def __init__(self, port: Port, baud: int, timeout: float) -> None:
@@ -100,7 +101,7 @@ class Link:
         self._timeout = timeout
         self._decoder = FrameDecoder()
         self._unanswered: deque[Request] = deque()
-        self._fault = ""
+        self._fault = self.given_up = ""
         self._recoveries = 0
         self.identity = self._identify(0)
         self._next = self.identity.expected
@@ -110,9 +111,11 @@ class Link:
         """Sends a command and does not wait for its end, if there is room for it. ``length`` is what a read asks for,
         ``seconds`` what the command itself takes."""
         request = Request(code, address, len(data) or length, data, seconds)
+        self._check()
         frame = request.frame(self._next)
         while self._unanswered and not self._has_room(request):
             self._receive()
+            frame = request.frame(self._next)  # which may be another one after a loss
         self._check()
         self._next = (self._next + 1) % SEQUENCES
         self._unanswered.append(request)
@@ -122,6 +125,7 @@ class Link:
     def result(self, request: Request) -> bytes:
         """Waits for a command; the data of its reply. Raises ``LinkError`` if it, or a write before it, failed."""
         while not request.done:
+            self._check()
             self._receive()
         self._check()
         if request.error:
@@ -135,9 +139,17 @@ class Link:
         self._check()
 
     def _check(self) -> None:
+        if self.given_up:
+            raise LinkError(f"{self.given_up}. The link was given up: open the device again")
         if self._fault:
             fault, self._fault = self._fault, ""
             raise LinkError(fault)
+
+    def _give_up(self, why: str) -> LinkError:
+        """What is under way is lost, and nobody knows how much of it was done."""
+        self.given_up = f"{self._port.name}{why}"
+        self._unanswered.clear()
+        return LinkError(self.given_up)
 
     def _has_room(self, request: Request) -> bool:
         waiting = self._unanswered
@@ -151,7 +163,7 @@ class Link:
         try:
             self._port.write(data)
         except OSError as error:
-            raise LinkError(f"{self._port.name} takes no more bytes: {error}; is the board still connected?") from error
+            raise self._give_up(f" takes no more bytes: {error}; is the board still connected?") from error
 
     def _patience(self) -> float:
         """Seconds in which something must arrive."""
@@ -182,7 +194,7 @@ class Link:
         try:
             return self._port.read()
         except OSError as error:
-            raise LinkError(f"{self._port.name} cannot be read: {error}; is the board still connected?") from error
+            raise self._give_up(f" cannot be read: {error}; is the board still connected?") from error
 
     def _take(self, body: bytes) -> bool:
         """A reply; whether it is one to a command under way."""
@@ -234,9 +246,9 @@ class Link:
                     if body is not None and body[-1] & ~IRQ not in _REFUSED:
                         self._take(body)
         heard = "what it says is not understood" if seen else "nothing was heard"
-        raise LinkError(
-            f"{self._port.name}: no Sley host bridge answered {RECOVERIES} times, {heard}. Check that the bitstream is "
-            "loaded, that this is the board's port, and that the rate is the bitstream's (option baud)"
+        raise self._give_up(
+            f": no Sley host bridge answered {RECOVERIES} times, {heard}. Check that the bitstream is loaded, that "
+            "this is the board's port, and that the rate is the bitstream's (option baud)"
         )
 
     def _identity(self, data: bytes) -> Identity:
@@ -254,21 +266,18 @@ class Link:
         """After a loss: finds out how far the bridge has come, and sends again what it has not seen."""
         self._recoveries += 1
         if self._recoveries > RECOVERIES:
-            first = self._unanswered[0] if self._unanswered else "a command"
-            self._unanswered.clear()
-            raise LinkError(
-                f"{self._port.name}: {first} was not answered after {RECOVERIES} tries; the line loses bytes: use a "
-                "lower rate or a better cable"
+            raise self._give_up(
+                f": {self._unanswered[0]} was not answered after {RECOVERIES} tries; the line loses bytes: use a lower "
+                "rate or a better cable"
             )
         known = self._identify(self._next)
         self._retire()
         oldest = self._unanswered[0].sequence if self._unanswered else self._next
         executed = (known.expected - oldest) % SEQUENCES
         if executed > (self._next - oldest) % SEQUENCES:
-            self._unanswered.clear()
-            raise LinkError(
-                f"{self._port.name}: the bridge expects command {known.expected}, not one of {oldest} to {self._next}; "
-                "was the board reset, or is another program using it? Open it again"
+            raise self._give_up(
+                f": the bridge expects command {known.expected}, not one of {oldest} to {self._next}; was the board "
+                "reset, or is another program using it?"
             )
         failed = known.failures != self._failures
         self._failures = known.failures
@@ -289,7 +298,7 @@ class Link:
                 request.repeated = True  # it is the last one: the bridge has its reply
                 again.append(request)
             else:
-                raise LinkError(f"{self._port.name}: the reply to {request} is lost; open the device again")
+                raise self._give_up(f": the reply to {request} is lost, and others were sent since")
         self._retire()
         self._unanswered = deque([*again, *anew])
         for request in again:

@@ -105,11 +105,15 @@ class FpgaTransport:
             self._wait(Code.ADVANCE, cycles)
 
     def close(self) -> None:
-        """Releases the port."""
-        self._link = None
-        close = getattr(self._port, "close", None)
-        if close is not None:
-            close()
+        """Waits for what was posted, and releases the port. Raises ``LinkError`` if a posted write failed."""
+        link, self._link = self._link, None
+        try:
+            if link is not None and not link.given_up:
+                link.flush()
+        finally:
+            close = getattr(self._port, "close", None)
+            if close is not None:
+                close()
 
     def _wait(self, code: Code, cycles: int) -> bool:
         link = self._open()

@@ -9,11 +9,10 @@ from amaranth.lib.wiring import In
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.pages import PAGE_BYTES
 from sley.fpga.memory.storage import BlockRam, Storage
 from sley.hw.bus.axi_lite import AxiResponse
 from sley.hw.memory.axi import axi4_signature
-
-PAGE_BYTES = 4096
 
 
 class BlockMemory(wiring.Component):

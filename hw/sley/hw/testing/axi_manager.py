@@ -9,6 +9,7 @@ from typing import Any
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.pages import PAGE_BYTES
 from sley.hw.memory.axi import BURST_INCR, RESP_ERROR
 from sley.hw.testing.axi import Channel
 from sley.hw.testing.memory import Burst
@@ -95,8 +96,9 @@ class AxiManager:
         beats = self._rng.choice([1, 1, self._rng.randint(1, self._longest), self._longest])
         rows = len(self._region) // self._width
         start = self._region.start + self._rng.randrange(rows - beats + 1) * self._width
-        if start // 4096 != (start + beats * self._width - 1) // 4096:
-            return None
+        if start // PAGE_BYTES != (start + beats * self._width - 1) // PAGE_BYTES:
+            start = max(start // PAGE_BYTES * PAGE_BYTES, self._region.start)
+            beats = min(beats, (PAGE_BYTES - start % PAGE_BYTES) // self._width)
         burst = Burst(start, beats)
         others = [read.burst for read in self._reads] if write else list(self._writes)
         return None if any(self._meet(burst, other) for other in others) else burst
