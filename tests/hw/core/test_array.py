@@ -97,6 +97,7 @@ def test_equals_the_golden_function(config: ChipConfig, bf16: bool, gap: float) 
     run(config, random_tiles(config, counts, seed=n, bf16=bf16), bf16=bf16, gap=gap, seed=1)
 
 
+@pytest.mark.slow
 def test_the_full_array() -> None:
     config = PRESETS["edge"]
     for bf16 in (False, True):

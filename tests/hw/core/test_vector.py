@@ -382,7 +382,14 @@ def test_every_combination_of_flags(config, b_op, dtype):
     assert not bench.faults
 
 
-@pytest.mark.parametrize(("config", "count"), [(NANO, 8), (NANO16, 12), (EDGE, 3)], ids=["nano", "nano-bf16", "edge"])
+@pytest.mark.parametrize(
+    ("config", "count"),
+    [
+        pytest.param(NANO, 8, id="nano"),
+        pytest.param(NANO16, 12, id="nano-bf16"),
+        pytest.param(EDGE, 3, id="edge", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(("grant", "one_bank"), [(0.6, False), (0.3, True)])
 def test_random_commands(config, count, grant, one_bank):
     seed = int(grant * 100) + one_bank
