@@ -74,9 +74,7 @@ def test_pysim(check: Check, count: int) -> None:
 
 
 @needs_verilator
-@pytest.mark.parametrize(
-    "name", ["nano", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edge", "base", "quad"))]
-)
+@pytest.mark.parametrize("name", ["nano", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edge", "base"))])
 def test_verilator(check: Check, name: str) -> None:
     """Products on both compiled engines take the same cycles, doorbell by doorbell."""
     seen = []

@@ -12,7 +12,7 @@ from sley.fpga.toolchain import FlowError, tool_environment, tool_versions
 
 STEPS = {"rpt": "synthesis", "tim": "place and route"}
 """Suffixes of the logs, in the order of the steps."""
-PATH_DEPTH = 3
+PATH_DEPTH = 4
 """Levels of hierarchy that name a block on a critical path."""
 
 

@@ -16,7 +16,6 @@ from sley.fpga.toolchain import tool_versions
 from sley.hw.core.array import SystolicArray
 
 _BAUD = 1_000_000
-_INT8 = preset("edge").replace(name="edge, int8", bf16=False)
 
 
 def _array(config: ChipConfig) -> Any:
@@ -51,8 +50,7 @@ MATRIX = (
     _arrays("ecp5-25f", 4, 250_000_000),
     _arrays("ecp5-85f", 4, 250_000_000),
     _arrays("ecp5-85f", 8, 200_000_000),
-    _chips("ecp5-85f", preset("nano"), 1 << 18, 50_000_000),
-    _chips("ecp5-85f", _INT8, 1 << 17, 50_000_000),
+    _chips("ecp5-85f", preset("nano"), 1 << 18, 25_000_000),
 )
 """What ``sley fpga report`` implements unless told otherwise."""
 
