@@ -5,25 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sley.abi.config import ChipConfig, preset
-from sley.fpga.boards.board import BoardTop
-from sley.fpga.boards.known import ULX3S_DEVICES, ulx3s
+from sley.abi.config import preset
+from sley.fpga.boards.board import Board, BoardTop
+from sley.fpga.boards.known import BOARDS, ULX3S_DEVICES, ulx3s
 from sley.fpga.harness import Harness
 from sley.fpga.implementation import Implementation, implement
-from sley.fpga.memory.block_ram import BlockMemory
-from sley.fpga.system import System
 from sley.fpga.toolchain import tool_versions
 from sley.hw.core.array import SystolicArray
-
-_BAUD = 1_000_000
-
-
-def _array(config: ChipConfig) -> Any:
-    return Harness(SystolicArray(config))
-
-
-def _chip(config: ChipConfig, memory_bytes: int, clock_hz: int) -> Any:
-    return System(config, clock_hz, _BAUD, BlockMemory(config, memory_bytes))
 
 
 @dataclass(frozen=True)
@@ -39,18 +27,19 @@ class Row:
 
 def _arrays(device: str, size: int, clock_hz: int) -> Row:
     config = preset("nano").replace(name=f"{size}x{size}", array=size, scratchpad_rows=512, accumulator_rows=256)
-    return Row(f"array {size}x{size}, int8", device, clock_hz, config.peak_macs, lambda: _array(config))
+    return Row(f"array {size}x{size}, int8", device, clock_hz, config.peak_macs, lambda: Harness(SystolicArray(config)))
 
 
-def _chips(device: str, config: ChipConfig, memory_bytes: int, clock_hz: int) -> Row:
-    return Row(f"chip {config.name}", device, clock_hz, config.peak_macs, lambda: _chip(config, memory_bytes, clock_hz))
+def _chip(device: str, board: Board) -> Row:
+    """What ``sley fpga build`` builds."""
+    return Row(f"chip {board.config.name}", device, board.clock_hz, board.config.peak_macs, board.system)
 
 
 MATRIX = (
     _arrays("ecp5-25f", 4, 250_000_000),
     _arrays("ecp5-85f", 4, 250_000_000),
     _arrays("ecp5-85f", 8, 200_000_000),
-    _chips("ecp5-85f", preset("nano"), 1 << 18, 25_000_000),
+    _chip("ecp5-85f", BOARDS["ulx3s"]),
 )
 """What ``sley fpga report`` implements unless told otherwise."""
 

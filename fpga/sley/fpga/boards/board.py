@@ -30,11 +30,11 @@ class Board:
     memory_bytes: int
     baud: int
 
-    def system(self, config: ChipConfig | None = None, clock_hz: int | None = None, baud: int | None = None) -> System:
+    def system(self, config: ChipConfig | None = None, clock_hz: int | None = None) -> System:
         """Chip, bridge and memory. Raises ``ValueError`` if rate and clock do not go together."""
         config = config or self.config
         memory = BlockMemory(config, self.memory_bytes)
-        return System(config, clock_hz or self.clock_hz, baud or self.baud, memory)
+        return System(config, clock_hz or self.clock_hz, self.baud, memory)
 
 
 class BoardTop(Elaboratable):
