@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 ABI_MAJOR = 3
-ABI_MINOR = 0
+ABI_MINOR = 1
 
 
 class ConfigError(ValueError):
@@ -29,6 +29,8 @@ class ChipConfig:
     """N: rows and columns of the systolic array."""
     bf16: bool = False
     """Operand lanes of 16 bits (one bf16 or two consecutive int8) instead of 8 (one int8)."""
+    vector_lanes: int = 4
+    """fp32 lanes of the vector unit; a row takes ``array / vector_lanes`` cycles there."""
     cores_x: int = 1
     """Columns of cores in the mesh."""
     cores_y: int = 1
@@ -64,6 +66,7 @@ class ChipConfig:
                 raise ConfigError(f"{name} is {value!r}; it must be {what} in {low}..{high}")
 
         bounded("array", 4, 64, power=True)
+        bounded("vector_lanes", 1, self.array, power=True)
         bounded("cores_x", 1, 8)
         bounded("cores_y", 1, 8)
         bounded("scratchpad_banks", 1, 16, power=True)
@@ -123,6 +126,11 @@ class ChipConfig:
         return self.array * self.lane_elements
 
     @property
+    def row_parts(self) -> int:
+        """Parts of a row that pass the lanes of the vector unit one after the other, a cycle each."""
+        return self.array // self.vector_lanes
+
+    @property
     def cores(self) -> int:
         return self.cores_x * self.cores_y
 
@@ -177,6 +185,7 @@ _BASE = ChipConfig(
     name="base",
     array=16,
     bf16=True,
+    vector_lanes=16,
     scratchpad_rows=4096,
     accumulator_rows=1024,
     program_words=512,
@@ -188,7 +197,9 @@ _BASE = ChipConfig(
 
 PRESETS: dict[str, ChipConfig] = {
     "nano": ChipConfig(),
-    "edge": _BASE.replace(name="edge", array=8, scratchpad_rows=2048, accumulator_rows=512, unit_queue=16),
+    "edge": _BASE.replace(
+        name="edge", array=8, vector_lanes=8, scratchpad_rows=2048, accumulator_rows=512, unit_queue=16
+    ),
     "base": _BASE,
     "quad": _BASE.replace(name="quad", cores_x=2, cores_y=2),
 }

@@ -31,6 +31,7 @@ from sley.sim.golden.vector import vector_op
 
 NANO, EDGE = PRESETS["nano"], PRESETS["edge"]
 NANO16 = NANO.replace(bf16=True)
+ONE_LANE, TWO_LANES = NANO.replace(vector_lanes=1), NANO16.replace(vector_lanes=2)
 SPECIAL = [
     *(0, 1, 0x80000000, 0x007FFFFF, 0x00800000, 0x3F000000, 0x3F800000, 0xBFC00000, 0x4EFFFFFF, 0x4F000000),
     *(0xCF000000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 0x7FFFFFFF),
@@ -366,7 +367,7 @@ def row_registers(config: ChipConfig, rng: random.Random) -> list[dict]:
     ]
 
 
-@pytest.mark.parametrize("config", [NANO, NANO16], ids=["int8", "bf16"])
+@pytest.mark.parametrize("config", [NANO, NANO16, ONE_LANE, TWO_LANES], ids=["int8", "bf16", "int8-1", "bf16-2"])
 @pytest.mark.parametrize("b_op", BinaryOp)
 @pytest.mark.parametrize("dtype", NumberType)
 def test_every_combination_of_flags(config, b_op, dtype):
@@ -387,6 +388,8 @@ def test_every_combination_of_flags(config, b_op, dtype):
     [
         pytest.param(NANO, 8, id="nano"),
         pytest.param(NANO16, 12, id="nano-bf16"),
+        pytest.param(ONE_LANE, 6, id="one-lane"),
+        pytest.param(TWO_LANES, 8, id="two-lanes-bf16"),
         pytest.param(EDGE, 3, id="edge", marks=pytest.mark.slow),
     ],
 )
@@ -403,7 +406,9 @@ def test_random_commands(config, count, grant, one_bank):
     assert not bench.faults
 
 
-@pytest.mark.parametrize(("config", "grant"), [(NANO, 1.0), (NANO16, 0.5), (NANO16, 1.0)])
+@pytest.mark.parametrize(
+    ("config", "grant"), [(NANO, 1.0), (NANO16, 0.5), (NANO16, 1.0), (ONE_LANE, 0.5), (TWO_LANES, 1.0)]
+)
 def test_in_place(config, grant):
     """The output walks over the rows of A, of B or of both: every row is read before it is written."""
     rng, bench = random.Random(grant), Bench(config, seed=1, grant=grant)
@@ -566,9 +571,9 @@ FP_STEPS = {"dtype": NumberType.FP32, "b_op": BinaryOp.ADD, "bias": 1, "scale": 
         (FP_STEPS, 33),
     ],
 )
-def test_one_row_per_cycle(steps, overhead):
-    check_cycles(NANO, steps, overhead)
-    check_cycles(NANO16, steps, overhead)
+def test_one_part_of_a_row_per_cycle(steps, overhead):
+    for config in (NANO, NANO16, ONE_LANE, TWO_LANES):
+        check_cycles(config, steps, overhead)
 
 
 @pytest.mark.parametrize(
@@ -582,15 +587,16 @@ def test_one_row_per_cycle(steps, overhead):
         (FP_STEPS | {"a_type": OperandType.BF16, "b_type": OperandType.BF16}, 33),
     ],
 )
-def test_one_row_per_cycle_with_bf16(steps, overhead):
+def test_one_part_of_a_row_per_cycle_with_bf16(steps, overhead):
     check_cycles(NANO16, steps, overhead)
+    check_cycles(TWO_LANES, steps, overhead)
 
 
 def check_cycles(config, steps, overhead):
     bench, counts = Bench(config), [1, 2, 61]
     sent, signals = bench.run([vector(5, 0, rows, **steps) for rows in counts])
     latencies = [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)]
-    assert latencies == [rows + overhead for rows in counts]
+    assert latencies == [config.row_parts * rows + overhead for rows in counts]
     assert bench.busy_cycles == sum(latencies)
 
 
@@ -600,18 +606,20 @@ def test_operands_in_one_bank_take_two_cycles_per_row():
     assert signals.cycles[0] - sent.cycles[0] == 100 + 14
 
 
-def test_short_commands():
+@pytest.mark.parametrize(("config", "vrow_cycles"), [(NANO, 7), (ONE_LANE, 10), (TWO_LANES, 8)])
+def test_short_commands(config, vrow_cycles):
     """Cycles from one command to the next."""
-    bench = Bench(NANO)
+    bench = Bench(config)
     commands = [set_param(Param.B_ROW, 1), vrow(5, 0), vrow(5, 1, splat=True), vector(0, 0, 0), set_param(99, 0)]
     sent, signals = bench.run(commands)
-    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [2, 7, 7, 2, 3]
+    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [2, vrow_cycles, vrow_cycles, 2, 3]
     assert [b - a for a, b in zip(signals.cycles, sent.cycles[1:], strict=False)] == [1, 1, 1, 1]
 
 
-def test_results_wait_for_the_write_port():
+@pytest.mark.parametrize("config", [NANO, ONE_LANE], ids=["four-lanes", "one-lane"])
+def test_results_wait_for_the_write_port(config):
     """While nothing is granted to the writer, reads stop when the queue has no place, and nothing is lost."""
-    bench = Bench(NANO)
+    bench = Bench(config)
     bench.hold_writes, reads = True, []
     read = bench.dut.scratchpad_read_a
 
@@ -623,16 +631,18 @@ def test_results_wait_for_the_write_port():
 
     bench.bench.add(hold, wait=True)
     bench.run([vector(3, 2, 100, bias=1, scale=1)])
-    assert sum(reads) == 32
+    assert sum(reads) == 32 * config.row_parts
 
 
-@pytest.mark.parametrize("cycles", [0, 1, 20, 40])
-def test_abort(cycles):
+@pytest.mark.parametrize(
+    ("config", "cycles"), [(NANO, 0), (NANO, 1), (NANO, 20), (NANO, 40), (ONE_LANE, 21), (ONE_LANE, 34), (ONE_LANE, 47)]
+)
+def test_abort(config, cycles):
     """Abort at any time: quiet at once, no signal, no further write; afterwards the unit works as ever."""
-    bench = Bench(NANO, seed=cycles, grant=0.8)
+    bench = Bench(config, seed=cycles, grant=0.8)
     dut = bench.dut
     rng = random.Random(cycles)
-    later = [*row_registers(NANO, rng), *random_vector(NANO, rng, 20), vector(0, 100, 3, signal=9)]
+    later = [*row_registers(config, rng), *random_vector(config, rng, 20), vector(0, 100, 3, signal=9)]
     written = []
 
     async def process(ctx):

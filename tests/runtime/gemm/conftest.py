@@ -14,6 +14,7 @@ CHIPS = [
     ChipConfig(
         name="one_bank",
         bf16=True,
+        vector_lanes=1,
         scratchpad_rows=64,
         scratchpad_banks=1,
         accumulator_rows=16,

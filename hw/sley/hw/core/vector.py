@@ -1,7 +1,9 @@
 # amaranth: UnusedElaboratable=no
 """The vector unit."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value, ValueLike
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, ResetInserter, Signal, Value, ValueLike
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import Out
 
@@ -22,7 +24,7 @@ from sley.abi.instructions import (
 from sley.hw.core.params import UnitParams
 from sley.hw.core.sram import READ_LATENCY, read_port, write_port
 from sley.hw.core.unit import UnitCommand, unit_signature
-from sley.hw.core.vector_lane import MAX_LATENCY, VECTOR_FLAGS, VectorLane, lane_latency
+from sley.hw.core.vector_lane import MAX_LATENCY, VECTOR_FLAGS, VectorLane, bias_delay, lane_latency, scale_delay
 from sley.hw.core.vector_walk import RowWalk
 from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
@@ -54,14 +56,15 @@ class State(enum.Enum):
 
 
 class VectorUnit(wiring.Component):
-    """Executes VECTOR and VROW: N lanes over rows of the accumulators and rows, or halves of rows, of the scratchpad.
+    """Executes VECTOR and VROW: lanes over rows of the accumulators and rows, or halves of rows, of the scratchpad.
 
     A VECTOR reads a row of A and, if it has one, of B, passes them through the steps that its flags name, and writes
-    the result, for as many rows as it says. The reads of a row are granted independently; the next row follows when
-    both are. Results wait in a queue for the write port; a row starts only when there is a place for it. Commands run
-    one at a time: a command starts when the one before has written its last row. A row may be read before earlier rows
-    of the same command are written: in place (the rows of A or B are those of the output) is well-defined, any other
-    overlap of sources and output is not.
+    the result, for as many rows as it says. With fewer lanes than columns a row has ``row_parts`` parts: it is read
+    once for each, the lanes take other columns each time, and it is written when all have come back. The reads of a
+    part are granted independently; the next one follows when both are. Results wait in a queue for the write port; a
+    row starts only when there is a place for it. Commands run one at a time: a command starts when the one before has
+    written its last row. A row may be read before earlier rows of the same command are written: in place (the rows of
+    A or B are those of the output) is well-defined, any other overlap of sources and output is not.
 
     All three rows of a step are checked before it reads. After a row that does not exist (in the order A, B, output)
     earlier rows are completed and written, then the fault is raised. Before the first row: BAD_PARAMETER for more than
@@ -82,11 +85,12 @@ class VectorUnit(wiring.Component):
     ``clear`` also sets both row registers to 0.
     ``events``, for counters, are ``row``, ``operands``, ``results`` and ``drain`` of class_events(VectorCycle).
 
-    Cycles from the acceptance of a command to the offer of its signal set: n + 8 + ``lane_latency`` for a VECTOR of n
-    rows (n + 14 for a copy, n + 33 at most), 7 for VROW, 2 for SET; the next command is accepted in the cycle after the
-    signal set. Throughput 1 row per cycle if the ports grant it; 2 cycles per row if A and B are in one bank. No timing
-    depends on data.
-    Cost: N lanes (see ``VectorLane``), a queue of 32 rows of N words, three walks.
+    Cycles from the acceptance of a command to the offer of its signal set: p + 8 + ``lane_latency`` for a VECTOR of p
+    parts of rows (p + 14 for a copy, p + 33 at most), 6 + ``row_parts`` for VROW, 2 for SET; the next command is
+    accepted in the cycle after the signal set. Throughput 1 part per cycle if the ports grant it; 2 cycles per part if
+    A and B are in one bank. No timing depends on data.
+    Cost: the lanes (see ``VectorLane``), a queue of 32 rows of N words, three walks; with several parts a row of
+    registers to collect them.
     """
 
     command: stream.Interface
@@ -137,6 +141,10 @@ class VectorUnit(wiring.Component):
         m.submodules.walk_b = walk_b = RowWalk(self._config)
         m.submodules.walk_out = walk_out = RowWalk(self._config)
         start, advance = Signal(), Signal()
+        parts = self._config.row_parts
+        part = Signal(range(parts), reset_less=True)  # that is read
+        row_advance = Signal()
+        m.d.comb += row_advance.eq(advance & (part == parts - 1))
         for walk, space, first, stride in (
             (walk_a, Mux(is_vrow, Space.ACCUMULATOR, vector.a_space), command.a, params.values.a_stride),
             (walk_b, vector.b_space, params.values.b_row, params.values.b_stride),
@@ -147,7 +155,7 @@ class VectorUnit(wiring.Component):
                 walk.start.eq(first),
                 walk.stride.eq(stride),
                 walk.load.eq(start),
-                walk.step.eq(advance),
+                walk.step.eq(row_advance),
             ]
 
         # Command
@@ -219,7 +227,7 @@ class VectorUnit(wiring.Component):
                         Mux(a_outside, walk_a.row, Mux(b_outside, walk_b.row, walk_out.row)),
                     )
                     m.d.sync += [faulted.eq(1), state.eq(State.DRAIN)]
-                with m.Elif(advance & (remaining == 1)):
+                with m.Elif(row_advance & (remaining == 1)):
                     m.d.sync += state.eq(State.DRAIN)
             with m.Case(State.DRAIN), m.If(outstanding == 0):
                 m.d.sync += state.eq(Mux(faulted, State.FAULT, State.SIGNAL))
@@ -253,14 +261,23 @@ class VectorUnit(wiring.Component):
             ]
         m.d.comb += advance.eq(can_issue & (~a_wanted | a_granted) & (~b_wanted | b_granted))
         with m.If(start):
-            m.d.sync += [a_wanted.eq(~(is_vrow & vrow.splat)), b_wanted.eq(~is_vrow & (vector.b_op != BinaryOp.NONE))]
+            m.d.sync += [
+                part.eq(0),
+                a_wanted.eq(~(is_vrow & vrow.splat)),
+                b_wanted.eq(~is_vrow & (vector.b_op != BinaryOp.NONE)),
+            ]
         with m.Elif(advance):
-            m.d.sync += [a_wanted.eq(1), b_wanted.eq(uses_b), remaining.eq(remaining - 1)]
+            m.d.sync += [
+                part.eq(part + 1),
+                a_wanted.eq(~is_splat),
+                b_wanted.eq(uses_b),
+                remaining.eq(remaining - row_advance),
+            ]
         with m.Else():
             m.d.sync += [a_wanted.eq(a_wanted & ~a_granted), b_wanted.eq(b_wanted & ~b_granted)]
 
-        # Data on its way: the reads, then the row through the lanes; bit k of ``flight`` arrives in k cycles. The place
-        # where a row enters takes a cycle to decode; a row is noted one cycle late, too.
+        # Data on its way: the reads, then the part through the lanes; bit k of ``flight`` arrives in k cycles. The
+        # place where a part enters takes a cycle to decode; a part is noted one cycle late, too.
         a_arriving, b_arriving, advanced = Signal(READ_LATENCY), Signal(READ_LATENCY), Signal()
         flight = Signal(READ_LATENCY + MAX_LATENCY)
         latency, entry = Signal(range(MAX_LATENCY + 1), reset_less=True), Signal.like(flight, reset_less=True)
@@ -277,25 +294,43 @@ class VectorUnit(wiring.Component):
         with m.If(self.abort):
             m.d.sync += [a_arriving.eq(0), b_arriving.eq(0), advanced.eq(0), flight.eq(0)]
 
+        arrived_part, row_arrived = Signal(range(parts), reset_less=True), Signal()
+        m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
+        with m.If(start):
+            m.d.sync += arrived_part.eq(0)
+        with m.Elif(arrived):
+            m.d.sync += arrived_part.eq(arrived_part + 1)
+        part_then, bias_part, scale_part = self._parts_under_way(m, part, start, vector)
+
         m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, OUTPUT_ROWS))
-        m.d.comb += queue.i.valid.eq(arrived & ~loads_row)
-        for index in range(self._config.array):
-            lane = VectorLane(self._config.bf16)
+        lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
+        a_source = (self.scratchpad_read_a, self.accumulator_read_a, a_accumulator, vector.a_half)
+        b_source = (self.scratchpad_read_b, self.accumulator_read_b, b_accumulator, vector.b_half)
+        for index, lane in enumerate(lanes):
             m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
-            a = self._source(self.scratchpad_read_a, self.accumulator_read_a, a_accumulator, vector.a_half, index)
             m.d.comb += [
                 lane.flags.eq(command.flags),
-                lane.a.eq(Mux(is_splat, command.a, a)),
-                lane.b.eq(
-                    self._source(self.scratchpad_read_b, self.accumulator_read_b, b_accumulator, vector.b_half, index)
-                ),
+                lane.a.eq(Mux(is_splat, command.a, self._source(*a_source, part_then, index))),
+                lane.b.eq(self._source(*b_source, part_then, index)),
                 lane.a_load.eq(a_arriving[-1]),
                 lane.b_load.eq(b_arriving[-1]),
                 lane.bias_load.eq(arrived & loads_row & (vrow.row == VectorRow.BIAS)),
                 lane.scale_load.eq(arrived & loads_row & (vrow.row == VectorRow.SCALE)),
                 lane.clear.eq(self.clear),
-                queue.i.payload.word_select(index, 32).eq(lane.o),
             ]
+            if parts > 1:
+                m.d.comb += [
+                    lane.row_part.eq(arrived_part),
+                    lane.bias_part.eq(bias_part),
+                    lane.scale_part.eq(scale_part),
+                ]
+        result: Value = Cat(lane.o for lane in lanes)
+        if parts > 1:
+            earlier = Signal(32 * self._config.array - len(result), reset_less=True)  # parts of this row
+            result = Cat(earlier, result)
+            with m.If(arrived):
+                m.d.sync += earlier.eq(result[-len(earlier) :])
+        m.d.comb += [queue.i.valid.eq(row_arrived & ~loads_row), queue.i.payload.eq(result)]
 
         # Writes
         written = Signal()
@@ -323,7 +358,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += row.eq(command.b)
         with m.Elif(written):
             m.d.sync += row.eq(row + params.values.out_stride)
-        m.d.sync += outstanding.eq(outstanding + advance - (written | (arrived & loads_row)))
+        m.d.sync += outstanding.eq(outstanding + row_advance - (written | (row_arrived & loads_row)))
         with m.If(self.abort):
             m.d.sync += outstanding.eq(0)
 
@@ -335,15 +370,38 @@ class VectorUnit(wiring.Component):
         ]
         return m
 
+    def _parts_under_way(self, m: Module, part: Value, start: Value, flags: data.View) -> tuple[Value, Value, Value]:
+        """The part whose data arrive now, and those that reach bias and scale in the next cycle."""
+        if self._config.row_parts == 1:
+            return Const(0, 0), Const(0, 0), Const(0, 0)
+        line: list[Any] = [part]
+        for cycles in range(1, READ_LATENCY + MAX_LATENCY):
+            before = Signal.like(part, name=f"part_{cycles}", reset_less=True)
+            m.d.sync += before.eq(line[-1])
+            line.append(before)
+        steps = []
+        for name, delay in (("bias", bias_delay(flags)), ("scale", scale_delay(flags, self._config.bf16))):
+            tap = Signal(range(len(line)), name=f"{name}_tap", reset_less=True)
+            index = Signal.like(part, name=f"{name}_part", reset_less=True)
+            with m.If(start):
+                m.d.sync += tap.eq(READ_LATENCY - 1 + delay)
+            m.d.sync += index.eq(Array(line)[tap])
+            steps.append(index)
+        return line[READ_LATENCY], steps[0], steps[1]
+
     def _source(
         self,
         scratchpad: wiring.PureInterface,
         accumulator: wiring.PureInterface,
         from_accumulator: Value,
         half: Value,
-        index: int,
+        part: Value,
+        lane: int,
     ) -> Value:
         """What a lane reads: a word; or an int8 of the half in the lowest byte and the bf16 in the upper half."""
-        byte = scratchpad.data.word_select(half * self._config.array + index, 8)
-        lane = scratchpad.data.word_select(index, 16) if self._config.bf16 else Const(0, 16)
-        return Mux(from_accumulator, accumulator.data.word_select(index, 32), Cat(byte, Const(0, 8), lane))
+        c = self._config
+        columns = range(lane, c.array, c.vector_lanes)
+        byte = Array(scratchpad.data.word_select(half * c.array + column, 8) for column in columns)[part]
+        bf16 = Array(scratchpad.data.word_select(column, 16) for column in columns)[part] if c.bf16 else Const(0, 16)
+        word = Array(accumulator.data.word_select(column, 32) for column in columns)[part]
+        return Mux(from_accumulator, word, Cat(byte, Const(0, 8), bf16))

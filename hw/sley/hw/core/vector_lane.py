@@ -1,6 +1,6 @@
-"""One lane of the vector unit: the arithmetic on one column of the rows."""
+"""One lane of the vector unit: the arithmetic on some columns of the rows."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -64,19 +64,27 @@ class _Conversions:
         self.to_int32 = self.is_float & ((flags.out == VectorOutput.INT32) | (flags.out == VectorOutput.INT8))
 
 
+def bias_delay(flags: data.View) -> Value:
+    """Cycles from the one in which both operands are in ``VectorLane``'s registers to the one that adds the bias."""
+    binary = Mux((flags.dtype == NumberType.FP32) & (flags.b_op == BinaryOp.ADD), Add.LATENCY, 1)
+    return 1 + Mux(flags.b_op == BinaryOp.MAX, Maximum.LATENCY, binary)
+
+
+def scale_delay(flags: data.View, bf16: bool) -> Value:
+    """The same to the cycle that multiplies by the scale."""
+    bias = Mux((flags.dtype == NumberType.FP32) & flags.bias, Add.LATENCY, 1)
+    return bias_delay(flags) + bias + Mux(_Conversions(flags, bf16).to_float, FromInt32.LATENCY, 1)
+
+
 def lane_latency(flags: data.View, bf16: bool) -> Value:
-    """Cycles from the one in which both operands are in ``VectorLane``'s registers to the one of ``o``."""
-    is_fp32, convert = flags.dtype == NumberType.FP32, _Conversions(flags, bf16)
-    binary = Mux(is_fp32 & (flags.b_op == BinaryOp.ADD), Add.LATENCY, 1)
-    binary = Mux(flags.b_op == BinaryOp.MAX, Maximum.LATENCY, binary)
-    bias = Mux(is_fp32 & flags.bias, Add.LATENCY, 1)
-    scale = Mux(convert.to_float, FromInt32.LATENCY, 1) + Mux(flags.scale, Multiply.LATENCY, 0)
+    """The same to the cycle of ``o``."""
+    convert = _Conversions(flags, bf16)
     output = Mux(convert.to_bf16, ToBF16.LATENCY, Mux(convert.to_int32, ToInt32.LATENCY, 0)) + 1
-    return 1 + binary + bias + scale + 1 + output
+    return scale_delay(flags, bf16) + Mux(flags.scale, Multiply.LATENCY, 0) + 1 + output
 
 
 class VectorLane(wiring.Component):
-    """The steps of VECTOR on one column: source, op B, bias, scale, relu, output.
+    """The steps of VECTOR: source, op B, bias, scale, relu, output.
 
     Each step has one way for int32 and one for fp32; the flags, constant during an instruction, choose the ways, and
     ``lane_latency`` tells how long the chosen ones take together. So no way carries delays for the sake of another.
@@ -84,6 +92,7 @@ class VectorLane(wiring.Component):
     Parameters
     ----------
     bf16: whether the chip has bf16; without it none of its logic exists.
+    parts: columns that the lane serves, one after the other.
 
     Members
     -------
@@ -91,12 +100,14 @@ class VectorLane(wiring.Component):
     a, a_load: operand A, taken with ``a_load``: 32 bits, or an int8 in the lowest byte, or a bf16 in the upper half.
     b, b_load: operand B, likewise.
     bias_load, scale_load: copy the operand A that was taken into a row register.
-    clear: both row registers become 0.
+    clear: all row registers become 0.
+    row_part, bias_part, scale_part: if there are several columns: the one whose row register is written; the one that
+        reaches the bias, and the scale, in the next cycle.
     o: the result; an INT8 output sign-extended, a BF16 output in the lower half.
 
     Latency ``lane_latency(flags, bf16)``, one element per cycle.
     Cost: two fp32 adders, a multiplier, a maximum, the conversions, two 32-bit adders, some 300 flip-flops
-    besides those of the fp32 units.
+    besides those of the fp32 units; for each further column two words of flip-flops.
     """
 
     flags: data.View
@@ -107,12 +118,18 @@ class VectorLane(wiring.Component):
     bias_load: Signal
     scale_load: Signal
     clear: Signal
+    row_part: Signal
+    bias_part: Signal
+    scale_part: Signal
     o: Signal
 
-    def __init__(self, bf16: bool) -> None:
+    def __init__(self, bf16: bool, parts: int = 1) -> None:
         self._bf16 = bf16
+        self._parts = parts
+        indexes = ("row_part", "bias_part", "scale_part") if parts > 1 else ()
         super().__init__(
-            {
+            {name: In(range(parts)) for name in indexes}
+            | {
                 "flags": In(VECTOR_FLAGS),
                 "a": In(32),
                 "a_load": In(1),
@@ -169,15 +186,7 @@ class VectorLane(wiring.Component):
             operands.append((taken, Mux(control[f"{name}_convert"], from_int8.o, word)))
         (a_taken, a), (_, b) = operands
 
-        row_registers = []
-        for name, load in (("bias", self.bias_load), ("scale", self.scale_load)):
-            row_register = Signal(32, name=name, reset_less=True)
-            with m.If(self.clear):
-                m.d.sync += row_register.eq(0)
-            with m.Elif(load):
-                m.d.sync += row_register.eq(a_taken)
-            row_registers.append(row_register)
-        bias, scale = row_registers
+        bias, scale = (self._row_register(m, name, a_taken) for name in ("bias", "scale"))
 
         # op B
         m.submodules.add_b = add_b = Add()
@@ -239,3 +248,18 @@ class VectorLane(wiring.Component):
             with m.If(control.bf16):
                 m.d.sync += self.o.eq(to_bf16.o)
         return m
+
+    def _row_register(self, m: Module, name: str, value: Value) -> Value:
+        """The row register of each column, and what of them the column needs that is at this step."""
+        registers = [Signal(32, name=f"{name}_{part}", reset_less=True) for part in range(self._parts)]
+        for part, register in enumerate(registers):
+            here = self.row_part == part if self._parts > 1 else 1
+            with m.If(self.clear):
+                m.d.sync += register.eq(0)
+            with m.Elif(getattr(self, f"{name}_load") & here):
+                m.d.sync += register.eq(value)
+        if self._parts == 1:
+            return registers[0]
+        chosen = Signal(32, name=name, reset_less=True)
+        m.d.sync += chosen.eq(Array(registers)[getattr(self, f"{name}_part")])
+        return chosen

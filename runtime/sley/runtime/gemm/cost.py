@@ -23,7 +23,7 @@ STORE_DELAY = 8  # of so many cycles in which results pass the network, shared l
 UNEVEN = 8  # shared loads of a whole chunk lose one of so many cycles that a short product is shorter
 HEAD = 1  # a burst that is written
 STORE_TURN = 75  # from the last beat of a STORE to the first of the next one
-PASS = 30  # one instruction of the vector unit, besides its rows
+PASS = 30  # one instruction of the vector unit, besides its rows' parts
 TURN = 180  # with two slots, from the last product in one to the first of its next chunk, besides the beats
 BUBBLE = 1  # from the last row of a chunk to the first of the next
 CHUNK_ISSUE = 180  # the sequencer, besides folds and products
@@ -176,7 +176,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
                 chunks += ceil(larger(whole - multiplied, np.zeros_like(whole)), UNEVEN) * (count_k > 0)
             passed += count_m * count_n * results
             chunks += results * p.epilogue.beta
-            vector = ceil(columns, n) * (rows + PASS) * passes
+            vector = ceil(columns, n) * (rows * config.row_parts + PASS) * passes
             longest = np.maximum(np.maximum(chunks, sent), vector)
             total += count_m * count_n * longest
             waits = np.where(count_m * count_n > 0, longest - chunks + last_load, waits)
