@@ -19,7 +19,8 @@ class Counted(Property):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.dut = dut = self.dut
+        dut = self.dut
+        inner = self.inner(m, dut)
         self.free_inputs(m, dut)
         which = self.constant(range(SEMAPHORES), "which")
         value = Signal(8)
@@ -32,6 +33,8 @@ class Counted(Property):
             m.d.comb += Assert(sum([*given, *taken]) == 0)
         m.d.comb += [
             Assert(value == count),
+            *(Assert(inner["empty"][i] == (dut.values[i] == 0)) for i in range(SEMAPHORES)),
+            *(Assert(inner["full"][i] == (dut.values[i] == SEMAPHORE_MAX)) for i in range(SEMAPHORES)),
             Assert(count <= SEMAPHORE_MAX),
             Assert(sum(given) <= 1),
             Assert(sum(taken) <= 1),
@@ -56,16 +59,21 @@ def test_counted() -> None:
     ("line", "bug"),
     [
         pytest.param(
-            "self.values[i] == SEMAPHORE_MAX)",
-            "self.values[i] == 1 << SEMAPHORE_MAX.bit_length())",
+            "value == SEMAPHORE_MAX - 1)",
+            "value == SEMAPHORE_MAX)",
             marks=pytest.mark.slow,
         ),
-        ("empty[i].eq(self.values[i] == 0)", "empty[i].eq(0)"),
-        ("possible & ~(mask & claimed).any() & ~self.clear", "possible & ~self.clear"),
-        ("possible & ~(mask & claimed).any() & ~self.clear", "possible & ~(mask & claimed).any()"),
+        ("empty[i].eq(value == 1)", "empty[i].eq(0)"),
+        ("empty = Signal(SEMAPHORES, init=-1)", "empty = Signal(SEMAPHORES)"),
+        ("[self.values.eq(0), empty.eq(-1), full.eq(0)]", "[self.values.eq(0), full.eq(0)]"),
+        ("possible[k] & ~(overlaps & possible[:k]).any() & ~self.clear", "possible[k] & ~self.clear"),
+        (
+            "possible[k] & ~(overlaps & possible[:k]).any() & ~self.clear",
+            "possible[k] & ~(overlaps & possible[:k]).any()",
+        ),
         ("with m.If(up[i] & ~down[i]):", "with m.If(up[i]):"),
     ],
-    ids=["full", "empty", "claimed", "clear", "both"],
+    ids=["full", "empty", "init", "cleared", "overlap", "clear", "both"],
 )
 def test_counted_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -89,6 +89,8 @@ class AffineWalk(wiring.Component):
         stride = [Signal.like(s, name=f"stride_{k}", reset_less=True) for k, s in enumerate(self.strides)]
         count = [Signal.like(c, name=f"count_{k}", reset_less=True) for k, c in enumerate(self.counts)]
         left = [Signal.like(c, name=f"left_{k}", reset_less=True) for k, c in enumerate(self.counts)]
+        # left is 1, and count is 1, as registers: whoever steps by them need not wait for a comparison.
+        last, single = Signal(self.dims, reset_less=True), Signal(self.dims, reset_less=True)
         # The innermost loop steps from where it is; each outer one from where its current index began.
         outer = [Signal(kept, name=f"begin_{k}", reset_less=True) for k in range(1, self.dims)]
         begin = [position[:kept], *outer]
@@ -97,7 +99,7 @@ class AffineWalk(wiring.Component):
         m.d.comb += [
             self.position.eq(position),
             self.outside.eq(Cat(outside).bit_select(space, 1) if len(outside) > 1 else outside[0]),
-            self.last.eq(Cat(n == 1 for n in left)),
+            self.last.eq(last),
             self.end.eq(self.last.all()),
         ]
 
@@ -113,7 +115,10 @@ class AffineWalk(wiring.Component):
             for k in range(self.dims):
                 inner_last = self.last[:k].all()
                 with m.If(inner_last):
-                    m.d.sync += left[k].eq(Mux(self.last[k], count[k], left[k] - 1))
+                    m.d.sync += [
+                        left[k].eq(Mux(self.last[k], count[k], left[k] - 1)),
+                        last[k].eq(Mux(self.last[k], single[k], left[k] == 2)),
+                    ]
                 if k:
                     with m.If(inner_last):
                         m.d.sync += begin[k].eq(onward)
@@ -123,4 +128,6 @@ class AffineWalk(wiring.Component):
             m.d.sync += [x.eq(y) for x, y in zip(stride, self.strides, strict=True)]
             m.d.sync += [x.eq(y) for x, y in zip(count, self.counts, strict=True)]
             m.d.sync += [x.eq(y) for x, y in zip(left, self.counts, strict=True)]
+            single_count = Cat(n == 1 for n in self.counts)
+            m.d.sync += [last.eq(single_count), single.eq(single_count)]
         return m

@@ -1,25 +1,17 @@
 """Execution of a program: reads instructions, does the scalar ones and hands the others to the units."""
 
-from collections.abc import Iterable
-
 from amaranth import Module, Mux, Signal, Value
-from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FORMATS, SEMAPHORES, Op
-from sley.hw.core.alu import BRANCH_OPS, Alu
-from sley.hw.core.fetch import INSTRUCTION
+from sley.abi.faults import FaultCode
+from sley.abi.instructions import SEMAPHORES, Op
+from sley.hw.core.alu import Alu
+from sley.hw.core.instruction import INSTRUCTION, UNITS
 from sley.hw.core.loops import LoopStack
 from sley.hw.core.register_file import REGISTER_WRITE, RegisterFile
 from sley.hw.core.unit import Fault, UnitCommand
-
-UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
-"""The units that take commands, in the order of all ports that are arrays over them."""
-
-UNIT_OPS = frozenset({Op.SET, *(f.op for f in FORMATS.values() if f.unit in UNITS)})
-"""Instructions that a unit executes."""
 
 
 class _State(enum.Enum):
@@ -136,7 +128,8 @@ class Execute(wiring.Component):
         a, b = Signal(32), Signal(32)
         issued = Signal(UnitCommand)
 
-        step = Signal()  # the instruction completes, and the sequential one is next
+        step = Signal()  # the instruction, not a branch, completes, and the sequential one is next
+        pass_by = Signal()  # the same of a branch, which never ends a loop
         jump = Signal()  # the instruction completes, and ``destination`` is next
         destination = Signal(16)
         m.d.comb += [
@@ -152,15 +145,15 @@ class Execute(wiring.Component):
             registers.index[1].eq(self.instruction.word.rb),
             registers.index[2].eq(self.instruction.word.rc),
             registers.index[3].eq(self.instruction.word.rd),
-            a.eq(Mux(self._immediate(word, "ra"), word.imm, registers.value[0])),
-            b.eq(Mux(self._immediate(word, "rb"), word.imm, registers.value[1])),
+            a.eq(Mux(instruction.immediate.ra, word.imm, registers.value[0])),
+            b.eq(Mux(instruction.immediate.rb, word.imm, registers.value[1])),
             issued.op.eq(word.op),
             issued.pc.eq(pc),
             issued.wait.eq(word.wait),
             issued.signal.eq(word.signal),
             issued.a.eq(a),
             issued.b.eq(b),
-            issued.c.eq(Mux(self._immediate(word, "rc"), word.imm, registers.value[2])),
+            issued.c.eq(Mux(instruction.immediate.rc, word.imm, registers.value[2])),
             issued.flags.eq(word.flags),
             alu.op.eq(word.op),
             alu.a.eq(a),
@@ -194,10 +187,9 @@ class Execute(wiring.Component):
         target = word.target
         beyond_program = target >= self.words
         outside_loop = loops.active & ((target < loops.top.first) | (target > loops.top.last))
-        is_control = self._among(word.op, {*BRANCH_OPS, Op.LOOP, Op.END})
         m.d.comb += [
             self.fetching.eq((state == _State.FETCH) & (self.hold | (pc >= self.available))),
-            self.blocked.eq((state == _State.EXECUTE) & self.dispatching & self._among(word.op, UNIT_OPS)),
+            self.blocked.eq((state == _State.EXECUTE) & self.dispatching & instruction.unit.any()),
         ]
         with m.Switch(state):
             with m.Case(_State.FETCH), m.If(~self.hold):
@@ -214,18 +206,18 @@ class Execute(wiring.Component):
                 ]
 
             with m.Case(_State.EXECUTE):
-                with m.If(~instruction.legal | (loops.at_last & is_control)):
+                with m.If(~instruction.legal | (loops.closing & instruction.control)):
                     fail(FaultCode.ILLEGAL_INSTRUCTION, word.as_value()[:32])
 
-                with m.Elif(self._among(word.op, UNIT_OPS)), m.If(~self.dispatching):
-                    m.d.sync += [pending.eq(self._destination(m, word)), command.eq(issued)]
+                with m.Elif(instruction.unit.any()), m.If(~self.dispatching):
+                    m.d.sync += [pending.eq(instruction.unit), command.eq(issued)]
                     m.d.comb += step.eq(1)
                     with m.If(word.op != Op.SET):
                         write(word.ra, registers.value[0] + registers.value[3])
 
-                with m.Elif(self._among(word.op, BRANCH_OPS)):
+                with m.Elif(instruction.branch):
                     with m.If(~alu.taken):
-                        m.d.comb += step.eq(1)
+                        m.d.comb += pass_by.eq(1)
                     with m.Elif(beyond_program):
                         fail(FaultCode.PC_OUT_OF_RANGE, target)
                     with m.Elif(outside_loop):
@@ -283,7 +275,7 @@ class Execute(wiring.Component):
             with m.Case(_State.ENDED):
                 m.d.comb += self.ended.eq(1)
 
-        with m.If(step):
+        with m.If(step | pass_by):
             m.d.sync += [pc.eq(sequential), state.eq(Mux(sequential < self.available, _State.READ, _State.FETCH))]
         with m.If(jump):
             m.d.sync += [pc.eq(destination), state.eq(_State.FETCH)]
@@ -292,20 +284,3 @@ class Execute(wiring.Component):
         with m.If(self.stop):
             m.d.sync += state.eq(_State.IDLE)
         return m
-
-    def _among(self, op: Value, ops: Iterable[Op]) -> Value:
-        return op.matches(*sorted(ops))
-
-    def _immediate(self, word: data.View, operand: str) -> Value:
-        """Whether the immediate takes the operand's place. Where it may not, use_imm is a reserved bit."""
-        return word.use_imm & self._among(word.op, {f.op for f in FORMATS.values() if f.immediate_replaces == operand})
-
-    def _destination(self, m: Module, word: data.View) -> Signal:
-        """One bit for the unit that takes the instruction."""
-        chosen = Signal(len(UNITS))
-        unit = FORMATS[Op.SET].layout.fields["unit"]
-        for k, candidate in enumerate(UNITS):
-            own = self._among(word.op, {f.op for f in FORMATS.values() if f.unit is candidate})
-            named = (word.op == Op.SET) & (word.as_value()[unit.lsb : unit.msb + 1] == candidate)
-            m.d.comb += chosen[k].eq(own | named)
-        return chosen

@@ -1,21 +1,18 @@
 """The program memory of a core, and what fills it and the argument registers at the start of a block."""
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import ARG_REGISTER, FORMATS, INSTRUCTION_BYTES, REGISTERS, WORD, Op
+from sley.abi.faults import FaultCode
+from sley.abi.instructions import ARG_REGISTER, INSTRUCTION_BYTES, REGISTERS
 from sley.abi.pages import CONTEXT_BITS
+from sley.hw.core.instruction import INSTRUCTION, decoded
 from sley.hw.core.register_file import REGISTER_WRITE
-from sley.hw.layouts import struct
 from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import Run, beat
-
-INSTRUCTION = data.StructLayout({"word": struct(WORD), "legal": 1})
-"""An instruction in the program memory: the word, and whether it is an instruction at all."""
 
 PROGRAM = ("context", "program", "words", "tag")
 """The fields of an order that name a program."""
@@ -71,7 +68,7 @@ class Fetch(wiring.Component):
 
     Throughput: one argument or instruction per cycle, less on a bus narrower than an instruction. From the last beat
     of an instruction to the cycle in which it may be read: 2 cycles.
-    Legality is decoded on the way in, and its bit fits the memory's spare width.
+    Instructions are decoded on the way in, and the bits fit the memory's spare width.
     """
 
     start: Signal
@@ -223,8 +220,7 @@ class Fetch(wiring.Component):
         m.d.comb += [
             write.en.eq(put_word),
             write.addr.eq(self.available),
-            write.data.word.eq(shift[:word_bits]),
-            write.data.legal.eq(self._legal(m, shift[:word_bits])),
+            write.data.eq(decoded(m, shift[:word_bits])),
             read.addr.eq(self.index),
             self.instruction.eq(read.data),
         ]
@@ -254,18 +250,3 @@ class Fetch(wiring.Component):
                 ]
         with m.If(self.start):
             m.d.sync += [argument.eq(ARG_REGISTER), full.eq(0), collected.eq(0)]
-
-    def _legal(self, m: Module, word: Value) -> Value:
-        """Whether the operation is defined, its unused bits are zero, and SET names a unit with a queue."""
-        defined = Signal()
-        used = Signal(WORD.width)
-        target = Signal(Unit)
-        unit = FORMATS[Op.SET].layout.fields["unit"]
-        m.d.comb += target.eq(word[unit.lsb : unit.msb + 1])
-        with m.Switch(data.View(struct(WORD), word).op):
-            for op, form in FORMATS.items():
-                with m.Case(op):
-                    m.d.comb += [used.eq(form.layout.mask), defined.eq(1)]
-                    if op is Op.SET:
-                        m.d.comb += defined.eq((target != Unit.SEQUENCER) & (target <= Unit.VECTOR))
-        return defined & ((word & ~used) == 0)

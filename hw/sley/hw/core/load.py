@@ -96,7 +96,7 @@ class LoadUnit(wiring.Component):
 
     Latency: 2 cycles from the acceptance of a command to its first run, 1 from a beat to its write, 1 from the last
     granted write to the signal. Throughput: one run, and one beat or row of zeros, a cycle, without gaps between
-    commands. Cost: two walkers, three queues (16 x 155, 64 x 35, 16 x 16 bits), two stream registers.
+    commands. Cost: two walkers, three queues (16 x 155, 64 x 35, 16 x 16 bits), three stream registers.
     """
 
     command: stream.Interface
@@ -143,12 +143,15 @@ class LoadUnit(wiring.Component):
         m.submodules.jobs = jobs = StreamFIFO(JOB, COMMANDS_IN_FLIGHT)
         m.submodules.pending = pending = StreamFIFO(PENDING, RUNS_IN_FLIGHT)
         m.submodules.placed = writes = StreamBuffer(placed)
+        # A queue this deep is block RAM, which answers late: what is decided by its output needs a register in between.
+        m.submodules.oldest = oldest = StreamBuffer(PENDING)
+        wiring.connect(m, pending.o, oldest.i)
         curtail = Signal()  # the command in the request engine is at fault
 
         requesting = self._request(m, signals.i, jobs.i, pending.i, curtail)
-        placing = self._place(m, jobs, pending.o, writes.i, curtail)
+        placing = self._place(m, jobs, oldest.o, writes.i, curtail)
         self._write(m, writes.o, signals.o)
-        levels = Cat(signals.level, jobs.level, pending.level)
+        levels = Cat(signals.level, jobs.level, pending.level, oldest.o.valid)
         m.d.comb += self.busy.eq(requesting | placing | levels.any() | writes.o.valid)
         return m
 

@@ -31,8 +31,8 @@ class LoopStack(wiring.Component):
     pc : In(16)
         The current instruction.
     step : In(1)
-        The current instruction completes without a branch: at the end of a body the pass is counted, and after the
-        last pass the loop is left.
+        The current instruction completes without a branch: if it is ``closing`` the pass is counted, and after the last
+        pass the loop is left. It must be the current one since the cycle before.
     top : Out(loop_frame), active : Out(1)
         The innermost loop, if there is one.
     full : Out(1)
@@ -41,6 +41,8 @@ class LoopStack(wiring.Component):
         Combinational: ``pc`` is the last instruction of the innermost loop.
     again : Out(1)
         The innermost loop has passes left after the current one.
+    closing : Out(1)
+        ``at_last`` of the cycle before.
 
     Latency one cycle from ``push`` and ``step`` to the outputs.
     Cost: LOOP_DEPTH frames as a shift register, so that only the top one is ever compared.
@@ -56,6 +58,7 @@ class LoopStack(wiring.Component):
     full: Signal
     at_last: Signal
     again: Signal
+    closing: Signal
 
     def __init__(self, program_words: int) -> None:
         if program_words < 2:
@@ -73,6 +76,7 @@ class LoopStack(wiring.Component):
                 "full": Out(1),
                 "at_last": Out(1),
                 "again": Out(1),
+                "closing": Out(1),
             }
         )
 
@@ -88,11 +92,13 @@ class LoopStack(wiring.Component):
             self.at_last.eq(self.active & (self.pc == top.last)),
             self.again.eq(top.count != 1),
         ]
+        repeats = Signal(reset_less=True)  # again, of the cycle before
+        m.d.sync += [self.closing.eq(self.at_last), repeats.eq(self.again)]
         with m.If(self.push):
             m.d.sync += [top.eq(self.frame), depth.eq(depth + 1)]
             m.d.sync += [inner.eq(outer) for outer, inner in pairwise(frames)]
-        with m.Elif(self.step & self.at_last):
-            with m.If(self.again):
+        with m.Elif(self.step & self.closing):
+            with m.If(repeats):
                 m.d.sync += top.count.eq(top.count - 1)
             with m.Else():
                 m.d.sync += depth.eq(depth - 1)

@@ -1,6 +1,6 @@
 """The counting semaphores of a core: how its units wait for each other."""
 
-from amaranth import Module, Signal
+from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -60,37 +60,35 @@ class Semaphores(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        empty = Signal(SEMAPHORES)
+        empty = Signal(SEMAPHORES, init=-1)
         full = Signal(SEMAPHORES)
-        for i in range(SEMAPHORES):
-            m.d.comb += [empty[i].eq(self.values[i] == 0), full[i].eq(self.values[i] == SEMAPHORE_MAX)]
-
         down = self._grant(m, self.wait, empty, "wait")
         up = self._grant(m, self.signal, full, "signal")
         for i in range(SEMAPHORES):
+            value = self.values[i]
             with m.If(up[i] & ~down[i]):
-                m.d.sync += self.values[i].eq(self.values[i] + 1)
+                m.d.sync += [value.eq(value + 1), empty[i].eq(0), full[i].eq(value == SEMAPHORE_MAX - 1)]
             with m.If(down[i] & ~up[i]):
-                m.d.sync += self.values[i].eq(self.values[i] - 1)
+                m.d.sync += [value.eq(value - 1), empty[i].eq(value == 1), full[i].eq(0)]
         with m.If(self.clear):
-            m.d.sync += self.values.eq(0)
+            m.d.sync += [self.values.eq(0), empty.eq(-1), full.eq(0)]
         return m
 
     def _grant(self, m: Module, ports: list[stream.Interface], refuse: Signal, name: str) -> Signal:
-        """Accept sets without a semaphore in ``refuse`` by fixed priority; the semaphores of all accepted sets."""
+        """Accept sets without a semaphore in ``refuse`` by fixed priority; the semaphores of all accepted sets.
+
+        Which sets overlap is found beside, not behind, which are possible.
+        """
         moved = Signal(SEMAPHORES, name=f"{name}_moved")
-        claimed = Signal(SEMAPHORES, name=f"{name}_claimed_0")
+        possible = Signal(len(ports), name=f"{name}_possible")
+        taken: Value = Const(0, SEMAPHORES)
         for k, port in enumerate(ports):
-            possible = Signal(name=f"{name}_possible_{k}")
-            # Claimed by every possible set before, accepted or not: that keeps the chain one OR per port.
-            after = Signal(SEMAPHORES, name=f"{name}_claimed_{k + 1}")
-            before_moved, moved = moved, Signal(SEMAPHORES, name=f"{name}_moved_{k + 1}")
-            mask = port.payload
+            # By every possible set before, accepted or not: no port's chain is longer than another's.
+            overlaps = Cat((other.payload & port.payload).any() for other in ports[:k])
             m.d.comb += [
-                possible.eq(port.valid & ~(mask & refuse).any()),
-                port.ready.eq(possible & ~(mask & claimed).any() & ~self.clear),
-                after.eq(claimed | (mask & possible.replicate(SEMAPHORES))),
-                moved.eq(before_moved | (mask & port.ready.replicate(SEMAPHORES))),
+                possible[k].eq(port.valid & ~(port.payload & refuse).any()),
+                port.ready.eq(possible[k] & ~(overlaps & possible[:k]).any() & ~self.clear),
             ]
-            claimed = after
+            taken = taken | (port.payload & port.ready.replicate(SEMAPHORES))
+        m.d.comb += moved.eq(taken)
         return moved

@@ -9,8 +9,9 @@ from sley.abi.counters import SequencerCycle
 from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.abi.instructions import SEMAPHORES
 from sley.abi.pages import CONTEXT_BITS
-from sley.hw.core.execute import UNITS, Execute
+from sley.hw.core.execute import Execute
 from sley.hw.core.fetch import Fetch
+from sley.hw.core.instruction import UNITS
 from sley.hw.core.launch import CORE_BITS, Launch, Report
 from sley.hw.core.semaphores import SEMAPHORE_VALUES
 from sley.hw.core.unit import Fault, UnitCommand

@@ -1,0 +1,71 @@
+"""Instructions as the program memory holds them: the word, and what is decoded of it on the way in."""
+
+from collections.abc import Iterable
+
+from amaranth import Module, Signal, Value
+from amaranth.lib import data
+
+from sley.abi.faults import Unit
+from sley.abi.instructions import FORMATS, WORD, Op
+from sley.hw.core.alu import BRANCH_OPS
+from sley.hw.layouts import struct
+
+UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
+"""The units that take commands, in the order of all ports that are arrays over them."""
+
+IMMEDIATE_OPERANDS = ("ra", "rb", "rc")
+
+INSTRUCTION = data.StructLayout(
+    {
+        "word": struct(WORD),
+        "legal": 1,  # it is an instruction at all
+        "immediate": data.StructLayout(dict.fromkeys(IMMEDIATE_OPERANDS, 1)),  # takes the operand's place
+        "branch": 1,
+        "control": 1,  # it may not end a loop's body
+        "unit": len(UNITS),  # that takes it; none if the sequencer does it
+    }
+)
+"""The decoded bits fit the spare width of the memory and keep decoding out of the execution's cycle."""
+
+
+def decoded(m: Module, word: Value) -> data.View:
+    """The instruction of a ``word`` of the program."""
+    view = data.View(struct(WORD), word)
+    instruction = Signal(INSTRUCTION)
+    m.d.comb += [
+        instruction.word.eq(word),
+        instruction.legal.eq(_legal(m, view)),
+        instruction.branch.eq(_among(view.op, BRANCH_OPS)),
+        instruction.control.eq(_among(view.op, {*BRANCH_OPS, Op.LOOP, Op.END})),
+    ]
+    for operand in IMMEDIATE_OPERANDS:  # where an immediate may not be, use_imm is a reserved bit
+        replaces = _among(view.op, {f.op for f in FORMATS.values() if f.immediate_replaces == operand})
+        m.d.comb += instruction.immediate[operand].eq(view.use_imm & replaces)
+    for k, unit in enumerate(UNITS):
+        own = _among(view.op, {f.op for f in FORMATS.values() if f.unit is unit})
+        m.d.comb += instruction.unit[k].eq(own | ((view.op == Op.SET) & (_set_unit(view) == unit)))
+    return instruction
+
+
+def _among(op: Value, ops: Iterable[Op]) -> Value:
+    return op.matches(*sorted(ops))
+
+
+def _set_unit(word: data.View) -> Value:
+    field = FORMATS[Op.SET].layout.fields["unit"]
+    return word.as_value()[field.lsb : field.msb + 1]
+
+
+def _legal(m: Module, word: data.View) -> Value:
+    """Whether the operation is defined, its unused bits are zero, and SET names a unit with a queue."""
+    defined = Signal()
+    used = Signal(WORD.width)
+    target = Signal(Unit)
+    m.d.comb += target.eq(_set_unit(word))
+    with m.Switch(word.op):
+        for op, form in FORMATS.items():
+            with m.Case(op):
+                m.d.comb += [used.eq(form.layout.mask), defined.eq(1)]
+                if op is Op.SET:
+                    m.d.comb += defined.eq((target != Unit.SEQUENCER) & (target <= Unit.VECTOR))
+    return defined & ((word.as_value() & ~used) == 0)
