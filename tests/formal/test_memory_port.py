@@ -16,7 +16,7 @@ from sley.hw.testing.proof import Counterexample, Property, prove
 CONFIG = preset("nano").replace(max_burst=4)
 QUEUED = 2
 """Depth of the queues of who asked, in these proofs."""
-IN_FLIGHT = QUEUED + 1
+IN_FLIGHT = QUEUED + 3
 
 
 class Carried(Property):

@@ -504,7 +504,7 @@ def test_latencies(config: ChipConfig, dtype: int) -> None:
     assert result.reads == list(range(load + n, load + n + rows))
     assert [r - READ_LATENCY for r in result.rows] == result.reads
     latency, add_latency = READ_LATENCY + array_latency(config, bool(dtype)) + 1, 7
-    assert latency == (READ_LATENCY + (add_latency + 1) * n + 5 if dtype else READ_LATENCY + 2 * n + 2 + config.bf16)
+    assert latency == (READ_LATENCY + (add_latency + 1) * n + 5 if dtype else READ_LATENCY + 2 * n + 3 + config.bf16)
     assert result.writes == [r + latency for r in result.reads]
     # A transfer in cycle t is at clock edge t + 1.
     assert result.signals[0].cycles == [result.loads[-1] + 2 + 1]

@@ -1,5 +1,6 @@
 """A processing element of the systolic array."""
 
+from collections.abc import Callable
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, signed
@@ -32,8 +33,9 @@ def bf16_fields(lane: Any) -> Any:
     return BF16_FIELDS(Cat(exponent, lane[15], ~exponent.any(), special & ~rest, special & rest))
 
 
-INT8_LATENCY = {1: 3, 2: 4}
-"""Cycles from an activation to its int8 sum by the elements in a lane: operand, product, (sum of two products,) sum."""
+INT8_LATENCY = {1: 4, 2: 5}
+"""Cycles from an activation to its int8 sum by the elements in a lane: operand, product, its way out of the
+multiplier's block, (sum of two products,) sum."""
 
 BF16_PRODUCT_LATENCY = 3
 """Cycles from a bf16 activation to its product as fp32."""
@@ -115,43 +117,41 @@ class ProcessingElement(wiring.Component):
         with m.If(self.swap_i):
             m.d.sync += active.eq(spare)
 
-        if not self._config.bf16:
-            product = Signal(signed(16), reset_less=True)
-            if is_ecp5(platform):
-                m.submodules.multiplier = multiplier = Ecp5Multiplier(8, 8)
-                m.d.comb += [
-                    multiplier.a.eq(self.activation_i),
-                    multiplier.b.eq(spare),
-                    multiplier.load.eq(self.swap_i),
-                    product.eq(multiplier.o),
-                ]
-            else:
-                m.d.sync += product.eq(activation.as_signed() * active.as_signed())
-            m.d.sync += sum_o.eq(product + self.sum_i)
-            return m
-
-        bf16 = self.bf16
-        significand = Signal(16, reset_less=True)
-        low, high = Signal(signed(16), reset_less=True), Signal(signed(16), reset_less=True)
-        dot = Signal(signed(17), reset_less=True)
+        bf16 = self.bf16 if self._config.bf16 else Const(0)
 
         def factor(lane: Any) -> Any:
             """The low int8, or the significand of a bf16 with its leading one."""
-            return Cat(lane[:7], lane[7] | bf16, lane[7] & ~bf16).as_signed()
+            return Cat(lane[:7], lane[7] | bf16, lane[7] & ~bf16).as_signed() if self._config.bf16 else lane.as_signed()
 
-        product = factor(activation) * factor(active)
-        with m.If(bf16):
-            m.d.sync += significand.eq(product)
-        m.d.sync += [
-            low.eq(product),
-            high.eq(activation[8:].as_signed() * active[8:].as_signed()),
-            dot.eq(low + high),
-            sum_o.eq(dot + self.sum_i),
-        ]
+        def multiply(name: str, part: Callable[[Any], Any]) -> Any:
+            """The product, in a register, of those parts of activation and weight."""
+            if is_ecp5(platform):
+                a, b = part(self.activation_i), part(spare)
+                m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b))
+                m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(self.swap_i)]
+                return multiplier.o
+            product = Signal(signed(16), name=name, reset_less=True)
+            m.d.sync += product.eq(part(activation) * part(active))
+            return product
+
+        def outside(name: str, product: Any) -> Any:
+            """A register between the multiplier's block and the adder: the blocks are far from the logic."""
+            register = Signal(signed(16), name=f"{name}_outside", reset_less=True)
+            m.d.sync += register.eq(product)
+            return register
+
+        low = multiply("low", factor)
+        if not self._config.bf16:
+            m.d.sync += sum_o.eq(outside("low", low) + self.sum_i)
+            return m
+
+        high = multiply("high", lambda lane: lane[8:].as_signed())
+        dot = Signal(signed(17), reset_less=True)
+        m.d.sync += [dot.eq(outside("low", low) + outside("high", high)), sum_o.eq(dot + self.sum_i)]
         weight_fields = Signal(BF16_FIELDS, reset_less=True)
         with m.If(self.swap_i):
             m.d.sync += weight_fields.eq(bf16_fields(spare))
-        self._bf16(m, self._register(m, "fields"), weight_fields, significand)
+        self._bf16(m, self._register(m, "fields"), weight_fields, low[:16])
         return m
 
     def _register(self, m: Module, name: str) -> Signal:
@@ -186,7 +186,8 @@ class ProcessingElement(wiring.Component):
                 infinity.eq(a.infinity | w.infinity),
                 nan.eq(a.nan | w.nan | ((a.infinity | w.infinity) & (a.zero | w.zero))),
             ]
-        m.d.sync += product.eq(Cat(pattern, sign & ~nan))
+        with m.If(self.bf16):
+            m.d.sync += product.eq(Cat(pattern, sign & ~nan))
         m.submodules.add = add = Add()
         m.d.comb += [
             add.a.eq(self.total_i),

@@ -129,13 +129,15 @@ class Execute(wiring.Component):
         issued = Signal(UnitCommand)
 
         step = Signal()  # the instruction, not a branch, completes, and the sequential one is next
-        pass_by = Signal()  # the same of a branch, which never ends a loop
+        pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
+        taken = Signal()  # the instruction before was a branch that is taken: what is read now does not count
+        origin = Signal(16, reset_less=True)  # where it was
         jump = Signal()  # the instruction completes, and ``destination`` is next
         destination = Signal(16)
         m.d.comb += [
-            self.index.eq(Mux(state == _State.FETCH, pc, sequential)),
-            self.pc.eq(pc),
-            self.fault.pc.eq(pc),
+            self.index.eq(Mux(taken, word.target, Mux(state == _State.FETCH, pc, sequential))),
+            self.pc.eq(Mux(taken, origin, pc)),
+            self.fault.pc.eq(self.pc),
             self.wait.payload.eq(word.wait),
             self.signal.payload.eq(word.signal),
             registers.write.eq(self.register),
@@ -169,6 +171,10 @@ class Execute(wiring.Component):
         def fail(code: FaultCode, address: Value) -> None:
             m.d.comb += [self.fault.valid.eq(1), self.fault.code.eq(code), self.fault.address.eq(address)]
 
+        def go_on(destination: Value) -> None:
+            """To the instruction that leaves the program memory in the next cycle."""
+            m.d.sync += [pc.eq(destination), state.eq(Mux(destination < self.available, _State.READ, _State.FETCH))]
+
         def write(register: Value, value: Value) -> None:
             m.d.comb += [
                 registers.write.valid.eq(1),
@@ -188,10 +194,19 @@ class Execute(wiring.Component):
         beyond_program = target >= self.words
         outside_loop = loops.active & ((target < loops.top.first) | (target > loops.top.last))
         m.d.comb += [
-            self.fetching.eq((state == _State.FETCH) & (self.hold | (pc >= self.available))),
+            self.fetching.eq((state == _State.FETCH) & ~taken & (self.hold | (pc >= self.available))),
             self.blocked.eq((state == _State.EXECUTE) & self.dispatching & instruction.unit.any()),
         ]
-        with m.Switch(state):
+        # Comparing takes a cycle of its own, in which the instruction behind a branch is read already.
+        with m.If(taken):
+            with m.If(beyond_program):
+                fail(FaultCode.PC_OUT_OF_RANGE, target)
+            with m.Elif(outside_loop):
+                fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
+            with m.Else():
+                go_on(target)
+                m.d.sync += taken.eq(0)
+        with m.Else(), m.Switch(state):
             with m.Case(_State.FETCH), m.If(~self.hold):
                 with m.If(pc < self.available):
                     m.d.sync += state.eq(_State.READ)
@@ -216,14 +231,8 @@ class Execute(wiring.Component):
                         write(word.ra, registers.value[0] + registers.value[3])
 
                 with m.Elif(instruction.branch):
-                    with m.If(~alu.taken):
-                        m.d.comb += pass_by.eq(1)
-                    with m.Elif(beyond_program):
-                        fail(FaultCode.PC_OUT_OF_RANGE, target)
-                    with m.Elif(outside_loop):
-                        fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
-                    with m.Else():
-                        m.d.comb += [jump.eq(1), destination.eq(target)]
+                    m.d.comb += pass_by.eq(1)
+                    m.d.sync += [taken.eq(alu.taken), origin.eq(pc)]
 
                 with m.Elif(word.op == Op.LOOP):
                     skipped = a == 0
@@ -276,11 +285,11 @@ class Execute(wiring.Component):
                 m.d.comb += self.ended.eq(1)
 
         with m.If(step | pass_by):
-            m.d.sync += [pc.eq(sequential), state.eq(Mux(sequential < self.available, _State.READ, _State.FETCH))]
+            go_on(sequential)
         with m.If(jump):
             m.d.sync += [pc.eq(destination), state.eq(_State.FETCH)]
         with m.If(self.go):
-            m.d.sync += [pc.eq(0), state.eq(_State.FETCH)]
+            m.d.sync += [pc.eq(0), state.eq(_State.FETCH), taken.eq(0)]
         with m.If(self.stop):
-            m.d.sync += state.eq(_State.IDLE)
+            m.d.sync += [state.eq(_State.IDLE), taken.eq(0)]
         return m

@@ -80,11 +80,14 @@ class MemoryPort(wiring.Component):
         read: dict[str, Any] = {**who, "beats": BEATS_BITS, **({"far": Coordinate} if config.cores > 1 else {})}
         m.submodules.reads = reads = StreamFIFO(data.StructLayout(read), READS)
         m.submodules.writes = writes = StreamFIFO(data.StructLayout(who), WRITES)
+        # A queue as deep as that of the reads is block RAM, which answers late.
+        m.submodules.oldest = oldest = StreamBuffer(data.StructLayout(read))
+        wiring.connect(m, reads.o, oldest.i)
         sending = self._requests(m, reads, writes)
-        self._responses(m, reads.o, writes.o)
+        self._responses(m, oldest.o, writes.o)
 
         waiting = Signal()
-        m.d.comb += waiting.eq(sending | (reads.level != 0) | (writes.level != 0))
+        m.d.comb += waiting.eq(sending | (reads.level != 0) | oldest.o.valid | (writes.level != 0))
         m.d.sync += self.drained.eq(self.drain & ~waiting)
         axi = self.axi
         for channel in ("aw", "ar"):
