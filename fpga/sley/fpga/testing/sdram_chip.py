@@ -73,12 +73,12 @@ class SdramRule(IntEnum):
 class SdramChip(wiring.Component):
     """A 16-bit SDRAM on one clock edge.
 
-    Parameters: ``part``; ``clock_hz``: what its nanoseconds are counted with; ``stored_rows``: how many different rows of
-    banks may be used, a power of two, to save memory; all if not given.
+    Parameters: ``part``; ``clock_hz``: what its nanoseconds are counted with; ``stored_rows``: how many different rows
+    of banks may be used, a power of two, to save memory; all if not given.
     Members: ``sdram``: the controller; ``fault``: a bit for each ``SdramRule``, which stays.
 
-    A command of cycle t is a command at the edge that ends t. A word of a read is there from CAS latency cycles after its
-    command, for one cycle; at all other times, and in bytes that the mask took away two cycles before, something else is.
+    A command of cycle t is a command at the edge that ends t. A word of a read is there CAS latency cycles after its
+    command, for one cycle; at all other times, and in bytes that the mask took away two cycles before, something else.
     The memory holds zeros at first. Not modelled: power-down, self refresh, auto precharge, burst stop, full pages.
     """
 
@@ -99,7 +99,7 @@ class SdramChip(wiring.Component):
         part, sdram = self._part, self.sdram
         self._faults = Signal(len(SdramRule))
         m.d.sync += self.fault.eq(self.fault | self._faults)
-        command = {name: sdram.command == name for name in Command}
+        command = {name: sdram.command == name for name in Command.__members__.values()}
         activate, precharge, refresh = (command[c] for c in (Command.ACTIVATE, Command.PRECHARGE, Command.REFRESH))
         column = command[Command.READ] | command[Command.WRITE]
         some = ~command[Command.NOP]

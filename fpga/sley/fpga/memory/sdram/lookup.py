@@ -15,8 +15,8 @@ class Lookup(wiring.Component):
     """Compares the row of a place with the one that is open in its bank.
 
     Parameters: ``part``; ``banks``: looked into.
-    Members: ``place``; ``hit``: its row is open, ``closed``: no row of its bank is open, ``other``: another row is. None of
-    them is high in the cycle after the place or its bank has changed. All come from registers.
+    Members: ``place``; ``hit``: its row is open, ``closed``: no row of its bank is open, ``other``: another row is.
+    None of them is high in the cycle after the place or its bank has changed. All come from registers.
     Cost: a multiplexer and a comparator of a row.
     """
 

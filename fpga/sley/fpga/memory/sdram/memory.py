@@ -38,15 +38,15 @@ class SdramMemory(wiring.Component):
     memory_bytes : int
         What is used of it, a power of two and at least 4096; all of it if not given.
 
-    Members: ``bus``; ``sdram``: the part. Attributes: ``memory_bytes``, ``timing``.
-    A word of a read has to be on ``sdram.data`` CAS latency + 1 cycles after its command, see ``docs/theory/sdram.md``.
+    Members: ``bus``; ``sdram``: the part. Attributes: ``memory_bytes``, ``timing``. A word of a read has to be on
+    ``sdram.data`` CAS latency + 1 cycles after its command.
 
     Serves INCR bursts of full width that do not cross 4 KiB and returns the ID; reads in their order, and writes in
-    theirs. Addresses behind the end are answered with DECERR and change nothing. A write is answered when a read that is
-    issued later sees it. It may take write data before their address.
-    All outputs come from registers (``arready``, ``awready``, ``wready`` through an inverter). Latency of a read, from its
-    address to the first beat of w words, if its row is open: CAS latency + w + 6 cycles; about tRCD more if its bank is closed and tRCD + tRP
-    if another row is open. Throughput: a word a cycle within a row. Raises ``ValueError`` for a clock that the part cannot have.
+    theirs. Addresses behind the end are answered with DECERR and change nothing. A write is answered when it has taken
+    effect; a read whose address comes later sees it. It may take write data before their address.
+    All outputs come from registers (``ready`` through a gate). Latency of a read whose row is open, from its address to
+    its first beat of w words: CAS latency + w + 7 cycles. Throughput: a word a cycle within a row.
+    Raises ``ValueError`` for a clock that the part cannot have.
     """
 
     bus: Any
@@ -107,7 +107,7 @@ class SdramMemory(wiring.Component):
         ]
         m.d.sync += waiting.eq(waiting + begun - taken)
 
-        # What a column burst is for goes along with it. Its first word is there when ``coming`` has it at the place ``first``.
+        # What a column burst is for goes along with it. Its first word is there when it has come to ``first``.
         about = data.StructLayout({"id": ID_BITS, "refused": 1, "last": 1})
         first = timing.cas + 1
         coming = Signal(first + timing.burst)

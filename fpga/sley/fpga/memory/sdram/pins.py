@@ -16,15 +16,15 @@ PRECHARGE_ALL = 1 << 10
 """Address bit of a precharge of all banks; in a column command it would precharge the bank by itself."""
 
 
-class Command(enum.Enum, shape=3):
+class Command(enum.Enum):
     """RAS, CAS and WE, from the highest bit; 1 is what makes the pin low."""
 
     NOP = 0
     STOP = 1
     READ = 2
     WRITE = 3
-    PRECHARGE = 5
     ACTIVATE = 4
+    PRECHARGE = 5
     REFRESH = 6
     MODE = 7
 
@@ -72,7 +72,7 @@ class SdramPins(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         ports, sdram = self._ports, self.sdram
-        command = sdram.command.as_value()
+        command = sdram.command
         outputs = {
             "clk_en": 1,
             "cs": 1,

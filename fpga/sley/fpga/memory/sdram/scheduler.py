@@ -127,7 +127,7 @@ class Scheduler(wiring.Component):
         with m.If(~upkeep.granted):
             m.d.comb += command.eq(upkeep.command)
         with m.Elif(issue & ~refused):
-            m.d.comb += command.eq(Mux(turn, Command.WRITE.value, Command.READ.value))
+            m.d.comb += command.eq(Mux(turn, Command.WRITE, Command.READ))
         with m.Elif(activates):
             m.d.comb += command.eq(Command.ACTIVATE)
         with m.Elif(precharges):

@@ -43,7 +43,7 @@ class SdramTiming:
 
 
 def sdram_timing(part: SdramPart, clock_hz: int, burst: int) -> SdramTiming:
-    """What ``part`` needs at ``clock_hz``. Raises ``ValueError`` if it is too fast for it, or too slow for refreshes."""
+    """What ``part`` needs at ``clock_hz``. Raises ``ValueError`` if it is too fast, or too slow for refreshes."""
     period = Fraction(10**9, clock_hz)
     fitting = [cas for cas, shortest in sorted(part.clock_period.items()) if period >= Fraction(shortest)]
     if not fitting:

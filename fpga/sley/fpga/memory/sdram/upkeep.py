@@ -17,8 +17,8 @@ class Upkeep(wiring.Component):
     Parameters: ``timing``.
     Members: ``granted``: accesses may give a command in this cycle; otherwise ``command`` is given, with ``address``.
     ``may_close``: all banks may be precharged. ``close``: they are. ``asleep``: power-up is not over.
-    From the end of an interval to its refresh pass at most ``timing.refresh_delay`` cycles, if what keeps banks from being
-    precharged are their times alone.
+    From the end of an interval to its refresh pass at most ``timing.refresh_delay`` cycles, if nothing but their times
+    keeps banks from being precharged.
     """
 
     granted: Signal
