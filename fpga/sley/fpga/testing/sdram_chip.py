@@ -67,14 +67,14 @@ class SdramRule(IntEnum):
     UNDRIVEN = 20
     """A word is written that nobody drives."""
     STORAGE = 21
-    """More rows were opened than this model stores."""
+    """Something was written into more rows than this model stores."""
 
 
 class SdramChip(wiring.Component):
     """A 16-bit SDRAM on one clock edge.
 
-    Parameters: ``part``; ``clock_hz``: what its nanoseconds are counted with; ``stored_rows``: how many different rows
-    of banks may be used, a power of two, to save memory; all if not given.
+    Parameters: ``part``; ``clock_hz``: what its nanoseconds are counted with; ``stored_rows``: into how many different
+    rows of banks anything but zeros may be written, a power of two, to save memory; all if not given.
     Members: ``sdram``: the controller; ``fault``: a bit for each ``SdramRule``, which stays.
 
     A command of cycle t is a command at the edge that ends t. A word of a read is there CAS latency cycles after its
@@ -187,14 +187,16 @@ class SdramChip(wiring.Component):
             self._flag(m, SdramRule.CUT, closes & (words != 0) & (burst_bank == k))
 
         # Data.
-        row = self._row_store(m, activate)
         m.submodules.memory = memory = Memory(
             shape=WORD_BITS, depth=self._rows << part.column_bits, init=[], attrs={"no_rw_check": 1}
         )
         read, write = memory.read_port(), memory.write_port(granularity=8)
-        place = Cat(burst_column, row.word_select(burst_bank, len(row) // BANKS))
         written, mask = Signal(WORD_BITS), Signal(WORD_BYTES)
         writing, fetching = Signal(), Signal()
+        bytes_ = [written[8 * k : 8 * k + 8].any() & ~mask[k] for k in range(WORD_BYTES)]
+        something = writing & Cat(bytes_).any()
+        row, found = self._place(m, activate, burst_bank, something)
+        place = Cat(burst_column, row)
         m.d.sync += [written.eq(sdram.out), mask.eq(sdram.mask), writing.eq(writes)]
         m.d.sync += fetching.eq(command[Command.READ] | ((words != 0) & reading))
         m.d.comb += [
@@ -202,13 +204,14 @@ class SdramChip(wiring.Component):
             read.en.eq(1),
             write.addr.eq(place),
             write.data.eq(written),
-            write.en.eq(Mux(writing, ~mask, 0)),
+            write.en.eq(Mux(something | (writing & found), ~mask, 0)),
         ]
-        early, late, late_word = Signal(), Signal(), Signal(WORD_BITS)
+        early, late, late_word, there = Signal(), Signal(), Signal(WORD_BITS), Signal()
+        early_word = Mux(there, read.data, 0)
         hidden = Signal(2 * WORD_BYTES)  # bytes, of two cycles
-        m.d.sync += [early.eq(fetching), late.eq(early), late_word.eq(read.data)]
+        m.d.sync += [early.eq(fetching), late.eq(early), there.eq(found), late_word.eq(early_word)]
         m.d.sync += hidden.eq(Cat(hidden[WORD_BYTES:], sdram.mask))
-        drives, word = Mux(cas3, late, early), Mux(cas3, late_word, read.data)
+        drives, word = Mux(cas3, late, early), Mux(cas3, late_word, early_word)
         shown = [drives & ~bit for bit in hidden[:WORD_BYTES]]
         junk = ~word
         m.d.comb += sdram.data.eq(
@@ -239,32 +242,52 @@ class SdramChip(wiring.Component):
             m.d.sync += age.eq(age + 1)
         return age == least
 
-    def _row_store(self, m: Module, activate: Any) -> Signal:
-        """For each bank, where its open row is stored."""
+    def _place(self, m: Module, activate: Any, bank: Signal, write: Any) -> tuple[Signal, Signal]:
+        """Where the open row of ``bank`` is stored, and whether it is; otherwise its words are 0.
+
+        ``write``: something else is written into it in this cycle.
+        """
         sdram = self.sdram
         bits = exact_log2(self._rows)
-        stored = Signal(BANKS * bits)
         wanted = Cat(sdram.bank, sdram.address[: self._part.row_bits])
+        rows, places = Signal(BANKS * len(wanted)), Signal(BANKS * bits)
+        open_row = rows.word_select(bank, len(wanted))
+        with m.If(activate):
+            m.d.sync += rows.word_select(sdram.bank, len(wanted)).eq(wanted)
+        place, found = Signal(bits), Signal()
         if self._rows == self._all_rows:
-            with m.If(activate):
-                m.d.sync += stored.word_select(sdram.bank, bits).eq(wanted)
-            return stored
+            m.d.comb += [place.eq(open_row), found.eq(1)]
+            return place, found
         m.submodules.table = table = Memory(shape=bits + 1, depth=self._all_rows, init=[])  # 1 + place, or 0
-        read, write = table.read_port(), table.write_port()
-        used = Signal(bits + 1)
-        asked, asking, bank = Signal.like(wanted), Signal(), Signal(BANK_BITS)
-        m.d.sync += [asking.eq(activate), asked.eq(wanted), bank.eq(sdram.bank)]
-        fresh = asking & (read.data == 0)
+        lookup, entry = table.read_port(), table.write_port()
+        used, stored = Signal(bits + 1), Signal(BANKS)
+        asking, asked = Signal(), Signal(BANK_BITS)
+        fresh = write & ~stored.bit_select(bank, 1)
+        m.d.sync += [asking.eq(activate), asked.eq(sdram.bank), used.eq(used + fresh)]
         m.d.comb += [
-            read.addr.eq(wanted),
-            read.en.eq(activate),
-            write.addr.eq(asked),
-            write.data.eq(used + 1),
-            write.en.eq(fresh),
+            lookup.addr.eq(wanted),
+            lookup.en.eq(activate),
+            entry.addr.eq(open_row),
+            entry.data.eq(used + 1),
+            entry.en.eq(fresh),
+            place.eq(Mux(fresh, used, places.word_select(bank, bits))),
+            found.eq(stored.bit_select(bank, 1)),
         ]
         with m.If(fresh):
-            m.d.sync += used.eq(used + 1)
+            m.d.sync += [places.word_select(bank, bits).eq(used), stored.bit_select(bank, 1).eq(1)]
         with m.If(asking):
-            m.d.sync += stored.word_select(bank, bits).eq(Mux(fresh, used, read.data - 1))
+            m.d.sync += places.word_select(asked, bits).eq(lookup.data - 1)
+            m.d.sync += stored.bit_select(asked, 1).eq(lookup.data != 0)
         self._flag(m, SdramRule.STORAGE, fresh & (used == self._rows))
-        return stored
+        return place, found
+
+
+def attach(m: Module, sdram: Any, chip: SdramChip) -> None:
+    """Joins the member ``sdram`` of a controller to a chip on the same clock edge.
+
+    ``SdramPins`` and an inverted clock have half a cycle more on the way out and half a cycle less on the way back.
+    """
+    for name, member in sdram.signature.members.items():
+        if member.flow == Out:
+            m.d.comb += getattr(chip.sdram, name).eq(getattr(sdram, name))
+    m.d.sync += sdram.data.eq(chip.sdram.data)

@@ -62,7 +62,7 @@ class Banks(wiring.Component):
             with m.If(precharge | self.close):
                 m.d.sync += self.open[bank].eq(0)
             holds = {
-                "may_activate": ((activate, timing.activate_to_activate), (precharge, timing.precharge)),
+                "may_activate": ((precharge, timing.precharge),),
                 "may_precharge": (
                     (activate, timing.activate_to_precharge),
                     (write, timing.write_to_precharge),

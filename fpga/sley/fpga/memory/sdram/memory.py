@@ -45,7 +45,7 @@ class SdramMemory(wiring.Component):
     theirs. Addresses behind the end are answered with DECERR and change nothing. A write is answered when it has taken
     effect; a read whose address comes later sees it. It may take write data before their address.
     All outputs come from registers (``ready`` through a gate). Latency of a read whose row is open, from its address to
-    its first beat of w words: CAS latency + w + 7 cycles. Throughput: a word a cycle within a row.
+    its first beat of w words: CAS latency + w + 6 cycles. Throughput: a word a cycle within a row.
     Raises ``ValueError`` for a clock that the part cannot have.
     """
 

@@ -21,13 +21,13 @@ def cycles(ns: float, clock_hz: int) -> int:
 class SdramTiming:
     """Cycles from one command to the next, for column bursts of ``burst`` words.
 
-    ``write_to_precharge`` and ``read_to_precharge``, ``read_to_write`` count from the column command;
-    ``refresh_interval`` is the time from one refresh to the next, which comes at most ``refresh_delay`` late.
+    ``activate_to_precharge`` and ``precharge`` together are not less than tRC. ``write_to_precharge``,
+    ``read_to_precharge`` and ``read_to_write`` count from the column command. ``refresh_interval`` is the time from one
+    refresh to the next, which comes at most ``refresh_delay`` late.
     """
 
     burst: int
     cas: int
-    activate_to_activate: int
     activate_to_precharge: int
     activate_to_column: int
     precharge: int
@@ -67,7 +67,6 @@ def sdram_timing(part: SdramPart, clock_hz: int, burst: int) -> SdramTiming:
     return SdramTiming(
         burst=burst,
         cas=cas,
-        activate_to_activate=cycles(part.activate_to_activate, clock_hz),
         activate_to_precharge=opened,
         activate_to_column=cycles(part.activate_to_column, clock_hz),
         precharge=precharge,

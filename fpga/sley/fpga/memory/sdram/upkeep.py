@@ -54,7 +54,7 @@ class Upkeep(wiring.Component):
             m.d.sync += due.eq(0)
 
         longest = max(timing.power_up, timing.refresh, timing.precharge, timing.mode_set)
-        pause = Signal(range(longest + 1), init=timing.power_up)
+        pause = Signal(range(longest + 1), init=max(1, timing.power_up - 1))
         over = Signal()  # the time after the last command
         left = Signal(range(FIRST_REFRESHES + 1), init=FIRST_REFRESHES)
         mode = timing.cas << 4 | exact_log2(timing.burst)
