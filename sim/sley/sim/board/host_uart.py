@@ -126,19 +126,21 @@ class HostedDesign(wiring.Component):
     def __init__(self, design: Any, clocks_per_bit: int) -> None:
         self._design = design
         self._uart = HostUart(clocks_per_bit)
-        members = {name: member for name, member in self._uart.signature.members.items() if name not in ("tx", "rx")}
-        super().__init__({**members, "fault": Out(design.signature.members.get("fault", Out(1)).shape)})
+        self._members = {
+            name: member for name, member in self._uart.signature.members.items() if name not in ("tx", "rx")
+        }
+        self._has_fault = "fault" in design.signature.members
+        fault = design.signature.members["fault"] if self._has_fault else Out(1)
+        super().__init__({**self._members, "fault": fault})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.design = design = self._design
         m.submodules.host = host = self._uart
         m.d.comb += [design.uart_rx.eq(host.tx), host.rx.eq(design.uart_tx)]
-        if "fault" in design.signature.members:
+        if self._has_fault:
             m.d.comb += self.fault.eq(design.fault)
-        for name, member in host.signature.members.items():
-            if name in ("tx", "rx"):
-                continue
+        for name, member in self._members.items():
             inner, outer = getattr(host, name), getattr(self, name)
             m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
         return m
