@@ -1,7 +1,7 @@
 """What an SDRAM needs without being asked: the sequence after power-up, and refreshes."""
 
 from amaranth import Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -9,6 +9,15 @@ from sley.fpga.memory.sdram.pins import PRECHARGE_ALL, Command
 from sley.fpga.memory.sdram.timing import SdramTiming
 
 FIRST_REFRESHES = 8
+
+
+class State(enum.Enum):
+    """What is next."""
+
+    CLOSE = 0
+    REFRESH = 1
+    MODE = 2
+    REST = 3
 
 
 class Upkeep(wiring.Component):
@@ -65,28 +74,23 @@ class Upkeep(wiring.Component):
 
         with m.If(~over):
             m.d.sync += [pause.eq(pause - 1), over.eq(pause == 1)]
-        m.d.comb += self.command.eq(Command.NOP)
-        with m.FSM():
-            with m.State("CLOSE"):
-                m.d.comb += self.address.eq(PRECHARGE_ALL)
-                with m.If(over & self.may_close):
-                    m.d.comb += [self.close.eq(1), self.command.eq(Command.PRECHARGE)]
-                    m.d.sync += then(timing.precharge)
-                    m.next = "REFRESH"
-            with m.State("REFRESH"), m.If(over):
+        state = Signal(State)
+        with m.If(over), m.Switch(state):
+            with m.Case(State.CLOSE), m.If(self.may_close):
+                m.d.comb += [self.close.eq(1), self.command.eq(Command.PRECHARGE), self.address.eq(PRECHARGE_ALL)]
+                m.d.sync += [*then(timing.precharge), state.eq(State.REFRESH)]
+            with m.Case(State.REFRESH):
                 m.d.comb += [refreshed.eq(1), self.command.eq(Command.REFRESH)]
                 m.d.sync += [*then(timing.refresh), left.eq(left - 1)]
                 with m.If(~self.asleep):
-                    m.next = "REST"
+                    m.d.sync += state.eq(State.REST)
                 with m.Elif(left == 1):
-                    m.next = "MODE"
-            with m.State("MODE"), m.If(over):
-                m.d.comb += [self.address.eq(mode), self.command.eq(Command.MODE)]
-                m.d.sync += [*then(timing.mode_set), self.asleep.eq(0)]
-                m.next = "REST"
-            with m.State("REST"), m.If(over):
+                    m.d.sync += state.eq(State.MODE)
+            with m.Case(State.MODE):
+                m.d.comb += [self.command.eq(Command.MODE), self.address.eq(mode)]
+                m.d.sync += [*then(timing.mode_set), self.asleep.eq(0), state.eq(State.REST)]
+            with m.Case(State.REST):
+                m.d.comb += self.granted.eq(~due)
                 with m.If(due):
-                    m.next = "CLOSE"
-                with m.Else():
-                    m.d.comb += self.granted.eq(1)
+                    m.d.sync += state.eq(State.CLOSE)
         return m
