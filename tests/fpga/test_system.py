@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from amaranth import Module
+from amaranth.lib.wiring import Component, In, Out
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -20,14 +22,17 @@ from sley.driver.errors import EngineError
 from sley.fpga.bridge import link
 from sley.fpga.bridge.transport import FpgaTransport
 from sley.fpga.simulated import BAUD
+from sley.hw.rtlil import component_rtlil
 from sley.runtime import blas
 from sley.runtime.cli import app
 from sley.runtime.demo import digits
 from sley.runtime.device import Device
 from sley.sim.board.board import SimulatedBoard
-from sley.sim.board.design import open_board
+from sley.sim.board.design import DEFAULT, open_board
+from sley.sim.board.host_uart import HostedDesign
 from sley.sim.board.port import BoardPort
 from sley.sim.board.terminal import Terminal
+from sley.sim.errors import EngineError as SimulationError
 from sley.sim.testing.faulty_line import FaultyLine
 from sley.sim.toolchain import find_c_compiler
 
@@ -38,8 +43,9 @@ MEMORY_BYTES = 1 << 18
 
 
 @pytest.fixture
-def board() -> Iterator[SimulatedBoard]:
-    opened = open_board(preset("nano"), CLOCKS, MEMORY_BYTES)
+def board(request: pytest.FixtureRequest) -> Iterator[SimulatedBoard]:
+    """On-chip memory unless the parameter says which board."""
+    opened = open_board(preset("nano"), CLOCKS, MEMORY_BYTES, getattr(request, "param", DEFAULT))
     yield opened
     opened.close()
 
@@ -74,6 +80,10 @@ def multiply(device: Device) -> None:
     assert np.array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
 
 
+BOARDS = pytest.mark.parametrize("board", ["system", "ulx3s"], indirect=True)
+
+
+@BOARDS
 def test_driver_and_runtime(terminal: str) -> None:
     with Device.open(f"fpga:{terminal}?timeout=2") as device:
         assert device.config == preset("nano")
@@ -88,6 +98,7 @@ def test_driver_and_runtime(terminal: str) -> None:
         multiply(device)
 
 
+@BOARDS
 def test_demo(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both networks on one image equal the golden model in every bit; ``run_demo`` raises otherwise."""
     pytest.importorskip("sklearn")
@@ -113,6 +124,27 @@ def test_driver_on_a_line_with_faults(board: SimulatedBoard, seed: int, monkeypa
         line.rate = 0.0
         assert device.driver.statistics.device_resets == 0
     assert sum(line.faults.values()) > 5
+
+
+class Faulty(Component):
+    """A board that is at fault from the start."""
+
+    uart_rx: In(1, init=1)
+    uart_tx: Out(1, init=1)
+    fault: Out(3, init=5)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.uart_tx.eq(1)
+        m.d.sync += self.fault.eq(5)
+        return m
+
+
+def test_a_board_that_is_at_fault() -> None:
+    board = SimulatedBoard(component_rtlil(HostedDesign(Faulty(), CLOCKS), "board"))
+    with pytest.raises(SimulationError, match="works outside its rules: fault is 0x5"):
+        board.run(bytearray(), 100)
+    board.close()
 
 
 def test_errors_name_port_and_option(terminal: str) -> None:
@@ -143,11 +175,12 @@ def test_command(number: signal.Signals) -> None:
 
 
 @pytest.mark.slow
-def test_from_reset_to_the_answer_by_the_commands() -> None:
+@pytest.mark.parametrize("name", ["nano", "ulx3s"])
+def test_from_reset_to_the_answer_by_the_commands(name: str) -> None:
     """``sley fpga simulate`` in one shell, ``sley demo`` in another."""
     pytest.importorskip("sklearn")
     command = [sys.executable, "-m", "sley.runtime.cli"]
-    with subprocess.Popen([*command, "fpga", "simulate", "nano"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*command, "fpga", "simulate", name], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         found = re.search(r"is at (\S+);", process.stdout.readline())
         assert found is not None

@@ -26,6 +26,10 @@ def build(
         str | None, typer.Option("--config", help="Preset; default: the one that fits the board.")
     ] = None,
     clock: Annotated[float | None, typer.Option("--clock", help="MHz; default: what that chip reaches.")] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", help="Device memory: sdram or on-chip; default: SDRAM if the board has it."),
+    ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for the bitstream, reports and logs.", file_okay=False)
     ] = Path("build"),
@@ -41,9 +45,10 @@ def build(
     chip: ChipConfig = preset(config) if config else target.config
     clock_hz = round(1e6 * clock) if clock else target.clock_hz
     try:
-        top = BoardTop(target.system(chip, clock_hz), clock_hz)
+        top = BoardTop(target.system(chip, clock_hz, memory), clock_hz)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--clock") from None
+        hint = "--memory" if str(error).startswith("memory") else "--clock"
+        raise typer.BadParameter(str(error), param_hint=hint) from None
     typer.echo(f"{chip.name} at {clock_hz / 1e6:g} MHz for {target.about}: this takes minutes; logs are in {output}")
     made = implement(target.platform(), top, output)
     typer.echo(f"bitstream {output / 'sley.bit'}; clock {made.fmax:.1f} MHz, {made.constraint:.1f} MHz needed")
@@ -58,7 +63,7 @@ def boards() -> None:
     from sley.fpga.boards.known import BOARDS
 
     for board in BOARDS.values():
-        memory = f"{board.memory_bytes >> 10} KiB of memory"
+        memory = " or ".join(f"{size >> 10:,} KiB of {kind} memory" for kind, size in board.memory_kinds.items())
         typer.echo(f"{board.name:10} {board.about}: {board.config.name} at {board.clock_hz / 1e6:g} MHz, {memory}")
 
 

@@ -1,13 +1,53 @@
 """The boards that ``sley fpga simulate`` runs; found through the entry points ``sley.boards``."""
 
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
 from sley.abi.config import ChipConfig
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.memory.block_ram import BlockMemory
+from sley.fpga.memory.sdram.memory import SdramMemory
+from sley.fpga.memory.sdram.part import SdramPart
 from sley.fpga.system import System
+from sley.fpga.testing.sdram_chip import SdramChip, attach
 
 BAUD = 25_000
 """Told to the host, which takes its time accordingly: a simulation is slower than any board."""
 MEMORY_BYTES = 1 << 20
+STORED_ROWS = 1024
+"""Rows of an SDRAM that a simulation keeps, 1 KiB each; to use more of them is a fault."""
+
+
+class SystemWithSdram(wiring.Component):
+    """A system, and the SDRAM outside.
+
+    Parameters: ``system``, whose memory is an ``SdramMemory`` for ``part`` and ``clock_hz``.
+    Members: ``uart_rx``, ``uart_tx``; ``fault``: rules of the part that were broken, see ``SdramRule``.
+    """
+
+    uart_rx: Signal
+    uart_tx: Signal
+    fault: Signal
+
+    def __init__(self, system: System, part: SdramPart, clock_hz: int) -> None:
+        self._system = system
+        self._chip = SdramChip(part, clock_hz, STORED_ROWS)
+        super().__init__(
+            {"uart_rx": In(1, init=1), "uart_tx": Out(1, init=1), "fault": self._chip.signature.members["fault"]}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.system = system = self._system
+        m.submodules.chip = chip = self._chip
+        attach(m, system.sdram, chip)
+        m.d.comb += [
+            system.uart_rx.eq(self.uart_rx),
+            self.uart_tx.eq(system.uart_tx),
+            self.fault.eq(chip.fault),
+        ]
+        return m
 
 
 def system(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None = None) -> System:
@@ -15,6 +55,9 @@ def system(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None = N
     return System(config, clocks_per_bit * BAUD, BAUD, BlockMemory(config, memory_bytes or MEMORY_BYTES))
 
 
-def ulx3s(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None = None) -> System:
-    """What is on a ULX3S, with its memory."""
-    return system(config, clocks_per_bit, memory_bytes or BOARDS["ulx3s"].memory_bytes)
+def ulx3s(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None = None) -> SystemWithSdram:
+    """What is on a ULX3S, with its SDRAM, as it is at the board's clock."""
+    board = BOARDS["ulx3s"]
+    assert board.sdram is not None
+    memory = SdramMemory(config, board.clock_hz, board.sdram, memory_bytes)
+    return SystemWithSdram(System(config, clocks_per_bit * BAUD, BAUD, memory), board.sdram, board.clock_hz)

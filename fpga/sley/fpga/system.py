@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
 from sley.fpga.bridge.bridge import HostBridge
@@ -23,7 +23,8 @@ class System(wiring.Component):
         See ``HostBridge``.
     memory : component
         Device memory: an AXI4 target as member ``bus``, of the chip's ``axi4_signature``, that returns the ID and keeps
-        the order within one, and its size as ``memory_bytes``.
+        the order within one, and its size as ``memory_bytes``. If it has a member ``sdram``, a part outside, so has the
+        system.
 
     Members
     -------
@@ -31,17 +32,21 @@ class System(wiring.Component):
         Line from and to the host.
     irq : Out(1)
         The chip's interrupt line.
+    sdram : Out(sdram_signature)
+        The part that holds the memory, if it is an SDRAM.
     """
 
     uart_rx: Signal
     uart_tx: Signal
     irq: Signal
+    sdram: Any
 
     def __init__(self, config: ChipConfig, clock_hz: int, baud: int, memory: Any, buffer_bytes: int = 512) -> None:
         self.config = config
         self._memory = memory
         self._bridge = HostBridge(config, memory.memory_bytes, clock_hz=clock_hz, baud=baud, buffer_bytes=buffer_bytes)
-        super().__init__({"uart_rx": In(1, init=1), "uart_tx": Out(1, init=1), "irq": Out(1)})
+        outside = {name: member for name, member in memory.signature.members.items() if name == "sdram"}
+        super().__init__({"uart_rx": In(1, init=1), "uart_tx": Out(1, init=1), "irq": Out(1), **outside})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -53,6 +58,8 @@ class System(wiring.Component):
         connect(m, chip.m_axi, arbiter.managers[0])
         connect(m, bridge.memory, arbiter.managers[1])
         connect(m, arbiter.target, memory.bus)
+        if "sdram" in self.signature.members:
+            connect(m, memory.sdram, flipped(self.sdram))
         m.d.comb += [
             bridge.rx.eq(self.uart_rx),
             self.uart_tx.eq(bridge.tx),

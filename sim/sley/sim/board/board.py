@@ -43,5 +43,7 @@ class SimulatedBoard:
         simulation.run_until("attention", 1, limit=cycles + 8)
         if simulation.peek("broken"):
             raise EngineError("the board sent a byte without a stop bit: its clocks per bit are not the host's")
+        if fault := simulation.peek("fault"):
+            raise EngineError(f"the board says of itself that it works outside its rules: fault is {fault:#x}")
         count = simulation.peek("count")
         return simulation.peek("received").to_bytes(CHUNK, "little")[CHUNK - count :]

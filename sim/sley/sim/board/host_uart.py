@@ -116,20 +116,31 @@ class HostUart(wiring.Component):
 
 
 class HostedDesign(wiring.Component):
-    """A design with members ``uart_rx`` and ``uart_tx``, and a ``HostUart`` at its line, whose other members it has."""
+    """A design with members ``uart_rx`` and ``uart_tx``, and a ``HostUart`` at its line, whose other members it has.
+
+    ``fault``: what the design says of itself with a member of that name, which is 0 while all is well; else 0.
+    """
+
+    fault: Signal
 
     def __init__(self, design: Any, clocks_per_bit: int) -> None:
         self._design = design
         self._uart = HostUart(clocks_per_bit)
-        members = {name: member for name, member in self._uart.signature.members.items() if name not in ("tx", "rx")}
-        super().__init__(members)
+        self._members = {
+            name: member for name, member in self._uart.signature.members.items() if name not in ("tx", "rx")
+        }
+        self._has_fault = "fault" in design.signature.members
+        fault = design.signature.members["fault"] if self._has_fault else Out(1)
+        super().__init__({**self._members, "fault": fault})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.design = design = self._design
         m.submodules.host = host = self._uart
         m.d.comb += [design.uart_rx.eq(host.tx), host.rx.eq(design.uart_tx)]
-        for name, member in self.signature.members.items():
+        if self._has_fault:
+            m.d.comb += self.fault.eq(design.fault)
+        for name, member in self._members.items():
             inner, outer = getattr(host, name), getattr(self, name)
             m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
         return m
