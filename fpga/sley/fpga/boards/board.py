@@ -9,17 +9,19 @@ from amaranth.lib import io
 from amaranth.lib.wiring import Component
 
 from sley.abi.config import ChipConfig
-from sley.fpga.clock import Ecp5Clock
+from sley.fpga.clock import PllClock
+from sley.fpga.device import device_of
 from sley.fpga.memory.block_ram import BlockMemory
-from sley.fpga.system import System
+from sley.fpga.system import BareSystem, System
 
 
 @dataclass(frozen=True)
 class Board:
-    """A board with an ECP5, a clock and a serial line to the host.
+    """A board with an FPGA, a clock and a serial line to the host.
 
     ``platform`` makes the Amaranth platform, ``config`` is the chip that fits and ``clock_hz`` the frequency that it
-    reaches, ``memory_bytes`` the on-chip RAM that is left for device memory, ``baud`` the rate of the line.
+    reaches, ``memory_bytes`` the on-chip RAM that is left for device memory, ``baud`` the rate of the line. Where not ``fits``, no
+    chip is small enough, and ``config`` is that of the line's bus.
     """
 
     name: str
@@ -29,12 +31,18 @@ class Board:
     clock_hz: int
     memory_bytes: int
     baud: int
+    fits: bool = True
 
     def system(self, config: ChipConfig | None = None, clock_hz: int | None = None) -> System:
         """Chip, bridge and memory. Raises ``ValueError`` if rate and clock do not go together."""
         config = config or self.config
         memory = BlockMemory(config, self.memory_bytes)
         return System(config, clock_hz or self.clock_hz, self.baud, memory)
+
+    def line(self, clock_hz: int | None = None) -> BareSystem:
+        """Bridge and memory without a chip, which every board has room for."""
+        memory = BlockMemory(self.config, self.memory_bytes)
+        return BareSystem(self.config, clock_hz or self.clock_hz, self.baud, memory)
 
 
 class BoardTop(Elaboratable):
@@ -51,7 +59,8 @@ class BoardTop(Elaboratable):
         m = Module()
         design: Any = self._design
         m.domains.sync = sync = ClockDomain()
-        m.submodules.clock = Ecp5Clock(sync, int(platform.default_clk_frequency), self._clock_hz)
+        family = device_of(platform).family.name
+        m.submodules.clock = PllClock(sync, family, int(platform.default_clk_frequency), self._clock_hz)
         m.submodules.system = design
         uart, led = platform.request("uart", 0, dir="-"), platform.request("led", 0, dir="-")
         m.submodules.rx = rx = io.Buffer("i", uart.rx)
