@@ -28,7 +28,7 @@ PLLS = {
     # Lattice FPGA-DS-02012, table of sysCLOCK PLL timing
     "ecp5": Pll((400e6, 800e6), (3.125e6, 400e6), range(1, 129), range(1, 129), range(1, 129), output_fed_back=True),
     # Lattice FPGA-DS-02008, table of sysCLOCK PLL timing; FPGA-TN-02052 for the dividers
-    "ice40": Pll((533e6, 1066e6), (10e6, 133e6), range(1, 17), range(1, 65), [2, 4, 8, 16, 32, 64]),
+    "ice40": Pll((533e6, 1066e6), (10e6, 133e6), range(1, 17), range(1, 129), [2, 4, 8, 16, 32, 64]),
     # Gowin DS102, table of PLL switching characteristics, speed grade C7/I6 and faster; UG286 for the dividers
     "gowin": Pll(
         (500e6, 1250e6),

@@ -85,7 +85,7 @@ def read_stat(text: str, family: Family, top: str, seconds: float) -> Synthesis:
         own, inner = Resources(), []
         for cell, count in modules[module].items():
             if cell.removeprefix("\\") in modules:
-                inner += [block(cell.removeprefix("\\"))] * count
+                inner += [block(cell.removeprefix("\\")) for _ in range(count)]
                 continue
             cells[cell] += count
             taken = family.cells.get(cell, Resources())

@@ -20,8 +20,8 @@ class Board:
     """A board with an FPGA, a clock and a serial line to the host.
 
     ``platform`` makes the Amaranth platform, ``config`` is the chip that fits and ``clock_hz`` the frequency that it
-    reaches, ``memory_bytes`` the on-chip RAM that is left for device memory, ``baud`` the rate of the line. Where not ``fits``, no
-    chip is small enough, and ``config`` is that of the line's bus.
+    reaches, ``memory_bytes`` the on-chip RAM that is left for device memory, ``baud`` the rate of the line. Where not
+    ``fits``, no chip is small enough: ``config`` is that of the line's bus, ``clock_hz`` that of the line.
     """
 
     name: str
