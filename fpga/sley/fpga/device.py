@@ -41,7 +41,7 @@ DEVICES = {
     "LFE5U-45F": Device("ecp5-45f", FAMILIES["ecp5"], Resources(43_848, 43_848, 72, 108)),
     "LFE5U-85F": Device("ecp5-85f", FAMILIES["ecp5"], Resources(83_640, 83_640, 156, 208)),
     "iCE40UP5K": Device("ice40up5k", FAMILIES["ice40"], Resources(5_280, 5_280, 8, 30)),
-    "GW2A-LV18PG256C8/I7": Device("gw2a-18", FAMILIES["gowin"], Resources(20_736, 15_552, 48, 46)),
+    "GW2A-LV18PG256C8/I7": Device("gw2a-18", FAMILIES["gowin"], Resources(20_736, 15_552, 96, 46)),
     "xc7a35ti": Device("xc7a35t", FAMILIES["xc7"], Resources(20_800, 41_600, 90, 100)),
     "xc7a100ti": Device("xc7a100t", FAMILIES["xc7"], Resources(63_400, 126_800, 240, 270)),
     "xcku040": Device("xcku040", FAMILIES["xcu"], Resources(242_400, 484_800, 1_920, 1_200)),

@@ -35,18 +35,14 @@ class Family:
 
 
 def _cells(
-    lut: Mapping[str, int], ff: tuple[str, ...], dsp: tuple[str, ...], bram: Mapping[str, int]
+    lut: Mapping[str, int], ff: tuple[str, ...], dsp: Mapping[str, int], bram: Mapping[str, int]
 ) -> dict[str, Resources]:
     return (
         {name: Resources(lut=count) for name, count in lut.items()}
         | {name: Resources(ff=1) for name in ff}
-        | {name: Resources(dsp=1) for name in dsp}
+        | {name: Resources(dsp=count) for name, count in dsp.items()}
         | {name: Resources(bram=count) for name, count in bram.items()}
     )
-
-
-def _suffixed(stem: str, *suffixes: str) -> tuple[str, ...]:
-    return tuple(f"{stem}{suffix}" for suffix in ("", *suffixes))
 
 
 _XILINX_LUT = {
@@ -70,7 +66,7 @@ FAMILIES = {
             _cells(
                 {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4},
                 ("TRELLIS_FF",),
-                ("MULT18X18D",),
+                {"MULT18X18D": 1},
                 {"DP16KD": 1, "PDPW16KD": 1},
             ),
             "MULT18X18D; 18 Kbit",
@@ -88,7 +84,7 @@ FAMILIES = {
                     for enable in ("", "E")
                     for reset in ("", "R", "S", "SR", "SS")
                 ),
-                ("SB_MAC16",),
+                {"SB_MAC16": 1},
                 {f"SB_RAM40_4K{edge}": 1 for edge in ("", "NR", "NW", "NRNW")},
             ),
             "SB_MAC16; 4 Kbit",
@@ -106,23 +102,23 @@ FAMILIES = {
                     for edge in ("", "N")
                     for kind in ("", "E", "S", "SE", "R", "RE", "P", "PE", "C", "CE")
                 ),
-                ("MULT9X9", "MULT18X18", "MULT36X36", "MULTALU18X18", "MULTADDALU18X18"),
+                {"MULT9X9": 1, "MULT18X18": 2, "MULTALU18X18": 2, "MULTADDALU18X18": 4, "MULT36X36": 8},
                 {name: 1 for name in ("SP", "SPX9", "SDPB", "SDPX9B", "DPB", "DPX9B", "pROM", "pROMX9")},
             ),
-            "multiplier; 18 Kbit",
+            "9 x 9 multiplier; 18 Kbit",
         ),
         Family(
             "xc7",
             "AMD 7 series",
             "synth_xilinx -family xc7 -flatten -abc9 -noiopad",
-            _cells(_XILINX_LUT, _XILINX_FF, ("DSP48E1",), {"RAMB18E1": 1, "RAMB36E1": 2}),
+            _cells(_XILINX_LUT, _XILINX_FF, {"DSP48E1": 1}, {"RAMB18E1": 1, "RAMB36E1": 2}),
             "DSP48E1; 18 Kbit",
         ),
         Family(
             "xcu",
             "AMD UltraScale",
             "synth_xilinx -family xcu -flatten -noiopad",
-            _cells(_XILINX_LUT, _XILINX_FF, ("DSP48E2",), {"RAMB18E2": 1, "RAMB36E2": 2}),
+            _cells(_XILINX_LUT, _XILINX_FF, {"DSP48E2": 1}, {"RAMB18E2": 1, "RAMB36E2": 2}),
             "DSP48E2; 18 Kbit",
         ),
     )

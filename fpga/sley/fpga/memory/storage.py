@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, Signature
@@ -65,43 +65,6 @@ class BlockRam(wiring.Component):
             read.en.eq(port.read),
             port.data.eq(output),
             write.addr.eq(port.write_row),
-            write.data.eq(port.write_data),
-            write.en.eq(port.strobe),
-        ]
-        with m.If(port.advance):
-            m.d.sync += output.eq(read.data)
-        return m
-
-
-class SinglePortRam(wiring.Component):
-    """Large RAM of a single port, with an output register behind it: on iCE40 UltraPlus one SB_SPRAM256KA for 32 KiB.
-
-    Nothing may be read in a cycle that writes. Other families have no RAM of that kind: their synthesis fails. Cost:
-    ``width`` flip-flops besides.
-    """
-
-    single_port = True
-
-    port: Any
-
-    def __init__(self, depth: int, width: int) -> None:
-        self._depth, self._width = depth, width
-        super().__init__({"port": In(storage_signature(depth, width))})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        port = self.port
-        m.submodules.memory = memory = Memory(
-            shape=unsigned(self._width), depth=self._depth, init=[], attrs={"ram_style": "huge"}
-        )
-        read, write = memory.read_port(), memory.write_port(granularity=8)
-        output = Signal(self._width, reset_less=True)
-        row = Mux(port.strobe.any(), port.write_row, port.read_row)
-        m.d.comb += [
-            read.addr.eq(row),
-            read.en.eq(port.read & ~port.strobe.any()),
-            port.data.eq(output),
-            write.addr.eq(row),
             write.data.eq(port.write_data),
             write.en.eq(port.strobe),
         ]

@@ -26,8 +26,9 @@ class Counter(wiring.Component):
         last = total[-1]
         for k in range(self._products):
             m.submodules[f"product{k}"] = part = Module()
-            a, b, product = (Signal(signed(bits), name=name) for name, bits in (("a", 8), ("b", 8), ("product", 16)))
-            part.d.sync += [a.eq(a ^ (total >> k)), b.eq(b + total), product.eq(a * b)]
+            a, b = Signal(signed(8), name="a", init=k), Signal(signed(8), name="b")
+            product = Signal(signed(16), name="product")
+            part.d.sync += [a.eq(a ^ total), b.eq(b + total), product.eq(a * b)]
             last ^= product.xor()
         m.d.comb += self.irq.eq(last)
         return m
