@@ -22,8 +22,9 @@ class Family:
     """A family of FPGAs.
 
     ``script`` is Yosys' command for it, ``cells`` the resources that a cell of the netlist takes; cells that are not
-    there take none. ``units`` says what DSP and block RAM are counted in. ``bitstream``:
-    how the file of one is called, for families whose tools pip has.
+    there take none. ``units`` says what DSP and block RAM are counted in. ``bitstream``: how the file of one is called,
+    for families whose tools pip has. ``guarded``: Yosys may give the register of a sum to two DSP blocks, unless what
+    has a multiplier in it is a module of its own while DSP blocks are made.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Family:
     cells: Mapping[str, Resources]
     units: str
     bitstream: str = ""
+    guarded: bool = False
 
 
 def _cells(
@@ -89,6 +91,7 @@ FAMILIES = {
             ),
             "SB_MAC16; 4 Kbit",
             bitstream=".bin",
+            guarded=True,
         ),
         Family(
             "gowin",

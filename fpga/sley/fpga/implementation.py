@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.fpga.boards.board import BoardTop
-from sley.fpga.device import device_of
+from sley.fpga.device import Device, device_of
 from sley.fpga.family import Resources
 from sley.fpga.synthesis import Synthesis, synthesise
 from sley.fpga.toolchain import run_tool
@@ -52,15 +52,22 @@ class Implementation:
 
 
 def implement(
-    platform: Any, design: BoardTop, folder: Path, *, name: str = "sley", may_miss: bool = False
+    platform: Any,
+    design: BoardTop,
+    folder: Path,
+    *,
+    name: str = "sley",
+    device: Device | None = None,
+    may_miss: bool = False,
 ) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
     A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a design with more cells of a
-    kind than the device has, which is known before place and route, and a step that fails.
+    kind than the device has, which is known before place and route, and a step that fails. ``device`` is the platform's
+    unless it is given, with other options of synthesis.
     """
     began = time.monotonic()
-    device = device_of(platform)
+    device = device or device_of(platform)
     report = f"{name}.report.json"
     options = ["--report", report, "--seed", "1", *(["--timing-allow-fail"] if may_miss else [])]
     plan = platform.prepare(design, name, nextpnr_opts=options)

@@ -11,6 +11,9 @@ from pathlib import Path
 from sley.fpga.family import Family, Resources
 from sley.fpga.toolchain import run_tool, tool_versions
 
+GUARD = "setattr -mod -set keep_hierarchy 1 -set guarded 1 t:$mul %m"
+"""Modules with a multiplier in them stay modules; see ``Family.guarded``."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -57,12 +60,16 @@ def synthesise(
     # A register of a memory is called like a bit of a wire of the memory's name, which abc9 cannot tell apart
     # (https://github.com/YosysHQ/yosys/issues/4349); without public names there is nothing to confuse.
     hidden = [f"{family.script} -top {name} -run :map_luts", "rename -hide w:*"] if kept else []
+    borders = [f"setattr -mod -set keep_hierarchy 1 {module.replace('$', chr(92) + '$')}" for module in kept]
+    guards = [GUARD] if family.guarded else []
     lines = [
         f"read_rtlil {name}.il",
         "delete w:$verilog_initial_trigger",
-        *(f"setattr -mod -set keep_hierarchy 1 {module.replace('$', chr(92) + '$')}" for module in kept),
+        *borders,
+        *guards,
         *hidden,
         f"{family.script} -top {name}{' -run map_luts:' if kept else ''}",
+        *(_unguarded(borders) if guards else []),
         f"tee -q -o {name}.stat.json stat -json",
         f"write_json {name}.json",
         *([f"write_edif -pvector bra {name}.edif"] if edif else []),
@@ -72,6 +79,17 @@ def synthesise(
     began = time.monotonic()
     run_tool("synthesis", ["yosys", "-q", "-l", f"{name}.rpt", f"{name}.ys"], folder, folder / f"{name}.rpt")
     return read_stat((folder / f"{name}.stat.json").read_text(), family, name, time.monotonic() - began)
+
+
+def _unguarded(borders: list[str]) -> list[str]:
+    """Makes one design again of what was guarded, and sees to it that no register of a sum was given away."""
+    return [
+        "setattr -mod -unset keep_hierarchy A:guarded",
+        *borders,
+        "flatten",
+        "opt_clean",
+        "select -assert-none t:SB_MAC16 r:C_REG=1'1 %i",
+    ]
 
 
 def read_stat(text: str, family: Family, top: str, seconds: float) -> Synthesis:
