@@ -80,8 +80,7 @@ def matrix() -> tuple[Row, ...]:
         _line(_ULX3S_25F),
         _line(_ICEBREAKER),
         _chip(_ULX3S),
-        *(_unplaced_chip("nano", device) for device in (_GW2A, _XC7A100T)),
-        _unplaced_chip("edge", _XCKU040),
+        *(_unplaced_chip("nano", device) for device in (_GW2A, _XC7A100T, _XCKU040)),
     )
 
 
