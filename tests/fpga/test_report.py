@@ -43,6 +43,8 @@ def test_row_of_a_netlist_has_no_speed() -> None:
     found = dict(zip(COLUMNS, cells(row, Synthesis(Block("sley", TAKEN, ()), {}, 60.0)), strict=True))
     assert (found["asked MHz"], found["Fmax MHz"], found["GOP/s"]) == ("-", "-", "-")
     assert (found["LUT"], found["MAC/DSP"], found["critical path"]) == ("1,234", "1.00", "synthesis only")
+    large = Synthesis(Block("sley", row.device.capacity + Resources(ff=1), ()), {}, 60.0)
+    assert cells(row, large)[-2] == "synthesis only, does not fit"
 
 
 def test_every_device_of_a_family_is_in_the_report() -> None:

@@ -20,6 +20,10 @@ class Device:
         """What a design takes of it, in words."""
         return ", ".join(self._shares(used, lambda taken, there: True))
 
+    def fits(self, used: Resources) -> bool:
+        """Whether there is enough of everything."""
+        return not self._shares(used, lambda taken, there: taken > there)
+
     def check(self, used: Resources) -> None:
         """Raises ``FlowError`` that names what there is too little of."""
         short = self._shares(used, lambda taken, there: taken > there)

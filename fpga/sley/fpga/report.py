@@ -114,7 +114,7 @@ def cells(row: Row, made: Implementation | Synthesis) -> tuple[str, ...]:
     """The row of the table. An operation is a multiplication or an addition: two for each MAC."""
     total = made.resources if isinstance(made, Implementation) else made.top.total
     speed: tuple[str, ...] = ("-", "-", "-")
-    path = "synthesis only"
+    path = "synthesis only" if row.device.fits(total) else "synthesis only, does not fit"
     if isinstance(made, Implementation):
         share = made.path.routing / made.path.delay
         path = f"{made.path.delay:.1f} ns, {share:.0%} routing: {' → '.join(made.path.blocks)}"
