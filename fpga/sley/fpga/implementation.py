@@ -1,17 +1,20 @@
 """Synthesis, place and route, and bitstream of a design on a device, and what they report."""
 
 import json
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sley.fpga.toolchain import FlowError, tool_environment, tool_versions
+from amaranth.back import rtlil
 
-STEPS = {"rpt": "synthesis", "tim": "place and route"}
-"""Suffixes of the logs, in the order of the steps."""
+from sley.fpga.boards.board import BoardTop
+from sley.fpga.device import Device, device_of
+from sley.fpga.family import Resources
+from sley.fpga.synthesis import Synthesis, synthesise
+from sley.fpga.toolchain import run_tool
+
 PATH_DEPTH = 4
 """Levels of hierarchy that name a block on a critical path."""
 
@@ -27,13 +30,14 @@ class CriticalPath:
 
 @dataclass(frozen=True)
 class Implementation:
-    """A design on a device, as nextpnr reports it.
+    """A design on a device: ``resources`` after synthesis, all else as nextpnr reports it.
 
     ``fmax`` and ``constraint`` are in MHz, ``used`` and ``available`` numbers of cells by nextpnr's type, ``seconds``
     the run time of the whole flow.
     """
 
-    folder: Path
+    bitstream: Path
+    resources: Resources
     fmax: float
     constraint: float
     used: Mapping[str, int]
@@ -48,37 +52,54 @@ class Implementation:
 
 
 def implement(
-    platform: Any, design: Any, folder: Path, *, name: str = "sley", may_miss: bool = False
+    platform: Any,
+    design: BoardTop,
+    folder: Path,
+    *,
+    name: str = "sley",
+    device: Device | None = None,
+    may_miss: bool = False,
 ) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
-    A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a step that fails.
+    A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a design with more cells of a
+    kind than the device has, which is known before place and route, and a step that fails. ``device`` is the platform's
+    unless it is given, with other options of synthesis.
     """
-    tool_versions()
     began = time.monotonic()
+    device = device or device_of(platform)
     report = f"{name}.report.json"
     options = ["--report", report, "--seed", "1", *(["--timing-allow-fail"] if may_miss else [])]
-    plan = platform.prepare(design, name, nextpnr_opts=options, synth_opts=["-abc9"])
+    plan = platform.prepare(design, name, nextpnr_opts=options)
     plan.extract(folder)
-    run = subprocess.run(
-        ["sh", f"{plan.script}.sh"], cwd=folder, env=tool_environment(), capture_output=True, text=True
+    text = plan.files[f"{name}.il"]
+    made = synthesise(text, device.family, folder, name=name)
+    device.check(made.top.total)
+    _, place, pack = json.loads(plan.files[f"build_{name}.json"])["commands"]
+    for step, command, log in (("place and route", place, f"{name}.tim"), ("packing", pack, f"{name}.pack")):
+        run_tool(step, command, folder, folder / log)
+    return read_report(
+        folder / f"{name}{device.family.bitstream}", folder / report, made.top.total, time.monotonic() - began
     )
-    if run.returncode:
-        raise FlowError(_reason(folder, name, run.stdout + run.stderr))
-    return read_report(folder, folder / report, time.monotonic() - began)
 
 
-def _reason(folder: Path, name: str, output: str) -> str:
-    """Why the flow ended: errors from the log of the last step that has one."""
-    for suffix, step in reversed(STEPS.items()):
-        log = folder / f"{name}.{suffix}"
-        if log.exists():
-            errors = [line for line in log.read_text().splitlines() if "ERROR" in line or "FAIL" in line]
-            return f"{step} failed: {'; '.join(errors[-3:]) or output[-500:]}; its log is {log}"
-    return f"synthesis did not begin: {output[-500:]}"
+def netlist(platform: Any, design: BoardTop, folder: Path, *, name: str = "sley") -> Synthesis:
+    """The netlist of ``design`` with the pins of ``platform``, as JSON and as EDIF for the tools of a vendor.
+
+    A design with more cells of a kind than the device has is a ``FlowError``.
+    """
+
+    def text(fragment: Any, name: str, **_: Any) -> str:
+        return str(rtlil.convert_fragment(fragment, name=name, emit_src=False, propagate_domains=False)[0])
+
+    device = device_of(platform)
+    platform.toolchain_prepare = text  # Amaranth itself hands it out as Verilog only
+    made = synthesise(str(platform.prepare(design, name)), device.family, folder, name=name, edif=True)
+    device.check(made.top.total)
+    return made
 
 
-def read_report(folder: Path, report: Path, seconds: float) -> Implementation:
+def read_report(bitstream: Path, report: Path, resources: Resources, seconds: float) -> Implementation:
     """What nextpnr wrote with ``--report``."""
     found = json.loads(report.read_text())
     clock, speed = min(found["fmax"].items(), key=lambda item: float(item[1]["achieved"]))
@@ -87,7 +108,8 @@ def read_report(folder: Path, report: Path, seconds: float) -> Implementation:
         path["path"] for path in found["critical_paths"] if path["from"].endswith(clock) == path["to"].endswith(clock)
     ]
     return Implementation(
-        folder,
+        bitstream,
+        resources,
         float(speed["achieved"]),
         float(speed["constraint"]),
         {name: cell["used"] for name, cell in cells.items()},

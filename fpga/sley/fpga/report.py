@@ -1,47 +1,88 @@
 """Size and speed of designs on devices, as a table."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sley.abi.config import preset
+from sley.fpga.area import DESIGNS, measure
 from sley.fpga.boards.board import Board, BoardTop
-from sley.fpga.boards.known import BOARDS, ULX3S_DEVICES, ulx3s
+from sley.fpga.boards.known import BOARDS
+from sley.fpga.device import DEVICES, Device, device_of
 from sley.fpga.harness import Harness
 from sley.fpga.implementation import Implementation, implement
+from sley.fpga.synthesis import Synthesis
 from sley.fpga.toolchain import tool_versions
 from sley.hw.core.array import SystolicArray
 
 
 @dataclass(frozen=True)
 class Row:
-    """A design on a device. ``clock_hz`` is what the tools are asked for; ``macs`` int8 products in a cycle."""
+    """A design on a device. ``clock_hz`` is what the tools are asked for; ``macs`` int8 products in a cycle.
+
+    Without a ``board`` it is synthesised and no more.
+    """
 
     name: str
-    device: str
-    clock_hz: int
+    device: Device
     macs: int
     design: Callable[[], Any]
+    board: Board | None = None
+    clock_hz: int = 0
 
 
-def _arrays(device: str, size: int, clock_hz: int) -> Row:
+def _in_logic(device: Device) -> Device:
+    """The device with its DSP blocks left alone."""
+    family = replace(device.family, script=device.family.script.replace(" -dsp", ""), guarded=False)
+    return replace(device, name=f"{device.name}, no DSP", family=family)
+
+
+def _array(size: int, board: Board | None, clock_hz: int = 0, device: Device | None = None) -> Row:
     config = preset("nano").replace(name=f"{size}x{size}", array=size, scratchpad_rows=512, accumulator_rows=256)
-    return Row(f"array {size}x{size}, int8", device, clock_hz, config.peak_macs, lambda: Harness(SystolicArray(config)))
+    name, macs = f"array {size}x{size}, int8", config.peak_macs
+    if board is None:
+        assert device
+        return Row(name, device, macs, lambda: SystolicArray(config))
+    device = device or device_of(board.platform())
+    return Row(name, device, macs, lambda: Harness(SystolicArray(config)), board, clock_hz)
 
 
-def _chip(device: str, board: Board) -> Row:
+def _line(board: Board) -> Row:
+    """What ``sley fpga build --without-chip`` builds."""
+    return Row("bridge and memory", device_of(board.platform()), 0, board.line, board, board.clock_hz)
+
+
+def _chip(board: Board) -> Row:
     """What ``sley fpga build`` builds."""
-    return Row(f"chip {board.config.name}", device, board.clock_hz, board.config.peak_macs, board.system)
+    macs = board.config.peak_macs
+    return Row(f"chip {board.config.name}", device_of(board.platform()), macs, board.system, board, board.clock_hz)
 
 
-MATRIX = (
-    _arrays("ecp5-25f", 4, 250_000_000),
-    _arrays("ecp5-85f", 4, 250_000_000),
-    _arrays("ecp5-85f", 8, 200_000_000),
-    _chip("ecp5-85f", BOARDS["ulx3s"]),
-)
-"""What ``sley fpga report`` implements unless told otherwise."""
+def _unplaced_chip(name: str, device: Device) -> Row:
+    """The same without pins and clock."""
+    config = preset(name)
+    return Row(f"chip {name}", device, config.peak_macs, lambda: DESIGNS["system"](config))
+
+
+_ULX3S, _ULX3S_25F, _ICEBREAKER = BOARDS["ulx3s"], BOARDS["ulx3s_25f"], BOARDS["icebreaker"]
+_GW2A, _XC7A100T, _XCKU040 = DEVICES["GW2A-LV18PG256C8/I7"], DEVICES["xc7a100ti"], DEVICES["xcku040"]
+
+
+def matrix() -> tuple[Row, ...]:
+    """What ``sley fpga report`` implements unless told otherwise."""
+    return (
+        _array(4, _ULX3S_25F, 250_000_000),
+        _array(4, _ULX3S, 250_000_000),
+        _array(8, _ULX3S, 200_000_000),
+        _array(4, _ICEBREAKER, 60_000_000, _in_logic(DEVICES["iCE40UP5K"])),
+        *(_array(4, None, device=device) for device in (_GW2A, _XC7A100T, _XCKU040)),
+        _line(_ULX3S_25F),
+        _line(_ICEBREAKER),
+        _chip(_ULX3S),
+        *(_unplaced_chip("nano", device) for device in (_GW2A, _XC7A100T, _XCKU040)),
+    )
+
 
 COLUMNS = (
     "design",
@@ -59,29 +100,36 @@ COLUMNS = (
 )
 
 
-def implement_row(row: Row, folder: Path) -> Implementation:
+def implement_row(row: Row, folder: Path) -> Implementation | Synthesis:
     """Implements one row below ``folder``; the clock may be missed, as the report says what was reached."""
-    place = folder / f"{row.device}-{row.name.replace(', ', '-').replace(' ', '-')}"
-    place.mkdir(parents=True, exist_ok=True)
-    return implement(ulx3s(ULX3S_DEVICES[row.device]), BoardTop(row.design(), row.clock_hz), place, may_miss=True)
+    place = folder / f"{row.device.name}-{row.name}".replace(", ", "-").replace(" ", "-")
+    if row.board is None:
+        return measure(row.design(), row.device.family, place, 0)
+    return implement(
+        row.board.platform(), BoardTop(row.design(), row.clock_hz), place, device=row.device, may_miss=True
+    )
 
 
-def cells(row: Row, made: Implementation) -> tuple[str, ...]:
+def cells(row: Row, made: Implementation | Synthesis) -> tuple[str, ...]:
     """The row of the table. An operation is a multiplication or an addition: two for each MAC."""
-    used = made.used
-    multipliers = used.get("MULT18X18D", 0)
+    total = made.resources if isinstance(made, Implementation) else made.top.total
+    speed: tuple[str, ...] = ("-", "-", "-")
+    path = "synthesis only" if row.device.fits(total) else "synthesis only, does not fit"
+    if isinstance(made, Implementation):
+        share = made.path.routing / made.path.delay
+        path = f"{made.path.delay:.1f} ns, {share:.0%} routing: {' → '.join(made.path.blocks)}"
+        speed = (
+            f"{made.constraint:.0f}",
+            f"{made.fmax:.1f}",
+            f"{2 * row.macs * made.fmax / 1000:.2f}" if row.macs else "-",
+        )
     return (
         row.name,
-        row.device,
-        f"{used['TRELLIS_COMB']:,}",
-        f"{used['TRELLIS_FF']:,}",
-        str(multipliers),
-        str(used.get("DP16KD", 0)),
-        f"{made.constraint:.0f}",
-        f"{made.fmax:.1f}",
-        f"{2 * row.macs * made.fmax / 1000:.2f}",
-        f"{row.macs / multipliers:.2f}" if multipliers else "no DSP",
-        f"{made.path.delay:.1f} ns, {made.path.routing / made.path.delay:.0%} routing: {' → '.join(made.path.blocks)}",
+        row.device.name,
+        *(f"{count:,}" for count in (total.lut, total.ff, total.dsp, total.bram)),
+        *speed,
+        f"{row.macs / total.dsp:.2f}" if total.dsp else "no DSP",
+        path,
         f"{made.seconds / 60:.1f}",
     )
 

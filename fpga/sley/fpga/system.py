@@ -9,7 +9,14 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from sley.abi.config import ChipConfig
 from sley.fpga.bridge.bridge import HostBridge
 from sley.fpga.memory.arbiter import AxiArbiter
+from sley.hw.bus.axi_lite import AxiLiteTarget
 from sley.hw.chip import Chip
+
+
+def _pins(memory: Any) -> dict[str, Any]:
+    """What a system has to the outside: line, interrupt, and the part that holds its memory, if there is one."""
+    outside = {name: member for name, member in memory.signature.members.items() if name == "sdram"}
+    return {"uart_rx": In(1, init=1), "uart_tx": Out(1, init=1), "irq": Out(1), **outside}
 
 
 class System(wiring.Component):
@@ -45,8 +52,7 @@ class System(wiring.Component):
         self.config = config
         self._memory = memory
         self._bridge = HostBridge(config, memory.memory_bytes, clock_hz=clock_hz, baud=baud, buffer_bytes=buffer_bytes)
-        outside = {name: member for name, member in memory.signature.members.items() if name == "sdram"}
-        super().__init__({"uart_rx": In(1, init=1), "uart_tx": Out(1, init=1), "irq": Out(1), **outside})
+        super().__init__(_pins(memory))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -65,5 +71,39 @@ class System(wiring.Component):
             self.uart_tx.eq(bridge.tx),
             bridge.irq.eq(chip.irq),
             self.irq.eq(chip.irq),
+        ]
+        return m
+
+
+class BareSystem(wiring.Component):
+    """``System`` without its chip: what is left of a board to try its line and memory. Every register is an error.
+
+    Parameters and members as of ``System``; ``irq`` stays low.
+    """
+
+    uart_rx: Signal
+    uart_tx: Signal
+    irq: Signal
+    sdram: Any
+
+    def __init__(self, config: ChipConfig, clock_hz: int, baud: int, memory: Any, buffer_bytes: int = 512) -> None:
+        self._memory = memory
+        self._bridge = HostBridge(config, memory.memory_bytes, clock_hz=clock_hz, baud=baud, buffer_bytes=buffer_bytes)
+        super().__init__(_pins(memory))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.bridge = bridge = self._bridge
+        m.submodules.memory = memory = self._memory
+        m.submodules.target = target = AxiLiteTarget()
+        connect(m, bridge.registers, target.bus)
+        connect(m, bridge.memory, memory.bus)
+        if "sdram" in self.signature.members:
+            connect(m, memory.sdram, flipped(self.sdram))
+        m.d.comb += [
+            target.registers.read_error.eq(1),
+            target.registers.write_error.eq(1),
+            bridge.rx.eq(self.uart_rx),
+            self.uart_tx.eq(bridge.tx),
         ]
         return m

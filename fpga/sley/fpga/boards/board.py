@@ -9,12 +9,13 @@ from amaranth.lib import io
 from amaranth.lib.wiring import Component, connect
 
 from sley.abi.config import ChipConfig
-from sley.fpga.clock import Ecp5Clock
+from sley.fpga.clock import PllClock
+from sley.fpga.device import device_of
 from sley.fpga.memory.block_ram import BlockMemory
 from sley.fpga.memory.sdram.memory import SdramMemory
 from sley.fpga.memory.sdram.part import SdramPart
 from sley.fpga.memory.sdram.pins import SdramClock, SdramPins, check_pin_clock
-from sley.fpga.system import System
+from sley.fpga.system import BareSystem, System
 
 SDRAM, ON_CHIP = "sdram", "on-chip"
 """What device memory can be made of."""
@@ -22,11 +23,12 @@ SDRAM, ON_CHIP = "sdram", "on-chip"
 
 @dataclass(frozen=True)
 class Board:
-    """A board with an ECP5, a clock and a serial line to the host.
+    """A board with an FPGA, a clock and a serial line to the host.
 
     ``platform`` makes the Amaranth platform, ``config`` is the chip that fits and ``clock_hz`` the frequency that it
     reaches, ``memory_bytes`` the on-chip RAM that is left for device memory, ``baud`` the rate of the line, ``sdram``
-    the part outside, if there is one, which then is the device memory unless told otherwise.
+    the part outside, if there is one, which then is the device memory unless told otherwise. Where not ``fits``, no
+    chip is small enough: ``config`` is that of the line's bus, ``clock_hz`` that of the line.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Board:
     memory_bytes: int
     baud: int
     sdram: SdramPart | None = None
+    fits: bool = True
 
     @property
     def memory_kinds(self) -> dict[str, int]:
@@ -60,6 +63,11 @@ class Board:
         config, clock_hz = config or self.config, clock_hz or self.clock_hz
         return System(config, clock_hz, self.baud, self.memory(config, clock_hz, memory))
 
+    def line(self, clock_hz: int | None = None, memory: str | None = None) -> BareSystem:
+        """Bridge and memory without a chip, which every board has room for. Raises ``ValueError`` likewise."""
+        clock_hz = clock_hz or self.clock_hz
+        return BareSystem(self.config, clock_hz, self.baud, self.memory(self.config, clock_hz, memory))
+
 
 class BoardTop(Elaboratable):
     """A design with a serial line on a board: clock and pins around it.
@@ -75,7 +83,8 @@ class BoardTop(Elaboratable):
         m = Module()
         design: Any = self._design
         m.domains.sync = sync = ClockDomain()
-        m.submodules.clock = Ecp5Clock(sync, int(platform.default_clk_frequency), self._clock_hz)
+        family = device_of(platform).family.name
+        m.submodules.clock = PllClock(sync, family, int(platform.default_clk_frequency), self._clock_hz)
         m.submodules.system = design
         uart, led = platform.request("uart", 0, dir="-"), platform.request("led", 0, dir="-")
         m.submodules.rx = rx = io.Buffer("i", uart.rx)

