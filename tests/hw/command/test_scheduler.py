@@ -13,7 +13,7 @@ from sley.hw.command.scheduler import BlockScheduler
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.command import BlockRun, FakeCores
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 ONE = preset("nano").replace(queues=8)
 PLACE = (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z)
@@ -26,7 +26,7 @@ class Bench:
 
     def __init__(self, config: ChipConfig, *, pause: float = 0.0, judge: Any = lambda run: None, **kwargs: Any):
         self.bench = StreamBench(
-            BlockScheduler(config), seed=kwargs.get("seed", 3), timeout=kwargs.get("timeout", 10_000)
+            compiled(BlockScheduler, config), seed=kwargs.get("seed", 3), timeout=kwargs.get("timeout", 10_000)
         )
         self.config = config
         self.flits = self.bench.receive(self.bench.dut.message, pause=pause)

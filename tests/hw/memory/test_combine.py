@@ -11,7 +11,7 @@ from sley.hw.memory.combine import ReadCombiner
 from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.noc.placement import Node, core_node
 from sley.hw.testing.parameters import rejects
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 QUAD = preset("nano").replace(cores_x=2, cores_y=2)
 CONFIGS = [QUAD, preset("nano").replace(cores_x=3), preset("nano").replace(cores_x=2, cores_y=3)]
@@ -62,7 +62,7 @@ def reads(config: ChipConfig, items: list[Any]) -> list[tuple[int, int, Node, No
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.4, 0.1), (0.0, 0.7)])
 def test_random(config: ChipConfig, idle: float, pause: float) -> None:
     """Each group's reads go on once, to all of it; every core gets its reads in its order, none is lost."""
-    bench = StreamBench(ReadCombiner(config), seed=int(10 * idle + 100 * pause))
+    bench = StreamBench(compiled(ReadCombiner, config), seed=int(10 * idle + 100 * pause))
     streams: list[list[Asked]] = [[] for _ in range(config.cores)]
     groups = 0
     for number in range(150):
@@ -86,7 +86,7 @@ def test_random(config: ChipConfig, idle: float, pause: float) -> None:
 
 def test_timing() -> None:
     """4 cycles, a read a cycle; a shared one follows its last asker."""
-    bench = StreamBench(ReadCombiner(QUAD))
+    bench = StreamBench(compiled(ReadCombiner, QUAD))
     alone = [(1, (16 * k, 1, Share.NONE)) for k in range(60)]
     together = [(k, (4096, 4, Share.ALL)) for k in (2, 0, 3, 1)]
     sent = bench.send(bench.dut.i, [head(QUAD, *item) for item in alone + together])
@@ -98,7 +98,7 @@ def test_timing() -> None:
 
 def test_queues_take_all_that_a_reader_may_ask() -> None:
     """A core far ahead of the other holds up nobody."""
-    bench = StreamBench(ReadCombiner(QUAD))
+    bench = StreamBench(compiled(ReadCombiner, QUAD))
     ahead = [(0, (16 * k, 1, Share.ROW)) for k in range(128)]
     others = [(k, (8192, 2, Share.NONE)) for k in (1, 2, 3)]
     behind = [(1, (16 * k, 1, Share.ROW)) for k in range(128)]
@@ -112,7 +112,7 @@ def test_queues_take_all_that_a_reader_may_ask() -> None:
 def lost_of(config: ChipConfig, streams: list[list[Asked]], ended: int, seed: int) -> tuple[list[Any], list[list[Any]]]:
     """What goes on; the reads of each core that are lost. Blocks of ``ended`` end when all their reads are answered,
     others when the last of them is lost."""
-    bench = StreamBench(ReadCombiner(config), seed=seed)
+    bench = StreamBench(compiled(ReadCombiner, config), seed=seed)
     bench.send(bench.dut.i, [head(config, *item) for item in merged(bench.rng, streams)], idle=0.3)
     got = bench.receive(bench.dut.o, pause=0.3)
 

@@ -8,7 +8,7 @@ from sley.hw.memory.reader import MemoryReader
 from sley.hw.noc.messages import Tag
 from sley.hw.testing.memory import Burst, MemoryNode
 from sley.hw.testing.parameters import rejects
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 NANO = preset("nano").replace(max_burst=4)
 EDGE = preset("edge").replace(max_burst=4)
@@ -16,7 +16,7 @@ EDGE = preset("edge").replace(max_burst=4)
 
 def bench_of(config: ChipConfig, runs: list[tuple[int, int]], **kwargs: Any) -> tuple[StreamBench, MemoryNode, Any]:
     """A reader on a memory of random bytes; returns also the expected beats as (data, last)."""
-    bench = StreamBench(MemoryReader(config, tag=Tag.LOAD, source=(2, 0), **kwargs.pop("reader", {})), seed=7)
+    bench = StreamBench(compiled(MemoryReader, config, tag=Tag.LOAD, source=(2, 0), **kwargs.pop("reader", {})), seed=7)
     bench.send(bench.dut.i, [{"addr": a, "bytes": n} for a, n in runs], idle=kwargs.pop("idle_runs", 0.0))
     memory = MemoryNode(bench, config, bench.dut.request, bench.dut.response, **kwargs)
     memory.data[:] = random.Random(1).randbytes(len(memory.data))

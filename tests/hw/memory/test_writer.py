@@ -8,7 +8,7 @@ from sley.abi.config import ChipConfig, preset
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import Tag
 from sley.hw.testing.memory import Burst, MemoryNode
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 NANO = preset("nano").replace(max_burst=4)
 EDGE = preset("edge").replace(max_burst=4)
@@ -30,7 +30,7 @@ class WriterBench(StreamBench):
         idle: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(MemoryWriter(config, tag=Tag.STORE, source=(2, 0)), seed=11)
+        super().__init__(compiled(MemoryWriter, config, tag=Tag.STORE, source=(2, 0)), seed=11)
         rng = random.Random(1)
         self.errors: list[int] = []
         beats = []

@@ -8,7 +8,7 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.placement import Node, core_node, memory_node, used_nodes
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 TWO_BY_TWO = preset("nano").replace(cores_x=2, cores_y=2)  # a mesh of 3 x 2
 
@@ -29,7 +29,7 @@ def number_of(network: str, item: Any) -> int:
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.3), (0.1, 0.7)])
 @pytest.mark.parametrize("config", [TWO_BY_TWO, preset("nano").replace(cores_y=3)], ids=["3x2", "2x3"])
 def test_random_traffic(config: ChipConfig, network: str, idle: float, pause: float) -> None:
-    bench = StreamBench(Mesh(config), seed=int(10 * idle), timeout=4000)
+    bench = StreamBench(compiled(Mesh, config), seed=int(10 * idle), timeout=4000)
     nodes = used_nodes(config)
     packets: dict[int, tuple[int, Any, Any]] = {}  # flit number: packet, source, destination
     total = dict.fromkeys(nodes, 0)
@@ -58,7 +58,7 @@ def test_random_traffic(config: ChipConfig, network: str, idle: float, pause: fl
 
 def test_latency_and_throughput() -> None:
     """One cycle per router; a stream of flits passes without a gap."""
-    bench = StreamBench(Mesh(TWO_BY_TWO))
+    bench = StreamBench(compiled(Mesh, TWO_BY_TWO))
     sent = bench.send(bench.dut.request_i[0][2], [flit("request", k, (0, 1), k % 4 == 3) for k in range(20)])
     got = bench.receive(bench.dut.request_o[1][0], 20)
     bench.run()
@@ -67,7 +67,7 @@ def test_latency_and_throughput() -> None:
 
 def test_unused_node_swallows() -> None:
     config = preset("nano").replace(cores_y=3)
-    bench = StreamBench(Mesh(config), timeout=200)
+    bench = StreamBench(compiled(Mesh, config), timeout=200)
     bench.send(bench.dut.request_i[0][0], [flit("request", k, (0, 2), True) for k in range(20)])
     bench.receive(bench.dut.request_o[2][0], 0)
     bench.run()
@@ -81,7 +81,7 @@ def test_unused_node_swallows() -> None:
 )
 def test_random_multicast(config: ChipConfig, idle: float, pause: float) -> None:
     """The memory port answers rectangles of cores while all others send to single nodes: each node gets its own."""
-    bench = StreamBench(Mesh(config), seed=int(10 * idle), timeout=6000)
+    bench = StreamBench(compiled(Mesh, config), seed=int(10 * idle), timeout=6000)
     nodes, memory = used_nodes(config), memory_node(config)
     cores = [core_node(config, k) for k in range(config.cores)]
     expected: dict[tuple[Node, Node], list[int]] = {(a, b): [] for a in nodes for b in nodes}
