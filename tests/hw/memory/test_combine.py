@@ -1,6 +1,7 @@
 """The combiner of shared reads: what goes on, in which order, and what is lost."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,12 +11,22 @@ from sley.abi.instructions import Share
 from sley.hw.memory.combine import ReadCombiner
 from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.noc.placement import Node, core_node
+from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench, compiled
 
 QUAD = preset("nano").replace(cores_x=2, cores_y=2)
 CONFIGS = [QUAD, preset("nano").replace(cores_x=3), preset("nano").replace(cores_x=2, cores_y=3)]
 IDS = ["2x2", "3x1", "2x3"]
+COVERAGE = Coverage(
+    "read combiner",
+    {
+        "goes on": [(name, share.name) for name in IDS for share in Share],
+        "shared, in a gang in which cores end or wait for each other": ("goes on", "lost"),
+        # Its queues take all that readers may ask: the input never waits.
+        "input, output": stream_states(2, *(("waits", output) for output in STREAM_STATES)),
+    },
+)
 Asked = tuple[int, int, Share]
 """Address, beats, share."""
 
@@ -70,7 +81,9 @@ def test_random(config: ChipConfig, idle: float, pause: float) -> None:
         core = bench.rng.randrange(config.cores)
         for k in members(config, core, share):
             streams[k].append((16 * number, bench.rng.randint(1, 16) if share is Share.NONE else 5, share))
+        COVERAGE.hit("goes on", (f"{config.cores_x}x{config.cores_y}", share.name))
         groups += 1
+    watch_streams(bench, COVERAGE, "input, output", bench.dut.i, bench.dut.o)
     bench.send(bench.dut.i, [head(config, *item) for item in merged(bench.rng, streams)], idle=idle)
     got = bench.receive(bench.dut.o, groups, pause=pause)
     bench.run()
@@ -133,6 +146,10 @@ def lost_of(config: ChipConfig, streams: list[list[Asked]], ended: int, seed: in
     numbers = {core_node(config, k): k for k in range(config.cores)}
     lost: list[list[Any]] = [[] for _ in range(config.cores)]
     for address, beats, near, far, is_lost in found:
+        if is_lost or near != far:
+            COVERAGE.hit(
+                "shared, in a gang in which cores end or wait for each other", "lost" if is_lost else "goes on"
+            )
         if is_lost:
             assert near == far
             lost[numbers[near]].append((address, beats))
@@ -196,3 +213,7 @@ def test_circle() -> None:
 def test_one_core_has_nothing_to_combine() -> None:
     with rejects("1 core"):
         ReadCombiner(preset("nano"))
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)
