@@ -1,12 +1,13 @@
 """Fixtures that tests of several layers share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from rich.console import Console
 from rich.table import Table
 
+from sley.hw.testing.streams import compiled
 from sley.runtime import blas
 from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.device import Device
@@ -23,6 +24,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             table.add_row(block, str(bins), str(hits), which)
         terminalreporter.section("functional coverage")
         Console(file=terminalreporter._tw._file, width=120).print(table)
+
+
+@pytest.fixture
+def compiled_anew() -> Iterator[None]:
+    """For a test that changes what designs are made of: it uses none compiled before, and leaves none."""
+    compiled.cache_clear()
+    yield
+    compiled.cache_clear()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The register bank against the register map: every register of every preset, by access kind."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +11,18 @@ from amaranth.sim import Simulator
 from sley.abi.config import ChipConfig, preset
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
 from sley.hw.bus.register_bank import RegisterBank, bank_members
+from sley.hw.testing.coverage import Coverage
 
 WORD = 0xFFFF_FFFF
+
+COVERAGE = Coverage(
+    "register bank",
+    {
+        "access": [(way, kind) for way in ("read", "write") for kind in (*(access.name for access in Access), "none")],
+        "reserved bits written": [access.name for access in (Access.RW, Access.W1C, Access.WO)],
+        "bit of W1C": [(before, what) for before in (0, 1) for what in ("kept", "set", "cleared", "set and cleared")],
+    },
+)
 
 
 class Bench:
@@ -38,7 +49,12 @@ class Bench:
         port = getattr(block, placed.register.name.lower() + suffix)
         return Value.cast(port)
 
+    def cover(self, way: str, address: int) -> None:
+        placed = self.map.by_address.get(address)
+        COVERAGE.hit("access", (way, placed.register.access.name if placed else "none"))
+
     async def read(self, ctx: Any, address: int) -> tuple[int, int]:
+        self.cover("read", address)
         bus = self.dut.bus
         ctx.set(bus.read, 1)
         ctx.set(bus.read_address, address)
@@ -47,6 +63,10 @@ class Bench:
         return ctx.get(bus.read_data), ctx.get(bus.read_error)
 
     async def write(self, ctx: Any, address: int, value: int) -> int:
+        self.cover("write", address)
+        placed = self.map.by_address.get(address)
+        if placed and placed.register.access in (Access.RW, Access.W1C, Access.WO) and value & ~placed.layout.mask:
+            COVERAGE.hit("reserved bits written", placed.register.access.name)
         bus = self.dut.bus
         ctx.set(bus.write, 1)
         ctx.set(bus.write_address, address)
@@ -107,6 +127,9 @@ def test_w1c() -> None:
             expected = 0
             for _ in range(50):
                 bits, clear = (bench.rng.getrandbits(32) & bench.rng.getrandbits(32) for _ in range(2))
+                for bit in (bit for bit in range(32) if r.layout.mask >> bit & 1):
+                    what = ("kept", "set", "cleared", "set and cleared")[(bits >> bit & 1) + 2 * (clear >> bit & 1)]
+                    COVERAGE.hit("bit of W1C", (expected >> bit & 1, what))
                 ctx.set(bench.port(r, "_set"), bits)
                 await bench.write(ctx, r.address, clear)
                 ctx.set(bench.port(r, "_set"), 0)
@@ -173,3 +196,7 @@ def test_read_strobe() -> None:
 def test_unknown_read_strobe() -> None:
     with pytest.raises(ValueError, match=r"CHIP\.NOPE; the map has no such register"):
         bank_members(RegisterMap(preset("nano")), ("CHIP.NOPE",))
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -17,7 +17,7 @@ from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node
 from sley.hw.testing.memory import MemoryNode
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 SIZE = 0x2000
 NANO = preset("nano")
@@ -75,7 +75,7 @@ class Node(wiring.Component):
 
 class Bench:
     def __init__(self, config: ChipConfig, **memory: Any) -> None:
-        self.bench = StreamBench(Node(config), seed=1, timeout=30_000)
+        self.bench = StreamBench(compiled(Node, config), seed=1, timeout=30_000)
         self.dut: Any = self.bench.dut
         self.memory = MemoryNode(self.bench, config, self.dut.request, self.dut.response, size=SIZE, **memory)
         self.memory.data[:] = random.Random(3).randbytes(SIZE)

@@ -1,5 +1,6 @@
 """One queue between its registers and an executor played by the test."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,8 +10,23 @@ from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.hw.command.queue import RETRY_CYCLES, Queue
 from sley.hw.command.records import QueueEvent
+from sley.hw.testing.coverage import Coverage
 
 CONFIG = preset("nano")
+COVERAGE = Coverage(
+    "queue",
+    {
+        "event": [
+            (event, where)
+            for event in ("RETIRE", "FINISH", "LAUNCH", "BLOCK", "ENTER", "FAULT")
+            for where in ("ring", "buffer")
+            if (event, where) != ("ENTER", "buffer")  # a buffer holds no INDIRECT
+        ],
+        "doorbell": [state.name for state in QueueState],
+        "stopped by": ("BAD_DOORBELL", "ABORTED"),
+        "log2": (0, 1, 2, 3, 15),
+    },
+)
 
 
 class Bench:
@@ -30,13 +46,21 @@ class Bench:
         ctx.set(r.control.enable, 0)
         await ctx.tick().repeat(3)
         assert self.state(ctx) == QueueState.DISABLED
+        COVERAGE.hit("log2", log2)
         ctx.set(r.size.log2, log2)
         ctx.set(r.base.address, base)
         ctx.set(r.control.enable, 1)
         await ctx.tick().repeat(2)
         assert self.state(ctx) == QueueState.READY
 
+    def stopped(self, ctx: Any, code: FaultCode) -> None:
+        """By that error."""
+        COVERAGE.hit("stopped by", code.name)
+        assert self.state(ctx) == QueueState.ERROR
+        assert ctx.get(self.dut.registers.error.code) == code
+
     async def ring(self, ctx: Any, index: int) -> None:
+        COVERAGE.hit("doorbell", QueueState(self.state(ctx)).name)
         ctx.set(self.dut.doorbell, index)
         ctx.set(self.dut.doorbell_written, 1)
         await ctx.tick()
@@ -44,6 +68,9 @@ class Bench:
 
     async def event(self, ctx: Any, *events: QueueEvent) -> None:
         for event in events:
+            if event is not QueueEvent.TAKE:
+                where = "buffer" if ctx.get(self.dut.registers.buffer_index.in_buffer) else "ring"
+                COVERAGE.hit("event", (event.name, where))
             ctx.set(self.dut.event, event)
             await ctx.tick()
             ctx.set(self.dut.event, QueueEvent.NONE)
@@ -80,8 +107,7 @@ def test_doorbell_limits(log2: int) -> None:
                 await ctx.tick().repeat(2)
                 r = bench.dut.registers
                 if index >= ring or (index - done) % ring > length:
-                    assert bench.state(ctx) == QueueState.ERROR
-                    assert ctx.get(r.error.code) == FaultCode.BAD_DOORBELL
+                    bench.stopped(ctx, FaultCode.BAD_DOORBELL)
                     assert ctx.get(r.error.unit) == Unit.COMMAND
                     assert ctx.get(r.error_address.address) == index
                     assert not ctx.get(bench.dut.pending)
@@ -152,6 +178,45 @@ def test_blocked_and_launched() -> None:
         assert bench.indices(ctx) == (2, 2)
         await ctx.tick().repeat(2)
         assert not ctx.get(pending)
+
+    bench.run(test)
+
+
+def test_doorbells_while_a_packet_waits_or_runs() -> None:
+    """They count at once and disturb nothing, in the ring and in a buffer."""
+    bench = Bench()
+    dut = bench.dut
+
+    async def test(ctx: Any) -> None:
+        async def ring(index: int, state: QueueState, done: int) -> None:
+            await ctx.tick()
+            assert bench.state(ctx) == state
+            await bench.ring(ctx, index)
+            await ctx.tick().repeat(2)
+            assert bench.state(ctx) == state
+            assert bench.indices(ctx) == (done, index)
+
+        await bench.open(ctx, 2)
+        await bench.ring(ctx, 1)
+        await bench.event(ctx, QueueEvent.TAKE, QueueEvent.BLOCK)
+        await ring(2, QueueState.BLOCKED, 0)
+        while not ctx.get(dut.pending):
+            await ctx.tick()
+        await bench.event(ctx, QueueEvent.TAKE, QueueEvent.LAUNCH)
+        await ring(3, QueueState.LAUNCHED, 0)
+        await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
+        assert bench.indices(ctx) == (1, 3)
+
+        ctx.set(dut.buffer_packets, 2)
+        await ctx.tick().repeat(2)
+        await bench.event(ctx, QueueEvent.TAKE, QueueEvent.ENTER)
+        await bench.event(ctx, QueueEvent.TAKE, QueueEvent.LAUNCH)
+        await ring(4, QueueState.LAUNCHED, 1)
+        await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
+        index = dut.registers.buffer_index
+        assert (ctx.get(index.index), ctx.get(index.in_buffer)) == (1, 1)
+        await bench.advance(ctx, 1)
+        assert bench.indices(ctx) == (2, 4)
 
     bench.run(test)
 
@@ -255,8 +320,7 @@ def test_buffer_taken_back() -> None:
         await bench.ring(ctx, 0)
         await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
         await ctx.tick().repeat(2)
-        assert bench.state(ctx) == QueueState.ERROR
-        assert ctx.get(bench.dut.registers.error.code) == FaultCode.BAD_DOORBELL
+        bench.stopped(ctx, FaultCode.BAD_DOORBELL)
         assert ctx.get(bench.dut.registers.buffer_index.index) == 2
 
     bench.run(test)
@@ -326,8 +390,7 @@ def test_abort(when: str, enable: int) -> None:
         assert not ctx.get(dut.pending)
         r = dut.registers
         if enable:
-            assert bench.state(ctx) == QueueState.ERROR
-            assert ctx.get(r.error.code) == FaultCode.ABORTED
+            bench.stopped(ctx, FaultCode.ABORTED)
             assert ctx.get(r.error_pc.pc) == (7 if when == "launched" else 0)
             assert failed == 1
         else:
@@ -362,3 +425,7 @@ def test_ignored_doorbells() -> None:
         assert ctx.get(bench.dut.registers.error_address.address) == 9
 
     bench.run(test)
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

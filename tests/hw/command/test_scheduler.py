@@ -1,6 +1,7 @@
 """The block scheduler with cores that answer late, and sometimes with a fault."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,12 +14,27 @@ from sley.hw.command.scheduler import BlockScheduler
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.command import BlockRun, FakeCores
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
+from sley.hw.testing.streams import StreamBench, compiled
 
 ONE = preset("nano").replace(queues=8)
 PLACE = (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z)
 ARG_WORDS = (0, 1, INLINE_ARGS, INLINE_ARGS + 1, 24, 3)
 SIX = ONE.replace(cores_x=3, cores_y=2)
+COVERAGE = Coverage(
+    "scheduler",
+    {
+        "ended": [
+            *(("grid", code) for code in ("NONE", "BUS_ERROR", "ABORTED")),
+            *(("gang", code) for code in ("NONE", "BUS_ERROR", "ABORTED")),
+        ],
+        "grids at once": (1, 3, 4, 5, 8),
+        "cores": (1, 6),
+        "words of arguments": ARG_WORDS,
+        "extent": [(axis, size) for axis in "xyz" for size in ("one block", "several")],
+        "launch, result": stream_states(2, *(("waits", result) for result in STREAM_STATES)),  # grids are always taken
+    },
+)
 
 
 class Bench:
@@ -26,7 +42,7 @@ class Bench:
 
     def __init__(self, config: ChipConfig, *, pause: float = 0.0, judge: Any = lambda run: None, **kwargs: Any):
         self.bench = StreamBench(
-            BlockScheduler(config), seed=kwargs.get("seed", 3), timeout=kwargs.get("timeout", 10_000)
+            compiled(BlockScheduler, config), seed=kwargs.get("seed", 3), timeout=kwargs.get("timeout", 10_000)
         )
         self.config = config
         self.flits = self.bench.receive(self.bench.dut.message, pause=pause)
@@ -99,6 +115,8 @@ class Bench:
         """Run these grids, those of a round on queues of their own one after another; the results of each round. Grids
         numbered in ``gangs`` are gangs."""
         dut = self.bench.dut
+        COVERAGE.hit("cores", self.config.cores)
+        watch_streams(self.bench, COVERAGE, "launch, result", dut.i, dut.o)
         results = self.bench.receive(dut.o, sum(map(len, rounds)), pause=pause)
         ends: list[int] = []
 
@@ -119,6 +137,15 @@ class Bench:
         self.bench.add(settings)
         self.bench.send(dut.i, source(), name="grids")
         self.bench.run()
+        for sizes, end in zip(rounds, ends, strict=True):
+            COVERAGE.hit("grids at once", len(sizes))
+            for result in results.items[end - len(sizes) : end]:
+                kind = "gang" if end - len(sizes) + result.queue in gangs else "grid"
+                COVERAGE.hit("ended", (kind, FaultCode(result.fault.code).name))
+            for k, size in enumerate(sizes, end - len(sizes)):
+                COVERAGE.hit("words of arguments", ARG_WORDS[k % len(ARG_WORDS)])
+                for axis, extent in zip("xyz", size, strict=True):
+                    COVERAGE.hit("extent", (axis, "one block" if extent == 1 else "several"))
         return [results.items[end - len(sizes) : end] for end, sizes in zip(ends, rounds, strict=True)]
 
 
@@ -143,6 +170,29 @@ def test_grids(config: ChipConfig, pause: float) -> None:
         assert all(r.fault.code == FaultCode.NONE for r in ended)
     assert {limit for _, limit in bench.limits} == {0x10 * k for k in range(16)}
     assert all(program == 0x1000 * (limit // 0x10 + 1) for program, limit in bench.limits)
+
+
+def test_a_queue_launches_again_while_others_run() -> None:
+    """Its next grid comes as soon as its last one has ended, also while another's end waits to be taken."""
+    bench = Bench(SIX, delay=(1, 20))
+    dut = bench.bench.dut
+    rng = random.Random(5)
+    grids = [(k % 8, (rng.randint(1, 2), 1, rng.randint(1, 2))) for k in range(96)]
+    results = bench.bench.receive(dut.o, len(grids), pause=0.8)
+    watch_streams(bench.bench, COVERAGE, "launch, result", dut.i, dut.o)
+
+    def source() -> Any:
+        for k, (queue, size) in enumerate(grids):
+            while [r.queue for r in results.items].count(queue) < k // 8:
+                yield None
+            yield bench.item(queue, k, size)
+
+    bench.bench.send(dut.i, source(), idle=0.7, name="grids")
+    bench.bench.run()
+    assert sorted(r.queue for r in results.items) == sorted(queue for queue, _ in grids)
+    for k, (queue, size) in enumerate(grids):
+        sent = [run.words for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)]
+        assert sent == bench.words(queue, k, size)
 
 
 def test_lowest_free_core_first() -> None:
@@ -234,6 +284,22 @@ def test_abort() -> None:
     assert [run.words[0] for run in bench.cores.runs].count(0x3000) < 5
 
 
+def test_abort_of_a_gang() -> None:
+    """A gang that is out is handed out whole; the next one does not begin."""
+    bench = Bench(SIX, delay=(150, 150))
+
+    async def abort(ctx: Any) -> None:
+        await ctx.tick().repeat(260)
+        ctx.set(bench.bench.dut.abort, 0b1)
+
+    bench.bench.add(abort)
+    ((result,),) = bench.launch([(3, 2, 9)], gangs=(0,))
+    assert (result.fault.code, result.fault.unit) == (FaultCode.ABORTED, Unit.COMMAND)
+    assert 0 < len(bench.cores.runs) < 54
+    assert len(bench.cores.runs) % 6 == 0
+    assert all(run.reported for run in bench.cores.runs)
+
+
 def test_throughput() -> None:
     """Ten flits (no arguments) and one cycle of choice per block; the first leaves in the cycle after the launch."""
     bench = Bench(SIX, delay=(1000, 1000))
@@ -317,3 +383,7 @@ def test_ended() -> None:
                 running = sum(1 << run.core for run in runs if cycle <= run.end)
                 assert ended & running == 0
                 assert ended & over == over
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -19,7 +19,7 @@ from sley.hw.core.array_timing import array_latency
 from sley.hw.core.matrix import IN_FLIGHT, MatrixUnit
 from sley.hw.core.sram import READ_LATENCY, BankedSram
 from sley.hw.testing.coverage import Coverage
-from sley.hw.testing.streams import StreamBench, Traffic
+from sley.hw.testing.streams import StreamBench, Traffic, compiled
 from sley.sim.golden.float32 import add
 from sley.sim.golden.matmul import bf16_product
 from sley.sim.model.memory import FaultError, ModelMemory
@@ -128,8 +128,8 @@ class MatrixBench:
         if floats:
             fill_with_floats(self.state, rng, floats)
         self.accumulator = self.state.accumulator.copy()
-        self.dut = MatrixUnit(config)
-        self.bench = StreamBench(self.dut, seed=seed, timeout=8_000)
+        self.bench = StreamBench(compiled(MatrixUnit, config), seed=seed, timeout=8_000)
+        self.dut = self.bench.dut
         self.result = Result(0, [], [], [], [], [])
 
     def model(self, program: Program) -> tuple[int, int, int] | None:

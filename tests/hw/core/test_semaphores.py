@@ -1,6 +1,7 @@
 """Semaphores: sets are taken and given whole, by fixed priority, and counters never wrap or saturate."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +9,29 @@ from amaranth.sim import Simulator
 
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
 from sley.hw.core.semaphores import Semaphores
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
+
+SIZES = ("of none", "of one", "of several")
+LEVELS = ("empty", "between", "full")
+COVERAGE = Coverage(
+    "semaphores",
+    {
+        # A request of no semaphore waits for nothing.
+        "request": [
+            (side, size, end)
+            for side in ("wait", "signal")
+            for size in SIZES
+            for end in ("passes", "stalls", "clear")
+            if (size, end) != ("of none", "stalls")
+        ],
+        "moved": [
+            *(("wait", level) for level in LEVELS[1:]),
+            *(("signal", level) for level in LEVELS[:2]),
+            "by both sides",
+        ],
+    },
+)
 
 
 def accepted(requests: list[int | None], refused: int) -> list[bool]:
@@ -42,6 +65,7 @@ class Model:
         taken = [g and not clear for g in accepted(wait, empty)]
         given = [g and not clear for g in accepted(signal, full)]
         assert ready == taken + given
+        self.cover(wait, signal, taken, given, clear)
         for passed, requests, change in ((taken, wait, -1), (given, signal, 1)):
             for ok, mask in zip(passed, requests, strict=True):
                 for i in range(SEMAPHORES):
@@ -51,6 +75,21 @@ class Model:
         if clear:
             self.values = [0] * SEMAPHORES
         return taken, given
+
+    def cover(self, wait: list[int | None], signal: list[int | None], taken: Any, given: Any, clear: bool) -> None:
+        moved = {"wait": 0, "signal": 0}
+        for side, masks, passed in (("wait", wait, taken), ("signal", signal, given)):
+            for mask, ok in zip(masks, passed, strict=True):
+                if mask is None:
+                    continue
+                size = SIZES[min(mask.bit_count(), 2)]
+                COVERAGE.hit("request", (side, size, "clear" if clear else "passes" if ok else "stalls"))
+                moved[side] |= mask if ok else 0
+        for side, mask in moved.items():
+            for value in (v for i, v in enumerate(self.values) if mask >> i & 1):
+                COVERAGE.hit("moved", (side, LEVELS[(value > 0) + (value == SEMAPHORE_MAX)]))
+        if moved["wait"] & moved["signal"]:
+            COVERAGE.hit("moved", "by both sides")
 
 
 def simulate(dut: Semaphores, process: Any) -> None:
@@ -128,6 +167,8 @@ def test_clear() -> None:
         await model.cycle([None], [0xFFFF])
         assert await model.cycle([0xFFFF], [0xFFFF], clear=True) == ([False], [False])
         assert await model.cycle([1], [None]) == ([False], [False])
+        for mask in (0, 1):
+            assert await model.cycle([mask], [mask], clear=True) == ([False], [False])
         assert await model.cycle([0], [0]) == ([True], [True])
 
     simulate(Semaphores(1, 1), process)
@@ -137,3 +178,7 @@ def test_clear() -> None:
 def test_parameters(waiters: int, signallers: int) -> None:
     with rejects("is 0; it must be at least 1"):
         Semaphores(waiters, signallers)
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -217,6 +217,7 @@ def test_random_launches() -> None:
         assert len(block.runs) == fetches + (len(block.args) > INLINE_ARGS)
 
 
+@pytest.mark.usefixtures("compiled_anew")
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_split_of_a_program(config: ChipConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "SPLIT_BYTES", 64)

@@ -13,6 +13,7 @@ from sley.hw.core.store import StoreUnit
 from sley.hw.core.unit import unit_params
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.dma import DmaBench, DmaState, Program
+from sley.hw.testing.streams import compiled
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
 EDGE = PRESETS["edge"].replace(scratchpad_rows=32, accumulator_rows=32)
@@ -99,7 +100,7 @@ def check(
     state = DmaState.random(config, Unit.STORE, random.Random(seed), memory)
     expected = state.copy()
     expected.execute(program)
-    bench = DmaBench(StoreUnit(config), state, seed=seed)
+    bench = DmaBench(compiled(StoreUnit, config), state, seed=seed)
     bench.play_writer(latency, stress / 2)
     bench.play_local_reads(stress)
     commands = bench.send(bench.dut.command, program.payloads(), idle=stress / 2)

@@ -25,7 +25,7 @@ from sley.abi.instructions import (
 from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.vector import VectorUnit
 from sley.hw.testing.coverage import Coverage
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 from sley.sim.golden import float32
 from sley.sim.golden.vector import vector_op
 
@@ -226,8 +226,8 @@ class Bench:
         self.model = Model.random(config, np.random.default_rng(seed))
         self.scratchpad = self.model.scratchpad.copy()
         self.accumulators = self.model.accumulators.copy()
-        self.dut = VectorUnit(config)
-        self.bench = StreamBench(self.dut, seed=seed, timeout=20_000)
+        self.bench = StreamBench(compiled(VectorUnit, config), seed=seed, timeout=20_000)
+        self.dut = self.bench.dut
         self.faults: list[tuple[int, int, int]] = []
         self.busy_cycles = 0
         self.hold_writes = False

@@ -1,6 +1,7 @@
 """Counters of classes: one counts in every cycle, the first that holds."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,9 +9,18 @@ from amaranth.sim import Simulator
 
 from sley.abi.counters import COUNTERS, Counter, CounterGroup, MatrixCycle, is_classes
 from sley.hw.counters.classes import ClassCounters
+from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
 
 KINDS = [COUNTERS[group] for group in CounterGroup if is_classes(group)]
+COVERAGE = Coverage(
+    "counters of classes",
+    {
+        "counted": [(kind.__name__, counter.name) for kind in KINDS for counter in kind],
+        "events at once": [(kind.__name__, events) for kind in KINDS for events in ("none", "one", "several")],
+        "frozen": (0, 1),  # without and with an event
+    },
+)
 
 
 def simulate(dut: Any, process: Any) -> None:
@@ -46,9 +56,12 @@ def test_first_event_counts(kind: type[Counter]) -> None:
                 held = {c for c in events if rng.random() < rng.choice([0.05, 0.3])}
                 ctx.set(dut.events, {c.name.lower(): c in held for c in events})
                 expected[now] += 1
+                COVERAGE.hit("counted", (kind.__name__, kind(now).name))
+                COVERAGE.hit("events at once", (kind.__name__, ("none", "one", "several")[min(len(held), 2)]))
                 await ctx.tick()
                 now = min(held, default=max(kind))
             ctx.set(dut.freeze, 1)
+            COVERAGE.hit("frozen", min(len(held), 1))
             for counter in rng.sample(list(kind), len(kind)):
                 ctx.set(dut.counter, counter)
                 assert ctx.get(dut.value) == expected[counter]
@@ -82,3 +95,7 @@ def test_refuses_gaps() -> None:
 
     with rejects("Gap has the numbers"):
         ClassCounters(Gap)
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

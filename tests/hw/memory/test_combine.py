@@ -1,6 +1,7 @@
 """The combiner of shared reads: what goes on, in which order, and what is lost."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,12 +11,22 @@ from sley.abi.instructions import Share
 from sley.hw.memory.combine import ReadCombiner
 from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.noc.placement import Node, core_node
+from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
 from sley.hw.testing.parameters import rejects
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 QUAD = preset("nano").replace(cores_x=2, cores_y=2)
 CONFIGS = [QUAD, preset("nano").replace(cores_x=3), preset("nano").replace(cores_x=2, cores_y=3)]
 IDS = ["2x2", "3x1", "2x3"]
+COVERAGE = Coverage(
+    "read combiner",
+    {
+        "goes on": [(name, share.name) for name in IDS for share in Share],
+        "shared, in a gang in which cores end or wait for each other": ("goes on", "lost"),
+        # Its queues take all that readers may ask: the input never waits.
+        "input, output": stream_states(2, *(("waits", output) for output in STREAM_STATES)),
+    },
+)
 Asked = tuple[int, int, Share]
 """Address, beats, share."""
 
@@ -62,7 +73,7 @@ def reads(config: ChipConfig, items: list[Any]) -> list[tuple[int, int, Node, No
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.4, 0.1), (0.0, 0.7)])
 def test_random(config: ChipConfig, idle: float, pause: float) -> None:
     """Each group's reads go on once, to all of it; every core gets its reads in its order, none is lost."""
-    bench = StreamBench(ReadCombiner(config), seed=int(10 * idle + 100 * pause))
+    bench = StreamBench(compiled(ReadCombiner, config), seed=int(10 * idle + 100 * pause))
     streams: list[list[Asked]] = [[] for _ in range(config.cores)]
     groups = 0
     for number in range(150):
@@ -70,7 +81,9 @@ def test_random(config: ChipConfig, idle: float, pause: float) -> None:
         core = bench.rng.randrange(config.cores)
         for k in members(config, core, share):
             streams[k].append((16 * number, bench.rng.randint(1, 16) if share is Share.NONE else 5, share))
+        COVERAGE.hit("goes on", (f"{config.cores_x}x{config.cores_y}", share.name))
         groups += 1
+    watch_streams(bench, COVERAGE, "input, output", bench.dut.i, bench.dut.o)
     bench.send(bench.dut.i, [head(config, *item) for item in merged(bench.rng, streams)], idle=idle)
     got = bench.receive(bench.dut.o, groups, pause=pause)
     bench.run()
@@ -86,7 +99,7 @@ def test_random(config: ChipConfig, idle: float, pause: float) -> None:
 
 def test_timing() -> None:
     """4 cycles, a read a cycle; a shared one follows its last asker."""
-    bench = StreamBench(ReadCombiner(QUAD))
+    bench = StreamBench(compiled(ReadCombiner, QUAD))
     alone = [(1, (16 * k, 1, Share.NONE)) for k in range(60)]
     together = [(k, (4096, 4, Share.ALL)) for k in (2, 0, 3, 1)]
     sent = bench.send(bench.dut.i, [head(QUAD, *item) for item in alone + together])
@@ -98,7 +111,7 @@ def test_timing() -> None:
 
 def test_queues_take_all_that_a_reader_may_ask() -> None:
     """A core far ahead of the other holds up nobody."""
-    bench = StreamBench(ReadCombiner(QUAD))
+    bench = StreamBench(compiled(ReadCombiner, QUAD))
     ahead = [(0, (16 * k, 1, Share.ROW)) for k in range(128)]
     others = [(k, (8192, 2, Share.NONE)) for k in (1, 2, 3)]
     behind = [(1, (16 * k, 1, Share.ROW)) for k in range(128)]
@@ -112,7 +125,7 @@ def test_queues_take_all_that_a_reader_may_ask() -> None:
 def lost_of(config: ChipConfig, streams: list[list[Asked]], ended: int, seed: int) -> tuple[list[Any], list[list[Any]]]:
     """What goes on; the reads of each core that are lost. Blocks of ``ended`` end when all their reads are answered,
     others when the last of them is lost."""
-    bench = StreamBench(ReadCombiner(config), seed=seed)
+    bench = StreamBench(compiled(ReadCombiner, config), seed=seed)
     bench.send(bench.dut.i, [head(config, *item) for item in merged(bench.rng, streams)], idle=0.3)
     got = bench.receive(bench.dut.o, pause=0.3)
 
@@ -133,6 +146,10 @@ def lost_of(config: ChipConfig, streams: list[list[Asked]], ended: int, seed: in
     numbers = {core_node(config, k): k for k in range(config.cores)}
     lost: list[list[Any]] = [[] for _ in range(config.cores)]
     for address, beats, near, far, is_lost in found:
+        if is_lost or near != far:
+            COVERAGE.hit(
+                "shared, in a gang in which cores end or wait for each other", "lost" if is_lost else "goes on"
+            )
         if is_lost:
             assert near == far
             lost[numbers[near]].append((address, beats))
@@ -196,3 +213,7 @@ def test_circle() -> None:
 def test_one_core_has_nothing_to_combine() -> None:
     with rejects("1 core"):
         ReadCombiner(preset("nano"))
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

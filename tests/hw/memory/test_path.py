@@ -19,7 +19,7 @@ from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.messages import Tag
 from sley.hw.noc.placement import core_node, memory_node
 from sley.hw.testing.axi import AxiMemory
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 
 class Path(wiring.Component):
@@ -72,7 +72,7 @@ class Path(wiring.Component):
 def test_read_throughput(beats: int) -> None:
     """Memory latency 32: one beat per cycle, and 14 cycles more than the memory's to the first."""
     config = preset("nano")
-    bench = StreamBench(Path(config))
+    bench = StreamBench(compiled(Path, config))
     count = 192 // beats
     runs = [{"addr": 4 * beats * (k % 16), "bytes": 4 * beats} for k in range(count)]
     sent = bench.send(bench.dut.load[0], runs)
@@ -86,7 +86,7 @@ def test_read_throughput(beats: int) -> None:
 @pytest.mark.parametrize("beats", [1, 2, 16, 48])
 def test_write_throughput(beats: int) -> None:
     config = preset("nano")
-    bench = StreamBench(Path(config))
+    bench = StreamBench(compiled(Path, config))
     count = 96 // beats
     runs = [{"addr": 64 * (beats + 15) // 16 * (k % 4), "bytes": 4 * beats} for k in range(count)]
     bench.send(bench.dut.store[0], runs)
@@ -106,7 +106,7 @@ def test_write_throughput(beats: int) -> None:
 @pytest.mark.parametrize("config", [preset("nano").replace(cores_y=2), preset("edge")], ids=["two", "edge"])
 def test_random(config: ChipConfig) -> None:
     """All cores at once, bytes at any alignment, slow memory."""
-    bench = StreamBench(Path(config), seed=9, timeout=20_000)
+    bench = StreamBench(compiled(Path, config), seed=9, timeout=20_000)
     memory = AxiMemory(bench, config, bench.dut.axi, gap=0.2, latency=(1, 60), size=8192)
     rng = random.Random(5)
     memory.data[:] = expected = bytearray(rng.randbytes(8192))

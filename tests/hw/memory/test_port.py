@@ -15,7 +15,7 @@ from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 NANO = preset("nano")
 QUAD = NANO.replace(name="quad", cores_x=2, cores_y=2)
@@ -162,7 +162,7 @@ FAULTY = range(2000, 2100)
 )
 def test_random(config: ChipConfig, idle: float, pause: float, gap: float, latency: tuple[int, int]) -> None:
     requests = Requests(config, 60, seed=int(10 * gap), faulty=FAULTY)
-    bench = StreamBench(MemoryPort(config), seed=int(10 * gap), timeout=20_000)
+    bench = StreamBench(compiled(MemoryPort, config), seed=int(10 * gap), timeout=20_000)
     bench.send(bench.dut.request_o, requests.flits, idle=idle)
     memory = AxiMemory(bench, config, bench.dut.axi, gap=gap, latency=latency, faulty=FAULTY)
     memory.data[:] = requests.before
@@ -175,7 +175,7 @@ def test_random(config: ChipConfig, idle: float, pause: float, gap: float, laten
 
 
 def test_write_error() -> None:
-    bench = StreamBench(MemoryPort(NANO))
+    bench = StreamBench(compiled(MemoryPort, NANO))
     flits = []
     for addr in (0, 64, 8192):
         flits += [head(RequestKind.WRITE, (2, 0), Tag.STORE, addr, 2), beat(1, 15, False), beat(2, 15, True)]
@@ -189,7 +189,7 @@ def test_write_error() -> None:
 @pytest.mark.parametrize("beats", [1, 4, 16])
 def test_read_throughput(beats: int) -> None:
     """One beat per cycle, 64 single-beat reads in flight; 3 cycles more than the memory takes."""
-    bench = StreamBench(MemoryPort(NANO))
+    bench = StreamBench(compiled(MemoryPort, NANO))
     count = 256 // beats
     flits = [head(RequestKind.READ, (2, 0), Tag.LOAD, 64 * (k % 32), beats) for k in range(count)]
     sent = bench.send(bench.dut.request_o, flits)
@@ -202,7 +202,7 @@ def test_read_throughput(beats: int) -> None:
 @pytest.mark.parametrize("beats", [1, 4, 16])
 def test_write_throughput(beats: int) -> None:
     """A head and its beats without a gap."""
-    bench = StreamBench(MemoryPort(NANO))
+    bench = StreamBench(compiled(MemoryPort, NANO))
     count = 128 // beats
     flits = []
     for k in range(count):
@@ -221,7 +221,7 @@ def test_drain(seed: int, config: ChipConfig) -> None:
     """Drained in the middle of traffic: no burst is left open, nothing is sent, and new traffic finds a clean port."""
     requests = Requests(config, 120, seed)
     later = Requests(config, 30, seed + 100)
-    bench = StreamBench(MemoryPort(config), seed=seed, timeout=20_000)
+    bench = StreamBench(compiled(MemoryPort, config), seed=seed, timeout=20_000)
     dut = bench.dut
     memory = AxiMemory(bench, config, dut.axi, gap=0.3, latency=(1, 60))
     memory.data[:] = requests.before
@@ -291,7 +291,7 @@ def test_drain(seed: int, config: ChipConfig) -> None:
 
 def test_shared_reads() -> None:
     """One burst on the bus and one packet to all who asked, in the order of each of them."""
-    bench = StreamBench(MemoryPort(QUAD))
+    bench = StreamBench(compiled(MemoryPort, QUAD))
     asked = [(Share.ROW, 0, 4), (Share.COLUMN, 64, 16), (Share.ALL, 128, 1), (Share.NONE, 256, 3)]
     flits = []
     for core in range(4):
@@ -318,7 +318,7 @@ def test_shared_reads() -> None:
 
 def test_lost_reads() -> None:
     """A shared read that nobody joins is answered with as many errors as it has beats, between others, unread."""
-    bench = StreamBench(MemoryPort(QUAD))
+    bench = StreamBench(compiled(MemoryPort, QUAD))
     flits = [
         shared(0, Share.NONE, 0, 2),
         shared(0, Share.ROW, 64, 5),
@@ -343,7 +343,7 @@ def test_lost_reads() -> None:
 
 def test_reads_past_the_combiner_take_turns() -> None:
     """A stream of fetches does not hold up the loads, nor they it."""
-    bench = StreamBench(MemoryPort(QUAD))
+    bench = StreamBench(compiled(MemoryPort, QUAD))
     loads = [shared(0, Share.NONE, 64 * k, 1) for k in range(16)]
     fetches = [head(RequestKind.READ, (0, 0), Tag.FETCH, 1024 + 64 * k, 1) for k in range(40)]
     bench.send(bench.dut.request_o, loads + fetches)

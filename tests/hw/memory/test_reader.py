@@ -1,4 +1,5 @@
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -6,27 +7,51 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.noc.messages import Tag
+from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
 from sley.hw.testing.memory import Burst, MemoryNode
 from sley.hw.testing.parameters import rejects
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 NANO = preset("nano").replace(max_burst=4)
 EDGE = preset("edge").replace(max_burst=4)
+COVERAGE = Coverage(
+    "memory reader",
+    {
+        "begins in lane": [(config.name, lane) for config in (NANO, EDGE) for lane in range(config.bus_bytes)],
+        "ends in lane": [(config.name, lane) for config in (NANO, EDGE) for lane in range(config.bus_bytes)],
+        "burst of": range(1, 5),
+        "bursts of a run": ("one", "several"),
+        "error": (True, False),
+        "run, beat": stream_states(2),
+        # It asks for what it has room for alone: answers do not wait.
+        "request, answer": [(request, answer) for request in STREAM_STATES for answer in STREAM_STATES[:2]],
+    },
+)
 
 
 def bench_of(config: ChipConfig, runs: list[tuple[int, int]], **kwargs: Any) -> tuple[StreamBench, MemoryNode, Any]:
     """A reader on a memory of random bytes; returns also the expected beats as (data, last)."""
-    bench = StreamBench(MemoryReader(config, tag=Tag.LOAD, source=(2, 0), **kwargs.pop("reader", {})), seed=7)
+    bench = StreamBench(compiled(MemoryReader, config, tag=Tag.LOAD, source=(2, 0), **kwargs.pop("reader", {})), seed=7)
     bench.send(bench.dut.i, [{"addr": a, "bytes": n} for a, n in runs], idle=kwargs.pop("idle_runs", 0.0))
     memory = MemoryNode(bench, config, bench.dut.request, bench.dut.response, **kwargs)
     memory.data[:] = random.Random(1).randbytes(len(memory.data))
     expected = []
     for addr, n in runs:
+        if config.max_burst == 4:
+            cover(config, addr, n)
         content = bytes(memory.data[addr : addr + n])
         for k in range(0, n, config.bus_bytes):
             part = content[k : k + config.bus_bytes]
             expected.append((int.from_bytes(part, "little"), k + config.bus_bytes >= n))
     return bench, memory, expected
+
+
+def cover(config: ChipConfig, addr: int, n: int) -> None:
+    width, name = config.bus_bytes, config.name
+    COVERAGE.hit("begins in lane", (name, addr % width))
+    COVERAGE.hit("ends in lane", (name, (addr + n - 1) % width))
+    bursts = (addr + n - 1) // (4 * width) - addr // (4 * width) + 1
+    COVERAGE.hit("bursts of a run", "one" if bursts == 1 else "several")
 
 
 @pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
@@ -43,9 +68,13 @@ def test_alignments_and_lengths(config: ChipConfig, idle: float, pause: float) -
     ]
     runs += [(64 + a, n) for a in (0, 1, width - 1) for n in (1, width - 1, width, width + 1, most)]
     rng.shuffle(runs)
-    bench, _, expected = bench_of(config, runs, idle=idle, pause=pause, idle_runs=idle)
+    bench, memory, expected = bench_of(config, runs, idle=idle, pause=pause, idle_runs=idle)
     got = bench.receive(bench.dut.o, len(expected), pause=pause)
+    watch_streams(bench, COVERAGE, "run, beat", bench.dut.i, bench.dut.o)
+    watch_streams(bench, COVERAGE, "request, answer", bench.dut.request, bench.dut.response)
     bench.run()
+    for burst in memory.reads:
+        COVERAGE.hit("burst of", burst.beats)
     assert [(x.data, x.last) for x in got.items] == expected
     assert not any(x.error for x in got.items)
 
@@ -108,6 +137,8 @@ def test_error_marks_the_beats_of_its_burst() -> None:
     bench, _, expected = bench_of(NANO, [(0, 48), (5000, 9)], faulty=range(20, 21))
     got = bench.receive(bench.dut.o, len(expected))
     bench.run()
+    for item in got.items:
+        COVERAGE.hit("error", bool(item.error))
     assert [x.error for x in got.items] == [0] * 4 + [1] * 4 + [0] * 4 + [1] * 3
 
 
@@ -132,3 +163,7 @@ def test_parameters() -> None:
         MemoryReader(preset("nano"), tag=Tag.LOAD, source=(0, 0), beats=16)
     with rejects("depth is 1"):
         MemoryReader(preset("nano"), tag=Tag.LOAD, source=(0, 0), depth=1)
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -1,4 +1,5 @@
 import random
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -7,11 +8,24 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import Tag
+from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.memory import Burst, MemoryNode
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 NANO = preset("nano").replace(max_burst=4)
 EDGE = preset("edge").replace(max_burst=4)
+COVERAGE = Coverage(
+    "memory writer",
+    {
+        "begins in lane": [(config.name, lane) for config in (NANO, EDGE) for lane in range(config.bus_bytes)],
+        "ends in lane": [(config.name, lane) for config in (NANO, EDGE) for lane in range(config.bus_bytes)],
+        "run that": ("is continued", "ends"),
+        "burst of": range(1, 5),
+        "error": (True, False),
+        "run, beat": stream_states(2),
+        "request": stream_states(1),
+    },
+)
 
 
 class WriterBench(StreamBench):
@@ -30,7 +44,7 @@ class WriterBench(StreamBench):
         idle: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(MemoryWriter(config, tag=Tag.STORE, source=(2, 0)), seed=11)
+        super().__init__(compiled(MemoryWriter, config, tag=Tag.STORE, source=(2, 0)), seed=11)
         rng = random.Random(1)
         self.errors: list[int] = []
         beats = []
@@ -45,6 +59,11 @@ class WriterBench(StreamBench):
         self.expected = bytes(expected)
         follows = [join and a + n == after for (a, n), (after, _) in pairwise([*runs, (0, 0)])]
         follows[-1] = cut
+        for (addr, n), more in zip(runs, follows, strict=True):
+            if config.max_burst == 4:
+                COVERAGE.hit("begins in lane", (config.name, addr % config.bus_bytes))
+                COVERAGE.hit("ends in lane", (config.name, (addr + n - 1) % config.bus_bytes))
+            COVERAGE.hit("run that", "is continued" if more else "ends")
         sent = [{"addr": a, "bytes": n, "more": more} for (a, n), more in zip(runs, follows, strict=True)]
         self.runs = self.send(self.dut.i, sent, idle=idle)
         self.beats = self.send(self.dut.data, beats, idle=idle)
@@ -58,6 +77,7 @@ class WriterBench(StreamBench):
             ctx.set(dut.cut, self.runs.done)
             _, _, busy, error = await ctx.tick().sample(dut.busy, dut.error)
             assert busy or not error, "error after busy"
+            COVERAGE.hit("error", bool(error))
             if error:
                 self.errors.append(self.cycle)
             done = self.runs.done and self.beats.done and not busy
@@ -80,7 +100,11 @@ def test_alignments_and_lengths(config: ChipConfig, idle: float, pause: float) -
     runs += [(64 + a, n) for a in (0, 1, width - 1) for n in (1, width - 1, width, width + 1, most)]
     rng.shuffle(runs)
     bench = WriterBench(config, runs, idle=idle, pause=pause)
+    watch_streams(bench, COVERAGE, "run, beat", bench.dut.i, bench.dut.data)
+    watch_streams(bench, COVERAGE, "request", bench.dut.request)
     bench.run()
+    for burst in bench.memory.writes:
+        COVERAGE.hit("burst of", burst.beats)
     assert bytes(bench.memory.data) == bench.expected
     assert not bench.errors
 
@@ -151,3 +175,7 @@ def test_errors() -> None:
     bench = WriterBench(NANO, [(5000, 33)])
     bench.run()
     assert len(bench.errors) == len(bench.memory.writes)
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

@@ -22,7 +22,7 @@ from sley.hw.noc.placement import memory_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.page_tables import Tables
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 NANO = preset("nano")
 EDGE = preset("edge").replace(max_burst=8, tlb_entries=2)
@@ -188,8 +188,8 @@ def test_random(config: ChipConfig, idle: float, pause: float, gap: float, laten
     tables, pages = random_tables(rng, memory, config.contexts)
     traffic = Traffic(config, tables, pages, 30, rng)
     assert len(traffic.kinds) == 3, "mapped, not mapped and not permitted must all occur"
-    dut = Node(config)
-    bench = StreamBench(dut, seed=1, timeout=60_000)
+    bench = StreamBench(compiled(Node, config), seed=1, timeout=60_000)
+    dut = bench.dut
     set_roots(bench, dut, tables)
     axi = AxiMemory(bench, config, dut.axi, size=SIZE, latency=latency, gap=gap)
     axi.data[:] = memory
@@ -227,8 +227,8 @@ def test_cost_of_a_miss_and_of_a_hit(large: bool) -> None:
         tables.map_large(1, base, LARGE // PAGE_BYTES, 1)
     else:
         tables.map_page(1, base, DATA // PAGE_BYTES, 1)
-    dut = Node(NANO)
-    bench = StreamBench(dut)
+    bench = StreamBench(compiled(Node, NANO))
+    dut = bench.dut
     set_roots(bench, dut, tables)
     AxiMemory(bench, NANO, dut.axi, size=SIZE, latency=(latency, latency)).data[:] = memory
     sent = bench.send(dut.i[1], [None, *stream_of_reads(NANO, [base + 4 * k for k in range(100)], 1)])
@@ -255,8 +255,8 @@ def test_invalidation_is_seen_by_every_later_access() -> None:
         memory[DATA + k * PAGE_BYTES] = k + 1
     tables.map_page(1, base, DATA // PAGE_BYTES, 1)
     table = tables.entry(tables.roots[1][1], base // LARGE_PAGE_BYTES)["page"]
-    dut = Node(NANO)
-    bench = StreamBench(dut, timeout=40_000)
+    bench = StreamBench(compiled(Node, NANO), timeout=40_000)
+    dut = bench.dut
     set_roots(bench, dut, tables)
     axi = AxiMemory(bench, NANO, dut.axi, size=SIZE, latency=(1, 30), gap=0.2)
     axi.data[:] = memory
@@ -295,8 +295,8 @@ def test_invalidation_of_another_context_costs_nothing() -> None:
     tables = Tables(random.Random(0), memory, NANO.contexts, DATA)
     tables.roots[1] = (AddressMode.PAGED, tables._table())
     tables.map_page(1, base, DATA // PAGE_BYTES, 1)
-    dut = Node(NANO)
-    bench = StreamBench(dut)
+    bench = StreamBench(compiled(Node, NANO))
+    dut = bench.dut
     set_roots(bench, dut, tables)
     axi = AxiMemory(bench, NANO, dut.axi, size=SIZE)
     axi.data[:] = memory
@@ -321,8 +321,8 @@ def test_drain_forgets_walks() -> None:
     memory = bytearray(SIZE)
     tables = Tables(random.Random(0), memory, NANO.contexts, DATA)
     tables.roots[1] = (AddressMode.PAGED, tables._table())
-    dut = MemoryGateway(NANO)
-    bench = StreamBench(dut)
+    bench = StreamBench(compiled(MemoryGateway, NANO))
+    dut = bench.dut
     axi = AxiMemory(bench, NANO, dut.axi, size=SIZE, latency=(25, 25))
     axi.data[:] = memory
     walk = {"kind": RequestKind.WALK, "tag": Tag.LOAD, "src": ME, "addr": base, "context": 1}
@@ -381,8 +381,8 @@ def test_entries_that_mean_nothing(upper: int, lower: int, valid: bool) -> None:
     memory = bytearray(SIZE)
     memory[PAGE_BYTES : PAGE_BYTES + 4] = upper.to_bytes(4, "little")
     memory[LOWER * PAGE_BYTES : LOWER * PAGE_BYTES + 4] = lower.to_bytes(4, "little")
-    dut = MemoryGateway(NANO)
-    bench = StreamBench(dut)
+    bench = StreamBench(compiled(MemoryGateway, NANO))
+    dut = bench.dut
     AxiMemory(bench, NANO, dut.axi, size=SIZE).data[:] = memory
     walk = {"kind": RequestKind.WALK, "tag": Tag.LOAD, "src": ME, "addr": 0, "context": 1}
 

@@ -1,11 +1,14 @@
 """The stream bench itself: it passes good blocks, and names what is wrong with bad ones."""
 
+from typing import Any
+
 import pytest
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from sley.hw.testing.streams import BenchTimeoutError, StreamBench, StreamError
+from sley.hw.testing.streams import BenchTimeoutError, StreamBench, StreamError, compiled
 
 
 class Register(wiring.Component):
@@ -67,3 +70,51 @@ def test_full_speed() -> None:
     bench.run()
     assert sent.cycles == list(range(1, 31))
     assert got.cycles == list(range(2, 32))
+
+
+def traffic(dut: Any) -> list[Any]:
+    bench = StreamBench(dut, seed=4, timeout=500)
+    sent = bench.send(bench.dut.i, range(40), idle=0.3)
+    got = bench.receive(bench.dut.o, 40, pause=0.3)
+    bench.run()
+    return [sent.cycles, got.cycles, got.items]
+
+
+class Counting(Register):
+    """Sends what its memory counted: a state that a run leaves behind, in a register without reset and in a memory."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        m.submodules.memory = memory = Memory(shape=8, depth=1, init=[5])
+        read, write = memory.read_port(domain="comb"), memory.write_port()
+        count = Signal(8, reset_less=True)
+        taken = self.i.valid & self.i.ready
+        m.d.comb += [write.data.eq(read.data + 3), write.en.eq(taken)]
+        m.d.sync += count.eq(count + taken)
+        with m.If(taken):
+            m.d.sync += self.o.payload.eq(read.data ^ (count << 4))
+        return m
+
+
+def test_each_run_of_a_compiled_design_is_as_the_first() -> None:
+    """Also after fewer and more parts, and after one that failed."""
+    expected = traffic(Counting())
+    design = compiled(Counting)
+    assert compiled(Counting) is design
+    assert [traffic(design), traffic(design)] == [expected, expected]
+
+    bench = StreamBench(design, timeout=20)
+    for port in (bench.dut.i.valid, bench.dut.o.ready):
+        watch_alone(bench, port)
+    bench.receive(bench.dut.o, 1)
+    with pytest.raises(BenchTimeoutError):
+        bench.run()
+    assert traffic(design) == expected
+
+
+def watch_alone(bench: StreamBench, signal: Signal) -> None:
+    async def watch(ctx: Any) -> None:
+        async for _ in ctx.tick().sample(signal):
+            pass
+
+    bench.add(watch)

@@ -46,9 +46,9 @@ class CommandExecutor(wiring.Component):
     a burst covers a beat in part; commands take effect in their order, each before the next begins.
 
     All outputs to the buses are registers. A bus that does not answer within ``BUS_CYCLES`` is given up: the command,
-    and all later ones that need a bus, end with BUS_TIMEOUT until reset.
+    and all later ones that need a bus, end with BUS_TIMEOUT until reset; what it has not taken stays as it is.
     It takes some three cycles for a byte of a frame, and what the bus takes for a beat; the line is slower by far.
-    Cost: one beat, one word, a 33-bit counter for addresses and cycles, the head of a command.
+    Cost: one beat and its address, one word, a 33-bit counter for addresses and cycles, the head of a command.
     """
 
     i: stream.Interface
@@ -124,7 +124,8 @@ class CommandExecutor(wiring.Component):
             m.d.sync += Cat(head.address, carry).eq(Mux(enter, stepped, head.address + 1))
         with m.If(enter | count):
             m.d.sync += head.length.eq(Mux(enter, entered.length, head.length - 1))
-        with m.If(load | shift):
+        # What a bus that was given up has not taken stays on it.
+        with m.If((load | shift) & ~given_up):
             m.d.sync += [
                 beat.eq(Mux(load, self.memory.rdata, Cat(beat[8:], Mux(clears, 0, self.i.payload.data)))),
                 lane.eq(Mux(load, 0, lane + 1)),
@@ -151,7 +152,9 @@ class CommandExecutor(wiring.Component):
                         m.next = "SEQUENCE"
 
             with m.State("CHOOSE"):
-                m.d.sync += [strobe.eq(0), pending.eq(~is_write)]
+                m.d.sync += pending.eq(~is_write)
+                with m.If(~given_up):
+                    m.d.sync += strobe.eq(0)
                 m.next = "END"
                 with m.If((head.code > max(Code)) | (of_register & (head.length != WORD_BYTES))):
                     m.d.sync += [refusal.eq(Status.BAD_COMMAND), pending.eq(0)]
@@ -174,7 +177,8 @@ class CommandExecutor(wiring.Component):
                     m.next = "SEQUENCE"
                 with m.Elif(~self.i.ready | self.i.valid):
                     m.d.comb += [shift.eq(1), count.eq(~padding)]
-                    m.d.sync += strobe.eq(Cat(strobe[1:], ~padding))
+                    with m.If(~given_up):
+                        m.d.sync += strobe.eq(Cat(strobe[1:], ~padding))
                     with m.If(Mux(of_register, head.length == 1, in_lane.all())):
                         m.next = "BUS"
                     with m.Elif(~of_register):
@@ -269,10 +273,13 @@ class CommandExecutor(wiring.Component):
         """Requests from the cycle after ``ask`` until they are taken; answers: any, and whether it is an error."""
         registers, memory = self.registers, self.memory
         bus_bytes = self._config.bus_bytes
-        aligned = Cat(Const(0, exact_log2(bus_bytes)), address[exact_log2(bus_bytes) :])
+        asked = Signal(ADDRESS_BITS, reset_less=True)
+        with m.If(ask):
+            m.d.sync += asked.eq(address)
+        aligned = Cat(Const(0, exact_log2(bus_bytes)), asked[exact_log2(bus_bytes) :])
         m.d.comb += [
-            registers.awaddr.eq(address),
-            registers.araddr.eq(address),
+            registers.awaddr.eq(asked),
+            registers.araddr.eq(asked),
             registers.wdata.eq(beat[-DATA_BITS:]),
             registers.wstrb.eq(-1),
             registers.bready.eq(1),

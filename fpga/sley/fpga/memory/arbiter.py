@@ -44,7 +44,8 @@ class AxiArbiter(wiring.Component):
         m = Module()
         managers, target = self.managers, self.target
         owners = Signal(WRITES)  # of the write bursts under way, the oldest lowest
-        count, place = Signal(range(WRITES + 1)), Signal(range(WRITES + 1))
+        count = Signal(range(WRITES + 1))
+        place = Signal(range(WRITES + 1))
         owner = owners[0]
         open_, begins, ends = Signal(), Signal(), Signal()
         self._addresses(m, "ar", 1)

@@ -61,7 +61,8 @@ class BlockMemory(wiring.Component):
         writing = Signal()
         accepted = Signal()  # a beat
         write_row = Signal.like(port.write_row, reset_less=True)
-        write_id, write_refused = Signal.like(bus.awid, reset_less=True), Signal(reset_less=True)
+        write_id = Signal.like(bus.awid, reset_less=True)
+        write_refused = Signal(reset_less=True)
         answer_refused = Signal(reset_less=True)
         m.d.comb += [
             bus.awready.eq(~writing),
@@ -90,10 +91,12 @@ class BlockMemory(wiring.Component):
         reading = Signal()
         left = Signal.like(bus.arlen, reset_less=True)
         read_row = Signal.like(port.read_row, reset_less=True)
-        read_id, read_refused = Signal.like(bus.arid, reset_less=True), Signal(reset_less=True)
+        read_id = Signal.like(bus.arid, reset_less=True)
+        read_refused = Signal(reset_less=True)
         issue, moves = Signal(), Signal()
         beat = StructLayout({"id": len(bus.arid), "refused": 1, "last": 1})
-        fetched, shown = Signal(beat, reset_less=True), Signal(beat, reset_less=True)
+        fetched = Signal(beat, reset_less=True)
+        shown = Signal(beat, reset_less=True)
         fetched_valid = Signal()
         m.d.comb += [
             bus.arready.eq(~reading),

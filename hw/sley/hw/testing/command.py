@@ -31,7 +31,7 @@ from sley.hw.noc.messages import LaunchWord, Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node, core_node
 from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.testing.memory import MemoryNode, to
-from sley.hw.testing.streams import StreamBench, StreamError
+from sley.hw.testing.streams import StreamBench, StreamError, compiled
 
 
 class CommandSystem(wiring.Component):
@@ -189,8 +189,8 @@ class CommandBench:
     ) -> None:
         self.config = config
         self.map = RegisterMap(config)
-        self.dut = CommandSystem(config)
-        self.bench = StreamBench(self.dut, seed=seed, timeout=timeout, settle=1)
+        self.bench = StreamBench(compiled(CommandSystem, config), seed=seed, timeout=timeout, settle=1)
+        self.dut = self.bench.dut
         self.memory = MemoryNode(self.bench, config, self.dut.request, self.dut.memory, **memory)
         self.cores = FakeCores(self.bench, config, self.memory.messages, core_delay, judge)
         self.bench.send(self.dut.cores, self.cores.answers(), wait=False, name="done messages")

@@ -18,7 +18,7 @@ from sley.hw.core.instruction import UNITS
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import Sequencer
 from sley.hw.noc.messages import request_flit
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, compiled
 
 COMMAND_FIELDS = ("op", "pc", "wait", "signal", "a", "b", "c", "flags")
 _MASK = 0xFFFFFFFF
@@ -114,9 +114,9 @@ class SequencerBench:
     ) -> None:
         self.config = config
         self.blocks = blocks
-        self.harness = Harness(config, core_index)
+        self.bench = StreamBench(compiled(Harness, config, core_index), seed=seed, timeout=timeout)
+        self.harness: Harness = self.bench.dut
         self.dut = self.harness.sequencer
-        self.bench = StreamBench(self.harness, seed=seed, timeout=timeout)
         self.rng = random.Random(seed)
         self.idle, self.pause, self.latency, self.work, self.bad = idle, pause, latency, work, bad
         self.on_command = on_command

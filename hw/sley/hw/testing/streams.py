@@ -14,13 +14,18 @@ bits on the payload. The receiver raises when the block takes valid back or chan
 A source that reacts is a generator: ``send(port, generator(), wait=False)``; it is asked for an item in each cycle in
 which nothing else is on offer, and yields ``None`` when it has none.
 
+Several benches of a block, one after another, share the work of elaborating and compiling it, most of the time of a
+short run: ``StreamBench(compiled(Block, config))``. Each run begins at the block's reset.
+
 Anything else that takes part is a coroutine: ``bench.add(coroutine)`` (the run ends without it) or
 ``bench.add(coroutine, wait=True)`` (the run lasts until it returns). Inside, use ``ctx.tick().sample(...)``.
 """
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sized
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from amaranth.hdl import Elaboratable, Value
@@ -49,18 +54,71 @@ class Traffic:
         return f"{self.name}: {len(self.items)} of {'any' if self.count is None else self.count}"
 
 
+Process = Callable[[Any], Awaitable[None]]
+
+
+class Design:
+    """A block to be simulated from reset, once or several times.
+
+    Amaranth's simulator can be reset but gives no testbench back: it has places, which the parts of a bench take.
+    """
+
+    def __init__(self, dut: Any) -> None:
+        self.dut = dut
+        self._simulator: Simulator | None = None
+        self._parts: list[Process] = []
+        self._places = 0
+
+    def run(self, parts: list[Process], vcd: str | None = None) -> None:
+        """Simulates until the first of the parts returns."""
+        simulator, self._simulator = self._simulator, None
+        if simulator is None:
+            simulator, self._places = Simulator(self.dut), 0
+            simulator.add_clock(1e-6)
+        else:
+            simulator.reset()
+        self._parts = parts
+        while self._places < len(parts):
+            simulator.add_testbench(self._part(self._places), background=self._places > 0)
+            self._places += 1
+        with nullcontext() if vcd is None else simulator.write_vcd(vcd):
+            simulator.run()
+        self._simulator = simulator  # not after an exception, which leaves it in the middle of a step
+
+    def _part(self, place: int) -> Process:
+        async def part(ctx: Any) -> None:
+            if place < len(self._parts):
+                await self._parts[place](ctx)
+
+        return part
+
+
+@lru_cache(maxsize=8)
+def compiled(component: Callable[..., Any], *args: Any, **kwargs: Any) -> Design:
+    """The block with these parameters, the same one for each caller."""
+    return Design(component(*args, **kwargs))
+
+
 class StreamBench:
     """Runs one block with its clock, drivers on its streams, and a limit on cycles.
 
-    Parameters: ``dut``; ``seed`` of all random choices (also free for the test as ``rng``); ``timeout`` in cycles;
-    ``settle``: cycles that run on after everything was received, in which nothing more may come; ``vcd``: file to
-    write waveforms to, while debugging. Members: ``cycle``: clock edges so far; ``traffic``: all ports in use.
+    Parameters: ``dut``, or what ``compiled`` gives; ``seed`` of all random choices (also free for the test as ``rng``);
+    ``timeout`` in cycles; ``settle``: cycles that run on after everything was received, in which nothing more may come;
+    ``vcd``: file to write waveforms to, while debugging. Members: ``cycle``: clock edges so far; ``traffic``: all ports
+    in use.
     """
 
     def __init__(
-        self, dut: Elaboratable, *, seed: int = 0, timeout: int = 10_000, settle: int = 10, vcd: str | None = None
+        self,
+        dut: Elaboratable | Design,
+        *,
+        seed: int = 0,
+        timeout: int = 10_000,
+        settle: int = 10,
+        vcd: str | None = None,
     ) -> None:
-        self.dut = dut
+        self._design = dut if isinstance(dut, Design) else Design(dut)
+        self.dut = self._design.dut
         self.rng = random.Random(seed)
         self.timeout = timeout
         self.settle = settle
@@ -68,14 +126,12 @@ class StreamBench:
         self.cycle = 0
         self.traffic: list[Traffic] = []
         self._waits: list[str] = []
-        self._sim = Simulator(dut)
-        self._sim.add_clock(1e-6)
-        self._sim.add_testbench(self._watch)
+        self._parts: list[Process] = [self._watch]
 
-    def add(self, process: Callable[[Any], Awaitable[None]], *, wait: bool = False) -> None:
+    def add(self, process: Process, *, wait: bool = False) -> None:
         """Add a coroutine function ``process(ctx)``; with ``wait`` the run lasts until it returns."""
         if not wait:
-            self._sim.add_testbench(process, background=True)
+            self._parts.append(process)
             return
         name = getattr(process, "__qualname__", repr(process))
         self._waits.append(name)
@@ -84,7 +140,7 @@ class StreamBench:
             await process(ctx)
             self._waits.remove(name)
 
-        self._sim.add_testbench(waited, background=True)
+        self._parts.append(waited)
 
     def send(self, port: Any, items: Iterable[Any], *, idle: float = 0.0, name: str = "", wait: bool = True) -> Traffic:
         """Offer the items one after another on a stream that enters the block. The item ``None`` is an idle cycle.
@@ -114,7 +170,7 @@ class StreamBench:
             ctx.set(port.valid, 0)
             traffic.done = True
 
-        self._sim.add_testbench(source, background=True)
+        self._parts.append(source)
         return traffic
 
     def receive(self, port: Any, count: int | None = None, *, pause: float = 0.0, name: str = "") -> Traffic:
@@ -142,16 +198,12 @@ class StreamBench:
                     traffic.cycles.append(self.cycle)
                     traffic.done = traffic.done or len(traffic.items) == count
 
-        self._sim.add_testbench(sink, background=True)
+        self._parts.append(sink)
         return traffic
 
     def run(self) -> None:
         """Simulate until all is sent and received, then ``settle`` cycles more. Raises ``BenchTimeoutError``."""
-        if self.vcd is None:
-            self._sim.run()
-            return
-        with self._sim.write_vcd(self.vcd):
-            self._sim.run()
+        self._design.run(self._parts, self.vcd)
 
     async def _watch(self, ctx: Any) -> None:
         left = self.settle

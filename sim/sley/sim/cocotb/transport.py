@@ -9,13 +9,11 @@ from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
 
 from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response, memory_span, register_address
 from sley.sim.errors import EngineError
-from sley.sim.memory.dram import Dram, DramTiming, ProtocolError
+from sley.sim.memory.dram import OUTPUTS, Address, Dram, DramTiming, ProtocolError
 
 PERIOD_NS = 10
 RESET_CYCLES = 4
 
-DRIVEN = ("awready", "wready", "bvalid", "bid", "bresp", "arready", "rvalid", "rid", "rresp", "rlast", "rdata")
-ADDRESS = ("id", "addr", "len", "size", "burst")
 HOST_INPUTS = (
     *("awaddr", "awprot", "awvalid", "wdata", "wstrb", "wvalid", "bready"),
     *("araddr", "arprot", "arvalid", "rready"),
@@ -33,7 +31,7 @@ class CycleTransport:
         self.dut = dut
         self.memory = bytearray(memory_bytes)
         self._dram = Dram(self.memory, len(dut.m_axi_wdata) // 8, timing or DramTiming())
-        self._driven = dict.fromkeys(DRIVEN, 0)
+        self._driven = dict.fromkeys(OUTPUTS, 0)
 
     @property
     def memory_bytes(self) -> int:
@@ -47,7 +45,7 @@ class CycleTransport:
         """Starts the clock and resets the chip; cycle 0 begins when this returns."""
         for name in HOST_INPUTS:
             getattr(self.dut, f"s_axil_{name}").value = 0
-        for name in DRIVEN:
+        for name in OUTPUTS:
             getattr(self.dut, f"m_axi_{name}").value = 0
         self.dut.rst.value = 1
         Clock(self.dut.clk, PERIOD_NS, unit="ns").start(start_high=False)
@@ -58,18 +56,8 @@ class CycleTransport:
 
     @resume
     async def read32(self, address: int) -> int:
-        dut, data = self.dut, 0
-        dut.s_axil_araddr.value = register_address(address)
-        dut.s_axil_arvalid.value = dut.s_axil_rready.value = 1
-        response = HANG
-        for _ in range(ACCESS_LIMIT):
-            await RisingEdge(dut.clk)
-            if int(dut.s_axil_arready.value):
-                dut.s_axil_arvalid.value = 0
-            if int(dut.s_axil_rvalid.value):
-                response, data = int(dut.s_axil_rresp.value), int(dut.s_axil_rdata.value)
-                break
-        dut.s_axil_arvalid.value = dut.s_axil_rready.value = 0
+        self.dut.s_axil_araddr.value = register_address(address)
+        response, data = await self._access(["ar"], "r", "rdata")
         check_response(response, "read", address)
         return data
 
@@ -79,19 +67,32 @@ class CycleTransport:
         dut.s_axil_awaddr.value = register_address(address)
         dut.s_axil_wdata.value = value & 0xFFFFFFFF
         dut.s_axil_wstrb.value = 15
-        dut.s_axil_awvalid.value = dut.s_axil_wvalid.value = dut.s_axil_bready.value = 1
-        response = HANG
+        response, _ = await self._access(["aw", "w"], "b", "bresp")
+        check_response(response, "write", address)
+
+    async def _access(self, requests: list[str], answer: str, wanted: str) -> tuple[int, int]:
+        """Offers the requests until they are taken, and waits for the answer: its response, and one of its signals."""
+        dut = self.dut
+
+        def signal(name: str) -> Any:
+            return getattr(dut, f"s_axil_{name}")
+
+        ready = signal(f"{answer}ready")
+        offers = [(signal(f"{channel}valid"), signal(f"{channel}ready")) for channel in requests]
+        for line in (*(valid for valid, _ in offers), ready):
+            line.value = 1
+        response = result = HANG
         for _ in range(ACCESS_LIMIT):
             await RisingEdge(dut.clk)
-            if int(dut.s_axil_awready.value):
-                dut.s_axil_awvalid.value = 0
-            if int(dut.s_axil_wready.value):
-                dut.s_axil_wvalid.value = 0
-            if int(dut.s_axil_bvalid.value):
-                response = int(dut.s_axil_bresp.value)
+            for valid, taken in offers:
+                if int(taken.value):
+                    valid.value = 0
+            if int(signal(f"{answer}valid").value):
+                response, result = int(signal(f"{answer}resp").value), int(signal(wanted).value)
                 break
-        dut.s_axil_awvalid.value = dut.s_axil_wvalid.value = dut.s_axil_bready.value = 0
-        check_response(response, "write", address)
+        for line in (*(valid for valid, _ in offers), ready):
+            line.value = 0
+        return response, result
 
     def read_memory(self, address: int, length: int) -> bytes:
         return bytes(self.memory[memory_span(address, length, len(self.memory))])
@@ -126,30 +127,29 @@ class CycleTransport:
         return bool(int(self.dut.irq.value))
 
     def _drive(self) -> None:
-        for name in DRIVEN:
+        for name in OUTPUTS:
             value = getattr(self._dram, name)
             if self._driven[name] != value:
                 self._driven[name] = value
                 getattr(self.dut, f"m_axi_{name}").value = value
 
     async def _serve_memory(self) -> None:
-        dut, dram = self.dut, self._dram
-
-        def sample(*names: str) -> tuple[int, ...]:
-            return tuple(int(getattr(dut, f"m_axi_{name}").value) for name in names)
-
+        dram, value = self._dram, self._value
         while True:
-            await RisingEdge(dut.clk)
-            awvalid, arvalid, wvalid = sample("awvalid", "arvalid", "wvalid")
-            bready, rready = (0, 0) if dram.idle else sample("bready", "rready")
+            await RisingEdge(self.dut.clk)
+            w = (value("wdata"), value("wstrb"), value("wlast")) if value("wvalid") else None
+            bready, rready = (0, 0) if dram.idle else (value("bready"), value("rready"))
             try:
-                dram.edge(
-                    sample(*(f"aw{name}" for name in ADDRESS)) if awvalid else None,  # type: ignore[arg-type]
-                    sample("wdata", "wstrb", "wlast") if wvalid else None,  # type: ignore[arg-type]
-                    bready,
-                    sample(*(f"ar{name}" for name in ADDRESS)) if arvalid else None,  # type: ignore[arg-type]
-                    rready,
-                )
+                dram.edge(self._address("aw"), w, bready, self._address("ar"), rready)
             except ProtocolError as error:
                 raise EngineError(f"the chip issued {error}") from error
             self._drive()
+
+    def _value(self, name: str) -> int:
+        return int(getattr(self.dut, f"m_axi_{name}").value)
+
+    def _address(self, channel: str) -> Address | None:
+        if not self._value(f"{channel}valid"):
+            return None
+        of = [self._value(channel + name) for name in ("id", "addr", "len", "size", "burst")]
+        return of[0], of[1], of[2], of[3], of[4]

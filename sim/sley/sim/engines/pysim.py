@@ -8,7 +8,7 @@ from sley.abi.config import ChipConfig, preset
 from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response, memory_span, register_address
 from sley.sim.engines.options import EngineOptions, parse_options
 from sley.sim.errors import EngineError
-from sley.sim.memory.dram import Dram, ProtocolError
+from sley.sim.memory.dram import OUTPUTS, Dram, ProtocolError
 
 PERIOD = 10e-9
 
@@ -168,9 +168,8 @@ class PysimTransport:
 
     async def _serve_memory(self, ctx: Any) -> None:
         bus, dram = self._chip.m_axi, self._dram
-        names = ("awready", "wready", "bvalid", "bid", "bresp", "arready", "rvalid", "rid", "rresp", "rlast", "rdata")
-        signals = [(name, getattr(bus, name)) for name in names]
-        driven = dict.fromkeys(names, 0)
+        signals = [(name, getattr(bus, name)) for name in OUTPUTS]
+        driven = dict.fromkeys(OUTPUTS, 0)
         aw = (bus.awvalid, bus.awid, bus.awaddr, bus.awlen, bus.awsize, bus.awburst)
         ar = (bus.arvalid, bus.arid, bus.araddr, bus.arlen, bus.arsize, bus.arburst)
         inputs = (*aw, bus.wvalid, bus.wdata, bus.wstrb, bus.wlast, bus.bready, *ar, bus.rready)

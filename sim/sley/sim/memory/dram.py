@@ -53,12 +53,21 @@ class _Burst:
         self.error = False
 
 
+OUTPUTS = ("awready", "wready", "bvalid", "bid", "bresp", "arready", "rvalid", "rid", "rresp", "rlast", "rdata")
+"""What a memory drives, by the names of AXI."""
+
+Address = tuple[int, int, int, int, int]
+"""ID, address, len, size, burst."""
+
+Beat = tuple[int, int, int]
+"""Data, strobes, last."""
+
+
 class Dram:
     """One memory of ``len(memory)`` bytes on a bus of ``bus_bytes``.
 
-    The attributes named like AXI signals are the outputs in the current cycle; ``edge`` ends the cycle. Address
-    channels are given as ``(id, address, len, size, burst)`` while valid, else None; write data as
-    ``(data, strobes, last)`` while valid, else None.
+    The attributes named like AXI signals are the outputs in the current cycle; ``edge`` ends the cycle. What is not
+    valid is given as None.
     """
 
     def __init__(self, memory: bytearray, bus_bytes: int, timing: DramTiming) -> None:
@@ -81,10 +90,10 @@ class Dram:
 
     def edge(
         self,
-        aw: tuple[int, int, int, int, int] | None,
-        w: tuple[int, int, int] | None,
+        aw: Address | None,
+        w: Beat | None,
         bready: int,
-        ar: tuple[int, int, int, int, int] | None,
+        ar: Address | None,
         rready: int,
     ) -> None:
         """Ends the current cycle with these inputs; the outputs are then those of the next cycle."""

@@ -1,0 +1,109 @@
+"""The host bridge as a manager of two buses: the rules of AXI, also after a bus was given up."""
+
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Assume, Cat, Module, Signal
+
+from sley.abi.config import preset
+from sley.fpga.bridge.executor import CommandExecutor
+from sley.fpga.bridge.frames import Identity
+from sley.hw.testing.axi_rules import AxiRules
+from sley.hw.testing.mutation import mutated
+from sley.hw.testing.proof import Counterexample, Property, prove
+
+CONFIG = preset("nano")
+IDENTITY = Identity(b"FPGA", 1, CONFIG.bus_bytes, 240, 511, 8192, 1000)
+PATIENCE = 2
+"""Cycles after which a bus is given up, in these proofs."""
+
+
+class Asked(Property):
+    """The rules of AXI4-Lite and of AXI4, at any time, whatever frames come. On both buses together one access is under
+    way at most, and none is begun when one was given up. The answer of an access that was not given up is taken at
+    once, while the executor waits for it, and ends the wait in that cycle.
+
+    Assumed: what is on the buses keeps the rules and has ID 0.
+    """
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        dut = self.dut
+        inner = self.inner(m, dut)
+        self.free_inputs(m, dut)
+        timer = inner["timer"]
+        given_up = timer[-1]
+        waits = inner["fsm_state"] == state(inner["fsm_state"], "BUS")
+        accesses: Any = 0
+        answers = []
+        for name in ("registers", "memory"):
+            bus = getattr(dut, name)
+            axi = AxiRules(m, self, bus, name=name, outstanding=1)
+            m.d.comb += axi.rules(manager=True)
+            if name == "memory":
+                # The rules assume it of the chosen read; it holds of each.
+                m.d.comb += Assume(~bus.rvalid | bus.rlast)
+                m.d.comb += Assume((axi.write_id == 0) & (axi.read_id == 0) & (bus.bid == 0) & (bus.rid == 0))
+            writes, reads = bus.awvalid + axi.all_addresses, bus.arvalid + axi.all_reads
+            accesses = accesses + writes + reads
+            answers += [bus.bvalid & bus.bready, bus.rvalid & bus.rready]
+            m.d.comb += [
+                *axi.lemmas(),
+                Assert(writes == bus.wvalid + axi.all_data),
+                Assert(~axi.inside_data & (axi.write_beats == axi.write_complete)),
+                Assert(~axi.write_addressed | (axi.write_length == 0)),
+            ]
+        under_way, answered = Signal(6), Signal()
+        m.d.comb += [under_way.eq(accesses), answered.eq(Cat(answers).any())]
+        was_given_up, before, ended = Signal(), Signal.like(under_way), Signal()
+        m.d.sync += [was_given_up.eq(given_up), before.eq(under_way), ended.eq(answered & ~given_up)]
+        m.d.comb += [
+            Assert(under_way <= 1),
+            Assert(~was_given_up | (under_way <= before)),
+            Assert(~answered | given_up | waits),
+            Assert(~ended | (under_way == 0) & ~waits | (timer == 0)),
+            # Lemmas.
+            Assert((timer == 0) | given_up | waits),
+            Assert(timer <= PATIENCE),
+            Assert((timer != 0) | (under_way == 0)),
+        ]
+        return m
+
+
+def state(register: Any, name: str) -> int:
+    """The number of a state of a machine."""
+    return next(number for number in range(1 << len(register)) if register.decoder(number).startswith(f"{name}/"))
+
+
+def executor(line: str = "BUS_CYCLES = 1 << 16", bug: str = f"BUS_CYCLES = {PATIENCE}") -> Asked:
+    component = mutated(CommandExecutor, line, bug)
+    component.elaborate.__globals__.update(BUS_CYCLES=PATIENCE)
+    return Asked(component(CONFIG, IDENTITY))
+
+
+def test_executor() -> None:
+    prove(executor(), 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug"),
+    [
+        pytest.param("registers.araddr.eq(asked)", "registers.araddr.eq(address)", marks=pytest.mark.slow),
+        pytest.param("with m.If((load | shift) & ~given_up):", "with m.If(load | shift):", marks=pytest.mark.slow),
+        pytest.param(
+            "m.d.comb += ask.eq(timer == 0)", "m.d.comb += ask.eq((timer == 0) | given_up)", marks=pytest.mark.slow
+        ),
+        ("m.d.comb += ask.eq(timer == 0)", "m.d.comb += ask.eq(~given_up)"),
+        ("with m.If((done & (timer != 0)) | given_up):", "with m.If(timer == 1):"),
+        ("                with m.Elif(ready):\n", "                with m.Elif(valid):\n"),
+        pytest.param('("ar", code == read)', '("ar", 1)', marks=pytest.mark.slow),
+        pytest.param("memory.wlast.eq(1)", "memory.wlast.eq(0)", marks=pytest.mark.slow),
+    ],
+    ids=[
+        *("address changes", "data change", "asks a bus that was given up", "asks again", "does not wait", "withdrawn"),
+        *("reads what it writes", "no last beat"),
+    ],
+)
+def test_executor_finds(line: str, bug: str) -> None:
+    with pytest.raises(Counterexample):
+        prove(executor(line, bug), 36, induction=False)
