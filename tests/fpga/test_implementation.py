@@ -1,5 +1,6 @@
 """The flow to a bitstream or a netlist, with a design small enough for a default test."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
+from sley.fpga.device import DEVICES
 from sley.fpga.implementation import implement, netlist
 from sley.fpga.testing.counter import Counter
 from sley.fpga.toolchain import FlowError
@@ -78,10 +80,12 @@ def test_netlist(board: str, pll: str, dsp: str, tmp_path: Path) -> None:
         assert pll in (tmp_path / f"sley.{suffix}").read_text()
 
 
-def test_netlist_that_is_too_large(tmp_path: Path) -> None:
-    target = BOARDS["arty_a7"]
-    with pytest.raises(FlowError, match=r"it takes 91 of 90 DSP blocks of xc7a35t"):
-        netlist(target.platform(), BoardTop(Counter(16, 91), target.clock_hz), tmp_path)
+def test_netlist_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, part = BOARDS["tang_primer_20k"], "GW2A-LV18PG256C8/I7"
+    small = replace(DEVICES[part], capacity=replace(DEVICES[part].capacity, dsp=1))
+    monkeypatch.setitem(DEVICES, part, small)
+    with pytest.raises(FlowError, match=r"it takes 2 of 1 DSP blocks of gw2a-18"):
+        netlist(target.platform(), BoardTop(Counter(16, 2), target.clock_hz), tmp_path)
 
 
 @pytest.mark.parametrize("name", BOARDS)
