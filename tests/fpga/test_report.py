@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from amaranth.hdl import Fragment
 from typer.testing import CliRunner
 
 from sley.fpga.boards.known import BOARDS
@@ -51,7 +52,8 @@ def test_every_device_of_a_family_is_in_the_report() -> None:
     assert {row.device.family.name for row in matrix()} == {"ecp5", "ice40", "gowin", "xc7", "xcu"}
     for row in matrix():
         assert (row.board is None) or row.device.family.bitstream
-        assert row.design().signature.members
+        if not row.name.startswith("chip"):  # those take seconds; test_boards.py has them
+            Fragment.get(row.design(), None)
 
 
 def test_boards_says_where_no_chip_fits() -> None:

@@ -39,7 +39,7 @@ def build(
 ) -> None:
     """Build the bitstream of a board: chip, host bridge and memory. A design too large or too slow is an error.
 
-    Where no tool from pip places and routes, it ends with the netlist and what that takes of the FPGA.
+    For families that are not placed and routed here it ends with the netlist and what that takes of the FPGA.
     """
     from sley.fpga.boards.board import BoardTop
     from sley.fpga.boards.known import BOARDS
@@ -55,8 +55,8 @@ def build(
     platform = target.platform()
     device = device_of(platform)
     try:
-        design = target.system(chosen, clock_hz, memory) if chip else target.line(clock_hz, memory)
         pll_dividers(PLLS[device.family.name], int(platform.default_clk_frequency), clock_hz)
+        design = target.system(chosen, clock_hz, memory) if chip else target.line(clock_hz, memory)
     except ValueError as error:
         hint = "--memory" if str(error).startswith("memory") else "--clock"
         raise typer.BadParameter(str(error), param_hint=hint) from None
@@ -66,7 +66,7 @@ def build(
     if not device.family.bitstream:
         made = netlist(platform, top, output)
         typer.echo(f"netlist {output / 'sley.json'}, {output / 'sley.edif'}; {device.usage(made.top.total)}")
-        typer.echo(f"no tool from pip places and routes {device.family.about}: neither clock nor bitstream is known")
+        typer.echo(f"{device.family.about} is not placed and routed here: neither clock nor bitstream is known")
         return
     placed = implement(platform, top, output)
     typer.echo(f"bitstream {placed.bitstream}; clock {placed.fmax:.1f} MHz, {placed.constraint:.1f} MHz needed")
