@@ -28,7 +28,7 @@ from sley.runtime.cli import app
 from sley.runtime.demo import digits
 from sley.runtime.device import Device
 from sley.sim.board.board import SimulatedBoard
-from sley.sim.board.design import DEFAULT, open_board
+from sley.sim.board.design import DEFAULT, boards, open_board
 from sley.sim.board.host_uart import HostedDesign
 from sley.sim.board.port import BoardPort
 from sley.sim.board.terminal import Terminal
@@ -44,8 +44,8 @@ MEMORY_BYTES = 1 << 18
 
 @pytest.fixture
 def board(request: pytest.FixtureRequest) -> Iterator[SimulatedBoard]:
-    """On-chip memory unless the parameter says which board."""
-    opened = open_board(preset("nano"), CLOCKS, MEMORY_BYTES, getattr(request, "param", DEFAULT))
+    """On-chip memory unless the parameter says which board; the chip is the board's."""
+    opened = open_board(None, CLOCKS, MEMORY_BYTES, getattr(request, "param", DEFAULT))
     yield opened
     opened.close()
 
@@ -84,9 +84,10 @@ BOARDS = pytest.mark.parametrize("board", ["system", "ulx3s"], indirect=True)
 
 
 @BOARDS
-def test_driver_and_runtime(terminal: str) -> None:
+def test_driver_and_runtime(terminal: str, request: pytest.FixtureRequest) -> None:
+    chip = boards()[request.node.callspec.params["board"]].load().config
     with Device.open(f"fpga:{terminal}?timeout=2") as device:
-        assert device.config == preset("nano")
+        assert device.config.capabilities == chip.capabilities
         assert device.driver.transport.memory_bytes == MEMORY_BYTES
         multiply(device)
         device.driver.reset()

@@ -1,10 +1,13 @@
 """The boards that ``sley fpga simulate`` runs; found through the entry points ``sley.boards``."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.config import ChipConfig
+from sley.abi.config import ChipConfig, preset
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.memory.block_ram import BlockMemory
 from sley.fpga.memory.sdram.memory import SdramMemory
@@ -50,14 +53,26 @@ class SystemWithSdram(wiring.Component):
         return m
 
 
-def system(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None = None) -> System:
-    """Chip, host bridge and on-chip memory."""
+@dataclass(frozen=True)
+class Simulated:
+    """A board: the ``config`` of its chip unless told otherwise, and what makes its design."""
+
+    config: ChipConfig
+    design: Callable[[ChipConfig, int, int | None], wiring.Component]
+
+
+def _system(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None) -> System:
     return System(config, clocks_per_bit * BAUD, BAUD, BlockMemory(config, memory_bytes or MEMORY_BYTES))
 
 
-def ulx3s(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None = None) -> SystemWithSdram:
-    """What is on a ULX3S, with its SDRAM, as it is at the board's clock."""
+def _ulx3s(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None) -> SystemWithSdram:
     board = BOARDS["ulx3s"]
     assert board.sdram is not None
     memory = SdramMemory(config, board.clock_hz, board.sdram, memory_bytes)
     return SystemWithSdram(System(config, clocks_per_bit * BAUD, BAUD, memory), board.sdram, board.clock_hz)
+
+
+system = Simulated(preset("nano"), _system)
+"""Chip, host bridge and on-chip memory."""
+ulx3s = Simulated(BOARDS["ulx3s"].config, _ulx3s)
+"""What is on a ULX3S, with its SDRAM, as it is at the board's clock."""

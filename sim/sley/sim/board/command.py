@@ -16,7 +16,7 @@ def simulate(
     board: Annotated[
         str, typer.Argument(metavar="BOARD-OR-CONFIG", help=f"A board, or a preset: {', '.join(PRESETS)}.")
     ] = "nano",
-    config: Annotated[str, typer.Option("--config", help="Preset of a board's chip.")] = "nano",
+    config: Annotated[str | None, typer.Option("--config", help="Preset of the chip; default: the board's.")] = None,
     clocks_per_bit: Annotated[
         int, typer.Option("--clocks-per-bit", min=4, help="Clock cycles of a bit on the serial line.")
     ] = 4,
@@ -31,7 +31,7 @@ def simulate(
         memory_bytes = None if memory is None else parse_size(memory)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--memory") from None
-    simulated = open_board(preset(config), clocks_per_bit, memory_bytes, board)
+    simulated = open_board(preset(config) if config else None, clocks_per_bit, memory_bytes, board)
     terminal = Terminal(simulated)
     stopped = False
 
@@ -41,7 +41,8 @@ def simulate(
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        typer.echo(f"{board} of {config} is at {terminal.name}; try: sley demo --engine fpga:{terminal.name} -n 5")
+        what = f"{board} of {config}" if config else board
+        typer.echo(f"{what} is at {terminal.name}; try: sley demo --engine fpga:{terminal.name} -n 5")
         while not stopped:
             terminal.serve_once()
     finally:

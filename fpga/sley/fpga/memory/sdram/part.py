@@ -1,4 +1,4 @@
-"""Times and sizes of SDRAM parts, as their data sheets give them."""
+"""Times and sizes of SDRAM parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,4 +52,4 @@ class SdramPart:
 COMMON_32M = SdramPart("the common 32 MiB SDRAM")
 """What is right for each part that boards with a 32 MiB SDRAM carry: AS4C16M16SA-7 and AS4C32M16SB-7 (Alliance data
 sheets of 2015, table 16; half of each row of the latter), W9825G6KH-75, IS42S16160-7, MT48LC16M16A2-75. The greatest of
-each time; the last three parts as the tables of LiteDRAM and of the firmware that runs with them have them."""
+each time. Those of the last three parts were not all compared with their data sheets."""
