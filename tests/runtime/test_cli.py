@@ -90,7 +90,7 @@ def test_bench_gemm() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("info", "huge"), 2, "neither a preset"),
+        (("info", "huge"), 2, "no preset 'huge'; there are nano"),
         (("frobnicate",), 2, "No such command"),
         (("bench", "gemm", "-m", "0"), 2, "Invalid value"),
         (("bench", "gemm", "-e", "warp:base"), 1, "error: no engine 'warp'"),

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 ABI_MAJOR = 3
 ABI_MINOR = 1
@@ -210,4 +211,17 @@ def preset(name: str) -> ChipConfig:
     try:
         return PRESETS[name]
     except KeyError:
-        raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}") from None
+        raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}, or a JSON file") from None
+
+
+def configuration(spec: str) -> ChipConfig:
+    """A chip as engines and commands take it: the name of a preset, or a JSON file like ``sley.json``.
+
+    Raises ``ConfigError``.
+    """
+    if not spec.endswith(".json"):
+        return preset(spec)
+    try:
+        return ChipConfig.from_json(Path(spec).read_text())
+    except OSError as error:
+        raise ConfigError(f"the configuration {spec} cannot be read: {error.strerror}") from None

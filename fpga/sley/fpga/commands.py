@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sley.abi.config import ChipConfig, ConfigError, preset
+from sley.abi.config import ChipConfig, ConfigError, configuration
 
 app = typer.Typer(help="Sley on an FPGA board, real or simulated.", no_args_is_help=True)
 
@@ -110,11 +110,10 @@ def area(
     typer.echo(markdown(f"{design} of {chip.name}", FAMILIES[family], made), nl=False)
 
 
-def _configuration(name: str) -> ChipConfig:
-    """A preset, or the configuration in a file."""
+def _configuration(spec: str) -> ChipConfig:
     try:
-        return ChipConfig.from_json(Path(name).read_text()) if name.endswith(".json") else preset(name)
-    except (ConfigError, OSError) as error:
+        return configuration(spec)
+    except ConfigError as error:
         raise typer.BadParameter(str(error), param_hint="CONFIG") from None
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sley.abi.config import PRESETS, ChipConfig, ConfigError, preset
+from sley.abi.config import PRESETS, ConfigError, configuration
 from sley.hw.ip.export import ExportError, check_folder, ip_files, write_export
 from sley.hw.ip.registers import MissingToolError
 from sley.hw.verilog import VerilogError, chip_verilog
@@ -19,7 +19,7 @@ def verilog(
 ) -> None:
     """Write the chip as one Verilog file (top module sley, AXI4-Lite target, AXI4 manager, interrupt)."""
     try:
-        text = chip_verilog(preset(config))
+        text = chip_verilog(configuration(config))
         if output is None:
             typer.echo(text, nl=False)
         else:
@@ -39,7 +39,7 @@ def ip(
 ) -> None:
     """Export the chip for an integrator: Verilog, IP-XACT, registers, file list, lint rules, a cocotb bench."""
     try:
-        chosen = _configuration(config)
+        chosen = configuration(config)
         check_folder(output)
         files = ip_files(chosen, chip_verilog(chosen))
         write_export(files, output)
@@ -50,8 +50,3 @@ def ip(
         raise typer.Exit(1) from None
     size = sum(map(len, files.values()))
     typer.echo(f"{output}: {len(files)} files, {size:,} bytes, configuration {chosen.name}, hash {chosen.hash:#010x}")
-
-
-def _configuration(name: str) -> ChipConfig:
-    """A preset, or the configuration in a file."""
-    return ChipConfig.from_json(Path(name).read_text()) if name.endswith(".json") else preset(name)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.asm import AsmError, assemble, bytes_to_words, disassemble, words_to_bytes
-from sley.abi.config import PRESETS, ChipConfig, ConfigError, preset
+from sley.abi.config import PRESETS, ChipConfig, ConfigError, configuration
 from sley.abi.layout import LayoutError
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import SleyError
@@ -67,20 +67,21 @@ def demo(
 @app.command()
 def info(
     config: Annotated[
-        str, typer.Argument(help=f"Preset ({', '.join(PRESETS)}), or an engine URL to ask a device.")
+        str, typer.Argument(help=f"Preset ({', '.join(PRESETS)}), JSON file, or an engine URL to ask a device.")
     ] = "base",
 ) -> None:
     """Show configuration, capabilities and memory map of a preset or of a device."""
     memory: int | None = None
-    if config in PRESETS:
-        chip = preset(config)
-    elif ":" in config:
+    if ":" in config:
         from sley.driver.device import Driver
 
         with Driver.open(config) as driver:
             chip, memory = driver.config, driver.transport.memory_bytes
     else:
-        raise typer.BadParameter(f"{config!r} is neither a preset ({', '.join(PRESETS)}) nor an engine URL")
+        try:
+            chip = configuration(config)
+        except ConfigError as error:
+            raise typer.BadParameter(f"{error}, or an engine URL such as fast:base") from None
     _print_info(chip, memory)
 
 

@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from rich.console import Console
@@ -81,10 +83,12 @@ def run_demo(url: str | None, images: int | None, console: Console) -> list[Resu
 
     device, url, fallback = _open(url, console)
     count = min(images or (FALLBACK_IMAGES if fallback else TEST_IMAGES), TEST_IMAGES)
-    with device:
+    with device, TemporaryDirectory() as folder:
         config = device.config
         console.print(f"Device: {url}, {config.cores} core(s), {config.array} x {config.array} array, {count} images")
-        golden_url = f"model:{config.name}?memory={device.driver.transport.memory_bytes}"
+        description = Path(folder) / "chip.json"  # it need not be a preset
+        description.write_text(config.to_json())
+        golden_url = f"model:{description}?memory={device.driver.transport.memory_bytes}"
         # The host's matrices are small: threads would only wait for each other.
         with Device.open(golden_url) as golden, threadpool_limits(1), _progress(console) as progress:
             trained = [(n, quantise(n, digits.train[:CALIBRATION_IMAGES])) for n in _train(digits, progress)]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sley.abi.config import preset
+from sley.abi.config import configuration
 from sley.sim.cache import digest
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import HOST, INCLUDES, TIES, FastTransport
@@ -123,6 +123,6 @@ def _elements(register: str) -> Iterator[str]:
 
 
 def open_transport(spec: str, options: dict[str, str]) -> ProfileTransport:
-    """The chip of a preset (``base`` when empty), compiled on first use."""
-    config = preset(spec or "base")
+    """The chip of a preset or a JSON file (``base`` when empty), compiled on first use."""
+    config = configuration(spec or "base")
     return ProfileTransport(cached_rtlil(config), config.bus_bytes, parse_options("profile", config, options, ()))

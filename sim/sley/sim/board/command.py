@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sley.abi.config import PRESETS, preset
+from sley.abi.config import PRESETS, configuration
 from sley.sim.board.design import DEFAULT, boards, open_board
 from sley.sim.board.terminal import Terminal
 from sley.sim.size import parse_size
@@ -16,7 +16,9 @@ def simulate(
     board: Annotated[
         str, typer.Argument(metavar="BOARD-OR-CONFIG", help=f"A board, or a preset: {', '.join(PRESETS)}.")
     ] = "nano",
-    config: Annotated[str | None, typer.Option("--config", help="Preset of the chip; default: the board's.")] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", help="Preset, or a JSON file like sley.json; default: the board's chip.")
+    ] = None,
     clocks_per_bit: Annotated[
         int, typer.Option("--clocks-per-bit", min=4, help="Clock cycles of a bit on the serial line.")
     ] = 4,
@@ -31,7 +33,7 @@ def simulate(
         memory_bytes = None if memory is None else parse_size(memory)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--memory") from None
-    simulated = open_board(preset(config) if config else None, clocks_per_bit, memory_bytes, board)
+    simulated = open_board(configuration(config) if config else None, clocks_per_bit, memory_bytes, board)
     terminal = Terminal(simulated)
     stopped = False
 

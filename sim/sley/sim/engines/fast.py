@@ -4,7 +4,7 @@ import ctypes
 from dataclasses import replace
 from pathlib import Path
 
-from sley.abi.config import preset
+from sley.abi.config import configuration
 from sley.sim.engines.access import HANG
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.library import LibraryTransport
@@ -96,11 +96,11 @@ class FastTransport(LibraryTransport, Instance):
 
 
 def open_transport(spec: str, options: dict[str, str]) -> FastTransport:
-    """The chip of a preset (``base`` when empty), compiled on first use.
+    """The chip of a preset or a JSON file (``base`` when empty), compiled on first use.
 
     Option ``record``: cycles to keep for a waveform, see ``FastTransport``.
     """
-    config = preset(spec or "base")
+    config = configuration(spec or "base")
     others = dict(options)
     record = _depth(others.pop("record", "0"))
     parsed = parse_options("fast", config, others, (".vcd", ".fst"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sley.abi.config import ChipConfig, preset
+from sley.abi.config import ChipConfig, configuration
 from sley.sim.model.chip import ModelChip
 
 _STEPS_PER_ACCESS = 64
@@ -64,5 +64,5 @@ class ModelTransport:
 
 
 def open_transport(spec: str, options: dict[str, str]) -> ModelTransport:
-    """``spec`` names a preset; option ``memory`` is the size of device memory."""
-    return ModelTransport(preset(spec), int(options.get("memory", str(64 << 20))))
+    """``spec`` is a preset or a JSON file; option ``memory`` is the size of device memory."""
+    return ModelTransport(configuration(spec), int(options.get("memory", str(64 << 20))))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any
 
-from sley.abi.config import ChipConfig, preset
+from sley.abi.config import ChipConfig, configuration
 from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response, memory_span, register_address
 from sley.sim.engines.options import EngineOptions, parse_options
 from sley.sim.errors import EngineError
@@ -194,8 +194,8 @@ class PysimTransport:
 
 
 def open_transport(spec: str, options: dict[str, str]) -> PysimTransport:
-    """The chip of a preset (``nano`` when empty)."""
+    """The chip of a preset or a JSON file (``nano`` when empty)."""
     from sley.hw.chip import Chip
 
-    config: ChipConfig = preset(spec or "nano")
+    config: ChipConfig = configuration(spec or "nano")
     return PysimTransport(Chip(config), parse_options("pysim", config, options))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sley.abi.config import preset
+from sley.abi.config import configuration
 from sley.sim.build import build_library
 from sley.sim.engines.design_text import cached_verilog
 from sley.sim.engines.library import LibraryTransport
@@ -24,7 +24,7 @@ class RtlTransport(LibraryTransport):
 
 
 def open_transport(spec: str, options: dict[str, str]) -> RtlTransport:
-    """The chip of a preset (``base`` when empty), compiled on first use."""
-    config = preset(spec or "base")
+    """The chip of a preset or a JSON file (``base`` when empty), compiled on first use."""
+    config = configuration(spec or "base")
     parsed = parse_options("rtl", config, options, (".vcd", ".fst"))
     return RtlTransport(cached_verilog(config), config.bus_bytes, parsed)

@@ -1,0 +1,36 @@
+"""Where a chip's configuration comes from."""
+
+from pathlib import Path
+
+import pytest
+
+from sley.abi.config import PRESETS, ConfigError, configuration, preset
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_or_file(name: str, tmp_path: Path) -> None:
+    assert configuration(name) is preset(name)
+    own = preset(name).replace(name="own", vector_lanes=1)
+    file = tmp_path / "own.json"
+    file.write_text(own.to_json())
+    assert configuration(str(file)) == own
+
+
+def test_errors_name_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no preset 'huge'; there are nano, edge, base, quad, or a JSON file"):
+        configuration("huge")
+    with pytest.raises(ConfigError, match=r"the configuration .*absent\.json cannot be read: No such file"):
+        configuration(str(tmp_path / "absent.json"))
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(ConfigError, match="no configuration"):
+        configuration(str(tmp_path / "broken.json"))
+
+
+@pytest.mark.parametrize("lanes", [0, 3, 8])
+def test_lanes_divide_the_columns(lanes: int) -> None:
+    with pytest.raises(ConfigError, match=rf"vector_lanes is {lanes}; it must be a power of two in 1\.\.4"):
+        preset("nano").replace(vector_lanes=lanes)
+
+
+def test_parts_of_a_row() -> None:
+    assert [preset("base").replace(vector_lanes=lanes).row_parts for lanes in (1, 4, 16)] == [16, 4, 1]
