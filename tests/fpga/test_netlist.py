@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from amaranth import Module, Signal, signed
 from amaranth.back import rtlil
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import preset
 from sley.fpga.area import FamilyPlatform, measure
@@ -65,8 +68,45 @@ def test_array(family: str, tmp_path: Path) -> None:
     assert run.stdout.strip() == "1000"
 
 
+class Tap(wiring.Component):
+    """sum_o = sum_i + a * b, each with a register."""
+
+    a: In(signed(8))
+    b: In(signed(8))
+    sum_i: In(signed(18))
+    sum_o: Out(signed(18))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        a, b = Signal(signed(8), reset_less=True), Signal(signed(8), reset_less=True)
+        product, total = Signal(signed(16), reset_less=True), Signal(signed(18), reset_less=True)
+        m.d.sync += [a.eq(self.a), b.eq(self.b), product.eq(a * b), total.eq(product + self.sum_i)]
+        m.d.comb += self.sum_o.eq(total)
+        return m
+
+
+class Chain(wiring.Component):
+    """Taps one behind the other: the register of a sum may be the result of one block or the operand of the next."""
+
+    a: In(8).array(3)
+    b: In(8).array(3)
+    sum_i: In(signed(18))
+    sum_o: Out(signed(18))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        total: Any = self.sum_i
+        for k in range(3):
+            m.submodules[f"tap{k}"] = tap = Tap()
+            m.d.comb += [tap.a.eq(self.a[k]), tap.b.eq(self.b[k]), tap.sum_i.eq(total)]
+            total = tap.sum_o
+        m.d.comb += self.sum_o.eq(total)
+        return m
+
+
 def test_a_sum_that_two_blocks_have_taken_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard is what makes the netlist right, and without it the fault is noticed."""
+    assert measure(Chain(), FAMILIES["ice40"], tmp_path, 0).top.total.dsp == 3
     monkeypatch.setattr("sley.fpga.synthesis.GUARD", "setattr -mod -set guarded 1 t:$mul %m")
     with pytest.raises(FlowError, match=r"synthesis failed: .*[Aa]ssert.*sley\.rpt"):
-        measure(SystolicArray(preset("nano")), FAMILIES["ice40"], tmp_path, 0)
+        measure(Chain(), FAMILIES["ice40"], tmp_path, 0)

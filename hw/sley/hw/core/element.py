@@ -136,7 +136,10 @@ class ProcessingElement(wiring.Component):
 
         def outside(name: str, product: Any) -> Any:
             """A register between the multiplier's block and the adder: the blocks are far from the logic."""
-            register = Signal(signed(16), name=f"{name}_outside", reset_less=True)
+            # Yosys 0.70 loses multipliers if it takes this register into the DSP block of an iCE40. One with a reset it
+            # leaves alone.
+            reset_less = getattr(platform, "family", None) != "ice40"
+            register = Signal(signed(16), name=f"{name}_outside", reset_less=reset_less)
             m.d.sync += register.eq(product)
             return register
 
