@@ -15,6 +15,14 @@ from sley.fpga.implementation import Implementation, implement
 from sley.fpga.synthesis import Synthesis
 from sley.fpga.toolchain import tool_versions
 from sley.hw.core.array import SystolicArray
+from sley.hw.core.execute import Execute
+from sley.hw.core.load import LoadUnit
+from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.semaphores import Semaphores
+from sley.hw.core.store import StoreUnit
+from sley.hw.core.vector import VectorUnit
+from sley.hw.memory.port import MemoryPort
+from sley.hw.mmu.translate import Translate
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,26 @@ def _array(size: int, board: Board | None, clock_hz: int = 0, device: Device | N
     return Row(name, device, macs, lambda: Harness(SystolicArray(config)), board, clock_hz)
 
 
+def _blocks(board: Board) -> tuple[Row, ...]:
+    """Blocks of the board's chip alone: where the slowest paths of a chip come from."""
+    config, device = board.config, device_of(board.platform())
+    made: dict[str, Callable[[], Any]] = {
+        "Execute": lambda: Execute(config),
+        "LoadUnit": lambda: LoadUnit(config),
+        "MatrixUnit": lambda: MatrixUnit(config),
+        "MemoryPort": lambda: MemoryPort(config),
+        "Semaphores": Semaphores,
+        "StoreUnit": lambda: StoreUnit(config),
+        "Translate": lambda: Translate(config),
+        "VectorUnit": lambda: VectorUnit(config),
+    }
+
+    def row(name: str, component: Callable[[], Any]) -> Row:
+        return Row(f"block {name}", device, 0, lambda: Harness(component()), board, 120_000_000)
+
+    return tuple(row(name, component) for name, component in made.items())
+
+
 def _line(board: Board) -> Row:
     """What ``sley fpga build --without-chip`` builds."""
     return Row("bridge and memory", device_of(board.platform()), 0, board.line, board, board.clock_hz)
@@ -77,6 +105,7 @@ def matrix() -> tuple[Row, ...]:
         _array(8, _ULX3S, 200_000_000),
         _array(4, _ICEBREAKER, 60_000_000, _in_logic(DEVICES["iCE40UP5K"])),
         *(_array(4, None, device=device) for device in (_GW2A, _XC7A100T, _XCKU040)),
+        *_blocks(_ULX3S),
         _line(_ULX3S_25F),
         _line(_ICEBREAKER),
         _chip(_ULX3S),
