@@ -252,7 +252,9 @@ def test_command_takes_a_configuration_of_ones_own(cli: Any, tmp_path: Path) -> 
         result = cli("--config", own, "-o", tmp_path / "other")
         assert result.exit_code == 2
         assert message in unwrapped(result.output)
-    assert cli("--config", tmp_path / "missing.json", "-o", tmp_path / "other").exit_code == 1
+    missing = cli("--config", tmp_path / "missing.json", "-o", tmp_path / "other")
+    assert missing.exit_code == 2
+    assert "cannot be read: No such file" in unwrapped(missing.output)
 
 
 def test_command_mistakes(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
