@@ -117,11 +117,11 @@ class ProcessingElement(wiring.Component):
         with m.If(self.swap_i):
             m.d.sync += active.eq(spare)
 
-        bf16 = self.bf16 if self._config.bf16 else Const(0)
-
         def factor(lane: Any) -> Any:
             """The low int8, or the significand of a bf16 with its leading one."""
-            return Cat(lane[:7], lane[7] | bf16, lane[7] & ~bf16).as_signed() if self._config.bf16 else lane.as_signed()
+            if not self._config.bf16:
+                return lane.as_signed()
+            return Cat(lane[:7], lane[7] | self.bf16, lane[7] & ~self.bf16).as_signed()
 
         def multiply(name: str, part: Callable[[Any], Any]) -> Any:
             """The product, in a register, of those parts of activation and weight."""
