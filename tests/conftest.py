@@ -14,6 +14,12 @@ from sley.runtime.device import Device
 from sley.sim.testing.product import Product
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests go first, so that no worker is left with one at the end."""
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The coverage that tests have closed."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]

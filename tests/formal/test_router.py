@@ -256,6 +256,7 @@ def copying(component: Any = MulticastRouter) -> Routed:
     return Routed(component(COPIED, HERE, SIDES), COPIED, copies=True)
 
 
+@pytest.mark.slow
 def test_router() -> None:
     prove(plain(), 2)
 

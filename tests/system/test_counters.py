@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sley.abi.asm import assemble
-from sley.abi.config import ChipConfig
+from sley.abi.config import ChipConfig, preset
 from sley.abi.counters import (
     COUNTERS,
     UNIT_GROUPS,
@@ -177,13 +177,15 @@ def test_random_kernels(chip: str) -> None:
 
 
 @needs_compiler
-def test_every_core_counts_for_itself() -> None:
+def test_every_core_counts_for_itself(tmp_path: Path) -> None:
+    square = tmp_path / "square.json"
+    square.write_text(preset("nano").replace(name="square", cores_x=2, cores_y=2).to_json())
     text = "add r20, r0, #7\nmatmul r0, r0, r20"
-    with Device.open("fast:quad?memory=1M", hang_cycles=20_000) as device:
+    with Device.open(f"fast:{square}?memory=1M", hang_cycles=20_000) as device:
         count = run(device, text, grid=(4,))
         check_sums(count, cores=4)
         assert [core[CounterGroup.MATRIX][MatrixCycle.ROW_INT8] for core in count.counters.cores] == [7] * 4
-        assert count.counters.macs(2) == 7 * 16 * 32
+        assert count.counters.macs(2) == 7 * 16
         count = run(device, text)
         assert [core[CounterGroup.MATRIX][MatrixCycle.ROW_INT8] for core in count.counters.cores] == [7, 0, 0, 0]
 

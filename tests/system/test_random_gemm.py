@@ -28,7 +28,7 @@ def random_case(config: ChipConfig, rng: np.random.Generator, largest: int) -> P
     return random_product(config, rng, (m, n, k))
 
 
-@pytest.fixture(scope="module", params=["nano", "edge", "base", "quad"])
+@pytest.fixture(scope="module", params=["nano", "edge", "base", pytest.param("quad", marks=pytest.mark.slow)])
 def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
     with Device.open(f"fast:{request.param}?memory=4M", hang_cycles=20_000) as device:
         yield device
@@ -37,7 +37,7 @@ def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
 @needs_compiler
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_products_compiled(compiled: Device, check: Check, batch: int) -> None:
-    """1,000 products on each chip: all types, layouts, batches and epilogues that it has."""
+    """600 products on each chip: all types, layouts, batches and epilogues that it has."""
     rng, config = np.random.default_rng(batch), compiled.config
     for _ in range(CASES_PER_CHIP // BATCHES):
         check(compiled, random_case(config, rng, LARGEST[config.name]))
@@ -74,7 +74,8 @@ def test_pysim(check: Check, count: int) -> None:
 
 
 @needs_verilator
-@pytest.mark.parametrize("name", ["nano", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edge", "base"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nano", "edge", "base"])
 def test_verilator(check: Check, name: str) -> None:
     """Products on both compiled engines take the same cycles, doorbell by doorbell."""
     seen = []

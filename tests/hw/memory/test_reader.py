@@ -22,6 +22,9 @@ COVERAGE = Coverage(
         "burst of": range(1, 5),
         "bursts of a run": ("one", "several"),
         "error": (True, False),
+        "joined at": ("a beat's end", "in a beat"),
+        "joined run of": ("no new beat", "one", "several"),
+        "next of more": ("joins", "does not"),
         "run, beat": stream_states(2),
         # It asks for what it has room for alone: answers do not wait.
         "request, answer": [(request, answer) for request in STREAM_STATES for answer in STREAM_STATES[:2]],
@@ -32,7 +35,8 @@ COVERAGE = Coverage(
 def bench_of(config: ChipConfig, runs: list[tuple[int, int]], **kwargs: Any) -> tuple[StreamBench, MemoryNode, Any]:
     """A reader on a memory of random bytes; returns also the expected beats as (data, last)."""
     bench = StreamBench(compiled(MemoryReader, config, tag=Tag.LOAD, source=(2, 0), **kwargs.pop("reader", {})), seed=7)
-    bench.send(bench.dut.i, [{"addr": a, "bytes": n} for a, n in runs], idle=kwargs.pop("idle_runs", 0.0))
+    send = kwargs.pop("send", [{"addr": a, "bytes": n} for a, n in runs])
+    bench.send(bench.dut.i, send, idle=kwargs.pop("idle_runs", 0.0))
     memory = MemoryNode(bench, config, bench.dut.request, bench.dut.response, **kwargs)
     memory.data[:] = random.Random(1).randbytes(len(memory.data))
     expected = []
@@ -86,6 +90,52 @@ def test_every_length(offset: int) -> None:
     got = bench.receive(bench.dut.o, len(expected))
     bench.run()
     assert [(x.data, x.last) for x in got.items] == expected
+
+
+@pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
+@pytest.mark.parametrize("stress", [0.0, 0.4])
+def test_joined_runs(config: ChipConfig, stress: float) -> None:
+    """A bus beat that runs share is read once; where the promised run does not come, nothing of it is used."""
+    width = config.bus_bytes
+    rng = random.Random(f"{config.name}{stress}")
+    lengths = [1, 2, width - 1, width, width + 1, 3 * width, 3 * 4 * width + 1]
+    runs, beats = list[dict[str, int]](), list[int]()
+    for _ in range(60):
+        at, length = rng.randrange(2048), rng.choice([*lengths, rng.randint(1, 2 * width)])
+        count = rng.randint(1, 9)
+        sent = rng.randint(1, count) if rng.random() < 0.3 else count
+        for k in range(sent):
+            joins = k > 0
+            runs.append({"addr": at, "bytes": length, "more": k < count - 1, "joins": joins})
+            new = [b for b in range(at // width, (at + length - 1) // width + 1) if not joins or b not in beats[-1:]]
+            if joins:
+                COVERAGE.hit("joined at", "in a beat" if at % width else "a beat's end")
+                COVERAGE.hit("joined run of", ("no new beat", "one", "several")[min(len(new), 2)])
+            beats += new
+            at += length
+        if count > 1:
+            COVERAGE.hit("next of more", "joins" if sent > 1 else "does not")
+    bench, memory, expected = bench_of(
+        config, [(run["addr"], run["bytes"]) for run in runs], send=runs, idle=stress, pause=stress, idle_runs=stress
+    )
+    got = bench.receive(bench.dut.o, len(expected), pause=stress)
+    bench.run()
+    assert [(x.data, x.last) for x in got.items] == expected
+    assert [b.addr // width + k for b in memory.reads for k in range(b.beats)] == beats
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 9, 16])
+def test_joined_runs_at_full_speed(size: int) -> None:
+    """A cycle for each run, or for each beat of it if these are more."""
+    config, count = preset("edge"), 96
+    runs = [{"addr": 5 + size * k, "bytes": size, "more": k < count - 1, "joins": k > 0} for k in range(count)]
+    bench, memory, expected = bench_of(
+        config, [(run["addr"], run["bytes"]) for run in runs], send=runs, latency=(50, 50)
+    )
+    got = bench.receive(bench.dut.o, len(expected))
+    bench.run()
+    assert got.cycles[-1] - got.cycles[0] == len(expected) - 1
+    assert sum(b.beats for b in memory.reads) == (5 + size * count - 1) // config.bus_bytes + 1
 
 
 def test_bursts() -> None:

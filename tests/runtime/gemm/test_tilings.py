@@ -109,7 +109,13 @@ def model(config: ChipConfig) -> Iterator[Device]:
         yield opened
 
 
-@pytest.fixture(scope="module", params=[*PRESETS.values(), SQUARE], ids=lambda c: c.name)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(config, id=name, marks=pytest.mark.slow if name == "quad" else [])
+        for name, config in {**PRESETS, "square": SQUARE}.items()
+    ],
+)
 def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
     config: ChipConfig = request.param
     transport = FastTransport(cached_rtlil(config), config.bus_bytes, EngineOptions(memory=1 << 22))
@@ -125,7 +131,7 @@ def test_random_tilings(model: Device, put: Put, seed: int) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["nano", "edge", "base", "quad"])
+@pytest.mark.parametrize("name", ["nano", "edge", "base", pytest.param("quad", marks=pytest.mark.slow)])
 def test_margins(put: Put, name: str) -> None:
     """Chunks and macro tiles of many widths, the last chunk short or not: no chunk is loaded over another's weights,
     even if memory is fast and products of a column tile are slow."""

@@ -68,7 +68,8 @@ class LoadUnit(wiring.Component):
     """Reads runs of bytes from memory and places them in local rows, padded with zeros.
 
     For each of COUNT2 slabs and each of rc + PAD_RUNS runs, CHUNKS rows are written, the first RUN_BYTES of them with
-    bytes from memory (in the first rc runs), the rest with zeros. Each beat and each row of zeros is one write.
+    bytes from memory (in the first rc runs), the rest with zeros. Each beat and each row of zeros is one write. Where
+    MEM_STRIDE is RUN_BYTES, a bus beat that runs of a slab share is read once.
 
     Parameters
     ----------
@@ -216,6 +217,8 @@ class LoadUnit(wiring.Component):
         m.submodules.run = run = StreamBuffer(Run)
         wiring.connect(m, run.o, wiring.flipped(self.run))
         length = Signal(RUN_BYTES_BITS, reset_less=True)
+        contiguous = Signal(reset_less=True)
+        joins = Signal(reset_less=True)
         starts = take & job.work & ~job.empty
         bad = Signal()
         running = active & ~self.abort
@@ -230,6 +233,8 @@ class LoadUnit(wiring.Component):
             run.i.valid.eq(running & pending.ready & ~bad),
             run.i.payload.addr.eq(walk.position),
             run.i.payload.bytes.eq(length),
+            run.i.payload.more.eq(contiguous & ~walk.last[0]),
+            run.i.payload.joins.eq(joins),
             pending.valid.eq(running & run.i.ready),
             pending.payload.addr.eq(walk.position),
             pending.payload.bad.eq(bad),
@@ -238,10 +243,12 @@ class LoadUnit(wiring.Component):
             walk.step.eq(pending.valid & pending.ready),
             ends.eq(walk.step & walk.end),
         ]
+        with m.If(walk.step):
+            m.d.sync += joins.eq(1)
         with m.If(ends | (walk.step & bad) | self.abort):
             m.d.sync += active.eq(0)
         with m.If(starts):
-            m.d.sync += [active.eq(1), length.eq(p.run_bytes)]
+            m.d.sync += [active.eq(1), length.eq(p.run_bytes), contiguous.eq(p.mem_stride == p.run_bytes), joins.eq(0)]
         if c.cores > 1:
             share = Signal(SHARE_BITS, reset_less=True)
             m.d.comb += run.i.payload.share.eq(share)

@@ -22,9 +22,10 @@ BEATS = 128
 class MemoryReader(wiring.Component):
     """Reads runs of bytes at any alignment, in order.
 
-    A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. The
-    requests of later runs go out while the data of earlier ones arrive. Room for a burst's data is reserved before it
-    is requested, so that ``response`` is always accepted, whatever ``o`` does.
+    A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. A bus
+    beat that a run shares with the one that it joins is read once. The requests of later runs go out while the data of
+    earlier ones arrive. Room for a burst's data is reserved before it is requested, so that ``response`` is always
+    accepted, whatever ``o`` does.
 
     Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back; ``depth``: runs in flight;
     ``beats``: bus beats in flight, at least two of the longest bursts.
@@ -66,7 +67,10 @@ class MemoryReader(wiring.Component):
         m = Module()
         layout = span_layout(self._config)
         m.submodules.runs = runs = StreamFIFO(
-            data.StructLayout({name: layout[name].shape for name in ("offset", "data_last", "tail", "extra")}),
+            data.StructLayout(
+                {name: layout[name].shape for name in ("offset", "data_last", "tail", "extra")}
+                | {"shared": 1, "shares": 1}  # a bus beat: the first with the run before, the last with the next one
+            ),
             self._depth,
         )
         m.submodules.arrived = arrived = StreamFIFO(
@@ -97,6 +101,8 @@ class MemoryReader(wiring.Component):
         execute = Signal(reset_less=True)
         share = Signal(SHARE_BITS, reset_less=True)
         free = Signal(range(self._beats + 1), init=self._beats)
+        shares = Signal(reset_less=True)  # the run before has its last bus beat for this one too
+        shared = Signal()
 
         to_boundary = ~address[: exact_log2(config.max_burst)]
         final = Signal()
@@ -109,6 +115,9 @@ class MemoryReader(wiring.Component):
             issue.eq(out.valid & out.ready),
             self.i.ready.eq((~active | (issue & final)) & runs.ready),
             runs.valid.eq(self.i.valid & self.i.ready),
+            shared.eq(self.i.payload.joins & shares),
+            runs.payload.shared.eq(shared),
+            runs.payload.shares.eq(self.i.payload.more & (run.end != config.bus_bytes - 1)),
         ]
         m.d.comb += [runs.payload[name].eq(run[name]) for name in ("offset", "data_last", "tail", "extra")]
         flit = out.payload
@@ -130,15 +139,24 @@ class MemoryReader(wiring.Component):
         with m.If(issue):
             m.d.sync += [active.eq(~final), address.eq(address + burst + 1), left.eq(left - burst - 1)]
         with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [active.eq(1), address.eq(run.beat), left.eq(run.bus_last), share.eq(self.i.payload.share)]
-            m.d.sync += [context.eq(self.i.payload.context), execute.eq(self.i.payload.execute)]
+            m.d.sync += [
+                active.eq(~shared | (run.bus_last != 0)),
+                left.eq(run.bus_last - shared),
+                share.eq(self.i.payload.share),
+                context.eq(self.i.payload.context),
+                execute.eq(self.i.payload.execute),
+                shares.eq(runs.payload.shares),
+            ]
+            with m.If(~shared):  # otherwise it goes on where the run before ended
+                m.d.sync += address.eq(run.beat)
         m.d.sync += free.eq(free - Mux(issue, burst + 1, 0) + freed)
         return active
 
     def _align(self, m: Module, runs: stream.Interface, arrived: stream.Interface) -> Signal:
         """Joins neighbouring bus beats and turns them into place; returns whether a beat is in progress.
 
-        ``held`` is the bus beat in which the next output beat starts. Each cycle at most one bus beat moves on.
+        ``held`` is the bus beat in which the next output beat starts. Each cycle at most one bus beat moves on. At the
+        end of a run that shares its last one with the next, it stays; should the next share nothing, it is dropped.
         """
         config = self._config
         layout = span_layout(config)
@@ -146,6 +164,7 @@ class MemoryReader(wiring.Component):
         run = runs.payload
         held = Signal(data.StructLayout({"data": width, "error": ERROR_BITS}), reset_less=True)
         held_valid = Signal()
+        kept = Signal()  # it is the run's that ended
         count = Signal(layout["data_last"].shape)
         joined = Signal(
             data.StructLayout(
@@ -165,22 +184,26 @@ class MemoryReader(wiring.Component):
 
         final = Signal()
         needs_next = Signal()
+        useless = Signal()
+        keeps = Signal()
         move = Signal()
         m.d.comb += [
             final.eq(count == run.data_last),
             needs_next.eq((run.offset != 0) & (~final | run.extra)),
+            useless.eq(runs.valid & kept & ~run.shared),
+            keeps.eq(final & run.shares),
             move.eq(
-                runs.valid & held_valid & (arrived.valid | ~needs_next) & (~joined_valid | aligned.i.ready),
+                runs.valid & held_valid & ~useless & (arrived.valid | ~needs_next) & (~joined_valid | aligned.i.ready),
             ),
             runs.ready.eq(move & final),
-            arrived.ready.eq(~held_valid | move),
+            arrived.ready.eq(~held_valid | useless | (move & (~keeps | run.extra))),
         ]
         with m.If(arrived.ready):
-            m.d.sync += [held.eq(arrived.payload), held_valid.eq(arrived.valid)]
-        with m.If(move & final & run.extra):
+            m.d.sync += [held.eq(arrived.payload), held_valid.eq(arrived.valid), kept.eq(0)]
+        with m.If(move & final & run.extra & ~run.shares):
             m.d.sync += held_valid.eq(0)  # the next beat was the end of this run and is used up
         with m.If(move):
-            m.d.sync += count.eq(Mux(final, 0, count + 1))
+            m.d.sync += [count.eq(Mux(final, 0, count + 1)), kept.eq(keeps)]
 
         late = Cat(lane < run.offset for lane in range(lanes))  # lanes that come from the next bus beat
         with m.If(~joined_valid | aligned.i.ready):

@@ -19,7 +19,8 @@ RUN_BYTES_BITS = 16
 class Run(data.Struct):
     """``bytes`` (1 to 65535) bytes from byte address ``addr`` of a context; ``execute``: they are a program's;
     ``share``: a ``Share``, of reads that cores of a gang make together; ``more``: the next run begins where this one
-    ends, and a writer joins them."""
+    ends, and a bus beat that they share moves once; ``joins``: what the run before says of its next one, it says of
+    this one. To a writer ``more`` is a promise; a reader shares nothing with a run that has no ``joins``."""
 
     addr: 32
     bytes: RUN_BYTES_BITS
@@ -27,6 +28,7 @@ class Run(data.Struct):
     execute: 1
     share: SHARE_BITS
     more: 1
+    joins: 1
 
 
 def beat(config: ChipConfig) -> data.StructLayout:

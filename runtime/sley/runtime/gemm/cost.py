@@ -1,6 +1,6 @@
 """An estimate of the cycles of a GEMM, for many tilings at a time."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,23 +34,33 @@ ROW_LATENCY = 7  # of a partial bf16 sum through one row of the array
 
 @dataclass(frozen=True)
 class Candidates:
-    """Tilings as arrays of one shape; see ``Tiling``. ``wide``: column tiles of a macro tile, ``folds`` of a chunk."""
+    """Tilings as arrays of one shape; see ``Tiling``. ``wide``: column tiles of a macro tile, ``folds`` of a chunk,
+    ``across``, ``down`` and ``deep`` the grid's."""
 
     tile_m: Ints
     wide: Ints
     folds: Ints
     slots: Ints
-    grid: tuple[int, int, int] = (1, 1, 1)
+    across: Ints
+    down: Ints
+    deep: Ints
+    margin: Ints
+    _: KW_ONLY
+    resident: str = ""
     gang: bool = False
-    margin: int = 0
 
-    def chosen(self, mask: NDArray[np.bool_]) -> "Candidates":
-        sizes = (self.tile_m[mask], self.wide[mask], self.folds[mask], self.slots[mask])
-        return Candidates(*sizes, self.grid, self.gang, self.margin)
+    @property
+    def blocks(self) -> Ints:
+        return self.across * self.down * self.deep
+
+    def chosen(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "Candidates":
+        """Those of a mask, or with these indices."""
+        sizes = (self.tile_m, self.wide, self.folds, self.slots, self.across, self.down, self.deep, self.margin)
+        return Candidates(*(size[which] for size in sizes), resident=self.resident, gang=self.gang)
 
 
-def ceil(a: Ints | int, b: Ints | int) -> Ints:
-    return -(-np.asarray(a, np.int64) // b)
+def ceil(a: Ints, b: Ints | int) -> Ints:
+    return -(-a // b)
 
 
 def larger(a: Ints, b: Ints) -> Ints:
@@ -59,50 +69,67 @@ def larger(a: Ints, b: Ints) -> Ints:
 
 
 def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
-    """How many tiles of which size: the full ones, and what is left."""
+    """How many tiles of which size: the full ones, and what is left if any leaves something."""
     full = size // tile
     rest = size - full * tile
-    return [(full, tile), ((rest > 0).astype(np.int64), np.maximum(rest, 1))]
+    return [(full, tile), *([((rest > 0).astype(np.int64), np.maximum(rest, 1))] if rest.any() else [])]
 
 
 def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, gang: bool) -> Ints:
-    """Cycles of the bus to read runs of so many bytes, ``pitch`` apart: contiguous ones that share no beat as one. In a
-    gang the bursts of several loads alternate, so that none continues the one before."""
+    """Cycles to read runs of so many bytes, ``pitch`` apart: contiguous ones as one, but for a cycle for each beat of a
+    row. In a gang the bursts of several loads alternate, so that none continues the one before."""
     bus = config.bus_bytes
+    joined = bytes == pitch
+    shared = ceil(runs * bytes, bus)
+    rows = larger(runs * ceil(bytes, bus), shared)
     if gang:
         most = config.max_burst
         block = most * bus
         beats = ceil(bytes, bus) + (pitch % bus > 0)
         fits = (pitch % block == 0) & ((bytes % block == 0) | (block % bytes == 0))
         bursts = np.where(fits, runs * ceil(beats, most), ceil(runs * (most + beats - 1), most))
-        return runs * beats + ceil(bursts * SHARED_GAP, 8)
+        bursts = np.where(joined & (pitch % bus > 0), np.minimum(runs, shared) + shared // most, bursts)
+        return np.where(joined, rows, runs * beats) + ceil(bursts * SHARED_GAP, 8)
     beats = ceil(runs * (bytes + bus - 1), bus) if pitch % bus else runs * ceil(bytes, bus)
-    joined = (bytes == pitch) & (pitch % bus == 0)
-    cycles: Ints = beats + np.where(joined, 1, runs) * GAP
+    cycles: Ints = np.where(joined, rows + GAP, beats + runs * GAP)
     return cycles
 
 
 def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int, gang: bool) -> Ints:
     """The same when one LOAD may take ``piece`` bytes of a run only."""
     full, rest = bytes // piece, bytes % piece
-    cut = full * _runs(config, runs, ceil(piece, 1), -(pitch % config.bus_bytes > 0), gang)
+    cut = full * _runs(config, runs, np.full_like(bytes, piece), -(pitch % config.bus_bytes > 0), gang)
     cut += np.where(rest > 0, _runs(config, runs, np.maximum(rest, 1), -1, gang), 0)
     return np.where(bytes <= piece, _runs(config, runs, bytes, pitch, gang), cut)
 
 
-def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int], resident: str = "") -> Ints:
+def least(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
+    """Cycles that no estimate is below: the MACs at full rate, and the operands over the bus, as often as macro tiles
+    read them."""
+    p = problem
+    peak = config.array * fold(config, p.dtype) * c.blocks
+    tiles_m, tiles_n = -(-p.m // c.tile_m), -(-p.n // (c.wide * config.array))
+    if c.gang:
+        tiles_m, tiles_n = ceil(tiles_m, c.down), ceil(tiles_n, c.across)
+    rows: Ints = p.m * (tiles_n if c.resident != "a" else np.ones_like(tiles_n))
+    rows = rows + p.n * (tiles_m if c.resident != "b" else np.ones_like(tiles_m))
+    batch = 1 if p.share_a or p.share_b else p.batch
+    return larger(p.macs // peak, rows * (p.k * p.bytes * batch) // config.bus_bytes)
+
+
+def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int]) -> Ints:
     """Cycles from the doorbell to the fence.
 
     A pipeline: for each chunk the longest of its product, its load (all blocks share the bus) and the instructions that
     issue it; before it the launch and the first load, behind it the results of the last macro tile. ``pieces``: bytes
-    of a run of A and of B that one LOAD may take if it transposes. ``resident``: the operand that is loaded once.
+    of a run of A and of B that one LOAD may take if it transposes.
     """
     p, n = problem, config.array
     deep, size, out = fold(config, p.dtype), p.bytes, p.epilogue.result.bytes
     pairs = interleaved(config, p)
     passes = 3 if p.epilogue.beta else int(p.epilogue.vector)
-    blocks = c.grid[0] * c.grid[1] * c.grid[2]
-    tiles_m, tiles_n = ceil(p.m, c.tile_m), ceil(p.n, c.wide * n)
+    blocks = c.blocks
+    tiles_m, tiles_n = -(-p.m // c.tile_m), -(-p.n // (c.wide * n))
 
     def load_a(rows: Ints, depth: Ints) -> Ints:
         if not p.trans_a:
@@ -117,14 +144,14 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         return _runs(config, depth, columns * size, p.n * size, c.gang)
 
     def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
-        a = load_a(rows, depth) if resident != "a" else 0
-        b = load_b(columns, depth) if resident != "b" else 0
+        a = load_a(rows, depth) if c.resident != "a" else 0
+        b = load_b(columns, depth) if c.resident != "b" else 0
         # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
-        units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not resident)
+        units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not c.resident)
         # In a gang each row of cores has its A and each column its B.
-        return a * c.grid[1] + b * c.grid[0] + units if c.gang else (a + b + units) * blocks
+        return a * c.down + b * c.across + units if c.gang else (a + b + units) * blocks
 
-    def bursts(runs: Ints, bytes: Ints | int) -> Ints:
+    def bursts(runs: Ints, bytes: Ints) -> Ints:
         return runs * ceil(bytes, config.max_burst * config.bus_bytes)
 
     def store(rows: Ints, columns: Ints) -> Ints:
@@ -132,20 +159,24 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         joined = larger(rows * beats, ceil(size, config.bus_bytes)) + bursts(np.ones_like(size), size) * HEAD
         return np.where(columns == p.n, joined, rows * (beats + 2 * HEAD)) * blocks
 
+    def asked_for(runs: Ints, bytes: Ints, pitch: int) -> Ints:
+        joined = ceil(runs * bytes, config.bus_bytes)  # a request for each beat at most
+        return np.where(bytes == pitch, np.minimum(bursts(runs, bytes), joined), bursts(runs, bytes))
+
     def requests(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         """Heads of reads: they share the way out of the core with the beats of its writes."""
-        a = bursts(depth, rows * size) if p.trans_a else bursts(rows, depth * size)
-        b = bursts(columns, depth * size) if p.trans_b else bursts(depth, columns * size)
-        return a * (resident != "a") + b * (resident != "b")
+        a = asked_for(depth, rows * size, p.m * size) if p.trans_a else asked_for(rows, depth * size, p.k * size)
+        b = asked_for(columns, depth * size, p.k * size) if p.trans_b else asked_for(depth, columns * size, p.n * size)
+        return a * (c.resident != "a") + b * (c.resident != "b")
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
         fold_cycles = tiles * np.maximum(rows, n)
         if p.dtype is OperandType.BF16:
             fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
-        if c.margin:  # A shares a bank with a part of B: where both are read, one waits
-            bank = config.scratchpad_rows // config.scratchpad_banks
-            fold_cycles = fold_cycles + tiles * rows * bank // (2 * n * (c.wide + c.margin))
+        # With a margin A shares a bank with a part of B: where both are read, one waits.
+        bank = config.scratchpad_rows // config.scratchpad_banks
+        fold_cycles = fold_cycles + (c.margin > 0) * (tiles * rows * bank // (2 * n * (c.wide + c.margin)))
         folds = ceil(depth, deep)
         issue = CHUNK_ISSUE + folds * np.where(c.wide == 1, NARROW_ISSUE, FOLD_ISSUE + tiles * PRODUCT_ISSUE)
         return larger(folds * fold_cycles + BUBBLE, issue)
@@ -159,10 +190,10 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
             chunks: Ints = np.zeros_like(c.tile_m)
             results = store(rows, columns)
             sent = STORE_TURN + results
-            held = ceil(results, STORE_DELAY * ceil(p.k, c.folds * deep)) * c.gang
+            held = ceil(results, STORE_DELAY * -(-p.k // (c.folds * deep))) * c.gang
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
-                late = (c.slots == 2) * (0 if c.margin else TURN)
+                late = ((c.slots == 2) & (c.margin == 0)) * TURN
                 multiplied = product(rows, columns, depth)
                 chunk = larger(load(rows, columns, depth) + late + held, multiplied)
                 chunks += count_k * chunk
@@ -180,18 +211,18 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
             longest = np.maximum(np.maximum(chunks, sent), vector)
             total += count_m * count_n * longest
             waits = np.where(count_m * count_n > 0, longest - chunks + last_load, waits)
-    share = ceil(tiles_m, c.grid[1]) * ceil(tiles_n, c.grid[0]) * ceil(p.batch, c.grid[2])
+    share = ceil(tiles_m, c.down) * ceil(tiles_n, c.across) * -(-p.batch // c.deep)
     tiles = tiles_m * tiles_n
     steady = total // tiles * share + total % tiles * share // tiles
     rows, columns = np.minimum(c.tile_m, p.m), np.minimum(c.wide * n, p.n)
     first = load(rows, columns, np.minimum(c.folds * deep, p.k))
     whole = np.full_like(first, p.k)
-    if resident:
-        whole_a = resident == "a"
-        times = c.grid[whole_a] if c.gang else blocks
-        first = first + (load_a(rows, whole) if whole_a else load_b(columns, whole)) * times
+    if c.resident:
+        once, cores = (load_a(rows, whole), c.down) if c.resident == "a" else (load_b(columns, whole), c.across)
+        first = first + once * (cores if c.gang else blocks)
     if c.gang:
         waits = np.zeros_like(waits)
     last = store(rows, columns) + ceil(columns, n) * (rows + PASS) * passes
-    result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady - waits + last + FENCE
+    drain = ROW_LATENCY * n if p.dtype is OperandType.BF16 else 0  # of the last product
+    result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady - waits + drain + last + FENCE
     return larger(result, LAUNCH + passed // tiles * share + FENCE)

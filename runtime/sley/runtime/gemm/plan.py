@@ -1,15 +1,14 @@
 """The autotiler: the tiling of a GEMM that an estimate finds fastest."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
-from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
-from sley.runtime.gemm.cost import Candidates, estimate
+from sley.runtime.gemm.cost import Candidates, estimate, least
 from sley.runtime.gemm.problem import Problem, fold
 from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows, spare_folds, up
 from sley.runtime.gemm.tuned import tuned
@@ -18,6 +17,8 @@ HEIGHTS = (1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 64, 80, 96, 112, 120, 128, 160, 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 SLOTS = (2, 3, 4)
+FIRST = 64
+"""Candidates that are estimated before those that these show to be too slow are left out."""
 MARGIN = 16
 """Column tiles: their products take longer than a chunk from being asked for until it enters the array, with two rows
 that are interleaved on the way."""
@@ -37,8 +38,29 @@ def _planned(config: ChipConfig, problem: Problem) -> Plan:
 def candidates(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     """The ``count`` fastest tilings by the estimate, best first."""
     ways = [problem, *([problem.swapped()] if problem.swappable else [])]
-    found = [plan for way in ways for plan in _best(config, way, count)]
-    return sorted(found, key=lambda plan: plan.estimate)[:count]
+    gangs = (True, False) if config.cores > 1 else (False,)
+    groups = list[tuple[Problem, Candidates, NDArray[np.int64]]]()
+    for way in ways:
+        for resident in _residents(way):
+            for gang in gangs:
+                grown = _grown(config, way, resident, gang)
+                floor = least(config, way, grown)
+                order = np.argsort(floor, kind="stable")
+                groups.append((way, grown.chosen(order), floor[order]))
+    found = list[Plan]()
+    for part in (slice(FIRST), slice(FIRST, None)):
+        for way, grown, floor in groups:
+            chosen = np.arange(len(floor))[part]
+            if len(found) >= count:
+                chosen = chosen[floor[part] < found[-1].estimate]
+            if len(chosen):
+                found = sorted([*found, *_fastest(config, way, grown.chosen(chosen), count)], key=_estimate)[:count]
+    if not found:
+        raise KernelError(
+            f"no tiling of {problem} fits {config.name}: a scratchpad of {config.scratchpad_rows} rows and "
+            f"{config.accumulator_rows} accumulator rows are too small; a chip with twice as many of both will do"
+        )
+    return found
 
 
 def _sizes(size: int, tiles: tuple[int, ...], limit: int, groups: int = 1) -> np.ndarray:
@@ -64,70 +86,57 @@ def _residents(problem: Problem) -> list[str]:
     return ["", *(["a"] if p.batch == 1 or p.share_a else []), *(["b"] if p.batch == 1 or p.share_b else [])]
 
 
-def _grown(config: ChipConfig, problem: Problem, gang: bool) -> Candidates:
-    """All combinations of sizes."""
-    p = problem
+def _grown(config: ChipConfig, problem: Problem, resident: str, gang: bool) -> Candidates:
+    """All combinations of sizes, grids and margins whose operands fit."""
+    p, n = problem, config.array
     half = half_rows(config, p)
+    columns, depth = -(-p.n // n), -(-p.k // fold(config, p.dtype))
     across, down = (config.cores_x, config.cores_y) if gang else (1, 1)
     axes = (
         _sizes(p.m, HEIGHTS, half, down),
-        _sizes(-(-p.n // config.array), WIDTHS, half, across),
-        _sizes(-(-p.k // fold(config, p.dtype)), FOLDS, config.scratchpad_rows // config.array),
+        _sizes(columns, WIDTHS, half, across),
+        _sizes(depth, FOLDS, config.scratchpad_rows // n),
         np.array(SLOTS, np.int64),
     )
-    tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
-    grown = Candidates(tile_m, wide, folds, slots, (across, down, 1), gang)
-    return grown.chosen(wide * tile_m <= half)
+    sizes = [axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")]
+    tile_m, wide, folds, slots = sizes
+    held = folds * slots - spare_folds(np.full_like(folds, depth), folds, slots)
+    # Whatever else lies in the scratchpad, the operands in their slots must fit.
+    rows = tile_m * (depth if resident == "a" else held) + wide * n * (depth if resident == "b" else held)
+    fine = (wide * tile_m <= half) & (rows <= config.scratchpad_rows)
+    if resident == "a":
+        fine &= tile_m >= p.m
+    if resident == "b":
+        fine &= wide >= columns
+    grids = [(across, down, 1)] if gang else list(_grids(config, p))
+    margins = (0, MARGIN) if resident == "a" and not gang else (0,)
+    ways = np.array([(*grid, margin) for grid in grids for margin in margins], np.int64)
+    pairs = np.repeat(ways, fine.sum(), axis=0).T
+    grown = Candidates(*(np.tile(size[fine], len(ways)) for size in sizes), *pairs, resident=resident, gang=gang)
+    margin = grown.margin
+    fits = (grown.slots == 2) & (grown.folds == 1) & (grown.wide >= margin)
+    fits &= np.tile(rows[fine], len(ways)) + 2 * margin * n <= config.scratchpad_rows
+    used = (grown.wide * n * (grown.across - 1) < p.n) & (grown.tile_m * (grown.down - 1) < p.m)
+    return grown.chosen(used & ((margin == 0) | fits))
 
 
-def _best(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
-    p, n = problem, config.array
-    deep = fold(config, p.dtype)
-    columns, depth = -(-p.n // n), -(-p.k // deep)
-    limits = Placement.of(config, p, Tiling(1, n, deep, 2))
-    pieces = limits.a.piece * p.bytes, limits.b.piece * p.bytes
-    alone = _grown(config, p, False)
-    gang = [_grown(config, p, True)] if config.cores > 1 else []
-    laid = [replace(alone, grid=grid, margin=margin) for grid in _grids(config, p) for margin in (0, MARGIN)]
-    ways = gang + sorted(laid, key=lambda way: -prod(way.grid))
+def _fastest(config: ChipConfig, problem: Problem, c: Candidates, count: int) -> list[Plan]:
+    """The ``count`` fastest of these by the estimate, of those that fit."""
+    n, deep = config.array, fold(config, problem.dtype)
+    limits = Placement.of(config, problem, Tiling(1, n, deep, 2))
+    pieces = limits.a.piece * problem.bytes, limits.b.piece * problem.bytes
+    cycles = estimate(config, problem, c, pieces)
     found: list[Plan] = []
-    for resident in _residents(p):
-        for way in ways:
-            grid = way.grid
-            if way.margin and resident != "a":
-                continue
-            if len(found) >= count and p.macs // (n * deep * prod(grid)) >= found[count - 1].estimate:
-                continue  # so few cores cannot be fast enough
-            fine = (way.wide * n * (grid[0] - 1) < p.n) & (way.tile_m * (grid[1] - 1) < p.m)
-            # Whatever else lies in the scratchpad, the operands in their slots must fit.
-            held = way.folds * way.slots - spare_folds(np.full_like(way.folds, depth), way.folds, way.slots)
-            a_rows = way.tile_m * (depth if resident == "a" else held)
-            b_rows = way.wide * n * (depth if resident == "b" else held) + 2 * way.margin * n
-            fine &= a_rows + b_rows <= config.scratchpad_rows
-            if resident == "a":
-                fine &= way.tile_m >= p.m
-            if resident == "b":
-                fine &= way.wide >= columns
-            if way.margin:
-                fine &= (way.slots == 2) & (way.folds == 1) & (way.wide >= way.margin)
-            if not fine.any():
-                continue
-            c = way.chosen(fine)
-            cycles = estimate(config, p, c, pieces, resident)
-            taken = 0
-            for index in np.argsort(cycles, kind="stable"):
-                expected = int(cycles[index])
-                if taken == count or (len(found) >= count and expected >= found[count - 1].estimate):
-                    break
-                sizes = int(c.tile_m[index]), int(c.wide[index]) * n, int(c.folds[index]) * deep, int(c.slots[index])
-                tiling = Tiling(*sizes, grid, resident, way.gang, way.margin)
-                if Placement.of(config, p, tiling).fits:
-                    found.append(Plan(p, tiling, expected))
-                    taken += 1
-            found.sort(key=lambda plan: plan.estimate)
-    if not found:
-        raise KernelError(
-            f"no tiling of {problem} fits {config.name}: a scratchpad of {config.scratchpad_rows} rows and "
-            f"{config.accumulator_rows} accumulator rows are too small; a chip with twice as many of both will do"
-        )
-    return found[:count]
+    for k in np.argsort(cycles, kind="stable"):
+        sizes = int(c.tile_m[k]), int(c.wide[k]) * n, int(c.folds[k]) * deep, int(c.slots[k])
+        grid = int(c.across[k]), int(c.down[k]), int(c.deep[k])
+        tiling = Tiling(*sizes, grid, c.resident, c.gang, int(c.margin[k]))
+        if Placement.of(config, problem, tiling).fits:
+            found.append(Plan(problem, tiling, int(cycles[k])))
+            if len(found) == count:
+                break
+    return found
+
+
+def _estimate(plan: Plan) -> int:
+    return plan.estimate

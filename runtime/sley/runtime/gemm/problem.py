@@ -82,8 +82,9 @@ class Problem:
 
     @property
     def swappable(self) -> bool:
-        """Whether C^T = op(B)^T @ op(A)^T is a problem of the same kind: with one row, C^T lies in memory like C."""
-        return self.m == 1 and not self.epilogue.bias
+        """Whether C^T = op(B)^T @ op(A)^T is a problem of the same kind: of one row or column, C^T lies in memory like
+        C. A bias goes with columns."""
+        return 1 in (self.m, self.n) and not self.epilogue.bias
 
     def swapped(self) -> "Problem":
         """C^T as a problem of its own, whose first operand is B."""

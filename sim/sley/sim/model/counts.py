@@ -42,7 +42,7 @@ class WorkCounts:
         size, count = p[Param.RUN_BYTES], command.c
         if not size or not count:
             return
-        if command.op is Op.STORE and p[Param.MEM_STRIDE] == size:
+        if p[Param.MEM_STRIDE] == size:
             size, count = size * count, 1  # joined
         slabs = np.arange(p[Param.COUNT2], dtype=np.int64)[:, None] * p[Param.MEM_STRIDE2]
         runs = np.arange(count, dtype=np.int64)[None, :] * p[Param.MEM_STRIDE]

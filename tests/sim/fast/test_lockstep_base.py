@@ -1,0 +1,13 @@
+"""The chip ``base`` on the fast engine against Verilator, in every bit of its state, every cycle."""
+
+import pytest
+from chip_session import needs_verilator, session
+
+
+@needs_verilator
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(8))
+def test_verilator(seed: int) -> None:
+    assert session("base", 50_000, 100, seed, tied=False) >= 50_000
