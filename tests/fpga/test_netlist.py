@@ -50,7 +50,8 @@ def verilog(folder: Path, script: str) -> None:
     run_tool("Verilog", ["yosys", "-q", "-l", "verilog.log", "verilog.ys"], folder, folder / "verilog.log")
 
 
-@pytest.mark.parametrize("family", ["ice40", pytest.param("xc7", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", MODELS)
 def test_array(family: str, tmp_path: Path) -> None:
     array: Any = SystolicArray(preset("nano"))
     made = measure(array, FAMILIES[family], tmp_path, 0)

@@ -120,6 +120,7 @@ def test_a_copy_delays_nobody() -> None:
     assert ends[0] > 0x2000 // 4 * 17 // 16
 
 
+@pytest.mark.slow
 def test_copies_take_turns() -> None:
     """Slice by slice; the urgent one first, the other after ``PATIENCE`` slices, and every byte in its place."""
     size = 20 * SLICE_CHUNKS * CHUNK

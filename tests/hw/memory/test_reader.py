@@ -102,11 +102,11 @@ def test_joined_runs(config: ChipConfig, stress: float) -> None:
     runs, beats = list[dict[str, int]](), list[int]()
     for _ in range(60):
         at, length = rng.randrange(2048), rng.choice([*lengths, rng.randint(1, 2 * width)])
-        count = rng.randint(1, 9)
+        count, follows = rng.randint(1, 9), bool(runs) and not runs[-1]["more"]  # as in the next slab
         sent = rng.randint(1, count) if rng.random() < 0.3 else count
         for k in range(sent):
             joins = k > 0
-            runs.append({"addr": at, "bytes": length, "more": k < count - 1, "joins": joins})
+            runs.append({"addr": at, "bytes": length, "more": k < count - 1, "joins": joins or follows})
             new = [b for b in range(at // width, (at + length - 1) // width + 1) if not joins or b not in beats[-1:]]
             if joins:
                 COVERAGE.hit("joined at", "in a beat" if at % width else "a beat's end")
@@ -136,6 +136,26 @@ def test_joined_runs_at_full_speed(size: int) -> None:
     bench.run()
     assert got.cycles[-1] - got.cycles[0] == len(expected) - 1
     assert sum(b.beats for b in memory.reads) == (5 + size * count - 1) // config.bus_bytes + 1
+
+
+def test_joined_runs_on_a_crowded_way() -> None:
+    """Where requests wait, those of short runs grow: one for four beats, as far as boundaries of bursts allow."""
+    config, count, size = preset("edge"), 200, 9
+    runs = [{"addr": size * k, "bytes": size, "more": k < count - 1, "joins": k > 0} for k in range(count)]
+    addresses = [(run["addr"], run["bytes"]) for run in runs]
+    reads = []
+    for pause, depth in ((0.0, 64), (0.7, 64), (0.7, 2)):
+        bench, memory, expected = bench_of(
+            config, addresses, send=runs, latency=(50, 50), pause=pause, reader={"depth": depth}
+        )
+        got = bench.receive(bench.dut.o, len(expected))
+        bench.run()
+        assert [(x.data, x.last) for x in got.items] == expected
+        reads.append(len(memory.reads))
+    beats = -(-size * count // config.bus_bytes)
+    assert reads[0] == beats
+    assert beats / 4 <= reads[1] < beats / 2
+    assert beats / 2 < reads[2] <= beats
 
 
 def test_bursts() -> None:

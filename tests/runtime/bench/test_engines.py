@@ -40,6 +40,7 @@ def numbers(path: Path) -> dict[tuple[str, str, str], float]:
     return {(row["preset"], row["engine"], row["quantity"]): float(row["value"]) for row in rows}
 
 
+@pytest.mark.slow
 def test_command(tmp_path: Path) -> None:
     path = tmp_path / "numbers.csv"
     arguments = ["nano", "--size", "8", "--rounds", "1", "--no-build", "--flags", "", "--parts", "--csv", str(path)]

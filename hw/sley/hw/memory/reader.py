@@ -15,6 +15,10 @@ from sley.hw.noc.placement import Source, memory_node
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
+JOINED_BEATS = 4
+"""On a crowded way to memory a burst with fewer beats grows by the next run that continues it, if that is here."""
+CROWDED = 15
+"""Requests that the way to memory counts as crowded for, after it has refused one, unless all have been answered."""
 BEATS = 128
 """Bus beats in flight, and with that the most requests, of a reader that is not told otherwise."""
 
@@ -23,9 +27,10 @@ class MemoryReader(wiring.Component):
     """Reads runs of bytes at any alignment, in order.
 
     A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. A bus
-    beat that a run shares with the one that it joins is read once. The requests of later runs go out while the data of
-    earlier ones arrive. Room for a burst's data is reserved before it is requested, so that ``response`` is always
-    accepted, whatever ``o`` does.
+    beat that a run shares with the one that it joins is read once. Where requests have to wait, bursts shorter than
+    ``JOINED_BEATS`` grow by what joins them. The requests of later runs go out while the data of earlier ones arrive.
+    Room for a burst's data is reserved before it is requested, so that ``response`` is always accepted, whatever ``o``
+    does.
 
     Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back; ``depth``: runs in flight;
     ``beats``: bus beats in flight, at least two of the longest bursts.
@@ -96,13 +101,17 @@ class MemoryReader(wiring.Component):
 
         active = Signal()
         address = Signal(layout["beat"].shape, reset_less=True)
-        left = Signal(layout["bus_last"].shape, reset_less=True)  # beats to ask for, minus one
+        left = Signal(layout["bus_last"].width + 1, reset_less=True)  # beats to ask for, minus one
         context = Signal(CONTEXT_BITS, reset_less=True)
         execute = Signal(reset_less=True)
         share = Signal(SHARE_BITS, reset_less=True)
         free = Signal(range(self._beats + 1), init=self._beats)
-        shares = Signal(reset_less=True)  # the run before has its last bus beat for this one too
+        more = Signal(reset_less=True)  # of the last run
+        shares = Signal(reset_less=True)  # its last bus beat is the next one's first
         shared = Signal()
+        offered = Signal()  # a request that was not taken, which must stay as it is
+        crowded = Signal(range(CROWDED + 1))
+        extends = Signal()  # the run that is here makes this burst longer
 
         to_boundary = ~address[: exact_log2(config.max_burst)]
         final = Signal()
@@ -111,9 +120,13 @@ class MemoryReader(wiring.Component):
         m.d.comb += [
             final.eq(left <= to_boundary),
             burst.eq(Mux(final, left, to_boundary)),
-            out.valid.eq(active & (free >= config.max_burst)),
+            extends.eq(
+                (active & (left < JOINED_BEATS - 1) & ~offered & (crowded != 0))
+                & (more & self.i.valid & self.i.payload.joins & runs.ready)
+            ),
+            out.valid.eq(active & ~extends & (free >= config.max_burst)),
             issue.eq(out.valid & out.ready),
-            self.i.ready.eq((~active | (issue & final)) & runs.ready),
+            self.i.ready.eq((~active | (issue & final) | extends) & runs.ready),
             runs.valid.eq(self.i.valid & self.i.ready),
             shared.eq(self.i.payload.joins & shares),
             runs.payload.shared.eq(shared),
@@ -138,17 +151,27 @@ class MemoryReader(wiring.Component):
             m.d.comb += flit.payload.head.share.eq(share)
         with m.If(issue):
             m.d.sync += [active.eq(~final), address.eq(address + burst + 1), left.eq(left - burst - 1)]
+        m.d.sync += offered.eq(out.valid & ~out.ready)
+        with m.If(out.valid & ~out.ready):
+            m.d.sync += crowded.eq(CROWDED)
+        with m.Elif(free == self._beats):  # nothing is on its way
+            m.d.sync += crowded.eq(0)
+        with m.Elif(issue & (crowded != 0)):
+            m.d.sync += crowded.eq(crowded - 1)
         with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [
-                active.eq(~shared | (run.bus_last != 0)),
-                left.eq(run.bus_last - shared),
-                share.eq(self.i.payload.share),
-                context.eq(self.i.payload.context),
-                execute.eq(self.i.payload.execute),
-                shares.eq(runs.payload.shares),
-            ]
-            with m.If(~shared):  # otherwise it goes on where the run before ended
-                m.d.sync += address.eq(run.beat)
+            m.d.sync += [more.eq(self.i.payload.more), shares.eq(runs.payload.shares)]
+            with m.If(extends):
+                m.d.sync += left.eq(left + run.bus_last + ~shared)
+            with m.Else():
+                m.d.sync += [
+                    active.eq(~shared | (run.bus_last != 0)),
+                    left.eq(run.bus_last - shared),
+                    share.eq(self.i.payload.share),
+                    context.eq(self.i.payload.context),
+                    execute.eq(self.i.payload.execute),
+                ]
+                with m.If(~shared):  # otherwise it goes on where the run before ended
+                    m.d.sync += address.eq(run.beat)
         m.d.sync += free.eq(free - Mux(issue, burst + 1, 0) + freed)
         return active
 
