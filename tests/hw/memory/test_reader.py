@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.instructions import Share
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.noc.messages import Tag
 from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
@@ -156,6 +157,21 @@ def test_joined_runs_on_a_crowded_way() -> None:
     assert reads[0] == beats
     assert beats / 4 <= reads[1] < beats / 2
     assert beats / 2 < reads[2] <= beats
+
+
+def test_shared_requests_never_grow() -> None:
+    """All cores of a gang ask for the same, however crowded the way of each is."""
+    config, count, size = preset("edge").replace(cores_x=2), 100, 9
+    runs = [
+        {"addr": size * k, "bytes": size, "more": k < count - 1, "joins": k > 0, "share": Share.ROW}
+        for k in range(count)
+    ]
+    addresses = [(run["addr"], run["bytes"]) for run in runs]
+    bench, memory, expected = bench_of(config, addresses, send=runs, latency=(50, 50), pause=0.7)
+    got = bench.receive(bench.dut.o, len(expected))
+    bench.run()
+    assert [(x.data, x.last) for x in got.items] == expected
+    assert len(memory.reads) == -(-size * count // config.bus_bytes)
 
 
 def test_bursts() -> None:

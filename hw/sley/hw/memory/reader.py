@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.instructions import Share
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS
 from sley.hw.memory.run import Run, beat
@@ -26,11 +27,11 @@ BEATS = 128
 class MemoryReader(wiring.Component):
     """Reads runs of bytes at any alignment, in order.
 
-    A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. A bus
-    beat that a run shares with the one that it joins is read once. Where requests have to wait, bursts shorter than
-    ``JOINED_BEATS`` grow by what joins them. The requests of later runs go out while the data of earlier ones arrive.
-    Room for a burst's data is reserved before it is requested, so that ``response`` is always accepted, whatever ``o``
-    does.
+    A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. A
+    bus beat that a run shares with the one that it joins is read once. Where requests have to wait, bursts shorter
+    than ``JOINED_BEATS`` that are not shared grow by what joins them. The requests of later runs go out while the
+    data of earlier ones arrive. Room for a burst's data is reserved before it is requested, so that ``response`` is
+    always accepted, whatever ``o`` does.
 
     Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back; ``depth``: runs in flight;
     ``beats``: bus beats in flight, at least two of the longest bursts.
@@ -112,6 +113,8 @@ class MemoryReader(wiring.Component):
         offered = Signal()  # a request that was not taken, which must stay as it is
         crowded = Signal(range(CROWDED + 1))
         extends = Signal()  # the run that is here makes this burst longer
+        # What cores of a gang ask for together must be the same, whatever their ways to memory are like.
+        alone = share == Share.NONE if config.cores > 1 else 1
 
         to_boundary = ~address[: exact_log2(config.max_burst)]
         final = Signal()
@@ -121,7 +124,7 @@ class MemoryReader(wiring.Component):
             final.eq(left <= to_boundary),
             burst.eq(Mux(final, left, to_boundary)),
             extends.eq(
-                (active & (left < JOINED_BEATS - 1) & ~offered & (crowded != 0))
+                (active & (left < JOINED_BEATS - 1) & ~offered & (crowded != 0) & alone)
                 & (more & self.i.valid & self.i.payload.joins & runs.ready)
             ),
             out.valid.eq(active & ~extends & (free >= config.max_burst)),

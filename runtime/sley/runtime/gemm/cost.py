@@ -20,7 +20,7 @@ FENCE = 130  # last acknowledgement of a store to the fence, with the end of the
 GAP = 1  # a run that does not continue the one before
 SHARED_GAP = 9  # in eighths: a burst of a shared load; each core that shares it sends a request
 STORE_DELAY = 8  # of so many cycles in which results pass the network, shared loads lose one
-JOINED_BEATS = 4  # of short runs that continue each other, in a request
+JOINED_BEATS = 4  # of short runs that continue each other, in a request that is not shared
 UNEVEN = 8  # shared loads of a whole chunk lose one of so many cycles that a short product is shorter
 HEAD = 1  # a burst that is written
 STORE_TURN = 75  # from the last beat of a STORE to the first of the next one
@@ -161,7 +161,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         return np.where(columns == p.n, joined, rows * (beats + 2 * HEAD)) * blocks
 
     def asked_for(runs: Ints, bytes: Ints, pitch: int) -> Ints:
-        joined = ceil(runs * bytes, config.bus_bytes * JOINED_BEATS)  # as of a way on which requests wait
+        joined = ceil(runs * bytes, config.bus_bytes * (1 if c.gang else JOINED_BEATS))  # where requests wait
         return np.where(bytes == pitch, np.minimum(bursts(runs, bytes), joined), bursts(runs, bytes))
 
     def requests(rows: Ints, columns: Ints, depth: Ints) -> Ints:

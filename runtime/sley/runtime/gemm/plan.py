@@ -51,10 +51,12 @@ def candidates(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     for part in (slice(FIRST), slice(FIRST, None)):
         for way, grown, floor in groups:
             chosen = np.arange(len(floor))[part]
-            if len(found) >= count:
-                chosen = chosen[floor[part] < found[-1].estimate]
+            limit = found[-1].estimate if len(found) == count else None
+            if limit is not None:
+                chosen = chosen[floor[part] < limit]
             if len(chosen):
-                found = sorted([*found, *_fastest(config, way, grown.chosen(chosen), count)], key=_estimate)[:count]
+                more = _fastest(config, way, grown.chosen(chosen), count, limit)
+                found = sorted([*found, *more], key=lambda plan: plan.estimate)[:count]
     if not found:
         raise KernelError(
             f"no tiling of {problem} fits {config.name}: a scratchpad of {config.scratchpad_rows} rows and "
@@ -120,23 +122,19 @@ def _grown(config: ChipConfig, problem: Problem, resident: str, gang: bool) -> C
     return grown.chosen(used & ((margin == 0) | fits))
 
 
-def _fastest(config: ChipConfig, problem: Problem, c: Candidates, count: int) -> list[Plan]:
-    """The ``count`` fastest of these by the estimate, of those that fit."""
+def _fastest(config: ChipConfig, problem: Problem, c: Candidates, count: int, limit: int | None) -> list[Plan]:
+    """The ``count`` fastest of these by the estimate, of those that fit and are faster than ``limit``."""
     n, deep = config.array, fold(config, problem.dtype)
     limits = Placement.of(config, problem, Tiling(1, n, deep, 2))
     pieces = limits.a.piece * problem.bytes, limits.b.piece * problem.bytes
     cycles = estimate(config, problem, c, pieces)
     found: list[Plan] = []
     for k in np.argsort(cycles, kind="stable"):
+        if len(found) == count or (limit is not None and cycles[k] >= limit):
+            break
         sizes = int(c.tile_m[k]), int(c.wide[k]) * n, int(c.folds[k]) * deep, int(c.slots[k])
         grid = int(c.across[k]), int(c.down[k]), int(c.deep[k])
         tiling = Tiling(*sizes, grid, c.resident, c.gang, int(c.margin[k]))
         if Placement.of(config, problem, tiling).fits:
             found.append(Plan(problem, tiling, int(cycles[k])))
-            if len(found) == count:
-                break
     return found
-
-
-def _estimate(plan: Plan) -> int:
-    return plan.estimate
