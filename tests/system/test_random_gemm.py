@@ -75,6 +75,7 @@ def test_pysim(check: Check, count: int) -> None:
 
 @needs_verilator
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["nano", "edge", "base"])
 def test_verilator(check: Check, name: str) -> None:
     """Products on both compiled engines take the same cycles, doorbell by doorbell."""
