@@ -7,6 +7,7 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import OperandType
+from sley.runtime.gemm import plan as planner
 from sley.runtime.gemm.plan import candidates
 from sley.runtime.gemm.problem import Bound, Epilogue, Problem, Result, fold, lower_bound
 from sley.runtime.gemm.tiling import Placement, Plan, tiling_text
@@ -23,6 +24,18 @@ def random_problem(config: ChipConfig, rng: np.random.Generator, epilogues: Epil
     batch = int(rng.choice([1, 1, 2, 3, 12]))
     shared = share_a and batch > 1, share_b and batch > 1 and not share_a
     return Problem(m, n, k, operands, trans_a, trans_b, of[rng.integers(len(of))], batch, *shared)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_is_left_out_is_slower(name: str, epilogues: Epilogues, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates that are not estimated could not have been chosen."""
+    rng, config = np.random.default_rng(3), PRESETS[name]
+    for _ in range(12):
+        problem = random_problem(config, rng, epilogues)
+        found = candidates(config, problem, 3)
+        with monkeypatch.context() as patch:
+            patch.setattr(planner, "FIRST", 1 << 30)
+            assert [plan.estimate for plan in candidates(config, problem, 3)] == [plan.estimate for plan in found]
 
 
 def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
