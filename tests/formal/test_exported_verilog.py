@@ -138,7 +138,7 @@ def test_equivalent(block: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("stored != 3'h4", "stored != 3'h5"),
+        ("full <= stored == 3'h3", "full <= stored == 3'h2"),
         ("stored <= 3'h0", "stored <= 3'h1"),
         ("write_addr <= n2[1:0]", "write_addr <= n2[2:1]"),
         ("assign write_en = i_valid & i_ready_2", "assign write_en = i_valid"),

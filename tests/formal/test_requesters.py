@@ -15,6 +15,7 @@ from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.walker import Walker
 from sley.hw.noc.messages import RequestKind, Tag, request_flit
+from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, Property, prove
 
@@ -76,7 +77,7 @@ def reader(component: Any = MemoryReader) -> Asks:
         m.d.comb += [
             Assert(~p.data),
             Assert(inner["free"] + p.owed + inner["arrived.level"] == 8),
-            Assert(inner["arrived.stored"] <= 8),
+            *(Assert(fact) for fact in fifo_facts(inner, 8, "arrived.")),
         ]
 
     return Asks(component(CONFIG, **PLACE, depth=2, beats=8), more)
@@ -88,7 +89,7 @@ def writer(component: Any = MemoryWriter) -> Asks:
             Assert(inner["in_data"] == p.data),
             Assert(~p.data | (inner["count"] == p.left)),
             Assert(inner["outstanding"] == p.owed + p.data),
-            Assert(inner["beats.stored"] <= CONFIG.max_burst + 2),
+            *(Assert(fact) for fact in fifo_facts(inner, CONFIG.max_burst + 2, "beats.")),
         ]
 
     return Asks(component(CONFIG, **PLACE), more)

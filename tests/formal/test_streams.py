@@ -9,6 +9,7 @@ from amaranth.lib import data
 from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.in_order import InOrder
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, prove
@@ -67,11 +68,10 @@ def buffer(component: Any = StreamBuffer) -> Queued:
 def fifo(depth: int, component: Any = StreamFIFO) -> Queued:
     dut = component(1, depth)
 
-    def pointers(inner: Any) -> list[Any]:
-        read, write, stored = (inner[name] for name in ("read_index", "write_index", "stored"))
-        return [read < depth, write < depth, write == (read + stored) % depth]
+    def facts(inner: Any) -> list[Any]:
+        return [*fifo_facts(inner, depth), dut.empty == (dut.level == 0)]
 
-    return Queued(dut, dut.level, pointers, accepts=depth, holds=depth + 1, latency=2)
+    return Queued(dut, dut.level, facts, accepts=depth, holds=depth + 1, latency=2)
 
 
 def test_buffer() -> None:
@@ -103,14 +103,16 @@ def test_fifo(depth: int) -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("self.i.ready.eq(stored != depth)", "self.i.ready.eq(1)"),
-        ("fetch = (stored != 0) & (~self.o.valid | self.o.ready)", "fetch = ~self.o.valid | self.o.ready"),
-        ("fetch = (stored != 0) & (~self.o.valid | self.o.ready)", "fetch = stored != 0"),
-        ("stored.eq(stored + push - fetch)", "stored.eq(stored + push)"),
+        ("self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
+        ("fetch = some & (~self.o.valid | self.o.ready)", "fetch = ~self.o.valid | self.o.ready"),
+        ("fetch = some & (~self.o.valid | self.o.ready)", "fetch = some"),
+        ("some.eq(stored != 1)", "some.eq(1)"),
+        ("full.eq(stored == depth - 1)", "full.eq(stored == depth)"),
+        ("m.Elif(fetch & ~push)", "m.Elif(fetch)"),
         ("with m.If(index == depth - 1):", "with m.If(index == depth - 2):"),
         ("self.o.valid.eq(fetch)", "self.o.valid.eq(fetch & ~push)"),
     ],
-    ids=["overrun", "underrun", "no wait", "doubled", "wrap", "dropped"],
+    ids=["overrun", "underrun", "no wait", "never empty", "full too late", "doubled", "wrap", "dropped"],
 )
 def test_fifo_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -12,6 +12,7 @@ from sley.hw.layouts import struct
 from sley.hw.memory.access import AccessError
 from sley.hw.mmu.walker import REQUESTERS_OF_A_NODE, Walker
 from sley.hw.noc.messages import request_flit, walk_answer
+from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, Property, prove
 
@@ -100,7 +101,6 @@ class Walked(Property):
         flit = data.View(request_flit(CONFIG), Value.cast(inner["waiting.o__payload"]))
         state, lower_now, root = inner["fsm_state"], inner["lower"], Value.cast(inner["root"])
         held = data.View(walk_answer, Value.cast(inner["answer"]))
-        first = inner["waiting.read_index"]
         where_now = Mux(lower_now, word[0].page, table)
         looked = Mux(lower_now, Value.cast(entries[1]), Value.cast(entries[0]))
         facts = {
@@ -116,7 +116,7 @@ class Walked(Property):
         m.d.comb += [
             Assert(state < len(facts)),
             Assert(inner["waiting.stored"] + inner["waiting.o__valid"] == busy),
-            Assert((first < QUEUED) & (inner["waiting.write_index"] == (first + inner["waiting.stored"]) % QUEUED)),
+            *(Assert(fact) for fact in fifo_facts(inner, QUEUED, "waiting.")),
             Assert((state == 0) | inner["waiting.o__valid"]),
             Assert(~inner["waiting.o__valid"] | (Value.cast(flit.payload.head) == Value.cast(head))),
             Assert((state != 5) | (Cat(inner["word"], inner["lost"]) == looked)),

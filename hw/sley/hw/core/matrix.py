@@ -210,4 +210,4 @@ class MatrixUnit(wiring.Component):
         m.d.sync += complete.eq(complete + done - self.retired[1])
         with m.If(self.abort):
             m.d.sync += [offered.eq(0), complete.eq(0)]
-        return offered | loader.signal.valid | (started.level != 0)
+        return offered | loader.signal.valid | ~started.empty

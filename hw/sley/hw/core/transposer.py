@@ -83,6 +83,9 @@ class BlockTransposer(wiring.Component):
         take, fetch = Signal(), Signal()
         fill, fill_row, fill_column, fill_end = walk("fill", self.i.payload.columns, take)
         m.d.comb += [self.i.ready.eq(~full[fill]), take.eq(self.i.valid & self.i.ready)]
+        begun = Signal()  # some of a block is here, and not all of it
+        with m.If(take):
+            m.d.sync += begun.eq(~fill_end)
         with m.If(take & fill_end):
             m.d.sync += [full[fill].eq(1), width[fill].eq(self.i.payload.columns)]
 
@@ -116,7 +119,7 @@ class BlockTransposer(wiring.Component):
         m.d.comb += [
             self.o.payload.eq(self._rotate(Cat(found), fetched_row, left=False)),
             self.level.eq(full[0] + full[1]),
-            self.idle.eq(~full[0] & ~full[1] & ~self.o.valid & (fill_row == 0) & (fill_column == 0)),
+            self.idle.eq(~full[0] & ~full[1] & ~self.o.valid & ~begun),
         ]
         return m
 

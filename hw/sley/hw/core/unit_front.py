@@ -78,7 +78,7 @@ class UnitFront(wiring.Component):
             self.o.payload.eq(head),
             self.o.valid.eq(fifo.o.valid & ~must_wait & ~self.abort),
             fifo.o.ready.eq(self.abort | (self.o.valid & self.o.ready)),
-            self.empty.eq(fifo.level == 0),
+            self.empty.eq(fifo.empty),
             self.waiting.eq(self.wait.valid),
         ]
         with m.If(self.wait.valid & self.wait.ready):

@@ -87,7 +87,7 @@ class MemoryPort(wiring.Component):
         self._responses(m, oldest.o, writes.o)
 
         waiting = Signal()
-        m.d.comb += waiting.eq(sending | (reads.level != 0) | oldest.o.valid | (writes.level != 0))
+        m.d.comb += waiting.eq(sending | ~reads.empty | oldest.o.valid | ~writes.empty)
         m.d.sync += self.drained.eq(self.drain & ~waiting)
         axi = self.axi
         for channel in ("aw", "ar"):

@@ -90,7 +90,7 @@ class MemoryReader(wiring.Component):
         ]
         requesting = self._requests(m, runs.i, arrived.o.valid & arrived.o.ready)
         aligning = self._align(m, runs.o, arrived.o)
-        m.d.comb += self.busy.eq(requesting | (runs.level != 0) | aligning)
+        m.d.comb += self.busy.eq(requesting | ~runs.empty | aligning)
         return m
 
     def _requests(self, m: Module, runs: stream.Interface, freed: Signal) -> Signal:

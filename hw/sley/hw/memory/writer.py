@@ -233,12 +233,12 @@ class MemoryWriter(wiring.Component):
                     left.eq(runs.o.payload.bus_last),
                     context.eq(runs.o.payload.context),
                 ]
-        with m.Elif(extends & self.cut & (runs.level == 0)):
+        with m.Elif(extends & self.cut & runs.empty):
             m.d.sync += more.eq(0)
 
         m.d.sync += outstanding.eq(outstanding + head - self.response.valid)
         m.d.comb += [
             self.response.ready.eq(1),
             self.error.eq(Mux(self.response.valid, self.response.payload.error, AccessError.NONE)),
-            self.busy.eq((runs.level != 0) | active | (outstanding != 0)),
+            self.busy.eq(~runs.empty | active | (outstanding != 0)),
         ]

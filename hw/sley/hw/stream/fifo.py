@@ -12,15 +12,17 @@ class StreamFIFO(wiring.Component):
     """Queue in block or LUT RAM, with the memory's own read register as its output stage.
 
     Parameters: ``shape`` of the payload; ``depth`` >= 2, any integer.
-    Members: ``i``, ``o``, and ``level``: items accepted and not yet delivered (0 to ``depth + 1``).
+    Members: ``i``, ``o``; ``level``: items accepted and not yet delivered (0 to ``depth + 1``); ``empty``: there
+    are none.
     Holds ``depth`` items in memory and one more in the output register: it always takes ``depth`` items without
-    one leaving. Latency 2 cycles; throughput 1 item per cycle. ``i.ready`` and ``o.valid`` depend on registers only.
+    one leaving. Latency 2 cycles; throughput 1 item per cycle. ``i.ready`` and ``o.valid`` are registers.
     Cost: ``depth`` words of memory, 2 pointers, 1 counter.
     """
 
     i: stream.Interface
     o: stream.Interface
     level: Signal
+    empty: Signal
 
     def __init__(self, shape: Any, depth: int) -> None:
         if depth < 2:
@@ -32,6 +34,7 @@ class StreamFIFO(wiring.Component):
                 "i": In(stream.Signature(shape)),
                 "o": Out(stream.Signature(shape)),
                 "level": Out(range(depth + 2)),
+                "empty": Out(1),
             }
         )
 
@@ -43,15 +46,18 @@ class StreamFIFO(wiring.Component):
         read = memory.read_port()
 
         stored = Signal(range(depth + 1))  # items in the memory, without the one in the output register
+        some = Signal()  # stored != 0
+        full = Signal()  # stored == depth
         push = self.i.valid & self.i.ready
-        fetch = (stored != 0) & (~self.o.valid | self.o.ready)
+        fetch = some & (~self.o.valid | self.o.ready)
         m.d.comb += [
-            self.i.ready.eq(stored != depth),
+            self.i.ready.eq(~full),
             write.en.eq(push),
             write.data.eq(self.i.payload),
             read.en.eq(fetch),
             self.o.payload.eq(read.data),
             self.level.eq(stored + self.o.valid),
+            self.empty.eq(~some & ~self.o.valid),
         ]
         for advance, pointer in ((push, write.addr), (fetch, read.addr)):
             index = Signal(range(depth), name="write_index" if pointer is write.addr else "read_index")
@@ -64,7 +70,10 @@ class StreamFIFO(wiring.Component):
                         m.d.sync += index.eq(0)
                     with m.Else():
                         m.d.sync += index.eq(index + 1)
-        m.d.sync += stored.eq(stored + push - fetch)
+        with m.If(push & ~fetch):
+            m.d.sync += [stored.eq(stored + 1), some.eq(1), full.eq(stored == depth - 1)]
+        with m.Elif(fetch & ~push):
+            m.d.sync += [stored.eq(stored - 1), some.eq(stored != 1), full.eq(0)]
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(fetch)
         return m
