@@ -6,18 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, Op
+from sley.abi.instructions import Op
 from sley.hw.core.activations import ROWS_BITS, matmul_job
-from sley.hw.core.params import UnitParams
+from sley.hw.core.params import UnitParams, bad_set, flag_bits
 from sley.hw.core.unit import Fault, UnitCommand
 from sley.hw.core.weights import ORDER_BITS, weights_job
-
-
-def _flag(op: Op, name: str) -> slice:
-    """Where a flag of an operation is in ``UnitCommand.flags``."""
-    field = FORMATS[op].layout.fields[name]
-    low = field.lsb - FLAGS_LSB
-    return slice(low, low + field.width)
 
 
 class MatrixFront(wiring.Component):
@@ -79,55 +72,75 @@ class MatrixFront(wiring.Component):
         dest_bits = (rows - 1).bit_length()
         m.submodules.params = params = UnitParams(Unit.MATRIX)
 
+        # A command is decoded and checked on its way in, so that what becomes of it depends on registers alone.
+        incoming = self.i.payload
+        incoming_end = incoming.b[:dest_bits] + incoming.c[:ROWS_BITS]
+        incoming_dtype = Signal()
+        bad_parameter = Signal()
+        outside = Signal()
+        with m.Switch(incoming.op):
+            with m.Case(Op.WEIGHTS):
+                m.d.comb += [
+                    incoming_dtype.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")]),
+                    bad_parameter.eq((incoming.c == 0) | (incoming.c > array)),
+                ]
+            with m.Case(Op.MATMUL):
+                m.d.comb += [
+                    incoming_dtype.eq(incoming.flags[flag_bits(Op.MATMUL, "dtype")]),
+                    bad_parameter.eq(incoming.c[ROWS_BITS:].any()),
+                    outside.eq((incoming.c != 0) & (incoming.b[dest_bits:].any() | (incoming_end > rows))),
+                ]
+            with m.Default():
+                param = incoming.flags[flag_bits(Op.SET, "param")]
+                m.d.comb += bad_parameter.eq(bad_set(Unit.MATRIX, param, incoming.a))
+        found = Signal(FaultCode)
+        with m.If(bad_parameter):
+            m.d.comb += found.eq(FaultCode.BAD_PARAMETER)
+        with m.Elif(incoming_dtype & (not self._config.bf16)):
+            m.d.comb += found.eq(FaultCode.ILLEGAL_INSTRUCTION)
+        with m.Elif(outside):
+            m.d.comb += found.eq(FaultCode.LOCAL_ADDRESS)
+
         full = Signal()
         command = Signal(UnitCommand, reset_less=True)
+        is_weights = Signal(reset_less=True)
+        is_matmul = Signal(reset_less=True)
+        dtype = Signal(reset_less=True)
+        code = Signal(FaultCode, reset_less=True)
+        bad = Signal(reset_less=True)
         end = Signal(range(rows + (1 << ROWS_BITS)), reset_less=True)  # accumulator row behind a MATMUL's last
         no_rows = Signal(reset_less=True)
-        many_rows = Signal(reset_less=True)
-        beyond_array = Signal(reset_less=True)
-        first_beyond = Signal(reset_less=True)
         done = Signal()
-        incoming = self.i.payload
         m.d.comb += [self.i.ready.eq(~full | done), self.idle.eq(~full & ~self.set_done.valid)]
         with m.If(self.i.ready):
             m.d.sync += [
                 full.eq(self.i.valid),
                 command.eq(incoming),
-                end.eq(incoming.b[:dest_bits] + incoming.c[:ROWS_BITS]),
+                is_weights.eq(incoming.op == Op.WEIGHTS),
+                is_matmul.eq(incoming.op == Op.MATMUL),
+                dtype.eq(incoming_dtype),
+                code.eq(found),
+                bad.eq(found != FaultCode.NONE),
+                end.eq(incoming_end),
                 no_rows.eq(incoming.c == 0),
-                many_rows.eq(incoming.c[ROWS_BITS:].any()),
-                beyond_array.eq(incoming.c > array),
-                first_beyond.eq(incoming.b[dest_bits:].any()),
             ]
 
-        is_weights = command.op == Op.WEIGHTS
-        is_matmul = command.op == Op.MATMUL
-        dtype = Mux(is_weights, command.flags[_flag(Op.WEIGHTS, "dtype")], command.flags[_flag(Op.MATMUL, "dtype")])
-        accumulate = command.flags[_flag(Op.MATMUL, "accumulate")]
+        accumulate = command.flags[flag_bits(Op.MATMUL, "accumulate")]
         m.d.comb += [
             params.clear.eq(self.clear),
-            params.param.eq(command.flags[_flag(Op.SET, "param")]),
+            params.param.eq(command.flags[flag_bits(Op.SET, "param")]),
             params.value.eq(command.a),
         ]
-
-        bad = Signal()
-        code = Signal(FaultCode)
         address = Signal(32)
-        with m.If(is_weights | is_matmul):
-            with m.If(Mux(is_weights, no_rows | beyond_array, many_rows)):
-                m.d.comb += [bad.eq(1), code.eq(FaultCode.BAD_PARAMETER), address.eq(command.c)]
-            with m.Elif(dtype & (not self._config.bf16)):
-                m.d.comb += [bad.eq(1), code.eq(FaultCode.ILLEGAL_INSTRUCTION)]
-            with m.Elif(is_matmul):
-                m.d.comb += [
-                    bad.eq(~no_rows & (first_beyond | (end > rows))),
-                    code.eq(FaultCode.LOCAL_ADDRESS),
-                    address.eq(Mux(first_beyond, command.b, rows)),
-                ]
-        with m.Else():
-            m.d.comb += [bad.eq(params.bad), code.eq(FaultCode.BAD_PARAMETER), address.eq(params.param)]
+        with m.Switch(code):
+            with m.Case(FaultCode.BAD_PARAMETER):
+                m.d.comb += address.eq(Mux(is_weights | is_matmul, command.c, params.param))
+            with m.Case(FaultCode.LOCAL_ADDRESS):
+                m.d.comb += address.eq(Mux(command.b[dest_bits:].any(), command.b, rows))
 
-        go = full & (~bad | self.engines_idle)
+        settled = Signal()  # both engines are idle, and nothing was handed to them in the cycle before
+        m.d.sync += settled.eq(self.engines_idle & ~done)
+        go = full & (~bad | settled)
         space = Mux(is_weights, self.weights.ready, Mux(is_matmul, self.matmuls.ready, ~self.set_done.valid))
         m.d.comb += [
             done.eq(go & space),

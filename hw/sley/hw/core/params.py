@@ -1,11 +1,11 @@
 """The registers that hold a unit's parameters."""
 
-from amaranth import Module, Signal, signed, unsigned
+from amaranth import Cat, Module, Signal, Value, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param, ParamInfo
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, ParamInfo
 from sley.hw.core.unit import unit_params
 
 
@@ -25,6 +25,17 @@ def params_layout(unit: Unit) -> data.StructLayout:
     )
 
 
+def _fits(info: ParamInfo, value: Value) -> Value:
+    """Whether what the parameter's width drops of a 32-bit value is zero, or copies of the sign."""
+    dropped = value[info.width - 1 :] if info.signed else value[info.width :]
+    return (~dropped.any() | dropped.all()) if info.signed else ~dropped.any()
+
+
+def bad_set(unit: Unit, param: Value, value: Value) -> Value:
+    """Whether a SET is a fault: the unit has no such parameter, or the value does not fit its width."""
+    return ~Cat((param == p) & _fits(info, value) for p, info in unit_params(unit).items()).any()
+
+
 class UnitParams(wiring.Component):
     """A unit's parameters, written by its SET commands.
 
@@ -42,8 +53,7 @@ class UnitParams(wiring.Component):
     clear : In(1)
         All parameters take their reset values; wins over ``set``. Units connect ``clear | abort``.
     bad : Out(1)
-        The unit has no such parameter, or the value does not fit its width (a signed one must be a sign extension).
-        Combinational from ``param`` and ``value``, whether or not ``set`` is high.
+        ``bad_set`` of ``param`` and ``value``, combinational, whether or not ``set`` is high.
     values : Out(params_layout(unit))
         Registered: new values are visible in the cycle after ``set`` or ``clear``.
 
@@ -58,8 +68,8 @@ class UnitParams(wiring.Component):
     values: data.View
 
     def __init__(self, unit: Unit) -> None:
-        self._infos: dict[Param, ParamInfo] = unit_params(unit)
-        if not self._infos:
+        self._unit = unit
+        if not unit_params(unit):
             raise ValueError(f"unit is {unit!r}, which has no parameters in sley.abi.instructions.PARAMS")
         fields = FORMATS[Op.SET].layout.fields
         super().__init__(
@@ -75,18 +85,13 @@ class UnitParams(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += self.bad.eq(1)
-        for param, info in self._infos.items():
+        m.d.comb += self.bad.eq(bad_set(self._unit, self.param, self.value))
+        for param, info in unit_params(self._unit).items():
             name = param.name.lower()
             register = Signal(self.values[name].shape(), init=info.reset, name=name, reset_less=True)
             m.d.comb += self.values[name].eq(register)
-            # What a narrower parameter drops must be zero, or copies of the sign.
-            dropped = self.value[info.width - 1 :] if info.signed else self.value[info.width :]
-            fits = (~dropped.any() | dropped.all()) if info.signed else ~dropped.any()
-            with m.If(self.param == param):
-                m.d.comb += self.bad.eq(~fits)
-                with m.If(self.set & fits):
-                    m.d.sync += register.eq(self.value)
+            with m.If(self.set & (self.param == param) & _fits(info, self.value)):
+                m.d.sync += register.eq(self.value)
             with m.If(self.clear):
                 m.d.sync += register.eq(info.reset)
         return m
