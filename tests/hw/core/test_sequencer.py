@@ -261,9 +261,9 @@ COSTS = {
     "signal": ([encode(Op.SYNC, signal=1)], 3),
     "signal and wait": ([encode(Op.SYNC, signal=1), encode(Op.SYNC, wait=1)], 6),
     "wait and signal": ([encode(Op.SYNC, signal=1), encode(Op.SYNC, wait=1, signal=2)], 7),
-    "loop": ([encode(Op.LOOP, use_imm=1, imm=1, target=4), encode(Op.ADD)], 4),
-    "loop of 5 passes": ([encode(Op.LOOP, use_imm=1, imm=5, target=4), encode(Op.ADD)], 2 + 5 * 2),
-    "skipped loop": ([encode(Op.LOOP, use_imm=1, imm=0, target=4), encode(Op.ADD)], 3),
+    "loop": ([encode(Op.LOOP, use_imm=1, imm=1, target=4), encode(Op.ADD)], 5),
+    "loop of 5 passes": ([encode(Op.LOOP, use_imm=1, imm=5, target=4), encode(Op.ADD)], 3 + 5 * 2),
+    "skipped loop": ([encode(Op.LOOP, use_imm=1, imm=0, target=4), encode(Op.ADD)], 4),
     "nested loops": (
         [
             encode(Op.LOOP, use_imm=1, imm=3, target=6),
@@ -271,7 +271,7 @@ COSTS = {
             encode(Op.ADD),
             encode(Op.ADD),
         ],
-        2 + 3 * (2 + 4 * 2 + 2),
+        3 + 3 * (3 + 4 * 2 + 2),
     ),
 }
 

@@ -22,7 +22,8 @@ class _State(enum.Enum):
     MULTIPLY = 4
     WAIT = 5  # SYNC
     SIGNAL = 6  # SYNC
-    ENDED = 7
+    LOOP = 7
+    ENDED = 8
 
 
 class Execute(wiring.Component):
@@ -65,8 +66,9 @@ class Execute(wiring.Component):
         For counters: the next instruction is not in the memory yet, or held; a command waits because the one before it
         was not accepted.
 
-    Timing in cycles: 2 per instruction; 3 for MUL; 3 for a branch that is taken and for a loop with count 0; 3 with one
-    mask of SYNC, 4 with both; more while a mask or the queue of a unit is not ready. The end of a loop costs nothing.
+    Timing in cycles: 2 per instruction; 3 for MUL, for LOOP, and for a branch that is taken; 4 for a loop with count 0;
+    3 with one mask of SYNC, 4 with both; more while a mask or the queue of a unit is not ready. The end of a loop costs
+    nothing.
     Outputs come from registers or selections of registers, without regard to any ``ready``.
     """
 
@@ -132,6 +134,7 @@ class Execute(wiring.Component):
         pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
         taken = Signal()  # the instruction before was a branch that is taken: what is read now does not count
         origin = Signal(16, reset_less=True)  # where it was
+        skipped = Signal(reset_less=True)  # the LOOP has count 0
         jump = Signal()  # the instruction completes, and ``destination`` is next
         destination = Signal(16)
         m.d.comb += [
@@ -235,18 +238,7 @@ class Execute(wiring.Component):
                     m.d.sync += [taken.eq(alu.taken), origin.eq(pc)]
 
                 with m.Elif(word.op == Op.LOOP):
-                    skipped = a == 0
-                    after = target + 1
-                    with m.If(beyond_program | (target <= pc) | (skipped & (after == self.words))):
-                        fail(FaultCode.PC_OUT_OF_RANGE, target)
-                    with m.Elif(loops.active & (target >= loops.top.last)):
-                        fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
-                    with m.Elif(skipped):
-                        m.d.comb += [jump.eq(1), destination.eq(after)]
-                    with m.Elif(loops.full):
-                        fail(FaultCode.LOOP_OVERFLOW, target)
-                    with m.Else():
-                        m.d.comb += [loops.push.eq(1), step.eq(1)]
+                    m.d.sync += [skipped.eq(a == 0), state.eq(_State.LOOP)]
 
                 with m.Elif(word.op == Op.END):
                     m.d.sync += state.eq(_State.ENDED)
@@ -265,6 +257,19 @@ class Execute(wiring.Component):
                 with m.Else():
                     write(word.rd, alu.result)
                     m.d.comb += step.eq(1)
+
+            with m.Case(_State.LOOP):
+                after = target + 1
+                with m.If(beyond_program | (target <= pc) | (skipped & (after == self.words))):
+                    fail(FaultCode.PC_OUT_OF_RANGE, target)
+                with m.Elif(loops.active & (target >= loops.top.last)):
+                    fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
+                with m.Elif(skipped):
+                    m.d.comb += [jump.eq(1), destination.eq(after)]
+                with m.Elif(loops.full):
+                    fail(FaultCode.LOOP_OVERFLOW, target)
+                with m.Else():
+                    m.d.comb += [loops.push.eq(1), step.eq(1)]
 
             with m.Case(_State.MULTIPLY):
                 write(word.rd, alu.product)

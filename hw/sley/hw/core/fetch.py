@@ -1,6 +1,6 @@
 """The program memory of a core, and what fills it and the argument registers at the start of a block."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -142,6 +142,9 @@ class Fetch(wiring.Component):
         """Runs for the arguments and for the program."""
         addr = Signal(32, reset_less=True)
         left = Signal(22, reset_less=True)
+        some = Signal(reset_less=True)  # left != 0
+        final = Signal(reset_less=True)  # what is left is one run
+        length = Signal(self.run.payload.bytes.shape(), reset_less=True)  # of the next run
         end = Signal(33)
         beyond = Signal()
         wanted = Signal(16)
@@ -151,25 +154,34 @@ class Fetch(wiring.Component):
             end.eq(addr + left),
             beyond.eq(end > 1 << self._config.addr_bits),
             self.run.payload.addr.eq(addr),
-            self.run.payload.bytes.eq(Mux(left > SPLIT_BYTES, SPLIT_BYTES, left)),
+            self.run.payload.bytes.eq(length),
             self.run.payload.context.eq(self.order.context),
             self.run.payload.execute.eq(phase == _Phase.PROGRAM),
-            self.run.valid.eq((phase != _Phase.IDLE) & (left != 0) & ~beyond),
+            self.run.valid.eq((phase != _Phase.IDLE) & some & ~beyond),
         ]
+
+        def aim(address: Value, size: Value) -> None:
+            long = size > SPLIT_BYTES
+            m.d.sync += [addr.eq(address), left.eq(size), some.eq(size != 0), final.eq(~long)]
+            m.d.sync += length.eq(Mux(long, SPLIT_BYTES, size))
+
         with m.Switch(phase):
             with m.Case(_Phase.IDLE), m.If(self.start):
                 # The arguments first: nothing runs without all of them.
-                m.d.sync += [addr.eq(self.order.args), left.eq(self.order.arg_words << 2), phase.eq(_Phase.ARGS)]
+                aim(self.order.args, self.order.arg_words << 2)
+                m.d.sync += phase.eq(_Phase.ARGS)
                 with m.If(self.order.arg_words == 0):
-                    m.d.sync += [addr.eq(self.order.program), left.eq(program_bytes), phase.eq(_Phase.PROGRAM)]
+                    aim(self.order.program, program_bytes)
+                    m.d.sync += phase.eq(_Phase.PROGRAM)
             with m.Case(_Phase.ARGS), m.If(self.run.ready):
-                m.d.sync += [addr.eq(self.order.program), left.eq(program_bytes), phase.eq(_Phase.PROGRAM)]
+                aim(self.order.program, program_bytes)
+                m.d.sync += phase.eq(_Phase.PROGRAM)
             with m.Case(_Phase.PROGRAM):
-                with m.If((left == 0) | (self.run.ready & (left <= SPLIT_BYTES))):
+                with m.If(~some | (self.run.ready & final)):
                     m.d.sync += phase.eq(_Phase.IDLE)
                 with m.Elif(self.run.ready):
-                    m.d.sync += [addr.eq(addr + SPLIT_BYTES), left.eq(left - SPLIT_BYTES)]
-        with m.If((phase != _Phase.IDLE) & (left != 0) & beyond):
+                    aim(addr + SPLIT_BYTES, left - SPLIT_BYTES)
+        with m.If((phase != _Phase.IDLE) & some & beyond):
             m.d.sync += [
                 phase.eq(_Phase.IDLE),
                 words_left.eq(0),

@@ -1,6 +1,6 @@
 """The scalar registers of the sequencer."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -33,7 +33,8 @@ class RegisterFile(wiring.Component):
 
     Register 0, and after ``clear`` whatever was not written, reads as zero: each register has a bit that says whether
     its memory counts, so that a program starts without writing all of them.
-    Cost: READ_PORTS copies of a memory of 1 KiBit, REGISTERS flip-flops, READ_PORTS multiplexers of REGISTERS bits.
+    Cost: READ_PORTS copies of a memory of 1 KiBit, REGISTERS flip-flops, READ_PORTS multiplexers of REGISTERS bits, a
+    write on its way.
     """
 
     index: list[Signal]
@@ -55,24 +56,32 @@ class RegisterFile(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        # A write waits for a cycle in front of the memories, so that what computes it does not have to reach them.
+        fresh = Signal(REGISTER_WRITE, reset_less=True)
+        there = Signal()
         written = Signal(REGISTERS)
-        with m.If(self.write.valid & (self.write.index != 0)):
-            m.d.sync += written.bit_select(self.write.index, 1).eq(1)
+        m.d.sync += [fresh.eq(self.write), there.eq(self.write.valid & (self.write.index != 0))]
+        with m.If(there):
+            m.d.sync += written.bit_select(fresh.index, 1).eq(1)
         with m.If(self.clear):
-            m.d.sync += written.eq(0)
+            m.d.sync += [written.eq(0), there.eq(0)]
         for k in range(READ_PORTS):
             m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[])
             write = copy.write_port()
-            read = copy.read_port()
-            counts = Signal(name=f"counts_{k}")
-            with m.If(self.read):
-                m.d.sync += counts.eq(written.bit_select(self.index[k], 1))
+            read = copy.read_port(domain="comb")
+            value = Signal(32, name=f"value_{k}", reset_less=True)
             m.d.comb += [
-                write.addr.eq(self.write.index),
-                write.data.eq(self.write.value),
-                write.en.eq(self.write.valid),
+                write.addr.eq(fresh.index),
+                write.data.eq(fresh.value),
+                write.en.eq(there),
                 read.addr.eq(self.index[k]),
-                read.en.eq(self.read),
-                self.value[k].eq(Mux(counts, read.data, 0)),
+                self.value[k].eq(value),
             ]
+            with m.If(self.read):
+                with m.If(there & (fresh.index == self.index[k])):
+                    m.d.sync += value.eq(fresh.value)
+                with m.Elif(written.bit_select(self.index[k], 1)):
+                    m.d.sync += value.eq(read.data)
+                with m.Else():
+                    m.d.sync += value.eq(0)
         return m

@@ -192,7 +192,6 @@ class Sequencer(wiring.Component):
             report.address.eq(record.address),
             watchdog.limit.eq(launcher.watchdog),
             watchdog.progress.eq(self.retired | (state != _State.RUN) | self.scrubbing),
-            self.abort.eq(state == _State.ABORT),
             self.gang.eq(launcher.gang),
             self.pc.eq(execute.pc),
             self.running.eq(state != _State.IDLE),
@@ -226,9 +225,9 @@ class Sequencer(wiring.Component):
                     with m.If(valid):
                         m.d.comb += fault.eq(1)
                         m.d.sync += [record.code.eq(code), record.unit.eq(unit), record.pc.eq(pc)]
-                        m.d.sync += [record.address.eq(address), state.eq(_State.ABORT)]
+                        m.d.sync += [record.address.eq(address), state.eq(_State.ABORT), self.abort.eq(1)]
             with m.Case(_State.ABORT), m.If(quiet):
-                m.d.sync += [state.eq(_State.REPORT), self.clear.eq(1)]
+                m.d.sync += [state.eq(_State.REPORT), self.abort.eq(0), self.clear.eq(1)]
             with m.Case(_State.REPORT), m.If(report.done):
                 m.d.sync += state.eq(_State.IDLE)
 
