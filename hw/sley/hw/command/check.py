@@ -33,8 +33,9 @@ class PacketCheck(wiring.Component):
     3. BAD_ADDRESS: a range of memory that the packet names does not end at or below 2^addr_bits; address = the low
        half of the first such address field.
 
-    Members: ``packet``, ``nested``: it is in a buffer; ``start``: check what is there now; ``done``: two cycles
-    later, for one cycle, with ``code`` (NONE when all is well) and ``address``, which hold until the next check ends.
+    Members: ``packet``, ``nested``: it is in a buffer; ``start``: check what is there now; ``done``: high in the
+    next cycle, after which ``code`` (NONE when all is well), ``bad`` (it is not NONE) and ``address`` hold until the
+    next check ends.
     """
 
     packet: Signal
@@ -42,6 +43,7 @@ class PacketCheck(wiring.Component):
     start: Signal
     done: Signal
     code: Signal
+    bad: Signal
     address: Signal
 
     def __init__(self, config: ChipConfig) -> None:
@@ -53,14 +55,14 @@ class PacketCheck(wiring.Component):
                 "start": In(1),
                 "done": Out(1),
                 "code": Out(8),
+                "bad": Out(1),
                 "address": Out(32),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        checking = Signal()
-        m.d.sync += [checking.eq(self.start), self.done.eq(checking)]
+        m.d.sync += self.done.eq(self.start)
 
         # First cycle: the fields of each word, and which ranges of memory the packet names.
         known = Signal(reset_less=True)
@@ -77,7 +79,8 @@ class PacketCheck(wiring.Component):
 
         # Second cycle: the ends of the ranges, and the verdict.
         outside = [self._outside(r) for r in ranges]
-        with m.If(checking):
+        with m.If(self.done):
+            m.d.sync += self.bad.eq(1)
             with m.If(~known):
                 m.d.sync += [self.code.eq(FaultCode.BAD_PACKET), self.address.eq(first_word)]
             with m.Elif(bad_words.any()):
@@ -91,7 +94,7 @@ class PacketCheck(wiring.Component):
                     self.address.eq(Mux(outside[0], ranges[0].addr[:32], ranges[1].addr[:32])),
                 ]
             with m.Else():
-                m.d.sync += self.code.eq(FaultCode.NONE)
+                m.d.sync += [self.code.eq(FaultCode.NONE), self.bad.eq(0)]
         return m
 
     def _outside(self, where: Any) -> Value:

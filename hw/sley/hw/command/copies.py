@@ -130,6 +130,7 @@ class CopyScheduler(wiring.Component):
                 fault.unit.eq(Unit.COMMAND),
             ]
 
+        others = Signal()  # shall run, as of the cycle before
         aborted = (self.abort & current).any()
         ended = waiting & self.abort
         with m.FSM():
@@ -145,13 +146,15 @@ class CopyScheduler(wiring.Component):
                     m.next = "START"
             with m.State("START"):
                 m.d.comb += engine.start.eq(1)
+                m.d.sync += others.eq(0)
                 m.next = "RUN"
             with m.State("RUN"):
                 m.d.comb += turn.requests.eq(waiting | current)
                 with m.If(engine.asked):
                     m.d.sync += slice_left.eq(Mux(slice_left == 0, 0, slice_left - 1))
                 used_up = slice_left == 0
-                m.d.comb += engine.stop.eq(aborted | (used_up & ((turn.grant != current) | ended.any())))
+                m.d.sync += others.eq((turn.grant != current) | ended.any())
+                m.d.comb += engine.stop.eq(aborted | (used_up & others))
                 with m.If(used_up & engine.asked & (turn.grant == current)):
                     m.d.comb += turn.moved.eq(1)
                     m.d.sync += slice_left.eq(SLICE_CHUNKS - 1)

@@ -148,7 +148,7 @@ class Executor(wiring.Component):
         satisfied = Signal(reset_less=True)
         view = Signal(QueueView)
         owner = Signal(config.queues, init=1)
-        m.d.comb += [self.queue.eq(owner), view.eq(_select(self.queue, self.queues)), turn.requests.eq(self.pending)]
+        m.d.comb += [self.queue.eq(owner), view.eq(_select(owner, self.queues)), turn.requests.eq(self.pending)]
         m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
         wiring.connect(m, fetch.request, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), fetch.response)
@@ -250,7 +250,8 @@ class Executor(wiring.Component):
                         m.next = "FAULT"
                 with m.Elif(self.pending.any() & ~settling):
                     m.d.comb += [turn.moved.eq(1), self.queue.eq(turn.grant), self.event.eq(QueueEvent.TAKE)]
-                    m.d.sync += [owner.eq(turn.grant), wanted.eq(view.where), early.eq(0), look_ahead.eq(0)]
+                    m.d.comb += where.eq(_select(turn.grant, [queue.where for queue in self.queues]))
+                    m.d.sync += [owner.eq(turn.grant), wanted.eq(where), early.eq(0), look_ahead.eq(0)]
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
                         m.d.sync += source.eq(turn.grant)
@@ -267,11 +268,11 @@ class Executor(wiring.Component):
                     m.d.sync += [
                         kept.eq(fetch.packet),
                         source.eq(0),
-                        look_ahead.eq(fetch.packet[:8] != PacketOp.INDIRECT),  # what is behind that is not next
+                        look_ahead.eq(~fetch.indirect),  # what is behind that is not next
                     ]
-                    with m.If(fetch.code != FaultCode.NONE):
+                    with m.If(fetch.bad):
                         fail(fetch.code, fetch.address)
-                    with m.Elif(fetch.packet[:8] != PacketOp.LAUNCH):
+                    with m.Elif(~fetch.launch):
                         m.next = "EXECUTE"
                     with m.Else():
                         m.d.comb += [self.launch.valid.eq(1), self.event.eq(QueueEvent.LAUNCH)]

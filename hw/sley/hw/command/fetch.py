@@ -9,7 +9,7 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
-from sley.abi.packets import PACKET_BYTES
+from sley.abi.packets import PACKET_BYTES, PacketOp
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
@@ -28,9 +28,9 @@ class PacketFetch(wiring.Component):
     * ``start``: fetch the packet at ``where``, in units of packets, of ``context``; ``nested``: it is in a buffer. Not
       while ``busy``.
     * ``busy``: a packet is here or on its way.
-    * ``ready``: it is here, with ``packet``, ``code`` (NONE: nothing is wrong with it) and ``address``: those of
-      ``PacketCheck``, or BAD_ADDRESS (beyond the chip's address width), BUS_ERROR, PAGE_FAULT or PERMISSION with the
-      packet's address.
+    * ``ready``: it is here, with ``packet``; ``launch``, ``indirect``: what it is; ``bad``: something is wrong with it,
+      with ``code`` and ``address``: those of ``PacketCheck``, or BAD_ADDRESS (beyond the chip's address width),
+      BUS_ERROR, PAGE_FAULT or PERMISSION with the packet's address.
     * ``drop``: forget it, also one on its way.
     * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
 
@@ -44,6 +44,9 @@ class PacketFetch(wiring.Component):
     busy: Signal
     ready: Signal
     packet: Signal
+    launch: Signal
+    indirect: Signal
+    bad: Signal
     code: Signal
     address: Signal
     drop: Signal
@@ -63,6 +66,9 @@ class PacketFetch(wiring.Component):
                 "busy": Out(1),
                 "ready": Out(1),
                 "packet": Out(8 * PACKET_BYTES),
+                "launch": Out(1),
+                "indirect": Out(1),
+                "bad": Out(1),
                 "code": Out(8),
                 "address": Out(32),
                 "drop": In(1),
@@ -118,7 +124,12 @@ class PacketFetch(wiring.Component):
             with m.If(~failed.any()):
                 m.d.sync += failed.eq(self.response.payload.error)
 
+        m.d.sync += [
+            self.launch.eq(self.packet[:8] == PacketOp.LAUNCH),
+            self.indirect.eq(self.packet[:8] == PacketOp.INDIRECT),
+        ]
         m.d.comb += [self.code.eq(check.code), self.address.eq(check.address)]
+        m.d.comb += self.bad.eq(check.bad | outside | failed.any())
         with m.If(outside | failed.any()):
             m.d.comb += [self.code.eq(fault_code(failed)), self.address.eq(start)]
         with m.If(outside):
@@ -146,7 +157,6 @@ class PacketFetch(wiring.Component):
                     m.next = "CHECK"
             with m.State("CHECK"):
                 with m.If(check.done):
-                    m.d.comb += self.ready.eq(~dropped)
                     m.next = "READY"
                 with m.If(check.done & dropped):
                     m.next = "IDLE"
