@@ -152,8 +152,8 @@ class LoadUnit(wiring.Component):
         requesting = self._request(m, signals.i, jobs.i, pending.i, curtail)
         placing = self._place(m, jobs, oldest.o, writes.i, curtail)
         self._write(m, writes.o, signals.o)
-        levels = Cat(signals.level, jobs.level, pending.level, oldest.o.valid)
-        m.d.comb += self.busy.eq(requesting | placing | levels.any() | writes.o.valid)
+        empty = signals.empty & jobs.empty & pending.empty & ~oldest.o.valid
+        m.d.comb += self.busy.eq(requesting | placing | ~empty | writes.o.valid)
         return m
 
     def _request(self, m: Module, signals: Any, jobs: Any, pending: Any, curtail: Signal) -> Signal:
@@ -301,7 +301,7 @@ class LoadUnit(wiring.Component):
             full.eq((fill | (read & self.beat.valid & ~error)) & ~self.abort),
             self.beat.ready.eq((read & room) | (sink & pending.valid & ~run.bad)),
             pending.ready.eq(ended | (sink & run.bad)),
-            curtail.eq((state == _State.COMPLETE) & ~drained & (jobs.level == 0)),
+            curtail.eq((state == _State.COMPLETE) & ~drained & jobs.empty),
             permute.i.valid.eq(full & permuted),
             permute.i.payload.eq(data),
             permute.o.ready.eq(writes.ready),

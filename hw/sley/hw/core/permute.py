@@ -73,7 +73,7 @@ class Permute(wiring.Component):
     settled : Out(1)
         No complete unit is here, and no job but the one accepted last.
     idle : Out(1)
-        Nothing is here.
+        Nothing is here, nor was in the cycle before. Low from the cycle after a job came.
 
     Latency: a unit and 1 cycle from its first row to its first result; two runs and 1 cycle more if it is interleaved
     and transposed. Throughput: one row a cycle, also from unit to unit and from job to job; a job without rows takes a
@@ -106,7 +106,7 @@ class Permute(wiring.Component):
                 "row": Out(32),
                 "last": Out(1),
                 "settled": Out(1),
-                "idle": Out(1),
+                "idle": Out(1, init=1),
             }
         )
 
@@ -139,10 +139,10 @@ class Permute(wiring.Component):
             out.data.eq(moved),
             self.outside.eq(ready & valid & walk.outside & ~dropping),
             self.row.eq(walk.position),
-            self.last.eq(jobs.level == 0),
-            self.settled.eq((jobs.level == 0) & ~complete),
-            self.idle.eq((jobs.level == 0) & ~active & empty),
+            self.last.eq(jobs.empty),
+            self.settled.eq(jobs.empty & ~complete),
         ]
+        m.d.sync += self.idle.eq(jobs.empty & ~active & empty & ~self.job.valid)
         # A run's chunks, the halves of interleaved rows, the rows of a transposed block, units, slabs.
         loops = (
             (job.chunks, job.chunk_stride << job.interleave),

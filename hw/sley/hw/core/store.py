@@ -117,7 +117,7 @@ class StoreUnit(wiring.Component):
         last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
         reading = self._read(m, starts.o, space, stride, last_beat)
         # The writer is busy until it has had all data of the runs it took, so nothing is left to read either.
-        quiet = (run.level == 0) & ~self.writer_busy
+        quiet = run.empty & ~self.writer_busy
 
         m.submodules.params = params = UnitParams(Unit.STORE)
         p = params.values
@@ -142,8 +142,8 @@ class StoreUnit(wiring.Component):
         take = Signal()
         m.d.comb += [
             self.busy.eq(~idle),
-            self.cut.eq((state == _State.DRAIN) & (run.level == 0)),
-            self.acknowledging.eq((state == _State.DRAIN) & ~reading & (starts.level == 0) & ~quiet),
+            self.cut.eq((state == _State.DRAIN) & run.empty),
+            self.acknowledging.eq((state == _State.DRAIN) & ~reading & starts.empty & ~quiet),
             self.command.ready.eq(idle | self.abort),
             take.eq(self.command.valid & idle & ~self.abort),
             params.param.eq(incoming.flags[flag_bits(Op.SET, "param")]),
@@ -265,6 +265,7 @@ class StoreUnit(wiring.Component):
         row = Signal(starts.payload.shape(), reset_less=True)
         index = Signal(range(beats), reset_less=True)  # of the beat in the accumulator row
         left = Signal.like(last_beat, reset_less=True)  # beats of this run, minus one
+        last = Signal(reset_less=True)  # left == 0
         room = Signal(range(BEATS_AHEAD + 1), init=BEATS_AHEAD)
 
         ask = active & (room != 0)
@@ -276,16 +277,17 @@ class StoreUnit(wiring.Component):
             self.accumulator.valid.eq(ask & (space == Space.ACCUMULATOR)),
             self.accumulator.row.eq(row),
             granted.eq(ask & Mux(space, self.accumulator.ready, self.scratchpad.ready)),
-            ended.eq(granted & (left == 0)),
+            ended.eq(granted & last),
             starts.ready.eq(~active | ended),
         ]
         m.d.sync += room.eq(room - granted + (queue.o.valid & queue.o.ready))
         with m.If(granted):
-            m.d.sync += [left.eq(left - 1), index.eq(index + 1)]
+            m.d.sync += [left.eq(left - 1), last.eq(left == 1), index.eq(index + 1)]
             with m.If(~space | (index == beats - 1)):
                 m.d.sync += [row.eq(row + stride), index.eq(0)]
         with m.If(starts.ready):
-            m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0), left.eq(last_beat)]
+            m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0)]
+            m.d.sync += [left.eq(last_beat), last.eq(last_beat == 0)]
 
         valid: Any = granted
         arriving: Any = index

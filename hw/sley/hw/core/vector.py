@@ -145,12 +145,14 @@ class VectorUnit(wiring.Component):
         part = Signal(range(parts), reset_less=True)  # that is read
         row_advance = Signal()
         m.d.comb += row_advance.eq(advance & (part == parts - 1))
-        for walk, space, first, stride in (
-            (walk_a, Mux(is_vrow, Space.ACCUMULATOR, vector.a_space), command.a, params.values.a_stride),
-            (walk_b, vector.b_space, params.values.b_row, params.values.b_stride),
-            (walk_out, ~to_scratchpad, command.b, params.values.out_stride),
+        splats, reads_b = is_vrow & vrow.splat, ~is_vrow & (vector.b_op != BinaryOp.NONE)
+        for walk, needed, space, first, stride in (
+            (walk_a, ~splats, Mux(is_vrow, Space.ACCUMULATOR, vector.a_space), command.a, params.values.a_stride),
+            (walk_b, reads_b, vector.b_space, params.values.b_row, params.values.b_stride),
+            (walk_out, ~is_vrow, ~to_scratchpad, command.b, params.values.out_stride),
         ):
             m.d.comb += [
+                walk.needed.eq(needed),
                 walk.space.eq(space),
                 walk.start.eq(first),
                 walk.stride.eq(stride),
@@ -161,9 +163,8 @@ class VectorUnit(wiring.Component):
         # Command
         remaining, uses_b, faulted = Signal(16, reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
         outstanding, can_issue = Signal(range(OUTPUT_ROWS + 1)), Signal()
-        a_outside = walk_a.outside & ~is_splat
-        b_outside = walk_b.outside & uses_b
-        outside = a_outside | b_outside | (walk_out.outside & ~loads_row)
+        room = Signal(init=1)  # outstanding != OUTPUT_ROWS
+        outside = walk_a.outside | walk_b.outside | walk_out.outside
         illegal = vector.b_op > max(BinaryOp)
         if self._config.bf16:
             illegal |= to_bf16 & vector.out_half
@@ -197,9 +198,9 @@ class VectorUnit(wiring.Component):
                 m.d.comb += [params.set.eq(command.op == Op.SET), start.eq(1)]
                 m.d.sync += [
                     remaining.eq(Mux(is_vrow, 1, command.c)),
-                    uses_b.eq(~is_vrow & (vector.b_op != BinaryOp.NONE)),
+                    uses_b.eq(reads_b),
                     loads_row.eq(is_vrow),
-                    is_splat.eq(is_vrow & vrow.splat),
+                    is_splat.eq(splats),
                     a_accumulator.eq(is_vrow | vector.a_space),
                     b_accumulator.eq(vector.b_space),
                     faulted.eq(0),
@@ -220,11 +221,11 @@ class VectorUnit(wiring.Component):
                     with m.Default():
                         fail(FaultCode.ILLEGAL_INSTRUCTION)
             with m.Case(State.ISSUE):
-                m.d.comb += can_issue.eq(~outside & (outstanding != OUTPUT_ROWS) & ~self.abort)
+                m.d.comb += can_issue.eq(~outside & room & ~self.abort)
                 with m.If(outside):
                     fail(
                         FaultCode.LOCAL_ADDRESS,
-                        Mux(a_outside, walk_a.row, Mux(b_outside, walk_b.row, walk_out.row)),
+                        Mux(walk_a.outside, walk_a.row, Mux(walk_b.outside, walk_b.row, walk_out.row)),
                     )
                     m.d.sync += [faulted.eq(1), state.eq(State.DRAIN)]
                 with m.Elif(row_advance & (remaining == 1)):
@@ -263,8 +264,8 @@ class VectorUnit(wiring.Component):
         with m.If(start):
             m.d.sync += [
                 part.eq(0),
-                a_wanted.eq(~(is_vrow & vrow.splat)),
-                b_wanted.eq(~is_vrow & (vector.b_op != BinaryOp.NONE)),
+                a_wanted.eq(~splats),
+                b_wanted.eq(reads_b),
             ]
         with m.Elif(advance):
             m.d.sync += [
@@ -358,14 +359,18 @@ class VectorUnit(wiring.Component):
             m.d.sync += row.eq(command.b)
         with m.Elif(written):
             m.d.sync += row.eq(row + params.values.out_stride)
-        m.d.sync += outstanding.eq(outstanding + row_advance - (written | (row_arrived & loads_row)))
+        gone = written | (row_arrived & loads_row)
+        with m.If(row_advance & ~gone):
+            m.d.sync += [outstanding.eq(outstanding + 1), room.eq(outstanding != OUTPUT_ROWS - 1)]
+        with m.Elif(gone & ~row_advance):
+            m.d.sync += [outstanding.eq(outstanding - 1), room.eq(1)]
         with m.If(self.abort):
-            m.d.sync += outstanding.eq(0)
+            m.d.sync += [outstanding.eq(0), room.eq(1)]
 
         m.d.comb += [
             self.events.row.eq(advance),
             self.events.operands.eq(can_issue & ~advance),
-            self.events.results.eq((state == State.ISSUE) & (outstanding == OUTPUT_ROWS)),
+            self.events.results.eq((state == State.ISSUE) & ~room),
             self.events.drain.eq(state == State.DRAIN),
         ]
         return m

@@ -20,9 +20,10 @@ class RowWalk(wiring.Component):
     space: which memory the rows are in; constant during a walk.
     start: the first row, any 32-bit value; taken with ``load``.
     stride: constant during a walk.
+    needed: its rows must exist; constant during a walk, and with ``load`` already what it is then.
     load, step: start a walk; go to the next row. After a row that does not exist ``step`` makes no sense.
     row: the current row, as a sign-extended 32-bit value.
-    outside: it does not exist.
+    outside: it is needed and does not exist.
 
     Latency 1. ``row`` and ``outside`` are registers. Cost: 33 flip-flops, an adder of 18 bits.
     """
@@ -30,6 +31,7 @@ class RowWalk(wiring.Component):
     space: Signal
     start: Signal
     stride: Signal
+    needed: Signal
     load: Signal
     step: Signal
     row: Signal
@@ -43,6 +45,7 @@ class RowWalk(wiring.Component):
                 "space": In(1),
                 "start": In(32),
                 "stride": In(signed(16)),
+                "needed": In(1),
                 "load": In(1),
                 "step": In(1),
                 "row": Out(32),
@@ -54,7 +57,7 @@ class RowWalk(wiring.Component):
         m = Module()
 
         def outside(row: Value) -> Value:
-            return Mux(
+            return self.needed & Mux(
                 self.space == Space.ACCUMULATOR,
                 row[self._accumulator_bits :].any(),
                 row[self._scratchpad_bits :].any(),
