@@ -6,4 +6,4 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("matrix_bench", "vector_bench")
+pytest.register_assert_rewrite("load_bench", "matrix_bench", "vector_bench")
