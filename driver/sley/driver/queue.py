@@ -1,8 +1,7 @@
-"""One hardware queue: a ring of packets in device memory, its doorbell, and what became of each packet."""
+"""One hardware queue: packets as methods, recordings, callbacks, and recovery from faults."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,9 +21,10 @@ from sley.abi.packets import (
 )
 from sley.driver.buffer import Rights
 from sley.driver.dump import describe_packet
-from sley.driver.errors import BadRequest, CallbackFailed, DeviceCorrupt, QueueFault, QueueFull, SleyError
+from sley.driver.errors import BadRequest, CallbackFailed, DeviceCorrupt, QueueFault, SleyError
 from sley.driver.fence import Fence, ImportedFence
-from sley.driver.recording import ARGS_BYTES, Recording
+from sley.driver.recording import Recording
+from sley.driver.ring import Ring
 
 if TYPE_CHECKING:
     from sley.driver.context import Context
@@ -33,54 +33,33 @@ STATUS_BYTES = 64
 """What a queue has in its context's page of states: the last fence, the read index, and how many callbacks ran."""
 _READBACK = 32
 _CALLBACKS = 40
-_POLL_CYCLES = 256
 _NEVER = 1 << 64
 _STOP_CYCLES = 256
 
 
-class Queue:
+class Queue(Ring):
     """Packets go in by the methods named like them; each call rings the doorbell, or one does for a ``batch``.
 
-    Positions count packets for ever; the device's indices count to twice the ring's length, so that a full ring
-    differs from an empty one. Every slot of the ring has a place for kernel arguments of its own, so arguments live
-    exactly as long as their packet. Several threads may submit; a packet goes in as a whole.
+    Several threads may submit; a packet goes in as a whole.
 
     Parameters
     ----------
     context: whose queue it is. index: number of the queue in the chip. log2_length: the ring holds 2 ** log2_length
     packets. priority, watchdog: see ``Context.queue``. status: address of its states.
-
-    Attributes
-    ----------
-    full_timeout: cycles to wait for a slot of a full ring before ``QueueFull``; 0 raises at once, ``None`` waits as
-        long as the device makes progress.
     """
 
     def __init__(
         self, context: Context, index: int, log2_length: int, priority: int, watchdog: int, status: int
     ) -> None:
-        self.context, self.driver, self.space = context, context.driver, context.space
-        self.index, self.priority, self.watchdog = index, priority, watchdog
-        self.log2_length = log2_length
-        self.length = 1 << log2_length
-        self.full_timeout: int | None = None
-        self.ring = context.heap.allocate(self.length * (PACKET_BYTES + ARGS_BYTES))
-        self._args = self.ring + self.length * PACKET_BYTES
-        self._slots = [
-            place
-            for piece in self.space.pieces(self.ring, self.length * PACKET_BYTES)
-            for place in range(piece.address, piece.address + piece.length, PACKET_BYTES)
-        ]
+        self.space = context.space
         self._status = status
         self._states = self.space.physical(status, STATUS_BYTES)
-        self._bell = f"DOORBELL{index}.WRITE_INDEX"
-        self._head = self._tail = self._rung = self._origin = self._retired = 0
+        super().__init__(context, index, log2_length, self._states + _READBACK)
+        self.priority, self.watchdog = priority, watchdog
         self._sequence = self._called = 0
         self._fences: deque[tuple[int, int, int]] = deque()
         self._callbacks: deque[tuple[Fence, int, Callable[[], None]]] = deque()
-        self._lost: list[tuple[int, int, SleyError]] = []
         self._failure: SleyError | None = None
-        self._batches = 0
         self._recording: Recording | None = None
 
     # Set-up and recovery
@@ -88,8 +67,8 @@ class Queue:
     def enable(self) -> None:
         """Turns the queue, which is off, on with an empty ring."""
         registers, name = self.driver.registers, f"QUEUE{self.index}"
-        self._origin = self._tail = self._rung = self._retired = self._head
-        self.driver.transport.write_memory(self._states + _READBACK, bytes(4))
+        self._restart()
+        self.driver.transport.write_memory(self._readback, bytes(4))
         registers.write(f"{name}.OWNER", context=self.context.number, priority=self.priority)
         registers.write(f"{name}.WATCHDOG", cycles=self.watchdog)
         registers.write(f"{name}.BASE", address=self.ring)
@@ -116,39 +95,20 @@ class Queue:
 
         Queues that wait for one of the fences are let go on: they must not hang for somebody else's fault.
         """
-        with suppress(DeviceCorrupt):
-            self._update_tail()
-        lost = self._head - self._tail
-        if lost:
-            self._lost.append((self._tail, self._head, error))
+        lost = self._give_up(error)
         memory = self.driver.transport
         for position, place, sequence in self._fences:
-            if position >= self._tail and int.from_bytes(memory.read_memory(place, 8), "little") < sequence:
+            if position >= self.tail and int.from_bytes(memory.read_memory(place, 8), "little") < sequence:
                 memory.write_memory(place, sequence.to_bytes(8, "little"))
         self._fences.clear()
         self._callbacks.clear()
         self._release(self._called)
-        self._origin = self._tail = self._rung = self._retired = self._head
+        self._restart()
         return lost
 
     @property
     def state(self) -> QueueState:
         return QueueState(self.driver.registers.value(f"QUEUE{self.index}.STATE"))
-
-    def packets(self, first: int, count: int) -> Iterator[bytes]:
-        """What the ring holds from an index on."""
-        for index in range(first, first + count):
-            yield self.driver.transport.read_memory(self._slots[index % self.length], PACKET_BYTES)
-
-    @property
-    def tail(self) -> int:
-        """Position of the first packet not known to be over."""
-        return self._tail
-
-    @property
-    def head(self) -> int:
-        """Position of the next packet that is submitted."""
-        return self._head
 
     def recover(self) -> None:
         """After a fault: reads the error record, gives up the packets in the ring and turns the queue on again."""
@@ -157,14 +117,14 @@ class Queue:
         index = registers.value(f"{name}.READ_INDEX")
         with suppress(DeviceCorrupt):
             self._update_tail(index)
-        packet = self.driver.transport.read_memory(self._slots[index % self.length], PACKET_BYTES)
+        (packet,) = self.packets(index, 1)
         inside = registers.read(f"{name}.BUFFER_INDEX")
         if inside["in_buffer"]:
             packet = self._inside(packet, inside["index"])
         fault = QueueFault(
             self.context.number,
             self.index,
-            self._tail,
+            self.tail,
             FaultCode(record["code"]),
             Unit(record["unit"]),
             record["core"],
@@ -190,62 +150,6 @@ class Queue:
                 return self.space.read(fields["address"] + index * PACKET_BYTES, PACKET_BYTES)
         return indirect
 
-    # What became of packets
-
-    def _update_tail(self, index: int | None = None) -> None:
-        if index is None:
-            data = self.driver.transport.read_memory(self._states + _READBACK, 4)
-            index = int.from_bytes(data, "little")
-        moved = (index - (self._tail - self._origin)) % (2 * self.length)
-        if index >= 2 * self.length or moved > self._rung - self._tail:
-            raise DeviceCorrupt(
-                f"queue {self.index}: the device wrote read index {index}; it must be below {2 * self.length} and not "
-                f"pass the write index {(self._rung - self._origin) % (2 * self.length)}; reset the device"
-            )
-        self._tail += moved
-        while self._fences and self._fences[0][0] < self._tail:
-            self._fences.popleft()
-
-    @property
-    def pending(self) -> int:
-        """Packets in the ring that have not finished."""
-        with self.driver.lock:
-            if self._head != self._tail:
-                self._update_tail()
-            return self._head - self._tail
-
-    def finished(self, position: int) -> bool:
-        """Whether the packet at ``position`` is no longer in the ring."""
-        with self.driver.lock:
-            if self._tail <= position:
-                self._update_tail()
-            return self._tail > position
-
-    def retired(self, position: int) -> bool:
-        """Like ``finished``, but as the chip's registers say: the word in memory, which is quicker to ask, could have
-        been written by the client. Raises ``DeviceCorrupt`` if it holds nonsense."""
-        with self.driver.lock:
-            if self._retired <= position and self.finished(position):
-                self._update_retired()
-            return self._retired > position
-
-    def _update_retired(self) -> None:
-        """Never more than a ring's length behind, so the index says all."""
-        index = self.driver.registers.value(f"QUEUE{self.index}.READ_INDEX")
-        self._retired += (index - (self._retired - self._origin)) % (2 * self.length)
-
-    @property
-    def idle(self) -> bool:
-        """Whether everything submitted is known to have retired."""
-        return self._retired == self._head
-
-    def lost(self, position: int) -> SleyError | None:
-        """The fault or reset for which the packet was given up, if it was."""
-        index = bisect_right(self._lost, position, key=lambda part: part[0]) - 1
-        if index >= 0 and position < self._lost[index][1]:
-            return self._lost[index][2]
-        return None
-
     def check(self, position: int) -> None:
         """Raises the error to which the packet was lost, if it was."""
         error = self.lost(position)
@@ -262,6 +166,13 @@ class Queue:
 
     # Submission
 
+    def _ready(self, count: int = 1) -> bool:
+        """Whether there is room for so many packets; raises what went wrong before."""
+        self.context.check()
+        if self._failure is not None:
+            self.raise_failure()
+        return self._has_room(count)
+
     def _submit(self, op: PacketOp, **fields: int) -> int:
         return self._enqueue(_encode(op, **fields))
 
@@ -271,61 +182,11 @@ class Queue:
             return [self._recording.add(packet) for packet in packets][-1]
         while True:
             with self.driver.lock:
-                if self._has_room(len(packets)):
+                if self._ready(len(packets)):
                     for packet in packets:
                         self._put(packet)
-                    return self._head - 1
+                    return self.head - 1
             self._make_room(len(packets))
-
-    def _has_room(self, count: int = 1) -> bool:
-        self.context.check()
-        if self._failure is not None:
-            self.raise_failure()
-        room = self.length - count
-        if self._head - self._retired > room and self.pending <= room:
-            self._update_retired()
-        return self._head - self._retired <= room
-
-    def _put(self, packet: bytes) -> None:
-        slot = (self._head - self._origin) % self.length
-        self.driver.transport.write_memory(self._slots[slot], packet)
-        self._head += 1
-        if not self._batches:
-            self.ring_doorbell()
-
-    def _make_room(self, count: int) -> None:
-        self.ring_doorbell()
-        timeout = self.full_timeout
-        room = self.length - count
-        if not self.driver.wait(
-            lambda: self.pending <= room, timeout=timeout, step=_POLL_CYCLES, contexts=(self.context,)
-        ):
-            raise QueueFull(
-                f"queue {self.index}: all {self.length} slots of the ring are in use after {timeout} cycles; wait "
-                f"for a fence, allow more time, or open the device with a longer ring"
-            )
-
-    def ring_doorbell(self) -> None:
-        """Tells the device about the packets that it does not know yet."""
-        with self.driver.lock:
-            if self._rung != self._head:
-                self._rung = self._head
-                index = (self._head - self._origin) % (2 * self.length)
-                self.driver.transport.barrier()
-                self.driver.registers.write(self._bell, index=index)
-
-    @contextmanager
-    def batch(self) -> Iterator[None]:
-        """Packets submitted inside reach the device by one doorbell at the end."""
-        with self.driver.lock:
-            self._batches += 1
-        try:
-            yield
-        finally:
-            with self.driver.lock:
-                self._batches -= 1
-                if not self._batches:
-                    self.ring_doorbell()
 
     def raw(self, packet: bytes) -> int:
         """Submits 64 bytes as they are, without any check. For tests and debugging."""
@@ -382,13 +243,12 @@ class Queue:
         data = b"".join(word.to_bytes(4, "little") for word in words)
         while True:
             with self.driver.lock:
-                if self._has_room():
-                    slot = (self._head - self._origin) % self.length
-                    fields["args"] = self._args + slot * ARGS_BYTES
+                if self._ready():
+                    fields["args"] = self._arguments
                     packet = _encode(PacketOp.LAUNCH, **fields)
                     self.space.write(fields["args"], data)
                     self._put(packet)
-                    return self._head - 1
+                    return self.head - 1
             self._make_room(1)
 
     def copy(self, src: int, dst: int, length: int) -> None:
@@ -422,15 +282,17 @@ class Queue:
         place = self.space.physical(address, FENCE_BYTES)
         while True:
             with self.driver.lock:
-                if self._has_room():
+                if self._ready():
                     return self._put_fence(address, place, interrupt)
             self._make_room(1)
 
     def _put_fence(self, address: int, place: int, interrupt: bool) -> Fence:
         packet = _encode(PacketOp.FENCE, interrupt=int(interrupt), address=address, sequence=self._sequence + 1)
         self._sequence += 1
-        fence = Fence(self, self._head, self._sequence, address, place)
-        self._fences.append((self._head, place, self._sequence))
+        fence = Fence(self, self.head, self._sequence, address, place)
+        while self._fences and self._fences[0][0] < self.tail:
+            self._fences.popleft()
+        self._fences.append((self.head, place, self._sequence))
         self._put(packet)
         return fence
 
@@ -506,7 +368,7 @@ class Queue:
             raise BadRequest("a callback needs two packets, and the ring holds one; open the device with a longer ring")
         while True:
             with self.driver.lock:
-                if self._has_room(2):
+                if self._ready(2):
                     self._called += 1
                     with self.batch():
                         fence = self._put_fence(self._status, self._states, True)
@@ -534,11 +396,6 @@ class Queue:
 
     def _release(self, number: int) -> None:
         self.driver.transport.write_memory(self._states + _CALLBACKS, number.to_bytes(8, "little"))
-
-    @property
-    def doorbell_time(self) -> int:
-        """Device cycle of the last doorbell."""
-        return self.driver.registers.wide(f"QUEUE{self.index}.DOORBELL_TIME")
 
 
 def _encode(op: PacketOp, **fields: int) -> bytes:

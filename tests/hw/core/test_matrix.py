@@ -3,302 +3,32 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 from amaranth import Module
 from amaranth.lib import wiring
+from matrix_bench import MatrixBench
+from matrix_programs import COVERAGE, Program, random_program
 
 from sley.abi.config import PRESETS, ChipConfig
-from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param
+from sley.abi.faults import Unit
+from sley.abi.instructions import Param
 from sley.hw.core.accumulate import hazard_cycles, write_latency
 from sley.hw.core.array_timing import array_latency
-from sley.hw.core.matrix import IN_FLIGHT, MatrixUnit
+from sley.hw.core.matrix import MatrixUnit
 from sley.hw.core.sram import READ_LATENCY, BankedSram
-from sley.hw.testing.coverage import Coverage
-from sley.hw.testing.streams import StreamBench, Traffic, compiled
+from sley.hw.testing.streams import StreamBench
 from sley.sim.golden.float32 import add
 from sley.sim.golden.matmul import bf16_product
-from sley.sim.model.memory import FaultError, ModelMemory
-from sley.sim.model.units import Command, LocalState, execute
+from sley.sim.model.memory import ModelMemory
+from sley.sim.model.units import LocalState, execute
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
 WIDE = NANO.replace(bf16=True)
 EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=64)
 CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
-SPECIALS = np.array(
-    [0, 0x8000, 0x3F80, 0xBF80, 0x7F80, 0xFF80, 0x7FC0, 0xFFA1, 0x7F7F, 0xFF7F, 0x0080, 0x807F, 0x0001, 0x0100, 0x7F01],
-    np.uint16,
-)
-"""bf16: zeros, ones, infinities, NaNs, the largest, the smallest, subnormals."""
-
-
-class Program:
-    """Matrix instructions, as the model and as the unit take them."""
-
-    def __init__(self, config: ChipConfig) -> None:
-        self.config = config
-        self.commands: list[Command] = []
-
-    def _add(self, op: Op, a: int = 0, b: int = 0, c: int = 0, **fields: int) -> "Program":
-        full = {name: 0 for name in FORMATS[op].fields} | fields
-        self.commands.append(Command(op, len(self.commands), full, a & 0xFFFFFFFF, b & 0xFFFFFFFF, c))
-        return self
-
-    def weights(self, row: int, rows: int | None = None, **fields: int) -> "Program":
-        return self._add(Op.WEIGHTS, row, c=self.config.array if rows is None else rows, **fields)
-
-    def matmul(self, row: int, dest: int, rows: int, **fields: int) -> "Program":
-        return self._add(Op.MATMUL, row, dest, rows, **fields)
-
-    def set(self, param: int, value: int) -> "Program":
-        return self._add(Op.SET, value, param=param, unit=Unit.MATRIX)
-
-    def payloads(self) -> list[dict[str, int]]:
-        def flags(command: Command) -> int:
-            layout = FORMATS[command.op].layout.fields
-            high = {n: f for n, f in layout.items() if f.lsb >= FLAGS_LSB}
-            return sum(command.fields[n] << (f.lsb - FLAGS_LSB) for n, f in high.items())
-
-        return [
-            {
-                "op": c.op,
-                "pc": c.pc,
-                "wait": 0,
-                "signal": c.fields.get("signal", 0),
-                "a": c.a,
-                "b": c.b,
-                "c": c.c,
-                "flags": flags(c),
-            }
-            for c in self.commands
-        ]
-
-    def signals(self, stream: int) -> list[int]:
-        """What must come on a signal stream: SET completes on the one of WEIGHTS."""
-        return [c.fields.get("signal", 0) for c in self.commands if (c.op is Op.MATMUL) == (stream == 1)]
-
-
-@dataclass
-class Result:
-    cycles: int
-    faults: list[tuple[int, int, int]]  # code, pc, address
-    rows: list[int]  # cycles in which activations entered the array
-    reads: list[int]  # grants of activations
-    loads: list[int]  # grants of weights
-    writes: list[int]  # cycles of writes
-    signals: list[Traffic] = field(default_factory=list)
-
-
-def fill_with_floats(state: LocalState, rng: np.random.Generator, kind: str) -> None:
-    """``ordinary``: products and sums of like size, which round; ``special``: with rows of special values and of any
-    bits."""
-    lanes, words = state.lanes, state.accumulator.view(np.uint32)
-
-    def ordinary(shape: tuple[int, ...]) -> np.ndarray:
-        values = rng.standard_normal(shape) * 2.0 ** rng.integers(-6, 7, shape)
-        return values.astype(np.float32).view(np.uint32)
-
-    lanes[:] = ordinary(lanes.shape) >> 16
-    words[:] = ordinary(words.shape)
-    if kind == "special":
-        mixed = rng.random(lanes.shape) < rng.choice([0, 0, 0.02, 0.3, 1], (len(lanes), 1))
-        lanes[mixed] = rng.choice(SPECIALS, lanes.shape)[mixed]
-        anything = rng.random(len(lanes)) < 0.2
-        lanes[anything] = rng.integers(0, 1 << 16, lanes.shape)[anything]
-        words[::3] = rng.choice(SPECIALS, words.shape)[::3].astype(np.uint32) << 16
-        words[1::5] = rng.integers(0, 1 << 32, words.shape)[1::5]
-
-
-class MatrixBench:
-    """The unit with both memories, their contents taken from a model's state and left in ``accumulator``."""
-
-    def __init__(self, config: ChipConfig, seed: int = 0, *, extreme: bool = False, floats: str = "") -> None:
-        self.config = config
-        self.state = LocalState(config, ModelMemory(64, config.addr_bits))
-        rng = np.random.default_rng(seed)
-        scratchpad = rng.integers(0, 256, self.state.scratchpad.shape)
-        if extreme:
-            scratchpad = rng.choice([0x80, 0x7F, 0x80], self.state.scratchpad.shape)
-        self.state.scratchpad[:] = scratchpad
-        self.state.accumulator[:] = rng.integers(0, 256, self.state.accumulator.shape)
-        if floats:
-            fill_with_floats(self.state, rng, floats)
-        self.accumulator = self.state.accumulator.copy()
-        self.bench = StreamBench(compiled(MatrixUnit, config), seed=seed, timeout=8_000)
-        self.dut = self.bench.dut
-        self.result = Result(0, [], [], [], [], [])
-
-    def model(self, program: Program) -> tuple[int, int, int] | None:
-        """Executes on the model up to the first fault."""
-        for command in program.commands:
-            try:
-                execute(self.state, Unit.MATRIX, command)
-            except FaultError as fault:
-                return int(fault.code), fault.pc, fault.address & 0xFFFFFFFF
-        return None
-
-    def play_memories(self, *, weights_denied: float = 0.0, activations_denied: float = 0.0) -> None:
-        dut, result = self.dut, self.result
-        rng = random.Random(self.bench.rng.random())
-        reads = [
-            (dut.activations, self.state.scratchpad, activations_denied, result.reads),
-            (dut.weights, self.state.scratchpad, weights_denied, result.loads),
-            (dut.accumulate_read, self.accumulator, 0.0, []),
-        ]
-        write = dut.accumulate_write
-        previous: list[int | None] = [None] * len(reads)
-
-        async def memories(ctx: Any) -> None:
-            ctx.set(write.ready, 1)
-            cycle = 0
-            while True:
-                ready = [rng.random() >= denied for _, _, denied, _ in reads]
-                for (port, *_), value in zip(reads, ready, strict=True):
-                    ctx.set(port.ready, value)
-                watched = [x for port, *_ in reads for x in (port.valid, port.row)]
-                watched += [write.valid, write.row, write.data, write.enable, dut.rows, dut.busy]
-                sampled = list((await ctx.tick().sample(*watched, dut.fault))[2:])
-                fault = sampled.pop()
-                for k, (port, memory, _, log) in enumerate(reads):
-                    valid, row = sampled[2 * k : 2 * k + 2]
-                    bits = 8 * memory.shape[1]
-                    ctx.set(port.data, rng.getrandbits(bits) if previous[k] is None else previous[k])
-                    previous[k] = int.from_bytes(memory[row].tobytes(), "little") if valid and ready[k] else None
-                    if valid and ready[k]:
-                        log.append(cycle)
-                valid, row, value, enable, entering, busy = sampled[2 * len(reads) :]
-                if valid:
-                    assert enable == (1 << len(write.enable)) - 1
-                    self.accumulator[row] = np.frombuffer(
-                        value.to_bytes(self.config.accumulator_row_bytes, "little"), np.uint8
-                    )
-                    result.writes.append(cycle)
-                if entering:
-                    result.rows.append(cycle)
-                if fault.valid:
-                    result.faults.append((int(fault.code), int(fault.pc), int(fault.address)))
-                if busy:
-                    result.cycles = cycle
-                cycle += 1
-
-        self.bench.add(memories)
-
-    def run(
-        self, program: Program, *, idle: float = 0, pause: float = 0, denied: float = 0, stall: float = 0
-    ) -> Result:
-        """Sends all and compares the signals; memories and faults are the caller's to compare."""
-        self.play_memories(weights_denied=denied, activations_denied=stall)
-        self.bench.send(self.dut.command, program.payloads(), idle=idle)
-        count_commands(self.config, program)
-        waits = {"commands wait": idle or pause, "weights wait": denied, "activations wait": stall}
-        for kind in [kind for kind, rate in waits.items() if rate] or ["full speed"]:
-            COVERAGE.hit("streams", kind)
-        expected = [program.signals(k) for k in range(2)]
-        got = [self.bench.receive(self.dut.signal[k], len(expected[k]), pause=pause) for k in range(2)]
-        self.bench.run()
-        # SETs complete between loads in no fixed order, and signal nothing.
-        assert [int(s) for s in got[0].items if int(s)] == [s for s in expected[0] if s]
-        assert [int(s) for s in got[1].items] == expected[1]
-        for code, *_ in self.result.faults:
-            COVERAGE.hit("fault", FaultCode(code).name)
-        self.result.signals = got
-        return self.result
-
-    def check(self, program: Program, **options: float) -> Result:
-        """The whole program must run without fault and leave what the model leaves."""
-        assert self.model(program) is None
-        result = self.run(program, **options)
-        assert not result.faults
-        assert (self.accumulator == self.state.accumulator).all()
-        assert len(result.rows) == len(result.reads) == sum(c.c for c in program.commands if c.op is Op.MATMUL)
-        return result
-
-
-COVERAGE = Coverage(
-    "Matrix",
-    {
-        "weights": [(n, t) for n in ("one row", "some rows", "all rows but one", "all rows") for t in ("int8", "bf16")],
-        "activations": [
-            (n, t, how)
-            for n in ("no rows", "one row", "less than an array", "an array", "more")
-            for t in ("int8", "bf16")
-            for how in ("overwrite", "accumulate")
-        ],
-        "stride of weights": ["up", "none", "down"],
-        "loads and products": ["weights never used", "several products of one tile"],
-        "streams": ["full speed", "commands wait", "weights wait", "activations wait"],
-        "fault": ["LOCAL_ADDRESS", "BAD_PARAMETER", "ILLEGAL_INSTRUCTION"],
-    },
-)
-
-
-def count_commands(config: ChipConfig, program: Program) -> None:
-    """What a program consists of."""
-    n, stride, products = config.array, 1, 0
-    for command in program.commands:
-        dtype = "bf16" if command.fields.get("dtype") else "int8"
-        if command.op is Op.SET and command.fields["param"] == Param.WEIGHT_STRIDE:
-            stride = command.a
-        elif command.op is Op.WEIGHTS:
-            rows = {n: "all rows", n - 1: "all rows but one", 1: "one row"}.get(command.c, "some rows")
-            COVERAGE.hit("weights", (rows, dtype))
-            COVERAGE.hit("stride of weights", "none" if not stride else "down" if stride >> 31 else "up")
-            if not products:
-                COVERAGE.hit("loads and products", "weights never used")
-            products = 0
-        elif command.op is Op.MATMUL:
-            few = {0: "no rows", 1: "one row", n: "an array"}.get(
-                command.c, "more" if command.c > n else "less than an array"
-            )
-            COVERAGE.hit("activations", (few, dtype, "accumulate" if command.fields["accumulate"] else "overwrite"))
-            products += 1
-            if products > 1:
-                COVERAGE.hit("loads and products", "several products of one tile")
-
-
-def random_program(config: ChipConfig, rng: random.Random, tiles: int, types: str = "int8") -> Program:
-    """``types``: int8, bf16, one of them for each tile (tiles), or for each instruction (any)."""
-    n = config.array
-    program = Program(config)
-    dtype = int(types == "bf16")
-    for _ in range(tiles):
-        if types == "tiles":
-            dtype = rng.randrange(2)
-        for _ in range(rng.choice((0, 1, 1, 1, 1, 2))):
-            stride = rng.choice((1, 1, -1, 2, 3, 0))
-            program.set(Param.WEIGHT_STRIDE, stride & 0xFFFFFFFF)
-            count = rng.choice((1, rng.randrange(1, n), n - 1, n, n, n))
-            low, high = sorted((0, (count - 1) * stride))
-            row = rng.randrange(-low, config.scratchpad_rows - high)
-            if types == "any":
-                dtype = rng.randrange(2)
-            program.weights(row, count, dtype=dtype, signal=rng.getrandbits(16))
-        for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
-            rows = rng.choice((0, 1, 1, 2, 3, n - 1, n, n + 1, 2 * n + 3, 17))
-            counts = rng.choice(((0, 0), (0, 0), (1, 0), (2, 3), (3, 2), (n, 1), (1, 1), (rows, 5)))
-            strides = [rng.randrange(-3, 4) for _ in range(3)]
-            inner, middle = (c or max(rows, 1) for c in counts)
-            offsets = [
-                i % inner * strides[0] + i // inner % middle * strides[1] + i // (inner * middle) * strides[2]
-                for i in range(max(rows, 1))
-            ]
-            if max(offsets) - min(offsets) >= config.scratchpad_rows:
-                strides, offsets = [1, 0, 0], [*range(rows), 0]
-                counts = (0, 0)
-            for k, param in enumerate((Param.ACT_STRIDE, Param.ACT_STRIDE2, Param.ACT_STRIDE3)):
-                program.set(param, strides[k] & 0xFFFFFFFF)
-            program.set(Param.ACT_COUNT, counts[0])
-            program.set(Param.ACT_COUNT2, counts[1])
-            row = rng.randrange(-min(offsets), config.scratchpad_rows - max(offsets))
-            dest = rng.choice((0, rng.randrange(config.accumulator_rows - rows), config.accumulator_rows - rows))
-            if types == "any":
-                dtype = rng.randrange(2)
-            program.matmul(row, dest, rows, accumulate=rng.randrange(2), dtype=dtype, signal=rng.getrandbits(16))
-    return program
 
 
 @CONFIGS
@@ -511,38 +241,6 @@ def test_latencies(config: ChipConfig, dtype: int) -> None:
     assert result.signals[1].cycles == [result.writes[-1] + 1 + 1]
 
 
-def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
-    bench = MatrixBench(NANO, 6)
-    program = Program(NANO)
-    program.weights(0, signal=1)
-    for i in range(2 * IN_FLIGHT):
-        program.matmul(i, i % 16, 5, signal=i + 1)
-        program.weights(i, signal=0x100 + i)
-    assert bench.model(program) is None
-    bench.play_memories()
-    bench.bench.send(bench.dut.command, program.payloads())
-    expected = [program.signals(k) for k in range(2)]
-
-    async def release(ctx: Any) -> None:
-        await ctx.tick().repeat(600)
-        started = len(bench.result.reads) // 5
-        assert 0 < started <= IN_FLIGHT + 1
-        got: list[list[int]] = [[], []]
-        while [len(g) for g in got] != [len(e) for e in expected]:
-            for k, port in enumerate(bench.dut.signal):
-                ctx.set(port.ready, ctx.get(port.valid))
-                if ctx.get(port.valid):
-                    got[k].append(ctx.get(port.payload))
-            await ctx.tick()
-        assert got == expected
-        for port in bench.dut.signal:
-            ctx.set(port.ready, 0)
-
-    bench.bench.add(release, wait=True)
-    bench.bench.run()
-    assert (bench.accumulator == bench.state.accumulator).all()
-
-
 def _good(program: Program, config: ChipConfig) -> None:
     program.weights(1, signal=1, dtype=config.bf16)
     program.matmul(2, 3, 9, signal=2, dtype=config.bf16)
@@ -650,96 +348,6 @@ def test_weights_that_run_ahead_do_not_fault_ahead() -> None:
     result = bench.run(program)
     assert result.faults[0] == first
     assert [pc for _, pc, _ in result.faults] == [1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("types", [(0, 0), (0, 1), (1, 0), (1, 1)])
-@pytest.mark.parametrize("delay", [1, 9, 30, 55, 90])
-def test_abort(delay: int, types: tuple[int, int]) -> None:
-    """Whatever is interrupted, a few cycles later the unit is quiet and runs a program as if new."""
-    bench = MatrixBench(WIDE, delay, floats="special")
-    doomed = Program(WIDE)
-    doomed.set(Param.ACT_STRIDE, 3)
-    for i in range(6):
-        doomed.weights(i, signal=1, dtype=types[0])
-        doomed.matmul(i, 0, 2 + i, accumulate=i % 2, signal=2, dtype=types[0])
-    doomed.matmul(0, WIDE.accumulator_rows, 1)
-    program = Program(WIDE)
-    program.weights(8, signal=0x10, dtype=types[1])
-    program.matmul(2, 0, WIDE.accumulator_rows, signal=0x20, dtype=types[1])
-    assert bench.model(program) is None
-    bench.play_memories(weights_denied=0.2)
-    dut = bench.dut
-
-    async def send(ctx: Any, payloads: list[dict[str, int]], limit: int) -> None:
-        for payload in payloads:
-            ctx.set(dut.command.payload, payload)
-            ctx.set(dut.command.valid, 1)
-            taken = 0
-            while not taken and limit:
-                _, _, taken = await ctx.tick().sample(dut.command.ready)
-                limit -= 1
-        ctx.set(dut.command.valid, 0)
-
-    async def process(ctx: Any) -> None:
-        await send(ctx, doomed.payloads(), delay)
-        ctx.set(dut.abort, 1)
-        ctx.set(dut.command.valid, 1)
-        for i in range(6):
-            for port in dut.signal:
-                ctx.set(port.ready, 1)
-            assert not any(ctx.get(port.valid) for port in dut.signal)
-            assert ctx.get(dut.command.ready)
-            if i:
-                assert not ctx.get(dut.busy)
-                for port in (dut.activations, dut.weights, dut.accumulate_write, dut.fault):
-                    assert not ctx.get(port.valid)
-            await ctx.tick()
-        ctx.set(dut.abort, 0)
-        ctx.set(dut.command.valid, 0)
-        bench.result.faults.clear()
-        await send(ctx, program.payloads(), 1000)
-        got: list[int] = []
-        while len(got) < 2:
-            _, _, *sampled = await ctx.tick().sample(*(x for p in dut.signal for x in (p.valid, p.payload)))
-            got += [payload for valid, payload in zip(sampled[::2], sampled[1::2], strict=True) if valid]
-        assert got == [0x10, 0x20]
-
-    bench.bench.add(process, wait=True)
-    bench.bench.run()
-    assert not bench.result.faults
-    assert (bench.accumulator == bench.state.accumulator).all()
-
-
-def test_clear_resets_the_parameters() -> None:
-    bench = MatrixBench(NANO, 9)
-    first, second = Program(NANO), Program(NANO)
-    for param in (Param.WEIGHT_STRIDE, Param.ACT_STRIDE, Param.ACT_COUNT, Param.ACT_STRIDE2, Param.ACT_COUNT2):
-        first.set(param, 2)
-    second.weights(1)
-    second.matmul(2, 3, 9)
-    assert bench.model(second) is None
-    bench.play_memories()
-    dut = bench.dut
-
-    async def process(ctx: Any) -> None:
-        for port in dut.signal:
-            ctx.set(port.ready, 1)
-        for program in (first, second):
-            for payload in program.payloads():
-                ctx.set(dut.command.payload, payload)
-                ctx.set(dut.command.valid, 1)
-                await ctx.tick().until(dut.command.ready)
-            ctx.set(dut.command.valid, 0)
-            await ctx.tick()
-            while ctx.get(dut.busy):
-                await ctx.tick()
-            ctx.set(dut.clear, program is first)
-            await ctx.tick()
-            ctx.set(dut.clear, 0)
-
-    bench.bench.add(process, wait=True)
-    bench.bench.run()
-    assert (bench.accumulator == bench.state.accumulator).all()
 
 
 @CONFIGS

@@ -13,7 +13,8 @@ from typing import Any
 from amaranth.back import rtlil
 from amaranth.hdl import Cat
 from amaranth.sim import Simulator
-from random_designs import ASYNC_RESET, DOMAINS, Batch, random_bits
+from design_batch import ASYNC_RESET, DOMAINS, Batch
+from dice import random_bits
 from shrink import shrink
 
 from sley.sim.fast.simulation import Simulation

@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from random_designs import Batch, design_source
+from design_batch import Batch
+from random_designs import design_source
 from small_designs import Machine
 
 from sley.sim.fast.condition import Test, computed_condition

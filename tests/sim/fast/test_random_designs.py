@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from design_batch import DOMAINS
 from lockstep import differences, reproducer, without_garbage_collection
-from random_designs import DOMAINS, design_source
+from random_designs import design_source
 from shrink import shrink
 
 BATCH = 32

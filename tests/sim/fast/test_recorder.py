@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from amaranth.hdl import Assert, ClockDomain, Module, Signal
-from random_designs import Batch, design_source
+from design_batch import Batch
+from random_designs import design_source
 from small_designs import Machine
 from vcd.reader import TokenKind, tokenize
 

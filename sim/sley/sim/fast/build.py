@@ -26,7 +26,7 @@ HOST = FOLDER / "simulation.c"
 PASSES = (
     *("rtlil", "netlist", "semantics", "simplify", "cells", "cuts", "hierarchy", "wires", "flatten"),
     *("lattice", "classify", "joined", "ticks", "schedule", "layout", "expressions", "vectors", "commit", "guards"),
-    *("gather", "fragment", "loops", "emit", "manifest", "build"),
+    *("gather", "fragment", "operands", "sinks", "loops", "emit", "manifest", "build"),
 )
 
 
