@@ -97,6 +97,21 @@ def test_bad_rings() -> None:
     host.run(test)
 
 
+def test_packet_of_which_memory_has_only_the_beginning() -> None:
+    """What is missing reads as zeros, with which the packet would be a good one."""
+    beat = CONFIG.bus_bytes
+    host = CommandBench(CONFIG, size=SIZE + beat, latency=(1, 6))
+    assert not any(NOP[beat:])
+    host.memory.data[SIZE:] = NOP[:beat]
+
+    async def test(ctx: Any) -> None:
+        await host.open(ctx, 0, base=SIZE, log2=3)
+        await host.ring(ctx, 0, 1)
+        assert await host.error(ctx, 0) == record(FaultCode.BUS_ERROR, SIZE)
+
+    host.run(test)
+
+
 def test_read_index_that_cannot_be_written() -> None:
     """The error comes while the next packet is on its way: that one finishes, a grid too, and the queue stops. Turning
     it off waits for the answer."""

@@ -101,6 +101,7 @@ def check(
     *,
     seed: int = 0,
     stress: float = 0.0,
+    idle: float | None = None,
     latency: tuple[int, int] = (3, 3),
     memory: int = MEMORY,
 ) -> tuple[DmaBench, Any, Any]:
@@ -111,7 +112,7 @@ def check(
     bench = DmaBench(compiled(LoadUnit, config), state, seed=seed)
     bench.play_reader(latency, stress / 2, stress / 2)
     bench.play_local_writes(stress)
-    commands = bench.send(bench.dut.command, program.payloads(), idle=stress / 2)
+    commands = bench.send(bench.dut.command, program.payloads(), idle=stress / 2 if idle is None else idle)
     signals = bench.receive(bench.dut.signal[0], len(program.commands), pause=stress)
     bench.run()
     assert bench.faults == expected.faults

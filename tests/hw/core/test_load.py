@@ -89,6 +89,19 @@ def test_permuting_loads_of_different_width_follow_one_another(config: ChipConfi
 
 
 @CONFIGS
+def test_other_commands_come_when_a_permuting_load_ends(config: ChipConfig) -> None:
+    """A SET and a plain load behind each, in all cycles about its last row."""
+    for seed, flags in enumerate(kinds(config)):
+        program = Program(Unit.LOAD)
+        for _ in range(80):
+            program.sets(run_bytes=config.row_bytes, mem_stride=5, local_stride=1)
+            program.move(3, 0, 1, **flags)
+            program.sets(local_stride=2)
+            program.move(7, 1, 2, signal=1)
+        check(config, program, seed=seed, idle=0.85, latency=(3, 3))
+
+
+@CONFIGS
 def test_permuting_faults(config: ChipConfig) -> None:
     """Each kind of fault, with the units before it complete; the loads around it run, also those in flight."""
     bus, n, rows = config.row_bytes, config.array, config.scratchpad_rows

@@ -335,6 +335,18 @@ def test_of_several_faults_the_first_in_program_order_comes_first(seed: int) -> 
     assert [pc for _, pc, _ in result.faults] == sorted(pc for _, pc, _ in result.faults)
 
 
+def test_a_bad_command_waits_for_the_one_that_has_just_been_handed_out() -> None:
+    """A MATMUL finds everything idle, and fails with its last row only."""
+    program = Program(NANO)
+    program.matmul(NANO.scratchpad_rows - 20, 0, 21, signal=1)
+    program.set(Param.B_ROW, 0)
+    bench = MatrixBench(NANO)
+    first = bench.model(program)
+    result = bench.run(program)
+    assert result.faults[0] == first
+    assert [pc for _, pc, _ in result.faults] == [0, 1]
+
+
 def test_weights_that_run_ahead_do_not_fault_ahead() -> None:
     """They fault at once, the MATMUL before them with its last row only."""
     program = Program(NANO)

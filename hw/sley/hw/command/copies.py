@@ -146,7 +146,6 @@ class CopyScheduler(wiring.Component):
                     m.next = "START"
             with m.State("START"):
                 m.d.comb += engine.start.eq(1)
-                m.d.sync += others.eq(0)
                 m.next = "RUN"
             with m.State("RUN"):
                 m.d.comb += turn.requests.eq(waiting | current)

@@ -1,6 +1,6 @@
 """The scalar registers of the sequencer."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -29,7 +29,7 @@ class RegisterFile(wiring.Component):
     write : In(REGISTER_WRITE)
         A write to register 0 has no effect.
     clear : In(1)
-        All registers become zero. Not together with a write.
+        All registers become zero. Not together with a write, nor in the cycle after one.
 
     Register 0, and after ``clear`` whatever was not written, reads as zero: each register has a bit that says whether
     its memory counts, so that a program starts without writing all of them.
@@ -64,7 +64,7 @@ class RegisterFile(wiring.Component):
         with m.If(there):
             m.d.sync += written.bit_select(fresh.index, 1).eq(1)
         with m.If(self.clear):
-            m.d.sync += [written.eq(0), there.eq(0)]
+            m.d.sync += written.eq(0)
         for k in range(READ_PORTS):
             m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[])
             write = copy.write_port()
@@ -77,11 +77,8 @@ class RegisterFile(wiring.Component):
                 read.addr.eq(self.index[k]),
                 self.value[k].eq(value),
             ]
+            newest = there & (fresh.index == self.index[k])
+            known = Mux(written.bit_select(self.index[k], 1), read.data, 0)
             with m.If(self.read):
-                with m.If(there & (fresh.index == self.index[k])):
-                    m.d.sync += value.eq(fresh.value)
-                with m.Elif(written.bit_select(self.index[k], 1)):
-                    m.d.sync += value.eq(read.data)
-                with m.Else():
-                    m.d.sync += value.eq(0)
+                m.d.sync += value.eq(Mux(newest, fresh.value, known))
         return m
