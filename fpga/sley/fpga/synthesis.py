@@ -57,9 +57,10 @@ def synthesise(
     tool_versions()
     folder.mkdir(parents=True, exist_ok=True)
     kept = [module for module in re.findall(r"^module \\(\S+)", text, re.M) if module.count(".") in range(1, depth + 1)]
-    # A register of a memory is called like a bit of a wire of the memory's name, which abc9 cannot tell apart
-    # (https://github.com/YosysHQ/yosys/issues/4349); without public names there is nothing to confuse.
-    hidden = [f"{family.script} -top {name} -run :map_luts", "rename -hide w:*"] if kept else []
+    # An element of an array, or a register of a memory, is called like a bit of a wire of that name, which abc9 cannot
+    # tell apart (https://github.com/YosysHQ/yosys/issues/4349). Other names are kept, where that is possible, for the
+    # report of the slowest path.
+    hidden = "w:*" if kept else r"w:*\[*\]*"
     borders = [f"setattr -mod -set keep_hierarchy 1 {module.replace('$', chr(92) + '$')}" for module in kept]
     guards = [GUARD] if family.guarded else []
     lines = [
@@ -67,8 +68,9 @@ def synthesise(
         "delete w:$verilog_initial_trigger",
         *borders,
         *guards,
-        *hidden,
-        f"{family.script} -top {name}{' -run map_luts:' if kept else ''}",
+        f"{family.script} -top {name} -run :map_luts",
+        f"rename -hide {hidden}",
+        f"{family.script} -top {name} -run map_luts:",
         *(_unguarded(borders) if guards else []),
         f"tee -q -o {name}.stat.json stat -json",
         f"write_json {name}.json",

@@ -43,6 +43,7 @@ def test_array(tmp_path: Path, own_cache: None) -> None:
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
 def test_outputs_that_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: None) -> None:
     wrong = tmp_path / "wrong.c"
     text = array_module.FAST_HOST.read_text()

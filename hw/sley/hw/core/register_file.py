@@ -24,8 +24,8 @@ class RegisterFile(wiring.Component):
     read : In(1)
         Read all ports.
     value : Out(32).array(READ_PORTS)
-        The registers, one cycle after ``read``; held until the next ``read``. A read in the cycle of a write to the
-        same register gives the old value.
+        The registers, one cycle after ``read``; held until the next ``read`` or the end of the cycle of the next
+        ``write``. A read in the cycle of a write to the same register gives the old value.
     write : In(REGISTER_WRITE)
         A write to register 0 has no effect.
     clear : In(1)
@@ -60,7 +60,9 @@ class RegisterFile(wiring.Component):
         fresh = Signal(REGISTER_WRITE, reset_less=True)
         there = Signal()
         written = Signal(REGISTERS)
-        m.d.sync += [fresh.eq(self.write), there.eq(self.write.valid & (self.write.index != 0))]
+        m.d.sync += there.eq(self.write.valid & (self.write.index != 0))
+        with m.If(self.write.valid):
+            m.d.sync += fresh.eq(self.write)
         with m.If(there):
             m.d.sync += written.bit_select(fresh.index, 1).eq(1)
         with m.If(self.clear):
@@ -68,17 +70,19 @@ class RegisterFile(wiring.Component):
         for k in range(READ_PORTS):
             m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[])
             write = copy.write_port()
-            read = copy.read_port(domain="comb")
-            value = Signal(32, name=f"value_{k}", reset_less=True)
+            read = copy.read_port()
+            is_fresh, counts = Signal(name=f"is_fresh_{k}"), Signal(name=f"counts_{k}")
+            with m.If(self.read):
+                m.d.sync += [
+                    is_fresh.eq(there & (fresh.index == self.index[k])),
+                    counts.eq(written.bit_select(self.index[k], 1)),
+                ]
             m.d.comb += [
                 write.addr.eq(fresh.index),
                 write.data.eq(fresh.value),
                 write.en.eq(there),
                 read.addr.eq(self.index[k]),
-                self.value[k].eq(value),
+                read.en.eq(self.read),
+                self.value[k].eq(Mux(is_fresh, fresh.value, Mux(counts, read.data, 0))),
             ]
-            newest = there & (fresh.index == self.index[k])
-            known = Mux(written.bit_select(self.index[k], 1), read.data, 0)
-            with m.If(self.read):
-                m.d.sync += value.eq(Mux(newest, fresh.value, known))
         return m
