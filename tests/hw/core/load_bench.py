@@ -1,6 +1,7 @@
 """Random loads, and the load unit beside a loop-by-loop reference."""
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 from sley.abi.config import ChipConfig
@@ -101,18 +102,22 @@ def check(
     *,
     seed: int = 0,
     stress: float = 0.0,
-    idle: float | None = None,
+    gaps: Mapping[int, int] | None = None,
     latency: tuple[int, int] = (3, 3),
     memory: int = MEMORY,
 ) -> tuple[DmaBench, Any, Any]:
-    """Runs the program on the unit and on the reference, and compares everything."""
+    """Runs the program on the unit and on the reference, and compares everything. ``gaps``: cycles without a command in
+    front of some of them."""
     state = DmaState.random(config, Unit.LOAD, random.Random(seed), memory)
     expected = state.copy()
     expected.execute(program)
     bench = DmaBench(compiled(LoadUnit, config), state, seed=seed)
     bench.play_reader(latency, stress / 2, stress / 2)
     bench.play_local_writes(stress)
-    commands = bench.send(bench.dut.command, program.payloads(), idle=stress / 2 if idle is None else idle)
+    items: list[Any] = []
+    for pc, payload in enumerate(program.payloads()):
+        items += [*[None] * (gaps or {}).get(pc, 0), payload]
+    commands = bench.send(bench.dut.command, items, idle=stress / 2)
     signals = bench.receive(bench.dut.signal[0], len(program.commands), pause=stress)
     bench.run()
     assert bench.faults == expected.faults

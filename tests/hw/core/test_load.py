@@ -90,15 +90,17 @@ def test_permuting_loads_of_different_width_follow_one_another(config: ChipConfi
 
 @CONFIGS
 def test_other_commands_come_when_a_permuting_load_ends(config: ChipConfig) -> None:
-    """A SET and a plain load behind each, in all cycles about its last row."""
-    for seed, flags in enumerate(kinds(config)):
-        program = Program(Unit.LOAD)
-        for _ in range(80):
-            program.sets(run_bytes=config.row_bytes, mem_stride=5, local_stride=1)
-            program.move(3, 0, 1, **flags)
-            program.sets(local_stride=2)
-            program.move(7, 1, 2, signal=1)
-        check(config, program, seed=seed, idle=0.85, latency=(3, 3))
+    """A SET, which passes through it or past it, and right behind a load that waits for nothing: in every cycle."""
+    for flags in kinds(config):
+        program, gaps = Program(Unit.LOAD), {}
+        for gap in range(12 + 4 * config.array):
+            gaps[len(program.commands)] = 12
+            program.set(Param.RUN_BYTES, config.row_bytes)
+            program.move(gap, 0, 1, **flags)
+            gaps[len(program.commands)] = gap
+            program.set(Param.RUN_BYTES, 0)
+            program.move(0, 2 * config.array + 2 * gap, 2, signal=1)
+        check(config, program, gaps=gaps)
 
 
 @CONFIGS
