@@ -51,11 +51,11 @@ def verilog(folder: Path, script: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", MODELS)
-def test_array(family: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("family", "there", "taken"), [*((family, None, 16) for family in MODELS), ("ice40", 8, 6)])
+def test_array(family: str, there: int | None, taken: int, tmp_path: Path) -> None:
     array: Any = SystolicArray(preset("nano"))
-    made = measure(array, FAMILIES[family], tmp_path, 0)
-    assert made.top.total.dsp == 16
+    made = measure(array, FAMILIES[family], tmp_path, 0, there)
+    assert made.top.total.dsp == taken
     verilog(tmp_path, "read_json sley.json; write_verilog -noattr gate.v")
     plain = rtlil.convert(SystolicArray(preset("nano")), name="gold", platform=FamilyPlatform(FAMILIES[family]))
     (tmp_path / "gold.il").write_text(plain)

@@ -38,7 +38,9 @@ def chip() -> Iterator[Open]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("config", [ONE, TWO], ids=["one core", "two cores"])
+@pytest.mark.parametrize(
+    "config", [pytest.param(ONE, id="one core"), pytest.param(TWO, id="two cores", marks=pytest.mark.slow)]
+)
 def test_random_traffic_against_the_model(chip: Open, config: ChipConfig, seed: int) -> None:
     """Memory, indices and records bit for bit, but for the number of the core, which is a matter of time."""
     traffic = Traffic(config, seed, 150)

@@ -29,15 +29,17 @@ COLUMNS = ("block", "LUT", "FF", "DSP", "block RAM")
 
 
 class FamilyPlatform:
-    """What gateware is told of the FPGA when there is no board."""
+    """What gateware is told of the FPGA when there is no board; ``dsp_blocks`` is None for as many as it likes."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, dsp_blocks: int | None = None) -> None:
         self.family = family.name
+        self.dsp_blocks = dsp_blocks
 
 
-def measure(design: Any, family: Family, folder: Path, depth: int) -> Synthesis:
+def measure(design: Any, family: Family, folder: Path, depth: int, dsp_blocks: int | None = None) -> Synthesis:
     """Synthesises a component without pins, with its hierarchy kept down to ``depth`` levels."""
-    text: str = rtlil.convert(design, name="sley", platform=FamilyPlatform(family), emit_src=False)
+    platform = FamilyPlatform(family, dsp_blocks)
+    text: str = rtlil.convert(design, name="sley", platform=platform, emit_src=False)
     return synthesise(text, family, folder, depth=depth)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.fpga.boards.board import BoardTop
-from sley.fpga.device import Device, device_of
+from sley.fpga.device import device_of
 from sley.fpga.family import Resources
 from sley.fpga.synthesis import Synthesis, synthesise
 from sley.fpga.toolchain import run_tool
@@ -57,19 +57,18 @@ def implement(
     folder: Path,
     *,
     name: str = "sley",
-    device: Device | None = None,
     may_miss: bool = False,
 ) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
     A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a design with more cells of a
-    kind than the device has, which is known before place and route, and a step that fails. ``device`` is the platform's
-    unless it is given, with other options of synthesis.
+    kind than the device has, which is known before place and route, and a step that fails.
     """
     began = time.monotonic()
-    device = device or device_of(platform)
+    device = device_of(platform)
     report = f"{name}.report.json"
     options = ["--report", report, "--seed", "1", *(["--timing-allow-fail"] if may_miss else [])]
+    platform.dsp_blocks = device.capacity.dsp
     plan = platform.prepare(design, name, nextpnr_opts=options)
     plan.extract(folder)
     text = plan.files[f"{name}.il"]
@@ -93,6 +92,7 @@ def netlist(platform: Any, design: BoardTop, folder: Path, *, name: str = "sley"
         return str(rtlil.convert_fragment(fragment, name=name, emit_src=False, propagate_domains=False)[0])
 
     device = device_of(platform)
+    platform.dsp_blocks = device.capacity.dsp
     platform.toolchain_prepare = text  # Amaranth itself hands it out as Verilog only
     made = synthesise(str(platform.prepare(design, name)), device.family, folder, name=name, edif=True)
     device.check(made.top.total)

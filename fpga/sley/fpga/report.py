@@ -1,11 +1,11 @@
 """Size and speed of designs on devices, as a table."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sley.abi.config import preset
+from sley.abi.config import ChipConfig, preset
 from sley.fpga.area import DESIGNS, measure
 from sley.fpga.boards.board import Board, BoardTop
 from sley.fpga.boards.known import BOARDS
@@ -40,20 +40,22 @@ class Row:
     clock_hz: int = 0
 
 
-def _in_logic(device: Device) -> Device:
-    """The device with its DSP blocks left alone."""
-    family = replace(device.family, script=device.family.script.replace(" -dsp", ""), guarded=False)
-    return replace(device, name=f"{device.name}, no DSP", family=family)
+def _int8(size: int) -> ChipConfig:
+    return preset("nano").replace(name=f"{size}x{size}", array=size, scratchpad_rows=512, accumulator_rows=256)
 
 
-def _array(size: int, board: Board | None, clock_hz: int = 0, device: Device | None = None) -> Row:
-    config = preset("nano").replace(name=f"{size}x{size}", array=size, scratchpad_rows=512, accumulator_rows=256)
-    name, macs = f"array {size}x{size}, int8", config.peak_macs
-    if board is None:
-        assert device
-        return Row(name, device, macs, lambda: SystolicArray(config))
-    device = device or device_of(board.platform())
-    return Row(name, device, macs, lambda: Harness(SystolicArray(config)), board, clock_hz)
+def _array(size: int, board: Board, clock_hz: int) -> Row:
+    config, device = _int8(size), device_of(board.platform())
+    return Row(_array_name(size), device, config.peak_macs, lambda: Harness(SystolicArray(config)), board, clock_hz)
+
+
+def _unplaced_array(size: int, device: Device) -> Row:
+    config = _int8(size)
+    return Row(_array_name(size), device, config.peak_macs, lambda: SystolicArray(config))
+
+
+def _array_name(size: int) -> str:
+    return f"array {size}x{size}, int8"
 
 
 def _blocks(board: Board) -> tuple[Row, ...]:
@@ -101,10 +103,12 @@ def matrix() -> tuple[Row, ...]:
     """What ``sley fpga report`` implements unless told otherwise."""
     return (
         _array(4, _ULX3S_25F, 250_000_000),
+        _array(8, _ULX3S_25F, 200_000_000),
         _array(4, _ULX3S, 250_000_000),
         _array(8, _ULX3S, 200_000_000),
-        _array(4, _ICEBREAKER, 60_000_000, _in_logic(DEVICES["iCE40UP5K"])),
-        *(_array(4, None, device=device) for device in (_GW2A, _XC7A100T, _XCKU040)),
+        _array(16, _ULX3S, 180_000_000),
+        _array(4, _ICEBREAKER, 60_000_000),
+        *(_unplaced_array(4, device) for device in (_GW2A, _XC7A100T, _XCKU040)),
         *_blocks(_ULX3S),
         _line(_ULX3S_25F),
         _line(_ICEBREAKER),
@@ -133,10 +137,8 @@ def implement_row(row: Row, folder: Path) -> Implementation | Synthesis:
     """Implements one row below ``folder``; the clock may be missed, as the report says what was reached."""
     place = folder / f"{row.device.name}-{row.name}".replace(", ", "-").replace(" ", "-")
     if row.board is None:
-        return measure(row.design(), row.device.family, place, 0)
-    return implement(
-        row.board.platform(), BoardTop(row.design(), row.clock_hz), place, device=row.device, may_miss=True
-    )
+        return measure(row.design(), row.device.family, place, 0, row.device.capacity.dsp)
+    return implement(row.board.platform(), BoardTop(row.design(), row.clock_hz), place, may_miss=True)
 
 
 def cells(row: Row, made: Implementation | Synthesis) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ def model(config: ChipConfig) -> Iterator[Device]:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(config, id=name, marks=pytest.mark.slow if name == "quad" else [])
+        pytest.param(config, id=name, marks=pytest.mark.slow if config.cores > 1 else [])
         for name, config in {**PRESETS, "square": SQUARE}.items()
     ],
 )

@@ -28,6 +28,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLEY_CACHE", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_array(tmp_path: Path, own_cache: None) -> None:
     app = typer.Typer()
     app.command()(array)

@@ -22,13 +22,13 @@ needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler
 
 
 @needs_verilator
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sessions", "cycles", "largest", "tied"),
     [
-        ("nano", 2, 10_000, 12, False),
-        pytest.param("nano", 2, 10_000, 12, True, marks=pytest.mark.slow),
-        pytest.param("nano", 10, 30_000, 40, False, marks=pytest.mark.slow),
-        pytest.param("edge", 10, 30_000, 70, True, marks=pytest.mark.slow),
+        ("nano", 2, 10_000, 12, True),
+        ("nano", 10, 30_000, 40, False),
+        ("edge", 10, 30_000, 70, True),
     ],
 )
 def test_verilator(name: str, sessions: int, cycles: int, largest: int, tied: bool) -> None:
@@ -41,6 +41,7 @@ def exchanged(items: dict[str, Any], one: str, two: str) -> dict[str, Any]:
 
 
 @needs_verilator
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "one", "two"),
     [

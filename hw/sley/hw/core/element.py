@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier, is_ecp5
+from sley.hw.core.logic_multiplier import LogicMultiplier
 from sley.hw.fp.add import Add
 from sley.hw.fp.float32 import BIAS, INFINITY, NAN
 
@@ -47,6 +48,8 @@ class ProcessingElement(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+    in_logic : bool
+        Its multiplier takes no DSP block. Not for chips with bf16.
 
     Members
     -------
@@ -91,8 +94,11 @@ class ProcessingElement(wiring.Component):
     total_i: Signal
     total_o: Signal
 
-    def __init__(self, config: ChipConfig) -> None:
+    def __init__(self, config: ChipConfig, *, in_logic: bool = False) -> None:
+        if in_logic and config.bf16:
+            raise ValueError("in_logic is True and the chip has bf16; only a multiplier of int8 is made of logic")
         self._config = config
+        self._in_logic = in_logic
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
         if config.bf16:
@@ -142,6 +148,12 @@ class ProcessingElement(wiring.Component):
             register = Signal(signed(16), name=f"{name}_outside", reset_less=reset_less)
             m.d.sync += register.eq(product)
             return register
+
+        if self._in_logic:
+            m.submodules.multiplier = logic = LogicMultiplier()
+            m.d.comb += [logic.a.eq(self.activation_i), logic.b.eq(spare), logic.load.eq(self.swap_i)]
+            m.d.sync += sum_o.eq(logic.o + self.sum_i)
+            return m
 
         low = multiply("low", factor)
         if not self._config.bf16:

@@ -1,0 +1,127 @@
+# amaranth: UnusedElaboratable=no
+"""The multiplier without a DSP block, and arrays in which some elements have one and some have not."""
+
+import random
+from typing import Any
+
+import pytest
+from amaranth import Elaboratable, Module
+from amaranth.sim import Simulator
+
+from sley.abi.config import preset
+from sley.hw.core.array import SystolicArray
+from sley.hw.core.element import ProcessingElement
+from sley.hw.core.logic_multiplier import LogicMultiplier, in_logic
+
+INT8 = range(-128, 128)
+NANO = preset("nano")
+
+
+class Fpga:
+    """What of a platform the array looks at."""
+
+    def __init__(self, dsp_blocks: int) -> None:
+        self.dsp_blocks = dsp_blocks
+
+
+class On(Elaboratable):
+    """A component as it is elaborated for a platform."""
+
+    def __init__(self, component: Any, platform: object) -> None:
+        self._component, self._platform = component, platform
+
+    def elaborate(self, platform: object) -> Any:
+        return self._component.elaborate(self._platform)
+
+
+def simulate(dut: Any, bench: Any) -> None:
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_every_product() -> None:
+    dut = LogicMultiplier()
+
+    async def bench(ctx: Any) -> None:
+        expected = [0, 0, 0]
+        ctx.set(dut.load, 1)
+        for _ in range(4):
+            await ctx.tick()
+        for b in INT8:
+            ctx.set(dut.load, 1)
+            ctx.set(dut.b, b)
+            for a in INT8:
+                ctx.set(dut.a, a)
+                assert ctx.get(dut.o) == expected[0], (a, b)
+                expected = [*expected[1:], a * b]
+                await ctx.tick()
+                ctx.set(dut.load, 0)
+                ctx.set(dut.b, ~b)
+
+    simulate(dut, bench)
+
+
+def test_an_element_of_logic_is_as_any() -> None:
+    """Both elements see the same inputs and must give the same outputs in each cycle once weights are in."""
+    dice, m = random.Random(3), Module()
+    m.submodules.one = one = ProcessingElement(NANO)
+    m.submodules.other = other = ProcessingElement(NANO, in_logic=True)
+
+    async def bench(ctx: Any) -> None:
+        for cycle in range(2000):
+            for name in ("activation", "swap", "weight", "take", "sum"):
+                port = getattr(one, f"{name}_i")
+                value = dice.getrandbits(len(port)) if cycle or name not in ("swap", "take") else 1
+                value = value - (value >> len(port) - 1 << len(port)) if port.shape().signed else value
+                ctx.set(port, value)
+                ctx.set(getattr(other, f"{name}_i"), value)
+            await ctx.tick()
+            if cycle > 4:
+                for name in ("activation", "swap", "weight", "take", "sum"):
+                    assert ctx.get(getattr(one, f"{name}_o")) == ctx.get(getattr(other, f"{name}_o")), (cycle, name)
+
+    simulate(m, bench)
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 8, 19, 20])
+def test_an_array_of_both_is_as_any(blocks: int) -> None:
+    dice, m = random.Random(blocks), Module()
+    one, other = SystolicArray(NANO), SystolicArray(NANO)
+    m.submodules.one = one
+    m.submodules.other = On(other, Fpga(blocks))
+    ports = ("activations", "swap", "weights", "weights_valid", "weights_row")
+
+    async def bench(ctx: Any) -> None:
+        for cycle in range(500):
+            for name in ports:
+                value = dice.getrandbits(32)
+                for array in (one, other):
+                    port = getattr(array, name)
+                    port = port if name.endswith(("swap", "valid", "row")) else port.as_value()
+                    ctx.set(port, value & (1 << len(port)) - 1)
+            await ctx.tick()
+            if cycle > 100:
+                assert [ctx.get(s) for s in one.sums] == [ctx.get(s) for s in other.sums], cycle
+
+    simulate(m, bench)
+
+
+@pytest.mark.parametrize(
+    ("array", "cores", "there", "blocks"),
+    [(8, 1, 28, 22), (16, 1, 156, 124), (8, 1, 156, 64), (4, 1, 8, 6), (4, 4, 28, 5), (4, 1, 0, 0)],
+)
+def test_blocks_are_shared_out_evenly(array: int, cores: int, there: int, blocks: int) -> None:
+    config = NANO.replace(array=array, cores_x=cores)
+    found = in_logic(config, Fpga(there))
+    assert (len(found), found.count(False)) == (array * array, blocks)
+    per_row = [found[r * array : (r + 1) * array].count(False) for r in range(array)]
+    assert max(per_row) - min(per_row) <= 1
+
+
+def test_where_blocks_are_not_known_or_bf16_needs_them_all_have_one() -> None:
+    assert not any(in_logic(NANO, None))
+    assert not any(in_logic(preset("edge"), Fpga(8)))
+    with pytest.raises(ValueError, match=r"in_logic is True and the chip has bf16"):
+        ProcessingElement(preset("edge"), in_logic=True)
