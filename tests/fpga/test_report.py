@@ -71,7 +71,10 @@ def said(*arguments: str) -> str:
 
 def test_errors_name_value_and_choice() -> None:
     assert "no board 'ulx4'; there are ulx3s" in said("build", "ulx4")
-    assert "the clock is 47.3 MHz; from 12 MHz the PLL makes" in said("build", "icebreaker", "--clock", "47.3")
+    clock = said("build", "icebreaker", "--without-chip", "--clock", "47.3")
+    assert "the clock is 47.3 MHz; from 12 MHz the PLL makes" in clock
+    for board in (board for board in BOARDS.values() if not board.fits):
+        assert f"no preset fits {board.about}; take --without-chip" in said("build", board.name)
     assert "no family 'spartan'; there are ecp5, ice40" in said("area", "nano", "--family", "spartan")
     assert "no design 'core'; there are system, bridge, array" in said("area", "nano", "--design", "core")
     assert "micro" in said("area", "micro")

@@ -50,6 +50,12 @@ def build(
     if board not in BOARDS:
         raise typer.BadParameter(f"no board {board!r}; there are {', '.join(BOARDS)}", param_hint="BOARD")
     target = BOARDS[board]
+    if chip and not (target.fits or config):
+        raise typer.BadParameter(
+            f"no preset fits {target.about}; take --without-chip, a --config of your own, or another board "
+            "(sley fpga boards)",
+            param_hint="BOARD",
+        )
     chosen = _configuration(config) if config else target.config
     clock_hz = round(1e6 * clock) if clock else target.clock_hz
     platform = target.platform()
