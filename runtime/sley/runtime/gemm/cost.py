@@ -1,7 +1,6 @@
 """An estimate of the cycles of a GEMM, for many tilings at a time."""
 
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,19 +69,11 @@ def larger(a: Ints, b: Ints) -> Ints:
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """So many tiles of a size; two are the same only if they are one, so what is read for a part is found once."""
-
-    count: Ints
-    size: Ints
-
-
-def _parts(size: int, tile: Ints) -> list[_Part]:
-    """The full tiles, and what is left if any leaves something."""
+def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
+    """How many tiles of which size: the full ones, and what is left if any leaves something."""
     full = size // tile
     rest = size - full * tile
-    return [_Part(full, tile), *([_Part((rest > 0).astype(np.int64), np.maximum(rest, 1))] if rest.any() else [])]
+    return [(full, tile), *([((rest > 0).astype(np.int64), np.maximum(rest, 1))] if rest.any() else [])]
 
 
 def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, gang: bool) -> Ints:
@@ -141,25 +132,23 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     blocks = c.blocks
     tiles_m, tiles_n = -(-p.m // c.tile_m), -(-p.n // (c.wide * n))
 
-    @cache
-    def load_a(rows: _Part, depth: _Part) -> Ints:
+    def load_a(rows: Ints, depth: Ints) -> Ints:
         if not p.trans_a:
-            return _runs(config, rows.size, depth.size * size, p.k * size, c.gang)
-        read = _pieces(config, depth.size, rows.size * size, p.m * size, pieces[0], c.gang)
-        return larger(read, ceil(depth.size, deep) * ceil(rows.size, deep) * deep)
+            return _runs(config, rows, depth * size, p.k * size, c.gang)
+        read = _pieces(config, depth, rows * size, p.m * size, pieces[0], c.gang)
+        return larger(read, ceil(depth, deep) * ceil(rows, deep) * deep)
 
-    @cache
-    def load_b(columns: _Part, depth: _Part) -> Ints:
+    def load_b(columns: Ints, depth: Ints) -> Ints:
         if p.trans_b:
-            read = _pieces(config, columns.size, depth.size * size, p.k * size, pieces[1], c.gang)
-            return larger(read, ceil(depth.size, deep) * ceil(columns.size, n) * n)
-        return _runs(config, depth.size, columns.size * size, p.n * size, c.gang)
+            read = _pieces(config, columns, depth * size, p.k * size, pieces[1], c.gang)
+            return larger(read, ceil(depth, deep) * ceil(columns, n) * n)
+        return _runs(config, depth, columns * size, p.n * size, c.gang)
 
-    def load(rows: _Part, columns: _Part, depth: _Part) -> Ints:
+    def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         a = load_a(rows, depth) if c.resident != "a" else 0
         b = load_b(columns, depth) if c.resident != "b" else 0
         # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
-        units = pairs * 2 * ceil(columns.size * size, config.row_bytes) * (not p.trans_b and not c.resident)
+        units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not c.resident)
         # In a gang each row of cores has its A and each column its B.
         return a * c.down + b * c.across + units if c.gang else (a + b + units) * blocks
 
@@ -175,22 +164,11 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         joined = ceil(runs * bytes, config.bus_bytes * (1 if c.gang else JOINED_BEATS))  # where requests wait
         return np.where(bytes == pitch, np.minimum(bursts(runs, bytes), joined), bursts(runs, bytes))
 
-    # Heads of reads: they share the way out of the core with the beats of its writes.
-
-    @cache
-    def heads_a(rows: _Part, depth: _Part) -> Ints:
-        runs, bytes, pitch = (depth, rows, p.m) if p.trans_a else (rows, depth, p.k)
-        return asked_for(runs.size, bytes.size * size, pitch * size)
-
-    @cache
-    def heads_b(columns: _Part, depth: _Part) -> Ints:
-        runs, bytes, pitch = (columns, depth, p.k) if p.trans_b else (depth, columns, p.n)
-        return asked_for(runs.size, bytes.size * size, pitch * size)
-
-    def requests(rows: _Part, columns: _Part, depth: _Part) -> Ints:
-        a = heads_a(rows, depth) if c.resident != "a" else 0
-        b = heads_b(columns, depth) if c.resident != "b" else 0
-        return np.zeros_like(c.tile_m) + a + b
+    def requests(rows: Ints, columns: Ints, depth: Ints) -> Ints:
+        """Heads of reads: they share the way out of the core with the beats of its writes."""
+        a = asked_for(depth, rows * size, p.m * size) if p.trans_a else asked_for(rows, depth * size, p.k * size)
+        b = asked_for(columns, depth * size, p.k * size) if p.trans_b else asked_for(depth, columns * size, p.n * size)
+        return a * (c.resident != "a") + b * (c.resident != "b")
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
@@ -208,48 +186,44 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     passed: Ints = np.zeros_like(c.tile_m)  # flits on the way to the memory port
     waits: Ints = np.zeros_like(c.tile_m)  # in the last macro tile, for results and loads: nothing comes behind it
     last_load: Ints = np.zeros_like(c.tile_m)
-    parts_k = _parts(p.k, c.folds * deep)
-    chunk_k = _Part(np.ones_like(c.folds), np.minimum(c.folds * deep, p.k))
-    for rows in _parts(p.m, c.tile_m):
-        for columns in _parts(p.n, c.wide * n):
+    for count_m, rows in _parts(p.m, c.tile_m):
+        for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
-            count = rows.count * columns.count
-            results = store(rows.size, columns.size)
+            results = store(rows, columns)
             sent = STORE_TURN + results
             held = ceil(results, STORE_DELAY * -(-p.k // (c.folds * deep))) * c.gang
-            for depth in parts_k:
+            for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.
                 late = ((c.slots == 2) & (c.margin == 0)) * TURN
-                multiplied = product(rows.size, columns.size, depth.size)
+                multiplied = product(rows, columns, depth)
                 chunk = larger(load(rows, columns, depth) + late + held, multiplied)
-                chunks += depth.count * chunk
-                last_load = np.where(depth.count > 0, chunk - multiplied, last_load)
-                asked = depth.count * requests(rows, columns, depth)
+                chunks += count_k * chunk
+                last_load = np.where(count_k > 0, chunk - multiplied, last_load)
+                asked = count_k * requests(rows, columns, depth)
                 sent = sent + asked
-                passed += count * asked * blocks * (blocks > 1)
+                passed += count_m * count_n * asked * blocks * (blocks > 1)
             if c.gang:
                 # The last product of a macro tile may be too short to hide a whole chunk.
-                whole = load(rows, columns, chunk_k)
-                chunks += ceil(larger(whole - multiplied, np.zeros_like(whole)), UNEVEN) * (depth.count > 0)
-            passed += count * results
+                whole = load(rows, columns, np.minimum(c.folds * deep, p.k))
+                chunks += ceil(larger(whole - multiplied, np.zeros_like(whole)), UNEVEN) * (count_k > 0)
+            passed += count_m * count_n * results
             chunks += results * p.epilogue.beta
-            vector = ceil(columns.size, n) * (rows.size * config.row_parts + PASS) * passes
+            vector = ceil(columns, n) * (rows * config.row_parts + PASS) * passes
             longest = np.maximum(np.maximum(chunks, sent), vector)
-            total += count * longest
-            waits = np.where(count > 0, longest - chunks + last_load, waits)
+            total += count_m * count_n * longest
+            waits = np.where(count_m * count_n > 0, longest - chunks + last_load, waits)
     share = ceil(tiles_m, c.down) * ceil(tiles_n, c.across) * -(-p.batch // c.deep)
     tiles = tiles_m * tiles_n
     steady = total // tiles * share + total % tiles * share // tiles
-    ones = np.ones_like(c.tile_m)
-    rows, columns = _Part(ones, np.minimum(c.tile_m, p.m)), _Part(ones, np.minimum(c.wide * n, p.n))
-    first = load(rows, columns, chunk_k)
+    rows, columns = np.minimum(c.tile_m, p.m), np.minimum(c.wide * n, p.n)
+    first = load(rows, columns, np.minimum(c.folds * deep, p.k))
+    whole = np.full_like(first, p.k)
     if c.resident:
-        all_k = _Part(ones, p.k * ones)
-        once, cores = (load_a(rows, all_k), c.down) if c.resident == "a" else (load_b(columns, all_k), c.across)
+        once, cores = (load_a(rows, whole), c.down) if c.resident == "a" else (load_b(columns, whole), c.across)
         first = first + once * (cores if c.gang else blocks)
     if c.gang:
         waits = np.zeros_like(waits)
-    last = store(rows.size, columns.size) + ceil(columns.size, n) * (rows.size + PASS) * passes
+    last = store(rows, columns) + ceil(columns, n) * (rows + PASS) * passes
     drain = ROW_LATENCY * n if p.dtype is OperandType.BF16 else 0  # of the last product
     result: Ints = LAUNCH + first + ROUND_TRIP + HANDOVER + steady - waits + drain + last + FENCE
     return larger(result, LAUNCH + passed // tiles * share + FENCE)

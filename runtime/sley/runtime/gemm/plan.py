@@ -46,9 +46,7 @@ def candidates(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
                 grown = _grown(config, way, resident, gang)
                 floor = least(config, way, grown)
                 order = np.argsort(floor, kind="stable")
-                if len(order):
-                    groups.append((way, grown.chosen(order), floor[order]))
-    groups.sort(key=lambda group: int(group[2][0]))  # good ones first show others to be too slow
+                groups.append((way, grown.chosen(order), floor[order]))
     found = list[Plan]()
     for part in (slice(FIRST), slice(FIRST, None)):
         for way, grown, floor in groups:
