@@ -15,9 +15,10 @@ FAN_IN = 4
 class Harness(wiring.Component):
     """A block between shift registers.
 
-    Bits from ``uart_rx`` move through one register for each input, and reach the block through another one; all outputs
-    have a register and meet in a tree of exclusive ors, whose end is ``uart_tx``. So each path of the block begins and
-    ends at a register, and nothing of it can be left out.
+    Bits from ``uart_rx`` move through one register for each input, every second cycle, and reach the block through
+    another one; all outputs have a register and meet in a tree of exclusive ors, whose end is ``uart_tx``. So each path
+    of the block begins and ends at a register, and nothing of it can be left out. If bits moved in every cycle, inputs
+    that the block delays would be bits of the chain, and synthesis would make one register of both.
 
     Cost: two flip-flops for an input, about 4/3 and a third of a LUT for an output.
     """
@@ -38,7 +39,10 @@ class Harness(wiring.Component):
         outputs = Cat(value for value, flow in ports if flow == wiring.Out)
         chain = Signal(len(inputs), reset_less=True)
         held = Signal(len(inputs), reset_less=True)
-        m.d.sync += [chain.eq(Cat(self.uart_rx, chain)), held.eq(chain)]
+        move = Signal()
+        m.d.sync += [move.eq(~move), held.eq(chain)]
+        with m.If(move):
+            m.d.sync += chain.eq(Cat(self.uart_rx, chain))
         m.d.comb += inputs.eq(held)
         level = Signal(len(outputs), name="level0", reset_less=True)
         m.d.sync += level.eq(outputs)

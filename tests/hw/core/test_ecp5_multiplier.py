@@ -12,6 +12,7 @@ from amaranth.sim import Simulator
 from sley.abi.config import preset
 from sley.hw.core import ecp5_multiplier
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
+from sley.hw.core.multipliers import Multiplier
 
 WIDTH = 18
 
@@ -96,12 +97,13 @@ class OnEcp5(Elaboratable):
 
 
 @pytest.mark.usefixtures("_modelled")
-def test_an_element_on_an_ecp5_is_as_any() -> None:
+@pytest.mark.parametrize("kind", [Multiplier.BLOCK, Multiplier.CROWDED_BLOCK])
+def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
     """Both elements see the same inputs and must give the same outputs in each cycle once weights are in."""
     from sley.hw.core.element import ProcessingElement
 
     config, dice = preset("nano"), random.Random(3)
-    one, other = ProcessingElement(config), ProcessingElement(config)
+    one, other = ProcessingElement(config), ProcessingElement(config, kind)
     m = Module()
     m.submodules.one = one
     m.submodules.other = OnEcp5(other)

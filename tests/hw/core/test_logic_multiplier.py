@@ -11,7 +11,8 @@ from amaranth.sim import Simulator
 from sley.abi.config import preset
 from sley.hw.core.array import SystolicArray
 from sley.hw.core.element import ProcessingElement
-from sley.hw.core.logic_multiplier import LogicMultiplier, in_logic
+from sley.hw.core.logic_multiplier import LogicMultiplier
+from sley.hw.core.multipliers import Multiplier
 
 INT8 = range(-128, 128)
 NANO = preset("nano")
@@ -67,7 +68,7 @@ def test_an_element_of_logic_is_as_any() -> None:
     """Both elements see the same inputs and must give the same outputs in each cycle once weights are in."""
     dice, m = random.Random(3), Module()
     m.submodules.one = one = ProcessingElement(NANO)
-    m.submodules.other = other = ProcessingElement(NANO, in_logic=True)
+    m.submodules.other = other = ProcessingElement(NANO, Multiplier.LOGIC)
 
     async def bench(ctx: Any) -> None:
         for cycle in range(2000):
@@ -106,22 +107,3 @@ def test_an_array_of_both_is_as_any(blocks: int) -> None:
                 assert [ctx.get(s) for s in one.sums] == [ctx.get(s) for s in other.sums], cycle
 
     simulate(m, bench)
-
-
-@pytest.mark.parametrize(
-    ("array", "cores", "there", "blocks"),
-    [(8, 1, 28, 22), (16, 1, 156, 124), (8, 1, 156, 64), (4, 1, 8, 6), (4, 4, 28, 5), (4, 1, 0, 0)],
-)
-def test_blocks_are_shared_out_evenly(array: int, cores: int, there: int, blocks: int) -> None:
-    config = NANO.replace(array=array, cores_x=cores)
-    found = in_logic(config, Fpga(there))
-    assert (len(found), found.count(False)) == (array * array, blocks)
-    per_row = [found[r * array : (r + 1) * array].count(False) for r in range(array)]
-    assert max(per_row) - min(per_row) <= 1
-
-
-def test_where_blocks_are_not_known_or_bf16_needs_them_all_have_one() -> None:
-    assert not any(in_logic(NANO, None))
-    assert not any(in_logic(preset("edge"), Fpga(8)))
-    with pytest.raises(ValueError, match=r"in_logic is True and the chip has bf16"):
-        ProcessingElement(preset("edge"), in_logic=True)

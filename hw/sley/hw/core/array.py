@@ -11,7 +11,7 @@ from sley.abi.config import ChipConfig
 from sley.hw.core.array_timing import BF16_ENTRY, BF16_ROW_LATENCY, ROW_LATENCY, SUM_BITS, lanes, sums
 from sley.hw.core.delay import MemoryDelay, pointer_bits
 from sley.hw.core.element import ProcessingElement, bf16_fields
-from sley.hw.core.logic_multiplier import in_logic
+from sley.hw.core.multipliers import multipliers
 from sley.hw.core.weight_delay import WeightDelay, word_cycles
 from sley.hw.shared import shared
 
@@ -97,10 +97,8 @@ class SystolicArray(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n, bf16 = self._config.array, self._config.bf16
-        logic = iter(in_logic(self._config, platform))
-        elements: list[list[Any]] = [
-            [ProcessingElement(self._config, in_logic=next(logic)) for _ in range(n)] for _ in range(n)
-        ]
+        kinds = iter(multipliers(self._config, platform))
+        elements: list[list[Any]] = [[ProcessingElement(self._config, next(kinds)) for _ in range(n)] for _ in range(n)]
         mode = Signal(reset_less=True)
         if bf16:
             m.d.sync += mode.eq(self.bf16)

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier, is_ecp5
 from sley.hw.core.logic_multiplier import LogicMultiplier
+from sley.hw.core.multipliers import Multiplier
 from sley.hw.fp.add import Add
 from sley.hw.fp.float32 import BIAS, INFINITY, NAN
 
@@ -48,8 +49,8 @@ class ProcessingElement(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
-    in_logic : bool
-        Its multiplier takes no DSP block. Not for chips with bf16.
+    multiplier : Multiplier
+        What it is made of on an FPGA; logic only without bf16.
 
     Members
     -------
@@ -94,11 +95,11 @@ class ProcessingElement(wiring.Component):
     total_i: Signal
     total_o: Signal
 
-    def __init__(self, config: ChipConfig, *, in_logic: bool = False) -> None:
-        if in_logic and config.bf16:
-            raise ValueError("in_logic is True and the chip has bf16; only a multiplier of int8 is made of logic")
+    def __init__(self, config: ChipConfig, multiplier: Multiplier = Multiplier.BLOCK) -> None:
+        if multiplier is Multiplier.LOGIC and config.bf16:
+            raise ValueError("the multiplier is of logic and the chip has bf16; only that of int8 can be")
         self._config = config
-        self._in_logic = in_logic
+        self._multiplier = multiplier
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
         if config.bf16:
@@ -132,9 +133,10 @@ class ProcessingElement(wiring.Component):
         def multiply(name: str, part: Callable[[Any], Any]) -> Any:
             """The product, in a register, of those parts of activation and weight."""
             if is_ecp5(platform):
-                a, b = part(self.activation_i), part(spare)
+                crowded = self._multiplier is Multiplier.CROWDED_BLOCK
+                a, b = part(self.activation_i), part(Mux(self.swap_i, spare, active) if crowded else spare)
                 m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b))
-                m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(self.swap_i)]
+                m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(self.swap_i | crowded)]
                 return multiplier.o
             product = Signal(signed(16), name=name, reset_less=True)
             m.d.sync += product.eq(part(activation) * part(active))
@@ -149,7 +151,7 @@ class ProcessingElement(wiring.Component):
             m.d.sync += register.eq(product)
             return register
 
-        if self._in_logic:
+        if self._multiplier is Multiplier.LOGIC:
             m.submodules.multiplier = logic = LogicMultiplier()
             m.d.comb += [logic.a.eq(self.activation_i), logic.b.eq(spare), logic.load.eq(self.swap_i)]
             m.d.sync += sum_o.eq(logic.o + self.sum_i)

@@ -1,29 +1,10 @@
 """A multiplier of int8 without a DSP block, for arrays with more elements than an FPGA has blocks."""
 
-from typing import Any
-
 from amaranth import Array, Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.config import ChipConfig
-
 DIGIT_BITS = 2
-
-
-def in_logic(config: ChipConfig, platform: Any) -> list[bool]:
-    """For each element of the array, row by row, whether its multiplier is made of logic.
-
-    ``platform.dsp_blocks`` is the number of DSP blocks of the FPGA, if it is known. The arrays of all cores together
-    take four fifths of them, as other units need some too; who gets one is spread evenly. Elements that know bf16
-    always have blocks.
-    """
-    elements = config.array * config.array
-    there = getattr(platform, "dsp_blocks", None)
-    if there is None or config.bf16:
-        return [False] * elements
-    blocks = min(elements, there * 4 // 5 // config.cores)
-    return [(i + 1) * blocks // elements == i * blocks // elements for i in range(elements)]
 
 
 class LogicMultiplier(wiring.Component):
