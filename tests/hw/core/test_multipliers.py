@@ -23,8 +23,9 @@ class Fpga:
         (8, 1, 28, 22, Multiplier.CROWDED_BLOCK),
         (16, 1, 156, 124, Multiplier.CROWDED_BLOCK),
         (8, 1, 156, 64, Multiplier.BLOCK),
-        (8, 1, 128, 64, Multiplier.BLOCK),
-        (8, 1, 127, 64, Multiplier.CROWDED_BLOCK),
+        (8, 1, 107, 64, Multiplier.BLOCK),
+        (8, 1, 106, 64, Multiplier.CROWDED_BLOCK),
+        (4, 1, 28, 16, Multiplier.BLOCK),
         (8, 2, 156, 62, Multiplier.CROWDED_BLOCK),
         (4, 1, 8, 6, Multiplier.CROWDED_BLOCK),
         (4, 4, 28, 5, Multiplier.CROWDED_BLOCK),
@@ -48,7 +49,7 @@ def test_where_blocks_are_not_known_all_elements_have_them() -> None:
 def test_bf16_has_blocks_everywhere() -> None:
     """Two in an element."""
     assert set(multipliers(EDGE, Fpga(8))) == {Multiplier.CROWDED_BLOCK}
-    assert set(multipliers(EDGE, Fpga(255))) == {Multiplier.CROWDED_BLOCK}
-    assert set(multipliers(EDGE, Fpga(256))) == {Multiplier.BLOCK}
+    assert set(multipliers(EDGE, Fpga(213))) == {Multiplier.CROWDED_BLOCK}
+    assert set(multipliers(EDGE, Fpga(214))) == {Multiplier.BLOCK}
     with pytest.raises(ValueError, match=r"the multiplier is of logic and the chip has bf16"):
         ProcessingElement(EDGE, Multiplier.LOGIC)

@@ -22,8 +22,8 @@ def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
     """The multiplier of each element of the array, row by row.
 
     ``platform.dsp_blocks`` is the number of DSP blocks of the FPGA, if it is known. The arrays of all cores together
-    take four fifths of them at most, as other units need some too, and share them out evenly; with more than half of
-    them they are crowded. Elements that know bf16 always have blocks.
+    take four fifths of them at most, as other units need some too, and share them out evenly; with more than three
+    fifths they are crowded. Elements that know bf16 always have blocks.
     """
     elements = config.array * config.array
     there = getattr(platform, "dsp_blocks", None)
@@ -31,5 +31,5 @@ def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
         return [Multiplier.BLOCK] * elements
     wanted = elements * config.lane_elements
     blocks = wanted if config.bf16 else min(wanted, there * 4 // 5 // config.cores)
-    kind = Multiplier.CROWDED_BLOCK if 2 * blocks * config.cores > there else Multiplier.BLOCK
+    kind = Multiplier.CROWDED_BLOCK if 5 * blocks * config.cores > 3 * there else Multiplier.BLOCK
     return [kind if (i + 1) * blocks // wanted > i * blocks // wanted else Multiplier.LOGIC for i in range(elements)]
