@@ -14,7 +14,11 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import preset
 from sley.fpga.area import FamilyPlatform, measure
-from sley.fpga.family import FAMILIES
+from sley.fpga.boards.board import BoardTop
+from sley.fpga.boards.known import BOARDS
+from sley.fpga.family import FAMILIES, Family
+from sley.fpga.harness import Harness
+from sley.fpga.implementation import netlist
 from sley.fpga.toolchain import FlowError, run_tool
 from sley.hw.core.array import SystolicArray
 
@@ -111,3 +115,24 @@ def test_a_sum_that_two_blocks_have_taken_is_an_error(tmp_path: Path, monkeypatc
     monkeypatch.setattr("sley.fpga.synthesis.GUARD", "setattr -mod -set guarded 1 t:$mul %m")
     with pytest.raises(FlowError, match=r"synthesis failed: .*[Aa]ssert.*sley\.rpt"):
         measure(Chain(), FAMILIES["ice40"], tmp_path, 0)
+
+
+def on_a_board() -> BoardTop:
+    return BoardTop(Harness(SystolicArray(preset("nano"))), 18_000_000)
+
+
+@pytest.mark.slow
+def test_an_array_on_a_board_has_its_multipliers(tmp_path: Path) -> None:
+    """Six of the eight blocks; Amaranth's platform alone does not say what family it is of."""
+    platform = BOARDS["icebreaker"].platform()
+    assert netlist(platform, on_a_board(), tmp_path).top.total.dsp == 6
+
+
+@pytest.mark.slow
+def test_a_netlist_that_is_not_the_design_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def only_count(platform: Any, family: Family, dsp_blocks: int) -> None:
+        platform.dsp_blocks = dsp_blocks
+
+    monkeypatch.setattr("sley.fpga.implementation.tell_gateware", only_count)
+    with pytest.raises(FlowError, match=r"the netlist is not the design: Driver-driver conflict for .*low_outside"):
+        netlist(BOARDS["icebreaker"].platform(), on_a_board(), tmp_path)

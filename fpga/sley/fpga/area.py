@@ -8,6 +8,7 @@ from amaranth.back import rtlil
 
 from sley.abi.config import ChipConfig
 from sley.fpga.bridge.bridge import HostBridge
+from sley.fpga.device import tell_gateware
 from sley.fpga.family import Family
 from sley.fpga.memory.block_ram import BlockMemory
 from sley.fpga.synthesis import Synthesis, synthesise
@@ -32,8 +33,7 @@ class FamilyPlatform:
     """What gateware is told of the FPGA when there is no board; ``dsp_blocks`` is None for as many as it likes."""
 
     def __init__(self, family: Family, dsp_blocks: int | None = None) -> None:
-        self.family = family.name
-        self.dsp_blocks = dsp_blocks
+        tell_gateware(self, family, dsp_blocks)
 
 
 def measure(design: Any, family: Family, folder: Path, depth: int, dsp_blocks: int | None = None) -> Synthesis:

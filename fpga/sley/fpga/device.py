@@ -57,3 +57,9 @@ FPGA-DS-02008, Gowin DS102, AMD DS180 and DS890)."""
 def device_of(platform: Any) -> Device:
     """The device of an Amaranth platform. Raises ``KeyError`` for one that is not in the table above."""
     return DEVICES[platform.part if hasattr(platform, "parse_part") else platform.device]
+
+
+def tell_gateware(platform: Any, family: Family, dsp_blocks: int | None) -> None:
+    """Gives a platform what gateware asks it about multipliers: Amaranth's do not have it, or not all of them."""
+    platform.dsp_family = family.name
+    platform.dsp_blocks = dsp_blocks

@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.fpga.boards.board import BoardTop
-from sley.fpga.device import device_of
+from sley.fpga.device import device_of, tell_gateware
 from sley.fpga.family import Resources
 from sley.fpga.synthesis import Synthesis, synthesise
 from sley.fpga.toolchain import run_tool
@@ -68,7 +68,7 @@ def implement(
     device = device_of(platform)
     report = f"{name}.report.json"
     options = ["--report", report, "--seed", "1", *(["--timing-allow-fail"] if may_miss else [])]
-    platform.dsp_blocks = device.capacity.dsp
+    tell_gateware(platform, device.family, device.capacity.dsp)
     plan = platform.prepare(design, name, nextpnr_opts=options)
     plan.extract(folder)
     text = plan.files[f"{name}.il"]
@@ -92,7 +92,7 @@ def netlist(platform: Any, design: BoardTop, folder: Path, *, name: str = "sley"
         return str(rtlil.convert_fragment(fragment, name=name, emit_src=False, propagate_domains=False)[0])
 
     device = device_of(platform)
-    platform.dsp_blocks = device.capacity.dsp
+    tell_gateware(platform, device.family, device.capacity.dsp)
     platform.toolchain_prepare = text  # Amaranth itself hands it out as Verilog only
     made = synthesise(str(platform.prepare(design, name)), device.family, folder, name=name, edif=True)
     device.check(made.top.total)

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sley.fpga.family import Family, Resources
-from sley.fpga.toolchain import run_tool, tool_versions
+from sley.fpga.toolchain import FlowError, run_tool, tool_versions
 
 GUARD = "setattr -mod -set keep_hierarchy 1 -set guarded 1 t:$mul %m"
 """Modules with a multiplier in them stay modules; see ``Family.guarded``."""
+
+CONFLICT = r"(?<=Warning: )Driver-driver conflict for .*"
+"""What Yosys says when it has made two drivers of one wire, and goes on."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,11 @@ def synthesise(
     (folder / f"{name}.il").write_text(text)
     (folder / f"{name}.ys").write_text("\n".join(lines) + "\n")
     began = time.monotonic()
-    run_tool("synthesis", ["yosys", "-q", "-l", f"{name}.rpt", f"{name}.ys"], folder, folder / f"{name}.rpt")
+    log = folder / f"{name}.rpt"
+    run_tool("synthesis", ["yosys", "-q", "-l", log.name, f"{name}.ys"], folder, log)
+    conflict = re.search(CONFLICT, log.read_text())
+    if conflict:
+        raise FlowError(f"synthesis failed: the netlist is not the design: {conflict[0]}; its log is {log}")
     return read_stat((folder / f"{name}.stat.json").read_text(), family, name, time.monotonic() - began)
 
 

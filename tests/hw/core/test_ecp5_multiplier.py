@@ -83,7 +83,7 @@ def test_products(a_bits: int, b_bits: int) -> None:
 class Ecp5:
     """What of a platform the gateware looks at."""
 
-    family = "ecp5"
+    dsp_family = "ecp5"
 
 
 class OnEcp5(Elaboratable):
@@ -103,7 +103,7 @@ def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
     from sley.hw.core.element import ProcessingElement
 
     config, dice = preset("nano"), random.Random(3)
-    one, other = ProcessingElement(config), ProcessingElement(config, kind)
+    one, other = ProcessingElement(config), ProcessingElement(config, multiplier=kind)
     m = Module()
     m.submodules.one = one
     m.submodules.other = OnEcp5(other)
@@ -130,3 +130,5 @@ def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
 def test_bad_width() -> None:
     with pytest.raises(ValueError, match=r"b_bits is 19; it must be in 1\.\.18"):
         Ecp5Multiplier(8, 19)
+    with pytest.raises(ValueError, match=r"enable is 4; it must be one of 1, 2, 3"):
+        Ecp5Multiplier(8, 8, 4)

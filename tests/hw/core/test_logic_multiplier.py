@@ -68,7 +68,7 @@ def test_an_element_of_logic_is_as_any() -> None:
     """Both elements see the same inputs and must give the same outputs in each cycle once weights are in."""
     dice, m = random.Random(3), Module()
     m.submodules.one = one = ProcessingElement(NANO)
-    m.submodules.other = other = ProcessingElement(NANO, Multiplier.LOGIC)
+    m.submodules.other = other = ProcessingElement(NANO, multiplier=Multiplier.LOGIC)
 
     async def bench(ctx: Any) -> None:
         for cycle in range(2000):

@@ -52,4 +52,4 @@ def test_bf16_has_blocks_everywhere() -> None:
     assert set(multipliers(EDGE, Fpga(213))) == {Multiplier.CROWDED_BLOCK}
     assert set(multipliers(EDGE, Fpga(214))) == {Multiplier.BLOCK}
     with pytest.raises(ValueError, match=r"the multiplier is of logic and the chip has bf16"):
-        ProcessingElement(EDGE, Multiplier.LOGIC)
+        ProcessingElement(EDGE, multiplier=Multiplier.LOGIC)

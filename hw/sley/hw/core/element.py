@@ -8,7 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.hw.core.ecp5_multiplier import Ecp5Multiplier, is_ecp5
+from sley.hw.core.ecp5_multiplier import ENABLES, Ecp5Multiplier, is_ecp5
 from sley.hw.core.logic_multiplier import LogicMultiplier
 from sley.hw.core.multipliers import Multiplier
 from sley.hw.fp.add import Add
@@ -49,6 +49,8 @@ class ProcessingElement(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+    diagonal : int
+        Array row and column together: elements of a diagonal swap at the same time.
     multiplier : Multiplier
         What it is made of on an FPGA; logic only without bf16.
 
@@ -95,10 +97,11 @@ class ProcessingElement(wiring.Component):
     total_i: Signal
     total_o: Signal
 
-    def __init__(self, config: ChipConfig, multiplier: Multiplier = Multiplier.BLOCK) -> None:
+    def __init__(self, config: ChipConfig, diagonal: int = 0, multiplier: Multiplier = Multiplier.BLOCK) -> None:
         if multiplier is Multiplier.LOGIC and config.bf16:
             raise ValueError("the multiplier is of logic and the chip has bf16; only that of int8 can be")
         self._config = config
+        self._diagonal = diagonal
         self._multiplier = multiplier
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
@@ -135,7 +138,8 @@ class ProcessingElement(wiring.Component):
             if is_ecp5(platform):
                 crowded = self._multiplier is Multiplier.CROWDED_BLOCK
                 a, b = part(self.activation_i), part(Mux(self.swap_i, spare, active) if crowded else spare)
-                m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b))
+                enable = ENABLES[self._diagonal % len(ENABLES)]
+                m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b), enable)
                 m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(self.swap_i | crowded)]
                 return multiplier.o
             product = Signal(signed(16), name=name, reset_less=True)
@@ -146,7 +150,7 @@ class ProcessingElement(wiring.Component):
             """A register between the multiplier's block and the adder: the blocks are far from the logic."""
             # Yosys 0.70 loses multipliers if it takes this register into the DSP block of an iCE40. One with a reset it
             # leaves alone.
-            reset_less = getattr(platform, "family", None) != "ice40"
+            reset_less = getattr(platform, "dsp_family", None) != "ice40"
             register = Signal(signed(16), name=f"{name}_outside", reset_less=reset_less)
             m.d.sync += register.eq(product)
             return register
