@@ -136,11 +136,13 @@ class ProcessingElement(wiring.Component):
         def multiply(name: str, part: Callable[[Any], Any]) -> Any:
             """The product, in a register, of those parts of activation and weight."""
             if is_ecp5(platform):
-                crowded = self._multiplier is Multiplier.CROWDED_BLOCK
-                a, b = part(self.activation_i), part(Mux(self.swap_i, spare, active) if crowded else spare)
+                weight, load = spare, self.swap_i
+                if self._multiplier is Multiplier.CROWDED_BLOCK:
+                    weight, load = Mux(self.swap_i, spare, active), Const(1)
+                a, b = part(self.activation_i), part(weight)
                 enable = ENABLES[self._diagonal % len(ENABLES)]
                 m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b), enable)
-                m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(self.swap_i | crowded)]
+                m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(load)]
                 return multiplier.o
             product = Signal(signed(16), name=name, reset_less=True)
             m.d.sync += product.eq(part(activation) * part(active))
