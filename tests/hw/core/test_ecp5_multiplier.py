@@ -130,5 +130,3 @@ def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
 def test_bad_width() -> None:
     with pytest.raises(ValueError, match=r"b_bits is 19; it must be in 1\.\.18"):
         Ecp5Multiplier(8, 19)
-    with pytest.raises(ValueError, match=r"enable is 4; it must be one of 1, 2, 3"):
-        Ecp5Multiplier(8, 8, 4)

@@ -98,9 +98,7 @@ class SystolicArray(wiring.Component):
         m = Module()
         n, bf16 = self._config.array, self._config.bf16
         kinds = iter(multipliers(self._config, platform))
-        elements: list[list[Any]] = [
-            [ProcessingElement(self._config, r + c, next(kinds)) for c in range(n)] for r in range(n)
-        ]
+        elements: list[list[Any]] = [[ProcessingElement(self._config, next(kinds)) for _ in range(n)] for _ in range(n)]
         mode = Signal(reset_less=True)
         if bf16:
             m.d.sync += mode.eq(self.bf16)

@@ -7,8 +7,6 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 WIDTH = 18
-ENABLES = (1, 2, 3)
-"""Of the block's four; number 0 is always on."""
 
 
 def is_ecp5(platform: Any) -> bool:
@@ -22,8 +20,7 @@ class Ecp5Multiplier(wiring.Component):
     Synthesis infers the block's multiplier but none of its registers, which leaves the way into and out of the block in
     one cycle: 30 % of the array's frequency.
 
-    Parameters: ``a_bits``, ``b_bits``, at most 18; ``enable``, 1 to 3, which of the block's enables is ``load``: blocks
-    that lie side by side share their enables, so those with different ``load`` should have different numbers.
+    Parameters: ``a_bits``, ``b_bits``, at most 18.
 
     Members
     -------
@@ -43,13 +40,10 @@ class Ecp5Multiplier(wiring.Component):
     load: Signal
     o: Signal
 
-    def __init__(self, a_bits: int, b_bits: int, enable: int = 1) -> None:
-        if enable not in ENABLES:
-            raise ValueError(f"enable is {enable}; it must be one of {', '.join(map(str, ENABLES))}")
+    def __init__(self, a_bits: int, b_bits: int) -> None:
         for name, bits in (("a_bits", a_bits), ("b_bits", b_bits)):
             if not 1 <= bits <= WIDTH:
                 raise ValueError(f"{name} is {bits}; it must be in 1..{WIDTH}")
-        self._enable = enable
         members = {"a": In(signed(a_bits)), "b": In(signed(b_bits)), "load": In(1), "o": Out(signed(a_bits + b_bits))}
         super().__init__(members)
 
@@ -63,8 +57,8 @@ class Ecp5Multiplier(wiring.Component):
             pins |= {f"i_{name}{bit}": wide[bit] for bit in range(WIDTH)}
         pins |= {f"o_P{bit}": product[bit] for bit in range(2 * WIDTH)}
         pins |= {f"i_SIGNED{name}": Const(1) for name in "AB"} | {f"i_SOURCE{name}": Const(0) for name in "AB"}
-        pins |= {"i_CLK0": ClockSignal(), "i_CE0": Const(1), f"i_CE{self._enable}": self.load, "i_RST0": Const(0)}
-        registers = {"INPUTA": "CE0", "INPUTB": f"CE{self._enable}", "OUTPUT": "CE0"}
+        pins |= {"i_CLK0": ClockSignal(), "i_CE0": Const(1), "i_CE1": self.load, "i_RST0": Const(0)}
+        registers = {"INPUTA": "CE0", "INPUTB": "CE1", "OUTPUT": "CE0"}
         for name, enable in registers.items():
             pins |= {f"p_REG_{name}_CLK": "CLK0", f"p_REG_{name}_CE": enable, f"p_REG_{name}_RST": "RST0"}
         m.submodules.block = Instance("MULT18X18D", **pins)

@@ -8,7 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.hw.core.ecp5_multiplier import ENABLES, Ecp5Multiplier, is_ecp5
+from sley.hw.core.ecp5_multiplier import Ecp5Multiplier, is_ecp5
 from sley.hw.core.logic_multiplier import LogicMultiplier
 from sley.hw.core.multipliers import Multiplier
 from sley.hw.fp.add import Add
@@ -49,8 +49,6 @@ class ProcessingElement(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
-    diagonal : int
-        Array row and column together: elements of a diagonal swap at the same time.
     multiplier : Multiplier
         What it is made of on an FPGA; logic only without bf16.
 
@@ -97,11 +95,10 @@ class ProcessingElement(wiring.Component):
     total_i: Signal
     total_o: Signal
 
-    def __init__(self, config: ChipConfig, diagonal: int = 0, multiplier: Multiplier = Multiplier.BLOCK) -> None:
+    def __init__(self, config: ChipConfig, multiplier: Multiplier = Multiplier.BLOCK) -> None:
         if multiplier is Multiplier.LOGIC and config.bf16:
             raise ValueError("the multiplier is of logic and the chip has bf16; only that of int8 can be")
         self._config = config
-        self._diagonal = diagonal
         self._multiplier = multiplier
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
@@ -140,8 +137,7 @@ class ProcessingElement(wiring.Component):
                 if self._multiplier is Multiplier.CROWDED_BLOCK:
                     weight, load = Mux(self.swap_i, spare, active), Const(1)
                 a, b = part(self.activation_i), part(weight)
-                enable = ENABLES[self._diagonal % len(ENABLES)]
-                m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b), enable)
+                m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b))
                 m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(load)]
                 return multiplier.o
             product = Signal(signed(16), name=name, reset_less=True)
