@@ -54,6 +54,8 @@ def run_tool(step: str, command: Sequence[str], folder: Path, log: Path) -> None
     tool, *arguments = command
     path = os.environ.get(tool.upper().replace("-", "_")) or prepared(tool)
     run = subprocess.run([path, *arguments], cwd=folder, capture_output=True, text=True)
+    if run.returncode < 0:
+        raise FlowError(f"{step} failed: {tool} was ended by signal {-run.returncode}; its log is {log}")
     if run.returncode:
         text = log.read_text() if log.exists() else ""
         errors = [line for line in text.splitlines() if "ERROR" in line or "FAIL" in line]

@@ -1,0 +1,36 @@
+"""Tools that fail, played by shell scripts."""
+
+from pathlib import Path
+
+import pytest
+
+from sley.fpga.toolchain import FlowError, run_tool
+
+
+def play(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Path:
+    """Makes the script the tool ``yosys``; the log that it may write."""
+    tool = folder / "tool"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("YOSYS", str(tool))
+    return folder / "log"
+
+
+def test_a_tool_that_was_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its log says of a step before is not the reason."""
+    log = play(monkeypatch, tmp_path, 'echo "Info: Max frequency: 33 MHz (FAIL at 40 MHz)" >log; kill -9 $$')
+    with pytest.raises(FlowError) as caught:
+        run_tool("place and route", ["yosys"], tmp_path, log)
+    assert str(caught.value) == f"place and route failed: yosys was ended by signal 9; its log is {log}"
+
+
+def test_the_reason_is_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = play(monkeypatch, tmp_path, 'printf "Info: fine\\nERROR: no place for x\\n" >log; exit 1')
+    with pytest.raises(FlowError, match=r"^synthesis failed: ERROR: no place for x; its log is "):
+        run_tool("synthesis", ["yosys"], tmp_path, log)
+
+
+def test_the_reason_was_only_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = play(monkeypatch, tmp_path, "echo no such option >&2; exit 2")
+    with pytest.raises(FlowError, match=r"^packing failed: no such option; its log is "):
+        run_tool("packing", ["yosys"], tmp_path, log)
