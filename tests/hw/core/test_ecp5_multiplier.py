@@ -8,10 +8,12 @@ import pytest
 from amaranth import ClockSignal, Elaboratable, Module, Mux, Signal, signed
 from amaranth.hdl import Cat
 from amaranth.sim import Simulator
+from element_bench import check_same_outputs
 
 from sley.abi.config import preset
 from sley.hw.core import ecp5_multiplier
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
+from sley.hw.core.element import ProcessingElement
 from sley.hw.core.multipliers import Multiplier
 
 WIDTH = 18
@@ -86,45 +88,12 @@ class Ecp5:
     dsp_family = "ecp5"
 
 
-class OnEcp5(Elaboratable):
-    """A component as it is elaborated for an ECP5."""
-
-    def __init__(self, component: Any) -> None:
-        self._component = component
-
-    def elaborate(self, platform: object) -> Any:
-        return self._component.elaborate(Ecp5())
-
-
 @pytest.mark.usefixtures("_modelled")
 @pytest.mark.parametrize("kind", [Multiplier.BLOCK, Multiplier.CROWDED_BLOCK])
 def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
-    """Both elements see the same inputs and must give the same outputs in each cycle once weights are in."""
-    from sley.hw.core.element import ProcessingElement
-
-    config, dice = preset("nano"), random.Random(3)
-    one, other = ProcessingElement(config), ProcessingElement(config, multiplier=kind)
-    m = Module()
-    m.submodules.one = one
-    m.submodules.other = OnEcp5(other)
-
-    async def bench(ctx: Any) -> None:
-        for cycle in range(500):
-            for name in ("activation", "swap", "weight", "take", "sum"):
-                port = getattr(one, f"{name}_i")
-                value = dice.getrandbits(len(port)) if cycle or name not in ("swap", "take") else 1
-                value = value - (value >> len(port) - 1 << len(port)) if port.shape().signed else value
-                ctx.set(port, value)
-                ctx.set(getattr(other, f"{name}_i"), value)
-            await ctx.tick()
-            if cycle > 4:
-                for name in ("activation", "swap", "weight", "take", "sum"):
-                    assert ctx.get(getattr(one, f"{name}_o")) == ctx.get(getattr(other, f"{name}_o")), (cycle, name)
-
-    simulator = Simulator(m)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    config = preset("nano")
+    other = ProcessingElement(config, multiplier=kind)
+    check_same_outputs(ProcessingElement(config), other, Ecp5(), 500)
 
 
 def test_bad_width() -> None:

@@ -5,8 +5,9 @@ import random
 from typing import Any
 
 import pytest
-from amaranth import Elaboratable, Module
+from amaranth import Module
 from amaranth.sim import Simulator
+from element_bench import On, check_same_outputs
 
 from sley.abi.config import preset
 from sley.hw.core.array import SystolicArray
@@ -23,16 +24,6 @@ class Fpga:
 
     def __init__(self, dsp_blocks: int) -> None:
         self.dsp_blocks = dsp_blocks
-
-
-class On(Elaboratable):
-    """A component as it is elaborated for a platform."""
-
-    def __init__(self, component: Any, platform: object) -> None:
-        self._component, self._platform = component, platform
-
-    def elaborate(self, platform: object) -> Any:
-        return self._component.elaborate(self._platform)
 
 
 def simulate(dut: Any, bench: Any) -> None:
@@ -65,25 +56,8 @@ def test_every_product() -> None:
 
 
 def test_an_element_of_logic_is_as_any() -> None:
-    """Both elements see the same inputs and must give the same outputs in each cycle once weights are in."""
-    dice, m = random.Random(3), Module()
-    m.submodules.one = one = ProcessingElement(NANO)
-    m.submodules.other = other = ProcessingElement(NANO, multiplier=Multiplier.LOGIC)
-
-    async def bench(ctx: Any) -> None:
-        for cycle in range(2000):
-            for name in ("activation", "swap", "weight", "take", "sum"):
-                port = getattr(one, f"{name}_i")
-                value = dice.getrandbits(len(port)) if cycle or name not in ("swap", "take") else 1
-                value = value - (value >> len(port) - 1 << len(port)) if port.shape().signed else value
-                ctx.set(port, value)
-                ctx.set(getattr(other, f"{name}_i"), value)
-            await ctx.tick()
-            if cycle > 4:
-                for name in ("activation", "swap", "weight", "take", "sum"):
-                    assert ctx.get(getattr(one, f"{name}_o")) == ctx.get(getattr(other, f"{name}_o")), (cycle, name)
-
-    simulate(m, bench)
+    other = ProcessingElement(NANO, multiplier=Multiplier.LOGIC)
+    check_same_outputs(ProcessingElement(NANO), other, None, 2000)
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 8, 19, 20])

@@ -1,0 +1,47 @@
+"""Two processing elements side by side."""
+
+import random
+from typing import Any
+
+from amaranth import Elaboratable, Module
+from amaranth.sim import Simulator
+
+from sley.hw.core.element import ProcessingElement
+
+PORTS = ("activation", "swap", "weight", "take", "sum")
+
+
+class On(Elaboratable):
+    """A component as it is elaborated for a platform."""
+
+    def __init__(self, component: Any, platform: object) -> None:
+        self._component, self._platform = component, platform
+
+    def elaborate(self, platform: object) -> Any:
+        return self._component.elaborate(self._platform)
+
+
+def check_same_outputs(one: ProcessingElement, other: ProcessingElement, platform: object, cycles: int) -> None:
+    """Both see the same random inputs and must give the same outputs in each cycle once weights are in.
+    ``other`` is as on ``platform``."""
+    dice, m = random.Random(3), Module()
+    m.submodules.one = one
+    m.submodules.other = On(other, platform)
+
+    async def bench(ctx: Any) -> None:
+        for cycle in range(cycles):
+            for name in PORTS:
+                port = getattr(one, f"{name}_i")
+                value = dice.getrandbits(len(port)) if cycle or name not in ("swap", "take") else 1
+                value = value - (value >> len(port) - 1 << len(port)) if port.shape().signed else value
+                ctx.set(port, value)
+                ctx.set(getattr(other, f"{name}_i"), value)
+            await ctx.tick()
+            if cycle > 4:
+                for name in PORTS:
+                    assert ctx.get(getattr(one, f"{name}_o")) == ctx.get(getattr(other, f"{name}_o")), (cycle, name)
+
+    simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
