@@ -74,9 +74,15 @@ def test_pysim(check: Check, count: int) -> None:
 
 
 @needs_verilator
-@pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["nano", "edge", "base"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("nano", marks=pytest.mark.slow),
+        pytest.param("edge", marks=pytest.mark.slow),
+        pytest.param("base", marks=pytest.mark.campaign),
+    ],
+)
 def test_verilator(check: Check, name: str) -> None:
     """Products on both compiled engines take the same cycles, doorbell by doorbell."""
     seen = []

@@ -6,7 +6,7 @@ import pytest
 from chip_lockstep import LockstepTransport
 from chip_traffic import Traffic
 
-from sley.abi.config import ChipConfig, preset
+from sley.abi.config import ChipConfig
 from sley.abi.registers import RegisterMap
 from sley.sim.engines.options import EngineOptions
 from sley.sim.toolchain import find_c_compiler, find_compiler, find_verilator
@@ -30,11 +30,10 @@ def run(chip: LockstepTransport, config: ChipConfig, cycles: int, largest: int, 
     chip.noise(seed, max(0, cycles - chip.compared), [register.address for register in RegisterMap(config)])
 
 
-def session(name: str, cycles: int, largest: int, seed: int, tied: bool) -> int:
+def session(config: ChipConfig, cycles: int, largest: int, seed: int, tied: bool) -> int:
     """One life of about so many cycles; how many were compared. ``tied``: as the engines compile the chip, which is a
     simpler netlist in other groups."""
     dice = random.Random(seed)
-    config = preset(name)
     options = EngineOptions(MEMORY, latency=dice.choice(LATENCIES), burst_gap=dice.choice(GAPS))
     chip = LockstepTransport(config, options, tied)
     coverage = chip.coverage

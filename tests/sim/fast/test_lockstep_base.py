@@ -3,6 +3,8 @@
 import pytest
 from chip_session import needs_verilator, session
 
+from sley.abi.config import preset
+
 
 @needs_verilator
 @pytest.mark.slow
@@ -10,4 +12,4 @@ from chip_session import needs_verilator, session
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(5))
 def test_verilator(seed: int) -> None:
-    assert session("base", 50_000, 100, seed, tied=False) >= 50_000
+    assert session(preset("base"), 50_000, 100, seed, tied=False) >= 50_000

@@ -32,7 +32,7 @@ needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler
     ],
 )
 def test_verilator(name: str, sessions: int, cycles: int, largest: int, tied: bool) -> None:
-    compared = sum(session(name, cycles, largest, seed, tied) for seed in range(sessions))
+    compared = sum(session(preset(name), cycles, largest, seed, tied) for seed in range(sessions))
     assert compared >= sessions * cycles
 
 
