@@ -52,7 +52,12 @@ class DmaPath(Elaboratable):
             wiring.connect(m, path.o, unit.beat)
         else:
             wiring.connect(m, unit.data, path.data)
-            m.d.comb += [unit.writer_busy.eq(path.busy), unit.writer_error.eq(path.error)]
+            m.d.comb += [
+                unit.writer_pending.eq(path.pending),
+                unit.writer_error.eq(path.error),
+                unit.writer_error_phase.eq(path.error_phase),
+                path.phase.eq(unit.phase),
+            ]
             m.d.comb += path.cut.eq(unit.cut)
         return m
 
@@ -172,3 +177,29 @@ def test_joined_runs_before_a_fault(config: ChipConfig, offset: int) -> None:
     for stress in (0.0, 0.3):
         bench, *_ = check(config, program, stress=stress)
         assert [fault[0] for fault in bench.faults] == 3 * [FaultCode.LOCAL_ADDRESS]
+
+
+def test_stores_behind_a_long_round_trip() -> None:
+    """From store to store without waiting for memory: a cycle for each beat and head of a burst, and a few to start."""
+    config, rows, stores = EDGE, 32, 4
+    program = Program(Unit.STORE)
+    program.sets(run_bytes=config.row_bytes, mem_stride=config.row_bytes)
+    for k in range(stores):
+        program.move(k * rows * config.row_bytes, 0, rows, signal=1)
+    bench, _, _, memory = check(config, program, latency=(40, 40))
+    beats, heads = stores * rows, len(memory.writes)
+    assert bench.grants[-1] - bench.grants[0] <= beats + heads + 12 * stores
+
+
+@CONFIGS
+@pytest.mark.parametrize("seed", range(3))
+def test_refused_stores_among_others(config: ChipConfig, seed: int) -> None:
+    """Some lie behind the end of memory; the reference knows which."""
+    rng = random.Random(seed)
+    program = Program(Unit.STORE)
+    for _ in range(12):
+        runs, length = rng.randint(1, 4), rng.choice([3, config.row_bytes, 7 * config.row_bytes])
+        program.sets(run_bytes=length, mem_stride=length + rng.randrange(2))
+        program.move(rng.randrange(1000) + rng.choice([0, MEMORY]), rng.randrange(4), runs, signal=1)
+    bench, *_ = check(config, program, seed=seed, stress=0.2 * seed, latency=((40, 40), (1, 90), (1, 20))[seed])
+    assert bench.faults

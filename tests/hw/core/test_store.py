@@ -123,7 +123,43 @@ def test_random_stores(config: ChipConfig, seed: int) -> None:
     program = Program(Unit.STORE)
     for _ in range(10):
         random_store(rng, config, program)
-    check(config, program, seed=seed, stress=(0.0, 0.3, 0.6)[seed], latency=((1, 1), (2, 30), (60, 70))[seed])
+    stress, latency = (0.0, 0.3, 0.6)[seed], ((1, 1), (2, 30), (60, 70))[seed]
+    bench, _, signals = check(config, program, seed=seed, stress=stress, latency=latency)
+    runs, slabs = 0, 1
+    for command, signalled in zip(program.commands, signals.cycles, strict=True):
+        if command.op is Op.STORE:
+            runs += command.c * slabs
+        elif command.param == Param.COUNT2:
+            slabs = command.a
+        assert not runs or signalled > bench.acknowledged[runs - 1], "signalled before memory has it"
+    assert runs == len(bench.acknowledged)
+
+
+@CONFIGS
+def test_two_stores_at_a_time(config: ChipConfig) -> None:
+    """While memory takes its time with one, the next is read, with SETs between them; not the one behind it."""
+    program = Program(Unit.STORE)
+    for k in range(4):
+        program.sets(run_bytes=3 * config.row_bytes, count2=1)
+        program.move(64 * k, 4 * k, 1, signal=k)
+    bench, _, signals = check(config, program, latency=(200, 200))
+    reads, done = bench.grants[::3], signals.cycles[2::3]
+    assert reads[1] < reads[0] + 30
+    for k in range(2, 4):
+        assert done[k - 2] < reads[k] < done[k - 2] + 30
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_memory_refuses_one_of_two(seed: int) -> None:
+    """The fault is of the store that memory refused, also when the next one is under way or complete but for it."""
+    rng = random.Random(seed)
+    program = Program(Unit.STORE)
+    for k in range(16):
+        length = rng.choice([1, EDGE.row_bytes, 5 * EDGE.row_bytes])
+        program.sets(run_bytes=length)
+        program.move(rng.choice([100 * k, MEMORY + 100 * k]), rng.randrange(8), 1, signal=k)
+    bench, _, _ = check(EDGE, program, seed=seed, stress=0.2 * (seed % 2), latency=((20, 40), (1, 90))[seed // 2])
+    assert bench.faults
 
 
 @CONFIGS
@@ -275,7 +311,7 @@ def test_random_faults(config: ChipConfig, seed: int) -> None:
 
 
 @CONFIGS
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_abort_at_any_time(config: ChipConfig, seed: int) -> None:
     """Abort completes the runs that were handed over, with their data; then the unit works as after reset."""
     rng = random.Random(seed)
@@ -293,7 +329,7 @@ def test_abort_at_any_time(config: ChipConfig, seed: int) -> None:
     bench = DmaBench(dut, state, seed=seed)
     bench.play_writer((10, 30), 0.2)
     bench.play_local_reads(0.3)
-    when = (8, 14, 25, 70)[seed]
+    when = (8, 14, 25, 32, 44, 58, 70, 90)[seed]
     aborted = [False]
     accepted: list[int] = []
     snapshots: list[DmaState] = []

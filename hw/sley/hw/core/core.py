@@ -220,8 +220,13 @@ class Core(wiring.Component):
             ]
         connect(m, load_reader.o, load.beat)
         connect(m, store.data, store_writer.data)
-        m.d.comb += [store.writer_busy.eq(store_writer.busy), store.writer_error.eq(store_writer.error)]
-        m.d.comb += store_writer.cut.eq(store.cut)
+        m.d.comb += [
+            store_writer.cut.eq(store.cut),
+            store_writer.phase.eq(store.phase),
+            store.writer_pending.eq(store_writer.pending),
+            store.writer_error.eq(store_writer.error),
+            store.writer_error_phase.eq(store_writer.error_phase),
+        ]
 
         m.submodules.port = port = NodePort(c, tags, READ_TURNS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)

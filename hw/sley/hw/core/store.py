@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Module, Mux, ResetInserter, Signal, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -22,6 +22,8 @@ RUNS_AHEAD = 8
 """Runs handed over before the writer takes them, that always fit: covers the latency to the first beat of each."""
 BEATS_AHEAD = 8
 """Beats read and not yet taken by the writer: covers the latency of the memories and of the queue."""
+COMMANDS = 4
+"""Commands that wait to be complete, and one more: a STORE that memory has not acknowledged, and SETs behind it."""
 
 
 class _State(enum.Enum):
@@ -29,8 +31,14 @@ class _State(enum.Enum):
     PREPARE = 1  # how far a run's last row is from its first
     CHECK = 2  # one run a cycle: check, hand over
     SEARCH = 3  # of a bad run, for the first row that does not exist
-    DRAIN = 4
-    SIGNAL = 5
+    DRAIN = 4  # until all is handed over or, after an error, acknowledged
+
+
+_Ended = data.StructLayout(
+    {"signal": SEMAPHORES, "pc": 16, "code": FaultCode, "address": 32, "start": 32, "stores": 1, "phase": 1}
+)
+"""A command that is complete when memory has acknowledged what it ``stores``. ``code``, ``address``: its own error;
+``start``: its first address in memory."""
 
 
 class StoreUnit(wiring.Component):
@@ -49,16 +57,18 @@ class StoreUnit(wiring.Component):
         As in ``unit_signature``. Ops other than SET and STORE must not come.
     run : Out(stream of Run), data : Out(stream of 8 * bus_bytes bits)
         To a writer to memory; the beats of a run follow whenever the memories grant them.
-    writer_busy : In(1)
-        High from the cycle after a run was accepted until memory has acknowledged all of it.
-    writer_error : In(ERROR_BITS)
-        ``AccessError`` for a cycle, not later than the last with ``writer_busy``: an acknowledgement with an error.
+    phase : Out(1)
+        The group of the run, of the two that the writer knows: STOREs take turns.
+    writer_pending : In(2)
+        Of each group: high from the cycle after a run was accepted until memory has acknowledged all of it.
+    writer_error : In(ERROR_BITS), writer_error_phase : In(1)
+        ``AccessError`` for a cycle, not later than the last with its group pending: an acknowledgement with an error.
     cut : Out(1)
         No run comes any more, whatever ``more`` of the last one said.
     scratchpad, accumulator : Out(read_port(...))
         Each beat is one read, also of an accumulator row.
     acknowledging : Out(1)
-        All beats of the command are handed over, and memory has not acknowledged all of them; for counters.
+        No beat is to be handed over, and memory has not acknowledged all that were; for counters.
 
     Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, PAGE_FAULT or PERMISSION,
     with the command's memory address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a bad SET,
@@ -66,9 +76,13 @@ class StoreUnit(wiring.Component):
     its first bad row. Of a bad run no byte is written, and nothing after it; after an error of memory, no run that was
     not handed over yet.
 
-    One command at a time: SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first
-    beat, then one read and one run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a
-    bad run takes one cycle per row. Cost: two walkers, one 16 x 16 multiplier, queues of 8 beats, 8 runs and 8 rows.
+    While memory acknowledges a STORE without an error of its own, the commands behind it execute, up to the end of
+    the next STORE; they signal in their order. If it turns out that memory refused the first, bytes of the second are
+    written all the same.
+
+    SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, then one read and one
+    run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle per row.
+    Cost: two walkers, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands.
     """
 
     command: stream.Interface
@@ -80,8 +94,10 @@ class StoreUnit(wiring.Component):
     clear: Signal
     run: stream.Interface
     data: stream.Interface
-    writer_busy: Signal
+    phase: Signal
+    writer_pending: Signal
     writer_error: Signal
+    writer_error_phase: Signal
     cut: Signal
     scratchpad: Any
     accumulator: Any
@@ -95,8 +111,10 @@ class StoreUnit(wiring.Component):
                 **unit_signature().members,
                 "run": Out(stream.Signature(Run)),
                 "data": Out(stream.Signature(8 * c.bus_bytes)),
-                "writer_busy": In(1),
+                "phase": Out(1),
+                "writer_pending": In(2),
                 "writer_error": In(ERROR_BITS),
+                "writer_error_phase": In(1),
                 "cut": Out(1),
                 "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),
                 "accumulator": Out(read_port(c.accumulator_rows, 8 * c.accumulator_row_bytes)),
@@ -115,9 +133,8 @@ class StoreUnit(wiring.Component):
         stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
         last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
         last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
-        reading = self._read(m, starts.o, space, stride, last_beat)
-        # The writer is busy until it has had all data of the runs it took, so nothing is left to read either.
-        quiet = run.empty & ~self.writer_busy
+        read, taken = self._read(m, starts.o, space, stride, last_beat)
+        m.submodules.ended = ended = ResetInserter(self.abort)(StreamFIFO(_Ended, COMMANDS))
 
         m.submodules.params = params = UnitParams(Unit.STORE)
         p = params.values
@@ -132,7 +149,10 @@ class StoreUnit(wiring.Component):
         probe = Signal(signed(18), reset_less=True)
         failed = Signal(FaultCode, reset_less=True)
         address = Signal(32, reset_less=True)
-        refused = Signal(ERROR_BITS, reset_less=True)  # by memory or the translator: the first error
+        refused = [Signal(ERROR_BITS, name=f"refused{k}", reset_less=True) for k in range(2)]  # first error of a group
+        refused_now = Mux(self.phase, refused[1], refused[0]).any()
+        in_use = Signal(2)  # groups of STOREs that are not complete
+        stores = Signal(reset_less=True)
         contiguous = Signal(reset_less=True)
 
         incoming = self.command.payload
@@ -140,12 +160,16 @@ class StoreUnit(wiring.Component):
         to_accumulator = incoming.flags[flag_bits(Op.STORE, "space")]
         idle = state == _State.IDLE
         take = Signal()
+        free = idle & ~in_use.bit_select(self.phase, 1)
+        # What is pending includes all data of the runs that the writer took, so nothing is left to read either.
+        quiet = run.empty & ~self.writer_pending.any()
+        handed_over = read & starts.empty & run.empty
+        failing = (stores & refused_now) | (failed != FaultCode.NONE)
         m.d.comb += [
-            self.busy.eq(~idle),
             self.cut.eq((state == _State.DRAIN) & run.empty),
-            self.acknowledging.eq((state == _State.DRAIN) & ~reading & starts.empty & ~quiet),
-            self.command.ready.eq(idle | self.abort),
-            take.eq(self.command.valid & idle & ~self.abort),
+            self.acknowledging.eq((idle | (state == _State.DRAIN)) & taken & starts.empty & ~quiet),
+            self.command.ready.eq(free | self.abort),
+            take.eq(self.command.valid & free & ~self.abort),
             params.param.eq(incoming.flags[flag_bits(Op.SET, "param")]),
             params.value.eq(incoming.a),
             params.set.eq(take & is_set),
@@ -178,7 +202,7 @@ class StoreUnit(wiring.Component):
             last_row.eq(first_row + span),
             next_row.eq(probe + stride),
             good.eq(
-                (state == _State.CHECK) & ~missing & ~rows.outside & ~outside(last_row) & ~refused.any() & ~self.abort
+                (state == _State.CHECK) & ~missing & ~rows.outside & ~outside(last_row) & ~refused_now & ~self.abort
             ),
             run.i.valid.eq(good & starts.i.ready),
             run.i.payload.addr.eq(addresses.position),
@@ -189,14 +213,23 @@ class StoreUnit(wiring.Component):
             hand_over.eq(good & run.i.ready & starts.i.ready),
             addresses.step.eq(hand_over),
             rows.step.eq(hand_over),
-            self.signal[0].valid.eq((state == _State.SIGNAL) & ~self.abort),
-            self.signal[0].payload.eq(signals),
-            self.retired.eq(self.signal[0].valid & self.signal[0].ready),
+            ended.i.valid.eq((state == _State.DRAIN) & Mux(failing, quiet, handed_over) & ~self.abort),
+            ended.i.payload.signal.eq(signals),
+            ended.i.payload.pc.eq(pc),
+            ended.i.payload.code.eq(failed),
+            ended.i.payload.address.eq(address),
+            ended.i.payload.start.eq(memory_start),
+            ended.i.payload.stores.eq(stores),
+            ended.i.payload.phase.eq(self.phase),
         ]
+        complete = self._complete(m, ended.o, refused)
+        m.d.comb += self.busy.eq(~idle | ~ended.empty | self.signal[0].valid)
 
-        m.d.sync += self.fault.valid.eq(0)
-        with m.If(self.writer_error.any() & ~refused.any()):
-            m.d.sync += refused.eq(self.writer_error)
+        for k, error in enumerate(refused):
+            with m.If((self.writer_error_phase == k) & ~error.any()):
+                m.d.sync += error.eq(self.writer_error)
+            with m.If(complete & ended.o.payload.stores & (ended.o.payload.phase == k)):
+                m.d.sync += in_use[k].eq(0)
         with m.Switch(state):
             with m.Case(_State.IDLE), m.If(take):
                 row_shift = Mux(to_accumulator, exact_log2(c.accumulator_row_bytes), exact_log2(c.row_bytes))
@@ -212,9 +245,12 @@ class StoreUnit(wiring.Component):
                     last_beat.eq((p.run_bytes - 1) >> exact_log2(c.bus_bytes)),
                     last_chunk.eq((p.run_bytes - 1) >> row_shift),
                     failed.eq(FaultCode.NONE),
-                    refused.eq(AccessError.NONE),
-                    state.eq(Mux(is_set | nothing, _State.SIGNAL, _State.PREPARE)),
+                    stores.eq(~is_set & ~nothing),
+                    state.eq(Mux(is_set | nothing, _State.DRAIN, _State.PREPARE)),
                 ]
+                for k, error in enumerate(refused):
+                    with m.If(~is_set & ~nothing & (self.phase == k)):
+                        m.d.sync += [error.eq(AccessError.NONE), in_use[k].eq(1)]
                 with m.If(is_set & params.bad):
                     fail(FaultCode.BAD_PARAMETER, params.param)
                 with m.Elif(~is_set & incoming.c[16:].any()):
@@ -223,7 +259,7 @@ class StoreUnit(wiring.Component):
                 m.d.sync += [span.eq(last_chunk * stride), state.eq(_State.CHECK)]
             with m.Case(_State.CHECK):
                 m.d.sync += probe.eq(first_row)
-                with m.If(refused.any() | (hand_over & addresses.end)):
+                with m.If(refused_now | (hand_over & addresses.end)):
                     m.d.sync += state.eq(_State.DRAIN)
                 with m.Elif(missing):
                     fail(FaultCode.BAD_ADDRESS, addresses.position)
@@ -235,27 +271,44 @@ class StoreUnit(wiring.Component):
                 m.d.sync += probe.eq(next_row)
                 with m.If(outside(next_row)):
                     fail(FaultCode.LOCAL_ADDRESS, next_row)
-            with m.Case(_State.DRAIN), m.If(quiet):
-                m.d.sync += [
-                    state.eq(_State.SIGNAL),
-                    self.fault.valid.eq(refused.any() | (failed != FaultCode.NONE)),
-                    self.fault.code.eq(Mux(refused.any(), fault_code(refused), failed)),
-                    self.fault.pc.eq(pc),
-                    self.fault.address.eq(Mux(refused.any(), memory_start, address)),
-                ]
-            with m.Case(_State.SIGNAL), m.If(self.signal[0].ready):
-                m.d.sync += state.eq(_State.IDLE)
-        with m.If(self.abort & ~idle):
+            with m.Case(_State.DRAIN), m.If(ended.i.valid & ended.i.ready):
+                m.d.sync += [state.eq(_State.IDLE), self.phase.eq(self.phase ^ stores)]
+        with m.If(self.abort & self.busy):
             # What the writer has been promised still goes to it.
-            signalling = state == _State.SIGNAL
-            m.d.sync += [
-                state.eq(Mux(signalling | ((state == _State.DRAIN) & quiet), _State.IDLE, _State.DRAIN)),
-                self.fault.valid.eq(0),
-            ]
+            m.d.sync += state.eq(Mux((state == _State.DRAIN) & quiet, _State.IDLE, _State.DRAIN))
+        with m.If(self.abort):
+            m.d.sync += in_use.eq(0)
         return m
 
-    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> Any:
-        """Reads the rows of each run, beat by beat, into a queue for the writer; returns whether one is under way."""
+    def _complete(self, m: Module, ended: Any, refused: list[Signal]) -> Any:
+        """Signals and faults in the order of the commands; returns whether one becomes complete."""
+        command = ended.payload
+        offered = Signal()
+        payload = Signal(SEMAPHORES, reset_less=True)
+        unacknowledged = command.stores & self.writer_pending.bit_select(command.phase, 1)
+        error = Mux(command.stores, Mux(command.phase, refused[1], refused[0]), AccessError.NONE)
+        complete = ended.valid & ended.ready
+        m.d.comb += [
+            ended.ready.eq((~offered | self.signal[0].ready) & ~unacknowledged),
+            self.signal[0].valid.eq(offered & ~self.abort),
+            self.signal[0].payload.eq(payload),
+            self.retired.eq(self.signal[0].valid & self.signal[0].ready),
+        ]
+        m.d.sync += self.fault.valid.eq(complete & (error.any() | (command.code != FaultCode.NONE)) & ~self.abort)
+        with m.If(~offered | self.signal[0].ready | self.abort):
+            m.d.sync += offered.eq(complete & ~self.abort)
+        with m.If(complete):
+            m.d.sync += [
+                payload.eq(command.signal),
+                self.fault.code.eq(Mux(error.any(), fault_code(error), command.code)),
+                self.fault.pc.eq(command.pc),
+                self.fault.address.eq(Mux(error.any(), command.start, command.address)),
+            ]
+        return complete
+
+    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> tuple[Any, Any]:
+        """Reads the rows of each run, beat by beat, into a queue for the writer; returns whether no run is being read,
+        and whether the writer has taken all beats besides."""
         c = self._config
         beats = c.beats_per_accumulator_row
         width = 8 * c.bus_bytes
@@ -300,4 +353,4 @@ class StoreUnit(wiring.Component):
             queue.i.valid.eq(valid),
             queue.i.payload.eq(Mux(space, self.accumulator.data.word_select(arriving, width), self.scratchpad.data)),
         ]
-        return active | (room != BEATS_AHEAD)
+        return ~active, ~active & (room == BEATS_AHEAD)

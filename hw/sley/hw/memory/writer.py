@@ -15,6 +15,9 @@ from sley.hw.noc.placement import Source, memory_node
 from sley.hw.stream.fifo import StreamFIFO
 
 OUTSTANDING = 63
+"""Bursts that memory has not acknowledged."""
+RUNS = 4
+"""Runs accepted ahead of the one that is sent, and one more."""
 
 
 class MemoryWriter(wiring.Component):
@@ -30,7 +33,9 @@ class MemoryWriter(wiring.Component):
     high until ``busy`` is low; ``request``: to the node's port (WRITE packets); ``response``: the answers to ``tag``,
     always accepted; ``busy``: from the cycle after a run was accepted until memory has acknowledged all of it;
     ``error``: an ``AccessError`` in the cycle in which an acknowledgement with one arrives, in which ``busy`` is still
-    high; ``sent``: a bus beat of data leaves in this cycle, for counters.
+    high; ``phase``: the group, of two, of the run at ``i``, the same for joined runs; ``pending``: like ``busy``, of each
+    group; ``error_phase``: whose ``error`` that is. A group may begin anew when nothing of it is pending; memory
+    acknowledges in order. ``sent``: a bus beat of data leaves in this cycle, for counters.
     Latency: 3 cycles from a burst's last data beat to its head. Throughput: a cycle for each bus beat of each run; on
     the network beats / (beats + 1) per burst, with up to 63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of
     RAM and one of registers, a byte rotator.
@@ -43,6 +48,9 @@ class MemoryWriter(wiring.Component):
     response: stream.Interface
     busy: Signal
     error: Signal
+    phase: Signal
+    pending: Signal
+    error_phase: Signal
     sent: Signal
 
     def __init__(self, config: ChipConfig, *, tag: Tag, source: Source) -> None:
@@ -58,6 +66,9 @@ class MemoryWriter(wiring.Component):
                 "response": In(stream.Signature(response_payload(config))),
                 "busy": Out(1),
                 "error": Out(ERROR_BITS),
+                "phase": In(1),
+                "pending": Out(2),
+                "error_phase": Out(1),
                 "sent": Out(1),
             }
         )
@@ -69,9 +80,9 @@ class MemoryWriter(wiring.Component):
         m.submodules.runs = runs = StreamFIFO(
             data.StructLayout(
                 {name: layout[name].shape for name in ("beat", "bus_last")}
-                | {"more": 1, "shares": 1, "context": CONTEXT_BITS}
+                | {"more": 1, "shares": 1, "context": CONTEXT_BITS, "phase": 1}
             ),
-            4,
+            RUNS,
         )
         m.submodules.beats = beats = StreamFIFO(request_data(config), config.max_burst + 2)
         self._align(m, runs.i, beats.i)
@@ -129,6 +140,7 @@ class MemoryWriter(wiring.Component):
             runs.payload.context.eq(self.i.payload.context),
             runs.payload.more.eq(self.i.payload.more),
             runs.payload.shares.eq(shares),
+            runs.payload.phase.eq(self.phase),
         ]
         with m.If(step):
             m.d.sync += [active.eq(~final), first.eq(0), run.bus_last.eq(run.bus_last - 1)]
@@ -175,6 +187,7 @@ class MemoryWriter(wiring.Component):
         more = Signal(reset_less=True)  # the next run continues them
         shared = Signal(reset_less=True)  # and begins in the last of them
         context = Signal(CONTEXT_BITS, reset_less=True)
+        phase = Signal(reset_less=True)
         in_data = Signal()
         count = Signal(exact_log2(config.max_burst), reset_less=True)  # beats to follow in this burst, minus one
         outstanding = Signal(range(OUTSTANDING + 1))
@@ -232,6 +245,7 @@ class MemoryWriter(wiring.Component):
                     address.eq(runs.o.payload.beat),
                     left.eq(runs.o.payload.bus_last),
                     context.eq(runs.o.payload.context),
+                    phase.eq(runs.o.payload.phase),
                 ]
         with m.Elif(extends & self.cut & runs.empty):
             m.d.sync += more.eq(0)
@@ -240,5 +254,19 @@ class MemoryWriter(wiring.Component):
         m.d.comb += [
             self.response.ready.eq(1),
             self.error.eq(Mux(self.response.valid, self.response.payload.error, AccessError.NONE)),
-            self.busy.eq(~runs.empty | active | (outstanding != 0)),
+            self.busy.eq(self.pending.any()),
         ]
+        accepted, joins = self.i.valid & self.i.ready, runs.o.valid & runs.o.ready
+        oldest = Signal()  # the group that memory acknowledges first
+        unacknowledged = [Signal.like(outstanding, name=f"unacknowledged{k}") for k in range(2)]
+        for k, count in enumerate(unacknowledged):
+            waiting = Signal(range(RUNS + 2), name=f"waiting{k}")  # runs
+            m.d.sync += [
+                waiting.eq(waiting + (accepted & (self.phase == k)) - (joins & (runs.o.payload.phase == k))),
+                count.eq(count + (head & (phase == k)) - (self.response.valid & (self.error_phase == k))),
+            ]
+            m.d.comb += self.pending[k].eq((waiting != 0) | (active & (phase == k)) | (count != 0))
+        done = Mux(oldest, unacknowledged[1] == 0, unacknowledged[0] == 0)
+        m.d.comb += self.error_phase.eq(oldest ^ done)
+        with m.If(done & outstanding.any()):
+            m.d.sync += oldest.eq(~oldest)

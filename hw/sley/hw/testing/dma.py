@@ -264,6 +264,8 @@ class DmaBench(StreamBench):
         """Cycles of reads and writes of the local memories."""
         self.runs: list[tuple[int, int, int]] = []
         """Cycle, address and bytes of each run."""
+        self.acknowledged: list[int] = []
+        """Cycle in which each run of a store was acknowledged."""
         self.joined = 0
         """Runs of stores that the next one continues."""
         self.retired: list[int] = []
@@ -358,12 +360,13 @@ class DmaBench(StreamBench):
 
     def play_writer(self, latency: tuple[int, int] = (3, 3), pause: float = 0.0) -> None:
         """Memory behind ``run`` and ``data``: takes a run, then its data, and acknowledges it later, but no run that is
-        to be joined before the next one is here or ``cut``."""
+        to be joined before the next one is here or ``cut``. A run has a group, and no group begins anew while it has
+        runs of its last time."""
         dut, bus, memory = self.dut, self.state.config.bus_bytes, self.state.memory
         rng = random.Random(self.rng.random())
         promised: int | None = None
-        runs: list[tuple[int, int]] = []
-        acks: list[tuple[int, bool]] = []
+        runs: list[tuple[int, int, int]] = []
+        acks: list[tuple[int, bool, int]] = []
 
         async def process(ctx: Any) -> None:
             nonlocal promised
@@ -375,24 +378,28 @@ class DmaBench(StreamBench):
                 acknowledged = bool(acks and complete) and acks[0][0] <= self.cycle
                 ctx.set(dut.run.ready, run_ready)
                 ctx.set(dut.data.ready, ready)
-                ctx.set(dut.writer_busy, bool(runs or acks))
+                phases = [entry[2] for entry in (*acks, *runs)]
+                ctx.set(dut.writer_pending, sum(1 << k for k in set(phases)))
                 ctx.set(dut.writer_error, acknowledged and acks[0][1])
+                ctx.set(dut.writer_error_phase, acks[0][2] if acks else rng.randrange(2))
                 run = dut.run.payload
-                _, _, run_valid, address, length, more, valid, data, cut = await ctx.tick().sample(
-                    dut.run.valid, run.addr, run.bytes, run.more, dut.data.valid, dut.data.payload, dut.cut
+                _, _, run_valid, address, length, more, phase, valid, data, cut = await ctx.tick().sample(
+                    dut.run.valid, run.addr, run.bytes, run.more, dut.phase, dut.data.valid, dut.data.payload, dut.cut
                 )
                 if acknowledged:
                     acks.pop(0)
+                    self.acknowledged.append(self.cycle)
                 if cut:
                     promised = None
                 if valid and ready:
                     got += data.to_bytes(bus, "little")
-                    start, size = runs[0]
+                    start, size, group = runs[0]
                     if len(got) >= size:
                         error = start + size > len(memory)
                         if not error:
                             memory[start : start + size] = got[:size]
-                        acks.append((max(self.cycle + rng.randint(*latency), acks[-1][0] + 1 if acks else 0), error))
+                        due = max(self.cycle + rng.randint(*latency), acks[-1][0] + 1 if acks else 0)
+                        acks.append((due, error, group))
                         runs.pop(0)
                         got = b""
                 if run_valid and run_ready:
@@ -401,6 +408,7 @@ class DmaBench(StreamBench):
                     promised = (address + length) & WORD if more else None
                     self.runs.append((self.cycle, address, length))
                     self.joined += more
-                    runs.append((address, length))
+                    assert phase not in phases or phase == phases[-1]
+                    runs.append((address, length, phase))
 
         self.add(process)
