@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -154,5 +155,8 @@ class MatrixBench:
         result = self.run(program, **options)
         assert not result.faults
         assert (self.accumulator == self.state.accumulator).all()
-        assert len(result.rows) == len(result.reads) == sum(c.c for c in program.commands if c.op is Op.MATMUL)
+        lengths = [c.c for c in program.commands if c.op is Op.MATMUL]
+        assert len(result.rows) == len(result.reads) == sum(lengths)
+        for rows, signalled in zip(accumulate(lengths), result.signals[1].cycles, strict=True):
+            assert not rows or signalled > result.writes[rows - 1], "signalled before the last row is written"
         return result

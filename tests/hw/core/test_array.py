@@ -32,18 +32,16 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
     expected: dict[int, NDArray[np.int32]] = {}
 
     async def bench(ctx) -> None:  # type: ignore[no-untyped-def]
-        loaded, swapped, cycle = 0, 0, 0
+        loaded, swapped, cycle, enters = 0, 0, 0, False
         if config.bf16:
             ctx.set(dut.bf16, bf16)
             ctx.set(dut.run, bf16)
             await ctx.tick()
         while rows or expected:
-            ctx.set(dut.swap, 0)
             ctx.set(dut.activations.as_value(), rng.getrandbits(n * config.lane_bits))
-            if rows and loaded > rows[0][0] and rng.random() >= gap:
+            if enters:
                 tile, i, row = rows.pop(0)
                 ctx.set(dut.activations, row.tolist())
-                ctx.set(dut.swap, i == 0)
                 swapped += i == 0
                 entered.append(cycle)
                 old = numbers.standard_normal(n).astype(np.float32).view(np.uint32)
@@ -60,6 +58,8 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
                 ctx.set(dut.weights_row, j)
                 ctx.set(dut.weights, word)
                 loaded += j == n - 1
+            enters = bool(rows) and loaded > rows[0][0] and rng.random() >= gap
+            ctx.set(dut.swap, enters and rows[0][1] == 0)
             if config.bf16:
                 ctx.set(dut.weights_bf16, bf16)
                 old = olds.pop(cycle, numbers.integers(0, 1 << 32, n, np.uint32))
@@ -133,18 +133,19 @@ def test_tile_cut_short_does_no_harm(bf16: bool) -> None:
 
         async def bench(ctx, dut: SystolicArray = dut, cut: int = cut) -> None:  # type: ignore[no-untyped-def]
             ctx.set(dut.weights_bf16, bf16)
-            for j in [*range(cut), *range(n)]:
-                ctx.set(dut.weights_valid, 1)
-                ctx.set(dut.weights_row, j)
-                ctx.set(dut.weights, good[j].tolist())
+            words = [*range(cut), *range(n)]
+            swap = len(words) - 1 + (settle_cycles(config) - 1 if bf16 else 0)
+            for cycle in range(swap + 1):
+                ctx.set(dut.weights_valid, cycle < len(words))
+                if cycle < len(words):
+                    ctx.set(dut.weights_row, words[cycle])
+                    ctx.set(dut.weights, good[words[cycle]].tolist())
+                ctx.set(dut.swap, cycle == swap)
                 await ctx.tick()
             ctx.set(dut.weights_valid, 0)
-            if bf16:
-                await ctx.tick().repeat(settle_cycles(config) - 1)
-            ctx.set(dut.swap, 1)
+            ctx.set(dut.swap, 0)
             ctx.set(dut.activations, row[0].tolist())
             await ctx.tick()
-            ctx.set(dut.swap, 0)
             await ctx.tick().repeat(array_latency(config) - 1)
             assert [ctx.get(s) for s in dut.sums] == int8_sums(row, good, None)[0].view(np.int32).tolist()
 

@@ -77,6 +77,32 @@ def test_no_idle_cycle_between_matmuls_of_array_rows(config: ChipConfig, more: i
     assert result.rows == list(range(result.rows[0], result.rows[0] + 5 * rows))
 
 
+@pytest.mark.parametrize("empty", [1, 4])
+def test_matmuls_without_rows_leave_no_idle_cycle(empty: int) -> None:
+    """What waits and signals between two tiles of results keeps no weights back."""
+    config = EDGE
+    program = Program(config)
+    for tile in range(3):
+        for i in range(4):
+            program.weights(i)
+            program.matmul(i, i * config.array, config.array, accumulate=tile > 0)
+        for k in range(empty):
+            program.matmul(0, 0, 0, signal=k)
+    result = MatrixBench(config, empty).check(program)
+    assert result.rows == list(range(result.rows[0], result.rows[0] + 12 * config.array))
+
+
+@pytest.mark.parametrize("idle", [0.0, 0.3, 0.6])
+def test_matmuls_without_rows_come_at_any_time(idle: float) -> None:
+    """All signals come, in their order, whichever MATMUL runs or waits when one without rows arrives."""
+    rng = random.Random(idle)
+    program = Program(NANO)
+    program.weights(0)
+    for k in range(80):
+        program.matmul(k % 8, k % 8, rng.choice([0, 0, 1, 2, 5]), signal=k)
+    MatrixBench(NANO, 1).check(program, idle=idle)
+
+
 @CONFIGS
 def test_weights_load_as_soon_as_the_first_matmul_of_a_tile_has_begun(config: ChipConfig) -> None:
     program = Program(config)

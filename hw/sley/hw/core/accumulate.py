@@ -12,7 +12,7 @@ from sley.hw.core.array_timing import SUM_BITS, array_latency, bf16_old_latency,
 from sley.hw.core.delay import MemoryDelay, pointer_bits
 from sley.hw.core.sram import READ_LATENCY, read_port, write_port
 
-MOST_LASTS = 3
+MOST_LASTS = 7
 """MATMULs that may be complete with one row: those without rows that follow it count."""
 ADD_LATENCY = 1
 """Cycles from the sums and the old row to the new row."""

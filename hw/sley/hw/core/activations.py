@@ -19,7 +19,7 @@ STRIDE_BITS = PARAMS[Param.ACT_STRIDE].width
 COUNT_BITS = PARAMS[Param.ACT_COUNT].width
 ROWS_BITS = 16
 MOST_VOIDS = MOST_LASTS - 1
-"""MATMULs without rows that may wait for the last row before them."""
+"""MATMULs without rows that may wait for the last row of the same MATMUL before them."""
 
 
 def matmul_job(config: ChipConfig) -> data.StructLayout:
@@ -65,7 +65,7 @@ class ActivationStreamer(wiring.Component):
     read : Out(read_port)
         Of the scratchpad. A cycle without a grant is a cycle without a row.
     activations : Out(lanes(config)), activations_swap : Out(1)
-        To the array, READ_LATENCY cycles after the grant.
+        To the array, READ_LATENCY cycles after the grant; the mark of a row that swaps one cycle before it.
     slot : Out(issue_slot(config))
         What was granted, in that cycle.
     loads : In(ORDER_BITS)
@@ -151,12 +151,13 @@ class ActivationStreamer(wiring.Component):
         job = Signal(layout, reset_less=True)
         dest = Signal.like(job.dest, reset_less=True)
         row = walk.o.payload
-        # MATMULs without rows do not wait in ``following``, so that the weights behind them can be loaded: they
-        # complete with the last row of the one that runs.
-        voids = Signal(range(MOST_VOIDS + 1))
+        # MATMULs without rows wait in no job's place, so that the weights behind them can be loaded: they complete with
+        # the last row of the one before them.
+        voids = Signal(range(MOST_VOIDS + 1))  # of the one that runs
+        later_voids = Signal.like(voids)  # of the one that waits
         taken = Signal()
         m.d.comb += [
-            taken.eq(~waiting & ~(self.i.payload.void & (voids == MOST_VOIDS))),
+            taken.eq(Mux(self.i.payload.void, Mux(waiting, later_voids, voids) != MOST_VOIDS, ~waiting)),
             self.i.ready.eq(taken & self.signal.ready),
             self.signal.valid.eq(self.i.valid & taken),
             self.signal.payload.eq(self.i.payload.signal),
@@ -168,6 +169,7 @@ class ActivationStreamer(wiring.Component):
         ]
         m.d.comb += [walk.i.payload.counts[k].eq(following.counts[k]) for k in range(2)]
         take = self.i.valid & self.i.ready
+        new_void = take & self.i.payload.void
         with m.If(take & ~self.i.payload.void):
             m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
 
@@ -221,13 +223,17 @@ class ActivationStreamer(wiring.Component):
             if self._config.bf16:
                 with m.If(Mux(grant, job.bf16, self.bf16)):
                     m.d.sync += flight.eq(write_latency(self._config, bf16=True))
+        m.d.sync += [
+            self.swaps.eq(self.swaps + self.swap),
+            voids.eq(Mux(ended | ~walk.o.valid, 0, voids) + (new_void & ~waiting)),
+            later_voids.eq(later_voids + (new_void & waiting)),
+        ]
         with m.If(walk.i.ready):
             m.d.sync += [job.eq(following), dest.eq(following.dest), waiting.eq(0)]
-        m.d.sync += self.swaps.eq(self.swaps + self.swap)
-        m.d.sync += voids.eq(Mux(ended | ~walk.o.valid, 0, voids) + (take & self.i.payload.void))
+            m.d.sync += [voids.eq(later_voids + new_void), later_voids.eq(0)]
 
         entering: Signal = grant & row.first & job.swap
-        for i in range(READ_LATENCY):
+        for i in range(READ_LATENCY - 1):
             later = Signal(name=f"swap{i}")
             m.d.sync += later.eq(entering)
             entering = later

@@ -28,8 +28,8 @@ class SystolicArray(wiring.Component):
     Nothing ever stalls, and a cycle without a row only makes sums that nobody looks at.
 
     Each element has an active and a spare weight register. Weight words travel south one row a cycle, each with the
-    number of the array row that keeps it as its spare weights. ``swap`` enters with a row of activations, travels with
-    it, and makes the spare weights active for it and all rows after it.
+    number of the array row that keeps it as its spare weights. ``swap`` enters one cycle before a row of activations,
+    travels ahead of it, and makes the spare weights active for it and all rows after it.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class SystolicArray(wiring.Component):
     Members
     -------
     activations : In(lanes(config)), swap : In(1)
-        A row and its mark. ``swap`` must be low in cycles without a row.
+        A row, and the mark of the row that enters in the next cycle. ``swap`` must be low if none does.
     weights : In(lanes(config)), weights_valid : In(1), weights_row : In(range(N))
         Lane n is the weight of the array row and column n; N words a tile, for rows 0, 1, 2, ...
     sums : Out(sums(config))
@@ -57,7 +57,7 @@ class SystolicArray(wiring.Component):
 
     Rules
     -----
-    1. A row with ``swap`` may enter from the cycle after the last word of its tile on.
+    1. A row with a ``swap`` may enter from the cycle after the last word of its tile on.
     2. Words of the next tile may enter from the very cycle of that row on.
     3. Words without ``weights_bf16``, and a row of int8 with ``swap``, may enter ``settle_cycles`` after a word with
        ``weights_bf16`` or a ``swap`` of bf16.
@@ -135,7 +135,7 @@ class SystolicArray(wiring.Component):
         return m
 
     def _swaps(self, m: Module) -> list[Any]:
-        """The mark for each array row."""
+        """The mark for each array row, one cycle before the activation."""
         n = self._config.array
         if not self._config.bf16:
             return marks(m, self.swap, 0, ROW_LATENCY, n, "swap")
@@ -172,7 +172,7 @@ class SystolicArray(wiring.Component):
                 delay.i_valid.eq(self.weights_valid),
                 delay.i_bf16.eq(self.weights_bf16),
                 delay.i_row.eq(self.weights_row),
-                delay.swaps.eq(Cat(marks(m, self.swap, 0, BF16_ROW_LATENCY - 1, n, "swap_word"))),
+                delay.swaps.eq(Cat(marks(m, self.swap, 1, BF16_ROW_LATENCY - 1, n, "swap_word"))),
             ]
             with m.If(delay.o_valid | self.weights_bf16):
                 m.d.comb += [word.eq(delay.o), valid.eq(delay.o_valid), row.eq(delay.o_row)]

@@ -57,7 +57,8 @@ class ProcessingElement(wiring.Component):
     activation_i : In(lane), activation_o : Out(lane)
         From the west; to the east one cycle later. A lane is ``lane_bits`` wide.
     swap_i : In(1), swap_o : Out(1)
-        With an activation: the spare weight becomes active for this one and those behind it.
+        The spare weight becomes active for the activation of the next cycle and those behind it. To the east one cycle
+        later.
     weight_i : In(lane), weight_o : Out(lane)
         Weights on their way south, one row a cycle.
     take_i : In(1), take_o : Out(1)
@@ -115,14 +116,22 @@ class ProcessingElement(wiring.Component):
         spare = Signal(self._config.lane_bits, reset_less=True)
         active = Signal(self._config.lane_bits, reset_less=True)
         activation = self._register(m, "activation")
-        for name in ("swap", "weight", "take"):
+        swap = self._register(m, "swap")
+        for name in ("weight", "take"):
             self._register(m, name)
         sum_o = Signal.like(self.sum_o, name="sum", reset_less=True)
         m.d.comb += self.sum_o.eq(sum_o)
         with m.If(self.take_i):
             m.d.sync += spare.eq(self.weight_i)
-        with m.If(self.swap_i):
+        with m.If(swap):
             m.d.sync += active.eq(spare)
+
+        # A block without an enable reads its weight in every cycle: from this register, which swaps a cycle ahead of
+        # ``active``, perhaps as the weight arrives.
+        crowded = self._multiplier is Multiplier.CROWDED_BLOCK
+        ahead = Signal(self._config.lane_bits, reset_less=True)
+        with m.If(self.swap_i):
+            m.d.sync += ahead.eq(Mux(self.take_i, self.weight_i, spare))
 
         def factor(lane: Any) -> Any:
             """The low int8, or the significand of a bf16 with its leading one."""
@@ -133,9 +142,7 @@ class ProcessingElement(wiring.Component):
         def multiply(name: str, part: Callable[[Any], Any]) -> Any:
             """The product, in a register, of those parts of activation and weight."""
             if is_ecp5(platform):
-                weight, load = spare, self.swap_i
-                if self._multiplier is Multiplier.CROWDED_BLOCK:
-                    weight, load = Mux(self.swap_i, spare, active), Const(1)
+                weight, load = (ahead, Const(1)) if crowded else (spare, swap)
                 a, b = part(self.activation_i), part(weight)
                 m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b))
                 m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(load)]
@@ -155,7 +162,7 @@ class ProcessingElement(wiring.Component):
 
         if self._multiplier is Multiplier.LOGIC:
             m.submodules.multiplier = logic = LogicMultiplier()
-            m.d.comb += [logic.a.eq(self.activation_i), logic.b.eq(spare), logic.load.eq(self.swap_i)]
+            m.d.comb += [logic.a.eq(self.activation_i), logic.b.eq(spare), logic.load.eq(swap)]
             m.d.sync += sum_o.eq(logic.o + self.sum_i)
             return m
 
@@ -168,7 +175,7 @@ class ProcessingElement(wiring.Component):
         dot = Signal(signed(17), reset_less=True)
         m.d.sync += [dot.eq(outside("low", low) + outside("high", high)), sum_o.eq(dot + self.sum_i)]
         weight_fields = Signal(BF16_FIELDS, reset_less=True)
-        with m.If(self.swap_i):
+        with m.If(swap):
             m.d.sync += weight_fields.eq(bf16_fields(spare))
         self._bf16(m, self._register(m, "fields"), weight_fields, low[:16])
         return m

@@ -159,10 +159,9 @@ class _Gemm(Loads, Results):
             deepest = min(self.problem.k, c.array)
             one_fold = partial(self._fold, across, height, left, acc, a_at, b_fold, b_at)
             if not (self.single and self.narrow):
-                for _ in range(1 + self.single):
+                for _ in range(self.single):
                     k.matmul(0, 0, 0, wait=self.full)
-                if side.k is None:
-                    k.matmul(0, 0, 0, wait=self.acc_free)
+                k.matmul(0, 0, 0, wait=(self.full, self.acc_free) if side.k is None else self.full)
             if side.k is None:
                 assert not isinstance(deep, Register)
                 one_fold(deepest, accumulate=False)
@@ -177,13 +176,17 @@ class _Gemm(Loads, Results):
                     one_fold(deepest, accumulate=False)
                 with k.loop(deep):
                     one_fold(folds, accumulate=True)
+            ended = [self.acc_done]
             if not (self.single or t.margin):
-                k.matmul(0, 0, 0, signal=self.free)
+                if side.k is None:
+                    ended.append(self.free)
+                else:
+                    k.matmul(0, 0, 0, signal=self.free)
             k.free(*([left] if left is not None else []))
         k.free(*([] if self.narrow else [acc, b_at]), *([tiles] if uneven else []))
         if side.k is not None:
             k.add(side.k, side.k, t.chunk)
-        self._finish_tile()
+        self._finish_tile(ended)
 
     def _first_row(self, operand: Operand, rd: Register) -> None:
         """rd = where the chunk begins."""

@@ -6,7 +6,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
 from sley.runtime.gemm.frame import Frame
 from sley.runtime.gemm.problem import Result
-from sley.runtime.kernel import Register, Value
+from sley.runtime.kernel import Register, Semaphores, Value
 
 OUTPUTS = {
     Result.INT32: VectorOutput.WORD,
@@ -19,15 +19,15 @@ OUTPUTS = {
 class Results(Frame):
     """Writes what follows the last product of a macro tile."""
 
-    def _finish_tile(self) -> None:
-        """After the last chunk of a macro tile: its results to memory, and on to the next one."""
+    def _finish_tile(self, ended: Semaphores) -> None:
+        """After the last chunk of a macro tile, which is told to ``ended``: its results to memory, and on to the next."""
         k, t, side, result = self.k, self.tiling, self.multiply, self.problem.epilogue.result
         later = k.label("later")
         if side.k is not None:
             with k.scratch("depth") as (size,):
                 k.mov(size, self.problem.k)
                 k.branch(Op.BLT, side.k, size, later)
-        k.matmul(0, 0, 0, signal=self.acc_done)
+        k.matmul(0, 0, 0, signal=ended)
         self._drain()
         k.add(self.half, self.half, self.place.half)
         k.and_(self.half, self.half, 2 * self.place.half - 1)
