@@ -81,8 +81,8 @@ class StoreUnit(wiring.Component):
     written all the same.
 
     SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, then one read and one
-    run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle per row.
-    Cost: two walkers, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands.
+    run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle for
+    each row. Cost: two walkers, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands.
     """
 
     command: stream.Interface

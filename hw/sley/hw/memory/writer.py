@@ -33,8 +33,8 @@ class MemoryWriter(wiring.Component):
     high until ``busy`` is low; ``request``: to the node's port (WRITE packets); ``response``: the answers to ``tag``,
     always accepted; ``busy``: from the cycle after a run was accepted until memory has acknowledged all of it;
     ``error``: an ``AccessError`` in the cycle in which an acknowledgement with one arrives, in which ``busy`` is still
-    high; ``phase``: the group, of two, of the run at ``i``, the same for joined runs; ``pending``: like ``busy``, of each
-    group; ``error_phase``: whose ``error`` that is. A group may begin anew when nothing of it is pending; memory
+    high; ``phase``: the group, of two, of the run at ``i``, the same for joined runs; ``pending``: like ``busy``, of
+    each group; ``error_phase``: whose ``error`` that is. A group may begin anew when nothing of it is pending; memory
     acknowledges in order. ``sent``: a bus beat of data leaves in this cycle, for counters.
     Latency: 3 cycles from a burst's last data beat to its head. Throughput: a cycle for each bus beat of each run; on
     the network beats / (beats + 1) per burst, with up to 63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of

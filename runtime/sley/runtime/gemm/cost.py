@@ -23,7 +23,8 @@ STORE_DELAY = 8  # of so many cycles in which results pass the network, shared l
 JOINED_BEATS = 4  # of short runs that continue each other, in a request that is not shared
 UNEVEN = 8  # shared loads of a whole chunk lose one of so many cycles that a short product is shorter
 HEAD = 1  # a burst that is written
-STORE_TURN = 75  # from the last beat of a STORE to the first of the next one
+STORE_TURN = 27  # from the last beat of a STORE to the first of the next one
+STORE_ROUND_TRIP = 95  # from the first beat of a STORE to the first of the next but one, besides its beats
 PASS = 30  # one instruction of the vector unit, besides its rows' parts
 TURN = 180  # with two slots, from the last product in one to the first of its next chunk, besides the beats
 BUBBLE = 1  # from the last row of a chunk to the first of the next
@@ -190,7 +191,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         for count_n, columns in _parts(p.n, c.wide * n):
             chunks: Ints = np.zeros_like(c.tile_m)
             results = store(rows, columns)
-            sent = STORE_TURN + results
+            sent = larger(STORE_TURN + results, ceil(results + STORE_ROUND_TRIP, 2))
             held = ceil(results, STORE_DELAY * -(-p.k // (c.folds * deep))) * c.gang
             for count_k, depth in _parts(p.k, c.folds * deep):
                 # With two slots a load begins when the product before the last has ended: its latency shows.

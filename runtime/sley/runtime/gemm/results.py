@@ -20,7 +20,7 @@ class Results(Frame):
     """Writes what follows the last product of a macro tile."""
 
     def _finish_tile(self, ended: Semaphores) -> None:
-        """After the last chunk of a macro tile, which is told to ``ended``: its results to memory, and on to the next."""
+        """After the last chunk of a macro tile, told to ``ended``: its results to memory, and on to the next one."""
         k, t, side, result = self.k, self.tiling, self.multiply, self.problem.epilogue.result
         later = k.label("later")
         if side.k is not None:
