@@ -9,6 +9,7 @@ from sley.sim.engines.design_text import cached_verilog
 from sley.sim.toolchain import find_compiler, find_verilator
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
 def test_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))  # for the bench, inside the simulator too

@@ -112,6 +112,7 @@ def test_demo(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "equal the golden model in every bit" in text.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_driver_on_a_line_with_faults(board: SimulatedBoard, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Doorbells ring once, interrupts are cleared once, and products are exact."""

@@ -28,7 +28,9 @@ def random_case(config: ChipConfig, rng: np.random.Generator, largest: int) -> P
     return random_product(config, rng, (m, n, k))
 
 
-@pytest.fixture(scope="module", params=["nano", "edge", "base", pytest.param("quad", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=["nano", "edge", *(pytest.param(name, marks=pytest.mark.slow) for name in ("base", "quad"))]
+)
 def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
     with Device.open(f"fast:{request.param}?memory=4M", hang_cycles=20_000) as device:
         yield device

@@ -86,8 +86,9 @@ def script(transport: Any, bus_bytes: int) -> list[Any]:
 
 
 @needs_compiler
-@needs_compiler
-@pytest.mark.parametrize(("bus_bytes", "latency", "burst_gap"), [(4, 32, 1), (8, 1, 0), (32, 77, 9)])
+@pytest.mark.parametrize(
+    ("bus_bytes", "latency", "burst_gap"), [pytest.param(4, 32, 1, marks=pytest.mark.slow), (8, 1, 0), (32, 77, 9)]
+)
 def test_engines_agree(bus_bytes: int, latency: int, burst_gap: int) -> None:
     results = []
     for open_one in (open_pysim, open_rtl, open_fast):

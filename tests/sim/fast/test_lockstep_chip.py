@@ -63,10 +63,10 @@ def test_a_difference_is_noticed(kind: str, one: str, two: str) -> None:
     chip.close()
 
 
+@pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize("cycles", [400, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_pysim(cycles: int) -> None:
-    config = preset("nano")
+def test_pysim() -> None:
+    config, cycles = preset("nano"), 10_000
     chip = PysimLockstep(config, EngineOptions(MEMORY, latency=7))
     assert not chip.fast_only, "registers that pysim has not"
     assert chip.pysim_only == chip.aliases, "registers of pysim that the fast engine cannot compute"
