@@ -133,7 +133,8 @@ def test_random_work_on_three_queues() -> None:
 
 @pytest.mark.parametrize("gaps", [0.0, 0.5])
 def test_fence_order(gaps: float) -> None:
-    """A packet's writes are acknowledged before the fence behind it is written, and that before the interrupt."""
+    """A packet's writes are acknowledged before the fence behind it is written, and that before the interrupt; only the
+    read index may still be on its way when a fence or a signal follows it."""
     host = CommandBench(NANO, seed=11, size=0x1000, latency=(20, 60), pause=gaps, idle=gaps)
     raised: list[int] = []
 
@@ -157,9 +158,13 @@ def test_fence_order(gaps: float) -> None:
     acknowledged = host.answers("STORE", "WORD")
     heads = [(cycle, addr) for cycle, kind, addr in host.heads() if kind == "WRITE"]
     assert len(heads) - len(acknowledged) in (0, 1)  # the last read index may be on its way back
+    early = 0
     for k in range(1, len(heads)):
         if heads[k][1] < RING:  # anything but a later burst of the fill
-            assert acknowledged[k - 1] < heads[k][0]
+            follows = heads[k - 1][1] == 0x80 != heads[k][1]
+            assert acknowledged[k - 1 - follows] < heads[k][0]
+            early += acknowledged[k - 1] >= heads[k][0]
+    assert early or gaps
     fences = [k for k, (_, addr) in enumerate(heads) if addr == 0xA0]
     assert acknowledged[fences[0]] < raised[0]
 

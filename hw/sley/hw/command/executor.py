@@ -49,10 +49,10 @@ class Executor(wiring.Component):
 
     A packet is fetched and checked (see ``PacketFetch``), executed, and retired: the read index moves and is written to
     the queue's READBACK address. All that the packet wrote is acknowledged before that. The write of the read index is
-    *posted*: the next packet may begin before it is acknowledged, but writes nothing till then. A WAIT that is not
-    satisfied gives the queue back, and the packet is fetched again later. A LAUNCH goes to the block scheduler, a COPY
-    or FILL to the copy scheduler; their results come first when the executor is idle, and only then is the packet
-    retired. An INDIRECT is retired with the last packet of its buffer.
+    *posted*: the next packet may begin before it is acknowledged, and what a FENCE or SIGNAL writes follows it; any other
+    access to memory waits. A WAIT that is not satisfied gives the queue back, and the packet is fetched again later. A
+    LAUNCH goes to the block scheduler, a COPY or FILL to the copy scheduler; their results come first when the executor
+    is idle, and only then is the packet retired. An INDIRECT is retired with the last packet of its buffer.
 
     While a packet executes, on the cores too, the next packet of its queue is fetched. That one is dropped when the
     queue no longer has it (turned off, stopped, doorbell taken back), and when another queue's packet is needed.
@@ -293,7 +293,7 @@ class Executor(wiring.Component):
                     access(signal.address, SEMAPHORE_BYTES, signal.value)
                     with m.If(self.words.ready):
                         m.next = "ACKNOWLEDGE"
-                with m.Case(PacketOp.WAIT):
+                with m.Case(PacketOp.WAIT), m.If(~self.posted.any()):
                     access(fields[PacketOp.WAIT].address, SEMAPHORE_BYTES)
                     with m.If(self.words.ready):
                         m.next = "ACKNOWLEDGE"
@@ -305,7 +305,7 @@ class Executor(wiring.Component):
             with m.State("ENTERED"):
                 m.d.sync += look_ahead.eq(1)
                 m.next = "IDLE"
-            with m.State("ACKNOWLEDGE"), m.If(self.word_done):
+            with m.State("ACKNOWLEDGE"), m.If(self.word_done & ~self.posted.any()):
                 m.next = "RETIRE"
                 with m.If(self.word_error.any()):
                     address = Mux(op == PacketOp.FENCE, fields[PacketOp.FENCE].address, fields[PacketOp.WAIT].address)
@@ -332,7 +332,7 @@ class Executor(wiring.Component):
                     m.next = "IDLE"
                 with m.Elif(readback[config.addr_bits :].any()):
                     fail(FaultCode.BAD_ADDRESS, readback)
-                with m.Else():
+                with m.Elif(~self.posted.any()):
                     index = Signal(8 * READBACK_BYTES)
                     m.d.comb += index.eq(view.read_index)
                     access(readback, READBACK_BYTES, index)

@@ -25,15 +25,15 @@ the 16 bytes around it."""
 
 
 class WordAccess(wiring.Component):
-    """Reads or writes one word, one at a time.
+    """Reads or writes one word at a time; a write may follow a write that is not acknowledged yet.
 
     Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back.
 
     Members:
 
-    * ``i``: taken when the one before is answered.
-    * ``done``: high for a cycle with the answer, after which nothing is on the way, and with it ``error``
-      (``AccessError``).
+    * ``i``: taken when the one before is answered, or is a write that is on its way, with nothing before it; a read must
+      not come then.
+    * ``done``: high for a cycle with the answer to each, in their order, and with it ``error`` (``AccessError``).
     * ``value``: a semaphore that was read, from the cycle after ``done`` to the next command.
     * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
 
@@ -74,6 +74,7 @@ class WordAccess(wiring.Component):
         command = Signal(WordCommand, reset_less=True)
         asked = Signal(range(pieces + 1))  # beats whose request or data are not out yet
         owed = Signal(range(pieces + 1))  # answers to come
+        owed_before = Signal.like(owed)  # to the write before this one, which come first
         place = Signal(range(pieces), reset_less=True)  # of the next beat in the line
         failed = Signal(ERROR_BITS)
         body = Signal()  # the next flit is a beat
@@ -81,7 +82,7 @@ class WordAccess(wiring.Component):
         take = Signal()
         over = self.i.payload.size > exact_log2(piece)
         m.d.comb += [
-            self.i.ready.eq(owed == 0),
+            self.i.ready.eq((owed == 0) | ((asked == 0) & command.write & (owed_before == 0))),
             take.eq(self.i.valid & self.i.ready),
             beats.eq(Mux(over, 1 << self.i.payload.size >> exact_log2(piece), 1)),
         ]
@@ -138,14 +139,18 @@ class WordAccess(wiring.Component):
         if bus > LINE_BYTES:
             got = got.word_select(command.addr[LINE_BITS:shift], 8 * LINE_BYTES)
         with m.If(self.response.valid):
-            m.d.sync += [owed.eq(owed - 1), failed.eq(self.error), arriving.eq(arriving + 1)]
+            m.d.sync += [failed.eq(Mux(self.done, AccessError.NONE, self.error)), arriving.eq(arriving + 1)]
+            with m.If(owed_before != 0):
+                m.d.sync += owed_before.eq(owed_before - 1)
+            with m.Else():
+                m.d.sync += owed.eq(owed - 1)
             with m.If(~command.write):
                 m.d.sync += (
                     command.line.word_select(arriving, 8 * piece).eq(got) if pieces > 1 else command.line.eq(got)
                 )
         m.d.comb += [
             self.error.eq(Mux(failed.any(), failed, Mux(self.response.valid, answer.error, AccessError.NONE))),
-            self.done.eq(self.response.valid & (owed == 1)),
+            self.done.eq(self.response.valid & (Mux(owed_before != 0, owed_before, owed) == 1)),
             self.value.eq(command.line.word_select(command.addr[3:LINE_BITS], 8 * SEMAPHORE_BYTES)),
         ]
         with m.If(take):
@@ -154,8 +159,8 @@ class WordAccess(wiring.Component):
                 command.eq(self.i.payload),
                 asked.eq(beats),
                 owed.eq(Mux(self.i.payload.write, bursts, beats)),
+                owed_before.eq(owed - self.response.valid),
                 place.eq(first),
                 arriving.eq(first),
-                failed.eq(AccessError.NONE),
             ]
         return m
