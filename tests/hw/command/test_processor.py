@@ -169,6 +169,36 @@ def test_fence_order(gaps: float) -> None:
     assert acknowledged[fences[0]] < raised[0]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_small_accesses_behind_a_read_index(seed: int) -> None:
+    """Fences and signals follow the read index of the packet before, everything else waits for its acknowledgement,
+    whenever that comes."""
+    host = CommandBench(NANO, seed=seed, size=0x1000, latency=(1, 30))
+    raised: list[int] = []
+
+    async def test(ctx: Any) -> None:
+        await host.write(ctx, "CHIP.IRQ_ENABLE", fence=1)
+        await host.open(ctx, 0, base=RING, log2=4, readback=0x80)
+        packets = (NOP, *[signal(0x90, 5 << 32)] * 4, wait(0x90, 5 << 32), NOP, fence(0xA0, 1, interrupt=1))
+        await host.submit(ctx, 0, *packets)
+        while not ctx.get(host.dut.irq):
+            await ctx.tick()
+        raised.append(host.bench.cycle)
+        await host.drained(ctx, 0)
+
+    host.run(test)
+    heads = [head for head in host.heads() if head[1] != "WALK" and head[2] < RING]
+    answers = iter(host.answers("WORD"))
+    # The last read index may be on its way back.
+    answered = [[next(answers, 0) for _ in range(2 if kind == "READ" else 1)][-1] for _, kind, _ in heads]
+    for k in range(1, len(heads)):
+        follows = heads[k - 1][2] == 0x80 and heads[k][1] == "WRITE" and heads[k][2] != 0x80
+        assert max(answered[: k - follows], default=0) < heads[k][0]
+    assert answered[[addr for *_, addr in heads].index(0xA0)] < raised[0]
+    assert [kind for _, kind, _ in heads].count("READ") == 1, "the semaphore was read again"
+    assert all(answered[:-1])
+
+
 def test_semaphores_between_queues() -> None:
     host = CommandBench(NANO, seed=13, size=0x1000, latency=(1, 10))
     seen: set[int] = set()

@@ -49,8 +49,8 @@ class Executor(wiring.Component):
 
     A packet is fetched and checked (see ``PacketFetch``), executed, and retired: the read index moves and is written to
     the queue's READBACK address. All that the packet wrote is acknowledged before that. The write of the read index is
-    *posted*: the next packet may begin before it is acknowledged, and what a FENCE or SIGNAL writes follows it; any other
-    access to memory waits. A WAIT that is not satisfied gives the queue back, and the packet is fetched again later. A
+    *posted*: the next packet may begin before it is acknowledged, and what a FENCE or SIGNAL writes follows it; other
+    accesses to memory wait. A WAIT that is not satisfied gives the queue back, and the packet is fetched again later. A
     LAUNCH goes to the block scheduler, a COPY or FILL to the copy scheduler; their results come first when the executor
     is idle, and only then is the packet retired. An INDIRECT is retired with the last packet of its buffer.
 

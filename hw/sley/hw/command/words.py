@@ -31,8 +31,8 @@ class WordAccess(wiring.Component):
 
     Members:
 
-    * ``i``: taken when the one before is answered, or is a write that is on its way, with nothing before it; a read must
-      not come then.
+    * ``i``: taken when the one before is answered, or is a write that is on its way, with nothing before it; a read
+      must not come then.
     * ``done``: high for a cycle with the answer to each, in their order, and with it ``error`` (``AccessError``).
     * ``value``: a semaphore that was read, from the cycle after ``done`` to the next command.
     * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
