@@ -34,7 +34,7 @@ class _State(enum.Enum):
     DRAIN = 4  # until all is handed over or, after an error, acknowledged
 
 
-_Ended = data.StructLayout(
+_Incomplete = data.StructLayout(
     {"signal": SEMAPHORES, "pc": 16, "code": FaultCode, "address": 32, "start": 32, "stores": 1, "phase": 1}
 )
 """A command that is complete when memory has acknowledged what it ``stores``. ``code``, ``address``: its own error;
@@ -134,7 +134,7 @@ class StoreUnit(wiring.Component):
         last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
         last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
         read, taken = self._read(m, starts.o, space, stride, last_beat)
-        m.submodules.ended = ended = ResetInserter(self.abort)(StreamFIFO(_Ended, COMMANDS))
+        m.submodules.incomplete = incomplete = ResetInserter(self.abort)(StreamFIFO(_Incomplete, COMMANDS))
 
         m.submodules.params = params = UnitParams(Unit.STORE)
         p = params.values
@@ -213,22 +213,22 @@ class StoreUnit(wiring.Component):
             hand_over.eq(good & run.i.ready & starts.i.ready),
             addresses.step.eq(hand_over),
             rows.step.eq(hand_over),
-            ended.i.valid.eq((state == _State.DRAIN) & Mux(failing, quiet, handed_over) & ~self.abort),
-            ended.i.payload.signal.eq(signals),
-            ended.i.payload.pc.eq(pc),
-            ended.i.payload.code.eq(failed),
-            ended.i.payload.address.eq(address),
-            ended.i.payload.start.eq(memory_start),
-            ended.i.payload.stores.eq(stores),
-            ended.i.payload.phase.eq(self.phase),
+            incomplete.i.valid.eq((state == _State.DRAIN) & Mux(failing, quiet, handed_over) & ~self.abort),
+            incomplete.i.payload.signal.eq(signals),
+            incomplete.i.payload.pc.eq(pc),
+            incomplete.i.payload.code.eq(failed),
+            incomplete.i.payload.address.eq(address),
+            incomplete.i.payload.start.eq(memory_start),
+            incomplete.i.payload.stores.eq(stores),
+            incomplete.i.payload.phase.eq(self.phase),
         ]
-        complete = self._complete(m, ended.o, refused)
-        m.d.comb += self.busy.eq(~idle | ~ended.empty | self.signal[0].valid)
+        complete = self._complete(m, incomplete.o, refused)
+        m.d.comb += self.busy.eq(~idle | ~incomplete.empty | self.signal[0].valid)
 
         for k, error in enumerate(refused):
             with m.If((self.writer_error_phase == k) & ~error.any()):
                 m.d.sync += error.eq(self.writer_error)
-            with m.If(complete & ended.o.payload.stores & (ended.o.payload.phase == k)):
+            with m.If(complete & incomplete.o.payload.stores & (incomplete.o.payload.phase == k)):
                 m.d.sync += in_use[k].eq(0)
         with m.Switch(state):
             with m.Case(_State.IDLE), m.If(take):
@@ -271,7 +271,7 @@ class StoreUnit(wiring.Component):
                 m.d.sync += probe.eq(next_row)
                 with m.If(outside(next_row)):
                     fail(FaultCode.LOCAL_ADDRESS, next_row)
-            with m.Case(_State.DRAIN), m.If(ended.i.valid & ended.i.ready):
+            with m.Case(_State.DRAIN), m.If(incomplete.i.valid & incomplete.i.ready):
                 m.d.sync += [state.eq(_State.IDLE), self.phase.eq(self.phase ^ stores)]
         with m.If(self.abort & self.busy):
             # What the writer has been promised still goes to it.
@@ -280,16 +280,16 @@ class StoreUnit(wiring.Component):
             m.d.sync += in_use.eq(0)
         return m
 
-    def _complete(self, m: Module, ended: Any, refused: list[Signal]) -> Any:
+    def _complete(self, m: Module, incomplete: Any, refused: list[Signal]) -> Any:
         """Signals and faults in the order of the commands; returns whether one becomes complete."""
-        command = ended.payload
+        command = incomplete.payload
         offered = Signal()
         payload = Signal(SEMAPHORES, reset_less=True)
         unacknowledged = command.stores & self.writer_pending.bit_select(command.phase, 1)
         error = Mux(command.stores, Mux(command.phase, refused[1], refused[0]), AccessError.NONE)
-        complete = ended.valid & ended.ready
+        complete = incomplete.valid & incomplete.ready
         m.d.comb += [
-            ended.ready.eq((~offered | self.signal[0].ready) & ~unacknowledged),
+            incomplete.ready.eq((~offered | self.signal[0].ready) & ~unacknowledged),
             self.signal[0].valid.eq(offered & ~self.abort),
             self.signal[0].payload.eq(payload),
             self.retired.eq(self.signal[0].valid & self.signal[0].ready),
