@@ -89,6 +89,8 @@ def writer(component: Any = MemoryWriter) -> Asks:
             Assert(inner["in_data"] == p.data),
             Assert(~p.data | (inner["count"] == p.left)),
             Assert(inner["outstanding"] == p.owed + p.data),
+            Assert(inner["unacknowledged0"] + inner["unacknowledged1"] == inner["outstanding"]),
+            Assert(dut.pending.any() | ((p.owed == 0) & ~p.data)),
             *(Assert(fact) for fact in fifo_facts(inner, CONFIG.max_burst + 2, "beats.")),
         ]
 
@@ -96,12 +98,13 @@ def writer(component: Any = MemoryWriter) -> Asks:
 
 
 def words(component: Any = WordAccess) -> Asks:
-    """Commands are of 4 to 16 bytes, aligned to their size."""
+    """Commands are of 4 to 16 bytes, aligned to their size; no read comes while an answer is on its way."""
 
     def more(p: Any, m: Module, dut: Any, inner: Any) -> None:
         command = dut.i.payload
         aligned = (command.addr & ((1 << command.size) - 1)) == 0
         m.d.comb += Assume(~dut.i.valid | ((command.size >= 2) & (command.size <= LINE_BITS) & aligned))
+        m.d.comb += Assume(~dut.i.valid | command.write | (p.owed == 0))
         asked, place = inner["asked"], inner["place"]
         held = data.View(WordCommand, Value.cast(inner["command"]))
         m.d.comb += [
@@ -109,7 +112,8 @@ def words(component: Any = WordAccess) -> Asks:
             Assert(~p.data | (asked == p.left + 1)),
             Assert((asked == 0) | (place + asked <= LINE_BYTES // CONFIG.bus_bytes)),
             Assert(p.data | (asked == 0) | ((asked & (asked - 1)) == 0)),
-            Assert(inner["owed"] == p.owed + Mux(held.write, asked != 0, asked)),
+            Assert(inner["owed"] + inner["owed_before"] == p.owed + Mux(held.write, asked != 0, asked)),
+            Assert((inner["owed_before"] == 0) | (held.write & (inner["owed"] != 0))),
             Assert(~p.data | held.write),
         ]
 
@@ -164,6 +168,8 @@ def test_asks(asks: Callable[[], Asks]) -> None:
             writer, MemoryWriter, "active & ~extends & (beats.level", "active & (beats.level", marks=pytest.mark.slow
         ),
         (words, WordAccess, "head.beats.eq(together - 1)", "head.beats.eq(together)"),
+        (words, WordAccess, "owed_before.eq(owed - self.response.valid)", "owed_before.eq(owed)"),
+        (writer, MemoryWriter, "self.error_phase.eq(oldest ^ done)", "self.error_phase.eq(oldest)"),
         pytest.param(
             words, WordAccess, "(asked & (burst - 1) == 1)", "(asked & (burst - 1) == 0)", marks=pytest.mark.slow
         ),
@@ -178,7 +184,8 @@ def test_asks(asks: Callable[[], Asks]) -> None:
     ],
     ids=[
         *("boundary of reads", "no room", "room counted twice", "boundary of writes", "length of writes", "changed"),
-        *("length of words", "end of words", "length of packets", "overlap", "entry", "endless"),
+        *("length of words", "answer forgotten", "whose answer", "end of words", "length of packets", "overlap"),
+        *("entry", "endless"),
     ],
 )
 def test_asks_finds(asks: Callable[[Any], Asks], component: Any, line: str, bug: str) -> None:
