@@ -64,6 +64,7 @@ BOUND = 3000
 """Cycles to the end of an aborted queue: a copy's or packet's slice of others, and a memory that answers after 60."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_abort_at_random_times(chip: Open, seed: int) -> None:
     """Whatever a queue does when it is aborted or turned off: it stops soon, and the others do not notice."""

@@ -17,6 +17,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["int8", "bf16"])
 def test_estimates_are_close(dtype: str) -> None:

@@ -54,6 +54,7 @@ def test_outputs_that_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ow
         list(measure_array(preset("nano"), 500, 1, ("-O0",)))
 
 
+@pytest.mark.slow
 def test_profile() -> None:
     transport = open_transport("nano", {"memory": "1M"})
     with Device(Driver(transport)) as device:

@@ -87,7 +87,12 @@ def script(transport: Any, bus_bytes: int) -> list[Any]:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("bus_bytes", "latency", "burst_gap"), [pytest.param(4, 32, 1, marks=pytest.mark.slow), (8, 1, 0), (32, 77, 9)]
+    ("bus_bytes", "latency", "burst_gap"),
+    [
+        pytest.param(4, 32, 1, marks=pytest.mark.slow),
+        pytest.param(8, 1, 0, marks=pytest.mark.slow),
+        (32, 77, 9),
+    ],
 )
 def test_engines_agree(bus_bytes: int, latency: int, burst_gap: int) -> None:
     results = []
