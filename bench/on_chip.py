@@ -24,7 +24,7 @@ from sley.sim.engines.options import parse_options
 
 CONFIG = PRESETS["base"].replace(name="base_large", scratchpad_rows=1 << 15, accumulator_rows=1 << 14)
 SHAPES = [(128, 128, 128), (64, 256, 128), (16, 512, 256), (100, 300, 200), (256, 256, 256), (512, 512, 512)]
-PROMISED_RATIO = 1.01
+PROMISED_RATIO = 1.001
 PROMISED_PEAK = {(512, 512, 512): 0.995}
 
 
