@@ -106,7 +106,7 @@ def matrix() -> tuple[Row, ...]:
         _array(8, _ULX3S_25F, 200_000_000),
         _array(4, _ULX3S, 250_000_000),
         _array(8, _ULX3S, 200_000_000),
-        _array(16, _ULX3S, 180_000_000),
+        _array(16, _ULX3S, 190_000_000),
         _array(4, _ICEBREAKER, 60_000_000),
         *(_unplaced_array(4, device) for device in (_GW2A, _XC7A100T, _XCKU040)),
         *_blocks(_ULX3S),
