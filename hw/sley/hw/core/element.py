@@ -126,12 +126,13 @@ class ProcessingElement(wiring.Component):
         with m.If(swap):
             m.d.sync += active.eq(spare)
 
-        # A block without an enable reads its weight in every cycle: from this register, which swaps a cycle ahead of
-        # ``active``, perhaps as the weight arrives.
-        crowded = self._multiplier is Multiplier.CROWDED_BLOCK
-        ahead = Signal(self._config.lane_bits, reset_less=True)
-        with m.If(self.swap_i):
-            m.d.sync += ahead.eq(Mux(self.take_i, self.weight_i, spare))
+        weight, load = spare, swap  # of a DSP block with registers
+        if self._multiplier is Multiplier.CROWDED_BLOCK:
+            # Without an enable the block reads its weight in every cycle: from a register that swaps a cycle ahead of
+            # ``active``, perhaps as the weight arrives.
+            weight, load = Signal(self._config.lane_bits, name="ahead", reset_less=True), Const(1)
+            with m.If(self.swap_i):
+                m.d.sync += weight.eq(Mux(self.take_i, self.weight_i, spare))
 
         def factor(lane: Any) -> Any:
             """The low int8, or the significand of a bf16 with its leading one."""
@@ -142,7 +143,6 @@ class ProcessingElement(wiring.Component):
         def multiply(name: str, part: Callable[[Any], Any]) -> Any:
             """The product, in a register, of those parts of activation and weight."""
             if is_ecp5(platform):
-                weight, load = (ahead, Const(1)) if crowded else (spare, swap)
                 a, b = part(self.activation_i), part(weight)
                 m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b))
                 m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(load)]
