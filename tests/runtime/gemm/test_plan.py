@@ -8,6 +8,7 @@ import pytest
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import OperandType
 from sley.runtime.gemm import plan as planner
+from sley.runtime.gemm.cost import Candidates, Ints, estimate, least
 from sley.runtime.gemm.plan import candidates
 from sley.runtime.gemm.problem import Bound, Epilogue, Problem, Result, fold, lower_bound
 from sley.runtime.gemm.tiling import Placement, Plan, tiling_text
@@ -28,14 +29,37 @@ def random_problem(config: ChipConfig, rng: np.random.Generator, epilogues: Epil
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_what_is_left_out_is_slower(name: str, epilogues: Epilogues, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Candidates that are not estimated could not have been chosen."""
+    """Candidates that are not estimated could not have been chosen, as no estimate is below the least."""
     rng, config = np.random.default_rng(3), PRESETS[name]
+
+    def checked(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int]) -> Ints:
+        cycles = estimate(config, problem, c, pieces)
+        assert (cycles >= least(config, problem, c)).all()
+        return cycles
+
+    monkeypatch.setattr(planner, "estimate", checked)
     for _ in range(12):
         problem = random_problem(config, rng, epilogues)
         found = candidates(config, problem, 3)
         with monkeypatch.context() as patch:
             patch.setattr(planner, "FIRST", 1 << 30)
             assert [plan.estimate for plan in candidates(config, problem, 3)] == [plan.estimate for plan in found]
+
+
+@pytest.mark.parametrize("name", ["base", "quad"])
+def test_few_candidates_are_estimated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan takes milliseconds as long as most candidates need no estimate."""
+    estimated: list[int] = []
+
+    def counted(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int]) -> Ints:
+        estimated[-1] += len(c.tile_m)
+        return estimate(config, problem, c, pieces)
+
+    monkeypatch.setattr(planner, "estimate", counted)
+    for m, n, k in ((1, 4096, 4096), (1, 1000, 512), (16, 4096, 4096), (512, 512, 512), (12544, 64, 147)):
+        estimated.append(0)
+        candidates(PRESETS[name], Problem(m, n, k), 1)
+    assert max(estimated) <= 1024, estimated
 
 
 def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:

@@ -36,8 +36,8 @@ ROW_LATENCY = 7  # of a partial bf16 sum through one row of the array
 
 @dataclass(frozen=True)
 class Candidates:
-    """Tilings as arrays of one shape; see ``Tiling``. ``wide``: column tiles of a macro tile, ``folds`` of a chunk,
-    ``across``, ``down`` and ``deep`` the grid's."""
+    """Tilings as arrays of one shape, all of a gang or none; see ``Tiling``. ``wide``: column tiles of a macro tile,
+    ``folds`` of a chunk, ``across``, ``down`` and ``deep`` the grid's."""
 
     tile_m: Ints
     wide: Ints
@@ -48,8 +48,8 @@ class Candidates:
     deep: Ints
     margin: Ints
     _: KW_ONLY
-    resident: str = ""
-    gang: bool = False
+    resident: NDArray[np.str_]
+    gang: bool
 
     @property
     def blocks(self) -> Ints:
@@ -58,7 +58,7 @@ class Candidates:
     def chosen(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "Candidates":
         """Those of a mask, or with these indices."""
         sizes = (self.tile_m, self.wide, self.folds, self.slots, self.across, self.down, self.deep, self.margin)
-        return Candidates(*(size[which] for size in sizes), resident=self.resident, gang=self.gang)
+        return Candidates(*(size[which] for size in sizes), resident=self.resident[which], gang=self.gang)
 
 
 def ceil(a: Ints, b: Ints | int) -> Ints:
@@ -106,17 +106,27 @@ def _pieces(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, piece: int,
 
 
 def least(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
-    """Cycles that no estimate is below: the MACs at full rate, and the operands over the bus, as often as macro tiles
-    read them."""
-    p = problem
-    peak = config.array * fold(config, p.dtype) * c.blocks
-    tiles_m, tiles_n = -(-p.m // c.tile_m), -(-p.n // (c.wide * config.array))
+    """Cycles that no estimate is below: the rows that stream through the array, the instructions that say so, and the
+    operands over the bus, as often as macro tiles read them."""
+    p, n = problem, config.array
+    folds, columns = -(-p.k // fold(config, p.dtype)), -(-p.n // n)
+    tiles_m, tiles_n, chunks = -(-p.m // c.tile_m), -(-p.n // (c.wide * n)), -(-folds // c.folds)
+    rows: Ints = np.zeros_like(c.tile_m)
+    for count, tile_m in _parts(p.m, c.tile_m):
+        rows += count * np.maximum(tile_m, n)
+    per_fold = np.where(c.wide == 1, tiles_n * NARROW_ISSUE, tiles_n * FOLD_ISSUE + columns * PRODUCT_ISSUE)
+    issued = tiles_m * (tiles_n * chunks * CHUNK_ISSUE + folds * per_fold)
+    # A run for each row of a chunk, unless chunks are whole rows.
+    apart_a = p.k * tiles_m * (tiles_m > 1) if p.trans_a else p.m * chunks * (chunks > 1)
+    apart_b = p.n * chunks * (chunks > 1) if p.trans_b else p.k * tiles_n * (tiles_n > 1)
+    gap = 0 if c.gang else GAP
     if c.gang:
         tiles_m, tiles_n = ceil(tiles_m, c.down), ceil(tiles_n, c.across)
-    rows: Ints = p.m * (tiles_n if c.resident != "a" else np.ones_like(tiles_n))
-    rows = rows + p.n * (tiles_m if c.resident != "b" else np.ones_like(tiles_m))
-    batch = 1 if p.share_a or p.share_b else p.batch
-    return larger(p.macs // peak, rows * (p.k * p.bytes * batch) // config.bus_bytes)
+    a, b = (size * p.k * p.bytes // config.bus_bytes for size in (p.m, p.n))
+    bus = np.where(c.resident == "a", a, tiles_n * (a + gap * apart_a))
+    bus += np.where(c.resident == "b", b, tiles_m * (b + gap * apart_b))
+    products = 1 if p.share_a or p.share_b else p.batch
+    return larger(larger(folds * columns * rows, issued) * p.batch // c.blocks, bus * products)
 
 
 def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int]) -> Ints:
@@ -132,6 +142,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     passes = 3 if p.epilogue.beta else int(p.epilogue.vector)
     blocks = c.blocks
     tiles_m, tiles_n = -(-p.m // c.tile_m), -(-p.n // (c.wide * n))
+    moving_a, moving_b = c.resident != "a", c.resident != "b"
 
     def load_a(rows: Ints, depth: Ints) -> Ints:
         if not p.trans_a:
@@ -146,12 +157,13 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         return _runs(config, depth, columns * size, p.n * size, c.gang)
 
     def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
-        a = load_a(rows, depth) if c.resident != "a" else 0
-        b = load_b(columns, depth) if c.resident != "b" else 0
+        a: Ints = load_a(rows, depth) * moving_a
+        b: Ints = load_b(columns, depth) * moving_b
         # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
-        units = pairs * 2 * ceil(columns * size, config.row_bytes) * (not p.trans_b and not c.resident)
+        units = pairs * 2 * ceil(columns * size, config.row_bytes) * (moving_a & moving_b & (not p.trans_b))
         # In a gang each row of cores has its A and each column its B.
-        return a * c.down + b * c.across + units if c.gang else (a + b + units) * blocks
+        cycles: Ints = a * c.down + b * c.across + units if c.gang else (a + b + units) * blocks
+        return cycles
 
     def bursts(runs: Ints, bytes: Ints) -> Ints:
         return runs * ceil(bytes, config.max_burst * config.bus_bytes)
@@ -169,7 +181,8 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         """Heads of reads: they share the way out of the core with the beats of its writes."""
         a = asked_for(depth, rows * size, p.m * size) if p.trans_a else asked_for(rows, depth * size, p.k * size)
         b = asked_for(columns, depth * size, p.k * size) if p.trans_b else asked_for(depth, columns * size, p.n * size)
-        return a * (c.resident != "a") + b * (c.resident != "b")
+        heads: Ints = a * moving_a + b * moving_b
+        return heads
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
@@ -219,9 +232,8 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     rows, columns = np.minimum(c.tile_m, p.m), np.minimum(c.wide * n, p.n)
     first = load(rows, columns, np.minimum(c.folds * deep, p.k))
     whole = np.full_like(first, p.k)
-    if c.resident:
-        once, cores = (load_a(rows, whole), c.down) if c.resident == "a" else (load_b(columns, whole), c.across)
-        first = first + once * (cores if c.gang else blocks)
+    first = first + load_a(rows, whole) * ~moving_a * (c.down if c.gang else blocks)
+    first = first + load_b(columns, whole) * ~moving_b * (c.across if c.gang else blocks)
     if c.gang:
         waits = np.zeros_like(waits)
     last = store(rows, columns) + ceil(columns, n) * (rows + PASS) * passes

@@ -38,22 +38,19 @@ def _planned(config: ChipConfig, problem: Problem) -> Plan:
 def candidates(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     """The ``count`` fastest tilings by the estimate, best first."""
     ways = [problem, *([problem.swapped()] if problem.swappable else [])]
-    gangs = (True, False) if config.cores > 1 else (False,)
-    groups = list[tuple[Problem, Candidates, NDArray[np.int64]]]()
+    groups = list[tuple[Problem, Candidates, NDArray[np.int64], NDArray[np.intp]]]()
     for way in ways:
-        for resident in _residents(way):
-            for gang in gangs:
-                grown = _grown(config, way, resident, gang)
-                floor = least(config, way, grown)
-                order = np.argsort(floor, kind="stable")
-                groups.append((way, grown.chosen(order), floor[order]))
+        for gang in (True, False) if config.cores > 1 else (False,):
+            grown = _grown(config, way, gang)
+            floor = least(config, way, grown)
+            groups.append((way, grown, floor, np.argsort(floor, kind="stable")))
     found = list[Plan]()
     for part in (slice(FIRST), slice(FIRST, None)):
-        for way, grown, floor in groups:
-            chosen = np.arange(len(floor))[part]
+        for way, grown, floor, order in groups:
+            chosen = order[part]
             limit = found[-1].estimate if len(found) == count else None
             if limit is not None:
-                chosen = chosen[floor[part] < limit]
+                chosen = chosen[floor[chosen] < limit]
             if len(chosen):
                 more = _fastest(config, way, grown.chosen(chosen), count, limit)
                 found = sorted([*found, *more], key=lambda plan: plan.estimate)[:count]
@@ -82,44 +79,49 @@ def _grids(config: ChipConfig, problem: Problem) -> Iterator[tuple[int, int, int
                 yield x, y, 1
 
 
-def _residents(problem: Problem) -> list[str]:
-    """Operands that may be loaded once: where one macro tile spans the other side, for all products alike."""
+def _kept(problem: Problem, gang: bool) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    """The operand that is loaded once, where one macro tile spans the other side, for all products alike; and with
+    which margin."""
     p = problem
-    return ["", *(["a"] if p.batch == 1 or p.share_a else []), *(["b"] if p.batch == 1 or p.share_b else [])]
+    kept = [("", 0)]
+    if p.batch == 1 or p.share_a:
+        kept += [("a", 0), *([] if gang else [("a", MARGIN)])]
+    if p.batch == 1 or p.share_b:
+        kept += [("b", 0)]
+    resident, margin = zip(*kept, strict=True)
+    return np.array(resident), np.array(margin, np.int64)
 
 
-def _grown(config: ChipConfig, problem: Problem, resident: str, gang: bool) -> Candidates:
-    """All combinations of sizes, grids and margins whose operands fit."""
+def _grown(config: ChipConfig, problem: Problem, gang: bool) -> Candidates:
+    """All combinations of sizes, grids, residents and margins whose operands fit."""
     p, n = problem, config.array
     half = half_rows(config, p)
     columns, depth = -(-p.n // n), -(-p.k // fold(config, p.dtype))
-    across, down = (config.cores_x, config.cores_y) if gang else (1, 1)
+    cores_x, cores_y = (config.cores_x, config.cores_y) if gang else (1, 1)
+    residents, margins = _kept(p, gang)
     axes = (
-        _sizes(p.m, HEIGHTS, half, down),
-        _sizes(columns, WIDTHS, half, across),
+        np.arange(len(residents)),
+        _sizes(p.m, HEIGHTS, half, cores_y),
+        _sizes(columns, WIDTHS, half, cores_x),
         _sizes(depth, FOLDS, config.scratchpad_rows // n),
         np.array(SLOTS, np.int64),
     )
-    sizes = [axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")]
-    tile_m, wide, folds, slots = sizes
+    kept, tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
+    resident, margin = residents[kept], margins[kept]
+    whole_a, whole_b = resident == "a", resident == "b"
     held = folds * slots - spare_folds(np.full_like(folds, depth), folds, slots)
     # Whatever else lies in the scratchpad, the operands in their slots must fit.
-    rows = tile_m * (depth if resident == "a" else held) + wide * n * (depth if resident == "b" else held)
+    rows = tile_m * np.where(whole_a, depth, held) + (wide * np.where(whole_b, depth, held) + 2 * margin) * n
     fine = (wide * tile_m <= half) & (rows <= config.scratchpad_rows)
-    if resident == "a":
-        fine &= tile_m >= p.m
-    if resident == "b":
-        fine &= wide >= columns
-    grids = [(across, down, 1)] if gang else list(_grids(config, p))
-    margins = (0, MARGIN) if resident == "a" and not gang else (0,)
-    ways = np.array([(*grid, margin) for grid in grids for margin in margins], np.int64)
-    pairs = np.repeat(ways, fine.sum(), axis=0).T
-    grown = Candidates(*(np.tile(size[fine], len(ways)) for size in sizes), *pairs, resident=resident, gang=gang)
-    margin = grown.margin
-    fits = (grown.slots == 2) & (grown.folds == 1) & (grown.wide >= margin)
-    fits &= np.tile(rows[fine], len(ways)) + 2 * margin * n <= config.scratchpad_rows
+    fine &= (~whole_a | (tile_m >= p.m)) & (~whole_b | (wide >= columns))
+    fine &= (margin == 0) | ((slots == 2) & (folds == 1) & (wide >= margin))
+    grids = np.array([(cores_x, cores_y, 1)] if gang else list(_grids(config, p)), np.int64)
+    across, down, deep = np.repeat(grids, fine.sum(), axis=0).T
+    tile_m, wide, folds, slots, margin = (np.tile(x[fine], len(grids)) for x in (tile_m, wide, folds, slots, margin))
+    resident = np.tile(resident[fine], len(grids))
+    grown = Candidates(tile_m, wide, folds, slots, across, down, deep, margin, resident=resident, gang=gang)
     used = (grown.wide * n * (grown.across - 1) < p.n) & (grown.tile_m * (grown.down - 1) < p.m)
-    return grown.chosen(used & ((margin == 0) | fits))
+    return grown.chosen(used)
 
 
 def _fastest(config: ChipConfig, problem: Problem, c: Candidates, count: int, limit: int | None) -> list[Plan]:
@@ -134,7 +136,7 @@ def _fastest(config: ChipConfig, problem: Problem, c: Candidates, count: int, li
             break
         sizes = int(c.tile_m[k]), int(c.wide[k]) * n, int(c.folds[k]) * deep, int(c.slots[k])
         grid = int(c.across[k]), int(c.down[k]), int(c.deep[k])
-        tiling = Tiling(*sizes, grid, c.resident, c.gang, int(c.margin[k]))
+        tiling = Tiling(*sizes, grid, str(c.resident[k]), c.gang, int(c.margin[k]))
         if Placement.of(config, problem, tiling).fits:
             found.append(Plan(problem, tiling, int(cycles[k])))
     return found
