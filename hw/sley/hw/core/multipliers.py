@@ -19,7 +19,7 @@ class Multiplier(Enum):
 
 
 def crowded(blocks: int, there: int) -> bool:
-    """Whether so many DSP blocks, of those that are there, are too close for enables of their own: over three fifths."""
+    """Whether so many DSP blocks, of those that are there, lie too close for enables of their own."""
     return 5 * blocks > 3 * there
 
 
