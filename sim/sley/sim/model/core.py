@@ -1,8 +1,9 @@
 """A core of the golden model: the sequencer, its unit queues and the semaphores, one action at a time."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit, UnitState
@@ -28,6 +29,12 @@ from sley.sim.model.units import Command, LocalState, execute
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
 _WORD = 0xFFFFFFFF
+
+
+@lru_cache(maxsize=1 << 16)
+def _decoded(word: int) -> tuple[Op, Mapping[str, int]]:
+    """A quarter of the model's time would be decoding, as programs are loops."""
+    return decode(word)
 
 
 def _signed(value: int) -> int:
@@ -205,20 +212,18 @@ class CoreModel:
     def _step_sequencer(self) -> bool:
         if not 0 <= self.pc < len(self.program):
             raise FaultError(FaultCode.PC_OUT_OF_RANGE, Unit.SEQUENCER, self.pc, self.pc)
-        word = self.program[self.pc]
-        illegal = FaultError(FaultCode.ILLEGAL_INSTRUCTION, Unit.SEQUENCER, self.pc, word)
         try:
-            op, fields = decode(word)
+            op, fields = _decoded(self.program[self.pc])
         except LayoutError:
-            raise illegal from None
+            raise self._illegal() from None
         at_end = bool(self.loops) and self.pc == self.loops[-1].last
         if at_end and (op in _BRANCH or op in (Op.LOOP, Op.END)):
-            raise illegal
-        form = FORMATS[op]
+            raise self._illegal()
         values: dict[str, int] = {n: self.registers[fields[n]] for n in ("ra", "rb", "rc", "rd") if n in fields}
         if fields.get("use_imm"):
-            assert form.immediate_replaces is not None
-            values[form.immediate_replaces] = fields["imm"] & _WORD
+            replaced = FORMATS[op].immediate_replaces
+            assert replaced is not None
+            values[replaced] = fields["imm"] & _WORD
         next_pc = self.pc + 1
         if op is Op.END:
             return self._end()
@@ -237,6 +242,9 @@ class CoreModel:
         self.pc = self._close_loops(next_pc, at_end)
         return True
 
+    def _illegal(self) -> FaultError:
+        return FaultError(FaultCode.ILLEGAL_INSTRUCTION, Unit.SEQUENCER, self.pc, self.program[self.pc])
+
     def _write(self, register: int, value: int) -> None:
         if register:
             self.registers[register] = value & _WORD
@@ -250,7 +258,7 @@ class CoreModel:
         self.stop(None)
         return True
 
-    def _sync(self, fields: dict[str, int]) -> bool:
+    def _sync(self, fields: Mapping[str, int]) -> bool:
         if not self.sync_wait_done and not self._take(fields["wait"]):
             return False
         self.sync_wait_done = True
@@ -288,10 +296,10 @@ class CoreModel:
         self.loops.pop()
         return next_pc
 
-    def _dispatch(self, op: Op, fields: dict[str, int], values: dict[str, int]) -> bool:
+    def _dispatch(self, op: Op, fields: Mapping[str, int], values: dict[str, int]) -> bool:
         unit = Unit(fields["unit"]) if op is Op.SET and fields["unit"] < 5 else FORMATS[op].unit
         if unit not in self.queues:
-            raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, Unit.SEQUENCER, self.pc, self.program[self.pc])
+            raise self._illegal()
         if len(self.queues[unit]) >= self.config.unit_queue:
             return False
         operands = (values.get("ra", 0), values.get("rb", 0), values.get("rc", 0))

@@ -1,6 +1,6 @@
 """What each unit instruction computes, on numpy arrays: the definition that the gateware is held against."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +34,7 @@ class Command:
 
     op: Op
     pc: int
-    fields: dict[str, int]
+    fields: Mapping[str, int]
     a: int = 0
     b: int = 0
     c: int = 0
