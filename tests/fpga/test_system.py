@@ -150,6 +150,7 @@ def test_a_board_that_is_at_fault() -> None:
     board.close()
 
 
+@pytest.mark.parametrize("board", ["ulx3s"], indirect=True)
 def test_errors_name_port_and_option(terminal: str) -> None:
     with pytest.raises(EngineError, match="serial port /dev/absent cannot be opened"):
         Driver.open("fpga:/dev/absent")

@@ -158,7 +158,7 @@ class RandomKernel:
 
 
 @needs_compiler
-@pytest.mark.parametrize("chip", ["nano", "edge"])
+@pytest.mark.parametrize("chip", ["nano", pytest.param("edge", marks=pytest.mark.slow)])
 def test_random_kernels(chip: str) -> None:
     """Classes add up, and the work is what the golden model counts."""
     with (
@@ -428,6 +428,7 @@ def opened() -> Iterator[Callable[[str], Device]]:
         device.close()
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_engines_agree(opened: Callable[[str], Device]) -> None:
     """All counters, in the interpreted gateware and in the compiled one."""

@@ -33,7 +33,7 @@ from sley.sim.testing.watched_transport import SMALL, WatchedTransport
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 
-SEED, COUNT = int(os.environ.get("SLEY_FUZZ_SEED", "1")), int(os.environ.get("SLEY_FUZZ_COUNT", "3000"))
+SEED, COUNT = int(os.environ.get("SLEY_FUZZ_SEED", "1")), int(os.environ.get("SLEY_FUZZ_COUNT", "2000"))
 WATCHDOG = 2_000
 PATIENCE = 10_000
 """Cycles for which the attacker's work may go on before its context is reset: most of it has no end at all."""

@@ -56,6 +56,7 @@ def ports(verilog: str) -> dict[str, tuple[str, int]]:
     return {name: (direction, int(high or 0) + 1) for direction, high, name in found}
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(files: Files) -> None:
     program = (
         "import hashlib, json; from sley.abi.config import preset; from sley.hw.verilog import chip_verilog;"

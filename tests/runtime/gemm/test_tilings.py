@@ -112,7 +112,7 @@ def model(config: ChipConfig) -> Iterator[Device]:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(config, id=name, marks=pytest.mark.slow if config.cores > 1 else [])
+        pytest.param(config, id=name, marks=pytest.mark.slow if config.array > 8 or config.cores > 1 else [])
         for name, config in {**PRESETS, "square": SQUARE}.items()
     ],
 )
@@ -131,7 +131,7 @@ def test_random_tilings(model: Device, put: Put, seed: int) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["nano", "edge", "base", pytest.param("quad", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["nano", "edge", *(pytest.param(n, marks=pytest.mark.slow) for n in ("base", "quad"))])
 def test_margins(put: Put, name: str) -> None:
     """Chunks and macro tiles of many widths, the last chunk short or not: no chunk is loaded over another's weights,
     even if memory is fast and products of a column tile are slow."""

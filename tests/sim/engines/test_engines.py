@@ -174,9 +174,17 @@ def test_closed(opener: Open) -> None:
             call()
 
 
-def test_vcd(opener: Open, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "open_one",
+    [
+        open_pysim,
+        pytest.param(open_rtl, marks=[needs_compiler, pytest.mark.slow]),  # compiled once more
+        pytest.param(open_fast, marks=needs_c_compiler),
+    ],
+)
+def test_vcd(open_one: Open, tmp_path: Path) -> None:
     path = tmp_path / "run.vcd"
-    transport = opener(trace=path)
+    transport = open_one(trace=path)
     copy(transport, 0, 64, 3)
     transport.close()
     text = path.read_text()

@@ -337,7 +337,7 @@ def _matmul(state: LocalState, unit: Unit, command: Command) -> None:
     target[out_rows] = sums(state.lanes[act_rows], state.weights, old)
 
 
-def _vector_is_legal(config: ChipConfig, f: dict[str, int]) -> bool:
+def _vector_is_legal(config: ChipConfig, f: Mapping[str, int]) -> bool:
     """Whether the flags of a VECTOR mean something on this chip."""
     halves = any(f[name] for name in ("a_half", "b_half", "out_half"))
     types = any(f[name] for name in ("a_type", "b_type")) or f["out"] == VectorOutput.BF16
