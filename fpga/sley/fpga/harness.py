@@ -10,6 +10,8 @@ from sley.hw.shared import flat_ports
 
 FAN_IN = 4
 """Bits that a LUT joins: the outputs meet in a tree with a register behind each."""
+SEGMENT = 32
+"""Inputs that move by one enable: the way of one for all would be slower than the block."""
 
 
 class Harness(wiring.Component):
@@ -20,7 +22,7 @@ class Harness(wiring.Component):
     of the block begins and ends at a register, and nothing of it can be left out. If bits moved in every cycle, inputs
     that the block delays would be bits of the chain, and synthesis would make one register of both.
 
-    Cost: two flip-flops for an input, about 4/3 and a third of a LUT for an output.
+    Cost: two flip-flops for an input, one more for 32 of them, about 4/3 and a third of a LUT for an output.
     """
 
     uart_rx: Signal
@@ -39,10 +41,13 @@ class Harness(wiring.Component):
         outputs = Cat(value for value, flow in ports if flow == wiring.Out)
         chain = Signal(len(inputs), reset_less=True)
         held = Signal(len(inputs), reset_less=True)
-        move = Signal()
-        m.d.sync += [move.eq(~move), held.eq(chain)]
-        with m.If(move):
-            m.d.sync += chain.eq(Cat(self.uart_rx, chain))
+        moved = Cat(self.uart_rx, chain)
+        m.d.sync += held.eq(chain)
+        for k in range(0, len(inputs), SEGMENT):
+            move = Signal(name=f"move{k}")
+            m.d.sync += move.eq(~move)
+            with m.If(move):
+                m.d.sync += chain[k : k + SEGMENT].eq(moved[k : k + SEGMENT])
         m.d.comb += inputs.eq(held)
         level = Signal(len(outputs), name="level0", reset_less=True)
         m.d.sync += level.eq(outputs)

@@ -33,6 +33,6 @@ def bf16_product(a: Lanes, b: Lanes) -> Bits:
 def bf16_sums(activations: Lanes, weights: Lanes, old: Bits | None) -> Bits:
     """From the old sums, or +0, one product after another: k = 0, 1, 2, ..., each addition rounded."""
     sums = np.zeros((len(activations), weights.shape[1]), np.uint32) if old is None else old
-    for k, row in enumerate(weights):
-        sums = add(sums, bf16_product(activations[:, k, None], row[None, :]))
+    for products in bf16_product(activations.T[:, :, None], weights[:, None, :]):
+        sums = add(sums, products)
     return sums
