@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from sley.fpga.device import Device
-from sley.hw.core.multipliers import crowded
 
 BLOCK = "MULT18X18D"
 ELEMENT = re.compile(r"(.*)element_(\d+)_(\d+)\.multiplier.*")
@@ -20,10 +19,9 @@ GROUPS = {
     "ecp5-85f": (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114),
 }
 """Rows of a device's DSP blocks, and columns in which their groups of four begin: nextpnr's places for them."""
-OFFSETS = (0, 1, 4, 5)
-"""Columns and numbers of the four."""
-ENABLES = 4
-"""Clock enables that a group has for its blocks. One is always on; a block that is not crowded has another one."""
+OFFSETS = ((0, 4), (0, 1, 4), (0, 1, 4, 5))
+"""Columns and numbers of blocks of a group: of two, three, or all. A group has four enables, and nextpnr's router goes
+round in circles when it looks for the ways of all four."""
 
 T = TypeVar("T")
 
@@ -55,7 +53,8 @@ def places(names: Iterable[str], device: Device) -> dict[str, str]:
     side by side in each, so that neighbours in the array are neighbours on the device.
     """
     found = [(match[1], int(match[2]), int(match[3]), match[0]) for match in map(ELEMENT.fullmatch, names) if match]
-    offsets = OFFSETS if crowded(len(found), device.capacity.dsp) else OFFSETS[: ENABLES - 1]
+    groups = len(ROWS[device.name]) * len(GROUPS[device.name])
+    offsets = next(offsets for offsets in OFFSETS if len(found) <= groups * len(offsets))
     columns = [(group, offset) for group in GROUPS[device.name] for offset in offsets]
     rows = _middle(ROWS[device.name], -(-len(found) // len(columns)))
     found.sort()

@@ -102,11 +102,11 @@ _GW2A, _XC7A100T, _XCKU040 = DEVICES["GW2A-LV18PG256C8/I7"], DEVICES["xc7a100ti"
 def matrix() -> tuple[Row, ...]:
     """What ``sley fpga report`` implements unless told otherwise."""
     return (
-        _array(4, _ULX3S_25F, 250_000_000),
-        _array(8, _ULX3S_25F, 200_000_000),
-        _array(4, _ULX3S, 250_000_000),
-        _array(8, _ULX3S, 200_000_000),
-        _array(16, _ULX3S, 190_000_000),
+        _array(4, _ULX3S_25F, 300_000_000),
+        _array(8, _ULX3S_25F, 210_000_000),
+        _array(4, _ULX3S, 300_000_000),
+        _array(8, _ULX3S, 280_000_000),
+        _array(16, _ULX3S, 210_000_000),
         _array(4, _ICEBREAKER, 60_000_000),
         *(_unplaced_array(4, device) for device in (_GW2A, _XC7A100T, _XCKU040)),
         *_blocks(_ULX3S),

@@ -18,11 +18,6 @@ class Multiplier(Enum):
     LOGIC = 2
 
 
-def crowded(blocks: int, there: int) -> bool:
-    """Whether so many DSP blocks, of those that are there, lie too close for enables of their own."""
-    return 5 * blocks > 3 * there
-
-
 def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
     """The multiplier of each element of the array, row by row.
 
@@ -36,5 +31,5 @@ def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
         return [Multiplier.BLOCK] * elements
     wanted = elements * config.lane_elements
     blocks = wanted if config.bf16 else min(wanted, there * 4 // 5 // config.cores)
-    kind = Multiplier.CROWDED_BLOCK if crowded(blocks * config.cores, there) else Multiplier.BLOCK
+    kind = Multiplier.CROWDED_BLOCK if 5 * blocks * config.cores > 3 * there else Multiplier.BLOCK
     return [kind if (i + 1) * blocks // wanted > i * blocks // wanted else Multiplier.LOGIC for i in range(elements)]
