@@ -79,17 +79,12 @@ def _grids(config: ChipConfig, problem: Problem) -> Iterator[tuple[int, int, int
                 yield x, y, 1
 
 
-def _kept(problem: Problem, gang: bool) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+def _kept(problem: Problem, gang: bool) -> list[tuple[str, int]]:
     """The operand that is loaded once, where one macro tile spans the other side, for all products alike; and with
     which margin."""
     p = problem
-    kept = [("", 0)]
-    if p.batch == 1 or p.share_a:
-        kept += [("a", 0), *([] if gang else [("a", MARGIN)])]
-    if p.batch == 1 or p.share_b:
-        kept += [("b", 0)]
-    resident, margin = zip(*kept, strict=True)
-    return np.array(resident), np.array(margin, np.int64)
+    a = [("a", 0), *([] if gang else [("a", MARGIN)])] if p.batch == 1 or p.share_a else []
+    return [("", 0), *a, *([("b", 0)] if p.batch == 1 or p.share_b else [])]
 
 
 def _grown(config: ChipConfig, problem: Problem, gang: bool) -> Candidates:
@@ -98,23 +93,27 @@ def _grown(config: ChipConfig, problem: Problem, gang: bool) -> Candidates:
     half = half_rows(config, p)
     columns, depth = -(-p.n // n), -(-p.k // fold(config, p.dtype))
     cores_x, cores_y = (config.cores_x, config.cores_y) if gang else (1, 1)
-    residents, margins = _kept(p, gang)
-    axes = (
-        np.arange(len(residents)),
-        _sizes(p.m, HEIGHTS, half, cores_y),
-        _sizes(columns, WIDTHS, half, cores_x),
-        _sizes(depth, FOLDS, config.scratchpad_rows // n),
-        np.array(SLOTS, np.int64),
-    )
-    kept, tile_m, wide, folds, slots = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
-    resident, margin = residents[kept], margins[kept]
-    whole_a, whole_b = resident == "a", resident == "b"
+    tiles_m, wides = _sizes(p.m, HEIGHTS, half, cores_y), _sizes(columns, WIDTHS, half, cores_x)
+    chunks, places = _sizes(depth, FOLDS, config.scratchpad_rows // n), np.array(SLOTS, np.int64)
+    kept = _kept(p, gang)
+    meshes = []
+    for number, (operand, shift) in enumerate(kept):
+        axes = (
+            tiles_m[tiles_m >= p.m] if operand == "a" else tiles_m,
+            wides[wides >= (columns if operand == "b" else shift)],
+            chunks[chunks == 1] if shift else chunks,
+            places[places == 2] if shift else places,
+            np.array([number]),
+        )
+        meshes.append(np.stack([axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")]))
+    tile_m, wide, folds, slots, which = np.concatenate(meshes, axis=1)
+    resident = np.array([operand for operand, _ in kept])[which]
+    margin = np.array([shift for _, shift in kept], np.int64)[which]
     held = folds * slots - spare_folds(np.full_like(folds, depth), folds, slots)
     # Whatever else lies in the scratchpad, the operands in their slots must fit.
-    rows = tile_m * np.where(whole_a, depth, held) + (wide * np.where(whole_b, depth, held) + 2 * margin) * n
+    rows = tile_m * np.where(resident == "a", depth, held)
+    rows += (wide * np.where(resident == "b", depth, held) + 2 * margin) * n
     fine = (wide * tile_m <= half) & (rows <= config.scratchpad_rows)
-    fine &= (~whole_a | (tile_m >= p.m)) & (~whole_b | (wide >= columns))
-    fine &= (margin == 0) | ((slots == 2) & (folds == 1) & (wide >= margin))
     grids = np.array([(cores_x, cores_y, 1)] if gang else list(_grids(config, p)), np.int64)
     across, down, deep = np.repeat(grids, fine.sum(), axis=0).T
     tile_m, wide, folds, slots, margin = (np.tile(x[fine], len(grids)) for x in (tile_m, wide, folds, slots, margin))
