@@ -96,6 +96,34 @@ def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
     check_same_outputs(ProcessingElement(config), other, Ecp5(), 500)
 
 
+@pytest.mark.parametrize("kind", [Multiplier.BLOCK, Multiplier.CROWDED_BLOCK])
+def test_a_crowded_block_is_always_enabled(kind: Multiplier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Place and route finds places for many blocks only without enables of their own."""
+    made: list[DspBlock] = []
+
+    def instance(name: str, **pins: Any) -> DspBlock:
+        made.append(DspBlock(name, **pins))
+        return made[-1]
+
+    monkeypatch.setattr(ecp5_multiplier, "Instance", instance)
+    element = ProcessingElement(preset("nano"), multiplier=kind)
+    simulator = Simulator(element.elaborate(Ecp5()))
+
+    async def bench(ctx: Any) -> None:
+        enables = set()
+        for swap in (0, 1, 0, 0, 1, 1, 0, 0):
+            ctx.set(element.swap_i, swap)
+            await ctx.tick()
+            enables |= {(name, ctx.get(made[0].pins[name])) for name in ("i_CE0", "i_CE1")}
+        own = {("i_CE1", 0)} if kind is Multiplier.BLOCK else set()
+        assert enables == {("i_CE0", 1), ("i_CE1", 1)} | own
+
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert len(made) == 1
+
+
 def test_bad_width() -> None:
     with pytest.raises(ValueError, match=r"b_bits is 19; it must be in 1\.\.18"):
         Ecp5Multiplier(8, 19)
