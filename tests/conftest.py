@@ -1,5 +1,6 @@
 """Fixtures that tests of several layers share."""
 
+import gc
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -14,9 +15,14 @@ from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.device import Device
 from sley.sim.testing.product import Product
 
+GARBAGE = (100_000, 50, 100)
+"""Objects and rounds between searches for garbage. A design is some 100,000 objects that stay; with Python's own 700,
+10 and 10 a fifth of the time of tests that simulate goes into looking at them again and again."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Workers do not compile the tools all at once."""
+    gc.set_threshold(*GARBAGE)
     if config.getoption("numprocesses", None):
         for tool in TOOLS:
             prepared(tool)

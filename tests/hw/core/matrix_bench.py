@@ -12,6 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Op
 from sley.hw.core.matrix import MatrixUnit
+from sley.hw.testing.pins import Pins
 from sley.hw.testing.streams import StreamBench, Traffic, compiled
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.units import LocalState, execute
@@ -95,23 +96,28 @@ class MatrixBench:
 
         async def memories(ctx: Any) -> None:
             ctx.set(write.ready, 1)
+            accept = Pins(*(port.ready for port, *_ in reads))
+            answer = Pins(*(port.data for port, *_ in reads))
+            fault = dut.fault
+            watched = [x for port, *_ in reads for x in (port.valid, port.row)]
+            watched += [write.valid, write.row, write.data, write.enable, dut.rows, dut.busy]
+            watched += [fault.valid, fault.code, fault.pc, fault.address]
+            edges = aiter(ctx.tick().sample(*watched))
             cycle = 0
             while True:
                 ready = [rng.random() >= denied for _, _, denied, _ in reads]
-                for (port, *_), value in zip(reads, ready, strict=True):
-                    ctx.set(port.ready, value)
-                watched = [x for port, *_ in reads for x in (port.valid, port.row)]
-                watched += [write.valid, write.row, write.data, write.enable, dut.rows, dut.busy]
-                sampled = list((await ctx.tick().sample(*watched, dut.fault))[2:])
-                fault = sampled.pop()
-                for k, (port, memory, _, log) in enumerate(reads):
+                accept.set(ctx, *ready)
+                _, _, *sampled = await anext(edges)
+                data = []
+                for k, (_, memory, _, log) in enumerate(reads):
                     valid, row = sampled[2 * k : 2 * k + 2]
                     bits = 8 * memory.shape[1]
-                    ctx.set(port.data, rng.getrandbits(bits) if previous[k] is None else previous[k])
+                    data.append(rng.getrandbits(bits) if previous[k] is None else previous[k])
                     previous[k] = int.from_bytes(memory[row].tobytes(), "little") if valid and ready[k] else None
                     if valid and ready[k]:
                         log.append(cycle)
-                valid, row, value, enable, entering, busy = sampled[2 * len(reads) :]
+                answer.set(ctx, *data)
+                valid, row, value, enable, entering, busy, faulty, code, pc, address = sampled[2 * len(reads) :]
                 if valid:
                     assert enable == (1 << len(write.enable)) - 1
                     self.accumulator[row] = np.frombuffer(
@@ -120,8 +126,8 @@ class MatrixBench:
                     result.writes.append(cycle)
                 if entering:
                     result.rows.append(cycle)
-                if fault.valid:
-                    result.faults.append((int(fault.code), int(fault.pc), int(fault.address)))
+                if faulty:
+                    result.faults.append((int(code), int(pc), int(address)))
                 if busy:
                     result.cycles = cycle
                 cycle += 1

@@ -4,6 +4,7 @@ import random
 from itertools import product
 
 import numpy as np
+from amaranth.hdl import Value
 from vector_model import Model
 
 from sley.abi.config import ChipConfig
@@ -12,6 +13,7 @@ from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, 
 from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.vector import VectorUnit
 from sley.hw.testing.coverage import Coverage
+from sley.hw.testing.pins import Pins, value_of
 from sley.hw.testing.streams import StreamBench, compiled
 
 NONE_BF16 = [out for out in VectorOutput if out != VectorOutput.BF16]
@@ -70,28 +72,31 @@ class Bench:
 
         async def process(ctx):
             arriving = [[None] * (READ_LATENCY - 1) for _ in range(2)]
+            accept = Pins(read_a.ready, read_b.ready, write.ready)
+            answer = Pins(read_a.data, read_b.data)
+            edges = aiter(
+                ctx.tick().sample(
+                    *(read_a.valid, read_b.valid, write.valid),
+                    *(read_a.row, read_b.row, write.row),
+                    *(write.data, write.enable),
+                )
+            )
             while True:
                 ready = [self.rng.random() < self.grant for _ in range(3)]
                 ready[2] = ready[2] and not self.hold_writes
                 if self.one_bank:
                     ready[1] = ready[1] and not ctx.get(read_a.valid)
-                for port, value in zip((read_a, read_b, write), ready, strict=True):
-                    ctx.set(port.ready, value)
-                _, _, valid_a, valid_b, valid_w, row_a, row_b, row_w, data, enable = await ctx.tick().sample(
-                    *(read_a.valid, read_b.valid, write.valid),
-                    *(read_a.row, read_b.row, write.row),
-                    *(write.data, write.enable),
-                )
-                for port, granted, row, queue in zip(
-                    (read_a, read_b),
-                    (valid_a and ready[0], valid_b and ready[1]),
-                    (row_a, row_b),
-                    arriving,
-                    strict=True,
+                accept.set(ctx, *ready)
+                _, _, valid_a, valid_b, valid_w, row_a, row_b, row_w, data, enable = await anext(edges)
+                words = []
+                for granted, row, queue in (
+                    (valid_a and ready[0], row_a, arriving[0]),
+                    (valid_b and ready[1], row_b, arriving[1]),
                 ):
                     queue.append(int.from_bytes(memory[row].tobytes(), "little") if granted else None)
                     word = queue.pop(0)
-                    ctx.set(port.data, self.rng.getrandbits(row_bits) if word is None else word)
+                    words.append(self.rng.getrandbits(row_bits) if word is None else word)
+                answer.set(ctx, *words)
                 if valid_w and ready[2]:
                     granule = row_bits // 8 // len(write.enable)
                     old, new = memory[row_w].tobytes(), data.to_bytes(row_bits // 8, "little")
@@ -104,10 +109,12 @@ class Bench:
         return process
 
     async def _watch(self, ctx):
-        while True:
-            _, _, fault, busy = await ctx.tick().sample(self.dut.fault, self.dut.busy)
+        async for _, _, valid, fault, busy in ctx.tick().sample(
+            self.dut.fault.valid, Value.cast(self.dut.fault), self.dut.busy
+        ):
             self.busy_cycles += busy
-            if fault.valid:
+            if valid:
+                fault = value_of(self.dut.fault, fault)
                 self.faults.append((int(fault.code), int(fault.pc), int(fault.address)))
 
     def run(self, commands: list[dict], *, idle: float = 0.0, pause: float = 0.0):

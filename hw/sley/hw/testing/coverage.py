@@ -60,8 +60,7 @@ def watch_streams(bench: StreamBench, coverage: Coverage, point: str, *streams: 
     """Hits, in every cycle, the bin of the states of these streams."""
 
     async def watch(ctx: Any) -> None:
-        while True:
-            values = (await ctx.tick().sample(*(bit for port in streams for bit in (port.valid, port.ready))))[2:]
+        async for _, _, *values in ctx.tick().sample(*(bit for port in streams for bit in (port.valid, port.ready))):
             states = [
                 STREAM_STATES[0 if not valid else 1 if ready else 2]
                 for valid, ready in zip(values[::2], values[1::2], strict=True)

@@ -12,6 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
 from sley.hw.core.sram import READ_LATENCY
+from sley.hw.testing.pins import Pins
 from sley.hw.testing.streams import StreamBench
 
 WORD = 0xFFFFFFFF
@@ -291,16 +292,18 @@ class DmaBench(StreamBench):
         size = len(rows[0]) // granules
 
         async def process(ctx: Any) -> None:
-            while True:
-                ready = rng.random() >= denied
-                ctx.set(port.ready, ready)
-                _, _, valid, row, data, enable = await ctx.tick().sample(port.valid, port.row, port.data, port.enable)
+            pins = Pins(port.ready)
+            ready = rng.random() >= denied
+            pins.set(ctx, ready)
+            async for _, _, valid, row, data, enable in ctx.tick().sample(port.valid, port.row, port.data, port.enable):
                 if valid and ready:
                     self.grants.append(self.cycle)
                     new = data.to_bytes(len(rows[0]), "little")
                     for k in range(granules):
                         if enable >> k & 1:
                             rows[row][k * size : (k + 1) * size] = new[k * size : (k + 1) * size]
+                ready = rng.random() >= denied
+                pins.set(ctx, ready)
 
         return process
 
@@ -314,12 +317,12 @@ class DmaBench(StreamBench):
 
         async def process(ctx: Any) -> None:
             pipe: list[int | None] = [None] * READ_LATENCY
+            pins, edges = Pins(port.ready, port.data), aiter(ctx.tick().sample(port.valid, port.row))
             while True:
                 ready = rng.random() >= denied
-                ctx.set(port.ready, ready)
                 arriving = pipe.pop(0)
-                ctx.set(port.data, rng.getrandbits(width) if arriving is None else arriving)
-                _, _, valid, row = await ctx.tick().sample(port.valid, port.row)
+                pins.set(ctx, ready, rng.getrandbits(width) if arriving is None else arriving)
+                _, _, valid, row = await anext(edges)
                 if valid and ready:
                     self.grants.append(self.cycle)
                 pipe.append(int.from_bytes(rows[row], "little") if valid and ready else None)
@@ -334,15 +337,14 @@ class DmaBench(StreamBench):
 
         async def process(ctx: Any) -> None:
             offered = False
+            pins = Pins(dut.run.ready, dut.beat.valid, dut.beat.payload)
+            edges = aiter(ctx.tick().sample(dut.beat.ready, dut.run.valid, dut.run.payload.addr, dut.run.payload.bytes))
             while True:
                 run_ready = rng.random() >= pause
-                ctx.set(dut.run.ready, run_ready)
                 offered = offered or bool(queue and queue[0][0] <= self.cycle and rng.random() >= idle)
-                ctx.set(dut.beat.valid, offered)
-                ctx.set(dut.beat.payload, queue[0][1] if offered else {"data": rng.getrandbits(8 * bus), "last": 1})
-                _, _, taken, valid, address, length = await ctx.tick().sample(
-                    dut.beat.ready, dut.run.valid, dut.run.payload.addr, dut.run.payload.bytes
-                )
+                beat = queue[0][1] if offered else {"data": rng.getrandbits(8 * bus), "last": 1}
+                pins.set(ctx, run_ready, offered, beat)
+                _, _, taken, valid, address, length = await anext(edges)
                 if offered and taken:
                     queue.pop(0)
                     offered = False
@@ -371,21 +373,23 @@ class DmaBench(StreamBench):
         async def process(ctx: Any) -> None:
             nonlocal promised
             got = b""
+            run = dut.run.payload
+            pins = Pins(dut.run.ready, dut.data.ready, dut.writer_pending, dut.writer_error, dut.writer_error_phase)
+            edges = aiter(
+                ctx.tick().sample(
+                    dut.run.valid, run.addr, run.bytes, run.more, dut.phase, dut.data.valid, dut.data.payload, dut.cut
+                )
+            )
             while True:
                 run_ready = len(runs) < 4 and rng.random() >= pause
                 ready = bool(runs) and rng.random() >= pause
                 complete = len(acks) > 1 or runs or promised is None
                 acknowledged = bool(acks and complete) and acks[0][0] <= self.cycle
-                ctx.set(dut.run.ready, run_ready)
-                ctx.set(dut.data.ready, ready)
                 phases = [entry[2] for entry in (*acks, *runs)]
-                ctx.set(dut.writer_pending, sum(1 << k for k in set(phases)))
-                ctx.set(dut.writer_error, acknowledged and acks[0][1])
-                ctx.set(dut.writer_error_phase, acks[0][2] if acks else rng.randrange(2))
-                run = dut.run.payload
-                _, _, run_valid, address, length, more, phase, valid, data, cut = await ctx.tick().sample(
-                    dut.run.valid, run.addr, run.bytes, run.more, dut.phase, dut.data.valid, dut.data.payload, dut.cut
-                )
+                pending = sum(1 << k for k in set(phases))
+                error_phase = acks[0][2] if acks else rng.randrange(2)
+                pins.set(ctx, run_ready, ready, pending, acknowledged and acks[0][1], error_phase)
+                _, _, run_valid, address, length, more, phase, valid, data, cut = await anext(edges)
                 if acknowledged:
                     acks.pop(0)
                     self.acknowledged.append(self.cycle)

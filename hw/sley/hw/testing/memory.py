@@ -41,9 +41,18 @@ class _Answer:
     write: bool
 
 
+@dataclass(frozen=True)
+class _Head:
+    kind: Any
+    src: Node
+    tag: Any
+    addr: int
+    beats: int
+
+
 @dataclass
 class _Packet:
-    head: Any = None
+    head: _Head | None = None
     flits: int = 0
     message: list[int] = field(default_factory=list)
 
@@ -144,51 +153,58 @@ class MemoryNode:
             self._seen += 1
 
     def _flit_arrived(self, flit: Any) -> None:
-        packet, width = self._packet, self._config.bus_bytes
+        packet = self._packet
         if packet.head is None:
-            packet.head = head = flit.payload.head
+            head = flit.payload.head
+            packet.head = _Head(head.kind, (head.src.x, head.src.y), head.tag, head.addr, head.beats + 1)
             packet.message = []
             packet.flits = 0
-            if head.kind == RequestKind.MESSAGE:
+            if not self._began(packet.head, flit):
                 return
-            if head.kind == RequestKind.WALK:
-                self._walks.append(_Answer(0, (head.src.x, head.src.y), head.tag, head.addr, 1, False))
-                packet.head = None
-                return
-            beats, most = head.beats + 1, self._config.max_burst
-            if (flit.dest.x, flit.dest.y) != memory_node(self._config):
-                raise StreamError(f"request to node {flit.dest}, where no memory is")
-            if head.addr % width or head.addr // width % most + beats > most:
-                raise StreamError(f"burst of {beats} beats at {head.addr:#x} crosses a boundary")
-            burst = Burst(head.addr, beats)
-            (self.reads if head.kind == RequestKind.READ else self.writes).append(burst)
-            if head.kind == RequestKind.READ:
-                self._read_queue.append(self._answer(head))
         else:
             if packet.head.kind == RequestKind.MESSAGE:
                 packet.message.append(flit.payload.beat.data & 0xFFFF_FFFF)
             else:
-                self._write_beat(packet.head.addr + packet.flits * width, flit.payload.beat)
+                self._write_beat(packet.head.addr + packet.flits * self._config.bus_bytes, flit.payload.beat)
             packet.flits += 1
-        left = 0 if packet.head.kind == RequestKind.READ else packet.head.beats + 1 - packet.flits
-        if packet.head.kind == RequestKind.MESSAGE:
+        head = packet.head
+        left = 0 if head.kind == RequestKind.READ else head.beats - packet.flits
+        if head.kind == RequestKind.MESSAGE:
             left = 0 if flit.last else 1
         if bool(flit.last) != (left == 0):
             raise StreamError(f"last is {flit.last} with {left} beats to follow")
         if left == 0:
-            if packet.head.kind == RequestKind.WRITE:
-                self._write_queue.append(self._answer(packet.head))
-            if packet.head.kind == RequestKind.MESSAGE:
+            if head.kind == RequestKind.WRITE:
+                self._write_queue.append(self._answer(head))
+            if head.kind == RequestKind.MESSAGE:
                 self.messages.append(((flit.dest.x, flit.dest.y), packet.message))
             packet.head = None
 
-    def _answer(self, head: Any) -> _Answer:
+    def _began(self, head: _Head, flit: Any) -> bool:
+        """Whether the packet that begins with this flit is one that reads or writes."""
+        width, most = self._config.bus_bytes, self._config.max_burst
+        if head.kind == RequestKind.MESSAGE:
+            return False
+        if head.kind == RequestKind.WALK:
+            self._walks.append(_Answer(0, head.src, head.tag, head.addr, 1, False))
+            self._packet.head = None
+            return False
+        if (flit.dest.x, flit.dest.y) != memory_node(self._config):
+            raise StreamError(f"request to node {flit.dest}, where no memory is")
+        if head.addr % width or head.addr // width % most + head.beats > most:
+            raise StreamError(f"burst of {head.beats} beats at {head.addr:#x} crosses a boundary")
+        burst = Burst(head.addr, head.beats)
+        (self.reads if head.kind == RequestKind.READ else self.writes).append(burst)
+        if head.kind == RequestKind.READ:
+            self._read_queue.append(self._answer(head))
+        return True
+
+    def _answer(self, head: _Head) -> _Answer:
         due = self._bench.cycle + self._bench.rng.randint(*self._latency)
-        return _Answer(
-            due, (head.src.x, head.src.y), head.tag, head.addr, head.beats + 1, head.kind == RequestKind.WRITE
-        )
+        return _Answer(due, head.src, head.tag, head.addr, head.beats, head.kind == RequestKind.WRITE)
 
     def _write_beat(self, at: int, beat: Any) -> None:
+        data, strobe = beat.data, beat.strobe
         for k in range(self._config.bus_bytes):
-            if beat.strobe >> k & 1 and at + k < len(self.data):
-                self.data[at + k] = beat.data >> 8 * k & 0xFF
+            if strobe >> k & 1 and at + k < len(self.data):
+                self.data[at + k] = data >> 8 * k & 0xFF

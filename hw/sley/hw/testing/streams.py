@@ -31,6 +31,8 @@ from typing import Any
 from amaranth.hdl import Elaboratable, Value
 from amaranth.sim import Simulator
 
+from sley.hw.testing.pins import Pins, bits_of, value_of
+
 
 class BenchTimeoutError(AssertionError):
     """The block did not finish in the cycles it was given."""
@@ -152,18 +154,18 @@ class StreamBench:
 
         async def source(ctx: Any) -> None:
             raw = Value.cast(port.payload)
+            offer = Pins(port.valid, raw)
+            edges = aiter(ctx.tick().sample(port.ready))
             for item in items:
                 while item is None or rng.random() < idle:
-                    ctx.set(port.valid, 0)
-                    ctx.set(raw, rng.getrandbits(len(raw)) if len(raw) else 0)
-                    await ctx.tick()
+                    offer.set(ctx, 0, rng.getrandbits(len(raw)) if len(raw) else 0)
+                    await anext(edges)
                     if item is None:
                         break
                 if item is None:
                     continue
-                ctx.set(port.valid, 1)
-                ctx.set(port.payload, item)
-                while not (await ctx.tick().sample(port.ready))[-1]:
+                offer.set(ctx, 1, bits_of(port.payload, item))
+                while not (await anext(edges))[-1]:
                     pass
                 traffic.items.append(item)
                 traffic.cycles.append(self.cycle)
@@ -182,21 +184,24 @@ class StreamBench:
         async def sink(ctx: Any) -> None:
             raw = Value.cast(port.payload)
             held: int | None = None
-            while True:
-                ready = rng.random() >= pause
-                ctx.set(port.ready, ready)
-                _, _, valid, bits, payload = await ctx.tick().sample(port.valid, raw, port.payload)
+            accept = Pins(port.ready)
+            ready = rng.random() >= pause
+            accept.set(ctx, ready)
+            async for _, _, valid, bits in ctx.tick().sample(port.valid, raw):
                 if held is not None and not valid:
                     raise StreamError(f"{traffic}: valid was taken back before ready, cycle {self.cycle}")
                 if held is not None and bits != held:
                     raise StreamError(f"{traffic}: payload changed before ready: {held:#x}, {bits:#x}")
                 held = bits if valid and not ready else None
                 if valid and ready:
+                    payload = value_of(port.payload, bits)
                     if count is not None and len(traffic.items) == count:
                         raise StreamError(f"{traffic}: unexpected {payload!r} in cycle {self.cycle}")
                     traffic.items.append(payload)
                     traffic.cycles.append(self.cycle)
                     traffic.done = traffic.done or len(traffic.items) == count
+                ready = rng.random() >= pause
+                accept.set(ctx, ready)
 
         self._parts.append(sink)
         return traffic
@@ -207,12 +212,13 @@ class StreamBench:
 
     async def _watch(self, ctx: Any) -> None:
         left = self.settle
+        edges = aiter(ctx.tick())
         while left:
             if self._waits or not all(t.done for t in self.traffic):
                 left = self.settle
             else:
                 left -= 1
-            await ctx.tick()
+            await anext(edges)
             self.cycle += 1
             if self.cycle >= self.timeout:
                 late = [str(t) for t in self.traffic if not t.done] + self._waits
