@@ -133,7 +133,10 @@ class BlockScheduler(wiring.Component):
         word = Signal(range(1 + len(LaunchWord) + INLINE_ARGS))
         in_memory = grid.arg_words > INLINE_ARGS
         inline = Mux(in_memory, 0, grid.arg_words)
-        last_word = word == len(LaunchWord) + inline
+        # As registers, which lag by a cycle: what is asked of them is not asked of the head.
+        last_index, skips_args = Signal.like(word, init=len(LaunchWord)), Signal(reset_less=True)
+        m.d.sync += [last_index.eq(len(LaunchWord) + inline), skips_args.eq(~in_memory)]
+        last_word = word == last_index
         sizes = Signal(LaunchSizes)
         m.d.comb += [
             sizes.program_words.eq(grid.program_words),
@@ -217,7 +220,7 @@ class BlockScheduler(wiring.Component):
                 m.d.sync += unasked.eq(0)
                 with m.If(self.message.ready):
                     m.d.sync += word.eq(word + 1)
-                    with m.If((word == LaunchWord.SIZES + 1) & ~in_memory):
+                    with m.If((word == LaunchWord.SIZES + 1) & skips_args):
                         m.d.sync += word.eq(LaunchWord.BLOCK_X + 1)
                     with m.If(last_word):
                         m.d.comb += keep.en.eq(1)
