@@ -70,7 +70,11 @@ def test_too_large_is_known_before_place_and_route(board: str, products: int, sa
 
 
 @pytest.mark.parametrize(
-    ("board", "pll", "dsp"), [("tang_primer_20k", "rPLL", "MULT9X9"), ("arty_a7", "PLLE2_BASE", "DSP48E1")]
+    ("board", "pll", "dsp"),
+    [
+        ("tang_primer_20k", "rPLL", "MULT9X9"),
+        pytest.param("arty_a7", "PLLE2_BASE", "DSP48E1", marks=pytest.mark.slow),
+    ],
 )
 def test_netlist(board: str, pll: str, dsp: str, tmp_path: Path) -> None:
     target = BOARDS[board]

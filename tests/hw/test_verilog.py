@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sley.abi.config import PRESETS, preset
+from sley.abi.config import ChipConfig, preset
 from sley.hw import commands
 from sley.hw.verilog import VerilogError, component_verilog
 from sley.sim.engines.design_text import cached_verilog
@@ -52,12 +52,9 @@ def test_two_processes_write_the_same_text() -> None:
 
 
 @needs_tools
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "nano" else pytest.mark.slow) for name in PRESETS]
-)
-def test_lint(name: str, tmp_path: Path) -> None:
+def test_lint(linted: ChipConfig, tmp_path: Path) -> None:
     source = tmp_path / "sley.v"
-    source.write_text(cached_verilog(preset(name)))
+    source.write_text(cached_verilog(linted))
     Toolchain.find().lint(source)
 
 

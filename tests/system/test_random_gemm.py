@@ -65,7 +65,7 @@ def timed_products(device: Device, check: Check, count: int, largest: int = 11) 
     return times
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_pysim(check: Check, count: int) -> None:
     """Small products on the engine that needs nothing but pip, cycle by cycle as the compiled one."""
     with Device.open("pysim:nano?memory=1M", hang_cycles=20_000) as device:

@@ -38,7 +38,29 @@ void feed(long count, long latency, const uint32_t *first, const uint32_t *secon
 """
 
 
-def compile_unit(component: object, folder: Path, ports: tuple[str, ...]) -> Callable[..., np.ndarray]:
+Compile = Callable[[object, tuple[str, ...]], Callable[..., np.ndarray]]
+
+
+@pytest.fixture(scope="module")
+def run_time(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """What all models of Verilator need, compiled once."""
+    tools, folder = Toolchain.find(), tmp_path_factory.mktemp("verilated")
+    objects = [folder / f"{name}.o" for name in ("verilated", "verilated_threads")]
+    for output in objects:
+        source = tools.includes[0] / f"{output.stem}.cpp"
+        includes = [f"-I{path}" for path in tools.includes]
+        run_tool([tools.compiler, "-c", "-O1", *tools.flags, *includes, source, "-o", output], folder)
+    return objects
+
+
+@pytest.fixture
+def compile_unit(run_time: list[Path], tmp_path: Path) -> Compile:
+    return lambda component, ports: compiled_unit(component, tmp_path, ports, run_time)
+
+
+def compiled_unit(
+    component: object, folder: Path, ports: tuple[str, ...], run_time: list[Path]
+) -> Callable[..., np.ndarray]:
     """The unit as a function of arrays."""
     tools = Toolchain.find()
     (folder / "unit.v").write_text(component_verilog(component, "unit"))
@@ -46,8 +68,7 @@ def compile_unit(component: object, folder: Path, ports: tuple[str, ...]) -> Cal
     text = HARNESS.replace("FIRST", first).replace("SECOND", second if len(ports) == 2 else "")
     (folder / "harness.cpp").write_text(text)
     tools.verilator("--cc", "-O3", "-Wno-lint", "--top-module", "unit", "-Mdir", folder, "unit.v", folder=folder)
-    support = [tools.includes[0] / name for name in ("verilated.cpp", "verilated_threads.cpp")]
-    sources = [*support, *sorted(folder.glob("*.cpp"))]
+    sources = [*sorted(folder.glob("*.cpp")), *run_time]
     includes = [f"-I{path}" for path in (folder, *tools.includes)]
     run_tool([tools.compiler, "-O1", *tools.flags, *includes, "-shared", *sources, "-o", "unit.so", "-pthread"], folder)
     library = ctypes.CDLL(str(folder / "unit.so"))
@@ -71,17 +92,17 @@ def compare(got: np.ndarray, expected: np.ndarray, *inputs: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("unit", "golden"), [(Add, float32.add), (Multiply, float32.multiply), (Maximum, float32.maximum)]
 )
-def test_binary(unit, golden, tmp_path):
-    feed = compile_unit(unit(), tmp_path, ("a", "b"))
+def test_binary(unit, golden, compile_unit):
+    feed = compile_unit(unit(), ("a", "b"))
     for seed in range(4):
         a, b = pairs(np.random.default_rng(seed), 250_000)
         compare(feed(a, b), golden(a, b), a, b)
 
 
 @pytest.mark.slow
-def test_to_int32(tmp_path):
+def test_to_int32(compile_unit):
     """Every exponent that is not all fraction or all saturation, with a quarter of its fractions."""
-    feed = compile_unit(ToInt32(), tmp_path, ("i",))
+    feed = compile_unit(ToInt32(), ("i",))
     fractions = np.arange(0, 1 << 23, 4, np.uint32)
     for exponent in range(124, 160):
         x = fractions + np.uint32(exponent % 4) | np.uint32((exponent << 23) | (exponent & 1) << 31)
@@ -91,8 +112,8 @@ def test_to_int32(tmp_path):
 
 
 @pytest.mark.slow
-def test_from_int32(tmp_path):
-    feed = compile_unit(FromInt32(), tmp_path, ("i",))
+def test_from_int32(compile_unit):
+    feed = compile_unit(FromInt32(), ("i",))
     rng = np.random.default_rng(1)
     small = np.arange(-(1 << 21), 1 << 21, dtype=np.int32)
     x = (rng.integers(-(1 << 31), 1 << 31, 8_000_000) >> rng.integers(0, 12, 8_000_000)).astype(np.int32)
@@ -102,9 +123,9 @@ def test_from_int32(tmp_path):
 
 
 @pytest.mark.slow
-def test_to_bf16(tmp_path):
+def test_to_bf16(compile_unit):
     """Every upper half with every lower half that differs in rounding, and a few more."""
-    feed = compile_unit(ToBF16(), tmp_path, ("i",))
+    feed = compile_unit(ToBF16(), ("i",))
     upper = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
     for lower in (0, 1, 0x4000, 0x7FFF, 0x8000, 0x8001, 0xC000, 0xFFFF):
         x = upper | np.uint32(lower)

@@ -33,16 +33,15 @@ Files = dict[str, str]
 NANO = preset("nano")
 IP = {"ip": NAMESPACE}
 needs_verilator = pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
-presets = pytest.mark.parametrize("name", ["nano", *(pytest.param(n, marks=pytest.mark.slow) for n in [*PRESETS][1:])])
 
 
-def exported(name: str) -> Files:
-    return ip_files(preset(name), cached_verilog(preset(name)))
+def exported(config: ChipConfig) -> Files:
+    return ip_files(config, cached_verilog(config))
 
 
 @pytest.fixture(scope="module")
 def files() -> Files:
-    return exported("nano")
+    return exported(NANO)
 
 
 def digest(files: Files) -> str:
@@ -184,9 +183,8 @@ def lint(folder: Path, *rules: str) -> str:
 
 
 @needs_verilator
-@presets
-def test_lint(name: str, tmp_path: Path) -> None:
-    write_export(exported(name), tmp_path / "ip")
+def test_lint(linted: ChipConfig, tmp_path: Path) -> None:
+    write_export(exported(linted), tmp_path / "ip")
     assert "Warning" not in lint(tmp_path / "ip", "sley.vlt")
 
 
@@ -210,7 +208,7 @@ needs_icarus = pytest.mark.skipif(
 @needs_icarus
 @pytest.mark.parametrize("name", ["nano", *(pytest.param(n, marks=pytest.mark.slow) for n in ("edge", "base"))])
 def test_icarus_elaborates(name: str, tmp_path: Path) -> None:
-    write_export(exported(name), tmp_path / "ip")
+    write_export(exported(preset(name)), tmp_path / "ip")
     arguments = ("-g2005", "-Wall", "-s", "sley", "-f", "sley.f", "-o", "sley.vvp")
     assert run_tool(["iverilog", *arguments], tmp_path / "ip") == ""
 

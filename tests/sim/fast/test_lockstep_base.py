@@ -7,8 +7,7 @@ from sley.abi.config import preset
 
 
 @needs_verilator
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.campaign
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(5))
 def test_verilator(seed: int) -> None:

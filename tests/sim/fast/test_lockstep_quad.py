@@ -11,6 +11,7 @@ SQUARE = preset("nano").replace(name="square", cores_x=2, cores_y=2)
 
 @needs_verilator
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_square(seed: int) -> None:
     assert session(SQUARE, 35_000, 40, seed, tied=True) >= 35_000
