@@ -133,7 +133,7 @@ class BlockScheduler(wiring.Component):
         word = Signal(range(1 + len(LaunchWord) + INLINE_ARGS))
         in_memory = grid.arg_words > INLINE_ARGS
         inline = Mux(in_memory, 0, grid.arg_words)
-        # As registers, which lag by a cycle: what is asked of them is not asked of the head.
+        # Registers, a cycle late: nothing is asked of them in the first cycle, which is the head's.
         last_index, skips_args = Signal.like(word, init=len(LaunchWord)), Signal(reset_less=True)
         m.d.sync += [last_index.eq(len(LaunchWord) + inline), skips_args.eq(~in_memory)]
         last_word = word == last_index
