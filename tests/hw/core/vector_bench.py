@@ -4,7 +4,6 @@ import random
 from itertools import product
 
 import numpy as np
-from amaranth.hdl import Value
 from vector_model import Model
 
 from sley.abi.config import ChipConfig
@@ -13,7 +12,7 @@ from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, 
 from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.vector import VectorUnit
 from sley.hw.testing.coverage import Coverage
-from sley.hw.testing.pins import Pins, value_of
+from sley.hw.testing.pins import Pins
 from sley.hw.testing.streams import StreamBench, compiled
 
 NONE_BF16 = [out for out in VectorOutput if out != VectorOutput.BF16]
@@ -109,13 +108,13 @@ class Bench:
         return process
 
     async def _watch(self, ctx):
-        async for _, _, valid, fault, busy in ctx.tick().sample(
-            self.dut.fault.valid, Value.cast(self.dut.fault), self.dut.busy
+        fault = self.dut.fault
+        async for _, _, valid, code, pc, address, busy in ctx.tick().sample(
+            fault.valid, fault.code, fault.pc, fault.address, self.dut.busy
         ):
             self.busy_cycles += busy
             if valid:
-                fault = value_of(self.dut.fault, fault)
-                self.faults.append((int(fault.code), int(fault.pc), int(fault.address)))
+                self.faults.append((int(code), int(pc), int(address)))
 
     def run(self, commands: list[dict], *, idle: float = 0.0, pause: float = 0.0):
         """Runs the commands on both and compares. Returns what passed the command and signal streams."""
