@@ -31,16 +31,17 @@ MODELS = {"ecp5": "ecp5", "gowin": "gowin", "ice40": "ice40", "xc7": "xilinx", "
 DSP_BLOCKS = Path(__file__).with_name("dsp_blocks.v")
 BENCH = """
 module bench;
-  reg clk = 0, rst = 0, swap, weights_valid;
+  reg clk = 0, rst = 0, swap, weights_valid, weights_rest;
   reg [31:0] weights, activations;
   reg [1:0] weights_row;
   wire [127:0] expected, found;
   integer cycle, equal = 0;
-  gold g (.clk, .rst, .swap, .weights, .weights_valid, .weights_row, .activations, .sums(expected));
-  sley s (.clk, .rst, .swap, .weights, .weights_valid, .weights_row, .activations, .sums(found));
+  gold g (.clk, .rst, .swap, .weights, .weights_valid, .weights_row, .weights_rest, .activations, .sums(expected));
+  sley s (.clk, .rst, .swap, .weights, .weights_valid, .weights_row, .weights_rest, .activations, .sums(found));
   initial begin
     for (cycle = 0; cycle < 800; cycle = cycle + 1) begin
-      swap = $random; weights = $random; activations = $random; weights_valid = $random; weights_row = $random;
+      swap = $random; weights = $random; activations = $random;
+      weights_valid = $random; weights_row = $random; weights_rest = $random;
       #5 clk = 1;
       #5 clk = 0;
       if (cycle >= 400 && expected === found && ^expected !== 1'bx) equal = equal + 1;

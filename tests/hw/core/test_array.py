@@ -16,7 +16,7 @@ NANO = PRESETS["nano"]
 WIDE = NANO.replace(bf16=True)
 CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
 
-Tile = tuple[Lanes, Lanes]  # weights [N, N], rows [any, N]
+Tile = tuple[Lanes, Lanes]  # weights [up to N, N], rows [any, N]
 
 
 def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float, seed: int) -> list[int]:
@@ -25,7 +25,7 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
     dut = SystolicArray(config)
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     n, latency = config.array, array_latency(config, bf16)
-    words = [(tile, j, word.tolist()) for tile, (w, _) in enumerate(tiles) for j, word in enumerate(w)]
+    words = [(tile, j, word) for tile, (w, _) in enumerate(tiles) for j, word in enumerate(tile_words(config, w))]
     rows = [(tile, i, row) for tile, (_, x) in enumerate(tiles) for i, row in enumerate(x)]
     entered: list[int] = []
     olds: dict[int, Bits] = {}
@@ -46,18 +46,21 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
                 entered.append(cycle)
                 old = numbers.standard_normal(n).astype(np.float32).view(np.uint32)
                 olds[cycle + bf16_old_latency() - OLD_DELAY] = old
-                w, x = tiles[tile][0], row[None]
+                w = tiles[tile][0]
+                x = row[None, : len(w)]
                 result = bf16_sums(x, w, old) if bf16 else int8_sums(x, w, None)
                 expected[cycle + latency] = result[0].view(np.int32)
             ctx.set(dut.weights_valid, 0)
             ctx.set(dut.weights_row, rng.randrange(n))
+            ctx.set(dut.weights_rest, rng.randrange(2))
             ctx.set(dut.weights.as_value(), rng.getrandbits(n * config.lane_bits))
             if words and swapped >= words[0][0] and rng.random() >= gap:
                 tile, j, word = words.pop(0)
                 ctx.set(dut.weights_valid, 1)
                 ctx.set(dut.weights_row, j)
+                ctx.set(dut.weights_rest, j >= len(tiles[tile][0]))
                 ctx.set(dut.weights, word)
-                loaded += j == n - 1
+                loaded += not words or words[0][0] > tile
             enters = bool(rows) and loaded > rows[0][0] and rng.random() >= gap
             ctx.set(dut.swap, enters and rows[0][1] == 0)
             if config.bf16:
@@ -77,7 +80,15 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
     return entered
 
 
-def random_tiles(config: ChipConfig, counts: list[int], seed: int, bf16: bool = False) -> list[Tile]:
+def tile_words(config: ChipConfig, weights: Lanes) -> list[list[int]]:
+    """One for each row, and a last one of zeros for the rest of the array."""
+    words: list[list[int]] = weights.tolist()
+    return words if len(words) == config.array else [*words, [0] * config.array]
+
+
+def random_tiles(
+    config: ChipConfig, counts: list[int], seed: int, bf16: bool = False, depth: int | None = None
+) -> list[Tile]:
     rng = np.random.default_rng(seed)
 
     def lanes(rows: int) -> Lanes:
@@ -86,7 +97,7 @@ def random_tiles(config: ChipConfig, counts: list[int], seed: int, bf16: bool = 
             return (values.view(np.uint32) >> 16).astype(np.uint16)
         return rng.integers(0, 256, (rows, config.row_bytes), np.uint8).view(f"u{config.lane_elements}")
 
-    return [(lanes(config.array), lanes(count)) for count in counts]
+    return [(lanes(depth or config.array), lanes(count)) for count in counts]
 
 
 @pytest.mark.parametrize(("config", "bf16"), [(NANO, False), (WIDE, False), (WIDE, True)])
@@ -95,6 +106,25 @@ def test_equals_the_golden_function(config: ChipConfig, bf16: bool, gap: float) 
     n = config.array
     counts = [1, n, n + 1, 2, 1, 2 * n + 3, 7, n, n, 1, 2, 1, 3, n, n, n, n, n, n, n, 1]
     run(config, random_tiles(config, counts, seed=n, bf16=bf16), bf16=bf16, gap=gap, seed=1)
+
+
+@CONFIGS
+@pytest.mark.parametrize("gap", [0.0, 0.2])
+def test_tiles_of_fewer_rows(config: ChipConfig, gap: float) -> None:
+    dice = random.Random(config.lane_elements)
+    tiles = [
+        random_tiles(config, [dice.randint(1, config.array)], seed, depth=dice.randint(1, config.array))[0]
+        for seed in range(40)
+    ]
+    run(config, tiles, gap=gap, seed=1)
+
+
+@CONFIGS
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_tiles_of_fewer_rows_follow_sooner(config: ChipConfig, depth: int) -> None:
+    words = depth + 1
+    entered = run(config, random_tiles(config, [1] * 12, seed=3, depth=depth), gap=0, seed=2)
+    assert entered == list(range(words, 13 * words, words))
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ def test_an_array_of_both_is_as_any(blocks: int) -> None:
     one, other = SystolicArray(NANO), SystolicArray(NANO)
     m.submodules.one = one
     m.submodules.other = On(other, Fpga(blocks))
-    ports = ("activations", "swap", "weights", "weights_valid", "weights_row")
+    ports = ("activations", "swap", "weights", "weights_valid", "weights_row", "weights_rest")
 
     async def bench(ctx: Any) -> None:
         for cycle in range(500):
@@ -74,7 +74,7 @@ def test_an_array_of_both_is_as_any(blocks: int) -> None:
                 value = dice.getrandbits(32)
                 for array in (one, other):
                     port = getattr(array, name)
-                    port = port if name.endswith(("swap", "valid", "row")) else port.as_value()
+                    port = port if name.endswith(("swap", "valid", "row", "rest")) else port.as_value()
                     ctx.set(port, value & (1 << len(port)) - 1)
             await ctx.tick()
             if cycle > 100:

@@ -127,6 +127,17 @@ def test_a_short_matmul_takes_as_long_as_the_next_weights(config: ChipConfig) ->
 
 
 @CONFIGS
+@pytest.mark.parametrize("loaded", [1, 2, 3])
+def test_fewer_rows_of_weights_are_loaded_sooner(config: ChipConfig, loaded: int) -> None:
+    program = Program(config)
+    for i in range(12):
+        program.weights(2 * i, loaded if i else config.array, signal=1)
+        program.matmul(i, 2 * i, 2, signal=2)
+    result = MatrixBench(config, loaded).check(program)
+    assert np.diff(result.rows[::2]).tolist() == [max(3, loaded + 1)] * 11
+
+
+@CONFIGS
 def test_no_idle_cycle_between_matmuls_on_one_tile(config: ChipConfig) -> None:
     program = Program(config)
     program.weights(0)

@@ -39,8 +39,9 @@ class SystolicArray(wiring.Component):
     -------
     activations : In(lanes(config)), swap : In(1)
         A row, and the mark of the row that enters in the next cycle. ``swap`` must be low if none does.
-    weights : In(lanes(config)), weights_valid : In(1), weights_row : In(range(N))
-        Lane n is the weight of the array row and column n; N words a tile, for rows 0, 1, 2, ...
+    weights : In(lanes(config)), weights_valid : In(1), weights_row : In(range(N)), weights_rest : In(1)
+        Lane n is the weight of the array row and column n; words of a tile are for rows 0, 1, 2, ... up to N - 1, or
+        up to one with ``weights_rest``, which is for all array rows from there on.
     sums : Out(sums(config))
         Of the row that entered ``array_latency`` cycles earlier.
 
@@ -51,7 +52,7 @@ class SystolicArray(wiring.Component):
     run : In(1)
         High from the cycle of a row of bf16 until its sums have left.
     weights_bf16 : In(1)
-        The word takes the way through ``WeightDelay``.
+        The word takes the way through ``WeightDelay``, which needs N words a tile, none with ``weights_rest``.
     old : In(sums(config))
         What the sums of bf16 start from, ``bf16_old_latency() - OLD_DELAY`` cycles after the row has entered.
 
@@ -62,7 +63,7 @@ class SystolicArray(wiring.Component):
     3. Words without ``weights_bf16``, and a row of int8 with ``swap``, may enter ``settle_cycles`` after a word with
        ``weights_bf16`` or a ``swap`` of bf16.
 
-    So a tile of weights costs the array nothing when N cycles or more lie between two swaps.
+    So a tile of weights costs the array nothing when as many cycles as it has words lie between two swaps.
 
     Cost: besides the elements N^2 / 2 lanes and N^2 / 2 sums of registers for the skews; for bf16 delays in
     memory, N lanes of up to 7 N words and N sums of up to N words, and ``WeightDelay``. Data registers have no reset.
@@ -74,6 +75,7 @@ class SystolicArray(wiring.Component):
     weights: data.View
     weights_valid: Signal
     weights_row: Signal
+    weights_rest: Signal
     sums: data.View
     bf16: Signal
     run: Signal
@@ -88,6 +90,7 @@ class SystolicArray(wiring.Component):
             "weights": In(lanes(config)),
             "weights_valid": In(1),
             "weights_row": In(range(config.array)),
+            "weights_rest": In(1),
             "sums": Out(sums(config)),
         }
         if config.bf16:
@@ -163,8 +166,13 @@ class SystolicArray(wiring.Component):
     def _words(self, m: Module) -> tuple[list[Any], list[Any]]:
         """Words as the array columns see them, and for each array row whether it keeps the one that is there."""
         n = self._config.array
-        word, valid, row = Signal.like(self.weights), Signal(), Signal.like(self.weights_row)
-        m.d.comb += [word.eq(self.weights), valid.eq(self.weights_valid), row.eq(self.weights_row)]
+        word, valid, row, rest = Signal.like(self.weights), Signal(), Signal.like(self.weights_row), Signal()
+        m.d.comb += [
+            word.eq(self.weights),
+            valid.eq(self.weights_valid),
+            row.eq(self.weights_row),
+            rest.eq(self.weights_rest),
+        ]
         if self._config.bf16:
             m.submodules.weight_delay = delay = WeightDelay(self._config)
             m.d.comb += [
@@ -175,16 +183,17 @@ class SystolicArray(wiring.Component):
                 delay.swaps.eq(Cat(marks(m, self.swap, 1, BF16_ROW_LATENCY - 1, n, "swap_word"))),
             ]
             with m.If(delay.o_valid | self.weights_bf16):
-                m.d.comb += [word.eq(delay.o), valid.eq(delay.o_valid), row.eq(delay.o_row)]
+                m.d.comb += [word.eq(delay.o), valid.eq(delay.o_valid), row.eq(delay.o_row), rest.eq(0)]
         words = [delayed(m, word[c], c, f"weight_skew{c}") for c in range(n)]
-        takes: list[Any] = []
-        here: Any = valid
-        for r in range(n):
-            takes.append(here & (row == r))
-            if r < n - 1:
-                below, row_below = Signal(name=f"word_valid{r}"), Signal.like(row, name=f"word_row{r}", reset_less=True)
-                m.d.sync += [below.eq(here), row_below.eq(row)]
-                here, row = below, row_below
+        takes: list[Any] = [valid & (row == 0)]
+        for r in range(1, n):
+            # Each array row knows from a register whether to keep the word that arrives.
+            take = Signal(name=f"word_take{r}")
+            m.d.sync += take.eq((valid & (row == r)) | (takes[-1] & rest))
+            takes.append(take)
+            valid, above = Signal(name=f"word_valid{r}"), valid
+            m.d.sync += valid.eq(above)
+            row, rest = delayed(m, row, 1, f"word_row{r}"), delayed(m, rest, 1, f"word_rest{r}")
         return words, takes
 
 

@@ -28,7 +28,7 @@ class MatrixUnit(wiring.Component):
 
     Commands come in order; WEIGHTS run ahead in an engine of their own, so that the next tile loads while a MATMUL
     streams. MATMULs follow one another without an idle cycle in the array when their weights are there, and weights
-    are there in time when the MATMUL before has N rows or more.
+    are there in time when the MATMUL before has as many rows as they, and one more if they are fewer than N.
 
     Parameters
     ----------
@@ -126,6 +126,7 @@ class MatrixUnit(wiring.Component):
             array.weights.eq(loader.weights),
             array.weights_valid.eq(loader.weights_valid),
             array.weights_row.eq(loader.weights_row),
+            array.weights_rest.eq(loader.weights_rest),
             array.activations.eq(streamer.activations),
             array.swap.eq(streamer.activations_swap),
             accumulate.sums.eq(array.sums),

@@ -23,7 +23,7 @@ two of a kind are handed out and not done, so counts modulo 4 tell all cases apa
 def weights_job(config: ChipConfig) -> data.StructLayout:
     """A WEIGHTS for the loader.
 
-    ``rows``: scratchpad rows to read, 1 to N; the array rows behind them get the neutral word of the type. ``void``: do
+    ``rows``: scratchpad rows to read, 1 to N; the array rows behind them get neutral words of the type. ``void``: do
     nothing but complete. ``swaps``: the count of swaps handed out before it, all of which must have entered the array
     before its first word may.
     """
@@ -42,7 +42,8 @@ def weights_job(config: ChipConfig) -> data.StructLayout:
 
 
 class WeightLoader(wiring.Component):
-    """Feeds the array's load path with N words: first the scratchpad rows of the job, then neutral words.
+    """Feeds the array's load path with a tile: first the scratchpad rows of the job, then, if they are fewer than N,
+    neutral words: of int8 a single one, for the rest of the array.
 
     Parameters
     ----------
@@ -54,7 +55,8 @@ class WeightLoader(wiring.Component):
         One job waits while one runs; no cycle is lost between them.
     read : Out(read_port)
         Of the scratchpad; waits for grants.
-    weights : Out(lanes(config)), weights_valid : Out(1), weights_row : Out(range(N)), weights_bf16 : Out(1)
+    weights : Out(lanes(config)), weights_valid : Out(1)
+    weights_row : Out(range(N)), weights_rest : Out(1), weights_bf16 : Out(1)
         To the array, READ_LATENCY cycles after the grant of a word's row, or after its turn if it is neutral.
     turn_bf16 : Out(1)
         A word of bf16 has its turn.
@@ -75,7 +77,7 @@ class WeightLoader(wiring.Component):
     idle : Out(1)
         No job is here, apart from a set on ``signal``.
 
-    With every read granted a job takes N cycles, whatever it reads. Cost: the walk and two jobs, about 300 bits.
+    With every read granted a job takes a cycle for each word. Cost: the walk and two jobs, about 300 bits.
     """
 
     i: stream.Interface
@@ -83,6 +85,7 @@ class WeightLoader(wiring.Component):
     weights: data.View
     weights_valid: Signal
     weights_row: Signal
+    weights_rest: Signal
     weights_bf16: Signal
     turn_bf16: Signal
     settled: Signal
@@ -103,6 +106,7 @@ class WeightLoader(wiring.Component):
                 "weights": Out(lanes(config)),
                 "weights_valid": Out(1),
                 "weights_row": Out(range(config.array)),
+                "weights_rest": Out(1),
                 "weights_bf16": Out(1),
                 "turn_bf16": Out(1),
                 "settled": In(1),
@@ -130,7 +134,8 @@ class WeightLoader(wiring.Component):
         following = Signal(layout, reset_less=True)
         waiting = Signal()
         job = Signal(layout, reset_less=True)
-        neutral = Signal(range(n))  # words without a row that a job still has to send
+        bf16 = self._config.bf16
+        neutral = Signal(range(n if bf16 else 2))  # words without a row that a job still has to send
         row = walk.o.payload
         m.d.comb += [
             self.i.ready.eq(~waiting),
@@ -173,21 +178,21 @@ class WeightLoader(wiring.Component):
         with m.If(neutral != 0):
             m.d.sync += neutral.eq(neutral - 1)
         with m.Elif(grant & row.final):
-            m.d.sync += neutral.eq(n - job.rows)
+            m.d.sync += neutral.eq(Mux(job.bf16 & bf16, n - job.rows, job.rows != n))
         m.d.sync += self.loads.eq(self.loads + (fail | (grant & row.final & (job.rows == n)) | (neutral == 1)))
 
         index = Signal(range(n), reset_less=True)  # of the word behind the last one
-        bf16 = Signal(reset_less=True)  # the type of the last word
+        last_bf16 = Signal(reset_less=True)  # the type of the last word
         turn = Signal(data.StructLayout({"valid": 1, "neutral": 1, "row": range(n), "bf16": 1}))
         m.d.comb += [
             turn.valid.eq(grant | (neutral != 0)),
             turn.neutral.eq(neutral != 0),
             turn.row.eq(Mux(grant & row.first, 0, index)),
-            turn.bf16.eq(Mux(grant, job.bf16, bf16)),
+            turn.bf16.eq(Mux(grant, job.bf16, last_bf16)),
             self.turn_bf16.eq(turn.valid & turn.bf16),
         ]
         with m.If(turn.valid):
-            m.d.sync += [index.eq(turn.row + 1), bf16.eq(turn.bf16)]
+            m.d.sync += [index.eq(turn.row + 1), last_bf16.eq(turn.bf16)]
         for i in range(READ_LATENCY):
             later = Signal.like(turn, name=f"turn{i}")
             m.d.sync += later.eq(turn)
@@ -195,6 +200,7 @@ class WeightLoader(wiring.Component):
         m.d.comb += [
             self.weights_valid.eq(turn.valid),
             self.weights_row.eq(turn.row),
+            self.weights_rest.eq(turn.neutral & ~turn.bf16),
             self.weights_bf16.eq(turn.bf16),
             self.weights.eq(self.read.data),
         ]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import OperandType
-from sley.runtime.gemm.problem import Problem, fold
+from sley.runtime.gemm.problem import Problem, fold, weight_cycles
 from sley.runtime.gemm.tiling import interleaved
 
 Ints = NDArray[np.int64]
@@ -113,7 +113,7 @@ def least(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     tiles_m, tiles_n, chunks = -(-p.m // c.tile_m), -(-p.n // (c.wide * n)), -(-folds // c.folds)
     rows: Ints = np.zeros_like(c.tile_m)
     for count, tile_m in _parts(p.m, c.tile_m):
-        rows += count * np.maximum(tile_m, n)
+        rows += count * np.maximum(tile_m, weight_cycles(config, p))
     per_fold = np.where(c.wide == 1, tiles_n * NARROW_ISSUE, tiles_n * FOLD_ISSUE + columns * PRODUCT_ISSUE)
     issued = tiles_m * (tiles_n * chunks * CHUNK_ISSUE + folds * per_fold)
     # A run for each row of a chunk, unless chunks are whole rows.
@@ -186,7 +186,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
-        fold_cycles = tiles * np.maximum(rows, n)
+        fold_cycles = tiles * np.maximum(rows, weight_cycles(config, p))
         if p.dtype is OperandType.BF16:
             fold_cycles = np.maximum(fold_cycles, ROW_LATENCY * n + n + 12)
         # With a margin A shares a bank with a part of B: where both are read, one waits.

@@ -7,7 +7,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import OperandType, VectorRow
 from sley.runtime.gemm.frame import Side
 from sley.runtime.gemm.loads import Loads
-from sley.runtime.gemm.problem import Problem
+from sley.runtime.gemm.problem import Problem, weight_rows
 from sley.runtime.gemm.results import Results
 from sley.runtime.gemm.tiling import Operand, Tiling
 from sley.runtime.kernel import ZERO, Register, Value
@@ -156,7 +156,7 @@ class _Gemm(Loads, Results):
             for operand, first in ((self.place.a, a_at), (self.place.b, b_fold)):
                 self._first_row(operand, first)
             # The first fold is as deep as any; behind it the register that counts folds is free for their depths.
-            deepest = min(self.problem.k, c.array)
+            deepest = weight_rows(c, self.problem)
             one_fold = partial(self._fold, across, height, left, acc, a_at, b_fold, b_at)
             if not (self.single and self.narrow):
                 for _ in range(self.single):
@@ -219,7 +219,7 @@ class _Gemm(Loads, Results):
         behind K must not be multiplied; ``deep``: its depth, or a register for it."""
         k, c, dtype = self.k, self.config, self.problem.dtype
         if left is None:
-            deep = c.array
+            deep = weight_rows(c, self.problem)
         else:
             if isinstance(deep, Register):
                 k.min(deep, left, c.array)

@@ -107,6 +107,19 @@ def fold(config: ChipConfig, dtype: OperandType) -> int:
     return config.array if dtype is OperandType.BF16 else config.fold_depth
 
 
+def weight_rows(config: ChipConfig, problem: Problem) -> int:
+    """Rows of weights that the first fold takes: all of the array's, unless K is shorter than a fold."""
+    deep = fold(config, problem.dtype)
+    return -(-min(problem.k, deep) * config.array // deep)
+
+
+def weight_cycles(config: ChipConfig, problem: Problem) -> int:
+    """Cycles for the weights of a column tile to enter the array, and the least from one tile's MATMUL to the next
+    one's. int8 takes one more to fill the rest of the array, and 3 at the least; bf16 fills it row by row."""
+    rows = weight_rows(config, problem)
+    return config.array if problem.dtype is OperandType.BF16 else min(max(rows + 1, 3), config.array)
+
+
 @dataclass(frozen=True)
 class Bound:
     """Cycles that no chip of this size can beat, by what limits it."""
