@@ -1,6 +1,6 @@
 import pytest
 
-from sley.abi.config import ABI_MAJOR, PRESETS, ChipConfig
+from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import AbiMismatch, ConfigMismatch, ProbeError
 from sley.driver.probe import probe
@@ -57,9 +57,10 @@ def test_not_a_device() -> None:
         probe(FakeTransport(ChipConfig(), ID={"id": 0xFFFFFFFF}))
 
 
-def test_another_abi() -> None:
-    with pytest.raises(AbiMismatch, match=r"ABI 9\.3 .* first numbers must be equal"):
-        probe(FakeTransport(ChipConfig(), ABI_VERSION={"major": 9, "minor": 3}))
+@pytest.mark.parametrize(("major", "minor"), [(9, 3), (ABI_MAJOR, ABI_MINOR - 1)])
+def test_another_abi(major: int, minor: int) -> None:
+    with pytest.raises(AbiMismatch, match=rf"ABI {major}\.{minor} .* first numbers must be equal"):
+        probe(FakeTransport(ChipConfig(), ABI_VERSION={"major": major, "minor": minor}))
 
 
 def test_a_later_minor_version_may_hash_differently() -> None:

@@ -198,8 +198,8 @@ def test_registers_run_out_and_come_back() -> None:
 def test_errors_name_the_cure() -> None:
     k = KernelBuilder("bad", NANO)
     x = k.reg("x")
-    with pytest.raises(KernelError, match=r"operand rc is 5; it must be a register"):
-        k.matmul(0, 0, 5)
+    with pytest.raises(KernelError, match=r"operand rb is 5; it must be a register"):
+        k.matmul(0, 5, 0)
     with pytest.raises(KernelError, match="no parameter 'speed'; there are RUN_BYTES"):
         k.set(Unit.LOAD, speed=1)
     with pytest.raises(KernelError, match="no relation '>'"), k.if_(x, ">", 0):

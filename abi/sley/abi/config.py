@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ABI_MAJOR = 3
-ABI_MINOR = 1
+ABI_MINOR = 2
 
 
 class ConfigError(ValueError):

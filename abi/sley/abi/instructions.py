@@ -324,6 +324,7 @@ FORMATS: dict[Op, InstructionFormat] = {
                 "read once for all of them. No effect in a block that is not of a gang.",
                 enum=Share,
             ),
+            imm="rc",
         ),
         _op(
             Op.STORE,
@@ -331,6 +332,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             f"rd ra rb rc {_SYNC}",
             "Writes rc runs to memory address ra from local row rb; finishes when memory has acknowledged; ra += rd.",
             _SPACE,
+            imm="rc",
         ),
         _op(
             Op.WEIGHTS,
@@ -349,6 +351,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             "to accumulator rows rb, rb + 1, ...; ra += rd.",
             Field("accumulate", 1, "Add to the accumulator rows instead of overwriting them."),
             _OPERANDS,
+            imm="rc",
         ),
         _op(
             Op.VECTOR,
@@ -369,6 +372,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             Field("out_half", 1, "Which N bytes of a scratchpad row to write."),
             Field("a_type", 1, "What scratchpad rows of A hold.", enum=OperandType),
             Field("b_type", 1, "What scratchpad rows of B hold.", enum=OperandType),
+            imm="rc",
         ),
         _op(
             Op.VROW,

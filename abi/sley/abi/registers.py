@@ -134,7 +134,7 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
         (
             "ABI_VERSION",
             const,
-            "Version of registers, packets and instructions; software refuses another major.",
+            "Version of registers, packets and instructions; software refuses another major, and an older minor.",
             (
                 Field("minor", 16, "Additions that old software may ignore.", reset=ABI_MINOR),
                 Field("major", 16, "Incompatible changes.", reset=ABI_MAJOR),

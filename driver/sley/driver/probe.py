@@ -14,10 +14,11 @@ def probe(transport: Transport) -> ChipConfig:
     if identity != ID_VALUE:
         raise ProbeError(f"the device's ID register is {identity:#010x}, not {ID_VALUE:#010x}: this is no Sley device")
     version = registers.read("CHIP.ABI_VERSION")
-    if version["major"] != ABI_MAJOR:
+    if version["major"] != ABI_MAJOR or version["minor"] < ABI_MINOR:
         raise AbiMismatch(
             f"the device has ABI {version['major']}.{version['minor']} and this driver {ABI_MAJOR}.{ABI_MINOR}; "
-            f"the first numbers must be equal: use the driver that came with the device, or update the device"
+            "the first numbers must be equal and the device's second one no smaller: use the driver that came with "
+            "the device, or update the device"
         )
     parameters: dict[str, int] = {}
     for placed in registers.map:

@@ -343,11 +343,7 @@ class KernelBuilder:
         signal: Semaphores = (),
     ) -> None:
         """Loads the spare weights from ``rows`` scratchpad rows starting at ``row``; then row += step."""
-        flags: dict[str, int] = {"dtype": dtype}
-        if isinstance(rows, int):
-            flags.update(use_imm=1, imm=rows)
-            rows = ZERO
-        self._unit(Op.WEIGHTS, row, None, rows, step, wait, signal, **flags)
+        self._unit(Op.WEIGHTS, row, None, rows, step, wait, signal, dtype=dtype)
 
     def matmul(
         self,
@@ -473,6 +469,9 @@ class KernelBuilder:
         signal: Semaphores,
         **flags: int,
     ) -> None:
+        if isinstance(rc, int):
+            flags.update(use_imm=1, imm=rc)
+            rc = None
         operands = {
             name: self._register(value, name).number
             for name, value in (("ra", ra), ("rb", rb), ("rc", rc))

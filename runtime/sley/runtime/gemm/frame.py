@@ -117,13 +117,6 @@ class Frame:
 
     # Small pieces
 
-    def _operand(self, value: Value, rd: Register) -> Register:
-        """A register with the value: ``rd``, if it is a number."""
-        if isinstance(value, Register):
-            return value
-        self.k.mov(rd, value)
-        return rd
-
     def _blocks(self, rd: Register, source: Register, size: int) -> None:
         """rd = source / size rounded up; size is a power of two."""
         self.k.add(rd, source, size - 1)

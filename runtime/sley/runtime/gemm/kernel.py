@@ -146,7 +146,7 @@ class _Gemm(Loads, Results):
         tiles = k.reg("tiles") if uneven else ZERO
         acc, b_at = (ZERO, ZERO) if self.narrow else (k.reg("acc"), k.reg("b_at"))
         with k.scratch("rows folds a_at b_fold") as (rows, folds, a_at, b_fold):
-            height = self._operand(side.rows(rows), rows)
+            height = side.rows(rows)
             across = 1 if self.narrow else self._count(tiles, side.columns(tiles), c.array)
             depth = side.depth(folds)
             left = None
@@ -169,7 +169,9 @@ class _Gemm(Loads, Results):
                     with k.loop(deep - 1):
                         one_fold(folds, accumulate=True)
             else:
-                deep = self._operand(deep, folds)
+                if not isinstance(deep, Register):
+                    k.mov(folds, deep)
+                    deep = folds
                 with k.if_(side.k, "==", 0):
                     k.matmul(0, 0, 0, wait=self.acc_free)
                     k.sub(deep, deep, 1)
@@ -206,7 +208,7 @@ class _Gemm(Loads, Results):
     def _fold(
         self,
         across: Value,
-        rows: Register,
+        rows: Value,
         left: Register | None,
         acc: Register,
         a_at: Register,

@@ -17,12 +17,12 @@ class Loads(Frame):
         moving = [operand for operand in (place.a, place.b) if not operand.resident]
         if self.single:
             moving = [place.b, place.a]  # the weights enter the array while the activations arrive
-        with k.scratch("depth count row at") as (depth, count, row, at):
+        with k.scratch("depth count row") as (depth, count, row):
             if self.problem.epilogue.bias:
                 other = k.label("not first")
                 if side.k is not None:
                     k.branch(Op.BNE, side.k, ZERO, other)
-                self._load_bias(count, row, at)
+                self._load_bias(count, row)
                 k.place(other)
             elements = side.depth(depth)
             for operand in moving:
@@ -30,7 +30,7 @@ class Loads(Frame):
                 across = side.rows(count) if operand is place.a else side.columns(count)
                 wait = self.free if operand is moving[0] and not self.single else ()
                 signal = self.full if operand is moving[-1] or self.single else ()
-                self._load(operand, elements, across, self.running[operand.name], row, at, wait, signal)
+                self._load(operand, elements, across, self.running[operand.name], row, wait, signal)
         if self.single:
             return
         if side.k is not None:
@@ -42,9 +42,9 @@ class Loads(Frame):
     def _load_resident(self, operand: Operand) -> None:
         """The whole operand."""
         k, p = self.k, self.problem
-        with k.scratch("row at") as (row, at):
+        with k.scratch("row") as (row,):
             k.mov(row, operand.base)
-            self._load(operand, p.k, p.m if operand.name == "a" else p.n, self.running[operand.name], row, at)
+            self._load(operand, p.k, p.m if operand.name == "a" else p.n, self.running[operand.name], row)
 
     def _load(
         self,
@@ -53,7 +53,6 @@ class Loads(Frame):
         across: Value,
         address: Register,
         row: Register,
-        at: Register,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
@@ -66,9 +65,8 @@ class Loads(Frame):
         load = partial(k.load, interleave=operand.interleave, transpose=operand.transpose, share=share)
         if not operand.transpose or most <= operand.piece:
             self._set_runs(operand, size)
-            load(address, row, self._operand(runs, at), wait=wait, signal=signal)
+            load(address, row, runs, wait=wait, signal=signal)
             return
-        runs = self._operand(runs, at)
         starts = range(0, most, operand.piece)
         with k.scratch("from piece") as (start, piece):
             k.mov(start, address)
@@ -165,18 +163,12 @@ class Loads(Frame):
             self.k.min(rd, size, most)
         return rd
 
-    def _load_bias(self, size: Register, row: Register, at: Register) -> None:
+    def _load_bias(self, size: Register, row: Register) -> None:
         """The slot comes round after ``slots`` + 2 macro tiles. Its last reader has finished by then: a chunk slot is
         free only when the chunk ``slots`` before was multiplied, whose macro tile had got its accumulators from
         that reader or a later one."""
         k, p, side = self.k, self.problem, self.load
         count = side.columns(size)
-        if isinstance(side.n, Register):
-            k.mul(at, side.n, -4)
-            k.add(at, at, 4 * p.n)
-            k.add(at, at, self.arg["bias"])
-        else:
-            k.mov(at, self.arg["bias"])
         if isinstance(count, Register):
             k.shl(row, count, 2)
             k.set(Unit.LOAD, run_bytes=row)
@@ -185,10 +177,15 @@ class Loads(Frame):
         else:
             chunks = -(-count // self.config.array)
             self._set_load(run_bytes=4 * count, chunks=chunks, chunk_stride=1)
-        k.mov(row, 1)
+        address = self.arg["bias"]
+        if isinstance(side.n, Register):
+            k.mul(row, side.n, -4)
+            k.add(row, row, 4 * p.n)
+            k.add(row, row, address)
+            address = row
         free = () if self.single else self.free
         share = Share.COLUMN if self.tiling.gang else Share.NONE
-        k.load(at, self.load_bias, row, space=Space.ACCUMULATOR, share=share, wait=free, signal=free)
+        k.load(address, self.load_bias, 1, space=Space.ACCUMULATOR, share=share, wait=free, signal=free)
         self._next_bias(self.load_bias)
 
     def _advance_load(self) -> None:

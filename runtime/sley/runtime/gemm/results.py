@@ -52,7 +52,7 @@ class Results(Frame):
     def _drain(self) -> None:
         k, epilogue, side = self.k, self.problem.epilogue, self.multiply
         with k.scratch("rows columns") as (rows, columns):
-            height = self._operand(side.rows(rows), rows)
+            height = side.rows(rows)
             width = side.columns(columns)
             if epilogue.beta:
                 self._load_c(height, width)
@@ -85,7 +85,7 @@ class Results(Frame):
     def _sums(self) -> NumberType:
         return NumberType.FP32 if self.problem.dtype is OperandType.BF16 else NumberType.INT32
 
-    def _load_c(self, rows: Register, columns: Value) -> None:
+    def _load_c(self, rows: Value, columns: Value) -> None:
         """What C holds: fp32 to where it is multiplied by beta, bf16 to the scratchpad."""
         k, p, place = self.k, self.problem, self.place
         size = p.epilogue.result.bytes
@@ -102,7 +102,7 @@ class Results(Frame):
             k.mov(bytes, place.c_base if p.epilogue.narrow else place.beta_base)
             k.load(self.c, bytes, rows, space=space, wait=self.c_free, signal=self.c_full)
 
-    def _add_c(self, rows: Register, columns: Value) -> None:
+    def _add_c(self, rows: Value, columns: Value) -> None:
         """The epilogue with beta: sums with bias and scale become fp32 in place, C is multiplied, both are added."""
         k, t, epilogue, place, arg = self.k, self.tiling, self.problem.epilogue, self.place, self.arg
         narrow = epilogue.narrow
@@ -154,7 +154,7 @@ class Results(Frame):
         if epilogue.bias:
             self._next_bias(self.bias)
 
-    def _vector(self, rows: Register, columns: Value) -> None:
+    def _vector(self, rows: Value, columns: Value) -> None:
         """The epilogue, one column tile at a time."""
         k, t, epilogue, place = self.k, self.tiling, self.problem.epilogue, self.place
         vector = partial(
