@@ -74,7 +74,10 @@ def _parts(size: int, tile: Ints) -> list[tuple[Ints, Ints]]:
     """How many tiles of which size: the full ones, and what is left if any leaves something."""
     full = size // tile
     rest = size - full * tile
-    return [(full, tile), *([((rest > 0).astype(np.int64), np.maximum(rest, 1))] if rest.any() else [])]
+    parts: list[tuple[Ints, Ints]] = [(full, np.minimum(tile, size))]
+    if rest.any():
+        parts.append(((rest > 0).astype(np.int64), np.maximum(rest, 1)))
+    return parts
 
 
 def _runs(config: ChipConfig, runs: Ints, bytes: Ints, pitch: int, gang: bool) -> Ints:
@@ -156,15 +159,6 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
             return larger(read, ceil(depth, deep) * ceil(columns, n) * n)
         return _runs(config, depth, columns * size, p.n * size, c.gang)
 
-    def load(rows: Ints, columns: Ints, depth: Ints) -> Ints:
-        a: Ints = load_a(rows, depth) * moving_a
-        b: Ints = load_b(columns, depth) * moving_b
-        # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
-        units = pairs * 2 * ceil(columns * size, config.row_bytes) * (moving_a & moving_b & (not p.trans_b))
-        # In a gang each row of cores has its A and each column its B.
-        cycles: Ints = a * c.down + b * c.across + units if c.gang else (a + b + units) * blocks
-        return cycles
-
     def bursts(runs: Ints, bytes: Ints) -> Ints:
         return runs * ceil(bytes, config.max_burst * config.bus_bytes)
 
@@ -177,12 +171,15 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         joined = ceil(runs * bytes, config.bus_bytes * (1 if c.gang else JOINED_BEATS))  # where requests wait
         return np.where(bytes == pitch, np.minimum(bursts(runs, bytes), joined), bursts(runs, bytes))
 
-    def requests(rows: Ints, columns: Ints, depth: Ints) -> Ints:
-        """Heads of reads: they share the way out of the core with the beats of its writes."""
-        a = asked_for(depth, rows * size, p.m * size) if p.trans_a else asked_for(rows, depth * size, p.k * size)
-        b = asked_for(columns, depth * size, p.k * size) if p.trans_b else asked_for(depth, columns * size, p.n * size)
-        heads: Ints = a * moving_a + b * moving_b
-        return heads
+    # Heads of reads: they share the way out of the core with the beats of its writes.
+
+    def heads_a(rows: Ints, depth: Ints) -> Ints:
+        return asked_for(depth, rows * size, p.m * size) if p.trans_a else asked_for(rows, depth * size, p.k * size)
+
+    def heads_b(columns: Ints, depth: Ints) -> Ints:
+        return (
+            asked_for(columns, depth * size, p.k * size) if p.trans_b else asked_for(depth, columns * size, p.n * size)
+        )
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)
@@ -196,30 +193,45 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
         issue = CHUNK_ISSUE + folds * np.where(c.wide == 1, NARROW_ISSUE, FOLD_ISSUE + tiles * PRODUCT_ISSUE)
         return larger(folds * fold_cycles + BUBBLE, issue)
 
+    parts_m, parts_n, parts_k = _parts(p.m, c.tile_m), _parts(p.n, c.wide * n), _parts(p.k, c.folds * deep)
+    loads_a = [[load_a(rows, depth) * moving_a for _, depth in parts_k] for _, rows in parts_m]
+    loads_b = [[load_b(columns, depth) * moving_b for _, depth in parts_k] for _, columns in parts_n]
+    asked_a = [[heads_a(rows, depth) * moving_a for _, depth in parts_k] for _, rows in parts_m]
+    asked_b = [[heads_b(columns, depth) * moving_b for _, depth in parts_k] for _, columns in parts_n]
+    permuted = pairs * 2 * (moving_a & moving_b & (not p.trans_b))
+
+    def load(i: int, j: int, k: int) -> Ints:
+        """Of these parts of M, N and K."""
+        a, b = loads_a[i][k], loads_b[j][k]
+        # From a LOAD that permutes to one that does not, and back, a unit of rows is in between.
+        units = permuted * ceil(parts_n[j][1] * size, config.row_bytes)
+        # In a gang each row of cores has its A and each column its B.
+        cycles: Ints = a * c.down + b * c.across + units if c.gang else (a + b + units) * blocks
+        return cycles
+
     total: Ints = np.zeros_like(c.tile_m)
     passed: Ints = np.zeros_like(c.tile_m)  # flits on the way to the memory port
     waits: Ints = np.zeros_like(c.tile_m)  # in the last macro tile, for results and loads: nothing comes behind it
     last_load: Ints = np.zeros_like(c.tile_m)
-    for count_m, rows in _parts(p.m, c.tile_m):
-        for count_n, columns in _parts(p.n, c.wide * n):
+    late = ((c.slots == 2) & (c.margin == 0)) * TURN  # a load begins when the product before the last has ended
+    for i, (count_m, rows) in enumerate(parts_m):
+        for j, (count_n, columns) in enumerate(parts_n):
             chunks: Ints = np.zeros_like(c.tile_m)
             results = store(rows, columns)
             sent = larger(STORE_TURN + results, ceil(results + STORE_ROUND_TRIP, 2))
             held = ceil(results, STORE_DELAY * -(-p.k // (c.folds * deep))) * c.gang
-            for count_k, depth in _parts(p.k, c.folds * deep):
-                # With two slots a load begins when the product before the last has ended: its latency shows.
-                late = ((c.slots == 2) & (c.margin == 0)) * TURN
+            for k, (count_k, depth) in enumerate(parts_k):
                 multiplied = product(rows, columns, depth)
-                chunk = larger(load(rows, columns, depth) + late + held, multiplied)
+                chunk = larger(load(i, j, k) + late + held, multiplied)
                 chunks += count_k * chunk
                 last_load = np.where(count_k > 0, chunk - multiplied, last_load)
-                asked = count_k * requests(rows, columns, depth)
+                asked = count_k * (asked_a[i][k] + asked_b[j][k])
                 sent = sent + asked
                 passed += count_m * count_n * asked * blocks * (blocks > 1)
-            if c.gang:
+            if c.gang and len(parts_k) > 1:
                 # The last product of a macro tile may be too short to hide a whole chunk.
-                whole = load(rows, columns, np.minimum(c.folds * deep, p.k))
-                chunks += ceil(larger(whole - multiplied, np.zeros_like(whole)), UNEVEN) * (count_k > 0)
+                hidden = larger(load(i, j, 0) - multiplied, np.zeros_like(multiplied))
+                chunks += ceil(hidden, UNEVEN) * (parts_k[1][0] > 0)
             passed += count_m * count_n * results
             chunks += results * p.epilogue.beta
             vector = ceil(columns, n) * (rows * config.row_parts + PASS) * passes
@@ -229,8 +241,8 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     share = ceil(tiles_m, c.down) * ceil(tiles_n, c.across) * -(-p.batch // c.deep)
     tiles = tiles_m * tiles_n
     steady = total // tiles * share + total % tiles * share // tiles
-    rows, columns = np.minimum(c.tile_m, p.m), np.minimum(c.wide * n, p.n)
-    first = load(rows, columns, np.minimum(c.folds * deep, p.k))
+    (_, rows), (_, columns) = parts_m[0], parts_n[0]
+    first = load(0, 0, 0)
     whole = np.full_like(first, p.k)
     first = first + load_a(rows, whole) * ~moving_a * (c.down if c.gang else blocks)
     first = first + load_b(columns, whole) * ~moving_b * (c.across if c.gang else blocks)

@@ -1,6 +1,7 @@
 """The autotiler: the tiling of a GEMM that an estimate finds fastest."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +18,7 @@ HEIGHTS = (1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 64, 80, 96, 112, 120, 128, 160, 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 SLOTS = (2, 3, 4)
-FIRST = 64
+FIRST = 128
 """Candidates that are estimated before those that these show to be too slow are left out."""
 MARGIN = 16
 """Column tiles: their products take longer than a chunk from being asked for until it enters the array, with two rows
@@ -52,7 +53,7 @@ def candidates(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
             if limit is not None:
                 chosen = chosen[floor[chosen] < limit]
             if len(chosen):
-                more = _fastest(config, way, grown.chosen(chosen), count, limit)
+                more = _fastest(config, way, _spread(config, way, grown.chosen(chosen)), count, limit)
                 found = sorted([*found, *more], key=lambda plan: plan.estimate)[:count]
     if not found:
         raise KernelError(
@@ -88,7 +89,8 @@ def _kept(problem: Problem, gang: bool) -> list[tuple[str, int]]:
 
 
 def _grown(config: ChipConfig, problem: Problem, gang: bool) -> Candidates:
-    """All combinations of sizes, grids, residents and margins whose operands fit."""
+    """All combinations of sizes, residents and margins whose operands fit. Those of no gang stand for all grids, as if
+    they were spread over all cores, which no grid can beat."""
     p, n = problem, config.array
     half = half_rows(config, p)
     columns, depth = -(-p.n // n), -(-p.k // fold(config, p.dtype))
@@ -114,13 +116,21 @@ def _grown(config: ChipConfig, problem: Problem, gang: bool) -> Candidates:
     rows = tile_m * np.where(resident == "a", depth, held)
     rows += (wide * np.where(resident == "b", depth, held) + 2 * margin) * n
     fine = (wide * tile_m <= half) & (rows <= config.scratchpad_rows)
-    grids = np.array([(cores_x, cores_y, 1)] if gang else list(_grids(config, p)), np.int64)
-    across, down, deep = np.repeat(grids, fine.sum(), axis=0).T
-    tile_m, wide, folds, slots, margin = (np.tile(x[fine], len(grids)) for x in (tile_m, wide, folds, slots, margin))
-    resident = np.tile(resident[fine], len(grids))
-    grown = Candidates(tile_m, wide, folds, slots, across, down, deep, margin, resident=resident, gang=gang)
-    used = (grown.wide * n * (grown.across - 1) < p.n) & (grown.tile_m * (grown.down - 1) < p.m)
-    return grown.chosen(used)
+    tile_m, wide, folds, slots, margin = (size[fine] for size in (tile_m, wide, folds, slots, margin))
+    grid = (cores_x, cores_y, 1) if gang else (config.cores, 1, 1)
+    across, down, deep = (np.full_like(tile_m, blocks) for blocks in grid)
+    return Candidates(tile_m, wide, folds, slots, across, down, deep, margin, resident=resident[fine], gang=gang)
+
+
+def _spread(config: ChipConfig, problem: Problem, c: Candidates) -> Candidates:
+    """Each of these on every grid that leaves no block without a macro tile. A gang has one."""
+    if c.gang:
+        return c
+    grids = np.array(list(_grids(config, problem)), np.int64)
+    across, down, deep = np.repeat(grids, len(c.tile_m), axis=0).T
+    c = replace(c.chosen(np.tile(np.arange(len(c.tile_m)), len(grids))), across=across, down=down, deep=deep)
+    used = (c.wide * config.array * (c.across - 1) < problem.n) & (c.tile_m * (c.down - 1) < problem.m)
+    return c.chosen(used)
 
 
 def _fastest(config: ChipConfig, problem: Problem, c: Candidates, count: int, limit: int | None) -> list[Plan]:
