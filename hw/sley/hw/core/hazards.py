@@ -86,13 +86,14 @@ class Hazards(wiring.Component):
             end = Signal.like(self.end, name=f"end{k}", reset_less=True)
             left = Signal(range(longest + 1), name=f"left{k}")  # hazard_cycles less the cycles since its last row
             shares = Signal(name=f"shares{k}", reset_less=True)
-            reach = Signal.like(self.end, name=f"reach{k}", reset_less=True)  # its rows from the new one's first on
-            with m.If((left != 0) & (~running[k] | self.last)):
-                m.d.sync += left.eq(left - 1)
+            step = (left != 0) & (~running[k] | self.last)
+            # ``left`` less its rows from the new one's first on: its sign alone says whether the new one has to wait.
+            excess = Signal(range(-self._config.accumulator_rows, longest + 1), name=f"excess{k}", reset_less=True)
+            m.d.sync += [left.eq(left - step), excess.eq(excess - step)]
             with m.If(self.start):
                 m.d.sync += [
                     shares.eq(self.accumulate & (begin < self.end) & (self.begin < end)),
-                    reach.eq(end - self.begin),
+                    excess.eq(left - step - (end - self.begin)),
                 ]
                 with m.If(place == k):
                     m.d.sync += [
@@ -102,7 +103,7 @@ class Hazards(wiring.Component):
                         running[k].eq(1),
                         shares.eq(0),
                     ]
-            blocked.append(shares & (left >= reach))
+            blocked.append(shares & ~excess[-1])
             taken.append(left != 0)
         m.d.comb += [
             self.blocked.eq(Cat(blocked).any()),
