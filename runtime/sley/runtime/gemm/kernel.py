@@ -10,7 +10,7 @@ from sley.runtime.gemm.loads import Loads
 from sley.runtime.gemm.problem import Problem, weight_rows
 from sley.runtime.gemm.results import Results
 from sley.runtime.gemm.tiling import Operand, Tiling
-from sley.runtime.kernel import ZERO, Register, Value
+from sley.runtime.kernel import ZERO, Register, Semaphores, Value
 from sley.runtime.program import Program
 
 
@@ -162,9 +162,14 @@ class _Gemm(Loads, Results):
                 for _ in range(self.single):
                     k.matmul(0, 0, 0, wait=self.full)
                 k.matmul(0, 0, 0, wait=(self.full, self.acc_free) if side.k is None else self.full)
+            ended = [self.acc_done]
             if side.k is None:
+                if not (self.single or t.margin):
+                    ended.append(self.free)
                 assert not isinstance(deep, Register)
-                one_fold(deepest, accumulate=False)
+                alone = self.narrow and deep == 1  # the macro tile's only MATMUL tells of its end itself
+                one_fold(deepest, accumulate=False, signal=ended if alone else ())
+                ended = [] if alone else ended
                 if deep > 1:
                     with k.loop(deep - 1):
                         one_fold(folds, accumulate=True)
@@ -178,11 +183,7 @@ class _Gemm(Loads, Results):
                     one_fold(deepest, accumulate=False)
                 with k.loop(deep):
                     one_fold(folds, accumulate=True)
-            ended = [self.acc_done]
-            if not (self.single or t.margin):
-                if side.k is None:
-                    ended.append(self.free)
-                else:
+                if not t.margin:
                     k.matmul(0, 0, 0, signal=self.free)
             k.free(*([left] if left is not None else []))
         k.free(*([] if self.narrow else [acc, b_at]), *([tiles] if uneven else []))
@@ -216,9 +217,10 @@ class _Gemm(Loads, Results):
         b_at: Register,
         deep: Value,
         accumulate: bool,
+        signal: Semaphores = (),
     ) -> None:
         """One fold of K of all column tiles. ``left``: elements of K from here on, if the last fold is short: what is
-        behind K must not be multiplied; ``deep``: its depth, or a register for it."""
+        behind K must not be multiplied; ``deep``: its depth, or a register for it; ``signal``: of a single MATMUL."""
         k, c, dtype = self.k, self.config, self.problem.dtype
         if left is None:
             deep = weight_rows(c, self.problem)
@@ -229,7 +231,8 @@ class _Gemm(Loads, Results):
         if self.narrow:
             ready = (self.full, self.acc_free) if self.single and not accumulate else ()
             k.weights(b_fold, deep, dtype=dtype, step=self.b_step, wait=ready[:1])
-            k.matmul(a_at, self.half, rows, accumulate=accumulate, dtype=dtype, step=self.a_step, wait=ready)
+            matmul = partial(k.matmul, accumulate=accumulate, dtype=dtype, step=self.a_step)
+            matmul(a_at, self.half, rows, wait=ready, signal=signal)
             return
         k.mov(acc, self.half)
         k.mov(b_at, b_fold)

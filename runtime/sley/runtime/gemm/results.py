@@ -20,14 +20,16 @@ class Results(Frame):
     """Writes what follows the last product of a macro tile."""
 
     def _finish_tile(self, ended: Semaphores) -> None:
-        """After the last chunk of a macro tile, told to ``ended``: its results to memory, and on to the next one."""
+        """After the last chunk of a macro tile: its results to memory, and on to the next one. ``ended``: what still
+        waits to be told that the MATMULs before have ended."""
         k, t, side, result = self.k, self.tiling, self.multiply, self.problem.epilogue.result
         later = k.label("later")
         if side.k is not None:
             with k.scratch("depth") as (size,):
                 k.mov(size, self.problem.k)
                 k.branch(Op.BLT, side.k, size, later)
-        k.matmul(0, 0, 0, signal=ended)
+        if ended:
+            k.matmul(0, 0, 0, signal=ended)
         self._drain()
         k.add(self.half, self.half, self.place.half)
         k.and_(self.half, self.half, 2 * self.place.half - 1)
