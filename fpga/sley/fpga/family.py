@@ -24,7 +24,8 @@ class Family:
     ``script`` is Yosys' command for it, ``cells`` the resources that a cell of the netlist takes; cells that are not
     there take none. ``units`` says what DSP and block RAM are counted in. ``bitstream``: how the file of one is called,
     for families whose tools pip has. ``guarded``: Yosys may give the register of a sum to two DSP blocks, unless what
-    has a multiplier in it is a module of its own while DSP blocks are made.
+    has a multiplier in it is a module of its own while DSP blocks are made. ``dense``: what to say to Yosys for a
+    netlist of fewer LUTs and more levels of them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Family:
     units: str
     bitstream: str = ""
     guarded: bool = False
+    dense: str = ""
 
 
 def _cells(
@@ -73,6 +75,7 @@ FAMILIES = {
             ),
             "MULT18X18D; 18 Kbit",
             bitstream=".bit",
+            dense="-nowidelut",
         ),
         Family(
             "ice40",

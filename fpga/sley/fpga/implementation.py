@@ -61,12 +61,13 @@ def implement(
     folder: Path,
     *,
     name: str = "sley",
+    dense: bool = False,
     may_miss: bool = False,
 ) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
-    A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a design with more cells of a
-    kind than the device has, which is known before place and route, and a step that fails.
+    ``dense``: see ``synthesise``. A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a
+    design with more cells of a kind than the device has, which is known before place and route, and a step that fails.
     """
     began = time.monotonic()
     device = device_of(platform)
@@ -77,7 +78,7 @@ def implement(
     plan = platform.prepare(design, name, nextpnr_opts=options)
     plan.extract(folder)
     text = plan.files[f"{name}.il"]
-    made = synthesise(text, device.family, folder, name=name)
+    made = synthesise(text, device.family, folder, name=name, dense=dense)
     device.check(made.top.total)
     place_multipliers(folder / f"{name}.json", device)
     _, place, pack = json.loads(plan.files[f"build_{name}.json"])["commands"]

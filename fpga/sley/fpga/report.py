@@ -29,7 +29,7 @@ from sley.hw.mmu.translate import Translate
 class Row:
     """A design on a device. ``clock_hz`` is what the tools are asked for; ``macs`` int8 products in a cycle.
 
-    Without a ``board`` it is synthesised and no more.
+    ``dense``: see ``synthesise``. Without a ``board`` it is synthesised and no more.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Row:
     design: Callable[[], Any]
     board: Board | None = None
     clock_hz: int = 0
+    dense: bool = False
 
 
 def _int8(size: int) -> ChipConfig:
@@ -86,7 +87,8 @@ def _line(board: Board) -> Row:
 def _chip(board: Board) -> Row:
     """What ``sley fpga build`` builds."""
     macs = board.config.peak_macs
-    return Row(f"chip {board.config.name}", device_of(board.platform()), macs, board.system, board, board.clock_hz)
+    device = device_of(board.platform())
+    return Row(f"chip {board.config.name}", device, macs, board.system, board, board.clock_hz, dense=True)
 
 
 def _unplaced_chip(name: str, device: Device) -> Row:
@@ -138,7 +140,8 @@ def implement_row(row: Row, folder: Path) -> Implementation | Synthesis:
     place = folder / f"{row.device.name}-{row.name}".replace(", ", "-").replace(" ", "-")
     if row.board is None:
         return measure(row.design(), row.device.family, place, 0, row.device.capacity.dsp)
-    return implement(row.board.platform(), BoardTop(row.design(), row.clock_hz), place, may_miss=True)
+    top = BoardTop(row.design(), row.clock_hz)
+    return implement(row.board.platform(), top, place, dense=row.dense, may_miss=True)
 
 
 def cells(row: Row, made: Implementation | Synthesis) -> tuple[str, ...]:

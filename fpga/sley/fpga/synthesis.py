@@ -50,12 +50,20 @@ class Synthesis:
 
 
 def synthesise(
-    text: str, family: Family, folder: Path, *, name: str = "sley", depth: int = 0, edif: bool = False
+    text: str,
+    family: Family,
+    folder: Path,
+    *,
+    name: str = "sley",
+    depth: int = 0,
+    edif: bool = False,
+    dense: bool = False,
 ) -> Synthesis:
     """Synthesises ``text``, RTLIL whose top is module ``name``; leaves netlist, script and log in ``folder``.
 
     Blocks keep their borders down to ``depth`` levels below the top: cells are counted for each, and nothing is
-    optimised across. With 0 the design is flat, as on a board.
+    optimised across. With 0 the design is flat, as on a board. ``dense``: fewer LUTs are worth more levels of them; it
+    makes a difference on an ECP5.
     """
     tool_versions()
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,14 +74,15 @@ def synthesise(
     hidden = "w:*" if kept else r"w:*\[*\]*"
     borders = [f"setattr -mod -set keep_hierarchy 1 {module.replace('$', chr(92) + '$')}" for module in kept]
     guards = [GUARD] if family.guarded else []
+    script = f"{family.script} {family.dense}" if dense else family.script
     lines = [
         f"read_rtlil {name}.il",
         "delete w:$verilog_initial_trigger",
         *borders,
         *guards,
-        f"{family.script} -top {name} -run :map_luts",
+        f"{script} -top {name} -run :map_luts",
         f"rename -hide {hidden}",
-        f"{family.script} -top {name} -run map_luts:",
+        f"{script} -top {name} -run map_luts:",
         *(_unguarded(borders) if guards else []),
         f"tee -q -o {name}.stat.json stat -json",
         f"write_json {name}.json",
