@@ -36,7 +36,7 @@ class Hazards(wiring.Component):
     full : Out(1)
         There is no place for another MATMUL: ``start`` must be low.
 
-    Cost: for each place 50 bits of registers and three comparators.
+    Cost: for each place 50 bits of registers, two comparators and two subtractions.
     """
 
     start: Signal
