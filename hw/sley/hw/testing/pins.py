@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, ShapeCastable, Value
+from amaranth.hdl import Cat, Const, ShapeCastable, Signal, Value
 
 
 class Pins:
@@ -17,15 +17,16 @@ class Pins:
     """
 
     def __init__(self, *inputs: Any) -> None:
-        self._inputs = inputs
+        self._inputs = [(one, len(Value.cast(one))) for one in inputs]
         self._all = Cat(Value.cast(one) for one in inputs)
         self._driven: int | None = None
 
     def set(self, ctx: Any, *values: Any) -> None:
         bits, place = 0, 0
-        for one, value in zip(self._inputs, values, strict=True):
-            bits |= bits_of(one, value) << place
-            place += len(Value.cast(one))
+        for (one, width), value in zip(self._inputs, values, strict=True):
+            plain = isinstance(value, int) and isinstance(one, Signal)  # most of them, and quick
+            bits |= (value & (1 << width) - 1 if plain else bits_of(one, value)) << place
+            place += width
         if bits != self._driven:
             ctx.set(self._all, bits)
             self._driven = bits
