@@ -240,6 +240,7 @@ def test_block_memory(single_port: bool) -> None:
     prove(Stored(single_port=single_port), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "bug"),
     [

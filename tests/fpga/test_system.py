@@ -36,7 +36,7 @@ from sley.sim.errors import EngineError as SimulationError
 from sley.sim.testing.faulty_line import FaultyLine
 from sley.sim.toolchain import find_c_compiler
 
-pytestmark = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")]
 
 CLOCKS = 4
 MEMORY_BYTES = 1 << 18
@@ -80,7 +80,7 @@ def multiply(device: Device) -> None:
     assert np.array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
 
 
-BOARDS = pytest.mark.parametrize("board", [pytest.param("system", marks=pytest.mark.slow), "ulx3s"], indirect=True)
+BOARDS = pytest.mark.parametrize("board", ["system", "ulx3s"], indirect=True)
 
 
 @BOARDS
@@ -100,7 +100,6 @@ def test_driver_and_runtime(terminal: str, request: pytest.FixtureRequest) -> No
 
 
 @BOARDS
-@pytest.mark.slow
 def test_demo(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both networks on one image equal the golden model in every bit; ``run_demo`` raises otherwise."""
     pytest.importorskip("sklearn")
@@ -112,7 +111,6 @@ def test_demo(terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "equal the golden model in every bit" in text.getvalue()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_driver_on_a_line_with_faults(board: SimulatedBoard, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Doorbells ring once, interrupts are cleared once, and products are exact."""
@@ -178,7 +176,6 @@ def test_command(number: signal.Signals) -> None:
         assert process.wait(30) == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nano", "ulx3s"])
 def test_from_reset_to_the_answer_by_the_commands(name: str) -> None:
     """``sley fpga simulate`` in one shell, ``sley demo`` in another."""

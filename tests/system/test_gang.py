@@ -24,7 +24,7 @@ from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.options import EngineOptions, default_engine
 from sley.sim.engines.pysim import PysimTransport
 
-pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")]
 
 CHIP: ChipConfig = preset("nano").replace(name="square", cores_x=2, cores_y=2)
 GRID = (2, 2)
@@ -267,7 +267,6 @@ def test_reset_while_cores_wait_for_each_other(device: Device) -> None:
     product(device)
 
 
-@pytest.mark.slow
 def test_engines_agree() -> None:
     """The gateware in Amaranth's simulator takes as many cycles as compiled."""
     options = EngineOptions(memory=1 << 20)

@@ -29,7 +29,8 @@ def random_case(config: ChipConfig, rng: np.random.Generator, largest: int) -> P
 
 
 @pytest.fixture(
-    scope="module", params=["nano", "edge", *(pytest.param(name, marks=pytest.mark.slow) for name in ("base", "quad"))]
+    scope="module",
+    params=["nano", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edge", "base", "quad"))],
 )
 def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
     with Device.open(f"fast:{request.param}?memory=4M", hang_cycles=20_000) as device:

@@ -169,7 +169,7 @@ def test_fence_order(gaps: float) -> None:
     assert acknowledged[fences[0]] < raised[0]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 20))])
 def test_small_accesses_behind_a_read_index(seed: int) -> None:
     """Fences and signals follow the read index of the packet before, everything else waits for its acknowledgement,
     whenever that comes."""

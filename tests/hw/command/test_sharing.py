@@ -36,6 +36,7 @@ def indirect(address: int, packets: int) -> bytes:
     return encode_packet(PacketOp.INDIRECT, address=address, packets=packets)
 
 
+@pytest.mark.slow
 def test_replay_with_one_doorbell() -> None:
     """A hundred recorded launches: one doorbell, one read index, and the rate of launches in the ring."""
     host = CommandBench(preset("edge"), size=0x4000, latency=(32, 32), core_delay=(10, 10))

@@ -33,6 +33,7 @@ def simulate(dut: Any, bench: Any) -> None:
     simulator.run()
 
 
+@pytest.mark.slow
 def test_every_product() -> None:
     dut = LogicMultiplier()
 

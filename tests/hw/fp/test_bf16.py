@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -21,6 +22,7 @@ class FromBF16(wiring.Component):
         return m
 
 
+@pytest.mark.slow
 def test_every_bf16():
     """From bf16 and back."""
     numbers = np.arange(1 << 16, dtype=np.uint16)

@@ -28,7 +28,7 @@ def variants(config: ChipConfig, epilogues: Epilogues) -> list[Problem]:
     ]
 
 
-@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.slow), 7])
 def test_longest_programs_fit(config: ChipConfig, epilogues: Epilogues, batch: int) -> None:
     """Cut unevenly in each direction, so that nothing is known beforehand, over all cores in a row."""
     n = config.array

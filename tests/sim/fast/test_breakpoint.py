@@ -75,7 +75,7 @@ def test_the_clocks_named_tick() -> None:
         simulation.run_until("top.step", 6, "clock", limit=9)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_conditions_on_random_designs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs of random designs, computed once by the compiled condition and once by the design."""
     monkeypatch.setenv("CFLAGS", "-O0")

@@ -12,7 +12,7 @@ from shrink import shrink
 BATCH = 32
 """Designs in one top module, and so in one compiled library."""
 
-BATCHES, SLOW_BATCHES = 10, 86
+BATCHES, SLOW_BATCHES = 4, 92
 """Batches of the default run, and of the long campaign with other seeds."""
 
 OPTIMISED_EVERY = 8

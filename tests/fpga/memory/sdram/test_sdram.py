@@ -207,9 +207,9 @@ class Traffic:
         pytest.param(NANO, 1, 0.3, 25, marks=pytest.mark.slow),
         pytest.param(NANO, 16, 0.3, 100, marks=pytest.mark.slow),
         (NANO, 16, 0.0, 133),
-        (NANO, 256, 0.0, 25),
+        pytest.param(NANO, 256, 0.0, 25, marks=pytest.mark.slow),
         pytest.param(EDGE, 16, 0.0, 66, marks=pytest.mark.slow),
-        (EDGE, 16, 0.5, 133),
+        pytest.param(EDGE, 16, 0.5, 133, marks=pytest.mark.slow),
         (EDGE, 256, 0.0, 25),
         pytest.param(WIDE, 5, 0.2, 25, marks=pytest.mark.slow),
         (WIDE, 5, 0.0, 133),
@@ -464,6 +464,7 @@ MUTANTS: dict[str, Mutant] = {
 """Where the class is used, the class, and the text that is replaced in its module."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, component, line, replacement = MUTANTS[name]
