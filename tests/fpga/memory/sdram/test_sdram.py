@@ -209,7 +209,7 @@ class Traffic:
         (NANO, 16, 0.0, 133),
         pytest.param(NANO, 256, 0.0, 25, marks=pytest.mark.slow),
         pytest.param(EDGE, 16, 0.0, 66, marks=pytest.mark.slow),
-        pytest.param(EDGE, 16, 0.5, 133, marks=pytest.mark.slow),
+        (EDGE, 16, 0.5, 133),
         (EDGE, 256, 0.0, 25),
         pytest.param(WIDE, 5, 0.2, 25, marks=pytest.mark.slow),
         (WIDE, 5, 0.0, 133),
