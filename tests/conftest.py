@@ -28,8 +28,11 @@ def pytest_configure(config: pytest.Config) -> None:
             prepared(tool)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests go first, so that no worker is left with one at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files with long tests go first, so that no worker is left with one at the end. A campaign in a file of slow
+    tests is none of them."""
+    if config.option.markexpr == "slow":
+        items[:] = [item for item in items if not item.get_closest_marker("campaign")]
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
 

@@ -78,10 +78,11 @@ def test_missing_simulator_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("simulator", "name", "shapes"),
     [
-        pytest.param("icarus", "nano", SMALL, marks=needs("icarus")),
-        pytest.param("icarus", "nano", LARGER, marks=[needs("icarus"), pytest.mark.slow]),
+        pytest.param("icarus", "nano", SMALL, marks=[needs("icarus"), pytest.mark.slow]),
         pytest.param("icarus", "edge", SMALL, marks=[needs("icarus"), pytest.mark.slow]),
-        pytest.param("verilator", "nano", LARGER, marks=[needs("verilator"), pytest.mark.slow]),
+        pytest.param("icarus", "nano", LARGER, marks=[needs("icarus"), pytest.mark.campaign]),
+        # Verilator: tests/hw/ip/test_same_behaviour.py, in a fraction of the time.
+        pytest.param("verilator", "nano", LARGER, marks=[needs("verilator"), pytest.mark.campaign]),
     ],
 )
 def test_every_cycle_is_that_of_fast(

@@ -59,7 +59,13 @@ def verilog(folder: Path, script: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("family", "there", "taken"), [*((family, None, 16) for family in MODELS), ("ice40", 8, 6), ("ecp5", 8, 6)]
+    ("family", "there", "taken"),
+    [
+        *((family, None, 16) for family in MODELS if family != "xcu"),
+        ("ice40", 8, 6),
+        pytest.param("xcu", None, 16, marks=pytest.mark.campaign),  # the same cells as xc7
+        pytest.param("ecp5", 8, 6, marks=pytest.mark.campaign),
+    ],
 )
 def test_array(family: str, there: int | None, taken: int, tmp_path: Path) -> None:
     array: Any = SystolicArray(preset("nano"))

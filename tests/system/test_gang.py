@@ -267,6 +267,7 @@ def test_reset_while_cores_wait_for_each_other(device: Device) -> None:
     product(device)
 
 
+@pytest.mark.campaign  # the lock-step tests compare this chip in every bit with Verilator
 def test_engines_agree() -> None:
     """The gateware in Amaranth's simulator takes as many cycles as compiled."""
     options = EngineOptions(memory=1 << 20)

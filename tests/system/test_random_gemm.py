@@ -38,7 +38,8 @@ def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
 
 
 @needs_compiler
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.long
+@pytest.mark.parametrize("batch", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, BATCHES))])
 def test_random_products_compiled(compiled: Device, check: Check, batch: int) -> None:
     """600 products on each chip: all types, layouts, batches and epilogues that it has."""
     rng, config = np.random.default_rng(batch), compiled.config
@@ -66,7 +67,7 @@ def timed_products(device: Device, check: Check, count: int, largest: int = 11) 
     return times
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.campaign)])
 def test_pysim(check: Check, count: int) -> None:
     """Small products on the engine that needs nothing but pip, cycle by cycle as the compiled one."""
     with Device.open("pysim:nano?memory=1M", hang_cycles=20_000) as device:
@@ -77,16 +78,8 @@ def test_pysim(check: Check, count: int) -> None:
 
 
 @needs_verilator
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("nano", marks=pytest.mark.slow),
-        # The gateware of these is compared in every bit by the lock-step tests; what is left is how wide the bus is.
-        pytest.param("edge", marks=pytest.mark.campaign),
-        pytest.param("base", marks=pytest.mark.campaign),
-    ],
-)
+@pytest.mark.campaign  # the lock-step tests compare the gateware in every bit; what is left is how wide the bus is
+@pytest.mark.parametrize("name", ["nano", "edge", "base"])
 def test_verilator(check: Check, name: str) -> None:
     """Products on both compiled engines take the same cycles, doorbell by doorbell."""
     seen = []

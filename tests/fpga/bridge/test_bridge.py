@@ -277,7 +277,7 @@ def test_faults_on_the_line(board: SimulatedBoard, rate: float, seed: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("config", ["nano", "edge"], indirect=True)
-@pytest.mark.parametrize("seed", range(100, 125))
+@pytest.mark.parametrize("seed", range(100, 112))
 def test_many_faults_on_the_line(board: SimulatedBoard, seed: int) -> None:
     """A right result or an error that says that the line is too bad, and then the next link works."""
     line = FaultyLine(BoardPort(board), 0.0, seed)
