@@ -1,7 +1,10 @@
 """Fixtures that tests of several layers share."""
 
 import gc
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,6 +60,43 @@ def compiled_anew() -> Iterator[None]:
     compiled.cache_clear()
 
 
+@dataclass(frozen=True)
+class Laid:
+    """Values on the device, in a view of a larger array of random bytes. ``host``: the larger array, as bit patterns.
+    ``take``: the view of an array of its shape, on host or device."""
+
+    whole: Buffer
+    host: np.ndarray
+    take: Callable[[Any], Any]
+
+    @property
+    def view(self) -> Buffer:
+        view: Buffer = self.take(self.whole)
+        return view
+
+    def expect(self, values: np.ndarray, message: str) -> None:
+        """The view has these values, and what is around them is what it was."""
+        expected = self.host.copy()
+        self.take(expected)[...] = values
+        np.testing.assert_array_equal(self.whole.numpy().view(expected.dtype), expected, err_msg=message)
+
+
+def random_view(rng: np.random.Generator, shape: tuple[int, ...], rows: bool) -> tuple[tuple[int, ...], Any]:
+    """Shape of an array, and how to take a view of this shape from it: its axes in any order, something around it and
+    between its elements. Those along the last axis, or if not ``rows`` along the last but one, lie side by side."""
+    axes = range(len(shape))
+    inner = axes[-1] if rows or rng.random() < 0.6 else axes[-2]
+    order = [*(int(axis) for axis in rng.permutation([axis for axis in axes if axis != inner])), inner]
+    whole, key = [], []
+    for axis in order:
+        step = 2 if axis != inner and rng.random() < 0.25 else 1
+        before, behind = (int(x) for x in rng.integers(0, 4, 2) * (rng.random() < 0.7))
+        end = before + (shape[axis] - 1) * step + 1
+        whole.append(end + behind)
+        key.append(slice(before, end, step))
+    return tuple(whole), lambda array: array[tuple(key)].transpose(*(order.index(axis) for axis in axes))
+
+
 @pytest.fixture
 def put() -> Callable[[Device, np.ndarray], Buffer]:
     """Bit patterns on the device, as the type they stand for."""
@@ -70,17 +110,34 @@ def put() -> Callable[[Device, np.ndarray], Buffer]:
 
 
 @pytest.fixture
-def check(put: Callable[[Device, np.ndarray], Buffer]) -> Callable[[Device, Product], None]:
-    """One product by ``blas.gemm``, bit by bit; what lies behind the result stays untouched."""
+def lay(put: Callable[[Device, np.ndarray], Buffer]) -> Callable[..., Laid]:
+    """Bit patterns on the device, in a random view of a larger array; see ``random_view``."""
 
-    def run(device: Device, case: Product) -> None:
+    def laid(device: Device, rng: np.random.Generator, bits: np.ndarray, rows: bool = False) -> Laid:
+        whole, take = random_view(rng, bits.shape, rows)
+        host = np.frombuffer(rng.bytes(math.prod(whole) * bits.itemsize), bits.dtype).reshape(whole).copy()
+        take(host)[...] = bits
+        return Laid(put(device, host), host, take)
+
+    return laid
+
+
+@pytest.fixture
+def check(put: Callable[[Device, np.ndarray], Buffer], lay: Callable[..., Laid]) -> Callable[..., None]:
+    """One product by ``blas.gemm``, bit by bit; what lies behind the result stays untouched. With random numbers
+    ``strides``, operands and result are views of larger arrays, and what lies between their rows stays, too."""
+
+    def run(device: Device, case: Product, strides: np.random.Generator | None = None) -> None:
         expected = case.expected
-        out = put(device, np.zeros_like(expected) if case.c is None else case.c)
+        before = np.zeros_like(expected) if case.c is None else case.c
+        laid = None if strides is None else lay(device, strides, before, rows=True)
+        out = put(device, before) if laid is None else laid.view
         memory, behind, slack = device.context.space, out.address + out.nbytes, -out.nbytes % 64
-        memory.write(behind, b"Z" * slack)
+        if laid is None:
+            memory.write(behind, b"Z" * slack)
         blas.gemm(
-            put(device, case.a),
-            put(device, case.b),
+            put(device, case.a) if strides is None else lay(device, strides, case.a).view,
+            put(device, case.b) if strides is None else lay(device, strides, case.b).view,
             None if case.bias is None else put(device, case.bias),
             case.scale,
             case.relu,
@@ -89,7 +146,10 @@ def check(put: Callable[[Device, np.ndarray], Buffer]) -> Callable[[Device, Prod
             trans_b=case.trans_b,
             out=out,
         )
-        np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=str(case))
-        assert memory.read(behind, slack) == b"Z" * slack, case
+        if laid is None:
+            np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=str(case))
+            assert memory.read(behind, slack) == b"Z" * slack, case
+        else:
+            laid.expect(expected, str(case))
 
     return run

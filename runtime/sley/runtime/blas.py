@@ -11,7 +11,8 @@ from sley.runtime.buffer import BF16, Buffer
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.gemm.launch import launch
 from sley.runtime.gemm.plan import plan
-from sley.runtime.gemm.problem import Epilogue, Problem, Result
+from sley.runtime.gemm.problem import Epilogue, Problem, Result, Strides
+from sley.runtime.gemm.stored import Stored
 from sley.runtime.stream import Argument, Stream
 
 OPERANDS = {np.dtype(np.int8): OperandType.INT8, BF16: OperandType.BF16}
@@ -45,17 +46,21 @@ def gemm(
     ----------
     a, b: both int8 or both ``ml_dtypes.bfloat16``, [M, K] and [K, N], or a batch of them as [batch, M, K] and
         [batch, K, N]; an operand with two dimensions serves the whole batch. Any size of 1 or more; K of int8 is at
-        most MAX_K.
-    bias: [N]; int32 for int8, float32 for bf16 operands. int8 needs a ``scale`` then, and sum + bias must fit into
-        int32.
+        most MAX_K. Views with any strides whose rows, or whose columns, have their elements side by side.
+    bias: [N], contiguous; int32 for int8, float32 for bf16 operands. int8 needs a ``scale`` then, and sum + bias must
+        fit into int32.
     scale: factor of the whole result, rounded to fp32.
     relu: clip below zero; int8 operands need a ``scale`` then.
     beta: factor of the former contents of ``out``, which is float32 or bfloat16 then.
     trans_a, trans_b: the operand is stored transposed: a as [K, M], b as [N, K].
     dtype: of the result: int32 (only int8 operands, without scale), float32, bfloat16 (only chips with bf16), int8.
         Default: int32, with scale int8, for bf16 operands float32.
-    out: array for the result, of its type; a new one if not given.
+    out: array for the result, of its type; a new one if not given. A view if its rows have their elements side by
+        side; what lies between its rows stays. It may be part of the same array as an operand, but have no byte in
+        common with one.
     stream: where to run; the device's default stream if not given.
+
+    Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     device = a.device
     device.check_owner(b)
@@ -77,35 +82,21 @@ def gemm(
         out = device.empty(shape, kind)
     elif out.shape != shape or out.dtype != kind:
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
-
-    for name, operand in (("a", a), ("b", b)):
-        if out.address < operand.address + operand.nbytes and operand.address < out.address + out.nbytes:
-            raise BadRequest(
-                f"out shares memory with {name}, which is still read while results are written: use another"
-            )
+    device.check_owner(out)
 
     # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
     factor = 1.0 if scale is None and operands is OperandType.INT8 and result is not Result.INT32 else scale
     if beta is not None and (given is None or result not in (Result.FP32, Result.BF16)):
         raise BadRequest(f"beta is {beta}, the result {kind}; it needs an array out of float32 or bfloat16 to add to")
     epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None)
-    share_a, share_b = len(a.shape) < len(shape), len(b.shape) < len(shape)
-    if share_b and batch > 1 and not trans_a and not share_a:
-        batch, m, share_b = 1, batch * m, False  # the rows of all products, one below the other
-    problem = Problem(
-        m,
-        n,
-        k,
-        operands,
-        # One row or one column lies in memory the same way, transposed or not.
-        trans_a and m > 1,
-        trans_b or n == 1,
-        epilogue,
-        batch,
-        share_a and batch > 1,
-        share_b and batch > 1,
-    )
-    more: list[Argument] = [] if bias is None else [_bias(a, n, k, bias, operands)]
+    problem = _problem(a, b, out, (batch, m, n, k), (operands, trans_a, trans_b), epilogue)
+    row = None if bias is None else _bias(a, n, k, bias, operands)
+    for name, operand in (("a", a), ("b", b), ("bias", row)):
+        if operand is not None and out.layout.overlaps(operand.layout):
+            raise BadRequest(
+                f"out shares memory with {name}, which is still read while results are written: use another"
+            )
+    more: list[Argument] = [] if row is None else [row]
     more += [float(value) for value in (factor, beta) if value is not None]
     launch(stream or device.stream, problem, plan(device.config, problem), a, b, out, *more)
     return out
@@ -141,6 +132,36 @@ def _sizes(a: Buffer, b: Buffer, trans_a: bool, trans_b: bool) -> tuple[int, int
     return batches.pop() if batches else 1, m, n, k
 
 
+def _problem(
+    a: Buffer,
+    b: Buffer,
+    out: Buffer,
+    sizes: tuple[int, int, int, int],
+    operands: tuple[OperandType, bool, bool],
+    epilogue: Epilogue,
+) -> Problem:
+    """The same product for the same layout in memory, however its arrays describe it."""
+    (batch, m, n, k), (kind, trans_a, trans_b) = sizes, operands
+    in_a, in_b, in_c = (Stored.of(name, array) for name, array in (("a", a), ("b", b), ("out", out)))
+    if in_c.turned:
+        raise BadRequest(
+            f"out is {out!r}; the elements of its rows must lie side by side: give one that is not transposed"
+        )
+    trans_a, trans_b = trans_a != in_a.turned, trans_b != in_b.turned
+    lda, ldb, ldc = in_a.row, in_b.row, in_c.row
+    # One row or one column lies in memory the same way, transposed or not, if nothing is between its elements.
+    trans_a = trans_a and not (m == lda == 1)
+    trans_b = trans_b or n == ldb == 1
+    share_a, share_b = batch > 1 and len(a.shape) == 2, batch > 1 and len(b.shape) == 2
+    if share_b and not share_a and not trans_a:
+        if m == 1:
+            lda, ldc = in_a.batch, in_c.batch
+        if (in_a.batch, in_c.batch) == (m * lda, m * ldc):
+            batch, m, share_b = 1, batch * m, False  # the rows of all products, one below the other
+    strides = Strides(lda, ldb, ldc, in_a.batch, in_b.batch, in_c.batch)
+    return Problem(m, n, k, kind, trans_a, trans_b, epilogue, batch, share_a, share_b, strides)
+
+
 def _result(operands: OperandType, scale: float | None, dtype: DTypeLike | None) -> Result:
     if dtype is None:
         if operands is OperandType.BF16:
@@ -163,6 +184,7 @@ def _bias(a: Buffer, n: int, k: int, bias: Buffer | ArrayLike, operands: Operand
         if values.dtype == np.int32 and values.size and max(-int(values.min()), int(values.max())) > limit:
             raise BadRequest(f"a bias is beyond {limit}: with K = {k} its sum could wrap in int32")
         bias = a.device.array(values)
+    a.device.check_owner(bias)
     if bias.dtype != kind:
         raise UnsupportedType(f"bias is {bias.dtype}; it must be {kind}, in units of the products")
     if bias.shape != (n,):

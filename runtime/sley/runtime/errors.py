@@ -9,6 +9,10 @@ class ShapeMismatch(SleyError, ValueError):
     """Shapes of arrays do not fit together."""
 
 
+class BadIndex(SleyError, IndexError):
+    """An index selects no part of an array that could be a view of it."""
+
+
 class UnsupportedType(SleyError, TypeError):
     """An operation does not work on arrays of this element type."""
 

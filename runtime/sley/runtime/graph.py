@@ -47,7 +47,8 @@ class Graph:
 
     def update(self, launch: int, args: Mapping[str, Argument] | Sequence[Argument]) -> None:
         """Other arguments for a launch, by its number in ``launches``; with names, those not named stay. Launches of
-        the graph so far are not affected, even if they have not run yet."""
+        the graph so far are not affected, even if they have not run yet. A view takes the place of an array with the
+        same strides alone, for which the program was made. Raises ``BadRequest``."""
         if not 0 <= launch < len(self.launches):
             raise BadRequest(f"launch {launch} of a graph that has {len(self.launches)}")
         node = self.launches[launch]
@@ -58,8 +59,19 @@ class Graph:
             values = [args.get(name, old) for name, old in zip(node.program.args, node.values, strict=True)]
         else:
             values = list(args)
-        self._recording.patch(node.index, [self._stream.word(value) for value in values])
+        for old, new in zip(node.values, values, strict=False):
+            if isinstance(old, Buffer) and isinstance(new, Buffer):
+                self._check_strides(node.program, old, new)
+        self._recording.patch(node.index, self._stream.words(node.program, values))
         node.values = values
+
+    def _check_strides(self, program: Program, old: Buffer, new: Buffer) -> None:
+        """A program was made for the strides of the array that it was captured with."""
+        if (old.shape, old.strides) != (new.shape, new.strides) and not (old.contiguous and new.contiguous):
+            raise BadRequest(
+                f"{program.name} was captured with {old!r}; {new!r} cannot take its place: capture it again, or give "
+                f"an array of shape {old.shape} with strides {old.strides}"
+            )
 
     def launch(self, stream: Stream | None = None) -> None:
         """Submits everything in it to the stream it was captured on, or another one of the device."""

@@ -98,6 +98,7 @@ class KernelBuilder:
         self.block = tuple(Register(BLOCK_REGISTER + i, f"block_{axis}") for i, axis in enumerate("xyz"))
         self.grid = tuple(Register(GRID_REGISTER + i, f"grid_{axis}") for i, axis in enumerate("xyz"))
         self._args: list[Register] = []
+        self._strided: set[str] = set()
         used = {0, *(r.number for r in (*self.block, *self.grid))}
         self._free = [number for number in range(REGISTERS) if number not in used]
         self._semaphores: list[Semaphore] = []
@@ -109,8 +110,9 @@ class KernelBuilder:
 
     # Names
 
-    def arg(self, name: str) -> Register:
-        """The next kernel argument. Arguments come first, before other registers are taken."""
+    def arg(self, name: str, strided: bool = False) -> Register:
+        """The next kernel argument. Arguments come first, before other registers are taken. An array is given as its
+        address, and its elements must be contiguous, unless the kernel knows its strides: ``strided``."""
         number = ARG_REGISTER + len(self._args)
         if len(self._args) == MAX_ARGS:
             raise KernelError(f"{self.name}: argument {name!r} is one too many; a kernel has at most {MAX_ARGS}")
@@ -119,6 +121,8 @@ class KernelBuilder:
         self._free.remove(number)
         register = Register(number, name)
         self._args.append(register)
+        if strided:
+            self._strided.add(name)
         return register
 
     def reg(self, name: str, value: Value | None = None) -> Register:
@@ -429,7 +433,8 @@ class KernelBuilder:
                 words.append(encode(instruction.op, **fields))
             except LayoutError as error:
                 raise KernelError(f"{self.name}: instruction {index}: {error}") from None
-        return Program(self.name, tuple(words), tuple(arg.name for arg in self._args), self.config.hash)
+        args = tuple(arg.name for arg in self._args)
+        return Program(self.name, tuple(words), args, self.config.hash, frozenset(self._strided))
 
     def _initial_masks(self, semaphores: list[Semaphore]) -> list[int]:
         most = max((s.initial for s in semaphores), default=0)

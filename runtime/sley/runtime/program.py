@@ -10,12 +10,14 @@ class Program:
     """Instruction words with what a launch must know.
 
     ``args`` are the names of the kernel's arguments in order; ``config_hash`` is the chip it was built for, 0 for any.
+    ``strided`` are those arguments whose arrays may have any strides, which the program knows.
     """
 
     name: str
     words: tuple[int, ...]
     args: tuple[str, ...] = ()
     config_hash: int = 0
+    strided: frozenset[str] = frozenset()
 
     @property
     def code(self) -> bytes:

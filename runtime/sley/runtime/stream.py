@@ -67,6 +67,7 @@ class Stream:
         z together, block (x, y) on the core in column x and row y. Only blocks of a gang may share loads.
 
         Arguments are given by name or in order: buffers (their address), integers of 32 bits, floats (as fp32 bits).
+        The elements of a buffer must be contiguous, unless the program knows its strides (``Program.strided``).
         """
         config = self.device.config
         if program.config_hash not in (0, config.hash):
@@ -75,34 +76,41 @@ class Stream:
             raise BadRequest(f"grid is {grid}; it has one to three sides")
         x, y, z = (*grid, 1, 1)[:3]
         values = _in_order(program, args)
-        words = [self.word(value) for value in values]
+        words = self.words(program, values)
         address, tag = self.device.load(program)
         position = self.queue.launch(address, len(program.words), words, (x, y, z), tag, gang)
         if self._graph is not None:
             self._graph.launches.append(Launch(program, position, values))
 
-    def word(self, value: Argument) -> int:
-        """An argument as a kernel gets it."""
+    def words(self, program: Program, values: Sequence[Argument]) -> list[int]:
+        """Arguments in order, as a kernel gets them."""
+        return [self._word(program, number, value) for number, value in enumerate(values)]
+
+    def _word(self, program: Program, number: int, value: Argument) -> int:
         if isinstance(value, Buffer):
             self.device.check_owner(value)
-            return value.address
+            name = program.args[number] if number < len(program.args) else str(number)
+            if name in program.strided:
+                return value.address
+            return value.dense_address(f"argument {name} of {program.name}")
         if isinstance(value, float | np.floating):
             with np.errstate(over="ignore"):
                 return int(np.float32(value).view(np.uint32))
         return int(value)
 
     def copy(self, destination: Buffer, source: Buffer) -> None:
-        """Copies one device array to another of the same size."""
+        """Copies one device array to another of the same size. Both may be views whose elements are contiguous, and
+        must not overlap. Raises ``BadRequest``, ``ShapeMismatch``."""
         if destination.nbytes != source.nbytes:
             raise ShapeMismatch(
                 f"cannot copy {source!r} to {destination!r}: {source.nbytes} bytes against {destination.nbytes}"
             )
-        self.queue.copy(source.address, destination.address, source.nbytes)
+        self.queue.copy(source.dense_address("copy"), destination.dense_address("copy"), source.nbytes)
         self._keep(source, destination)
 
     def fill(self, destination: Buffer, byte: int) -> None:
-        """Sets every byte of a device array."""
-        self.queue.fill(destination.address, byte, destination.nbytes)
+        """Sets every byte of a device array, or of a view whose elements are contiguous. Raises ``BadRequest``."""
+        self.queue.fill(destination.dense_address("fill"), byte, destination.nbytes)
         self._keep(destination)
 
     def _keep(self, *buffers: Buffer) -> None:

@@ -1,6 +1,7 @@
 """Plans: every one fits its chip, and nothing but chip and problem decides it."""
 
 from collections.abc import Callable
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from sley.abi.instructions import OperandType
 from sley.runtime.gemm import plan as planner
 from sley.runtime.gemm.cost import Candidates, Ints, estimate, least
 from sley.runtime.gemm.plan import candidates
-from sley.runtime.gemm.problem import Bound, Epilogue, Problem, Result, fold, lower_bound
+from sley.runtime.gemm.problem import Bound, Epilogue, Problem, Result, Strides, fold, lower_bound
 from sley.runtime.gemm.tiling import Placement, Plan, tiling_text
 
 Epilogues = Callable[[ChipConfig, OperandType], list[Epilogue]]
@@ -24,7 +25,11 @@ def random_problem(config: ChipConfig, rng: np.random.Generator, epilogues: Epil
     of = epilogues(config, operands)
     batch = int(rng.choice([1, 1, 2, 3, 12]))
     shared = share_a and batch > 1, share_b and batch > 1 and not share_a
-    return Problem(m, n, k, operands, trans_a, trans_b, of[rng.integers(len(of))], batch, *shared)
+    problem = Problem(m, n, k, operands, trans_a, trans_b, of[rng.integers(len(of))], batch, *shared)
+    if rng.random() < 0.5:
+        return problem
+    more = (int(x) for x in rng.choice([0, 1, 48], 6))
+    return replace(problem, strides=Strides(*(x + y for x, y in zip(astuple(problem.steps), more, strict=True))))
 
 
 @pytest.mark.parametrize("name", PRESETS)

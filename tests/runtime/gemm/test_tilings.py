@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from sley.driver.device import Driver
 from sley.runtime.buffer import Buffer
 from sley.runtime.device import Device
 from sley.runtime.gemm.launch import launch
-from sley.runtime.gemm.problem import Epilogue, Problem, Result, fold
+from sley.runtime.gemm.problem import Epilogue, Problem, Result, Strides, fold
+from sley.runtime.gemm.stored import Stored
 from sley.runtime.gemm.tiling import Placement, Plan, Tiling
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
@@ -21,6 +23,7 @@ from sley.sim.engines.options import EngineOptions, default_engine
 from sley.sim.testing.product import Product, random_product
 
 Put = Callable[[Device, np.ndarray], Buffer]
+Lay = Callable[..., Any]
 
 SQUARE = preset("nano").replace(name="square", cores_x=2, cores_y=2)
 
@@ -82,25 +85,39 @@ def random_tiling(config: ChipConfig, problem: Problem, rng: np.random.Generator
             return tiling
 
 
-def check_random_tiling(device: Device, put: Put, rng: np.random.Generator, largest: int) -> None:
+def check_random_tiling(device: Device, put: Put, lay: Lay, rng: np.random.Generator, largest: int) -> None:
+    """Of dense arrays, or of views."""
     config = device.config
     m, n, k = (int(x) for x in np.exp(rng.uniform(0, np.log(largest + 1), 3)))
     case = random_product(config, rng, (m, n, k))
     problem = problem_of(case)
     if not possible(problem):
         return
-    check_tiling(device, put, case, random_tiling(config, problem, rng))
+    if rng.random() < 0.5:
+        check_tiling(device, put, case, random_tiling(config, problem, rng))
+        return
+    expected = case.expected
+    bits = [case.a, case.b, np.full_like(expected, 0x55) if case.c is None else case.c]
+    arrays = [lay(device, rng, x, rows=True) for x in bits]
+    a, b, c = (Stored.of("x", array.view) for array in arrays)
+    problem = replace(problem, strides=Strides(a.row, b.row, c.row, a.batch, b.batch, c.batch))
+    tiling = random_tiling(config, problem, rng)
+    run(device, put, case, problem, tiling, [array.view for array in arrays])
+    arrays[2].expect(expected, f"{problem} {tiling}")
 
 
 def check_tiling(device: Device, put: Put, case: Product, tiling: Tiling) -> None:
-    problem = problem_of(case)
-    plan = Plan(problem, tiling, 0)
-    expected = case.expected
+    problem, expected = problem_of(case), case.expected
     out = put(device, np.full_like(expected, 0x55) if case.c is None else case.c)
+    run(device, put, case, problem, tiling, [put(device, case.a), put(device, case.b), out])
+    np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=f"{problem} {tiling}")
+
+
+def run(device: Device, put: Put, case: Product, problem: Problem, tiling: Tiling, arrays: list[Buffer]) -> None:
+    a, b, out = arrays
     more = [] if case.bias is None else [put(device, case.bias)]
     more += [float(factor) for factor in (case.scale, case.beta) if factor is not None]
-    launch(device.stream, problem, plan, put(device, case.a), put(device, case.b), out, *more)
-    np.testing.assert_array_equal(out.numpy().view(expected.dtype), expected, err_msg=f"{problem} {plan.tiling}")
+    launch(device.stream, problem, Plan(problem, tiling, 0), a, b, out, *more)
 
 
 @pytest.fixture
@@ -124,10 +141,10 @@ def compiled(request: pytest.FixtureRequest) -> Iterator[Device]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_tilings(model: Device, put: Put, seed: int) -> None:
+def test_random_tilings(model: Device, put: Put, lay: Lay, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(10):
-        check_random_tiling(model, put, rng, 50)
+        check_random_tiling(model, put, lay, rng, 50)
 
 
 @needs_compiler
@@ -154,7 +171,7 @@ def test_margins(put: Put, name: str) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
-def test_random_tilings_compiled(compiled: Device, put: Put, seed: int) -> None:
+def test_random_tilings_compiled(compiled: Device, put: Put, lay: Lay, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(60):
-        check_random_tiling(compiled, put, rng, 80)
+        check_random_tiling(compiled, put, lay, rng, 80)

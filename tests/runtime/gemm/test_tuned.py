@@ -10,13 +10,14 @@ from sley.abi.config import PRESETS
 from sley.abi.instructions import OperandType
 from sley.runtime.cli import app
 from sley.runtime.gemm.plan import candidates, plan
-from sley.runtime.gemm.problem import Epilogue, Problem, Result
+from sley.runtime.gemm.problem import Epilogue, Problem, Result, Strides
 from sley.runtime.gemm.tuned import TuningError, keep, tuned, tuned_file
 from sley.sim.engines.options import default_engine
 
 BASE = PRESETS["base"]
 PROBLEMS = [
     Problem(64, 64, 64),
+    Problem(64, 64, 64, strides=Strides(80, 64, 99, 0, 0, 0)),
     Problem(1, 300, 70, OperandType.BF16, trans_b=True, epilogue=Epilogue(Result.BF16, bias=True, scale=True)),
 ]
 

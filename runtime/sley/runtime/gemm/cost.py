@@ -119,9 +119,10 @@ def least(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
         rows += count * np.maximum(tile_m, weight_cycles(config, p))
     per_fold = np.where(c.wide == 1, tiles_n * NARROW_ISSUE, tiles_n * FOLD_ISSUE + columns * PRODUCT_ISSUE)
     issued = tiles_m * (tiles_n * chunks * CHUNK_ISSUE + folds * per_fold)
-    # A run for each row of a chunk, unless chunks are whole rows.
-    apart_a = p.k * tiles_m * (tiles_m > 1) if p.trans_a else p.m * chunks * (chunks > 1)
-    apart_b = p.n * chunks * (chunks > 1) if p.trans_b else p.k * tiles_n * (tiles_n > 1)
+    # A run for each row of a chunk, unless chunks are whole rows with nothing between them.
+    far_a, far_b = p.steps.lda > (p.m if p.trans_a else p.k), p.steps.ldb > (p.k if p.trans_b else p.n)
+    apart_a = p.k * tiles_m * (far_a | (tiles_m > 1)) if p.trans_a else p.m * chunks * (far_a | (chunks > 1))
+    apart_b = p.n * chunks * (far_b | (chunks > 1)) if p.trans_b else p.k * tiles_n * (far_b | (tiles_n > 1))
     gap = 0 if c.gang else GAP
     if c.gang:
         tiles_m, tiles_n = ceil(tiles_m, c.down), ceil(tiles_n, c.across)
@@ -143,21 +144,22 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     deep, size, out = fold(config, p.dtype), p.bytes, p.epilogue.result.bytes
     pairs = interleaved(config, p)
     passes = 3 if p.epilogue.beta else int(p.epilogue.vector)
+    pitch_a, pitch_b = p.steps.lda * size, p.steps.ldb * size
     blocks = c.blocks
     tiles_m, tiles_n = -(-p.m // c.tile_m), -(-p.n // (c.wide * n))
     moving_a, moving_b = c.resident != "a", c.resident != "b"
 
     def load_a(rows: Ints, depth: Ints) -> Ints:
         if not p.trans_a:
-            return _runs(config, rows, depth * size, p.k * size, c.gang)
-        read = _pieces(config, depth, rows * size, p.m * size, pieces[0], c.gang)
+            return _runs(config, rows, depth * size, pitch_a, c.gang)
+        read = _pieces(config, depth, rows * size, pitch_a, pieces[0], c.gang)
         return larger(read, ceil(depth, deep) * ceil(rows, deep) * deep)
 
     def load_b(columns: Ints, depth: Ints) -> Ints:
         if p.trans_b:
-            read = _pieces(config, columns, depth * size, p.k * size, pieces[1], c.gang)
+            read = _pieces(config, columns, depth * size, pitch_b, pieces[1], c.gang)
             return larger(read, ceil(depth, deep) * ceil(columns, n) * n)
-        return _runs(config, depth, columns * size, p.n * size, c.gang)
+        return _runs(config, depth, columns * size, pitch_b, c.gang)
 
     def bursts(runs: Ints, bytes: Ints) -> Ints:
         return runs * ceil(bytes, config.max_burst * config.bus_bytes)
@@ -165,7 +167,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     def store(rows: Ints, columns: Ints) -> Ints:
         beats, size = ceil(columns * out, config.bus_bytes), rows * columns * out
         joined = larger(rows * beats, ceil(size, config.bus_bytes)) + bursts(np.ones_like(size), size) * HEAD
-        return np.where(columns == p.n, joined, rows * (beats + 2 * HEAD)) * blocks
+        return np.where(columns == p.steps.ldc, joined, rows * (beats + 2 * HEAD)) * blocks
 
     def asked_for(runs: Ints, bytes: Ints, pitch: int) -> Ints:
         joined = ceil(runs * bytes, config.bus_bytes * (1 if c.gang else JOINED_BEATS))  # where requests wait
@@ -174,12 +176,12 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[
     # Heads of reads: they share the way out of the core with the beats of its writes.
 
     def heads_a(rows: Ints, depth: Ints) -> Ints:
-        return asked_for(depth, rows * size, p.m * size) if p.trans_a else asked_for(rows, depth * size, p.k * size)
+        runs, run = (depth, rows) if p.trans_a else (rows, depth)
+        return asked_for(runs, run * size, pitch_a)
 
     def heads_b(columns: Ints, depth: Ints) -> Ints:
-        return (
-            asked_for(columns, depth * size, p.k * size) if p.trans_b else asked_for(depth, columns * size, p.n * size)
-        )
+        runs, run = (columns, depth) if p.trans_b else (depth, columns)
+        return asked_for(runs, run * size, pitch_b)
 
     def product(rows: Ints, columns: Ints, depth: Ints) -> Ints:
         tiles = ceil(columns, n)

@@ -87,7 +87,7 @@ class Frame:
         self.k = k = KernelBuilder(f"gemm_{problem.m}x{problem.n}x{problem.k}", config)
         epilogue = problem.epilogue
         more = [name for name in ("bias", "scale", "beta") if getattr(epilogue, name)]
-        self.arg = {name: k.arg(name) for name in ("a", "b", "c", *more)}
+        self.arg = {name: k.arg(name, strided=name in ("a", "b", "c")) for name in ("a", "b", "c", *more)}
         self.free, self.full = k.semaphore("free", tiling.slots), k.semaphore("full")
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")
@@ -108,12 +108,12 @@ class Frame:
 
     def _chunk_step(self, operand: Operand) -> int:
         """Bytes from one chunk to the next."""
-        return self.tiling.chunk * (1 if operand.along_k else operand.length) * self.problem.bytes
+        return self.tiling.chunk * (1 if operand.along_k else operand.stride) * self.problem.bytes
 
     def _tile_step(self, operand: Operand) -> int:
         """Bytes from one macro tile, across M or N, to the next."""
         tile = self.tiling.tile_m if operand.name == "a" else self.tiling.tile_n
-        return tile * (operand.length if operand.along_k else 1) * self.problem.bytes
+        return tile * (operand.stride if operand.along_k else 1) * self.problem.bytes
 
     # Small pieces
 

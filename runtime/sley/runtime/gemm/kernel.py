@@ -50,11 +50,11 @@ class _Gemm(Loads, Results):
                 for index, name, step in (
                     (y, "a", self._tile_step(self.place.a)),
                     (x, "b", self._tile_step(self.place.b)),
-                    (y, "c", t.tile_m * p.n * result),
+                    (y, "c", t.tile_m * p.steps.ldc * result),
                     (x, "c", t.tile_n * result),
-                    (z, "a", 0 if p.share_a else p.m * p.k * p.bytes),
-                    (z, "b", 0 if p.share_b else p.k * p.n * p.bytes),
-                    (z, "c", p.m * p.n * result),
+                    (z, "a", p.steps.batch_a * p.bytes),
+                    (z, "b", p.steps.batch_b * p.bytes),
+                    (z, "c", p.steps.batch_c * result),
                 ):
                     if step and grid["xyz".index(index.name[-1])] > 1:
                         k.mul(at, index, step)
@@ -114,7 +114,7 @@ class _Gemm(Loads, Results):
         if p.epilogue.scale and not p.epilogue.beta:
             k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
             k.free(arg["scale"])
-        k.set(Unit.STORE, chunk_stride=t.tile_m, mem_stride=p.n * p.epilogue.result.bytes)
+        k.set(Unit.STORE, chunk_stride=t.tile_m, mem_stride=p.steps.ldc * p.epilogue.result.bytes)
         # With one column tile the weights go from fold to fold, otherwise from column tile to column tile.
         self.narrow = t.tile_n == self.config.array
         self.b_step = k.reg("b_step", self.config.array if self.narrow else self.place.b.pitch)

@@ -104,7 +104,7 @@ class Loads(Frame):
         """Parameters of LOADs with so many elements in a run."""
         k, p, c = self.k, self.problem, self.config
         chunk, run = operand.strides(c)
-        params: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
+        params: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.stride * p.bytes}
         if not isinstance(elements, Register):
             size = elements * p.bytes
             chunks = -(-size // c.row_bytes)
@@ -145,7 +145,7 @@ class Loads(Frame):
         """Parameters that all loads of an operand have in common."""
         p, c = self.problem, self.config
         chunk, run = operand.strides(c)
-        found: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.length * p.bytes}
+        found: dict[str, Value] = {"chunk_stride": chunk, "local_stride": run, "mem_stride": operand.stride * p.bytes}
         whole, most = self._extent(operand)[0], self._most(operand)
         if whole % most == 0 and (not operand.transpose or most <= operand.piece):
             found |= {"run_bytes": most * p.bytes, "chunks": -(-most * p.bytes // c.row_bytes)}
@@ -212,10 +212,9 @@ class Loads(Frame):
                     move(self.running[name], -back[name])
 
         def product() -> None:
-            for name, shared, size in (("a", p.share_a, p.m * p.k), ("b", p.share_b, p.k * p.n)):
+            for name, step in (("a", p.steps.batch_a), ("b", p.steps.batch_b)):
                 if name in back:
-                    if not shared:
-                        move(self.arg[name], size * p.bytes * t.grid[2])
+                    move(self.arg[name], step * p.bytes * t.grid[2])
                     k.mov(self.running[name], self.arg[name])
 
         self._advance(self.load, column, row, product)

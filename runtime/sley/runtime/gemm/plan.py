@@ -38,7 +38,7 @@ def _planned(config: ChipConfig, problem: Problem) -> Plan:
 
 def candidates(config: ChipConfig, problem: Problem, count: int) -> list[Plan]:
     """The ``count`` fastest tilings by the estimate, best first."""
-    ways = [problem, *([problem.swapped()] if problem.swappable else [])]
+    ways = list(dict.fromkeys([problem, *([problem.swapped()] if problem.swappable else [])]))
     groups = list[tuple[Problem, Candidates, NDArray[np.int64], NDArray[np.intp]]]()
     for way in ways:
         for gang in (True, False) if config.cores > 1 else (False,):

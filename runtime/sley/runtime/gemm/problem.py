@@ -1,7 +1,8 @@
-"""What a GEMM computes: sizes, layouts of the operands, element types, epilogue."""
+"""What a GEMM computes: sizes, where its matrices lie, element types, epilogue."""
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import OperandType
@@ -44,9 +45,23 @@ class Epilogue:
 
 
 @dataclass(frozen=True)
+class Strides:
+    """Elements of A, B and C from each of their rows in memory to the next one, and from product to product. Those of a
+    row lie side by side."""
+
+    lda: int
+    ldb: int
+    ldc: int
+    batch_a: int
+    batch_b: int
+    batch_c: int
+
+
+@dataclass(frozen=True)
 class Problem:
     """C[i] = op(A[i]) @ op(B[i]) for ``batch`` products; A is M x K or, if ``trans_a``, K x M in memory; B is K x N or,
-    if ``trans_b``, N x K. All arrays are dense and row-major. An operand that is ``shared`` is the same for all
+    if ``trans_b``, N x K. All are row-major, and dense unless ``strides`` are given; these are ``None`` if they say no
+    more than that, so that there is one problem for one layout. An operand that is ``shared`` is the same for all
     products of the batch."""
 
     m: int
@@ -59,6 +74,39 @@ class Problem:
     batch: int = 1
     share_a: bool = False
     share_b: bool = False
+    strides: Strides | None = None
+
+    def __post_init__(self) -> None:
+        given, dense = self.strides, self._dense
+        if given is None:
+            return
+        rows_a, rows_b = self.k if self.trans_a else self.m, self.n if self.trans_b else self.k
+        meant = Strides(  # nothing follows a single row, or a single product
+            given.lda if rows_a > 1 else dense.lda,
+            given.ldb if rows_b > 1 else dense.ldb,
+            given.ldc if self.m > 1 else dense.ldc,
+            given.batch_a if self.batch > 1 and not self.share_a else dense.batch_a,
+            given.batch_b if self.batch > 1 and not self.share_b else dense.batch_b,
+            given.batch_c if self.batch > 1 else dense.batch_c,
+        )
+        object.__setattr__(self, "strides", None if meant == dense else meant)
+
+    @cached_property
+    def steps(self) -> Strides:
+        """The strides, of dense arrays too; from product to product 0 for an operand that is shared."""
+        return self.strides or self._dense
+
+    @property
+    def _dense(self) -> Strides:
+        m, n, k = self.m, self.n, self.k
+        return Strides(
+            m if self.trans_a else k,
+            k if self.trans_b else n,
+            n,
+            0 if self.share_a else m * k,
+            0 if self.share_b else k * n,
+            m * n,
+        )
 
     @property
     def bytes(self) -> int:
@@ -82,12 +130,13 @@ class Problem:
 
     @property
     def swappable(self) -> bool:
-        """Whether C^T = op(B)^T @ op(A)^T is a problem of the same kind: of one row or column, C^T lies in memory like
-        C. A bias goes with columns."""
-        return 1 in (self.m, self.n) and not self.epilogue.bias
+        """Whether C^T = op(B)^T @ op(A)^T is a problem of the same kind: of one row, or of one column whose elements
+        follow each other, C^T lies in memory like C. A bias goes with columns."""
+        return (self.m == 1 or (self.n == 1 and self.steps.ldc == 1)) and not self.epilogue.bias
 
     def swapped(self) -> "Problem":
         """C^T as a problem of its own, whose first operand is B."""
+        s = self.strides
         return Problem(
             self.n,
             self.m,
@@ -99,6 +148,7 @@ class Problem:
             self.batch,
             self.share_b,
             self.share_a,
+            None if s is None else Strides(s.ldb, s.lda, 1, s.batch_b, s.batch_a, s.batch_c),
         )
 
 

@@ -33,7 +33,8 @@ class Results(Frame):
         self._drain()
         k.add(self.half, self.half, self.place.half)
         k.and_(self.half, self.half, 2 * self.place.half - 1)
-        row_bytes = self.problem.n * result.bytes
+        steps = self.problem.steps
+        row_bytes = steps.ldc * result.bytes
 
         def column() -> None:
             k.add(self.c, self.c, t.tile_n * t.grid[0] * result.bytes)
@@ -45,7 +46,7 @@ class Results(Frame):
 
         def product() -> None:
             done = (self.tiles[1] - t.grid[1]) * t.tile_m
-            k.add(self.arg["c"], self.arg["c"], (self.problem.m * t.grid[2] - done) * row_bytes)
+            k.add(self.arg["c"], self.arg["c"], steps.batch_c * t.grid[2] * result.bytes - done * row_bytes)
             k.mov(self.c, self.arg["c"])
 
         self._advance(side, column, row, product)
@@ -92,7 +93,7 @@ class Results(Frame):
         k, p, place = self.k, self.problem, self.place
         size = p.epilogue.result.bytes
         space = Space.SCRATCHPAD if p.epilogue.narrow else Space.ACCUMULATOR
-        params = {"chunk_stride": self.tiling.tile_m, "local_stride": 1, "mem_stride": p.n * size}
+        params = {"chunk_stride": self.tiling.tile_m, "local_stride": 1, "mem_stride": p.steps.ldc * size}
         with k.scratch("size") as (bytes,):
             chunks = self._count(bytes, columns, self.config.array)
             k.set(Unit.LOAD, chunks=chunks, **params)

@@ -103,18 +103,18 @@ def half_rows(config: ChipConfig, problem: Problem) -> int:
 class Operand:
     """A or B in memory, and in its slots in the scratchpad.
 
-    ``along_k``: rows of the array in memory are along K; otherwise across, along M or N. ``length``: elements of such
-    a row. In slot s, fold f of row i of A is in scratchpad row ``base + s * step + f * pitch + i``; array row r of
-    fold f of column tile p of B is in ``base + s * step + p * pitch + f * N + r``. ``piece``: elements of a memory row
-    that one LOAD may bring, to ``piece_rows`` local rows from the first to the next piece's. ``spare``: rows that the
-    last slot does not need. ``shift``: rows by which a slot goes to and fro; they are behind each.
+    ``along_k``: rows of the array in memory are along K; otherwise across, along M or N. ``stride``: elements from one
+    such row to the next. In slot s, fold f of row i of A is in scratchpad row ``base + s * step + f * pitch + i``;
+    array row r of fold f of column tile p of B is in ``base + s * step + p * pitch + f * N + r``. ``piece``: elements
+    of a memory row that one LOAD may bring, to ``piece_rows`` local rows from the first to the next piece's. ``spare``:
+    rows that the last slot does not need. ``shift``: rows by which a slot goes to and fro; they are behind each.
     """
 
     name: str
     along_k: bool
     transpose: bool
     interleave: bool
-    length: int
+    stride: int
     resident: bool
     slots: int
     pitch: int
@@ -133,10 +133,10 @@ class Operand:
         pitch = up(tiling.tile_m, deep) if p.trans_a else tiling.tile_m
         piece = TRANSPOSE_CHUNKS // (1 + pairs) * deep if p.trans_a else p.k
         interleave = pairs and p.trans_a
-        length = p.m if p.trans_a else p.k
         slots = 1 if resident else tiling.slots
         step, spare = pitch * folds, pitch * spare_folds(-(-p.k // deep), folds, slots)
-        return cls("a", not p.trans_a, p.trans_a, interleave, length, resident, slots, pitch, step, piece, piece, spare)
+        lda = p.steps.lda
+        return cls("a", not p.trans_a, p.trans_a, interleave, lda, resident, slots, pitch, step, piece, piece, spare)
 
     @classmethod
     def b(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Operand":
@@ -147,13 +147,11 @@ class Operand:
         pitch = folds * n
         wide = up(tiling.tile_n // n, 2) if interleave else tiling.tile_n // n
         piece = (TRANSPOSE_CHUNKS if p.trans_b else INTERLEAVE_CHUNKS) * deep
-        length = p.k if p.trans_b else p.n
         slots = 1 if resident else tiling.slots
         rows, spare = TRANSPOSE_CHUNKS * n, n * spare_folds(-(-p.k // deep), folds, slots)
         step, shift = wide * pitch, tiling.margin * pitch
-        return cls(
-            "b", p.trans_b, p.trans_b, interleave, length, resident, slots, pitch, step, piece, rows, spare, shift
-        )
+        ldb = p.steps.ldb
+        return cls("b", p.trans_b, p.trans_b, interleave, ldb, resident, slots, pitch, step, piece, rows, spare, shift)
 
     @property
     def rows(self) -> int:

@@ -12,7 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import OperandType
 from sley.driver.errors import SleyError
 from sley.runtime.cache import cache_folder
-from sley.runtime.gemm.problem import Epilogue, Problem, Result
+from sley.runtime.gemm.problem import Epilogue, Problem, Result, Strides
 from sley.runtime.gemm.tiling import Placement, Plan, Tiling
 
 VERSION = 1
@@ -69,7 +69,9 @@ def _plain(value: Any) -> dict[str, Any]:
 
 def _problem(fields: dict[str, Any]) -> Problem:
     epilogue = {**fields["epilogue"], "result": Result(fields["epilogue"]["result"])}
-    return Problem(**{**fields, "dtype": OperandType(fields["dtype"]), "epilogue": Epilogue(**epilogue)})
+    strides = Strides(**fields["strides"]) if fields.get("strides") else None  # older files have none
+    dtype = OperandType(fields["dtype"])
+    return Problem(**{**fields, "dtype": dtype, "epilogue": Epilogue(**epilogue), "strides": strides})
 
 
 def _plan(fields: dict[str, Any]) -> Plan:
