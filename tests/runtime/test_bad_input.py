@@ -314,6 +314,59 @@ def test_result_over_an_operand(device: Device, usable: Usable) -> None:
     usable()
 
 
+def test_result_over_part_of_an_operand(device: Device, usable: Usable) -> None:
+    x, w = ones(device, 8, 12), ones(device, 4, 4)
+    with pytest.raises(BadRequest, match="out shares memory with a, which is still read"):
+        blas.gemm(x[:, :4], w, scale=1.0, out=x[:, 3:7])
+    with pytest.raises(BadRequest, match="out shares memory with b, which is still read"):
+        blas.gemm(x[:, :4], x[4:, 4:8], scale=1.0, out=x[:, 7:11])
+    if device.config.bf16:
+        y, v = ones(device, 5, 4, dtype=np.float32), ones(device, 4, 4, dtype=ml_dtypes.bfloat16)
+        with pytest.raises(BadRequest, match="out shares memory with bias"):
+            blas.gemm(v, v, y[1], out=y[:4])
+        blas.gemm(v, v, y[4], out=y[:4])
+        assert (y[:4].numpy() == 5).all()
+    usable()
+
+
+def test_views_that_a_product_does_not_take(device: Device, usable: Usable) -> None:
+    x, w = ones(device, 8, 12), ones(device, 4, 4)
+    heads = x.reshape(4, 6, 4).transpose(2, 0, 1)  # what lies side by side is the batch
+    for a, b, name in ((x[:4, ::3], w, "a"), (w, x[::2, ::2].T[:4], "b"), (heads, x[:6], "a")):
+        with pytest.raises(BadRequest, match=rf"{name} is .*strides=.* side by side, a stride of 1 .*: give a copy"):
+            blas.gemm(a, b)
+    out = device.empty((8, 8), np.int32)
+    with pytest.raises(BadRequest, match=r"out is .*; the elements of its rows must lie side by side"):
+        blas.gemm(w, w, out=out[:4, ::2])
+    with pytest.raises(
+        BadRequest, match=r"out is .*; the elements of its rows must lie side by side: .* not transposed"
+    ):
+        blas.gemm(w, w, out=out[:4, :4].T)
+    with pytest.raises(BadRequest, match="argument bias of gemm_4x4x4 takes arrays whose elements are contiguous"):
+        blas.gemm(w, w, ones(device, 4, 2, dtype=np.int32)[:, 0], 1.0)
+    with pytest.raises(ShapeMismatch, match=r"the result is int32 of shape \(4, 4\)"):
+        blas.gemm(w, w, out=out[:4])
+    with pytest.raises(ShapeMismatch, match="4 columns against 12 rows"):
+        blas.gemm(w, x.T)
+    usable()
+
+
+def test_views_of_a_freed_array(device: Device, usable: Usable) -> None:
+    x, w = ones(device, 8, 12), ones(device, 4, 4)
+    part = x[:4, :4]
+    x.free()
+    for use in (
+        lambda: blas.gemm(part, w),
+        lambda: blas.gemm(w, part.T),
+        lambda: blas.gemm(w, w, scale=1.0, out=part),
+        lambda: device.stream.copy(part[0], w[0]),
+        lambda: device.stream.fill(part[0], 0),
+    ):
+        with pytest.raises(BufferFreed, match="is a view of an array that was freed"):
+            use()
+    usable()
+
+
 def test_factor_beyond_fp32_is_infinite(device: Device, usable: Usable) -> None:
     result = blas.gemm(ones(device, 2, 3), ones(device, 3, 2), scale=1e39, dtype=np.float32)
     assert np.isposinf(result.numpy()).all()

@@ -80,6 +80,40 @@ def test_arguments_change_between_launches_in_flight(device: Device, extra: int)
     assert len(graph._recording._copies) == memory
 
 
+def test_views(device: Device) -> None:
+    """A graph keeps the arrays of its views; another view takes the place of one only with the same strides."""
+    rng = np.random.default_rng(3)
+    x, w = rng.integers(-128, 128, (6, 20), np.int8), rng.integers(-128, 128, (8, 5), np.int8)
+    array, weights = device.array(x), device.array(w)
+    out = device.array(np.zeros((6, 10), np.int32))
+    with device.stream.capture() as graph:
+        blas.gemm(device.array(x)[:, :8], weights, out=out[:, 2:7])
+    others = [device.array(np.zeros_like(x)) for _ in range(4)]
+    expected = np.zeros((6, 10), np.int32)
+    for start in (None, 3, 12):
+        if start is not None:
+            graph.update(0, {"a": array[:, start : start + 8]})
+        graph.launch()
+        expected[:, 2:7] = x[:, start or 0 :][:, :8].astype(np.int32) @ w
+        assert np.array_equal(out.numpy(), expected)
+    assert others
+    for name, other in (
+        ("a", device.array(x[:, :8])),  # dense
+        ("a", array[:5, :8]),
+        ("a", array[::2, :8]),
+        ("b", device.array(w.T).T),
+        ("c", device.empty((6, 5), np.int32)),
+    ):
+        with pytest.raises(
+            BadRequest, match=r"gemm_6x5x8 was captured with .*; .* cannot take its place: capture it again"
+        ):
+            graph.update(0, {name: other})
+    graph.update(0, {"b": device.array(w + 1)})
+    graph.launch()
+    expected[:, 2:7] = x[:, 12:].astype(np.int32) @ (w + 1)
+    assert np.array_equal(out.numpy(), expected)
+
+
 def test_a_graph_keeps_its_arrays(device: Device) -> None:
     results = device.array(np.zeros(4, np.uint8))
     with device.stream.capture() as graph:
