@@ -336,12 +336,11 @@ def test_views_that_a_product_does_not_take(device: Device, usable: Usable) -> N
         with pytest.raises(BadRequest, match=rf"{name} is .*strides=.* side by side, a stride of 1 .*: give a copy"):
             blas.gemm(a, b)
     out = device.empty((8, 8), np.int32)
-    with pytest.raises(BadRequest, match=r"out is .*; the elements of its rows must lie side by side"):
-        blas.gemm(w, w, out=out[:4, ::2])
-    with pytest.raises(
-        BadRequest, match=r"out is .*; the elements of its rows must lie side by side: .* not transposed"
-    ):
-        blas.gemm(w, w, out=out[:4, :4].T)
+    for view in (out[:4, ::2], out[:4, :4].T):
+        with pytest.raises(
+            BadRequest, match=r"out is .*; gemm writes rows whose elements lie side by side, a stride of 4"
+        ):
+            blas.gemm(w, w, out=view)
     with pytest.raises(BadRequest, match="argument bias of gemm_4x4x4 takes arrays whose elements are contiguous"):
         blas.gemm(w, w, ones(device, 4, 2, dtype=np.int32)[:, 0], 1.0)
     with pytest.raises(ShapeMismatch, match=r"the result is int32 of shape \(4, 4\)"):

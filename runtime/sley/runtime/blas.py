@@ -142,11 +142,7 @@ def _problem(
 ) -> Problem:
     """The same product for the same layout in memory, however its arrays describe it."""
     (batch, m, n, k), (kind, trans_a, trans_b) = sizes, operands
-    in_a, in_b, in_c = (Stored.of(name, array) for name, array in (("a", a), ("b", b), ("out", out)))
-    if in_c.turned:
-        raise BadRequest(
-            f"out is {out!r}; the elements of its rows must lie side by side: give one that is not transposed"
-        )
+    in_a, in_b, in_c = Stored.of("a", a), Stored.of("b", b), Stored.of_result(out)
     trans_a, trans_b = trans_a != in_a.turned, trans_b != in_b.turned
     lda, ldb, ldc = in_a.row, in_b.row, in_c.row
     # One row or one column lies in memory the same way, transposed or not, if nothing is between its elements.
