@@ -168,8 +168,8 @@ class Translated(Mapped, InOrder):
         asked_context, asked_address = Signal(CONTEXT_BITS, reset_less=True), Signal(32, reset_less=True)
         forgotten = dut.invalidate.valid & (dut.invalidate.context == self.context)
         response, answer = dut.response_i, Signal(walk_answer)
-        answers = response.valid & response.payload.walk
-        m.d.comb += [answer.eq(response.payload.data), Assume(~answers | outstanding)]
+        answers = response.valid & response.payload.payload.walk
+        m.d.comb += [answer.eq(response.payload.payload.data), Assume(~answers | outstanding)]
         with m.If(answers):
             m.d.sync += outstanding.eq(0)
         with m.If(forgotten):
@@ -209,7 +209,7 @@ class Translated(Mapped, InOrder):
 
         # Answers to others pass, and nothing waits but for a walk or for room.
         m.d.comb += [
-            Assert(dut.response_o.valid == (response.valid & ~response.payload.walk)),
+            Assert(dut.response_o.valid == (response.valid & ~response.payload.payload.walk)),
             Assert(Value.cast(dut.response_o.payload) == Value.cast(response.payload)),
             Assert(~dut.response_o.valid | (response.ready == dut.response_o.ready)),
             Assert(~answers | response.ready),

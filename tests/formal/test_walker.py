@@ -10,14 +10,14 @@ from sley.abi.config import preset
 from sley.abi.pages import PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode
 from sley.hw.layouts import struct
 from sley.hw.memory.access import AccessError
-from sley.hw.mmu.walker import REQUESTERS_OF_A_NODE, Walker
+from sley.hw.mmu.walker import Walker
 from sley.hw.noc.messages import request_flit, walk_answer
 from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano").replace(contexts=2, addr_bits=28)
-QUEUED = 2 * REQUESTERS_OF_A_NODE
+QUEUED = 1 + CONFIG.cores
 ENTRY = data.StructLayout({"word": 32, "lost": 1})
 
 

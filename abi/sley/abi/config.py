@@ -52,8 +52,8 @@ class ChipConfig:
     """Hardware queues of the command processor."""
     contexts: int = 4
     """Address spaces that the chip knows at once."""
-    tlb_entries: int = 4
-    """Translations of addresses that each requester holds."""
+    tlb_entries: int = 6
+    """Translations of addresses that each node holds: the command processor, and each core."""
     addr_bits: int = 32
     """Width of a memory address in bits."""
     max_burst: int = 16
@@ -193,7 +193,7 @@ _BASE = ChipConfig(
     unit_queue=32,
     queues=8,
     contexts=8,
-    tlb_entries=8,
+    tlb_entries=12,
 )
 
 PRESETS: dict[str, ChipConfig] = {

@@ -404,14 +404,14 @@ def test_latencies() -> None:
     stored = [cycle + 1 for cycle in host.answers("WORD")]
     # From the access to the doorbell register to the fetch on the network.
     fetches = [cycle for cycle, kind in heads if kind == "READ"]
-    assert [f - b for f, b in zip(fetches[1:], begun[1:], strict=True)] == [8, 8, 8]
+    assert [f - b for f, b in zip(fetches[1:], begun[1:], strict=True)] == [7, 7, 7]
     # From the last beat of the packet to what it does: a read index, a launch message, a fence.
     writes = [cycle for cycle, kind in heads if kind == "WRITE"][1:]
     stored, fetched = stored[1:], fetched[1:]
     message = next(cycle for cycle, kind in heads if kind == "MESSAGE")
-    assert (writes[0] - fetched[0], message - fetched[1], writes[2] - fetched[2]) == (10, 5, 8)
+    assert (writes[0] - fetched[0], message - fetched[1], writes[2] - fetched[2]) == (9, 6, 7)
     # From the acknowledgement of the fence to the write of the read index.
-    assert writes[3] - stored[2] == 6
+    assert writes[3] - stored[2] == 5
 
 
 @pytest.mark.parametrize("readback", [0, 0x80])
@@ -428,7 +428,7 @@ def test_launches_back_to_back(readback: int) -> None:
 
     host.run(test)
     heads = [cycle for cycle, kind, _ in host.heads() if kind == "MESSAGE"]
-    assert [after - before for before, after in pairwise(heads)] == [54] * 7
+    assert [after - before for before, after in pairwise(heads)] == [55] * 7
     assert len(host.memory.reads) == 8  # each packet once
 
 

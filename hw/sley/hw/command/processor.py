@@ -19,11 +19,10 @@ from sley.hw.command.records import QueueEvent
 from sley.hw.command.scheduler import BlockScheduler
 from sley.hw.command.words import WordAccess
 from sley.hw.counters.select import COUNTER_SELECT
-from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.port import TranslatedPort, attach
 from sley.hw.mmu.tlb import Invalidation
-from sley.hw.mmu.translate import Translate, connect_translated
 from sley.hw.noc.messages import Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node
 
@@ -99,19 +98,22 @@ class CommandProcessor(wiring.Component):
         m.submodules.reader = reader = MemoryReader(config, tag=tags[1], source=node, beats=4 * config.max_burst)
         m.submodules.writer = writer = MemoryWriter(config, tag=tags[2], source=node)
         m.submodules.words = words = WordAccess(config, tag=tags[3], source=node)
-        m.submodules.port = port = NodePort(config, tags)
+        m.submodules.port = port = TranslatedPort(config, tags)
         m.submodules.watch = watch = CoreWatch(config)
         m.submodules.interrupts = interrupts = Interrupts(config)
 
         wiring.connect(m, port.request_i, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), port.response_o)
-        parts: list[Any] = [executor, reader, writer, words]
-        for k, part in enumerate(parts):
-            m.submodules[f"translate_{tags[k].name.lower()}"] = translate = Translate(config)
-            connect_translated(m, part, translate, port, k)
-            m.d.comb += translate.invalidate.eq(self.invalidate)
-        wiring.connect(m, scheduler.message, port.request[len(parts)])
-        wiring.connect(m, port.response[len(parts)], scheduler.done)
+        for k, (request, response) in {
+            0: (executor.request, executor.response),
+            3: (words.request, words.response),
+            4: (scheduler.message, scheduler.done),
+        }.items():
+            wiring.connect(m, request, port.request[k])
+            wiring.connect(m, port.response[k], response)
+        attach(m, reader, port, 1)
+        attach(m, writer, port, 2)
+        m.d.comb += port.invalidate.eq(self.invalidate)
         wiring.connect(m, executor.launch, scheduler.i)
         wiring.connect(m, scheduler.o, executor.grid_result)
         wiring.connect(m, executor.copy, copies.i)

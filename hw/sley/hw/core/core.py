@@ -21,11 +21,10 @@ from sley.hw.core.unit_front import UnitFront
 from sley.hw.core.vector import VectorUnit
 from sley.hw.counters.core import CoreCounters
 from sley.hw.counters.select import COUNTER_SELECT
-from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.port import TranslatedPort, attach
 from sley.hw.mmu.tlb import Invalidation
-from sley.hw.mmu.translate import Translate, connect_translated
 from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
@@ -228,12 +227,11 @@ class Core(wiring.Component):
             store.writer_error_phase.eq(store_writer.error_phase),
         ]
 
-        m.submodules.port = port = NodePort(c, tags, READ_TURNS)
+        m.submodules.port = port = TranslatedPort(c, tags, READ_TURNS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)
         for k, part in enumerate(parts):
-            m.submodules[f"translate_{tags[k].name.lower()}"] = translate = Translate(c)
-            connect_translated(m, part, translate, port, k)
-            m.d.comb += translate.invalidate.eq(invalidate)
+            attach(m, part, port, k)
+        m.d.comb += port.invalidate.eq(invalidate)
         connect(m, port.request_i, flipped(self.request_i))
         connect(m, flipped(self.response_o), port.response_o)
         connect(m, flipped(self.request_o), sequencer.launch)

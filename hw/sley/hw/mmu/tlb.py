@@ -1,8 +1,8 @@
-"""The translations that a requester has seen last."""
+"""The translations that a node has seen last."""
 
 from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -56,7 +56,7 @@ class Tlb(wiring.Component):
         )
         victim = Signal(range(self._entries))
         with m.If(self.fill):
-            m.d.sync += victim.eq(0 if self._entries == 1 else (victim + 1) % self._entries)
+            m.d.sync += victim.eq(Mux(victim == self._entries - 1, 0, victim + 1))
         for k in range(self._entries):
             valid = Signal(name=f"valid_{k}")
             held = Signal(entry, name=f"entry_{k}", reset_less=True)

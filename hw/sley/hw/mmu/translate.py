@@ -1,4 +1,4 @@
-"""From addresses of a context to addresses of memory, on a requester's way to its port."""
+"""From addresses of a context to addresses of memory, on a node's way to the network."""
 
 from typing import Any
 
@@ -10,22 +10,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.pages import PAGE_BITS, TABLE_BITS
 from sley.hw.memory.access import AccessError
 from sley.hw.mmu.tlb import Invalidation, Tlb
-from sley.hw.noc.messages import RequestKind, request_flit, response_payload, walk_answer
+from sley.hw.noc.messages import RequestKind, request_flit, response_flit, walk_answer
 from sley.hw.stream.buffer import StreamBuffer
-
-
-def connect_translated(m: Module, part: Any, translate: "Translate", port: Any, index: int) -> None:
-    """Puts a translator between a requester (``request``, ``response``) and its place at a ``NodePort``.
-
-    Requests pass a stream register first, so that no requester waits for the look-up of the address that it asks for in
-    the same cycle. Latency of a request 2 cycles, of an answer none.
-    """
-    m.submodules[f"request_{index}"] = request = StreamBuffer(part.request.payload.shape())
-    wiring.connect(m, part.request, request.i)
-    wiring.connect(m, request.o, translate.i)
-    wiring.connect(m, translate.response_o, part.response)
-    wiring.connect(m, translate.o, port.request[index])
-    wiring.connect(m, port.response[index], translate.response_i)
 
 
 class Translate(wiring.Component):
@@ -36,11 +22,10 @@ class Translate(wiring.Component):
     way has that walk done again, so no translation older than the invalidation is used after it.
 
     Parameters: ``config``, for the number of translations held.
-    Members: ``i``: request flits of one requester, with addresses of contexts; ``o``: to the node's port;
-    ``response_i``: answers from the port; ``response_o``: those that are not for this block, combinational;
-    ``invalidate``. Latency 1 cycle, throughput a flit a cycle, when the translation is held. A miss costs 2 cycles and
-    the way to the walker and back, with an access to memory for a large page and two for a small one. ``o`` comes from
-    registers.
+    Members: ``i``: packets of a node, with addresses of contexts; ``o``: to its router; ``response_i``: answers from
+    the router; ``response_o``: those that are not for this block, combinational; ``invalidate``. Latency 1 cycle,
+    throughput a flit a cycle, when the translation is held. A miss costs 2 cycles and the way to the walker and back,
+    with an access to memory for a large page and two for a small one. ``o`` comes from registers.
     """
 
     i: stream.Interface
@@ -51,7 +36,7 @@ class Translate(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        request, response = stream.Signature(request_flit(config)), stream.Signature(response_payload(config))
+        request, response = stream.Signature(request_flit(config)), stream.Signature(response_flit(config))
         super().__init__(
             {
                 "i": In(request),
@@ -74,7 +59,7 @@ class Translate(wiring.Component):
         absent = Signal()  # its answer: the page of this head is not mapped
         passing = Signal()
         head: Any = self.i.payload.payload.head
-        answer: Any = self.response_i.payload
+        answer: Any = self.response_i.payload.payload
         mapping = Signal(walk_answer)
         arrives = self.response_i.valid & answer.walk
         m.d.comb += [
@@ -84,7 +69,7 @@ class Translate(wiring.Component):
             tlb.answer.eq(mapping),
             tlb.invalidate.eq(self.invalidate),
             tlb.fill.eq(asked & arrives & mapping.valid & ~stale),
-            self.response_o.payload.eq(answer),
+            self.response_o.payload.eq(self.response_i.payload),
             self.response_o.valid.eq(self.response_i.valid & ~answer.walk),
             self.response_i.ready.eq(self.response_o.ready | answer.walk),
         ]

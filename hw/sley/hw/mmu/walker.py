@@ -17,9 +17,6 @@ from sley.hw.noc.messages import RequestKind, request_flit, response_flit, respo
 from sley.hw.noc.placement import memory_node
 from sley.hw.stream.fifo import StreamFIFO
 
-REQUESTERS_OF_A_NODE = 3
-"""Translators of the command processor, and of each core; each waits for its walk before it asks again."""
-
 
 class Walker(wiring.Component):
     """Answers WALK requests, one after another: how the page of an address is mapped in a context.
@@ -56,7 +53,8 @@ class Walker(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         c = self._config
-        m.submodules.waiting = waiting = StreamFIFO(request_flit(c), max(REQUESTERS_OF_A_NODE * (1 + c.cores), 2))
+        # The command processor and each core have a translator, which asks again when it has its answer.
+        m.submodules.waiting = waiting = StreamFIFO(request_flit(c), 1 + c.cores)
         wiring.connect(m, wiring.flipped(self.i), waiting.i)
         asked: Any = waiting.o.payload.payload.head
         root = Signal(self.roots[0].root.shape(), reset_less=True)
