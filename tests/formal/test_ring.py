@@ -164,7 +164,7 @@ def test_ring_whose_packets_are_taken_back() -> None:
 
 @pytest.mark.parametrize(
     ("line", "bug"),
-    [("passed.eq(left == 0)", "passed.eq(0)"), ("passed.eq(left == 0)", "passed.eq(there == 0)")],
+    [("passed.eq(none_left)", "passed.eq(0)"), ("passed.eq(none_left)", "passed.eq(there == 0)")],
     ids=["not seen", "rung again"],
 )
 def test_ring_whose_packets_are_taken_back_finds(line: str, bug: str) -> None:

@@ -146,14 +146,14 @@ class Queue(wiring.Component):
         beyond = Signal()
         rung_there = distance(self.doorbell)
         m.d.comb += beyond.eq(too_far(rung_there) | (self.doorbell & ~mask).any())
-        left = Signal(INDEX_BITS)  # packets in the ring, with this cycle's doorbell
-        m.d.comb += left.eq(there)
+        none_left = Signal()  # no packet is in the ring, with this cycle's doorbell
+        m.d.comb += none_left.eq(there == 0)
         with m.If(self.doorbell_written & on & ~bad):
             m.d.sync += rung.eq(self.time)
             with m.If(beyond):
                 m.d.sync += [bad.eq(1), offending.eq(self.doorbell)]
             with m.Else():
-                m.d.comb += left.eq(rung_there)
+                m.d.comb += none_left.eq(rung_there == 0)
                 m.d.sync += [write.eq(self.doorbell), passed.eq(0)]
 
         with m.If(retry != 0):
@@ -199,7 +199,7 @@ class Queue(wiring.Component):
                 with m.Else():
                     m.d.sync += [
                         read.eq((read + 1) & mask),
-                        passed.eq(left == 0),
+                        passed.eq(none_left),
                         self.inside.eq(0),
                         buffer_index.eq(0),
                     ]

@@ -1,5 +1,7 @@
 """The engine that executes MATMUL: scratchpad rows to the west edge of the array."""
 
+from typing import Any
+
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -68,8 +70,8 @@ class ActivationStreamer(wiring.Component):
         To the array, READ_LATENCY cycles after the grant; the mark of a row that swaps one cycle before it.
     slot : Out(issue_slot(config))
         What was granted, in that cycle.
-    loads : In(ORDER_BITS)
-        Count of weight loads whose rows have all been read, in earlier cycles.
+    loaded : In(1)
+        The last row of a weight load is read in this cycle.
     settled : In(1)
         A row of int8 may swap.
     row_bf16 : Out(1)
@@ -96,7 +98,7 @@ class ActivationStreamer(wiring.Component):
     activations: data.View
     activations_swap: Signal
     slot: data.View
-    loads: Signal
+    loaded: Signal
     settled: Signal
     row_bf16: Signal
     bf16: Signal
@@ -119,7 +121,7 @@ class ActivationStreamer(wiring.Component):
                 "activations": Out(lanes(config)),
                 "activations_swap": Out(1),
                 "slot": Out(issue_slot(config)),
-                "loads": In(ORDER_BITS),
+                "loaded": In(1),
                 "settled": In(1),
                 "row_bf16": Out(1),
                 "bf16": Out(1),
@@ -175,7 +177,14 @@ class ActivationStreamer(wiring.Component):
 
         # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
         flight = Signal(range(write_latency(self._config, self._config.bf16) + 1))
-        unloaded = job.swap & ((job.loads != self.loads) | (~job.bf16 & ~self.settled))
+        # Whether loads are missing is found a cycle ahead: what reads the scratchpad waits for the answer.
+        loads = Signal(ORDER_BITS)  # complete in earlier cycles
+        missing = Signal(reset_less=True)
+        m.d.sync += [
+            loads.eq(loads + self.loaded),
+            missing.eq(Mux(walk.i.ready, self._misses(following, loads), self._misses(job, loads))),
+        ]
+        unloaded = job.swap & (missing | (~job.bf16 & ~self.settled))
         other_type = (flight != 0) & (job.bf16 != self.bf16)
         go = walk.o.valid & (~row.first | ~(unloaded | hazards.blocked | other_type))
         grant = Signal()
@@ -239,3 +248,7 @@ class ActivationStreamer(wiring.Component):
             entering = later
         m.d.comb += [self.activations.eq(self.read.data), self.activations_swap.eq(entering)]
         return m
+
+    def _misses(self, job: Any, loads: Signal) -> Any:
+        """Whether a job will miss loads in the next cycle."""
+        return Mux(self.loaded, job.loads != (loads + 1)[:ORDER_BITS], job.loads != loads)

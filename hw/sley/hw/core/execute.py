@@ -193,14 +193,25 @@ class Execute(wiring.Component):
             with m.If(port.valid & port.ready):
                 m.d.sync += pending[k].eq(0)
 
+        # Where a branch or LOOP leads is compared while it executes, and decided upon in the next cycle.
         target = word.target
-        beyond_program = target >= self.words
-        outside_loop = loops.active & ((target < loops.top.first) | (target > loops.top.last))
+        beyond_program, outside_loop = Signal(reset_less=True), Signal(reset_less=True)
+        backwards, last_of_all = Signal(reset_less=True), Signal(reset_less=True)
+        not_inside_loop = Signal(reset_less=True)  # what ends there does not end before the innermost loop does
+        astray = Signal()  # the program has no instruction at pc
+        m.d.sync += [
+            astray.eq((state == _State.FETCH) & ~self.hold & (pc >= self.words)),
+            beyond_program.eq(target >= self.words),
+            outside_loop.eq(loops.active & ((target < loops.top.first) | (target > loops.top.last))),
+            backwards.eq(target <= pc),
+            last_of_all.eq(target + 1 == self.words),
+            not_inside_loop.eq(loops.active & (target >= loops.top.last)),
+        ]
         m.d.comb += [
             self.fetching.eq((state == _State.FETCH) & ~taken & (self.hold | (pc >= self.available))),
             self.blocked.eq((state == _State.EXECUTE) & self.dispatching & instruction.unit.any()),
         ]
-        # Comparing takes a cycle of its own, in which the instruction behind a branch is read already.
+        # In the cycle in which a branch is found to be taken the instruction behind it is read already.
         with m.If(taken):
             with m.If(beyond_program):
                 fail(FaultCode.PC_OUT_OF_RANGE, target)
@@ -210,11 +221,11 @@ class Execute(wiring.Component):
                 go_on(target)
                 m.d.sync += taken.eq(0)
         with m.Else(), m.Switch(state):
-            with m.Case(_State.FETCH), m.If(~self.hold):
-                with m.If(pc < self.available):
-                    m.d.sync += state.eq(_State.READ)
-                with m.Elif(pc >= self.words):
+            with m.Case(_State.FETCH):
+                with m.If(astray):
                     fail(FaultCode.PC_OUT_OF_RANGE, pc)
+                with m.Elif(~self.hold & (pc < self.available)):
+                    m.d.sync += state.eq(_State.READ)
 
             with m.Case(_State.READ):
                 m.d.sync += [
@@ -259,13 +270,12 @@ class Execute(wiring.Component):
                     m.d.comb += step.eq(1)
 
             with m.Case(_State.LOOP):
-                after = target + 1
-                with m.If(beyond_program | (target <= pc) | (skipped & (after == self.words))):
+                with m.If(beyond_program | backwards | (skipped & last_of_all)):
                     fail(FaultCode.PC_OUT_OF_RANGE, target)
-                with m.Elif(loops.active & (target >= loops.top.last)):
+                with m.Elif(not_inside_loop):
                     fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
                 with m.Elif(skipped):
-                    m.d.comb += [jump.eq(1), destination.eq(after)]
+                    m.d.comb += [jump.eq(1), destination.eq(target + 1)]
                 with m.Elif(loops.full):
                     fail(FaultCode.LOOP_OVERFLOW, target)
                 with m.Else():

@@ -89,12 +89,13 @@ class Hazards(wiring.Component):
             step = (left != 0) & (~running[k] | self.last)
             # ``left`` less its rows from the new one's first on: its sign alone says whether the new one has to wait.
             excess = Signal(range(-self._config.accumulator_rows, longest + 1), name=f"excess{k}", reset_less=True)
-            m.d.sync += [left.eq(left - step), excess.eq(excess - step)]
+            overlaps = self.accumulate & (begin < self.end) & (self.begin < end)
+            waits = Signal(name=f"waits{k}")  # for this one, in this cycle
+            now, later = Signal.like(excess, name=f"now{k}"), Signal.like(excess, name=f"later{k}")
+            m.d.comb += [now.eq(left - step - (end - self.begin)), later.eq(excess - step)]
+            m.d.sync += [left.eq(left - step), excess.eq(later), waits.eq(shares & ~later[-1])]
             with m.If(self.start):
-                m.d.sync += [
-                    shares.eq(self.accumulate & (begin < self.end) & (self.begin < end)),
-                    excess.eq(left - step - (end - self.begin)),
-                ]
+                m.d.sync += [shares.eq(overlaps), excess.eq(now), waits.eq(overlaps & ~now[-1])]
                 with m.If(place == k):
                     m.d.sync += [
                         begin.eq(self.begin),
@@ -102,8 +103,9 @@ class Hazards(wiring.Component):
                         left.eq(cycles),
                         running[k].eq(1),
                         shares.eq(0),
+                        waits.eq(0),
                     ]
-            blocked.append(shares & ~excess[-1])
+            blocked.append(waits)
             taken.append(left != 0)
         m.d.comb += [
             self.blocked.eq(Cat(blocked).any()),

@@ -122,7 +122,7 @@ class MatrixUnit(wiring.Component):
             loader.swap.eq(streamer.swap),
             loader.swaps.eq(streamer.swaps),
             loader.quiet.eq(streamer.quiet),
-            streamer.loads.eq(loader.loads),
+            streamer.loaded.eq(loader.loaded),
             array.weights.eq(loader.weights),
             array.weights_valid.eq(loader.weights_valid),
             array.weights_row.eq(loader.weights_row),

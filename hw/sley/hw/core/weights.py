@@ -66,8 +66,8 @@ class WeightLoader(wiring.Component):
         High in the cycle in which a row that swaps is granted, and the count of those of earlier cycles. The first row
         of a job is read in the cycle of the last swap before it, or later: activations and weights reach the array
         equally late, so the array's rules hold for the grants as they do for the words.
-    loads : Out(ORDER_BITS)
-        Count of the jobs whose words have all had their turn; void ones do not count.
+    loaded : Out(1)
+        All words of a job have had their turn with this cycle; never for void ones.
     quiet : In(1)
         No MATMUL before the running job can fault any more. A fault waits for this.
     signal : Out(stream of SEMAPHORES bits)
@@ -91,7 +91,7 @@ class WeightLoader(wiring.Component):
     settled: Signal
     swap: Signal
     swaps: Signal
-    loads: Signal
+    loaded: Signal
     quiet: Signal
     signal: stream.Interface
     fault: data.View
@@ -112,7 +112,7 @@ class WeightLoader(wiring.Component):
                 "settled": In(1),
                 "swap": In(1),
                 "swaps": In(ORDER_BITS),
-                "loads": Out(ORDER_BITS),
+                "loaded": Out(1),
                 "quiet": In(1),
                 "signal": Out(stream.Signature(SEMAPHORES)),
                 "fault": Out(Fault),
@@ -179,7 +179,7 @@ class WeightLoader(wiring.Component):
             m.d.sync += neutral.eq(neutral - 1)
         with m.Elif(grant & row.final):
             m.d.sync += neutral.eq(Mux(job.bf16 & bf16, n - job.rows, job.rows != n))
-        m.d.sync += self.loads.eq(self.loads + (fail | (grant & row.final & (job.rows == n)) | (neutral == 1)))
+        m.d.comb += self.loaded.eq(fail | (grant & row.final & (job.rows == n)) | (neutral == 1))
 
         index = Signal(range(n), reset_less=True)  # of the word behind the last one
         last_bf16 = Signal(reset_less=True)  # the type of the last word

@@ -196,11 +196,13 @@ class MemoryWriter(wiring.Component):
         final = Signal()
         extends = Signal()  # the next run may make this burst longer
         burst = Signal(exact_log2(config.max_burst))
+        enough = Signal()  # beats.level > burst, without waiting for burst
         head = Signal()
         flit = out.payload
         m.d.comb += [
             final.eq(left <= to_boundary),
             burst.eq(Mux(final, left, to_boundary)),
+            enough.eq(Mux(final, beats.level > left, beats.level > to_boundary)),
             flit.dest.x.eq(memory_node(config)[0]),
             flit.dest.y.eq(memory_node(config)[1]),
             extends.eq(active & more & final),
@@ -225,7 +227,7 @@ class MemoryWriter(wiring.Component):
                 flit.payload.head.beats.eq(burst),
                 flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
                 flit.payload.head.context.eq(context),
-                out.valid.eq(active & ~extends & (beats.level > burst) & (outstanding != OUTSTANDING)),
+                out.valid.eq(active & ~extends & enough & (outstanding != OUTSTANDING)),
                 head.eq(out.valid & out.ready),
             ]
             with m.If(head):
