@@ -46,6 +46,9 @@ class PacketGrant(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n = self._n
+        if n == 1:  # nobody else could come between
+            m.d.comb += self.grant.eq(self.requests)
+            return m
         locked = Signal()
         owner = Signal(n)
         above = Signal(n)  # the requesters numbered above the one served last
