@@ -83,18 +83,18 @@ class Chip(wiring.Component):
         if c.cores > 1:
             m.d.comb += memory.ended.eq(command.ended)
 
-        x, y = command_node(c)
-        connect(m, command.request, mesh.request_i[y][x])
-        connect(m, mesh.response_o[y][x], command.response)
-        x, y = memory_node(c)
-        connect(m, mesh.request_o[y][x], memory.request_o)
-        connect(m, memory.response_i, mesh.response_i[y][x])
+        node = command_node(c)
+        connect(m, command.request, mesh.request_i[node])
+        connect(m, mesh.response_o[node], command.response)
+        node = memory_node(c)
+        connect(m, mesh.request_o[node], memory.request_o)
+        connect(m, memory.response_i, mesh.response_i[node])
         for index, core in enumerate(cores):
-            x, y = core_node(c, index)
-            connect(m, core.request_i, mesh.request_i[y][x])
-            connect(m, mesh.response_o[y][x], core.response_o)
-            connect(m, mesh.request_o[y][x], core.request_o)
-            connect(m, core.response_i, mesh.response_i[y][x])
+            x, y = node = core_node(c, index)
+            connect(m, core.request_i, mesh.request_i[node])
+            connect(m, mesh.response_o[node], core.response_o)
+            connect(m, mesh.request_o[node], core.request_o)
+            connect(m, core.response_i, mesh.response_i[node])
             m.d.comb += [core.index.eq(index), core.x.eq(x), core.y.eq(y), command.core_debug[index].eq(core.debug)]
             m.d.comb += [
                 core.counter_select.eq(command.counter_select),

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from amaranth.lib import data
 
+from sley.hw.noc.direction import Direction, all_turns, may_turn
 from sley.hw.noc.messages import Coordinate
 from sley.hw.noc.multicast import MulticastRouter
 from sley.hw.noc.placement import Node
-from sley.hw.noc.router import Direction, may_turn
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import StreamBench, Traffic
 
@@ -83,7 +83,7 @@ def random_rectangle(rng: random.Random, side: Direction, *, one_node: bool) -> 
 @pytest.mark.parametrize("side", list(Direction), ids=lambda side: side.name)
 def test_every_rectangle(side: Direction) -> None:
     """Latency 1 and a flit a cycle, to all sides at once; no side that has not to see a packet sees it."""
-    bench = StreamBench(MulticastRouter(FLIT, HERE, list(Direction)))
+    bench = StreamBench(MulticastRouter(FLIT, HERE, all_turns()))
     flits: list[dict[str, Any]] = []
     expected: dict[Direction, list[int]] = {to: [] for to in Direction}
     for where in RECTANGLES:
@@ -106,7 +106,7 @@ def test_every_rectangle(side: Direction) -> None:
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.2), (0.1, 0.6)])
 def test_random_traffic(side: Direction, idle: float, pause: float) -> None:
     """Rectangles from one side, single nodes from all others, to outputs that are slow each in its own way."""
-    bench = StreamBench(MulticastRouter(FLIT, HERE, list(Direction)), seed=int(10 * idle))
+    bench = StreamBench(MulticastRouter(FLIT, HERE, all_turns()), seed=int(10 * idle))
     expected: dict[tuple[Direction, Direction], list[int]] = {
         (source, to): [] for source in Direction for to in Direction
     }
@@ -140,7 +140,7 @@ def test_random_traffic(side: Direction, idle: float, pause: float) -> None:
 
 def test_chosen_in_turn() -> None:
     """A packet to two sides that are both busy with others gets its turn behind one packet of each."""
-    bench = StreamBench(MulticastRouter(FLIT, HERE, list(Direction)))
+    bench = StreamBench(MulticastRouter(FLIT, HERE, all_turns()))
     plain = [f for n in range(8) for f in packet(((2, 2), (2, 2)), 3, 100 + 3 * n)]
     other = [f for n in range(8) for f in packet(((2, 4), (2, 4)), 4, 200 + 4 * n)]
     both = packet(((2, 2), (2, 4)), 5, 0)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from amaranth.lib import data
 
+from sley.hw.noc.direction import Direction, all_turns
 from sley.hw.noc.messages import Coordinate
-from sley.hw.noc.router import Direction, Router, may_turn
+from sley.hw.noc.router import Router
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench, Traffic
@@ -22,8 +23,7 @@ def packet(to: Direction, length: int, start: int, far: int = 1) -> list[dict[st
     return [{"payload": start + k, "dest": dest, "last": k == length - 1} for k in range(length)]
 
 
-TURNS = [(a, b) for a in Direction for b in Direction if may_turn(a, b)]
-
+TURNS = all_turns()
 
 COVERAGE = Coverage(
     "router",
@@ -71,7 +71,7 @@ def test_legal_turns() -> None:
 @pytest.mark.parametrize("turn", TURNS, ids=lambda t: f"{t[0].name}-{t[1].name}")
 def test_turn(turn: tuple[Direction, Direction]) -> None:
     """Latency 1, a flit per cycle, no gap between packets; only the right output speaks."""
-    bench = StreamBench(Router(FLIT, HERE, list(Direction)))
+    bench = StreamBench(Router(FLIT, HERE, TURNS))
     flits = packet(turn[1], 3, 0) + packet(turn[1], 1, 3) + packet(turn[1], 4, 4, far=2 if turn[1].value[0] else 1)
     sent = bench.send(bench.dut.side_i(turn[0]), flits)
     outs = {d: bench.receive(bench.dut.side_o(d), 8 if d is turn[1] else 0) for d in Direction}
@@ -84,7 +84,7 @@ def test_turn(turn: tuple[Direction, Direction]) -> None:
 
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.2), (0.1, 0.6)])
 def test_random_traffic(idle: float, pause: float) -> None:
-    bench = StreamBench(Router(FLIT, HERE, list(Direction)), seed=int(10 * idle))
+    bench = StreamBench(Router(FLIT, HERE, TURNS), seed=int(10 * idle))
     expected: dict[tuple[Direction, Direction], list[int]] = {turn: [] for turn in TURNS}
     number, packet_of = 0, {}
     for side in Direction:
@@ -114,7 +114,7 @@ def test_random_traffic(idle: float, pause: float) -> None:
 
 def test_fair() -> None:
     """Four inputs to one output: each gets every fourth packet."""
-    bench = StreamBench(Router(FLIT, HERE, list(Direction)))
+    bench = StreamBench(Router(FLIT, HERE, TURNS))
     sides = [Direction.NORTH, Direction.EAST, Direction.SOUTH, Direction.WEST]
     for k, side in enumerate(sides):
         bench.send(bench.dut.side_i(side), [f for n in range(5) for f in packet(Direction.LOCAL, 2, 100 * k + 10 * n)])
@@ -124,9 +124,29 @@ def test_fair() -> None:
     assert got.cycles == list(range(2, 42))
 
 
+def test_some_turns() -> None:
+    """There are no other ports than the turns have; what has one way only takes it, whatever its destination."""
+    turns = [(Direction.WEST, Direction.LOCAL), (Direction.LOCAL, Direction.EAST), (Direction.LOCAL, Direction.SOUTH)]
+    router = Router(FLIT, HERE, turns)
+    assert sorted(router.signature.members) == ["i_local", "i_west", "o_east", "o_local", "o_south"]
+    bench = StreamBench(router)
+    bench.send(router.side_i(Direction.WEST), packet(Direction.LOCAL, 2, 0) + packet(Direction.NORTH, 2, 2))
+    bench.send(router.side_i(Direction.LOCAL), packet(Direction.SOUTH, 3, 10) + packet(Direction.EAST, 3, 20))
+    local, south, east = (
+        bench.receive(router.side_o(side), count)
+        for side, count in ((Direction.LOCAL, 4), (Direction.SOUTH, 3), (Direction.EAST, 3))
+    )
+    bench.run()
+    assert [x.payload for x in local.items] == [0, 1, 2, 3]
+    assert [x.payload for x in south.items] == [10, 11, 12]
+    assert [x.payload for x in east.items] == [20, 21, 22]
+
+
 def test_parameters() -> None:
-    with rejects("LOCAL must be among them"):
-        Router(FLIT, (0, 0), [Direction.EAST])
+    with rejects("a router that no packet passes need not exist"):
+        Router(FLIT, (0, 0), [])
+    with rejects("NORTH to EAST, which dimension order, x first, never takes"):
+        Router(FLIT, (0, 0), [(Direction.LOCAL, Direction.EAST), (Direction.NORTH, Direction.EAST)])
 
 
 def test_coverage(record_property: Callable[[str, object], None]) -> None:

@@ -1,9 +1,12 @@
 """A router that copies packets to several sides."""
 
-from amaranth import Cat, Module, Mux, Value
-from amaranth.lib import data, wiring
+from typing import Any
 
-from sley.hw.noc.router import Direction, Router
+from amaranth import Cat, Module, Mux, Value
+from amaranth.lib import wiring
+
+from sley.hw.noc.direction import Direction
+from sley.hw.noc.router import Router
 from sley.hw.stream.arbiter import PacketGrant
 from sley.hw.stream.buffer import StreamBuffer
 
@@ -23,7 +26,7 @@ class MulticastRouter(Router):
     Cost: as of ``Router``, and two comparisons per input.
     """
 
-    def _ways(self, flit: data.View) -> dict[Direction, Value]:
+    def ways(self, flit: Any) -> dict[Direction, Any]:
         near, far = flit.dest, flit.far
         x, y = self._node
         column = (near.x <= x) & (x <= far.x)
@@ -37,13 +40,11 @@ class MulticastRouter(Router):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        leaves = {side: self._leaves(m, side) for side in self._directions}
-        moves = {side: self.side_i(side).ready for side in self._directions}
-        chosen: dict[Direction, list[Value]] = {side: [] for side in self._directions}
-        for to in self._directions:
-            sources = [side for side in self._directions if to in leaves[side]]
-            if not sources:
-                continue
+        leaves = {side: self._leaves(m, side) for side in self.inputs}
+        moves = {side: self.side_i(side).ready for side in self.inputs}
+        chosen: dict[Direction, list[Value]] = {side: [] for side in self.inputs}
+        for to in self.outputs:
+            sources = [side for side in self.inputs if to in leaves[side]]
             name = to.name.lower()
             m.submodules[f"{name}_grant"] = grant = PacketGrant(len(sources))
             m.submodules[name] = buffer = StreamBuffer(self._shape)
@@ -60,7 +61,7 @@ class MulticastRouter(Router):
                 grant.moved.eq(buffer.i.valid),
                 grant.last.eq(buffer.i.payload.last),
             ]
-        for side in self._directions:
+        for side in self.inputs:
             port = self.side_i(side)
             m.d.comb += port.ready.eq(port.valid & Cat(leaves[side].values()).any() & Cat(chosen[side]).all())
         return m

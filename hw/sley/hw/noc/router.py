@@ -1,63 +1,48 @@
 """A router of the mesh."""
 
-from enum import Enum
+from collections.abc import Collection
+from typing import Any
 
-from amaranth import Module, Signal, Value
+from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Member, Out
+from amaranth.lib.wiring import In, Out
 
+from sley.hw.noc.direction import Direction, Turn, all_turns, may_turn
 from sley.hw.noc.placement import Node
 from sley.hw.stream.arbiter import PacketArbiter
-
-
-class Direction(Enum):
-    """A side of a router; the value is the step in x and y to the neighbour there."""
-
-    LOCAL = (0, 0)
-    NORTH = (0, -1)
-    EAST = (1, 0)
-    SOUTH = (0, 1)
-    WEST = (-1, 0)
-
-    @property
-    def opposite(self) -> "Direction":
-        return Direction((-self.value[0], -self.value[1]))
-
-
-def may_turn(came_from: Direction, goes_to: Direction) -> bool:
-    """Whether dimension-order routing, x first, can take a packet from one side to the other: it never goes back,
-    and once it moves north or south it never moves east or west again."""
-    if came_from is goes_to:
-        return False
-    return came_from.value[1] == 0 or goes_to.value[0] == 0
 
 
 class Router(wiring.Component):
     """Passes packets on towards their destination, x first, then y.
 
     Wormhole switching: a packet holds its output from its first flit to its last, so packets are never interleaved.
-    Each output serves the inputs that may turn to it round robin (``PacketGrant``, inputs in the order of
+    Each output serves the inputs that turn to it round robin (``PacketGrant``, inputs in the order of
     ``Direction``). Dimension order makes the mesh free of deadlock as long as every local port keeps taking flits.
 
     Parameters: ``shape``: flit layout with ``dest`` (x, y) and ``last``; ``node``: x and y of this router;
-    ``directions``: the sides that exist; packets for a side that does not, or from a node to itself, must not occur.
-    Members: ``i[direction]``, ``o[direction]`` through ``side_i`` and ``side_o`` (ports ``i_north``, ``o_north``, ...).
+    ``turns``: those that packets take, of ``all_turns()``. No packet may need another one. What enters on a side with
+    one turn takes it, whatever its destination.
+    Members: ``inputs``, ``outputs``: the sides that turns come from and go to, in the order of ``Direction``; their
+    streams ``side_i(side)``, ``side_o(side)`` (ports ``i_north``, ``o_north``, ...).
     Latency 1 cycle per router; throughput 1 flit per cycle on each link, no gap between packets. Outputs come from
-    registers; ``i_*.ready`` depends on ``valid`` and ``dest`` of all inputs. Cost: per output a multiplexer of at most
-    4 flits and 2 flits of registers.
+    registers; ``i_*.ready`` depends on ``valid`` and ``dest`` of all inputs. Cost: per output 2 flits of registers and
+    a multiplexer of the flits that turn to it, at most 4.
     """
 
-    def __init__(self, shape: data.Layout, node: Node, directions: list[Direction]) -> None:
-        if Direction.LOCAL not in directions or len(set(directions)) != len(directions):
-            raise ValueError(f"directions are {directions}; LOCAL must be among them, and none twice")
+    def __init__(self, shape: data.Layout, node: Node, turns: Collection[Turn]) -> None:
+        if not turns:
+            raise ValueError("turns is empty; a router that no packet passes need not exist")
+        for side, to in turns:
+            if not may_turn(side, to):
+                raise ValueError(f"turns has {side.name} to {to.name}, which dimension order, x first, never takes")
         self._shape = shape
         self._node = node
-        self._directions = [d for d in Direction if d in directions]
-        ports: dict[str, Member] = {}
-        for side in self._directions:
-            ports[f"i_{side.name.lower()}"] = In(stream.Signature(shape))
-            ports[f"o_{side.name.lower()}"] = Out(stream.Signature(shape))
-        super().__init__(ports)
+        self._turns = [turn for turn in all_turns() if turn in turns]
+        self.inputs = [side for side in Direction if any(side is came_from for came_from, _ in turns)]
+        self.outputs = [side for side in Direction if any(side is goes_to for _, goes_to in turns)]
+        inputs = {f"i_{side.name.lower()}": In(stream.Signature(shape)) for side in self.inputs}
+        outputs = {f"o_{side.name.lower()}": Out(stream.Signature(shape)) for side in self.outputs}
+        super().__init__({**inputs, **outputs})
 
     def side_i(self, side: Direction) -> stream.Interface:
         """The stream that enters on that side."""
@@ -67,7 +52,7 @@ class Router(wiring.Component):
         """The stream that leaves on that side."""
         return getattr(self, f"o_{side.name.lower()}")
 
-    def _ways(self, flit: data.View) -> dict[Direction, Value]:
+    def ways(self, flit: Any) -> dict[Direction, Any]:
         """Whether a flit has to go to each side."""
         dest = flit.dest
         x, y = self._node
@@ -82,21 +67,18 @@ class Router(wiring.Component):
 
     def _leaves(self, m: Module, side: Direction) -> dict[Direction, Signal]:
         """For the flit on an input: whether it leaves to each side."""
-        tests = self._ways(self.side_i(side).payload)
-        leaves = {}
-        for to in self._directions:
-            if may_turn(side, to):
-                leaves[to] = Signal(name=f"{side.name.lower()}_to_{to.name.lower()}")
-                m.d.comb += leaves[to].eq(tests[to])
+        tests = self.ways(self.side_i(side).payload)
+        goes_to = [to for came_from, to in self._turns if came_from is side]
+        leaves = {to: Signal(name=f"{side.name.lower()}_to_{to.name.lower()}") for to in goes_to}
+        for to, leaving in leaves.items():
+            m.d.comb += leaving.eq(tests[to] if len(leaves) > 1 else 1)
         return leaves
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        leaves = {side: self._leaves(m, side) for side in self._directions}
-        for to in self._directions:
-            sources = [side for side in self._directions if to in leaves[side]]
-            if not sources:
-                continue
+        leaves = {side: self._leaves(m, side) for side in self.inputs}
+        for to in self.outputs:
+            sources = [side for side in self.inputs if to in leaves[side]]
             merge = PacketArbiter(self._shape, len(sources))
             m.submodules[to.name.lower()] = merge
             for k, side in enumerate(sources):
