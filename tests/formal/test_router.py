@@ -301,8 +301,9 @@ def test_router() -> None:
         ("with m.If(leaves[side][to] & merge.i[k].ready):", "with m.If(leaves[side][to]):"),
         pytest.param("m.d.comb += port.ready.eq(1)", "m.d.comb += port.ready.eq(0)", marks=pytest.mark.slow),
         ("PacketArbiter(self._shape, len(sources))", "PacketArbiter(self._shape, len(sources), (2,) * len(sources))"),
+        pytest.param("if len(leaves) > 1 else 1", "if len(leaves) > 2 else 1", marks=pytest.mark.slow),
     ],
-    ids=["two ways", "y first", "wrong way", "everywhere", "wrong source", "dropped", "stands still", "unfair"],
+    ids=["two ways", "y first", "wrong way", "everywhere", "wrong source", "dropped", "stops", "unfair", "unread"],
 )
 def test_router_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

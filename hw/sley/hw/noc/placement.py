@@ -25,11 +25,6 @@ def edge_columns(config: ChipConfig) -> int:
     return -(-2 // config.cores_y)
 
 
-def mesh_size(config: ChipConfig) -> tuple[int, int]:
-    """Width and height of the mesh in nodes."""
-    return edge_columns(config) + config.cores_x, config.cores_y
-
-
 def command_node(config: ChipConfig) -> Node:
     """The command processor's node."""
     return 0, 0
@@ -46,12 +41,3 @@ def core_node(config: ChipConfig, index: int) -> Node:
         raise ValueError(f"core is {index}; it must be in 0..{config.cores - 1}")
     y, x = divmod(index, config.cores_x)
     return edge_columns(config) + x, y
-
-
-def used_nodes(config: ChipConfig) -> list[Node]:
-    """All nodes with something attached: command processor, memory port, then the cores in order."""
-    return [
-        command_node(config),
-        memory_node(config),
-        *(core_node(config, index) for index in range(config.cores)),
-    ]
