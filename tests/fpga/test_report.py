@@ -34,6 +34,7 @@ def test_row_of_a_placed_design() -> None:
         "Fmax MHz": "200.0",
         "GOP/s": "6.40",
         "MAC/DSP": "1.00",
+        "MMAC/s/DSP": "200",
         "critical path": "5.0 ns, 60% routing: a → b",
         "min": "1.5",
     }
@@ -44,6 +45,7 @@ def test_row_of_a_netlist_has_no_speed() -> None:
     found = dict(zip(COLUMNS, cells(row, Synthesis(Block("sley", TAKEN, ()), {}, 60.0)), strict=True))
     assert (found["asked MHz"], found["Fmax MHz"], found["GOP/s"]) == ("-", "-", "-")
     assert (found["LUT"], found["MAC/DSP"], found["critical path"]) == ("1,234", "1.00", "synthesis only")
+    assert found["MMAC/s/DSP"] == "-"
     large = Synthesis(Block("sley", row.device.capacity + Resources(ff=1), ()), {}, 60.0)
     assert cells(row, large)[-2] == "synthesis only, does not fit"
 

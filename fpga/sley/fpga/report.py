@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +85,12 @@ def _line(board: Board) -> Row:
     return Row("bridge and memory", device_of(board.platform()), 0, board.line, board, board.clock_hz)
 
 
-def _chip(board: Board) -> Row:
-    """What ``sley fpga build`` builds."""
-    macs = board.config.peak_macs
+def _chip(board: Board, config: ChipConfig | None = None) -> Row:
+    """What ``sley fpga build`` builds, of the board's chip or another one."""
+    config = config or board.config
     device = device_of(board.platform())
-    return Row(f"chip {board.config.name}", device, macs, board.system, board, board.clock_hz, dense=True)
+    system = partial(board.system, config)
+    return Row(f"chip {config.name}", device, config.peak_macs, system, board, board.clock_hz, dense=True)
 
 
 def _unplaced_chip(name: str, device: Device) -> Row:
@@ -97,6 +99,12 @@ def _unplaced_chip(name: str, device: Device) -> Row:
     return Row(f"chip {name}", device, config.peak_macs, lambda: DESIGNS["system"](config))
 
 
+_EDGE1 = preset("edge").replace(name="edge1", bf16=False, vector_lanes=1)
+"""``edge`` without bf16 and with one fp32 lane."""
+_WIDE1 = preset("nano").replace(
+    name="16x16", array=16, vector_lanes=1, scratchpad_rows=1024, accumulator_rows=256, program_words=512
+)
+"""``nano`` around an array of 16 x 16, with one fp32 lane."""
 _ULX3S, _ULX3S_25F, _ICEBREAKER = BOARDS["ulx3s"], BOARDS["ulx3s_25f"], BOARDS["icebreaker"]
 _GW2A, _XC7A100T, _XCKU040 = DEVICES["GW2A-LV18PG256C8/I7"], DEVICES["xc7a100ti"], DEVICES["xcku040"]
 
@@ -115,6 +123,8 @@ def matrix() -> tuple[Row, ...]:
         _line(_ULX3S_25F),
         _line(_ICEBREAKER),
         _chip(_ULX3S),
+        _chip(_ULX3S, _EDGE1),
+        _chip(_ULX3S, _WIDE1),
         *(_unplaced_chip("nano", device) for device in (_GW2A, _XC7A100T, _XCKU040)),
     )
 
@@ -130,6 +140,7 @@ COLUMNS = (
     "Fmax MHz",
     "GOP/s",
     "MAC/DSP",
+    "MMAC/s/DSP",
     "critical path",
     "min",
 )
@@ -163,6 +174,7 @@ def cells(row: Row, made: Implementation | Synthesis) -> tuple[str, ...]:
         *(f"{count:,}" for count in (total.lut, total.ff, total.dsp, total.bram)),
         *speed,
         f"{row.macs / total.dsp:.2f}" if total.dsp else "no DSP",
+        f"{row.macs * made.fmax / total.dsp:.0f}" if isinstance(made, Implementation) and total.dsp else "-",
         path,
         f"{made.seconds / 60:.1f}",
     )
