@@ -1,6 +1,6 @@
 """Affine address generator: nested loops of (count, stride) walked with one addition a step."""
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -89,16 +89,16 @@ class AffineWalk(wiring.Component):
         stride = [Signal.like(s, name=f"stride_{k}", reset_less=True) for k, s in enumerate(self.strides)]
         count = [Signal.like(c, name=f"count_{k}", reset_less=True) for k, c in enumerate(self.counts)]
         left = [Signal.like(c, name=f"left_{k}", reset_less=True) for k, c in enumerate(self.counts)]
-        # left is 1, and count is 1, as registers: whoever steps by them need not wait for a comparison.
+        # left is 1, count is 1, and outside, as registers: whoever steps by them need not wait for a comparison.
+        outside = Signal(reset_less=True)
         last, single = Signal(self.dims, reset_less=True), Signal(self.dims, reset_less=True)
         # The innermost loop steps from where it is; each outer one from where its current index began.
         outer = [Signal(kept, name=f"begin_{k}", reset_less=True) for k in range(1, self.dims)]
         begin = [position[:kept], *outer]
 
-        outside = [position[(limit - 1).bit_length() :].any() for limit in self.limits]
         m.d.comb += [
             self.position.eq(position),
-            self.outside.eq(Cat(outside).bit_select(space, 1) if len(outside) > 1 else outside[0]),
+            self.outside.eq(outside),
             self.last.eq(last),
             self.end.eq(self.last.all()),
         ]
@@ -111,7 +111,7 @@ class AffineWalk(wiring.Component):
         m.d.comb += onward.eq(origin + by)
 
         with m.If(self.step):
-            m.d.sync += position.eq(onward)
+            m.d.sync += [position.eq(onward), outside.eq(self._is_outside(onward, space))]
             for k in range(self.dims):
                 inner_last = self.last[:k].all()
                 with m.If(inner_last):
@@ -124,6 +124,7 @@ class AffineWalk(wiring.Component):
                         m.d.sync += begin[k].eq(onward)
         with m.If(self.start):
             m.d.sync += [position.eq(self.base), space.eq(self.space)]
+            m.d.sync += outside.eq(self._is_outside(self.base, self.space))
             m.d.sync += [o.eq(self.base) for o in outer]
             m.d.sync += [x.eq(y) for x, y in zip(stride, self.strides, strict=True)]
             m.d.sync += [x.eq(y) for x, y in zip(count, self.counts, strict=True)]
@@ -131,3 +132,7 @@ class AffineWalk(wiring.Component):
             single_count = Cat(n == 1 for n in self.counts)
             m.d.sync += [last.eq(single_count), single.eq(single_count)]
         return m
+
+    def _is_outside(self, position: Value, space: Value) -> Value:
+        beyond = [position[(limit - 1).bit_length() :].any() for limit in self.limits]
+        return Cat(beyond).bit_select(space, 1) if len(beyond) > 1 else beyond[0]
