@@ -142,6 +142,18 @@ def test_the_unit_that_waits_takes_initial_values_back(unit: Unit) -> None:
     assert words[3] == words[4]
 
 
+def test_another_unit_may_take_initial_values_back() -> None:
+    """An empty MATMUL passes the array before it ends; whoever signals last may be faster."""
+    k = KernelBuilder("taken", NANO)
+    free = k.semaphore("free", 2)
+    k.matmul(0, 0, 0, wait=free)
+    k.store(ZERO, 0, ZERO, signal=free)
+    k.take_back(free, Unit.STORE)
+    k.end()
+    names = [line.split()[0] for line in disassemble(k.build().words).splitlines()]
+    assert names == ["sync", "sync", "matmul", "store", "store", "store", "end"]
+
+
 def test_who_takes_initial_values_back_that_nobody_waits_for() -> None:
     k = KernelBuilder("credits", NANO)
     k.semaphore("spare", 1)

@@ -104,6 +104,7 @@ class KernelBuilder:
         self._semaphores: list[Semaphore] = []
         self._raised_at = 0
         self._waiters: dict[int, set[Unit]] = {}
+        self._takers: dict[int, Unit] = {}
         self._code: list[_Instruction] = []
         self._loop_ends: set[int] = set()
         self._labels: list[Label] = []
@@ -204,11 +205,16 @@ class KernelBuilder:
         """Waits for and signals semaphores in the sequencer itself."""
         self._emit(Op.SYNC, wait=self._mask(wait), signal=self._mask(signal))
 
+    def take_back(self, semaphore: Semaphore, unit: Unit) -> None:
+        """Lets ``unit`` take its initial value back at the end, instead of the unit that waits for it: one whose last
+        instruction begins after nothing waits for it any more, and that is done sooner."""
+        self._takers[semaphore.number] = unit
+
     def end(self) -> None:
         """Takes the initial values of the semaphores back, and ends the block.
 
-        A unit that waits for a semaphore takes it back behind all its instructions: the sequencer, which has run ahead,
-        would take what they still need.
+        A unit that waits for a semaphore takes it back behind all its instructions, unless ``take_back`` names another
+        one: the sequencer, which has run ahead, would take what they still need.
         """
         for semaphore in self._semaphores:
             units = self._waiters.get(semaphore.number, set())
@@ -219,13 +225,19 @@ class KernelBuilder:
                     "let one unit wait, so that it can take the rest back at the end"
                 )
         for unit in Unit:
-            mine = [s for s in self._semaphores if self._waiters.get(s.number, {Unit.SEQUENCER}) == {unit}]
+            mine = [s for s in self._semaphores if self._taker(s) is unit]
             for mask in self._initial_masks(mine):
                 if unit is Unit.SEQUENCER:
                     self._emit(Op.SYNC, wait=mask)
                 else:
                     self._emit(EMPTY[unit], wait=mask)
         self._emit(Op.END)
+
+    def _taker(self, semaphore: Semaphore) -> Unit | None:
+        """Who takes its initial value back; none if several units wait for one that starts at zero."""
+        waiters = self._waiters.get(semaphore.number, {Unit.SEQUENCER})
+        only = next(iter(waiters)) if len(waiters) == 1 else None
+        return self._takers.get(semaphore.number, only)
 
     # Control
 

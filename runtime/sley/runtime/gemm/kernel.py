@@ -30,6 +30,8 @@ class _Gemm(Loads, Results):
             self._multiply_chunk()
         else:
             self._main()
+        # Whoever gives the last accumulators back takes the credits: an empty MATMUL would pass the array first.
+        self.k.take_back(self.acc_free, Unit.VECTOR if problem.epilogue.narrow else Unit.STORE)
         self.k.end()
         self.program = self.k.build()
 
