@@ -18,17 +18,14 @@ class Loads(Frame):
         if self.single:
             moving = [place.b, place.a]  # the weights enter the array while the activations arrive
         with k.scratch("depth count row") as (depth, count, row):
-            if self.problem.epilogue.bias:
-                other = k.label("not first")
-                if side.k is not None:
-                    k.branch(Op.BNE, side.k, ZERO, other)
-                self._load_bias(count, row)
-                k.place(other)
             elements = side.depth(depth)
             for operand in moving:
+                wait = self.free if operand is moving[0] and not self.single else ()
+                if self.problem.epilogue.bias and operand is moving[-1]:
+                    self._load_first_bias(count, row, wait)
+                    wait = ()
                 self._slot_row(row, operand)
                 across = side.rows(count) if operand is place.a else side.columns(count)
-                wait = self.free if operand is moving[0] and not self.single else ()
                 signal = self.full if operand is moving[-1] or self.single else ()
                 self._load(operand, elements, across, self.running[operand.name], row, wait, signal)
         if self.single:
@@ -163,7 +160,24 @@ class Loads(Frame):
             self.k.min(rd, size, most)
         return rd
 
-    def _load_bias(self, size: Register, row: Register) -> None:
+    def _load_first_bias(self, count: Register, row: Register, wait: Semaphores) -> None:
+        """The bias before the last load of a macro tile's first chunk, which tells that all is here. ``wait``: what a
+        chunk waits for, unless a load before has done that."""
+        k, side = self.k, self.load
+        if side.k is None:
+            self._load_bias(count, row, wait)
+            return
+        other, done = k.label("not first"), k.label("bias")
+        k.branch(Op.BNE, side.k, ZERO, other)
+        self._load_bias(count, row, wait)
+        if wait:
+            k.jump(done)
+        k.place(other)
+        if wait:
+            k.load(ZERO, ZERO, 0, wait=wait)
+        k.place(done)
+
+    def _load_bias(self, size: Register, row: Register, wait: Semaphores) -> None:
         """The slot comes round after ``slots`` + 2 macro tiles. Its last reader has finished by then: a chunk slot is
         free only when the chunk ``slots`` before was multiplied, whose macro tile had got its accumulators from
         that reader or a later one."""
@@ -183,9 +197,8 @@ class Loads(Frame):
             k.add(row, row, 4 * p.n)
             k.add(row, row, address)
             address = row
-        free = () if self.single else self.free
         share = Share.COLUMN if self.tiling.gang else Share.NONE
-        k.load(address, self.load_bias, 1, space=Space.ACCUMULATOR, share=share, wait=free, signal=free)
+        k.load(address, self.load_bias, 1, space=Space.ACCUMULATOR, share=share, wait=wait)
         self._next_bias(self.load_bias)
 
     def _advance_load(self) -> None:
