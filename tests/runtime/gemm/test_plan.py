@@ -9,10 +9,11 @@ import pytest
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import OperandType
 from sley.runtime.gemm import plan as planner
-from sley.runtime.gemm.cost import Candidates, Ints, estimate, least
+from sley.runtime.gemm.candidates import Candidates, Ints
+from sley.runtime.gemm.cost import estimate, least
 from sley.runtime.gemm.plan import candidates
 from sley.runtime.gemm.problem import Bound, Epilogue, Problem, Result, Strides, fold, lower_bound
-from sley.runtime.gemm.tiling import Placement, Plan, tiling_text
+from sley.runtime.gemm.tiling import Placement, Plan, Tiling, tiling_text
 
 Epilogues = Callable[[ChipConfig, OperandType], list[Epilogue]]
 
@@ -37,8 +38,8 @@ def test_what_is_left_out_is_slower(name: str, epilogues: Epilogues, monkeypatch
     """Candidates that are not estimated could not have been chosen, as no estimate is below the least."""
     rng, config = np.random.default_rng(3), PRESETS[name]
 
-    def checked(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int]) -> Ints:
-        cycles = estimate(config, problem, c, pieces)
+    def checked(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
+        cycles = estimate(config, problem, c)
         assert (cycles >= least(config, problem, c)).all()
         return cycles
 
@@ -56,9 +57,9 @@ def test_few_candidates_are_estimated(name: str, monkeypatch: pytest.MonkeyPatch
     """A plan takes milliseconds as long as most candidates need no estimate."""
     estimated: list[int] = []
 
-    def counted(config: ChipConfig, problem: Problem, c: Candidates, pieces: tuple[int, int]) -> Ints:
+    def counted(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
         estimated[-1] += len(c.tile_m)
-        return estimate(config, problem, c, pieces)
+        return estimate(config, problem, c)
 
     monkeypatch.setattr(planner, "estimate", counted)
     for m, n, k in ((1, 4096, 4096), (1, 1000, 512), (16, 4096, 4096), (512, 512, 512), (12544, 64, 147)):
@@ -170,6 +171,21 @@ def test_large_problems_share_their_loads(operands: OperandType, trans: tuple[bo
     assert alone.estimate / together.estimate > 3.5
     small = candidates(PRESETS["quad"], Problem(16, 16, 16, operands, *trans), 1)[0]
     assert not small.tiling.gang
+
+
+@pytest.mark.parametrize("trans", [(False, True), (True, False), (True, True)])
+def test_pieces_of_a_run_are_of_one_size(trans: tuple[bool, bool]) -> None:
+    """One that is much shorter than the one before would wait for it in the transposer."""
+    config = PRESETS["base"]
+    for operands, most_a in ((OperandType.INT8, 4), (OperandType.BF16, 8)):
+        deep = fold(config, operands)
+        for chunks in range(1, 30):
+            problem = Problem(deep * chunks, 16, deep * chunks, operands, *trans)
+            place = Placement.of(config, problem, Tiling(deep * chunks, 16, deep * chunks, 2))
+            for operand, most in ((place.a, most_a), (place.b, 8)):
+                if operand.transpose:
+                    pieces = -(-chunks // most)
+                    assert operand.piece == -(-chunks // pieces) * deep
 
 
 def test_batches_are_spread_over_cores() -> None:

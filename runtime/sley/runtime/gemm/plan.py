@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
-from sley.runtime.gemm.cost import Candidates, estimate, least
+from sley.runtime.gemm.candidates import Candidates
+from sley.runtime.gemm.cost import estimate, least
 from sley.runtime.gemm.problem import Problem, fold
 from sley.runtime.gemm.tiling import Placement, Plan, Tiling, half_rows, spare_folds, up
 from sley.runtime.gemm.tuned import tuned
@@ -136,9 +137,7 @@ def _spread(config: ChipConfig, problem: Problem, c: Candidates) -> Candidates:
 def _fastest(config: ChipConfig, problem: Problem, c: Candidates, count: int, limit: int | None) -> list[Plan]:
     """The ``count`` fastest of these by the estimate, of those that fit and are faster than ``limit``."""
     n, deep = config.array, fold(config, problem.dtype)
-    limits = Placement.of(config, problem, Tiling(1, n, deep, 2))
-    pieces = limits.a.piece * problem.bytes, limits.b.piece * problem.bytes
-    cycles = estimate(config, problem, c, pieces)
+    cycles = estimate(config, problem, c)
     found: list[Plan] = []
     for k in np.argsort(cycles, kind="stable"):
         if len(found) == count or (limit is not None and cycles[k] >= limit):

@@ -60,7 +60,7 @@ def tiling_text(plan: Plan) -> str:
     return ", ".join(parts)
 
 
-def up(size: int, unit: int) -> int:
+def up(size: Sizes, unit: int) -> Sizes:
     """``size`` rounded up to a multiple of ``unit``."""
     return -(-size // unit) * unit
 
@@ -68,6 +68,19 @@ def up(size: int, unit: int) -> int:
 def interleaved(config: ChipConfig, problem: Problem) -> bool:
     """Whether rows of k must be loaded two by two: lanes hold two int8 of consecutive k."""
     return config.lane_elements == 2 and problem.dtype is OperandType.INT8
+
+
+def most_chunks(config: ChipConfig, problem: Problem) -> tuple[int, int]:
+    """Chunks of a run of A and of B that one LOAD takes if it transposes."""
+    return TRANSPOSE_CHUNKS // (1 + interleaved(config, problem)), TRANSPOSE_CHUNKS
+
+
+def piece_chunks(chunks: Sizes, most: int) -> Sizes:
+    """Chunks of a piece of a run: as few pieces as possible, of one size. While a long unit leaves the transposer, a
+    short one behind it could not keep memory busy."""
+    pieces = -(-chunks // most)
+    even: Sizes = -(-chunks // pieces)
+    return even
 
 
 def spare_folds(depth: Sizes, folds: Sizes, slots: Sizes) -> Sizes:
@@ -131,7 +144,8 @@ class Operand:
         resident = tiling.resident == "a"
         folds = -(-(p.k if resident else tiling.chunk) // deep)
         pitch = up(tiling.tile_m, deep) if p.trans_a else tiling.tile_m
-        piece = TRANSPOSE_CHUNKS // (1 + pairs) * deep if p.trans_a else p.k
+        most, _ = most_chunks(config, p)
+        piece = piece_chunks(-(-tiling.tile_m // deep), most) * deep if p.trans_a else p.k
         interleave = pairs and p.trans_a
         slots = 1 if resident else tiling.slots
         step, spare = pitch * folds, pitch * spare_folds(-(-p.k // deep), folds, slots)
@@ -146,9 +160,10 @@ class Operand:
         folds = -(-(p.k if resident else tiling.chunk) // deep)
         pitch = folds * n
         wide = up(tiling.tile_n // n, 2) if interleave else tiling.tile_n // n
-        piece = (TRANSPOSE_CHUNKS if p.trans_b else INTERLEAVE_CHUNKS) * deep
+        _, most = most_chunks(config, p)
+        chunks = piece_chunks(folds, most) if p.trans_b else INTERLEAVE_CHUNKS
         slots = 1 if resident else tiling.slots
-        rows, spare = TRANSPOSE_CHUNKS * n, n * spare_folds(-(-p.k // deep), folds, slots)
+        piece, rows, spare = chunks * deep, chunks * n, n * spare_folds(-(-p.k // deep), folds, slots)
         step, shift = wide * pitch, tiling.margin * pitch
         ldb = p.steps.ldb
         return cls("b", p.trans_b, p.trans_b, interleave, ldb, resident, slots, pitch, step, piece, rows, spare, shift)
