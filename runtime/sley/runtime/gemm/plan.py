@@ -18,7 +18,9 @@ from sley.runtime.gemm.tuned import tuned
 HEIGHTS = (1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 64, 80, 96, 112, 120, 128, 160, 192, 256, 384, 512, 1024, 2048)
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
-SLOTS = (2, 3, 4)
+SLOTS = (3, 4, 2)
+"""Of equal estimates the first is taken. Two slots leave no room for a load that comes late, as some do where several
+cores share the bus."""
 FIRST = 128
 """Candidates that are estimated before those that these show to be too slow are left out."""
 MARGIN = 16
