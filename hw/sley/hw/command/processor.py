@@ -104,15 +104,15 @@ class CommandProcessor(wiring.Component):
 
         wiring.connect(m, port.request_i, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), port.response_o)
-        for k, (request, response) in {
-            0: (executor.request, executor.response),
-            3: (words.request, words.response),
-            4: (scheduler.message, scheduler.done),
+        for tag, (request, response) in {
+            Tag.FETCH: (executor.request, executor.response),
+            Tag.WORD: (words.request, words.response),
+            Tag.MESSAGE: (scheduler.message, scheduler.done),
         }.items():
-            wiring.connect(m, request, port.request[k])
-            wiring.connect(m, port.response[k], response)
-        attach(m, reader, port, 1)
-        attach(m, writer, port, 2)
+            wiring.connect(m, request, port.request[tags.index(tag)])
+            wiring.connect(m, port.response[tags.index(tag)], response)
+        attach(m, reader, port, tags.index(Tag.LOAD))
+        attach(m, writer, port, tags.index(Tag.STORE))
         m.d.comb += port.invalidate.eq(self.invalidate)
         wiring.connect(m, executor.launch, scheduler.i)
         wiring.connect(m, scheduler.o, executor.grid_result)
