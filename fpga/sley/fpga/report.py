@@ -8,6 +8,7 @@ from typing import Any
 
 from sley.abi.config import ChipConfig, preset
 from sley.fpga.area import DESIGNS, measure
+from sley.fpga.blocks import BLOCKS
 from sley.fpga.boards.board import Board, BoardTop
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.device import DEVICES, Device, device_of
@@ -16,14 +17,8 @@ from sley.fpga.implementation import Implementation, implement
 from sley.fpga.synthesis import Synthesis
 from sley.fpga.toolchain import tool_versions
 from sley.hw.core.array import SystolicArray
-from sley.hw.core.execute import Execute
-from sley.hw.core.load import LoadUnit
-from sley.hw.core.matrix import MatrixUnit
-from sley.hw.core.semaphores import Semaphores
-from sley.hw.core.store import StoreUnit
-from sley.hw.core.vector import VectorUnit
-from sley.hw.memory.port import MemoryPort
-from sley.hw.mmu.translate import Translate
+
+MEASURED_BLOCKS = ("execute", "load", "matrix", "memory-port", "semaphores", "store", "translate", "vector")
 
 
 @dataclass(frozen=True)
@@ -63,21 +58,11 @@ def _array_name(size: int) -> str:
 def _blocks(board: Board) -> tuple[Row, ...]:
     """Blocks of the board's chip alone: where the slowest paths of a chip come from."""
     config, device = board.config, device_of(board.platform())
-    made: dict[str, Callable[[], Any]] = {
-        "Execute": lambda: Execute(config),
-        "LoadUnit": lambda: LoadUnit(config),
-        "MatrixUnit": lambda: MatrixUnit(config),
-        "MemoryPort": lambda: MemoryPort(config),
-        "Semaphores": Semaphores,
-        "StoreUnit": lambda: StoreUnit(config),
-        "Translate": lambda: Translate(config),
-        "VectorUnit": lambda: VectorUnit(config),
-    }
 
-    def row(name: str, component: Callable[[], Any]) -> Row:
-        return Row(f"block {name}", device, 0, lambda: Harness(component()), board, 120_000_000)
+    def row(name: str) -> Row:
+        return Row(f"block {name}", device, 0, lambda: Harness(BLOCKS[name](config)), board, 120_000_000)
 
-    return tuple(row(name, component) for name, component in made.items())
+    return tuple(row(name) for name in MEASURED_BLOCKS)
 
 
 def _line(board: Board) -> Row:

@@ -62,8 +62,8 @@ def synthesise(
     """Synthesises ``text``, RTLIL whose top is module ``name``; leaves netlist, script and log in ``folder``.
 
     Blocks keep their borders down to ``depth`` levels below the top: cells are counted for each, and nothing is
-    optimised across. With 0 the design is flat, as on a board. ``dense``: fewer LUTs are worth more levels of them; it
-    makes a difference on an ECP5.
+    optimised across. With 0 the design is flat, as on a board. The netlist that is left has no borders. ``dense``: fewer
+    LUTs are worth more levels of them; it makes a difference on an ECP5.
     """
     tool_versions()
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,6 +85,7 @@ def synthesise(
         f"{script} -top {name} -run map_luts:",
         *(_unguarded(borders) if guards else []),
         f"tee -q -o {name}.stat.json stat -json",
+        *(["setattr -mod -unset keep_hierarchy", "flatten"] if kept else []),
         f"write_json {name}.json",
         *([f"write_edif -pvector bra {name}.edif"] if edif else []),
     ]

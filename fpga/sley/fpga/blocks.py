@@ -1,0 +1,48 @@
+"""Blocks of a chip that can be measured alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sley.abi.config import ChipConfig
+from sley.fpga.bridge.bridge import HostBridge
+from sley.hw.command.processor import CommandProcessor
+from sley.hw.core.array import SystolicArray
+from sley.hw.core.execute import Execute
+from sley.hw.core.load import LoadUnit
+from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.semaphores import Semaphores
+from sley.hw.core.sequencer import Sequencer
+from sley.hw.core.store import StoreUnit
+from sley.hw.core.vector import VectorUnit
+from sley.hw.counters.core import CoreCounters
+from sley.hw.memory.port import MemoryPort
+from sley.hw.memory.reader import MemoryReader
+from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.translate import Translate
+from sley.hw.noc.mesh import Mesh
+from sley.hw.noc.messages import Tag
+
+LOAD: Any = Tag.LOAD
+STORE: Any = Tag.STORE
+NODE = (2, 0)
+"""Where a requester that is alone lies in the mesh: constants, as in a chip with one core."""
+
+BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
+    "array": SystolicArray,
+    "bridge": lambda config: HostBridge(config, 1 << 16, clock_hz=24_000_000, baud=1_000_000),
+    "command": CommandProcessor,
+    "counters": lambda _: CoreCounters(),
+    "execute": Execute,
+    "load": LoadUnit,
+    "matrix": MatrixUnit,
+    "memory-port": MemoryPort,
+    "mesh": Mesh,
+    "reader": lambda config: MemoryReader(config, tag=LOAD, source=NODE),
+    "semaphores": lambda _: Semaphores(),
+    "sequencer": Sequencer,
+    "store": StoreUnit,
+    "translate": Translate,
+    "vector": VectorUnit,
+    "writer": lambda config: MemoryWriter(config, tag=STORE, source=NODE),
+}
+"""What can be made of a chip's configuration alone, by name."""
