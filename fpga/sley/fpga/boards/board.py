@@ -72,7 +72,8 @@ class Board:
 class BoardTop(Elaboratable):
     """A design with a serial line on a board: clock and pins around it.
 
-    ``design`` has the members ``uart_rx``, ``uart_tx`` and ``irq``; the last one lights LED 0. It may have ``sdram``.
+    ``design`` has the members ``uart_rx``, ``uart_tx`` and ``irq``; the last one lights LED 0, of a coloured one its
+    green. It may have ``sdram``.
     """
 
     def __init__(self, design: Component, clock_hz: int) -> None:
@@ -86,7 +87,9 @@ class BoardTop(Elaboratable):
         family = device_of(platform).family.name
         m.submodules.clock = PllClock(sync, family, int(platform.default_clk_frequency), self._clock_hz)
         m.submodules.system = design
-        uart, led = platform.request("uart", 0, dir="-"), platform.request("led", 0, dir="-")
+        uart = platform.request("uart", 0, dir="-")
+        coloured = ("led", 0) not in platform.resources
+        led = platform.request("rgb_led", 0, dir="-").g if coloured else platform.request("led", 0, dir="-")
         m.submodules.rx = rx = io.Buffer("i", uart.rx)
         m.submodules.tx = tx = io.Buffer("o", uart.tx)
         m.submodules.led = lamp = io.Buffer("o", led)

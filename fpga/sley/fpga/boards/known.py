@@ -34,6 +34,15 @@ BOARDS = {
             1_000_000,
             COMMON_32M,
         ),
+        Board(
+            "ecpix5",
+            "ECPIX-5 with an ECP5-5G-85F",
+            _platform("ecpix5", "ECPIX585Platform"),
+            preset("nano").replace(name="nano1", vector_lanes=1),
+            50_000_000,
+            1 << 18,
+            1_000_000,
+        ),
         _board("ulx3s_25f", "ULX3S with an ECP5-25F", ("ulx3s", "ULX3S_25F_Platform"), 50, 64, fits=False),
         _board("icebreaker", "iCEBreaker with an iCE40UP5K", ("icebreaker", "ICEBreakerPlatform"), 18, 8, fits=False),
         _board(
