@@ -18,6 +18,7 @@ from sley.fpga.area import measure
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.family import FAMILIES, Family
+from sley.fpga.fanout import copy_drivers
 from sley.fpga.harness import Harness
 from sley.fpga.implementation import netlist
 from sley.fpga.toolchain import FlowError, run_tool
@@ -71,6 +72,8 @@ def test_array(family: str, there: int | None, taken: int, tmp_path: Path) -> No
     array: Any = SystolicArray(preset("nano"))
     made = measure(array, FAMILIES[family], tmp_path, 0, there)
     assert made.top.total.dsp == taken
+    copies = copy_drivers(tmp_path / "sley.json", FAMILIES[family], 4)
+    assert (copies > 0) == (family == "ecp5")
     # Deferred: of a hundred models only those that the netlist has are elaborated, a second in place of a minute.
     models = f"delete =A:blackbox; read_verilog -overwrite -defer +/{MODELS[family]}/cells_sim.v"
     flat = "hierarchy -top sley; proc; flatten; opt_clean"

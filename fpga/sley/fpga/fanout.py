@@ -1,0 +1,68 @@
+"""Copies of what drives many cells, each for the cells of one neighbourhood."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sley.fpga.family import Family
+
+MOST = 64
+"""Cells that one driver may lead to."""
+OUTPUTS = {"ecp5": {"LUT4": "Z", "TRELLIS_FF": "Q"}}
+"""What is copied, by family, and its output."""
+CLOCKS = frozenset({"CLK", "WCK", "CLKA", "CLKB", "CLKI", "CLKR", "CLKW", "CLK0", "SCLK"})
+
+
+def copy_drivers(netlist: Path, family: Family, most: int = MOST) -> int:
+    """Copies each LUT and flip-flop that leads to more than ``most`` cells. Other families than ECP5 stay as they are.
+
+    ``netlist`` is Yosys' JSON of a flat design, which is rewritten. The cells are shared out in the order of their
+    names, so that those of a block stay together. Clocks stay. Returns how many copies were made.
+    """
+    outputs = OUTPUTS.get(family.name)
+    if outputs is None:
+        return 0
+    design = json.loads(netlist.read_text())
+    modules = [module for module in design["modules"].values() if "blackbox" not in module["attributes"]]
+    made = sum(_copy_in(module, outputs, most) for module in modules)
+    netlist.write_text(json.dumps(design))
+    return made
+
+
+def _copy_in(module: dict[str, Any], outputs: Mapping[str, str], most: int) -> int:
+    cells: dict[str, Any] = module["cells"]
+    ends: dict[int, list[tuple[str, str, int]]] = defaultdict(list)
+    for name in sorted(cells):
+        for pin, bits in cells[name]["connections"].items():
+            if cells[name]["port_directions"][pin] != "output":
+                for index, bit in enumerate(bits):
+                    ends[bit].append((name, pin, index))
+    ports = {bit for port in module["ports"].values() for bit in port["bits"]}
+    unused = 1 + max(bit for net in module["netnames"].values() for bit in net["bits"] if isinstance(bit, int))
+    made = 0
+    for name, cell in sorted(cells.items()):
+        if cell["type"] not in outputs:
+            continue
+        output = outputs[cell["type"]]
+        (bit,) = cell["connections"][output]
+        if len(ends[bit]) <= most or bit in ports or any(pin in CLOCKS for _, pin, _ in ends[bit]):
+            continue
+        groups = _shares(ends[bit], most)
+        for number, group in enumerate(groups[1:], 1):
+            copy = f"{name}_copy{number}"
+            connections = {pin: [*bits] for pin, bits in cell["connections"].items()} | {output: [unused]}
+            cells[copy] = {**cell, "connections": connections}
+            module["netnames"][f"{copy}_{output}"] = {"hide_name": 1, "bits": [unused], "attributes": {}}
+            for end, pin, index in group:
+                cells[end]["connections"][pin][index] = unused
+            unused += 1
+        made += len(groups) - 1
+    return made
+
+
+def _shares(ends: list[tuple[str, str, int]], most: int) -> list[list[tuple[str, str, int]]]:
+    """As few shares as hold all ends, of nearly one size."""
+    count = -(-len(ends) // most)
+    return [ends[len(ends) * k // count : len(ends) * (k + 1) // count] for k in range(count)]
