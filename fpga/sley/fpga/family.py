@@ -18,14 +18,24 @@ class Resources:
 
 
 @dataclass(frozen=True)
+class Dense:
+    """How Yosys saves LUTs: ``options`` of the family's command, the command ``mapper`` in place of its own, and carry
+    chains of at most ``gates`` bits made of LUTs, which can be joined with the logic around them."""
+
+    options: str
+    mapper: str
+    gates: int
+
+
+@dataclass(frozen=True)
 class Family:
     """A family of FPGAs.
 
     ``script`` is Yosys' command for it, ``cells`` the resources that a cell of the netlist takes; cells that are not
     there take none. ``units`` says what DSP and block RAM are counted in. ``bitstream``: how the file of one is called,
     for families whose tools pip has. ``guarded``: Yosys may give the register of a sum to two DSP blocks, unless what
-    has a multiplier in it is a module of its own while DSP blocks are made. ``dense``: what to say to Yosys for a
-    netlist of fewer LUTs and more levels of them.
+    has a multiplier in it is a module of its own while DSP blocks are made. ``dense``: how to make a netlist of fewer
+    LUTs and more levels of them.
     """
 
     name: str
@@ -35,7 +45,7 @@ class Family:
     units: str
     bitstream: str = ""
     guarded: bool = False
-    dense: str = ""
+    dense: Dense | None = None
 
 
 def _cells(
@@ -75,7 +85,7 @@ FAMILIES = {
             ),
             "MULT18X18D; 18 Kbit",
             bitstream=".bit",
-            dense="-nowidelut",
+            dense=Dense("-nowidelut", "abc -lut 4 -dress", 8),
         ),
         Family(
             "ice40",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sley.fpga.family import Family, Resources
+from sley.fpga.family import Dense, Family, Resources
 from sley.fpga.toolchain import FlowError, run_tool, tool_versions
 
 GUARD = "setattr -mod -set keep_hierarchy 1 -set guarded 1 t:$mul %m"
@@ -74,15 +74,12 @@ def synthesise(
     hidden = "w:*" if kept else r"w:*\[*\]*"
     borders = [f"setattr -mod -set keep_hierarchy 1 {module.replace('$', chr(92) + '$')}" for module in kept]
     guards = [GUARD] if family.guarded else []
-    script = f"{family.script} {family.dense}" if dense else family.script
     lines = [
         f"read_rtlil {name}.il",
         "delete w:$verilog_initial_trigger",
         *borders,
         *guards,
-        f"{script} -top {name} -run :map_luts",
-        f"rename -hide {hidden}",
-        f"{script} -top {name} -run map_luts:",
+        *_mapping(f"{family.script} -top {name}", f"rename -hide {hidden}", family.dense if dense else None),
         *(_unguarded(borders) if guards else []),
         f"tee -q -o {name}.stat.json stat -json",
         *(["setattr -mod -unset keep_hierarchy", "flatten"] if kept else []),
@@ -98,6 +95,22 @@ def synthesise(
     if conflict:
         raise FlowError(f"synthesis failed: the netlist is not the design: {conflict[0]}; its log is {log}")
     return read_stat((folder / f"{name}.stat.json").read_text(), family, name, time.monotonic() - began)
+
+
+def _mapping(script: str, hide: str, dense: Dense | None) -> list[str]:
+    """From the design to cells of the family: ``script`` in parts, with ``hide`` before LUTs are made."""
+    if dense is None:
+        return [f"{script} -run :map_luts", hide, f"{script} -run map_luts:"]
+    script = f"{script} {dense.options}"
+    return [
+        f"{script} -run :map_gates",
+        f"techmap -map +/techmap.v t:$alu r:Y_WIDTH<={dense.gates} %i",
+        f"{script} -run map_gates:map_luts",
+        hide,
+        dense.mapper,
+        "clean",
+        f"{script} -run map_cells:",
+    ]
 
 
 def _unguarded(borders: list[str]) -> list[str]:
