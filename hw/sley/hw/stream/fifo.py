@@ -7,6 +7,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from sley.hw.stream.count import step
+
 SHORT = 4
 """Bits of an index that counts without a chain of carries: one LUT per bit."""
 LUT_WORDS = 16
@@ -59,9 +61,8 @@ class StreamFIFO(wiring.Component):
         read = memory.read_port(domain="comb")
         output = Signal(self._shape, reset_less=True)
 
-        stored = Signal(range(depth + 1))  # items in the memory, without the one in the output register
-        some = Signal()  # stored != 0
-        full = Signal()  # stored == depth
+        some = Signal()  # of them in the memory, without the one in the output register
+        full = Signal()
         push = self.i.valid & self.i.ready
         fetch = some & (~self.o.valid | self.o.ready)
         write_index = Signal(range(depth))
@@ -77,7 +78,6 @@ class StreamFIFO(wiring.Component):
             write.data.eq(self.i.payload),
             read.addr.eq(read_index),
             self.o.payload.eq(output),
-            self.level.eq(stored + self.o.valid),
             self.empty.eq(~some & ~self.o.valid),
         ]
         with m.If(push):
@@ -85,11 +85,12 @@ class StreamFIFO(wiring.Component):
         with m.If(fetch):
             m.d.sync += [output.eq(read.data), read_index.eq(next_read)]
         with m.If(push & ~fetch):
-            m.d.sync += [stored.eq(stored + 1), some.eq(1), full.eq(next_write == read_index)]
+            m.d.sync += [some.eq(1), full.eq(next_write == read_index)]
         with m.Elif(fetch & ~push):
-            m.d.sync += [stored.eq(stored - 1), some.eq(next_read != write_index), full.eq(0)]
+            m.d.sync += [some.eq(next_read != write_index), full.eq(0)]
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(fetch)
+        m.d.sync += self.level.eq(self.level + step(push, self.o.valid & self.o.ready, len(self.level)))
         return m
 
     def _behind(self, index: Signal) -> Value:
