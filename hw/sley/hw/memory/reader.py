@@ -214,7 +214,8 @@ class MemoryReader(wiring.Component):
         kept = Signal()  # it is the run's that ended
         first = Signal(init=1)
         ends = Signal(reset_less=True)  # with this beat, if it is not the first
-        count = Signal(layout["data_last"].shape)
+        left = Signal(layout["data_last"].shape, reset_less=True)  # beats of the run, if it is not the first
+        following = Signal.like(left)
         stages = range(len(run.offset))
         before, behind = stages[len(stages) // 2 :], stages[: len(stages) // 2]  # of the register
         joined = Signal(
@@ -240,6 +241,7 @@ class MemoryReader(wiring.Component):
         move = Signal()
         m.d.comb += [
             final.eq(Mux(first, run.single, ends)),
+            following.eq(Mux(first, run.data_last, left) - 1),
             needs_next.eq((run.offset != 0) & (~final | run.extra)),
             useless.eq(runs.valid & kept & ~run.shared),
             keeps.eq(final & run.shares),
@@ -254,9 +256,7 @@ class MemoryReader(wiring.Component):
         with m.If(move & final & run.extra & ~run.shares):
             m.d.sync += held_valid.eq(0)  # the next beat was the end of this run and is used up
         with m.If(move):
-            m.d.sync += [first.eq(final), ends.eq(count + 1 == run.data_last), count.eq(count + 1), kept.eq(keeps)]
-            with m.If(final):
-                m.d.sync += count.eq(0)
+            m.d.sync += [first.eq(final), ends.eq(following == 0), left.eq(following), kept.eq(keeps)]
 
         with m.If(~joined_valid | aligned.i.ready):
             m.d.sync += [
