@@ -1,5 +1,7 @@
 """How a run lies on the bus: the numbers that reader and writer need, and the byte shifters of both."""
 
+from collections.abc import Iterable
+
 from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 from amaranth.utils import exact_log2
@@ -54,7 +56,7 @@ def span(m: Module, config: ChipConfig, run: data.View) -> data.View:
     return result
 
 
-def shift_right(value: Value, amount: Value, lanes: int, stages: range) -> Value:
+def shift_right(value: Value, amount: Value, lanes: int, stages: Iterable[int]) -> Value:
     """The stages, from the highest, of a shift of two beats by bytes of which the lower beat is wanted: one multiplexer
     per bit of what the stages behind can still reach."""
     for k in stages:
