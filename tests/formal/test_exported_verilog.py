@@ -139,7 +139,7 @@ def test_equivalent(block: str, tmp_path: Path) -> None:
     ("line", "bug"),
     [
         ("= { n2, n1 } == read_index", "= { n2, n1 } != read_index"),
-        ("level_2 <= 3'h0", "level_2 <= 3'h1"),
+        ("level <= 3'h0", "level <= 3'h1"),
         ("write_index <= { n2, n1 }", "write_index <= { n1, n2 }"),
         ("assign write_en = i_valid & i_ready_2", "assign write_en = i_valid"),
     ],
