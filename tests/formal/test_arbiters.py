@@ -123,7 +123,7 @@ def test_packet_grant(n: int, turns: tuple[int, ...], steady: bool) -> None:
     [
         ("locked.eq(~self.last)", "locked.eq(0)", (), False),
         ("self.grant.eq(owner & self.requests)", "self.grant.eq(owner)", (), False),
-        ("above.eq(~(self.grant | (self.grant - 1)))", "above.eq(~(self.grant - 1))", (), False),
+        ("above.eq(higher(self.grant))", "above.eq(self.grant | higher(self.grant))", (), False),
         ("preferred.eq(self.requests & above)", "preferred.eq(0)", (), False),
         ("Mux(preferred.any(), lowest(preferred), lowest(self.requests))", "self.requests", (), False),
         ("[locked.eq(1), owner.eq(self.grant)]", "[]", (), True),

@@ -138,9 +138,9 @@ def test_equivalent(block: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("full <= stored == 3'h3", "full <= stored == 3'h2"),
-        ("stored <= 3'h0", "stored <= 3'h1"),
-        ("write_addr <= n2[1:0]", "write_addr <= n2[2:1]"),
+        ("= { n2, n1 } == read_index", "= { n2, n1 } != read_index"),
+        ("level <= 3'h0", "level <= 3'h1"),
+        ("write_index <= { n2, n1 }", "write_index <= { n1, n2 }"),
         ("assign write_en = i_valid & i_ready_2", "assign write_en = i_valid"),
     ],
     ids=["output", "reset", "register", "memory"],

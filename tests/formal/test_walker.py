@@ -115,7 +115,7 @@ class Walked(Property):
             m.d.comb += Assert((state != number) | fact)
         m.d.comb += [
             Assert(state < len(facts)),
-            Assert(inner["waiting.stored"] + inner["waiting.o__valid"] == busy),
+            Assert(inner["waiting.level"] == busy),
             *(Assert(fact) for fact in fifo_facts(inner, QUEUED, "waiting.")),
             Assert((state == 0) | inner["waiting.o__valid"]),
             Assert(~inner["waiting.o__valid"] | (Value.cast(flit.payload.head) == Value.cast(head))),

@@ -93,7 +93,9 @@ def test_every_length(offset: int) -> None:
     assert [(x.data, x.last) for x in got.items] == expected
 
 
-@pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "config", [NANO, EDGE, NANO.replace(max_burst=1), NANO.replace(max_burst=2)], ids=lambda c: f"{c.name}{c.max_burst}"
+)
 @pytest.mark.parametrize("stress", [0.0, 0.4])
 def test_joined_runs(config: ChipConfig, stress: float) -> None:
     """A bus beat that runs share is read once; where the promised run does not come, nothing of it is used."""

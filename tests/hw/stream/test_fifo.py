@@ -19,7 +19,7 @@ COVERAGE = Coverage(
 )
 
 
-@pytest.mark.parametrize("depth", [2, 3, 5, 16])
+@pytest.mark.parametrize("depth", [2, 3, 5, 16, 18, 32])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.0, 0.6), (0.6, 0.0), (0.4, 0.4)])
 def test_order(depth: int, idle: float, pause: float) -> None:
     bench = StreamBench(StreamFIFO(data.StructLayout({"a": 7, "b": 5}), depth), seed=depth)

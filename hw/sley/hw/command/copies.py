@@ -35,8 +35,8 @@ class CopyScheduler(wiring.Component):
     * ``priorities``, ``abort``: of each queue.
     * ``read``, ``beats``, ``write``, ``data``, ``writing``, ``write_error``: see ``CopyEngine``.
 
-    Latency: 3 cycles from ``i`` to the first read. Cost: the engine, a job and a place in memory for each queue, three
-    32-bit adders.
+    Latency: 3 cycles from ``i`` to the first read. Cost: the engine, a job and what is left of it in memory for each
+    queue, three 32-bit adders.
     """
 
     i: stream.Interface
@@ -74,17 +74,17 @@ class CopyScheduler(wiring.Component):
         m.submodules.turn = turn = UrgentGrant(queues)
 
         waiting = Signal(queues)
-        begun = Signal(queues)  # the place is in memory; otherwise it is 0
+        begun = Signal(queues)  # what is left is in memory; otherwise it is all
         current = Signal(queues)  # whose copy the engine runs
         queue = Signal(QUEUE_BITS, reset_less=True)
         slice_left = Signal(range(SLICE_CHUNKS))
         fault = Signal(WorkResult["fault"].shape, reset_less=True)
 
         m.submodules.jobs = jobs = Memory(shape=CopyJob, depth=max(queues, 2), init=[])
-        m.submodules.places = places = Memory(shape=32, depth=max(queues, 2), init=[])
+        m.submodules.rests = rests = Memory(shape=32, depth=max(queues, 2), init=[])
         new, held = jobs.write_port(), jobs.read_port(domain="comb")
-        keep, kept = places.write_port(), places.read_port(domain="comb")
-        job, place = held.data, Signal(32)
+        keep, kept = rests.write_port(), rests.read_port(domain="comb")
+        job, left, place = held.data, Signal(32), Signal(32)
         arriving, leaving, back = Signal(queues), Signal(queues), Signal(queues)
         m.d.comb += arriving.eq(Mux(self.i.valid, 1 << self.i.payload.queue, 0))
         m.d.sync += [waiting.eq((waiting & ~leaving) | arriving | back), begun.eq((begun & ~arriving) | back)]
@@ -95,8 +95,9 @@ class CopyScheduler(wiring.Component):
             held.addr.eq(queue),
             kept.addr.eq(queue),
             keep.addr.eq(queue),
-            keep.data.eq(job.bytes - engine.left),
-            place.eq(Mux((begun & current).any(), kept.data, 0)),
+            keep.data.eq(engine.left),
+            left.eq(Mux((begun & current).any(), kept.data, job.bytes)),
+            place.eq(job.bytes - left),
             *(a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)),
         ]
 
@@ -115,7 +116,7 @@ class CopyScheduler(wiring.Component):
             engine.value.eq(job.value),
             engine.src.eq(job.src + place),
             engine.dst.eq(job.dst + place),
-            engine.bytes.eq(job.bytes - place),
+            engine.bytes.eq(left),
             engine.writing.eq(self.writing),
             engine.write_error.eq(self.write_error),
         ]

@@ -1,14 +1,16 @@
 """The engine behind COPY and FILL."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.hw.command.fill import FillSource
 from sley.hw.command.splitter import RunSplitter
 from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run, beat
+from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 
 CHUNK_BEATS = 16
@@ -46,7 +48,7 @@ class CopyEngine(wiring.Component):
       copied.
     * ``read``, ``beats``: a memory reader; ``write``, ``data``, ``writing``, ``write_error``: a memory writer.
 
-    Throughput: one beat per cycle and direction. Cost: a small buffer, two splitters, small counters.
+    Throughput: one beat per cycle and direction. Cost: a small buffer, a splitter, an address with an adder, counters.
     """
 
     start: Signal
@@ -99,19 +101,17 @@ class CopyEngine(wiring.Component):
         chunk = self._chunk
 
         m.submodules.reads = reads = RunSplitter(chunk)
-        m.submodules.writes = writes = RunSplitter(chunk)
-        m.submodules.source = source = FillSource(self._config)
+        m.submodules.source = source = FillSource(self._config, chunk)
         buffered = data.StructLayout({"data": 8 * self._config.bus_bytes, "last": 1})
         m.submodules.buffer = buffer = StreamFIFO(buffered, BUFFER_BEATS)
 
         first = chunk - (self.dst & (chunk - 1))
-        for splitter, address in ((reads, self.src), (writes, self.dst)):
-            m.d.comb += [
-                splitter.start.eq(self.start),
-                splitter.range.addr.eq(address),
-                splitter.range.bytes.eq(self.bytes),
-                splitter.range.first.eq(first),
-            ]
+        m.d.comb += [
+            reads.start.eq(self.start),
+            reads.range.addr.eq(self.src),
+            reads.range.bytes.eq(self.bytes),
+            reads.range.first.eq(first),
+        ]
 
         flight = Signal(range(MAX_CHUNKS + 1))  # chunks asked for, with data that has not left the buffer
         complete = Signal(range(BUFFER_BEATS + 2))  # chunks in the buffer whose write was not asked for yet
@@ -162,15 +162,21 @@ class CopyEngine(wiring.Component):
                 with m.If(~read_failed):
                     m.d.sync += read_error.eq(bad)
 
-        # Writing: a run for each complete chunk, its data right behind; after an error the rest is dropped.
+        # Writing: a run for each complete chunk, its data right behind; after an error the rest is dropped. All chunks
+        # but the one asked for last end where the chunk size says.
+        bits = exact_log2(chunk)
+        target = Signal(32, reset_less=True)
+        newest = Signal.like(reads.o.payload.bytes[: bits + 1], name="newest", reset_less=True)  # bytes of that one
+        size = Signal.like(newest)
         ask_write, ask_write_on = Signal(), Signal()
         dropping = Signal()
         m.d.sync += ask_write_on.eq(ask_write & ~self.write.ready)
         m.d.comb += [
-            ask_write.eq(writes.o.valid & (complete != 0) & (~write_failed | ask_write_on)),
+            size.eq(Mux(flight == flowing + 1, newest, chunk - target[:bits])),
+            ask_write.eq((complete != 0) & (~write_failed | ask_write_on)),
             self.write.valid.eq(ask_write),
-            self.write.payload.eq(writes.o.payload),
-            writes.o.ready.eq(ask_write & self.write.ready),
+            self.write.payload.addr.eq(target),
+            self.write.payload.bytes.eq(size),
             dropping.eq(((read_failed & (complete == 0)) | (write_failed & ~ask_write)) & (flowing == 0)),
             self.data.valid.eq(buffer.o.valid & (flowing != 0)),
             self.data.payload.eq(buffer.o.payload.data),
@@ -179,16 +185,20 @@ class CopyEngine(wiring.Component):
         wrote = ask_write & self.write.ready
         leaving = buffer.o.valid & buffer.o.ready & buffer.o.payload.last
         m.d.sync += [
-            flight.eq(flight + self.asked - leaving),
-            complete.eq(complete + completed - wrote),
-            flowing.eq(flowing + wrote - (leaving & ~dropping)),
+            flight.eq(flight + step(self.asked, leaving, len(flight))),
+            complete.eq(complete + step(completed, wrote, len(complete))),
+            flowing.eq(flowing + step(wrote, leaving & ~dropping, len(flowing))),
         ]
+        with m.If(self.asked):
+            m.d.sync += newest.eq(reads.o.payload.bytes)
+        with m.If(wrote):
+            m.d.sync += target.eq(Cat(C(0, bits), target[bits:] + 1))
         with m.If(self.write_error.any() & ~write_failed):
             m.d.sync += write_error.eq(self.write_error)
 
         # The end: nothing left to ask for, nothing in the buffer, nothing unacknowledged.
         rest = Signal()
-        m.d.comb += rest.eq(Mux(failure, asking | ask_write, reads.busy | writes.busy))
+        m.d.comb += rest.eq(Mux(failure, asking | ask_write, reads.busy))
         m.d.comb += self.done.eq(busy & ~rest & (flight == 0) & ~self.writing)
         m.d.comb += [
             self.error.eq(Mux(read_failed, read_error, write_error)),
@@ -205,5 +215,6 @@ class CopyEngine(wiring.Component):
                 write_error.eq(AccessError.NONE),
                 chunk_error.eq(AccessError.NONE),
                 complete.eq(0),
+                target.eq(self.dst),
             ]
         return m

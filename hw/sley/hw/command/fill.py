@@ -8,12 +8,13 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
-from sley.hw.memory.run import RUN_BYTES_BITS, Run, beat
+from sley.hw.memory.run import Run, beat
 
 
 class FillSource(wiring.Component):
     """Stands in for a memory reader: answers each run with its beats, every byte of them ``value``.
 
+    Parameters: ``config``; ``longest``: bytes of the longest run.
     Members: ``i``: runs (the address does not matter); ``o``: beats, padding included; ``value``.
     Latency 1 cycle; throughput 1 beat per cycle within a run, one idle cycle between runs.
     """
@@ -22,8 +23,9 @@ class FillSource(wiring.Component):
     o: stream.Interface
     value: Signal
 
-    def __init__(self, config: ChipConfig) -> None:
+    def __init__(self, config: ChipConfig, longest: int) -> None:
         self._bus = config.bus_bytes
+        self._longest = longest
         super().__init__(
             {"i": In(stream.Signature(Run)), "o": Out(stream.Signature(beat(config))), "value": In(8)},
         )
@@ -31,7 +33,7 @@ class FillSource(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shift = exact_log2(self._bus)
-        left = Signal(RUN_BYTES_BITS - shift + 1)
+        left = Signal(range(-(-self._longest // self._bus) + 1))
         payload: Any = self.o.payload
         m.d.comb += [
             self.i.ready.eq(left == 0),

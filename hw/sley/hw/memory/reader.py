@@ -10,10 +10,11 @@ from sley.abi.instructions import Share
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS
 from sley.hw.memory.run import Run, beat
-from sley.hw.memory.span import rotate, span, span_layout
+from sley.hw.memory.span import shift_right, span, span_layout
 from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, request_flit, response_payload
 from sley.hw.noc.placement import Source, memory_node
 from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 
 JOINED_BEATS = 4
@@ -29,9 +30,9 @@ class MemoryReader(wiring.Component):
 
     A run becomes bursts of at most ``max_burst`` beats, split where addresses are multiples of the longest burst. A
     bus beat that a run shares with the one that it joins is read once. Where requests have to wait, bursts shorter
-    than ``JOINED_BEATS`` that are not shared grow by what joins them. The requests of later runs go out while the
-    data of earlier ones arrive. Room for a burst's data is reserved before it is requested, so that ``response`` is
-    always accepted, whatever ``o`` does.
+    than ``JOINED_BEATS`` that are not shared grow by what joins them, if bursts may be that long. The requests of later
+    runs go out while the data of earlier ones arrive. Room for a burst's data is reserved before it is requested, so
+    that ``response`` is always accepted, whatever ``o`` does.
 
     Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back; ``depth``: runs in flight;
     ``beats``: bus beats in flight, at least two of the longest bursts.
@@ -40,7 +41,7 @@ class MemoryReader(wiring.Component):
     run was accepted until its last beat left.
     Latency: 1 cycle from run to request, 5 from response to ``o``. Throughput: one bus beat per cycle, also when every
     run is a single beat (the defaults hide a round trip of 64 cycles for single-beat runs, of about 110 for bursts of
-    16). Cost: ``beats`` bus beats of block RAM, ``depth`` run records, a byte rotator.
+    16). Cost: ``beats`` bus beats of block RAM, ``depth`` run records, a byte shifter.
     """
 
     i: stream.Interface
@@ -75,6 +76,7 @@ class MemoryReader(wiring.Component):
         m.submodules.runs = runs = StreamFIFO(
             data.StructLayout(
                 {name: layout[name].shape for name in ("offset", "data_last", "tail", "extra")}
+                | {"single": 1}  # left-justified beat
                 | {"shared": 1, "shares": 1}  # a bus beat: the first with the run before, the last with the next one
             ),
             self._depth,
@@ -101,8 +103,10 @@ class MemoryReader(wiring.Component):
         run = span(m, config, self.i.payload)
 
         active = Signal()
-        address = Signal(layout["beat"].shape, reset_less=True)
-        left = Signal(layout["bus_last"].width + 1, reset_less=True)  # beats to ask for, minus one
+        window = Signal(layout["window"].shape, reset_less=True)
+        place = Signal(layout["place"].shape, reset_less=True)
+        windows = Signal(layout["windows"].shape, reset_less=True)  # to come behind this one
+        last = Signal(layout["last"].shape, reset_less=True)
         context = Signal(CONTEXT_BITS, reset_less=True)
         execute = Signal(reset_less=True)
         share = Signal(SHARE_BITS, reset_less=True)
@@ -115,25 +119,30 @@ class MemoryReader(wiring.Component):
         extends = Signal()  # the run that is here makes this burst longer
         # What cores of a gang ask for together must be the same, whatever their ways to memory are like.
         alone = share == Share.NONE if config.cores > 1 else 1
+        grows = config.max_burst >= JOINED_BEATS
 
-        to_boundary = ~address[: exact_log2(config.max_burst)]
         final = Signal()
-        burst = Signal(exact_log2(config.max_burst))
+        rest = Signal.like(place)
+        borrow = Signal()  # the last bus beat is in the next window
+        burst = Signal.like(place)
         issue = Signal()
+        accept = self.i.valid & self.i.ready
         m.d.comb += [
-            final.eq(left <= to_boundary),
-            burst.eq(Mux(final, left, to_boundary)),
+            final.eq(windows == 0),
+            Cat(rest, borrow).eq(last - place),
+            burst.eq(Mux(final, rest, ~place)),
             extends.eq(
-                (active & (left < JOINED_BEATS - 1) & ~offered & (crowded != 0) & alone)
-                & (more & self.i.valid & self.i.payload.joins & runs.ready)
+                (active & (rest < JOINED_BEATS - 1) & (windows == borrow) & ~offered & (crowded != 0) & alone)
+                & (grows & more & self.i.valid & self.i.payload.joins & runs.ready)
             ),
             out.valid.eq(active & ~extends & (free >= config.max_burst)),
             issue.eq(out.valid & out.ready),
             self.i.ready.eq((~active | (issue & final) | extends) & runs.ready),
-            runs.valid.eq(self.i.valid & self.i.ready),
+            runs.valid.eq(accept),
             shared.eq(self.i.payload.joins & shares),
             runs.payload.shared.eq(shared),
             runs.payload.shares.eq(self.i.payload.more & (run.end != config.bus_bytes - 1)),
+            runs.payload.single.eq(run.data_last == 0),
         ]
         m.d.comb += [runs.payload[name].eq(run[name]) for name in ("offset", "data_last", "tail", "extra")]
         flit = out.payload
@@ -143,7 +152,7 @@ class MemoryReader(wiring.Component):
             flit.payload.head.src.x.eq(self._source[0]),
             flit.payload.head.src.y.eq(self._source[1]),
             flit.payload.head.beats.eq(burst),
-            flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
+            flit.payload.head.addr.eq(Cat(place, window) << exact_log2(config.bus_bytes)),
             flit.payload.head.context.eq(context),
             flit.payload.head.execute.eq(execute),
             flit.dest.x.eq(memory_node(config)[0]),
@@ -153,7 +162,11 @@ class MemoryReader(wiring.Component):
         if config.cores > 1:
             m.d.comb += flit.payload.head.share.eq(share)
         with m.If(issue):
-            m.d.sync += [active.eq(~final), address.eq(address + burst + 1), left.eq(left - burst - 1)]
+            m.d.sync += [
+                active.eq(~final),
+                window.eq(window + (~final | last.all())),
+                place.eq(Mux(final, last + 1, 0)),
+            ]
         m.d.sync += offered.eq(out.valid & ~out.ready)
         with m.If(out.valid & ~out.ready):
             m.d.sync += crowded.eq(CROWDED)
@@ -161,21 +174,29 @@ class MemoryReader(wiring.Component):
             m.d.sync += crowded.eq(0)
         with m.Elif(issue & (crowded != 0)):
             m.d.sync += crowded.eq(crowded - 1)
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [more.eq(self.i.payload.more), shares.eq(runs.payload.shares)]
-            with m.If(extends):
-                m.d.sync += left.eq(left + run.bus_last + ~shared)
-            with m.Else():
+        with m.If(accept):
+            m.d.sync += [more.eq(self.i.payload.more), shares.eq(runs.payload.shares), last.eq(run.last)]
+            with m.If(~extends):
                 m.d.sync += [
-                    active.eq(~shared | (run.bus_last != 0)),
-                    left.eq(run.bus_last - shared),
+                    active.eq(~shared | (run.windows != 0) | (run.last != run.place)),
                     share.eq(self.i.payload.share),
                     context.eq(self.i.payload.context),
                     execute.eq(self.i.payload.execute),
                 ]
                 with m.If(~shared):  # otherwise it goes on where the run before ended
-                    m.d.sync += address.eq(run.beat)
-        m.d.sync += free.eq(free - Mux(issue, burst + 1, 0) + freed)
+                    m.d.sync += [window.eq(run.window), place.eq(run.place)]
+        # A run that joins counts its windows from the last bus beat of the run before, which may be in the next one
+        # of a burst so short, or from the one behind it.
+        crosses = last.all()
+        up, down = Signal(), Signal()
+        m.d.comb += [
+            up.eq(accept & extends & (windows[0] | (crosses & ~shared))),
+            down.eq(~accept | (~extends & crosses & shared)),
+        ]
+        with m.If(accept | issue):
+            m.d.sync += windows.eq(Mux(accept, run.windows, windows) + step(up, down, len(windows)))
+        less = Cat(~burst & issue.replicate(len(burst)), issue.replicate(len(free) - len(burst)))  # -(burst + 1), but 1
+        m.d.sync += free.eq((Cat(freed, free) + Cat(freed, less))[1:])
         return active
 
     def _align(self, m: Module, runs: stream.Interface, arrived: stream.Interface) -> Signal:
@@ -191,14 +212,19 @@ class MemoryReader(wiring.Component):
         held = Signal(data.StructLayout({"data": width, "error": ERROR_BITS}), reset_less=True)
         held_valid = Signal()
         kept = Signal()  # it is the run's that ended
-        count = Signal(layout["data_last"].shape)
+        first = Signal(init=1)
+        ends = Signal(reset_less=True)  # with this beat, if it is not the first
+        left = Signal(layout["data_last"].shape, reset_less=True)  # beats of the run, if it is not the first
+        following = Signal.like(left)
+        stages = range(len(run.offset))
+        before, behind = stages[len(stages) // 2 :], stages[: len(stages) // 2]  # of the register
         joined = Signal(
             data.StructLayout(
                 {
-                    "data": width,
+                    "data": 8 * (lanes + (1 << len(behind)) - 1),
                     "error": ERROR_BITS,
                     "last": 1,
-                    "offset": layout["offset"].shape,
+                    "offset": len(behind),
                     "tail": layout["tail"].shape,
                 }
             ),
@@ -214,7 +240,8 @@ class MemoryReader(wiring.Component):
         keeps = Signal()
         move = Signal()
         m.d.comb += [
-            final.eq(count == run.data_last),
+            final.eq(Mux(first, run.single, ends)),
+            following.eq(Mux(first, run.data_last, left) - 1),
             needs_next.eq((run.offset != 0) & (~final | run.extra)),
             useless.eq(runs.valid & kept & ~run.shared),
             keeps.eq(final & run.shares),
@@ -229,24 +256,18 @@ class MemoryReader(wiring.Component):
         with m.If(move & final & run.extra & ~run.shares):
             m.d.sync += held_valid.eq(0)  # the next beat was the end of this run and is used up
         with m.If(move):
-            m.d.sync += [count.eq(Mux(final, 0, count + 1)), kept.eq(keeps)]
+            m.d.sync += [first.eq(final), ends.eq(following == 0), left.eq(following), kept.eq(keeps)]
 
-        late = Cat(lane < run.offset for lane in range(lanes))  # lanes that come from the next bus beat
         with m.If(~joined_valid | aligned.i.ready):
             m.d.sync += [
                 joined_valid.eq(move),
-                joined.data.eq(
-                    Cat(
-                        Mux(late[k], arrived.payload.data.word_select(k, 8), held.data.word_select(k, 8))
-                        for k in range(lanes)
-                    )
-                ),
+                joined.data.eq(shift_right(Cat(held.data, arrived.payload.data), run.offset, lanes, reversed(before))),
                 joined.error.eq(Mux(held.error.any() | ~needs_next, held.error, arrived.payload.error)),
                 joined.last.eq(final),
-                joined.offset.eq(run.offset),
+                joined.offset.eq(run.offset[: len(behind)]),
                 joined.tail.eq(run.tail),
             ]
-        turned = rotate(m, joined.data, joined.offset, right=True, name="turned")
+        turned = shift_right(joined.data, joined.offset, lanes, reversed(behind))
         keep = Cat((~joined.last | (k <= joined.tail)).replicate(8) for k in range(lanes))
         m.d.comb += [
             aligned.i.valid.eq(joined_valid),

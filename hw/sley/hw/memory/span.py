@@ -1,6 +1,8 @@
-"""How a run lies on the bus: the numbers that reader and writer need, each as a beat count minus one or a byte lane."""
+"""How a run lies on the bus: the numbers that reader and writer need, and the byte shifters of both."""
 
-from amaranth import Module, Signal, Value, unsigned
+from collections.abc import Iterable
+
+from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 from amaranth.utils import exact_log2
 
@@ -9,21 +11,23 @@ from sley.hw.memory.run import RUN_BYTES_BITS
 
 
 def span_layout(config: ChipConfig) -> data.StructLayout:
-    """What ``span`` computes.
+    """What ``span`` computes. A window is what the longest burst reads, at a multiple of its length.
 
-    ``beat``: address of the first bus beat, in beats. ``offset``: lane of the run's first byte. ``end``: lane of its
-    last byte. ``bus_last``, ``data_last``: number of bus beats and of left-justified beats, minus one. ``tail``: lane
-    of the last byte in the last left-justified beat. ``extra``: there is one more bus beat than left-justified ones.
+    ``window``: number of the window in which the run begins. ``place``: its first bus beat therein. ``offset``: lane of
+    its first byte. ``windows``: number of windows that it touches, minus one. ``last``: its last bus beat in the last
+    of them. ``end``: lane of its last byte. ``data_last``: number of left-justified beats, minus one. ``tail``: lane of
+    the last byte in the last of these. ``extra``: there is one more bus beat than left-justified ones.
     """
-    lanes = exact_log2(config.bus_bytes)
-    beats = RUN_BYTES_BITS + 1 - lanes
+    lanes, burst = exact_log2(config.bus_bytes), exact_log2(config.max_burst)
     return data.StructLayout(
         {
-            "beat": 32 - lanes,
+            "window": 32 - lanes - burst,
+            "place": burst,
             "offset": lanes,
+            "windows": RUN_BYTES_BITS + 1 - lanes - burst,
+            "last": burst,
             "end": lanes,
-            "bus_last": beats,
-            "data_last": beats,
+            "data_last": RUN_BYTES_BITS - lanes,
             "tail": lanes,
             "extra": 1,
         }
@@ -32,32 +36,38 @@ def span_layout(config: ChipConfig) -> data.StructLayout:
 
 def span(m: Module, config: ChipConfig, run: data.View) -> data.View:
     """Two adders deep."""
-    lanes = exact_log2(config.bus_bytes)
+    lanes, burst = exact_log2(config.bus_bytes), exact_log2(config.max_burst)
     result = Signal(span_layout(config))
     final = Signal(unsigned(RUN_BYTES_BITS))
     reach = Signal(unsigned(RUN_BYTES_BITS + 1))
     m.d.comb += [
         final.eq(run.bytes - 1),
-        reach.eq(run.addr[:lanes] + final),
-        result.beat.eq(run.addr[lanes:]),
+        reach.eq(run.addr[: lanes + burst] + final),
+        result.window.eq(run.addr[lanes + burst :]),
+        result.place.eq(run.addr[lanes:][:burst]),
         result.offset.eq(run.addr[:lanes]),
+        result.windows.eq(reach[lanes + burst :]),
+        result.last.eq(reach[lanes:][:burst]),
         result.end.eq(reach[:lanes]),
-        result.bus_last.eq(reach[lanes:]),
         result.data_last.eq(final[lanes:]),
         result.tail.eq(final[:lanes]),
-        result.extra.eq(result.bus_last != result.data_last),
+        result.extra.eq(result.end < result.offset),
     ]
     return result
 
 
-def rotate(m: Module, value: Value, lanes: Value, *, right: bool, name: str) -> Value:
-    """The value rotated by a number of bytes; one multiplexer per bit of ``lanes``."""
-    for k in range(len(lanes)):
-        step = 8 << k
-        turned = Signal(len(value), name=f"{name}_{k}")
-        with m.If(lanes[k]):
-            m.d.comb += turned.eq(value.rotate_right(step) if right else value.rotate_left(step))
-        with m.Else():
-            m.d.comb += turned.eq(value)
-        value = turned
+def shift_right(value: Value, amount: Value, lanes: int, stages: Iterable[int]) -> Value:
+    """The stages, from the highest, of a shift of two beats by bytes of which the lower beat is wanted: one multiplexer
+    per bit of what the stages behind can still reach."""
+    for k in stages:
+        kept = 8 * (lanes + (1 << k) - 1)
+        value = Mux(amount[k], value[8 << k :][:kept], value[:kept])
+    return value
+
+
+def shift_left(value: Value, amount: Value, lanes: int) -> Value:
+    """Two beats shifted by bytes, of which the upper beat is wanted."""
+    for k in reversed(range(len(amount))):
+        kept = 8 * (lanes + (1 << k) - 1)
+        value = Mux(amount[k], value[: len(value) - (8 << k)][-kept:], value[-kept:])
     return value

@@ -1,6 +1,6 @@
 """From runs of bytes and left-justified beats to write bursts."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -9,9 +9,10 @@ from sley.abi.config import ChipConfig
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run
-from sley.hw.memory.span import rotate, span, span_layout
+from sley.hw.memory.span import shift_left, span, span_layout
 from sley.hw.noc.messages import RequestKind, Tag, request_data, request_flit, response_payload
 from sley.hw.noc.placement import Source, memory_node
+from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 
 OUTSTANDING = 63
@@ -38,7 +39,7 @@ class MemoryWriter(wiring.Component):
     acknowledges in order. ``sent``: a bus beat of data leaves in this cycle, for counters.
     Latency: 3 cycles from a burst's last data beat to its head. Throughput: a cycle for each bus beat of each run; on
     the network beats / (beats + 1) per burst, with up to 63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of
-    RAM and one of registers, a byte rotator.
+    RAM and one of registers, a byte shifter.
     """
 
     i: stream.Interface
@@ -79,7 +80,7 @@ class MemoryWriter(wiring.Component):
         layout = span_layout(config)
         m.submodules.runs = runs = StreamFIFO(
             data.StructLayout(
-                {name: layout[name].shape for name in ("beat", "bus_last")}
+                {name: layout[name].shape for name in ("window", "place", "windows", "last")}
                 | {"more": 1, "shares": 1, "context": CONTEXT_BITS, "phase": 1}
             ),
             RUNS,
@@ -96,11 +97,11 @@ class MemoryWriter(wiring.Component):
         width, lanes = 8 * config.bus_bytes, config.bus_bytes
         incoming = span(m, config, self.i.payload)
         shares = self.i.payload.more & (incoming.end != lanes - 1)
-        active = Signal()
+        aligning = Signal()
         first = Signal()
         run = Signal(
             data.StructLayout(
-                {name: layout[name].shape for name in ("offset", "end", "bus_last", "extra")} | {"shares": 1}
+                {name: layout[name].shape for name in ("offset", "end", "data_last", "extra")} | {"shares": 1}
             ),
             reset_less=True,
         )
@@ -118,41 +119,41 @@ class MemoryWriter(wiring.Component):
             reset_less=True,
         )
         turned_valid = Signal()
-        before = Signal(width, reset_less=True)
+        before = Signal(width, reset_less=True)  # the data beat before
         held = Signal(request_data(config), reset_less=True)  # a bus beat that the next run goes on with
         held_valid = Signal()
         whole = Signal(request_data(config))
 
         final = Signal()
         flush = Signal()  # the last bus beat holds only what is left of the last data beat
+        last_data = Signal()
         room = Signal()
         step = Signal()
         m.d.comb += [
-            final.eq(run.bus_last == 0),
-            flush.eq(final & run.extra),
+            last_data.eq(run.data_last == 0),
+            final.eq(flush | (last_data & ~run.extra)),
             room.eq(~turned_valid | turned.shared | beats.ready),
-            step.eq(active & room & (self.data.valid | flush)),
-            self.data.ready.eq(active & room & ~flush),
-            self.i.ready.eq((~active | (step & final)) & runs.ready),
+            step.eq(aligning & room & (self.data.valid | flush)),
+            self.data.ready.eq(aligning & room & ~flush),
+            self.i.ready.eq((~aligning | (step & final)) & runs.ready),
             runs.valid.eq(self.i.valid & self.i.ready),
-            runs.payload.beat.eq(incoming.beat),
-            runs.payload.bus_last.eq(incoming.bus_last),
+            *(runs.payload[name].eq(incoming[name]) for name in ("window", "place", "windows", "last")),
             runs.payload.context.eq(self.i.payload.context),
             runs.payload.more.eq(self.i.payload.more),
             runs.payload.shares.eq(shares),
             runs.payload.phase.eq(self.phase),
         ]
         with m.If(step):
-            m.d.sync += [active.eq(~final), first.eq(0), run.bus_last.eq(run.bus_last - 1)]
+            m.d.sync += [aligning.eq(~final), first.eq(0), flush.eq(last_data), run.data_last.eq(run.data_last - 1)]
+            m.d.sync += before.eq(self.data.payload)
         with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [active.eq(1), first.eq(1), run.shares.eq(shares)]
-            m.d.sync += [run[name].eq(incoming[name]) for name in ("offset", "end", "bus_last", "extra")]
+            m.d.sync += [aligning.eq(1), first.eq(1), flush.eq(0), run.shares.eq(shares)]
+            m.d.sync += [run[name].eq(incoming[name]) for name in ("offset", "end", "data_last", "extra")]
 
-        rotated = rotate(m, self.data.payload, run.offset, right=False, name="rotated")
         with m.If(room):
             m.d.sync += [
                 turned_valid.eq(step),
-                turned.data.eq(rotated),
+                turned.data.eq(shift_left(Cat(before, self.data.payload), run.offset, lanes)),
                 turned.offset.eq(run.offset),
                 turned.end.eq(run.end),
                 turned.first.eq(first),
@@ -160,17 +161,16 @@ class MemoryWriter(wiring.Component):
                 turned.shared.eq(final & run.shares),
             ]
             with m.If(turned_valid):
-                m.d.sync += [before.eq(turned.data), held.eq(whole), held_valid.eq(turned.shared)]
+                m.d.sync += [held.eq(whole), held_valid.eq(turned.shared)]
         for k in range(lanes):
-            early = k < turned.offset  # this lane belongs to the data beat before
+            early = k < turned.offset  # this lane has what the data beat before left, if there was one
             mine = Signal(name=f"mine_{k}")  # otherwise it belongs to a run before, or to none
-            joined = Mux(early, before.word_select(k, 8), turned.data.word_select(k, 8))
             m.d.comb += [
                 mine.eq(turned_valid & ~(turned.first & early) & ~(turned.last & (k > turned.end))),
-                whole.data.word_select(k, 8).eq(Mux(mine, joined, held.data.word_select(k, 8))),
+                whole.data.word_select(k, 8).eq(Mux(mine, turned.data.word_select(k, 8), held.data.word_select(k, 8))),
                 whole.strobe[k].eq(mine | (held_valid & held.strobe[k])),
             ]
-        left_over = held_valid & ~turned_valid & ~active & self.cut
+        left_over = held_valid & ~turned_valid & ~aligning & self.cut
         m.d.comb += [beats.payload.eq(whole), beats.valid.eq((turned_valid & ~turned.shared) | left_over)]
         with m.If(left_over & beats.ready):
             m.d.sync += held_valid.eq(0)
@@ -182,8 +182,10 @@ class MemoryWriter(wiring.Component):
         out = self.request
 
         active = Signal()
-        address = Signal(layout["beat"].shape, reset_less=True)
-        left = Signal(layout["bus_last"].width + 1, reset_less=True)  # beats to send, minus one
+        window = Signal(layout["window"].shape, reset_less=True)
+        place = Signal(layout["place"].shape, reset_less=True)
+        windows = Signal(layout["windows"].shape, reset_less=True)  # to come behind this one
+        last = Signal(layout["last"].shape, reset_less=True)
         more = Signal(reset_less=True)  # the next run continues them
         shared = Signal(reset_less=True)  # and begins in the last of them
         context = Signal(CONTEXT_BITS, reset_less=True)
@@ -192,21 +194,29 @@ class MemoryWriter(wiring.Component):
         count = Signal(exact_log2(config.max_burst), reset_less=True)  # beats to follow in this burst, minus one
         outstanding = Signal(range(OUTSTANDING + 1))
 
-        to_boundary = ~address[: exact_log2(config.max_burst)]
-        final = Signal()
+        final = Signal(reset_less=True)  # windows == 0
+        following = Signal.like(windows)
         extends = Signal()  # the next run may make this burst longer
         burst = Signal(exact_log2(config.max_burst))
-        enough = Signal()  # beats.level > burst, without waiting for burst
+        enough = Signal()
         head = Signal()
         flit = out.payload
         m.d.comb += [
-            final.eq(left <= to_boundary),
-            burst.eq(Mux(final, left, to_boundary)),
-            enough.eq(Mux(final, beats.level > left, beats.level > to_boundary)),
+            burst.eq(Mux(final, last, ~0) - place),
+            enough.eq(beats.level > burst),
             flit.dest.x.eq(memory_node(config)[0]),
             flit.dest.y.eq(memory_node(config)[1]),
             extends.eq(active & more & final),
             runs.o.ready.eq(~active | extends),
+        ]
+        m.d.comb += [
+            flit.payload.head.kind.eq(RequestKind.WRITE),
+            flit.payload.head.tag.eq(self._tag),
+            flit.payload.head.src.x.eq(self._source[0]),
+            flit.payload.head.src.y.eq(self._source[1]),
+            flit.payload.head.beats.eq(burst),
+            flit.payload.head.addr.eq(Cat(place, window) << exact_log2(config.bus_bytes)),
+            flit.payload.head.context.eq(context),
         ]
         with m.If(in_data):
             m.d.comb += [
@@ -220,52 +230,50 @@ class MemoryWriter(wiring.Component):
                 m.d.sync += [count.eq(count - 1), in_data.eq(count != 0)]
         with m.Else():
             m.d.comb += [
-                flit.payload.head.kind.eq(RequestKind.WRITE),
-                flit.payload.head.tag.eq(self._tag),
-                flit.payload.head.src.x.eq(self._source[0]),
-                flit.payload.head.src.y.eq(self._source[1]),
-                flit.payload.head.beats.eq(burst),
-                flit.payload.head.addr.eq(address << exact_log2(config.bus_bytes)),
-                flit.payload.head.context.eq(context),
                 out.valid.eq(active & ~extends & enough & (outstanding != OUTSTANDING)),
                 head.eq(out.valid & out.ready),
             ]
             with m.If(head):
-                m.d.sync += [
-                    in_data.eq(1),
-                    count.eq(burst),
-                    active.eq(~final),
-                    address.eq(address + burst + 1),
-                    left.eq(left - burst - 1),
-                ]
-        with m.If(runs.o.valid & runs.o.ready):
+                m.d.sync += [in_data.eq(1), count.eq(burst), active.eq(~final), window.eq(window + 1), place.eq(0)]
+        joins = runs.o.valid & runs.o.ready
+        # A run that goes on behind the last bus beat of a window counts its windows from the next one.
+        up, down = Signal(), Signal()
+        m.d.comb += [
+            up.eq(joins & active & last.all() & ~shared),
+            down.eq(~joins),
+            following.eq(Mux(joins, runs.o.payload.windows, windows) + step(up, down, len(windows))),
+        ]
+        with m.If(joins | head):
+            m.d.sync += [windows.eq(following), final.eq(following == 0)]
+        with m.If(joins):
             m.d.sync += [active.eq(1), more.eq(runs.o.payload.more), shared.eq(runs.o.payload.shares)]
-            with m.If(active):
-                m.d.sync += left.eq(left + runs.o.payload.bus_last + ~shared)
-            with m.Else():
+            m.d.sync += last.eq(runs.o.payload.last)
+            with m.If(~active):
                 m.d.sync += [
-                    address.eq(runs.o.payload.beat),
-                    left.eq(runs.o.payload.bus_last),
+                    window.eq(runs.o.payload.window),
+                    place.eq(runs.o.payload.place),
                     context.eq(runs.o.payload.context),
                     phase.eq(runs.o.payload.phase),
                 ]
         with m.Elif(extends & self.cut & runs.empty):
             m.d.sync += more.eq(0)
 
-        m.d.sync += outstanding.eq(outstanding + head - self.response.valid)
+        m.d.sync += outstanding.eq(outstanding + step(head, self.response.valid, len(outstanding)))
         m.d.comb += [
             self.response.ready.eq(1),
             self.error.eq(Mux(self.response.valid, self.response.payload.error, AccessError.NONE)),
             self.busy.eq(self.pending.any()),
         ]
-        accepted, joins = self.i.valid & self.i.ready, runs.o.valid & runs.o.ready
+        accepted = self.i.valid & self.i.ready
         oldest = Signal()  # the group that memory acknowledges first
         unacknowledged = [Signal.like(outstanding, name=f"unacknowledged{k}") for k in range(2)]
         for k, count in enumerate(unacknowledged):
             waiting = Signal(range(RUNS + 2), name=f"waiting{k}")  # runs
+            come, gone = accepted & (self.phase == k), joins & (runs.o.payload.phase == k)
+            sent, acknowledged = head & (phase == k), self.response.valid & (self.error_phase == k)
             m.d.sync += [
-                waiting.eq(waiting + (accepted & (self.phase == k)) - (joins & (runs.o.payload.phase == k))),
-                count.eq(count + (head & (phase == k)) - (self.response.valid & (self.error_phase == k))),
+                waiting.eq(waiting + step(come, gone, len(waiting))),
+                count.eq(count + step(sent, acknowledged, len(count))),
             ]
             m.d.comb += self.pending[k].eq((waiting != 0) | (active & (phase == k)) | (count != 0))
         done = Mux(oldest, unacknowledged[1] == 0, unacknowledged[0] == 0)

@@ -1,8 +1,10 @@
 """The translations that a node has seen last."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,6 +59,7 @@ class Tlb(wiring.Component):
         victim = Signal(range(self._entries))
         with m.If(self.fill):
             m.d.sync += victim.eq(Mux(victim == self._entries - 1, 0, victim + 1))
+        matches, found = [], []
         for k in range(self._entries):
             valid = Signal(name=f"valid_{k}")
             held = Signal(entry, name=f"entry_{k}", reset_less=True)
@@ -67,8 +70,8 @@ class Tlb(wiring.Component):
                 & (held.upper == upper)
                 & (held.answer.large | (held.lower == lower))
             )
-            with m.If(match):
-                m.d.comb += [self.hit.eq(1), self.found.eq(held.answer)]
+            matches.append(match)
+            found.append(held.answer.as_value() & match.replicate(len(held.answer.as_value())))
             with m.If(self.fill & (victim == k)):
                 m.d.sync += [
                     valid.eq(~self._forgets(self.context)),
@@ -79,6 +82,7 @@ class Tlb(wiring.Component):
                 ]
             with m.Elif(self._forgets(held.context)):
                 m.d.sync += valid.eq(0)
+        m.d.comb += [self.hit.eq(Cat(matches).any()), self.found.eq(reduce(or_, found))]
         return m
 
     def _forgets(self, context: Any) -> Any:

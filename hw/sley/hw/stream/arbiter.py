@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,7 +11,12 @@ from sley.hw.stream.buffer import StreamBuffer
 
 def lowest(requests: Value) -> Value:
     """One-hot: the lowest bit that is set, or nothing."""
-    return (requests & (~requests + 1))[: len(requests)]
+    return requests & ~higher(requests)
+
+
+def higher(bits: Value) -> Value:
+    """Every bit above the lowest that is set. Without the carries of a sum: most of these words are short."""
+    return Cat(bits[:k].any() for k in range(len(bits)))
 
 
 class PacketGrant(wiring.Component):
@@ -62,7 +67,7 @@ class PacketGrant(wiring.Component):
             m.d.sync += [
                 locked.eq(~self.last),
                 owner.eq(self.grant),
-                above.eq(~(self.grant | (self.grant - 1))),
+                above.eq(higher(self.grant)),
             ]
         if self._steady:
             with m.If(~self.moved & self.grant.any()):
@@ -80,7 +85,7 @@ class PacketGrant(wiring.Component):
             with m.If(self.moved):
                 m.d.sync += count.eq(used)
                 with m.If(again):
-                    m.d.sync += above.eq(~(self.grant - 1))
+                    m.d.sync += above.eq(self.grant | higher(self.grant))
         return m
 
 

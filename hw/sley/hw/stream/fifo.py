@@ -2,10 +2,19 @@
 
 from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+
+from sley.hw.stream.count import step
+
+SHORT = 4
+"""Bits of an index that counts without a chain of carries: one LUT per bit."""
+LUT_WORDS = 16
+"""Words of the memory that LUTs make; more of them take a multiplexer."""
+BLOCK_BITS = 36
+"""Width of a block of memory."""
 
 
 class StreamFIFO(wiring.Component):
@@ -16,7 +25,8 @@ class StreamFIFO(wiring.Component):
     are none.
     Holds ``depth`` items in memory and one more in the output register: it always takes ``depth`` items without
     one leaving. Latency 2 cycles; throughput 1 item per cycle. ``i.ready`` and ``o.valid`` are registers.
-    Cost: ``depth`` words of memory, 2 pointers, 1 counter.
+    Cost: ``depth`` words of memory, 2 pointers, and a counter where ``level`` is used. A queue of more than
+    ``LUT_WORDS`` items that fit into one block of memory is one.
     """
 
     i: stream.Interface
@@ -41,39 +51,51 @@ class StreamFIFO(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         depth = self._depth
-        m.submodules.memory = memory = Memory(shape=self._shape, depth=depth, init=[])
+        # An item is never read in the cycle in which it is written. Yosys believes it only where the register behind
+        # the memory is one of its own.
+        attributes: dict[str, Any] = {"no_rw_check": 1}
+        if depth > LUT_WORDS and Shape.cast(self._shape).width <= BLOCK_BITS:
+            attributes["ram_style"] = "block"
+        m.submodules.memory = memory = Memory(shape=self._shape, depth=depth, init=[], attrs=attributes)
         write = memory.write_port()
-        read = memory.read_port()
+        read = memory.read_port(domain="comb")
+        output = Signal(self._shape, reset_less=True)
 
-        stored = Signal(range(depth + 1))  # items in the memory, without the one in the output register
-        some = Signal()  # stored != 0
-        full = Signal()  # stored == depth
+        some = Signal()  # of them in the memory, without the one in the output register
+        full = Signal()
         push = self.i.valid & self.i.ready
         fetch = some & (~self.o.valid | self.o.ready)
+        write_index = Signal(range(depth))
+        read_index = Signal(range(depth))
+        next_write = Signal(range(depth))
+        next_read = Signal(range(depth))
         m.d.comb += [
+            next_write.eq(self._behind(write_index)),
+            next_read.eq(self._behind(read_index)),
             self.i.ready.eq(~full),
+            write.addr.eq(write_index),
             write.en.eq(push),
             write.data.eq(self.i.payload),
-            read.en.eq(fetch),
-            self.o.payload.eq(read.data),
-            self.level.eq(stored + self.o.valid),
+            read.addr.eq(read_index),
+            self.o.payload.eq(output),
             self.empty.eq(~some & ~self.o.valid),
         ]
-        for advance, pointer in ((push, write.addr), (fetch, read.addr)):
-            index = Signal(range(depth), name="write_index" if pointer is write.addr else "read_index")
-            m.d.comb += pointer.eq(index)
-            with m.If(advance):
-                if depth & (depth - 1) == 0:
-                    m.d.sync += index.eq(index + 1)
-                else:
-                    with m.If(index == depth - 1):
-                        m.d.sync += index.eq(0)
-                    with m.Else():
-                        m.d.sync += index.eq(index + 1)
+        with m.If(push):
+            m.d.sync += write_index.eq(next_write)
+        with m.If(fetch):
+            m.d.sync += [output.eq(read.data), read_index.eq(next_read)]
         with m.If(push & ~fetch):
-            m.d.sync += [stored.eq(stored + 1), some.eq(1), full.eq(stored == depth - 1)]
+            m.d.sync += [some.eq(1), full.eq(next_write == read_index)]
         with m.Elif(fetch & ~push):
-            m.d.sync += [stored.eq(stored - 1), some.eq(stored != 1), full.eq(0)]
+            m.d.sync += [some.eq(next_read != write_index), full.eq(0)]
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(fetch)
+        m.d.sync += self.level.eq(self.level + step(push, self.o.valid & self.o.ready, len(self.level)))
         return m
+
+    def _behind(self, index: Signal) -> Value:
+        """The index of the next item."""
+        following = (index + 1)[: len(index)]
+        if len(index) <= SHORT:
+            following = Cat(~index[0], *(index[k] ^ index[:k].all() for k in range(1, len(index))))
+        return following if self._depth == 1 << len(index) else Mux(index == self._depth - 1, 0, following)

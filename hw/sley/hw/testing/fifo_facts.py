@@ -6,8 +6,9 @@ from typing import Any
 
 def fifo_facts(inner: Mapping[str, Any], depth: int, path: str = "") -> list[Any]:
     """Conditions that hold in every cycle; ``inner``: the signals of the block, ``path``: the queue's, with its dot."""
-    read, write, stored = (inner[path + name] for name in ("read_index", "write_index", "stored"))
+    read, write, level, offered = (inner[path + name] for name in ("read_index", "write_index", "level", "o__valid"))
+    stored = (level - offered)[: len(level)]
     return [
-        *(stored <= depth, read < depth, write < depth, write == (read + stored) % depth),
+        *(level >= offered, stored <= depth, read < depth, write < depth, write == (read + stored) % depth),
         *(inner[path + "some"] == (stored != 0), inner[path + "full"] == (stored == depth)),
     ]
