@@ -8,7 +8,6 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-
 LUT_RAM_WORDS = 16
 """Words of a memory in LUTs that need no multiplexer behind them."""
 TAG_BITS = 2
