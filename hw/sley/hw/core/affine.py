@@ -18,6 +18,14 @@ def check_walk(dims: int, limits: tuple[int, ...]) -> None:
             raise ValueError(f"limits holds {limit}; it must be a power of two in 2..2**{POSITION_BITS}")
 
 
+def ends_beyond(position: Value, length: Value, addr_bits: int) -> Value:
+    """Whether ``length`` bytes, at least 1, from an address on do not end within ``addr_bits`` bits. ``length`` has 16
+    bits, so of a carry into the bits above, all that matters is whether it goes through to the end."""
+    bits = len(length)
+    end = (position[:bits] + length)[: bits + 1]
+    return position[addr_bits:].any() | (position[bits:addr_bits].all() & end[bits] & end[:bits].any())
+
+
 class Loops(wiring.Component):
     """Counts nested loops, dimension 0 innermost.
 
@@ -124,6 +132,8 @@ class Positions(wiring.Component):
         The position in two's complement: a step out of the space to below 0 shows as a negative number.
     outside : Out(1)
         ``position`` is not in [0, limit). The position is exact, but no position after it is.
+    leaves : Out(1)
+        With ``step``: the next position is not. Combinational.
 
     Exactness: a start of each loop is kept with as many bits as the largest limit needs. It is a position that the
     walk has visited, so it is inside as long as nobody steps on from an ``outside`` position, and the step from it
@@ -140,6 +150,7 @@ class Positions(wiring.Component):
     step: Signal
     position: Signal
     outside: Signal
+    leaves: Signal
 
     def __init__(self, dims: int, *, limits: tuple[int, ...], stride_bits: int) -> None:
         check_walk(dims, limits)
@@ -155,6 +166,7 @@ class Positions(wiring.Component):
                 "step": In(1),
                 "position": Out(POSITION_BITS),
                 "outside": Out(1),
+                "leaves": Out(1),
             }
         )
 
@@ -174,10 +186,10 @@ class Positions(wiring.Component):
         for k in reversed(range(self.dims - 1)):
             origin, by = Mux(self.last[k], origin, begin[k]), Mux(self.last[k], by, self.strides[k])
         onward = Signal(POSITION_BITS)
-        m.d.comb += onward.eq(origin + by)
+        m.d.comb += [onward.eq(origin + by), self.leaves.eq(self._is_outside(onward, space))]
 
         with m.If(self.step):
-            m.d.sync += [position.eq(onward), outside.eq(self._is_outside(onward, space))]
+            m.d.sync += [position.eq(onward), outside.eq(self.leaves)]
         with m.If(self.start):
             m.d.sync += [position.eq(self.base), space.eq(self.space)]
             m.d.sync += outside.eq(self._is_outside(self.base, self.space))

@@ -22,7 +22,7 @@ from sley.abi.instructions import (
     Share,
     Space,
 )
-from sley.hw.core.affine import Loops, Positions
+from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.permute import Permute, interleaves, row_loops, unit_runs
 from sley.hw.core.sram import write_port
@@ -293,7 +293,7 @@ class LoadUnit(wiring.Component):
             loops.count_1.eq(p.count2),
             walk.strides[0].eq(p.mem_stride),
             walk.strides[1].eq(p.mem_stride2),
-            bad.eq(curtail | (walk.position + length > 1 << c.addr_bits)),
+            bad.eq(curtail | ends_beyond(walk.position, length, c.addr_bits)),
             run.i.valid.eq(running & pending.ready & ~bad),
             run.i.payload.addr.eq(walk.position),
             run.i.payload.bytes.eq(length),
