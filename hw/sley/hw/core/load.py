@@ -350,7 +350,7 @@ class LoadUnit(wiring.Component):
         zeros = Signal(reset_less=True)  # the rest of this run is zeros
         index = Signal(range(self._beats), reset_less=True)  # of the next beat in an accumulator row
 
-        placing = state == _State.PLACE
+        placing, completing = state
         store = Signal()
         row_done = Signal()
         leave = Signal()
@@ -361,22 +361,24 @@ class LoadUnit(wiring.Component):
         stray = target.outside & ~permuted
         ripe = ~permuted | target.settled  # all rows before this one have been placed or are on the way
         error = self.beat.valid & self.beat.payload.error.any()
+        able = placing & ~stray
         # A beat is what the row needs.
-        read = placing & ~zeros & pending.valid & ~run.bad & ~stray & (ripe | ~error)
-        sink = (state == _State.COMPLETE) & ~drained | self.abort
+        wants = able & ~zeros & pending.valid & ~run.bad
+        read = wants & (ripe | ~error)
+        sink = completing & ~drained | self.abort
         move = self.beat.valid & self.beat.ready
         ended = move & self.beat.payload.last
-        fill = placing & zeros & ~stray
+        sound = wants & self.beat.valid & ~self.beat.payload.error.any()
         data = Mux(zeros, 0, self.beat.payload.data)
         full = Signal()  # there is data for a row, or a beat of one
         room = Mux(permuted, permute.i.ready, writes.ready)
         end = loops.last.all()
         row_end = zeros | ~space | (index == self._beats - 1)
         m.d.comb += [
-            full.eq((fill | (read & self.beat.valid & ~error)) & ~self.abort),
+            full.eq(((able & zeros) | sound) & ~self.abort),
             self.beat.ready.eq((read & room) | (sink & pending.valid & ~run.bad)),
             pending.ready.eq(ended | (sink & run.bad)),
-            curtail.eq((state == _State.COMPLETE) & ~drained & feeds.empty),
+            curtail.eq(completing & ~drained & feeds.empty),
             permute.i.valid.eq(full & permuted),
             permute.i.payload.row.eq(data),
             permute.i.payload.chunks.eq(chunks),
@@ -385,18 +387,15 @@ class LoadUnit(wiring.Component):
             row_done.eq(store & row_end),
             loops.step.eq(row_done),
         ]
-        with m.If(placing):
-            m.d.comb += leave.eq(row_done & end)
-        with m.Elif(state == _State.COMPLETE):
-            m.d.comb += leave.eq(drained & ~self.abort & writes.ready)
         m.d.comb += [
+            leave.eq((store & (row_end & end)) | (completing & drained & ~self.abort & writes.ready)),
             writes.payload.row.eq(target.position),
             writes.payload.space.eq(space & target.idle),
             writes.payload.beats.eq(Mux(zeros, -1, 1) << index),
         ]
         with m.If(target.idle):
             m.d.comb += [
-                writes.valid.eq(Mux(placing, full & ~permuted, (state == _State.COMPLETE) & drained) & ~self.abort),
+                writes.valid.eq(Mux(placing, full & ~permuted, completing & drained) & ~self.abort),
                 writes.payload.write.eq(placing),
                 writes.payload.done.eq(~placing | (end & row_end)),
                 writes.payload.data.eq(data),
@@ -426,15 +425,14 @@ class LoadUnit(wiring.Component):
         permutes = job.work & (job.interleave | job.transpose)
         same = permute.flags == Cat(job.interleave, job.transpose)
         passes = ~job.work & ~job.bad & ~job.illegal & ~target.idle
+        admitted = target.idle | (target.ready & ((permutes & same) | passes))
+        free = ~placing & ~completing
         flags = Signal(2, reset_less=True)
         n = exact_log2(c.array)
         mask = Cat(job.transpose.replicate(n), job.interleave & job.transpose)
         m.d.comb += [
-            feeds.o.ready.eq(
-                (((state == _State.IDLE) | leave) & (target.idle | (target.ready & ((permutes & same) | passes))))
-                | self.abort
-            ),
-            take.eq(feeds.o.valid & feeds.o.ready & ~self.abort),
+            feeds.o.ready.eq(((free | leave) & admitted) | self.abort),
+            take.eq((free | leave) & (admitted & feeds.o.valid & ~self.abort)),
             follow.eq(permutes | passes),
             permute.flags.eq(flags),
             loops.start.eq(take),
@@ -497,7 +495,7 @@ class LoadUnit(wiring.Component):
             m.d.sync += [fault.valid.eq(1), state.eq(_State.COMPLETE)]
         with m.If(take & ~passes & (job.illegal | job.bad)):
             m.d.sync += fault.valid.eq(1)
-        return (state != _State.IDLE) | ~target.idle
+        return ~free | ~target.idle
 
     def _registers(self, m: Module, names: tuple[Param, ...], commands: Any, value: Any) -> list[Signal]:
         """The parameters that a queue's reader needs, as of the command that it has."""
