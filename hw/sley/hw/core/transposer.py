@@ -176,18 +176,23 @@ class BlockTransposer(wiring.Component):
         skewed = self._rotate(self.i.payload.row.as_value(), fill.row, left=True)
         found = []
         for b in range(n):
-            m.submodules[f"bank{b}"] = bank = Memory(shape=bits, depth=2 * n * self._columns, init=[])
-            write, read = bank.write_port(), bank.read_port()
+            # A block is read when it is complete, so no address is read and written at a time. Yosys believes it only
+            # where the register behind the memory is one of its own.
+            bank = Memory(shape=bits, depth=2 * n * self._columns, init=[], attrs={"no_rw_check": 1})
+            m.submodules[f"bank{b}"] = bank
+            write, read = bank.write_port(), bank.read_port(domain="comb")
             row = Signal.like(drain.row, name=f"row_{b}")
             m.d.comb += [
                 write.en.eq(take),
                 write.addr.eq(Cat(fill.row, fill.column, fill.half)),
                 write.data.eq(skewed.word_select(b, bits)),
                 row.eq(b - drain.row),
-                read.en.eq(fetch),
                 read.addr.eq(Cat(row, drain.column, drain.half)),
             ]
-            found.append(read.data)
+            element = Signal(bits, name=f"element_{b}", reset_less=True)
+            with m.If(fetch):
+                m.d.sync += element.eq(read.data)
+            found.append(element)
         m.d.comb += self.o.payload.eq(self._rotate(Cat(found), fetched_row, left=False))
 
     def _rotate(self, row: Value, places: Value, *, left: bool) -> Value:
