@@ -4,9 +4,10 @@ from itertools import product
 from typing import Any
 
 import pytest
+from amaranth import Const
 from amaranth.sim import Simulator
 
-from sley.hw.core.affine import AffineWalk
+from sley.hw.core.affine import AffineWalk, Loops, ends_beyond
 
 
 def positions(base: int, counts: list[int], strides: list[int]) -> list[int]:
@@ -106,3 +107,59 @@ def test_one_space_of_one_dimension_is_enough() -> None:
 def test_what_cannot_be_built_is_refused(dims: int, limits: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"dims is 0|limits holds"):
         AffineWalk(dims, limits=limits, stride_bits=16, count_bits=16)
+
+
+def test_counts_that_are_filled_up_to_whole_units() -> None:
+    """Of three loops, the middle one; units of every size, counts on both sides of each, one walk after the other."""
+    dut = Loops((3, 5, 3), {1: 3})
+    rng = random.Random(5)
+
+    async def bench(ctx: Any) -> None:
+        for unit, runs in product([1, 2, 4, 8], range(1, 19)):
+            counts = [rng.randint(1, 3), runs, rng.randint(1, 3)]
+            ctx.set(dut.start, 1)
+            ctx.set(dut.step, rng.random() < 0.5)
+            ctx.set(dut.mask_1, unit - 1)
+            for k, count in enumerate(counts):
+                ctx.set(getattr(dut, f"count_{k}"), count)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            ctx.set(dut.mask_1, rng.randrange(8))
+            for k in range(3):
+                ctx.set(getattr(dut, f"count_{k}"), rng.randrange(1, 8))
+            counts[1] = -(-runs // unit) * unit
+            for slab, run_index, chunk in product(*map(range, reversed(counts))):
+                while rng.random() < 0.2:
+                    ctx.set(dut.step, 0)
+                    await ctx.tick()
+                indices = (chunk, run_index, slab)
+                expected = sum((i == n - 1) << k for k, (i, n) in enumerate(zip(indices, counts, strict=True)))
+                assert ctx.get(dut.last) == expected, (unit, runs, counts, indices)
+                ctx.set(dut.step, expected != 7)
+                await ctx.tick()
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-8)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+@pytest.mark.parametrize("bits", [20, 25, 32])
+def test_where_runs_end_beyond_the_addresses(bits: int) -> None:
+    top = 1 << bits
+    rng = random.Random(bits)
+    lengths = [1, 2, 3, 0x7FFF, 0x8000, 0xFFFF, *(rng.randint(1, 0xFFFF) for _ in range(10))]
+    ends = [-1, 0, 1, 2, 0xFFFF, 0x10000, -0xFFFF, -0x10000, -0x10001]
+    cases = [(top + end - length, length) for end in ends for length in lengths]
+    cases += [(address, length) for address in (0, top // 2, top, 0xFFFFFFFF) for length in lengths]
+
+    async def bench(ctx: Any) -> None:
+        for address, length in cases:
+            if 0 <= address < 1 << 32:
+                beyond = ctx.get(ends_beyond(Const(address, 32), Const(length, 16), bits))
+                assert beyond == (address + length > top), (hex(address), length)
+
+    sim = Simulator(Loops((1,)))
+    sim.add_clock(1e-8)
+    sim.add_testbench(bench)
+    sim.run()

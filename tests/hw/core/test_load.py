@@ -309,6 +309,18 @@ def test_bad_sets() -> None:
     assert [f[1:] for f in bench.faults] == [(0, 0), (1, 4), (4, Param.ACT_COUNT), (5, 200)]
 
 
+def test_bad_sets_change_nothing() -> None:
+    """Each parameter is written by those that use it, each in its turn; a value that does not fit, by none of them."""
+    program = Program(Unit.LOAD)
+    program.sets(run_bytes=2 * NANO.row_bytes, chunks=2, chunk_stride=5, mem_stride=8, local_stride=11)
+    program.sets(pad_runs=1, count2=2, mem_stride2=40, local_stride2=23)
+    for param, info in unit_params(Unit.LOAD).items():
+        if info.width < 32:
+            program.set(param, 1 << info.width)
+            program.move(4, 1, 1)
+    check(NANO, program)
+
+
 @CONFIGS
 @pytest.mark.parametrize("seed", range(3))
 def test_random_faults(config: ChipConfig, seed: int) -> None:

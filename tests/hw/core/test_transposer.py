@@ -62,6 +62,39 @@ def test_random_blocks(size: int, columns: int, idle: float, pause: float) -> No
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("columns", [2, 8])
+def test_what_is_said_of_each_piece(size: int, columns: int) -> None:
+    """Its ends, and the tag that came with the last piece of its block."""
+    bench = StreamBench(BlockTransposer(size, 3, columns), seed=size, timeout=20_000)
+    dut, rng = bench.dut, bench.rng
+    pieces, expected = [], []
+    for _ in range(20):
+        width = rng.choice([1, *(2 * n for n in range(1, columns // 2 + 1))])
+        block, tag = random_block(rng, size, width, 3), rng.randrange(4)
+        pieces += [{"row": piece, "columns": width, "tag": rng.randrange(4)} for row in block for piece in row]
+        pieces[-1]["tag"] = tag
+        for j in range(size):
+            for c in range(width):
+                end = c == width - 1
+                expected.append((int(end), int(end and j == size - 1), int(c == (width - 1) // 2), tag))
+    bench.send(dut.i, pieces, idle=0.2)
+    bench.receive(dut.o, len(expected), pause=0.3)
+    seen: list[Any] = []
+
+    async def watch(ctx: Any) -> None:
+        while True:
+            _, _, valid, ready, *said = await ctx.tick().sample(
+                dut.o.valid, dut.o.ready, dut.row_end, dut.block_end, dut.middle, dut.tag
+            )
+            if valid and ready:
+                seen.append(tuple(said))
+
+    bench.add(watch)
+    bench.run()
+    assert seen == expected
+
+
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("columns", [1, 2, 4])
 def test_latency_and_throughput(size: int, columns: int) -> None:
     """The first piece leaves n * C + 1 cycles after the first came, and then one leaves in every cycle."""

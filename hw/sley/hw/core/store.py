@@ -1,8 +1,10 @@
 """The store unit: DMA from the scratchpad and the accumulators to memory."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth import Module, Mux, ResetInserter, Signal, signed
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -10,7 +12,7 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import SEMAPHORES, Op, Space
-from sley.hw.core.affine import AffineWalk
+from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.core.unit import unit_signature
@@ -34,11 +36,27 @@ class _State(enum.Enum):
     DRAIN = 4  # until all is handed over or, after an error, acknowledged
 
 
+class _Failure(enum.Enum):
+    """A command's own error."""
+
+    NONE = 0
+    PARAMETER = 1
+    ADDRESS = 2
+    ROW = 3
+
+
+_CODES = {
+    _Failure.PARAMETER: FaultCode.BAD_PARAMETER,
+    _Failure.ADDRESS: FaultCode.BAD_ADDRESS,
+    _Failure.ROW: FaultCode.LOCAL_ADDRESS,
+}
+_Run = data.StructLayout({"addr": 32, "more": 1})
+"""A run of the command at hand: no other one begins before the writer took all of them, and they are as long."""
 _Incomplete = data.StructLayout(
-    {"signal": SEMAPHORES, "pc": 16, "code": FaultCode, "address": 32, "start": 32, "stores": 1, "phase": 1}
+    {"signal": SEMAPHORES, "pc": 16, "failure": _Failure, "address": 32, "stores": 1, "phase": 1}
 )
-"""A command that is complete when memory has acknowledged what it ``stores``. ``code``, ``address``: its own error;
-``start``: its first address in memory."""
+"""A command that is complete when memory has acknowledged what it ``stores``. ``address``: of its fault, if there is
+one. One that failed comes when memory has acknowledged all, so whether memory refused it is known by then."""
 
 
 class StoreUnit(wiring.Component):
@@ -82,7 +100,8 @@ class StoreUnit(wiring.Component):
 
     SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, then one read and one
     run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle for
-    each row. Cost: two walkers, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands.
+    each row. Cost: two walks that share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs,
+    8 rows and 4 commands.
     """
 
     command: stream.Interface
@@ -127,8 +146,7 @@ class StoreUnit(wiring.Component):
         c = self._config
         row = range(max(self._limits))
         m.submodules.starts = starts = StreamFIFO(row, RUNS_AHEAD)
-        m.submodules.run = run = StreamFIFO(Run, RUNS_AHEAD)
-        wiring.connect(m, run.o, wiring.flipped(self.run))
+        m.submodules.run = run = StreamFIFO(_Run, RUNS_AHEAD)
         space = Signal(reset_less=True)
         stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
         last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
@@ -138,17 +156,17 @@ class StoreUnit(wiring.Component):
 
         m.submodules.params = params = UnitParams(Unit.STORE)
         p = params.values
-        m.submodules.addresses = addresses = AffineWalk(2, limits=(1 << 32,), stride_bits=32, count_bits=16)
-        m.submodules.rows = rows = AffineWalk(2, limits=self._limits, stride_bits=16, count_bits=16)
+        # Both walks take the same turns. No SET comes before their end, so the strides stay where they are.
+        m.submodules.loops = loops = Loops((16, 16))
+        m.submodules.addresses = addresses = Positions(2, limits=(1 << 32,), stride_bits=32)
+        m.submodules.rows = rows = Positions(3, limits=self._limits, stride_bits=16)
         state = Signal(_State)
         pc = Signal(16, reset_less=True)
         signals = Signal(SEMAPHORES, reset_less=True)
-        memory_start = Signal(32, reset_less=True)
+        memory_start = Signal(32, reset_less=True)  # or the bad parameter
         length = Signal(RUN_BYTES_BITS, reset_less=True)
         span = Signal(signed(len(last_chunk) + len(stride)), reset_less=True)  # from a run's first row to its last
-        probe = Signal(signed(18), reset_less=True)
-        failed = Signal(FaultCode, reset_less=True)
-        address = Signal(32, reset_less=True)
+        failed = Signal(_Failure, reset_less=True)
         refused = [Signal(ERROR_BITS, name=f"refused{k}", reset_less=True) for k in range(2)]  # first error of a group
         refused_now = Mux(self.phase, refused[1], refused[0]).any()
         in_use = Signal(2)  # groups of STOREs that are not complete
@@ -160,12 +178,18 @@ class StoreUnit(wiring.Component):
         to_accumulator = incoming.flags[flag_bits(Op.STORE, "space")]
         idle = state == _State.IDLE
         take = Signal()
+        hand_over = Signal()
         free = idle & ~in_use.bit_select(self.phase, 1)
         # What is pending includes all data of the runs that the writer took, so nothing is left to read either.
         quiet = run.empty & ~self.writer_pending.any()
         handed_over = read & starts.empty & run.empty
-        failing = (stores & refused_now) | (failed != FaultCode.NONE)
+        failing = (stores & refused_now) | (failed != _Failure.NONE)
         m.d.comb += [
+            self.run.valid.eq(run.o.valid),
+            run.o.ready.eq(self.run.ready),
+            self.run.payload.addr.eq(run.o.payload.addr),
+            self.run.payload.more.eq(run.o.payload.more),
+            self.run.payload.bytes.eq(length),
             self.cut.eq((state == _State.DRAIN) & run.empty),
             self.acknowledging.eq((idle | (state == _State.DRAIN)) & taken & starts.empty & ~quiet),
             self.command.ready.eq(free | self.abort),
@@ -174,54 +198,72 @@ class StoreUnit(wiring.Component):
             params.value.eq(incoming.a),
             params.set.eq(take & is_set),
             params.clear.eq(self.clear | self.abort),
+            loops.start.eq(take),
+            loops.count_0.eq(incoming.c),
+            loops.count_1.eq(p.count2),
+            loops.step.eq(hand_over),
             addresses.start.eq(take),
             addresses.base.eq(incoming.a),
             rows.start.eq(take),
             rows.base.eq(incoming.b),
             rows.space.eq(to_accumulator),
         ]
-        for walk, names in ((addresses, ("mem_stride", "mem_stride2")), (rows, ("local_stride", "local_stride2"))):
-            m.d.comb += [walk.counts[0].eq(incoming.c), walk.counts[1].eq(p.count2)]
-            m.d.comb += [walk.strides[k].eq(p[name]) for k, name in enumerate(names)]
+        # Of the rows of a run, only those that are searched take turns.
+        searching = state == _State.SEARCH
+        m.d.comb += [
+            addresses.last.eq(loops.last),
+            addresses.step.eq(hand_over),
+            rows.last.eq(Cat(~searching, loops.last)),
+            rows.step.eq(hand_over | searching),
+        ]
+        for walk, values in (
+            (addresses, (p.mem_stride, p.mem_stride2)),
+            (rows, (stride, p.local_stride, p.local_stride2)),
+        ):
+            m.d.comb += [given.eq(value) for given, value in zip(walk.strides, values, strict=True)]
 
         def outside(value: Any) -> Any:
             """Whether a number is not a row of the space."""
             beyond = [value[exact_log2(limit) :].any() for limit in self._limits]
             return Mux(space == Space.ACCUMULATOR, beyond[1], beyond[0])
 
-        def fail(code: FaultCode, value: Any) -> None:
-            m.d.sync += [failed.eq(code), address.eq(value), state.eq(_State.DRAIN)]
+        def fail(failure: Any) -> None:
+            m.d.sync += [failed.eq(failure), state.eq(_State.DRAIN)]
 
-        first_row = rows.position[: exact_log2(max(self._limits))]
-        last_row = Signal(signed(len(span) + 1))
-        next_row = Signal.like(probe)
-        missing = addresses.position + length > 1 << c.addr_bits
+        # The first row is inside; a last one further off than all rows is not, and needs no sum.
+        row_bits = exact_log2(max(self._limits))
+        far = span[row_bits:].any() & ~span[row_bits:].all()
+        last_row = Signal(signed(row_bits + 2))
+        missing = ends_beyond(addresses.position, length, c.addr_bits)
         good = Signal()
-        hand_over = Signal()
         m.d.comb += [
-            last_row.eq(first_row + span),
-            next_row.eq(probe + stride),
+            last_row.eq(rows.position[:row_bits] + span[: row_bits + 1].as_signed()),
             good.eq(
-                (state == _State.CHECK) & ~missing & ~rows.outside & ~outside(last_row) & ~refused_now & ~self.abort
+                (state == _State.CHECK)
+                & ~missing
+                & ~rows.outside
+                & ~(far | outside(last_row))
+                & ~refused_now
+                & ~self.abort
             ),
             run.i.valid.eq(good & starts.i.ready),
             run.i.payload.addr.eq(addresses.position),
-            run.i.payload.bytes.eq(length),
-            run.i.payload.more.eq(contiguous & ~addresses.last[0]),
+            run.i.payload.more.eq(contiguous & ~loops.last[0]),
             starts.i.valid.eq(good & run.i.ready),
             starts.i.payload.eq(rows.position),
             hand_over.eq(good & run.i.ready & starts.i.ready),
-            addresses.step.eq(hand_over),
-            rows.step.eq(hand_over),
             incomplete.i.valid.eq((state == _State.DRAIN) & Mux(failing, quiet, handed_over) & ~self.abort),
             incomplete.i.payload.signal.eq(signals),
             incomplete.i.payload.pc.eq(pc),
-            incomplete.i.payload.code.eq(failed),
-            incomplete.i.payload.address.eq(address),
-            incomplete.i.payload.start.eq(memory_start),
+            incomplete.i.payload.failure.eq(failed),
+            incomplete.i.payload.address.eq(memory_start),
             incomplete.i.payload.stores.eq(stores),
             incomplete.i.payload.phase.eq(self.phase),
         ]
+        with m.If(~refused_now & (failed == _Failure.ADDRESS)):
+            m.d.comb += incomplete.i.payload.address.eq(addresses.position)
+        with m.If(~refused_now & (failed == _Failure.ROW)):
+            m.d.comb += incomplete.i.payload.address.eq(rows.position)
         complete = self._complete(m, incomplete.o, refused)
         m.d.comb += self.busy.eq(~idle | ~incomplete.empty | self.signal[0].valid)
 
@@ -244,33 +286,33 @@ class StoreUnit(wiring.Component):
                     contiguous.eq(p.mem_stride == p.run_bytes),
                     last_beat.eq((p.run_bytes - 1) >> exact_log2(c.bus_bytes)),
                     last_chunk.eq((p.run_bytes - 1) >> row_shift),
-                    failed.eq(FaultCode.NONE),
+                    failed.eq(_Failure.NONE),
                     stores.eq(~is_set & ~nothing),
                     state.eq(Mux(is_set | nothing, _State.DRAIN, _State.PREPARE)),
                 ]
                 for k, error in enumerate(refused):
                     with m.If(~is_set & ~nothing & (self.phase == k)):
                         m.d.sync += [error.eq(AccessError.NONE), in_use[k].eq(1)]
-                with m.If(is_set & params.bad):
-                    fail(FaultCode.BAD_PARAMETER, params.param)
-                with m.Elif(~is_set & incoming.c[16:].any()):
-                    fail(FaultCode.BAD_PARAMETER, incoming.c)
+                many = incoming.c[16:].any()
+                with m.If(is_set):
+                    m.d.sync += memory_start.eq(params.param)
+                with m.Elif(many):
+                    m.d.sync += memory_start.eq(incoming.c)
+                with m.If(Mux(is_set, params.bad, many)):
+                    fail(_Failure.PARAMETER)
             with m.Case(_State.PREPARE):
                 m.d.sync += [span.eq(last_chunk * stride), state.eq(_State.CHECK)]
             with m.Case(_State.CHECK):
-                m.d.sync += probe.eq(first_row)
-                with m.If(refused_now | (hand_over & addresses.end)):
+                with m.If(refused_now | (hand_over & loops.last.all())):
                     m.d.sync += state.eq(_State.DRAIN)
                 with m.Elif(missing):
-                    fail(FaultCode.BAD_ADDRESS, addresses.position)
+                    fail(_Failure.ADDRESS)
                 with m.Elif(rows.outside):
-                    fail(FaultCode.LOCAL_ADDRESS, rows.position)
+                    fail(_Failure.ROW)
                 with m.Elif(~good):
                     m.d.sync += state.eq(_State.SEARCH)
-            with m.Case(_State.SEARCH):
-                m.d.sync += probe.eq(next_row)
-                with m.If(outside(next_row)):
-                    fail(FaultCode.LOCAL_ADDRESS, next_row)
+            with m.Case(_State.SEARCH), m.If(rows.leaves):
+                fail(_Failure.ROW)
             with m.Case(_State.DRAIN), m.If(incomplete.i.valid & incomplete.i.ready):
                 m.d.sync += [state.eq(_State.IDLE), self.phase.eq(self.phase ^ stores)]
         with m.If(self.abort & self.busy):
@@ -294,16 +336,21 @@ class StoreUnit(wiring.Component):
             self.signal[0].payload.eq(payload),
             self.retired.eq(self.signal[0].valid & self.signal[0].ready),
         ]
-        m.d.sync += self.fault.valid.eq(complete & (error.any() | (command.code != FaultCode.NONE)) & ~self.abort)
+        m.d.sync += self.fault.valid.eq(complete & (error.any() | (command.failure != _Failure.NONE)) & ~self.abort)
         with m.If(~offered | self.signal[0].ready | self.abort):
             m.d.sync += offered.eq(complete & ~self.abort)
         with m.If(complete):
             m.d.sync += [
                 payload.eq(command.signal),
-                self.fault.code.eq(Mux(error.any(), fault_code(error), command.code)),
                 self.fault.pc.eq(command.pc),
-                self.fault.address.eq(Mux(error.any(), command.start, command.address)),
+                self.fault.address.eq(command.address),
             ]
+            with m.Switch(command.failure):
+                for failure, code in _CODES.items():
+                    with m.Case(failure):
+                        m.d.sync += self.fault.code.eq(code)
+            with m.If(error.any()):
+                m.d.sync += self.fault.code.eq(fault_code(error))
         return complete
 
     def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> tuple[Any, Any]:
@@ -317,8 +364,8 @@ class StoreUnit(wiring.Component):
         active = Signal()
         row = Signal(starts.payload.shape(), reset_less=True)
         index = Signal(range(beats), reset_less=True)  # of the beat in the accumulator row
-        left = Signal.like(last_beat, reset_less=True)  # beats of this run, minus one
-        last = Signal(reset_less=True)  # left == 0
+        ahead = Signal.like(last_beat, reset_less=True)  # the number of the next beat of this run
+        last = Signal(reset_less=True)
         room = Signal(range(BEATS_AHEAD + 1), init=BEATS_AHEAD)
 
         ask = active & (room != 0)
@@ -335,22 +382,27 @@ class StoreUnit(wiring.Component):
         ]
         m.d.sync += room.eq(room - granted + (queue.o.valid & queue.o.ready))
         with m.If(granted):
-            m.d.sync += [left.eq(left - 1), last.eq(left == 1), index.eq(index + 1)]
+            m.d.sync += [ahead.eq(ahead + 1), last.eq(ahead == last_beat), index.eq(index + 1)]
             with m.If(~space | (index == beats - 1)):
                 m.d.sync += [row.eq(row + stride), index.eq(0)]
         with m.If(starts.ready):
             m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0)]
-            m.d.sync += [left.eq(last_beat), last.eq(last_beat == 0)]
+            m.d.sync += [ahead.eq(1), last.eq(last_beat == 0)]
 
+        # Which word of what is read: decoded on the way, so that a gate picks it and not a multiplexer.
+        words = [*(self.accumulator.data.word_select(k, width) for k in range(beats)), self.scratchpad.data]
+        wanted = [*((space == Space.ACCUMULATOR) & (index == k) for k in range(beats)), space == Space.SCRATCHPAD]
         valid: Any = granted
-        arriving: Any = index
+        arriving: Any = Cat(wanted)
         for k in range(READ_LATENCY):
             valid_next = Signal(name=f"valid_{k}")
-            arriving_next = Signal.like(index, name=f"arriving_{k}", reset_less=True)
+            arriving_next = Signal(len(words), name=f"arriving_{k}", reset_less=True)
             m.d.sync += [valid_next.eq(valid), arriving_next.eq(arriving)]
             valid, arriving = valid_next, arriving_next
         m.d.comb += [
             queue.i.valid.eq(valid),
-            queue.i.payload.eq(Mux(space, self.accumulator.data.word_select(arriving, width), self.scratchpad.data)),
+            queue.i.payload.eq(
+                reduce(or_, (word & chosen.replicate(width) for word, chosen in zip(words, arriving, strict=True)))
+            ),
         ]
         return ~active, ~active & (room == BEATS_AHEAD)

@@ -1,18 +1,35 @@
 """Transposition of square blocks of elements on a stream of rows."""
 
+from dataclasses import dataclass
+
 from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+LUT_RAM_WORDS = 16
+"""Words of a memory in LUTs that need no multiplexer behind them."""
+TAG_BITS = 2
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a piece of a block is."""
+
+    half: Signal
+    row: Signal
+    column: Signal
+
 
 class BlockTransposer(wiring.Component):
     """Takes n rows of C pieces, a piece a transfer, and gives n rows of C pieces back: piece c of row j holds elements
     j of the pieces c of all rows.
 
-    Elements lie skewed in n banks, so that a piece of a row and a piece of a column both touch every bank once. The
-    banks have two halves: a block fills one while the block before leaves the other.
+    A large block lies skewed in n banks, an element wide, so that a piece of a row and a piece of a column both touch
+    every bank once. Of a small one each row has a bank of its own, whole rows wide and in LUTs: a column is an element
+    of each, which takes one multiplexer and no rotators. The banks have two halves: a block fills one while the
+    block before leaves the other.
 
     Parameters
     ----------
@@ -24,18 +41,20 @@ class BlockTransposer(wiring.Component):
 
     Members
     -------
-    i : In(stream of {row: n elements, columns: C})
-        Row by row, piece by piece. C is the same for all pieces of a block.
+    i : In(stream of {row: n elements, columns: C, tag})
+        Row by row, piece by piece. C is the same for all pieces of a block; the tag is that of its last piece.
     o : Out(stream of n elements)
-    columns : Out
-        C of the block on ``o``.
+    columns : Out, tag : Out(TAG_BITS)
+        C and the tag of the block on ``o``.
+    row_end, block_end, middle : Out(1)
+        The piece on ``o`` is the last one of its row, of its block, of the first half of its row.
     level : Out(2)
         Blocks that are complete and have not left.
     idle : Out(1)
         Nothing is here.
 
     Latency n * C + 1 cycles, throughput one piece a cycle. Cost: n memories of 2 * n * columns elements and two
-    rotators of n elements.
+    rotators of n elements, or a multiplexer of n elements in n places.
     Source of the method: skewed storage, D. J. Kuck, "ILLIAC IV software and application programming", IEEE
     Transactions on Computers C-17(8), 1968.
     """
@@ -43,6 +62,10 @@ class BlockTransposer(wiring.Component):
     i: stream.Interface
     o: stream.Interface
     columns: Signal
+    tag: Signal
+    row_end: Signal
+    block_end: Signal
+    middle: Signal
     level: Signal
     idle: Signal
 
@@ -53,11 +76,16 @@ class BlockTransposer(wiring.Component):
             raise ValueError(f"columns is {columns}; it must be a power of two")
         self._size, self._bits, self._columns = size, element_bits, columns
         row = data.ArrayLayout(element_bits, size)
+        piece = data.StructLayout({"row": row, "columns": range(columns + 1), "tag": TAG_BITS})
         super().__init__(
             {
-                "i": In(stream.Signature(data.StructLayout({"row": row, "columns": range(columns + 1)}))),
+                "i": In(stream.Signature(piece)),
                 "o": Out(stream.Signature(row)),
                 "columns": Out(range(columns + 1)),
+                "tag": Out(TAG_BITS),
+                "row_end": Out(1),
+                "block_end": Out(1),
+                "middle": Out(1),
                 "level": Out(2),
                 "idle": Out(1),
             }
@@ -65,63 +93,107 @@ class BlockTransposer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        n, bits = self._size, self._bits
+        n = self._size
         full = Array(Signal(name=f"full_{half}") for half in range(2))
-        width = Array(Signal.like(self.i.payload.columns, name=f"width_{half}", reset_less=True) for half in range(2))
+        width = Array(Signal(range(self._columns), name=f"width_{half}", reset_less=True) for half in range(2))
+        tags = Array(Signal(TAG_BITS, name=f"tag_{half}", reset_less=True) for half in range(2))
 
-        def walk(name: str, columns: Value, step: Signal) -> tuple[Signal, Signal, Signal, Signal]:
-            """Half, row, and column of a piece, and whether it is the last of its block."""
+        def walk(name: str, last_column: Value, step: Signal) -> tuple[_Place, Signal]:
+            """Where a piece is, and whether it is the last of its block."""
             half, row = Signal(name=f"{name}_half"), Signal(range(n), name=f"{name}_row")
             column, end = Signal(range(self._columns), name=f"{name}_column"), Signal(name=f"{name}_end")
-            last = column == columns - 1
-            m.d.comb += end.eq(last & (row == n - 1))
+            last = column == last_column
+            m.d.comb += end.eq(last & row.all())
             with m.If(step):
-                m.d.sync += [column.eq(Mux(last, 0, column + 1)), row.eq(row + last), half.eq(half ^ end)]
-            return half, row, column, end
+                m.d.sync += [column.eq(column + 1), row.eq(row + last), half.eq(half ^ end)]
+                with m.If(last):
+                    m.d.sync += column.eq(0)
+            return _Place(half, row, column), end
 
-        # In: piece c of row i goes to address (half, c, i) of every bank, element e to bank (e + i) mod n.
         take, fetch = Signal(), Signal()
-        fill, fill_row, fill_column, fill_end = walk("fill", self.i.payload.columns, take)
-        m.d.comb += [self.i.ready.eq(~full[fill]), take.eq(self.i.valid & self.i.ready)]
+        last_column = Signal(range(self._columns))
+        m.d.comb += last_column.eq(self.i.payload.columns - 1)
+        fill, fill_end = walk("fill", last_column, take)
+        m.d.comb += [self.i.ready.eq(~full[fill.half]), take.eq(self.i.valid & self.i.ready)]
         begun = Signal()  # some of a block is here, and not all of it
         with m.If(take):
             m.d.sync += begun.eq(~fill_end)
+            m.d.sync += [width[fill.half].eq(last_column), tags[fill.half].eq(self.i.payload.tag)]
         with m.If(take & fill_end):
-            m.d.sync += [full[fill].eq(1), width[fill].eq(self.i.payload.columns)]
+            m.d.sync += full[fill.half].eq(1)
 
-        # Out: element i of column j is in bank (i + j) mod n at the address of row i.
-        columns = Signal.like(self.i.payload.columns)
-        drain, drain_row, drain_column, drain_end = walk("drain", columns, fetch)
-        fetched_row = Signal.like(drain_row, reset_less=True)
-        m.d.comb += [columns.eq(width[drain]), fetch.eq(full[drain] & (~self.o.valid | self.o.ready))]
+        drained = Signal(range(self._columns))
+        drain, drain_end = walk("drain", drained, fetch)
+        m.d.comb += [drained.eq(width[drain.half]), fetch.eq(full[drain.half] & (~self.o.valid | self.o.ready))]
         with m.If(fetch):
-            m.d.sync += [fetched_row.eq(drain_row), self.columns.eq(columns)]
+            m.d.sync += [
+                self.columns.eq(drained + 1),
+                self.tag.eq(tags[drain.half]),
+                self.row_end.eq(drain.column == drained),
+                self.block_end.eq(drain_end),
+                self.middle.eq(drain.column == drained >> 1),
+            ]
             with m.If(drain_end):
-                m.d.sync += full[drain].eq(0)
+                m.d.sync += full[drain.half].eq(0)
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(fetch)
 
-        skewed = self._rotate(self.i.payload.row.as_value(), fill_row, left=True)
-        found = []
-        for b in range(n):
-            m.submodules[f"bank{b}"] = bank = Memory(shape=bits, depth=2 * n * self._columns, init=[])
-            write, read = bank.write_port(), bank.read_port()
-            row = Signal.like(drain_row, name=f"row_{b}")
-            m.d.comb += [
-                write.en.eq(take),
-                write.addr.eq(Cat(fill_row, fill_column, fill)),
-                write.data.eq(skewed.word_select(b, bits)),
-                row.eq(b - drain_row),
-                read.en.eq(fetch),
-                read.addr.eq(Cat(row, drain_column, drain)),
-            ]
-            found.append(read.data)
+        small = n <= 4 and 2 * self._columns <= LUT_RAM_WORDS
+        store = self._banks_of_rows if small else self._skewed_banks
+        store(m, take, fill, fetch, drain)
         m.d.comb += [
-            self.o.payload.eq(self._rotate(Cat(found), fetched_row, left=False)),
             self.level.eq(full[0] + full[1]),
             self.idle.eq(~full[0] & ~full[1] & ~self.o.valid & ~begun),
         ]
         return m
+
+    def _banks_of_rows(self, m: Module, take: Value, fill: _Place, fetch: Value, drain: _Place) -> None:
+        """Row i is in bank i, and a column is read from all banks at one address."""
+        found = []
+        for b in range(self._size):
+            memory = Memory(shape=self._bits * self._size, depth=2 * self._columns, init=[])
+            m.submodules[f"bank{b}"] = memory
+            write, read = memory.write_port(), memory.read_port(domain="comb")
+            m.d.comb += [
+                write.en.eq(take & (fill.row == b)),
+                write.addr.eq(Cat(fill.column, fill.half)),
+                write.data.eq(self.i.payload.row),
+                read.addr.eq(Cat(drain.column, drain.half)),
+            ]
+            found.append(read.data.word_select(drain.row, self._bits))
+        payload = Signal(self._bits * self._size, reset_less=True)
+        m.d.comb += self.o.payload.eq(payload)
+        with m.If(fetch):
+            m.d.sync += payload.eq(Cat(found))
+
+    def _skewed_banks(self, m: Module, take: Value, fill: _Place, fetch: Value, drain: _Place) -> None:
+        """Piece c of row i is at address (half, c, i) of every bank, element e in bank (e + i) mod n; so element i of
+        column j is in bank (i + j) mod n at the address of row i."""
+        n, bits = self._size, self._bits
+        fetched_row = Signal.like(drain.row, name="fetched_row", reset_less=True)
+        with m.If(fetch):
+            m.d.sync += fetched_row.eq(drain.row)
+        skewed = self._rotate(self.i.payload.row.as_value(), fill.row, left=True)
+        found = []
+        for b in range(n):
+            # A block is read when it is complete, so no address is read and written at a time. Yosys believes it only
+            # where the register behind the memory is one of its own.
+            bank = Memory(shape=bits, depth=2 * n * self._columns, init=[], attrs={"no_rw_check": 1})
+            m.submodules[f"bank{b}"] = bank
+            write, read = bank.write_port(), bank.read_port(domain="comb")
+            row = Signal.like(drain.row, name=f"row_{b}")
+            m.d.comb += [
+                write.en.eq(take),
+                write.addr.eq(Cat(fill.row, fill.column, fill.half)),
+                write.data.eq(skewed.word_select(b, bits)),
+                row.eq(b - drain.row),
+                read.addr.eq(Cat(row, drain.column, drain.half)),
+            ]
+            element = Signal(bits, name=f"element_{b}", reset_less=True)
+            with m.If(fetch):
+                m.d.sync += element.eq(read.data)
+            found.append(element)
+        m.d.comb += self.o.payload.eq(self._rotate(Cat(found), fetched_row, left=False))
 
     def _rotate(self, row: Value, places: Value, *, left: bool) -> Value:
         """Element e of the result is element e - ``places`` (left) or e + ``places`` of the row, modulo n."""
