@@ -55,7 +55,8 @@ class Execute(wiring.Component):
     wait, signal : Out(stream of SEMAPHORES bits)
         For SYNC.
     fault : Out(Fault)
-        Combinational, while the instruction at ``pc`` is at fault; the user answers with ``stop``.
+        Combinational, while the instruction at ``pc`` is at fault; the user answers with ``stop``, at once or a cycle
+        later.
     ended : Out(1)
         END was executed; until ``stop`` or ``go``.
     dispatching : Out(1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from amaranth import Module, Signal, Value
+from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import data
 
 from sley.abi.faults import Unit
@@ -34,7 +34,7 @@ def decoded(m: Module, word: Value) -> data.View:
     instruction = Signal(INSTRUCTION)
     m.d.comb += [
         instruction.word.eq(word),
-        instruction.legal.eq(_legal(m, view)),
+        instruction.legal.eq(_legal(view)),
         instruction.branch.eq(_among(view.op, BRANCH_OPS)),
         instruction.control.eq(_among(view.op, {*BRANCH_OPS, Op.LOOP, Op.END})),
     ]
@@ -56,16 +56,16 @@ def _set_unit(word: data.View) -> Value:
     return word.as_value()[field.lsb : field.msb + 1]
 
 
-def _legal(m: Module, word: data.View) -> Value:
+def _legal(word: data.View) -> Value:
     """Whether the operation is defined, its unused bits are zero, and SET names a unit with a queue."""
-    defined = Signal()
-    used = Signal(WORD.width)
-    target = Signal(Unit)
-    m.d.comb += target.eq(_set_unit(word))
-    with m.Switch(word.op):
-        for op, form in FORMATS.items():
-            with m.Case(op):
-                m.d.comb += [used.eq(form.layout.mask), defined.eq(1)]
-                if op is Op.SET:
-                    m.d.comb += defined.eq((target != Unit.SEQUENCER) & (target <= Unit.VECTOR))
-    return defined & ((word.as_value() & ~used) == 0)
+    bits = word.as_value()
+    unused: dict[frozenset[Op], list[Value]] = {}  # bits that no other operations may set
+    for k in range(WORD.width):
+        users = frozenset(op for op, form in FORMATS.items() if form.layout.mask >> k & 1)
+        unused.setdefault(users, []).append(bits[k])
+    reserved = Cat(
+        Cat(*some).any() & ~_among(word.op, users) for users, some in unused.items() if users != set(FORMATS)
+    )
+    target = _set_unit(word)
+    astray = (word.op == Op.SET) & ((target == Unit.SEQUENCER) | (target > Unit.VECTOR))
+    return _among(word.op, FORMATS) & ~reserved.any() & ~astray

@@ -68,13 +68,13 @@ class RegisterFile(wiring.Component):
         m = Module()
         # A value waits for a cycle in front of the memories, so that what computes it does not have to reach them.
         index = Signal(range(REGISTERS), reset_less=True)
-        real = Signal(reset_less=True)  # index is not 0
+        real = Signal()  # index is not 0
         fresh = Signal(32, reset_less=True)
         coming, there = Signal(), Signal()  # it is computed, and it is in ``fresh``
         written = Signal(REGISTERS)
-        target = Mux(self.set.valid, self.set.index, self.target)
+        m.d.comb += real.eq(index != 0)
         with m.If(self.set.valid | self.write):
-            m.d.sync += [index.eq(target), real.eq(target != 0)]
+            m.d.sync += index.eq(Mux(self.set.valid, self.set.index, self.target))
         with m.If(self.set.valid | coming):
             m.d.sync += fresh.eq(self.result)
         m.d.sync += [coming.eq(self.write), there.eq(self.set.valid | coming)]
