@@ -7,7 +7,6 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.instructions import FORMATS, Op
 
 BRANCH_OPS = frozenset({Op.BEQ, Op.BNE, Op.BLT, Op.BGE})
-SUBTRACTS = (Op.SUB, Op.MIN, Op.MAX, Op.BLT, Op.BGE)
 
 
 class Alu(wiring.Component):
@@ -16,7 +15,7 @@ class Alu(wiring.Component):
     Members
     -------
     op : In(8)
-        An operation with a result, a branch, or that of an instruction for a unit; the same in both steps.
+        An operation with a result or a branch, if not ``unit``; the same in both steps. Of others nothing is defined.
     a, b : In(32)
         Operands.
     start : In(1)
@@ -70,14 +69,16 @@ class Alu(wiring.Component):
         m = Module()
 
         def among(*ops: Op) -> Value:
-            return self.op.matches(*ops)
+            """One of those scalar operations; they differ in these bits."""
+            return self.op[:4].matches(*(op & 15 for op in ops))
 
+        scalar = self.start & ~self.unit
         subtract = Signal()
         b = Signal(32)  # or ~b
         total = Signal(33)
         less = Signal()
         m.d.comb += [
-            subtract.eq(among(*SUBTRACTS)),
+            subtract.eq(Mux(self.op[5], self.op[1], among(Op.SUB, Op.MIN, Op.MAX))),  # BLT and BGE, or those
             b.eq(self.b ^ subtract.replicate(32)),
             total.eq(Cat(subtract, self.a) + Cat(subtract, b)),
             less.eq(Mux(self.a[-1] == b[-1], self.a[-1], total[-1])),
@@ -92,19 +93,19 @@ class Alu(wiring.Component):
         left, right, moved = Signal(), Signal(), Signal()
         either, select = Signal(), Signal()
         m.d.sync += [
-            first.eq(Mux(among(Op.SHL), self.a[::-1], self.a)),
+            first.eq(Mux(among(Op.SHL) & ~self.unit, self.a[::-1], self.a)),
             amount.eq(b),
-            left.eq(self.start & among(Op.SHL)),
-            right.eq(self.start & among(Op.SHR)),
+            left.eq(scalar & among(Op.SHL)),
+            right.eq(scalar & among(Op.SHR)),
             moved.eq(self.start & self.unit),
-            either.eq(self.start & (among(Op.OR) | (among(Op.MIN, Op.MAX) & (less ^ among(Op.MAX))))),
-            select.eq(self.start & among(Op.MIN, Op.MAX)),
+            either.eq(scalar & (among(Op.OR) | (among(Op.MIN, Op.MAX) & (less ^ among(Op.MAX))))),
+            select.eq(scalar & among(Op.MIN, Op.MAX)),
             total_there.eq(total[1:]),
             second.eq(b),
         ]
-        with m.If(~(self.start & among(Op.ADD, Op.SUB))):
+        with m.If(~(scalar & among(Op.ADD, Op.SUB))):
             m.d.sync += total_there.eq(0)
-        with m.If(~(self.start & among(Op.MIN, Op.MAX, Op.AND, Op.OR, Op.MUL))):
+        with m.If(~(scalar & among(Op.MIN, Op.MAX, Op.AND, Op.OR, Op.MUL))):
             m.d.sync += second.eq(0)
 
         # Partial products of 16 bits fit the multipliers of an FPGA; the high one does not reach the low 32 bits.

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import SEMAPHORES, Op
+from sley.abi.instructions import SEMAPHORES
 from sley.hw.core.alu import Alu
 from sley.hw.core.instruction import INSTRUCTION, UNITS
 from sley.hw.core.loops import LoopStack
@@ -61,7 +61,7 @@ class Execute(wiring.Component):
         END was executed; until ``stop`` or ``go``.
     dispatching : Out(1)
         A command was not accepted yet.
-    pc : Out(16)
+    pc : Out(range(program_words + 1))
         The instruction in execution.
     fetching, blocked : Out(1)
         For counters: the next instruction is not in the memory yet, or held; a command waits because the one before it
@@ -111,7 +111,7 @@ class Execute(wiring.Component):
                 "fault": Out(Fault),
                 "ended": Out(1),
                 "dispatching": Out(1),
-                "pc": Out(16),
+                "pc": Out(range(config.program_words + 1)),
                 "fetching": Out(1),
                 "blocked": Out(1),
             }
@@ -254,20 +254,20 @@ class Execute(wiring.Component):
                         command.b.eq(registers.value[1]),
                         command.flags.eq(word.flags),
                     ]
-                    m.d.comb += [step.eq(1), registers.write.eq(word.op != Op.SET)]
+                    m.d.comb += [step.eq(1), registers.write.eq(~instruction.set)]
 
                 with m.Elif(instruction.branch):
                     m.d.comb += pass_by.eq(1)
                     m.d.sync += [taken.eq(alu.taken), origin.eq(pc)]
 
-                with m.Elif(word.op == Op.LOOP):
+                with m.Elif(instruction.loop):
                     m.d.comb += loops.offer.eq(1)
                     m.d.sync += [skipped.eq(a == 0), state.eq(_State.LOOP)]
 
-                with m.Elif(word.op == Op.END):
+                with m.Elif(instruction.end):
                     m.d.sync += state.eq(_State.ENDED)
 
-                with m.Elif(word.op == Op.SYNC):
+                with m.Elif(instruction.sync):
                     with m.If(word.wait.any()):
                         m.d.sync += state.eq(_State.WAIT)
                     with m.Elif(word.signal.any()):
@@ -275,7 +275,7 @@ class Execute(wiring.Component):
                     with m.Else():
                         m.d.comb += step.eq(1)
 
-                with m.Elif(word.op == Op.MUL):
+                with m.Elif(instruction.multiply):
                     m.d.sync += state.eq(_State.MULTIPLY)
 
                 with m.Else():

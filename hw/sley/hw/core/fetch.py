@@ -125,17 +125,19 @@ class Fetch(wiring.Component):
         held = Signal()
         words = Signal.like(self.available)
         missing = Signal()  # of the program
+        faulty = Signal(reset_less=True)  # the error is the program's
         m.d.comb += [
             held.eq(holds & self.order.same),
             words.eq(self.order.words),
             missing.eq(self.available != words),
             self.args_done.eq(args_left == 0),
+            self.address.eq(Mux(faulty, self.order.program, self.order.args)),
             self.busy.eq((phase != _Phase.IDLE) | (args_left != 0) | (expects & missing)),
         ]
         with m.If(~missing):
             m.d.sync += expects.eq(0)
-        self._receive(m, args_left, words)
-        self._ask(m, phase, args_left, expects, words, held)
+        self._receive(m, args_left, words, faulty)
+        self._ask(m, phase, args_left, expects, words, held, faulty)
         with m.If(self.start):
             m.d.sync += [
                 args_left.eq(self.order.arg_words),
@@ -147,7 +149,16 @@ class Fetch(wiring.Component):
             m.d.sync += holds.eq(0)
         return m
 
-    def _ask(self, m: Module, phase: Signal, args_left: Signal, expects: Signal, words: Signal, held: Signal) -> None:
+    def _ask(
+        self,
+        m: Module,
+        phase: Signal,
+        args_left: Signal,
+        expects: Signal,
+        words: Signal,
+        held: Signal,
+        faulty: Signal,
+    ) -> None:
         """Runs for the arguments and for the program."""
         most = self._config.program_words * INSTRUCTION_BYTES
         in_program = Signal()
@@ -195,7 +206,7 @@ class Fetch(wiring.Component):
                 expects.eq(0),
                 self.error.eq(1),
                 self.code.eq(FaultCode.BAD_ADDRESS),
-                self.address.eq(begin),
+                faulty.eq(in_program),
             ]
             with m.If(phase == _Phase.ARGS):
                 m.d.sync += args_left.eq(0)
@@ -207,7 +218,7 @@ class Fetch(wiring.Component):
         high = begin[len(size) : self._config.addr_bits]
         return begin[self._config.addr_bits :].any() | (high.all() & low[-1] & low[:-1].any())
 
-    def _receive(self, m: Module, args_left: Signal, words: Signal) -> None:
+    def _receive(self, m: Module, args_left: Signal, words: Signal, faulty: Signal) -> None:
         """Beats into a shift register, and from there words to registers and instructions to memory."""
         beat_bits = len(self.beat.payload.data)
         word_bits = 8 * INSTRUCTION_BYTES
@@ -277,7 +288,7 @@ class Fetch(wiring.Component):
                 m.d.sync += [
                     self.error.eq(1),
                     self.code.eq(fault_code(self.beat.payload.error)),
-                    self.address.eq(Mux(args_follow, self.order.args, self.order.program)),
+                    faulty.eq(~args_follow),
                 ]
         with m.If(self.start):
             m.d.sync += [argument.eq(ARG_REGISTER), full.eq(0), collected.eq(0)]

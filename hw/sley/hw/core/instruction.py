@@ -15,12 +15,16 @@ UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
 
 IMMEDIATE_OPERANDS = ("ra", "rb", "rc")
 
+SINGLE = {"set": Op.SET, "loop": Op.LOOP, "end": Op.END, "sync": Op.SYNC, "multiply": Op.MUL}
+"""Operations that the execution asks for by themselves."""
+
 INSTRUCTION = data.StructLayout(
     {
         "word": struct(WORD),
         "legal": 1,  # it is an instruction at all
         "immediate": data.StructLayout(dict.fromkeys(IMMEDIATE_OPERANDS, 1)),  # takes the operand's place
         "branch": 1,
+        **dict.fromkeys(SINGLE, 1),  # it is just that
         "control": 1,  # it may not end a loop's body
         "unit": len(UNITS),  # that takes it; none if the sequencer does it
     }
@@ -38,6 +42,7 @@ def decoded(m: Module, word: Value) -> data.View:
         instruction.branch.eq(_among(view.op, BRANCH_OPS)),
         instruction.control.eq(_among(view.op, {*BRANCH_OPS, Op.LOOP, Op.END})),
     ]
+    m.d.comb += [instruction[name].eq(view.op == op) for name, op in SINGLE.items()]
     for operand in IMMEDIATE_OPERANDS:  # where an immediate may not be, use_imm is a reserved bit
         replaces = _among(view.op, {f.op for f in FORMATS.values() if f.immediate_replaces == operand})
         m.d.comb += instruction.immediate[operand].eq(view.use_imm & replaces)

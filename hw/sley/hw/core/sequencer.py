@@ -33,9 +33,6 @@ class _State(enum.Enum):
     REPORT = 4
 
 
-_RECORD = data.StructLayout({"code": 8, "unit": 4, "pc": 16, "address": 32})
-
-
 def _any(fields: Iterable[Value]) -> Value:
     return reduce(or_, fields)
 
@@ -171,7 +168,9 @@ class Sequencer(wiring.Component):
             wiring.connect(m, wiring.flipped(outer), inner)
 
         state = Signal(_State)
-        record = Signal(_RECORD, reset_less=True)
+        # An index of an instruction, also in a unit's record.
+        place = len(execute.pc)
+        record = Signal(data.StructLayout({"code": 8, "unit": 4, "pc": place, "address": 32}), reset_less=True)
         fault = Signal()
         halt = Signal()  # what is in execution has to stop at once, which at its own fault does nothing anyway
         quiet = Signal()
@@ -206,7 +205,7 @@ class Sequencer(wiring.Component):
             self.running.eq(state != _State.IDLE),
         ]
         own = execute.fault
-        zero = Const(0)
+        zero = Const(0, 32)
         faults: list[tuple[Value, Unit, Value, Value, Value]] = [
             (own.valid, Unit.SEQUENCER, own.code, execute.pc, own.address),
             (fetch.error, Unit.SEQUENCER, fetch.code, zero, fetch.address),
@@ -242,7 +241,9 @@ class Sequencer(wiring.Component):
                 m.d.sync += [
                     record.code.eq(_any(code & win for win, _, code, _, _ in first)),
                     record.unit.eq(_any(unit & win for win, unit, _, _, _ in first)),
-                    record.pc.eq(_any([execute.pc & ~elsewhere.replicate(16), *(pc & win for win, pc in others)])),
+                    record.pc.eq(
+                        _any([execute.pc & ~elsewhere.replicate(place), *(pc[:place] & win for win, pc in others)])
+                    ),
                     record.address.eq(_any(address & win for win, _, _, _, address in first)),
                 ]
                 with m.If(execute.ended & quiet):
