@@ -167,7 +167,7 @@ class Core(wiring.Component):
         states = {"sequencer": sequencer.state}
         for k, (unit, kind) in enumerate(zip(units, UNITS, strict=True)):
             name = kind.name.lower()
-            m.submodules[f"{name}_front"] = front = UnitFront(kind, c.unit_queue)
+            m.submodules[f"{name}_front"] = front = UnitFront(kind, c.unit_queue, c.program_words)
             connect(m, sequencer.dispatch[k], front.i)
             connect(m, front.wait, semaphores.wait[1 + k])
             if kind not in scrubbed:
