@@ -66,7 +66,7 @@ class Fetch(wiring.Component):
     available : Out(range(program_words + 1))
         Instructions that may be read; the program's length once all are here, right away if it is held.
     index : In(range(program_words)), instruction : Out(INSTRUCTION)
-        Read port of the program memory, one cycle of latency.
+        Read port of the program memory, one cycle of latency. Of an instruction that is not ``available``, anything.
     busy : Out(1)
         Data are still to come.
     error : Out(1), code : Out(8), address : Out(32)
@@ -253,14 +253,18 @@ class Fetch(wiring.Component):
         ]
         m.submodules.memory = memory = Memory(shape=INSTRUCTION, depth=self._config.program_words, init=[])
         write = memory.write_port()
-        read = memory.read_port()
+        read = memory.read_port(domain="comb")
+        instruction = Signal(INSTRUCTION, reset_less=True)
         m.d.comb += [
             write.en.eq(put_word),
             write.addr.eq(self.available),
             write.data.eq(decoded(m, shift[:word_bits])),
             read.addr.eq(self.index),
-            self.instruction.eq(read.data),
+            self.instruction.eq(instruction),
         ]
+        # Not the one that is being written: then it does not matter what a block RAM gives.
+        with m.If(~(put_word & (read.addr == write.addr))):
+            m.d.sync += instruction.eq(read.data)
         # A shift register of one piece a beat moves when a beat comes, and needs no multiplexer.
         if args_per_beat > 1:
             with m.If(put_arg):

@@ -86,19 +86,21 @@ class RegisterFile(wiring.Component):
             # A block RAM: in look-up tables it would take as many as all that is done with its value.
             m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[], attrs={"ram_style": "block"})
             write = copy.write_port()
-            read = copy.read_port()
+            read = copy.read_port(domain="comb")
+            memory = Signal(32, reset_less=True, name=f"memory_{k}")
+            match = Signal(name=f"match_{k}")
             is_fresh, counts = Signal(name=f"is_fresh_{k}"), Signal(name=f"counts_{k}")
+            m.d.comb += match.eq((coming | there) & real & (index == self.index[k]))
             with m.If(self.read):
-                m.d.sync += [
-                    is_fresh.eq((coming | there) & real & (index == self.index[k])),
-                    counts.eq(written.bit_select(self.index[k], 1)),
-                ]
+                m.d.sync += [is_fresh.eq(match), counts.eq(written.bit_select(self.index[k], 1))]
+            # Not while the same register is written: then it does not matter what a block RAM gives.
+            with m.If(self.read & ~match):
+                m.d.sync += memory.eq(read.data)
             m.d.comb += [
                 write.addr.eq(index),
                 write.data.eq(fresh),
                 write.en.eq(there & real),
                 read.addr.eq(self.index[k]),
-                read.en.eq(self.read),
-                self.value[k].eq(Mux(is_fresh, fresh, Mux(counts, read.data, 0))),
+                self.value[k].eq(Mux(is_fresh, fresh, Mux(counts, memory, 0))),
             ]
         return m

@@ -108,12 +108,16 @@ class CounterGroups(wiring.Component):
         worth = Signal.like(weight, reset_less=True)
         m.d.sync += [counted.eq(~freeze), written.eq(place), shown.eq(low), high.eq(top), worth.eq(weight)]
         m.submodules.words = words = Memory(shape=_SUM, depth=period, init=[], attrs={"ram_style": "block"})
-        read, write = words.read_port(), words.write_port()
-        carry = read.data.top & ~high
+        read, write = words.read_port(domain="comb"), words.write_port()
+        word = Signal(_SUM, reset_less=True)
+        # Not the one that is being written: then it does not matter what a block RAM gives.
+        with m.If(~(counted & (place == written))):
+            m.d.sync += word.eq(read.data)
+        carry = word.top & ~high
         total = Signal(COUNTER_BITS)
         m.d.comb += [
             read.addr.eq(place),
-            total.eq(read.data.sum + (worth & carry.replicate(len(worth)))),
+            total.eq(word.sum + (worth & carry.replicate(len(worth)))),
             write.addr.eq(written),
             write.data.sum.eq(total),
             write.data.top.eq(high),
