@@ -63,7 +63,7 @@ def test_counted() -> None:
             "value == SEMAPHORE_MAX)",
             marks=pytest.mark.slow,
         ),
-        ("empty[i].eq(value == 1)", "empty[i].eq(0)"),
+        ("empty[i].eq(~up[i] & (value == 1))", "empty[i].eq(0)"),
         ("empty = Signal(SEMAPHORES, init=-1)", "empty = Signal(SEMAPHORES)"),
         ("[self.values.eq(0), empty.eq(-1), full.eq(0)]", "[self.values.eq(0), full.eq(0)]"),
         ("possible[k] & ~(overlaps & possible[:k]).any() & ~self.clear", "possible[k] & ~self.clear"),
@@ -71,7 +71,7 @@ def test_counted() -> None:
             "possible[k] & ~(overlaps & possible[:k]).any() & ~self.clear",
             "possible[k] & ~(overlaps & possible[:k]).any()",
         ),
-        ("with m.If(up[i] & ~down[i]):", "with m.If(up[i]):"),
+        ("with m.If(up[i] ^ down[i]):", "with m.If(up[i] | down[i]):"),
     ],
     ids=["full", "empty", "init", "cleared", "overlap", "clear", "both"],
 )

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import Op
+from sley.abi.instructions import FORMATS, Op
 from sley.hw.core.unit_front import UnitFront
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench
+
+FLAGS = (FORMATS[Op.LOAD].layout.mask | FORMATS[Op.SET].layout.mask) >> 112
+WORDS = 128
 
 
 def commands(rng: random.Random, count: int, waits: float = 0.5) -> list[dict[str, int]]:
@@ -22,7 +25,7 @@ def commands(rng: random.Random, count: int, waits: float = 0.5) -> list[dict[st
             "a": rng.getrandbits(32),
             "b": rng.getrandbits(32),
             "c": rng.getrandbits(32),
-            "flags": rng.getrandbits(16),
+            "flags": rng.getrandbits(16) & FLAGS,
         }
         for index in range(count)
     ]
@@ -38,7 +41,7 @@ def asks(command: dict[str, int]) -> bool:
 @pytest.mark.parametrize("depth", [2, 5])
 def test_order_and_waits(idle: float, grant: float, pause: float, depth: int) -> None:
     items = commands(random.Random(depth), 100)
-    bench = StreamBench(UnitFront(Unit.LOAD, depth), seed=depth)
+    bench = StreamBench(UnitFront(Unit.LOAD, depth, WORDS), seed=depth)
     bench.send(bench.dut.i, items, idle=idle)
     waits = bench.receive(bench.dut.wait, sum(map(asks, items)), pause=grant)
     got = bench.receive(bench.dut.o, len(items), pause=pause)
@@ -49,10 +52,26 @@ def test_order_and_waits(idle: float, grant: float, pause: float, depth: int) ->
     assert all(taken < cycle for taken, (_, cycle) in zip(waits.cycles, asking, strict=True))
 
 
+@pytest.mark.parametrize("unit", [Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR])
+def test_every_bit(unit: Unit) -> None:
+    """Of every operation of a unit, whatever it can say in its flags."""
+    items = []
+    for op in (Op.SET, *(op for op, form in FORMATS.items() if form.unit is unit)):
+        flags = FORMATS[op].layout.mask >> 112
+        for bit in (1 << k for k in range(16) if flags >> k & 1):
+            same = {"pc": WORDS - 1, "wait": 0, "signal": 0x8001, "a": 1, "b": 1 << 31, "c": 3}
+            items += [{"op": int(op), "flags": bit, **same}, {"op": int(op), "flags": flags & ~bit, **same}]
+    bench = StreamBench(UnitFront(unit, 2, WORDS))
+    bench.send(bench.dut.i, items)
+    got = bench.receive(bench.dut.o, len(items))
+    bench.run()
+    assert [{name: int(item[name]) for name in items[0]} for item in got.items] == items
+
+
 @pytest.mark.parametrize(("waits", "cycles"), [(0, 1), (1, 2)])
 def test_throughput_and_latency(waits: float, cycles: int) -> None:
     items = [c | {"op": int(Op.LOAD)} for c in commands(random.Random(1), 40, waits)]
-    bench = StreamBench(UnitFront(Unit.LOAD, 8))
+    bench = StreamBench(UnitFront(Unit.LOAD, 8, WORDS))
     sent = bench.send(bench.dut.i, items)
     bench.receive(bench.dut.wait)
     got = bench.receive(bench.dut.o, len(items))
@@ -62,7 +81,7 @@ def test_throughput_and_latency(waits: float, cycles: int) -> None:
 
 
 def test_holds_depth_commands() -> None:
-    bench = StreamBench(UnitFront(Unit.LOAD, 4), timeout=100)
+    bench = StreamBench(UnitFront(Unit.LOAD, 4, WORDS), timeout=100)
     items = commands(random.Random(2), 4, waits=1)
     bench.send(bench.dut.i, items)
     bench.run()
@@ -72,7 +91,7 @@ def test_holds_depth_commands() -> None:
 def test_abort(seed: int) -> None:
     """Commands before and during an abort are dropped whatever the neighbours do; those after it pass."""
     rng = random.Random(seed)
-    dut = UnitFront(Unit.MATRIX, 4)
+    dut = UnitFront(Unit.LOAD, 4, WORDS)
     bench = StreamBench(dut)
     fresh = commands(rng, 10)
     passed: list[int] = []
@@ -133,6 +152,6 @@ def test_abort(seed: int) -> None:
 
 def test_parameters() -> None:
     with rejects("takes no commands"):
-        UnitFront(Unit.SEQUENCER, 4)
+        UnitFront(Unit.SEQUENCER, 4, WORDS)
     with rejects("depth of the LOAD queue is 1"):
-        UnitFront(Unit.LOAD, 1)
+        UnitFront(Unit.LOAD, 1, WORDS)

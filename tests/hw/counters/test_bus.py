@@ -55,6 +55,7 @@ def test_random_bus(busy: float) -> None:
             for counter in COUNTERS[group]:
                 ctx.set(dut.select.group, group)
                 ctx.set(dut.select.counter, counter)
+                await ctx.tick()
                 found[group].append(ctx.get(dut.value))
         read.counts[ReadCycle.IDLE] += 2
         write.counts[WriteCycle.IDLE] += 2
@@ -65,6 +66,7 @@ def test_random_bus(busy: float) -> None:
         # The clock's first cycle after power-on is the only one it misses.
         assert found[CounterGroup.BUS][Bus.CYCLES] == sum(read.counts.values()) - 1
         ctx.set(dut.select.group, CounterGroup.LOAD)
+        await ctx.tick()
         assert ctx.get(dut.value) == 0
 
     simulator = Simulator(dut)

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from sley.abi.counters import COUNTERS, Counter, CounterGroup, MatrixCycle, is_classes
+from sley.abi.counters import COUNTERS, UNIT_GROUPS, Counter, CounterGroup, MatrixCycle, is_classes
 from sley.hw.counters.classes import ClassCounters
+from sley.hw.counters.core import CoreCounters
+from sley.hw.counters.groups import CounterGroups
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
 
-KINDS = [COUNTERS[group] for group in CounterGroup if is_classes(group)]
+GROUPS = [group for group in CounterGroup if is_classes(group)]
+KINDS = [COUNTERS[group] for group in GROUPS]
 COVERAGE = Coverage(
     "counters of classes",
     {
@@ -30,20 +33,31 @@ def simulate(dut: Any, process: Any) -> None:
     simulator.run()
 
 
-async def read(ctx: Any, dut: ClassCounters, kind: type[Counter]) -> list[int]:
-    """All counters; the first cycle with ``freeze`` is over."""
-    values = []
-    for counter in kind:
-        ctx.set(dut.counter, counter)
-        values.append(ctx.get(dut.value))
+class OneGroup(CounterGroups):
+    """A group of classes alone, with its events."""
+
+    def __init__(self, group: CounterGroup) -> None:
+        super().__init__((group,), CounterGroup.TRAFFIC, {})
+        self.group = group
+        self.events = getattr(self, f"{group.name.lower()}_events")
+
+    async def freeze(self, ctx: Any) -> None:
+        ctx.set(self.select.freeze, 1)
+        ctx.set(self.select.group, self.group)
         await ctx.tick()
-    return values
+
+    async def read(self, ctx: Any, counter: int) -> int:
+        """A counter, while it freezes."""
+        ctx.set(self.select.counter, counter)
+        await ctx.tick()
+        return int(ctx.get(self.value))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_first_event_counts(kind: type[Counter]) -> None:
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_first_event_counts(group: CounterGroup) -> None:
     """Random events and random freezes: every cycle without a freeze is in one class, a cycle late."""
-    dut = ClassCounters(kind)
+    dut = OneGroup(group)
+    kind = COUNTERS[group]
     rng = random.Random(kind.__name__)
     events = list(kind)[:-1]
 
@@ -51,7 +65,7 @@ def test_first_event_counts(kind: type[Counter]) -> None:
         expected = [0] * len(kind)
         now: int = max(kind)  # what the chip counts in this cycle
         for _ in range(20):
-            ctx.set(dut.freeze, 0)
+            ctx.set(dut.select.freeze, 0)
             for _ in range(rng.randint(1, 40)):
                 held = {c for c in events if rng.random() < rng.choice([0.05, 0.3])}
                 ctx.set(dut.events, {c.name.lower(): c in held for c in events})
@@ -60,20 +74,18 @@ def test_first_event_counts(kind: type[Counter]) -> None:
                 COVERAGE.hit("events at once", (kind.__name__, ("none", "one", "several")[min(len(held), 2)]))
                 await ctx.tick()
                 now = min(held, default=max(kind))
-            ctx.set(dut.freeze, 1)
             COVERAGE.hit("frozen", min(len(held), 1))
+            await dut.freeze(ctx)
             for counter in rng.sample(list(kind), len(kind)):
-                ctx.set(dut.counter, counter)
-                assert ctx.get(dut.value) == expected[counter]
-                await ctx.tick()
+                assert await dut.read(ctx, counter) == expected[counter]
             now = min(held, default=max(kind))
-        assert sum(await read(ctx, dut, kind)) == sum(expected) > 100
+        assert sum(expected) > 100
 
     simulate(dut, bench)
 
 
 def test_each_event_alone() -> None:
-    dut = ClassCounters(MatrixCycle)
+    dut = OneGroup(CounterGroup.MATRIX)
 
     async def bench(ctx: Any) -> None:
         for counter in list(MatrixCycle)[:-1]:
@@ -81,9 +93,42 @@ def test_each_event_alone() -> None:
             await ctx.tick().repeat(10 + counter)
         ctx.set(dut.events, {})
         await ctx.tick()
-        ctx.set(dut.freeze, 1)
-        values = await read(ctx, dut, MatrixCycle)
+        await dut.freeze(ctx)
+        values = [await dut.read(ctx, counter) for counter in MatrixCycle]
         assert values == [*(10 + counter for counter in list(MatrixCycle)[:-1]), 1]
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("freezes", [0, 0.02, 0.5])
+def test_long(freezes: float) -> None:
+    """Of all groups of a core the same class counts for long, with short freezes in between: no carry is lost or
+    counted twice."""
+    dut = CoreCounters()
+    rng = random.Random(3)
+
+    async def bench(ctx: Any) -> None:
+        expected = {group: [0] * len(COUNTERS[group]) for group in UNIT_GROUPS}
+        now = {group: int(max(COUNTERS[group])) for group in UNIT_GROUPS}
+        for _ in range(14):
+            held = {group: rng.choice(list(COUNTERS[group])[:-1]) for group in UNIT_GROUPS}
+            for group, counter in held.items():
+                ctx.set(getattr(dut, f"{group.name.lower()}_events"), {counter.name.lower(): 1})
+            for _ in range(rng.choice([100, 128, 256, 700])):
+                frozen = rng.random() < freezes
+                ctx.set(dut.select.freeze, frozen)
+                await ctx.tick()
+                for group in UNIT_GROUPS:
+                    expected[group][now[group]] += not frozen
+                    now[group] = held[group]
+            ctx.set(dut.select.freeze, 1)
+            await ctx.tick()
+            for group in UNIT_GROUPS:
+                ctx.set(dut.select.group, group)
+                for counter in COUNTERS[group]:
+                    ctx.set(dut.select.counter, counter)
+                    await ctx.tick()
+                    assert ctx.get(dut.value) == expected[group][counter]
 
     simulate(dut, bench)
 
@@ -94,7 +139,7 @@ def test_refuses_gaps() -> None:
         THIRD = 2, "Three."
 
     with rejects("Gap has the numbers"):
-        ClassCounters(Gap)
+        ClassCounters(Gap, 8)
 
 
 def test_coverage(record_property: Callable[[str, object], None]) -> None:

@@ -167,7 +167,7 @@ class Core(wiring.Component):
         states = {"sequencer": sequencer.state}
         for k, (unit, kind) in enumerate(zip(units, UNITS, strict=True)):
             name = kind.name.lower()
-            m.submodules[f"{name}_front"] = front = UnitFront(kind, c.unit_queue)
+            m.submodules[f"{name}_front"] = front = UnitFront(kind, c.unit_queue, c.program_words)
             connect(m, sequencer.dispatch[k], front.i)
             connect(m, front.wait, semaphores.wait[1 + k])
             if kind not in scrubbed:
@@ -259,14 +259,16 @@ class Core(wiring.Component):
 
         retired = Cat(unit.retired for unit in units)
         m.d.comb += [sequencer.cancel.eq(self.cancel), sequencer.retired.eq(retired.any())]
+        debug = Signal(CoreDebug)
         m.d.sync += [
-            self.debug.pc.eq(sequencer.pc),
-            self.debug.running.eq(sequencer.running),
-            self.debug.semaphores.eq(Cat(semaphores.values)),
-            self.debug.retired.eq(sum(retired)),
-            self.debug.counter.eq(counters.value),
-            *(self.debug[name].eq(state) for name, state in states.items()),
+            debug.pc.eq(sequencer.pc),
+            debug.running.eq(sequencer.running),
+            debug.semaphores.eq(Cat(semaphores.values)),
+            debug.retired.eq(sum(retired)),
+            *(debug[name].eq(state) for name, state in states.items()),
         ]
+        # A counter comes out of a memory a cycle after it was selected, as the others come out of a register.
+        m.d.comb += [self.debug.eq(debug), self.debug.counter.eq(counters.value)]
         return m
 
     def _count_load(self, m: Module, counters: CoreCounters, load: LoadUnit, reader: MemoryReader) -> None:

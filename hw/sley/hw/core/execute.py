@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import SEMAPHORES, Op
+from sley.abi.instructions import SEMAPHORES
 from sley.hw.core.alu import Alu
 from sley.hw.core.instruction import INSTRUCTION, UNITS
 from sley.hw.core.loops import LoopStack
@@ -42,7 +42,7 @@ class Execute(wiring.Component):
         Read no instruction after a ``go`` yet.
     stop : In(1)
         Leave the program; wins over all else. What was handed out is still delivered.
-    words : In(16), available : In(16)
+    words, available : In(range(program_words + 1))
         Length of the program, and how much of it is in the memory by now.
     index : Out(range(program_words)), instruction : In(INSTRUCTION)
         Read port of the program memory, one cycle of latency.
@@ -55,12 +55,13 @@ class Execute(wiring.Component):
     wait, signal : Out(stream of SEMAPHORES bits)
         For SYNC.
     fault : Out(Fault)
-        Combinational, while the instruction at ``pc`` is at fault; the user answers with ``stop``.
+        Combinational, while the instruction at ``pc`` is at fault; the user answers with ``stop``, at once or a cycle
+        later.
     ended : Out(1)
         END was executed; until ``stop`` or ``go``.
     dispatching : Out(1)
         A command was not accepted yet.
-    pc : Out(16)
+    pc : Out(range(program_words + 1))
         The instruction in execution.
     fetching, blocked : Out(1)
         For counters: the next instruction is not in the memory yet, or held; a command waits because the one before it
@@ -98,8 +99,8 @@ class Execute(wiring.Component):
                 "go": In(1),
                 "hold": In(1),
                 "stop": In(1),
-                "words": In(16),
-                "available": In(16),
+                "words": In(range(config.program_words + 1)),
+                "available": In(range(config.program_words + 1)),
                 "index": Out(range(config.program_words)),
                 "instruction": In(INSTRUCTION),
                 "register": In(REGISTER_WRITE),
@@ -110,7 +111,7 @@ class Execute(wiring.Component):
                 "fault": Out(Fault),
                 "ended": Out(1),
                 "dispatching": Out(1),
-                "pc": Out(16),
+                "pc": Out(range(config.program_words + 1)),
                 "fetching": Out(1),
                 "blocked": Out(1),
             }
@@ -123,46 +124,50 @@ class Execute(wiring.Component):
         m.submodules.loops = loops = LoopStack(self._config.program_words)
 
         state = Signal(_State)
-        pc = Signal(16, reset_less=True)
-        sequential = Signal(16, reset_less=True)  # what follows pc, if it does not branch
+        place = range(self._config.program_words + 1)
+        pc = Signal(place, reset_less=True)
+        sequential = Signal(place, reset_less=True)  # what follows pc, if it does not branch
         instruction = Signal(INSTRUCTION, reset_less=True)
         word = instruction.word
         a, b = Signal(32), Signal(32)
-        issued = Signal(UnitCommand)
 
         step = Signal()  # the instruction, not a branch, completes, and the sequential one is next
         pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
         taken = Signal()  # the instruction before was a branch that is taken: what is read now does not count
-        origin = Signal(16, reset_less=True)  # where it was
+        origin = Signal(place, reset_less=True)  # where it was
         skipped = Signal(reset_less=True)  # the LOOP has count 0
-        jump = Signal()  # the instruction completes, and ``destination`` is next
-        destination = Signal(16)
+        goes_on = Signal()  # the taken branch completes
+        jump = Signal()  # the instruction completes, and what is behind ``target`` is next
+        behind_target = Signal(place)
+        onward = Signal(place)  # the instruction that leaves the program memory in the next cycle
+        here = Signal()  # it is in the memory
+        is_unit = instruction.unit.any()
         m.d.comb += [
-            self.index.eq(Mux(taken, word.target, Mux(state == _State.FETCH, pc, sequential))),
+            onward.eq(Mux(taken, word.target, Mux(state == _State.FETCH, pc, sequential))),
+            here.eq(onward < self.available),
+            behind_target.eq(word.target + 1),
+            self.index.eq(onward),
             self.pc.eq(Mux(taken, origin, pc)),
             self.fault.pc.eq(self.pc),
             self.wait.payload.eq(word.wait),
             self.signal.payload.eq(word.signal),
-            registers.write.eq(self.register),
+            # ra and rb when the instruction is read, rc and rd when it executes, for the cycle behind.
+            registers.read.eq((state == _State.READ) | ((state == _State.EXECUTE) & ~self.blocked)),
+            registers.index[0].eq(Mux(state == _State.READ, self.instruction.word.ra, word.rc)),
+            registers.index[1].eq(Mux(state == _State.READ, self.instruction.word.rb, word.rd)),
+            registers.target.eq(Mux(is_unit, word.ra, word.rd)),
+            registers.result.eq(alu.result | (self.register.value & self.register.valid.replicate(32))),
+            registers.set.eq(self.register),
             registers.clear.eq(self.clear),
-            registers.read.eq(state == _State.READ),
-            registers.index[0].eq(self.instruction.word.ra),
-            registers.index[1].eq(self.instruction.word.rb),
-            registers.index[2].eq(self.instruction.word.rc),
-            registers.index[3].eq(self.instruction.word.rd),
             a.eq(Mux(instruction.immediate.ra, word.imm, registers.value[0])),
             b.eq(Mux(instruction.immediate.rb, word.imm, registers.value[1])),
-            issued.op.eq(word.op),
-            issued.pc.eq(pc),
-            issued.wait.eq(word.wait),
-            issued.signal.eq(word.signal),
-            issued.a.eq(a),
-            issued.b.eq(b),
-            issued.c.eq(Mux(instruction.immediate.rc, word.imm, registers.value[2])),
-            issued.flags.eq(word.flags),
             alu.op.eq(word.op),
-            alu.a.eq(a),
+            alu.a.eq(registers.value[0]),
             alu.b.eq(b),
+            alu.start.eq(state == _State.EXECUTE),
+            alu.unit.eq(is_unit),
+            alu.addend.eq(registers.value[1]),
+            alu.multiply.eq(state == _State.MULTIPLY),
             loops.clear.eq(self.go),
             loops.pc.eq(pc),
             loops.frame.first.eq(sequential),
@@ -174,42 +179,41 @@ class Execute(wiring.Component):
         def fail(code: FaultCode, address: Value) -> None:
             m.d.comb += [self.fault.valid.eq(1), self.fault.code.eq(code), self.fault.address.eq(address)]
 
-        def go_on(destination: Value) -> None:
-            """To the instruction that leaves the program memory in the next cycle."""
-            m.d.sync += [pc.eq(destination), state.eq(Mux(destination < self.available, _State.READ, _State.FETCH))]
-
-        def write(register: Value, value: Value) -> None:
-            m.d.comb += [
-                registers.write.valid.eq(1),
-                registers.write.index.eq(register),
-                registers.write.value.eq(value),
-            ]
-
         pending = Signal(len(UNITS))
         command = Signal(UnitCommand, reset_less=True)
-        m.d.comb += self.dispatching.eq(pending.any())
+        late = Signal()  # command.c is read
+        c = Signal(32)
+        m.d.comb += [
+            self.dispatching.eq(pending.any()),
+            c.eq(command.c),
+        ]
+        m.d.sync += late.eq(0)
+        with m.If(late):
+            m.d.comb += c.eq(Mux(instruction.immediate.rc, word.imm, registers.value[0]))
+            m.d.sync += command.c.eq(c)
         for k, port in enumerate(self.dispatch):
-            m.d.comb += [port.valid.eq(pending[k]), port.payload.eq(command)]
+            m.d.comb += [port.valid.eq(pending[k]), port.payload.eq(command), port.payload.c.eq(c)]
             with m.If(port.valid & port.ready):
                 m.d.sync += pending[k].eq(0)
 
         # Where a branch or LOOP leads is compared while it executes, and decided upon in the next cycle.
         target = word.target
+        low_target = target[: len(pc)]  # of one that is not beyond the program
         beyond_program, outside_loop = Signal(reset_less=True), Signal(reset_less=True)
         backwards, last_of_all = Signal(reset_less=True), Signal(reset_less=True)
         not_inside_loop = Signal(reset_less=True)  # what ends there does not end before the innermost loop does
         astray = Signal()  # the program has no instruction at pc
         m.d.sync += [
-            astray.eq((state == _State.FETCH) & ~self.hold & (pc >= self.words)),
+            astray.eq((state == _State.FETCH) & ~self.hold & (pc == self.words)),
             beyond_program.eq(target >= self.words),
-            outside_loop.eq(loops.active & ((target < loops.top.first) | (target > loops.top.last))),
-            backwards.eq(target <= pc),
-            last_of_all.eq(target + 1 == self.words),
-            not_inside_loop.eq(loops.active & (target >= loops.top.last)),
+            outside_loop.eq(loops.active & ((low_target < loops.top.first) | (low_target > loops.top.last))),
+            backwards.eq(low_target <= pc),
+            last_of_all.eq(behind_target == self.words),
+            not_inside_loop.eq(loops.active & (low_target >= loops.top.last)),
         ]
         m.d.comb += [
-            self.fetching.eq((state == _State.FETCH) & ~taken & (self.hold | (pc >= self.available))),
-            self.blocked.eq((state == _State.EXECUTE) & self.dispatching & instruction.unit.any()),
+            self.fetching.eq((state == _State.FETCH) & ~taken & (self.hold | ~here)),
+            self.blocked.eq((state == _State.EXECUTE) & self.dispatching & is_unit),
         ]
         # In the cycle in which a branch is found to be taken the instruction behind it is read already.
         with m.If(taken):
@@ -218,13 +222,13 @@ class Execute(wiring.Component):
             with m.Elif(outside_loop):
                 fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
             with m.Else():
-                go_on(target)
+                m.d.comb += goes_on.eq(1)
                 m.d.sync += taken.eq(0)
         with m.Else(), m.Switch(state):
             with m.Case(_State.FETCH):
                 with m.If(astray):
                     fail(FaultCode.PC_OUT_OF_RANGE, pc)
-                with m.Elif(~self.hold & (pc < self.available)):
+                with m.Elif(~self.hold & here):
                     m.d.sync += state.eq(_State.READ)
 
             with m.Case(_State.READ):
@@ -238,23 +242,32 @@ class Execute(wiring.Component):
                 with m.If(~instruction.legal | (loops.closing & instruction.control)):
                     fail(FaultCode.ILLEGAL_INSTRUCTION, word.as_value()[:32])
 
-                with m.Elif(instruction.unit.any()), m.If(~self.dispatching):
-                    m.d.sync += [pending.eq(instruction.unit), command.eq(issued)]
-                    m.d.comb += step.eq(1)
-                    with m.If(word.op != Op.SET):
-                        write(word.ra, registers.value[0] + registers.value[3])
+                with m.Elif(is_unit), m.If(~self.dispatching):
+                    m.d.sync += [
+                        pending.eq(instruction.unit),
+                        late.eq(1),
+                        command.op.eq(word.op),
+                        command.pc.eq(pc),
+                        command.wait.eq(word.wait),
+                        command.signal.eq(word.signal),
+                        command.a.eq(a),
+                        command.b.eq(registers.value[1]),
+                        command.flags.eq(word.flags),
+                    ]
+                    m.d.comb += [step.eq(1), registers.write.eq(~instruction.set)]
 
                 with m.Elif(instruction.branch):
                     m.d.comb += pass_by.eq(1)
                     m.d.sync += [taken.eq(alu.taken), origin.eq(pc)]
 
-                with m.Elif(word.op == Op.LOOP):
+                with m.Elif(instruction.loop):
+                    m.d.comb += loops.offer.eq(1)
                     m.d.sync += [skipped.eq(a == 0), state.eq(_State.LOOP)]
 
-                with m.Elif(word.op == Op.END):
+                with m.Elif(instruction.end):
                     m.d.sync += state.eq(_State.ENDED)
 
-                with m.Elif(word.op == Op.SYNC):
+                with m.Elif(instruction.sync):
                     with m.If(word.wait.any()):
                         m.d.sync += state.eq(_State.WAIT)
                     with m.Elif(word.signal.any()):
@@ -262,12 +275,11 @@ class Execute(wiring.Component):
                     with m.Else():
                         m.d.comb += step.eq(1)
 
-                with m.Elif(word.op == Op.MUL):
+                with m.Elif(instruction.multiply):
                     m.d.sync += state.eq(_State.MULTIPLY)
 
                 with m.Else():
-                    write(word.rd, alu.result)
-                    m.d.comb += step.eq(1)
+                    m.d.comb += [step.eq(1), registers.write.eq(1)]
 
             with m.Case(_State.LOOP):
                 with m.If(beyond_program | backwards | (skipped & last_of_all)):
@@ -275,15 +287,14 @@ class Execute(wiring.Component):
                 with m.Elif(not_inside_loop):
                     fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
                 with m.Elif(skipped):
-                    m.d.comb += [jump.eq(1), destination.eq(target + 1)]
+                    m.d.comb += jump.eq(1)
                 with m.Elif(loops.full):
                     fail(FaultCode.LOOP_OVERFLOW, target)
                 with m.Else():
                     m.d.comb += [loops.push.eq(1), step.eq(1)]
 
             with m.Case(_State.MULTIPLY):
-                write(word.rd, alu.product)
-                m.d.comb += step.eq(1)
+                m.d.comb += [step.eq(1), registers.write.eq(1)]
 
             with m.Case(_State.WAIT):
                 m.d.comb += self.wait.valid.eq(1)
@@ -299,10 +310,10 @@ class Execute(wiring.Component):
             with m.Case(_State.ENDED):
                 m.d.comb += self.ended.eq(1)
 
-        with m.If(step | pass_by):
-            go_on(sequential)
+        with m.If(step | pass_by | goes_on):
+            m.d.sync += [pc.eq(onward), state.eq(Mux(here, _State.READ, _State.FETCH))]
         with m.If(jump):
-            m.d.sync += [pc.eq(destination), state.eq(_State.FETCH)]
+            m.d.sync += [pc.eq(behind_target), state.eq(_State.FETCH)]
         with m.If(self.go):
             m.d.sync += [pc.eq(0), state.eq(_State.FETCH), taken.eq(0)]
         with m.If(self.stop):

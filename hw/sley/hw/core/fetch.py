@@ -7,24 +7,31 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import ARG_REGISTER, INSTRUCTION_BYTES, REGISTERS
+from sley.abi.instructions import ARG_REGISTER, INSTRUCTION_BYTES, MAX_ARGS, REGISTERS
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.instruction import INSTRUCTION, decoded
 from sley.hw.core.register_file import REGISTER_WRITE
 from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import Run, beat
 
-PROGRAM = ("context", "program", "words", "tag")
-"""The fields of an order that name a program."""
 SPLIT_BYTES = 1 << 15
 """Longest run of a program; a Run has 16 bits of length."""
 
 
 FETCH_ORDER = data.StructLayout(
-    {"context": CONTEXT_BITS, "program": 32, "words": 16, "tag": 32, "args": 32, "arg_words": 8}
+    {
+        "context": CONTEXT_BITS,
+        "program": 32,
+        "words": 16,
+        "tagged": 1,
+        "same": 1,
+        "args": 32,
+        "arg_words": range(MAX_ARGS + 1),
+    }
 )
-"""What a block needs from memory: whose, byte addresses and sizes, and the program's tag; ``arg_words`` is 0 if the
-arguments are not in memory."""
+"""What a block needs from memory: whose, byte addresses and sizes; whether its program has a tag; whether context, tag,
+address and length of the program are those of the order before. ``arg_words`` is 0 if the arguments are not in
+memory."""
 
 
 class _Phase(enum.Enum):
@@ -34,8 +41,8 @@ class _Phase(enum.Enum):
 
 
 class Fetch(wiring.Component):
-    """Fetches arguments, then the program, and keeps the program: an order with the context, tag (not 0), address and
-    length of the one before does not fetch it again.
+    """Fetches arguments, then the program, and keeps the program: an order that names the ``same`` one does not fetch
+    it again if it had a tag.
 
     Parameters
     ----------
@@ -56,10 +63,10 @@ class Fetch(wiring.Component):
         Writes the arguments to r8, r9, ...
     args_done : Out(1)
         All arguments are written.
-    available : Out(16)
+    available : Out(range(program_words + 1))
         Instructions that may be read; the program's length once all are here, right away if it is held.
     index : In(range(program_words)), instruction : Out(INSTRUCTION)
-        Read port of the program memory, one cycle of latency.
+        Read port of the program memory, one cycle of latency. Of an instruction that is not ``available``, anything.
     busy : Out(1)
         Data are still to come.
     error : Out(1), code : Out(8), address : Out(32)
@@ -99,7 +106,7 @@ class Fetch(wiring.Component):
                 "open": In(1),
                 "register": Out(REGISTER_WRITE),
                 "args_done": Out(1),
-                "available": Out(16),
+                "available": Out(range(config.program_words + 1)),
                 "index": In(range(config.program_words)),
                 "instruction": Out(INSTRUCTION),
                 "busy": Out(1),
@@ -112,99 +119,117 @@ class Fetch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         phase = Signal(_Phase)
-        args_left = Signal(8)
-        words_left = Signal(16)
-        m.d.comb += [
-            self.args_done.eq(args_left == 0),
-            self.busy.eq((phase != _Phase.IDLE) | (args_left != 0) | (words_left != 0)),
-        ]
-        held_order = Signal(data.StructLayout({name: FETCH_ORDER[name].shape for name in PROGRAM}), reset_less=True)
+        args_left = Signal(range(MAX_ARGS + 1))
+        expects = Signal()  # the program was asked for, or will be, and is not found complete yet
         holds = Signal()
         held = Signal()
-        same = [held_order[name] == self.order[name] for name in PROGRAM]
-        m.d.comb += held.eq(holds & Cat(same).all())
-        self._receive(m, args_left, words_left)
-        self._ask(m, phase, args_left, words_left, held)
+        words = Signal.like(self.available)
+        missing = Signal()  # of the program
+        faulty = Signal(reset_less=True)  # the error is the program's
+        m.d.comb += [
+            held.eq(holds & self.order.same),
+            words.eq(self.order.words),
+            missing.eq(self.available != words),
+            self.args_done.eq(args_left == 0),
+            self.address.eq(Mux(faulty, self.order.program, self.order.args)),
+            self.busy.eq((phase != _Phase.IDLE) | (args_left != 0) | (expects & missing)),
+        ]
+        with m.If(~missing):
+            m.d.sync += expects.eq(0)
+        self._receive(m, args_left, words, faulty)
+        self._ask(m, phase, args_left, expects, words, held, faulty)
         with m.If(self.start):
             m.d.sync += [
                 args_left.eq(self.order.arg_words),
-                words_left.eq(Mux(held, 0, self.order.words)),
-                self.available.eq(Mux(held, self.order.words, 0)),
+                self.available.eq(Mux(held, words, 0)),
                 self.error.eq(0),
-                holds.eq(self.order.tag != 0),
-                *(held_order[name].eq(self.order[name]) for name in PROGRAM),
+                holds.eq(self.order.tagged),
             ]
         with m.If(self.forget):
             m.d.sync += holds.eq(0)
         return m
 
-    def _ask(self, m: Module, phase: Signal, args_left: Signal, words_left: Signal, held: Signal) -> None:
+    def _ask(
+        self,
+        m: Module,
+        phase: Signal,
+        args_left: Signal,
+        expects: Signal,
+        words: Signal,
+        held: Signal,
+        faulty: Signal,
+    ) -> None:
         """Runs for the arguments and for the program."""
-        addr = Signal(32, reset_less=True)
-        left = Signal(22, reset_less=True)
-        some = Signal(reset_less=True)  # left != 0
-        final = Signal(reset_less=True)  # what is left is one run
-        length = Signal(self.run.payload.bytes.shape(), reset_less=True)  # of the next run
-        end = Signal(33)
+        most = self._config.program_words * INSTRUCTION_BYTES
+        in_program = Signal()
+        begin = Signal(32)
+        size = Signal(range(most + 1))
+        runs = Signal(range(-(-most // SPLIT_BYTES)), reset_less=True)  # of the program that were asked for
+        asked = Signal(32)  # bytes in them
+        left = Signal.like(size)
+        final = Signal()  # what is left is one run
         beyond = Signal()
-        wanted = Signal(16)
-        program_bytes = wanted * INSTRUCTION_BYTES
+        asks = Signal()
         m.d.comb += [
-            wanted.eq(Mux(phase == _Phase.IDLE, Mux(held, 0, self.order.words), words_left)),
-            end.eq(addr + left),
-            beyond.eq(end > 1 << self._config.addr_bits),
-            self.run.payload.addr.eq(addr),
-            self.run.payload.bytes.eq(length),
+            in_program.eq(phase == _Phase.PROGRAM),
+            begin.eq(Mux(in_program, self.order.program, self.order.args)),
+            size.eq(Mux(in_program, words * INSTRUCTION_BYTES, self.order.arg_words << 2)),
+            asked.eq(runs * SPLIT_BYTES),
+            left.eq(size - asked),
+            final.eq(left <= SPLIT_BYTES),
+            asks.eq((phase == _Phase.ARGS) | (in_program & expects)),
+            beyond.eq(self._beyond(m, begin, size)),
+            self.run.payload.addr.eq(begin + asked),
+            self.run.payload.bytes.eq(Mux(final, left, SPLIT_BYTES)),
             self.run.payload.context.eq(self.order.context),
-            self.run.payload.execute.eq(phase == _Phase.PROGRAM),
-            self.run.valid.eq((phase != _Phase.IDLE) & some & ~beyond),
+            self.run.payload.execute.eq(in_program),
+            self.run.valid.eq(asks & ~beyond),
         ]
-
-        def aim(address: Value, size: Value) -> None:
-            long = size > SPLIT_BYTES
-            m.d.sync += [addr.eq(address), left.eq(size), some.eq(size != 0), final.eq(~long)]
-            m.d.sync += length.eq(Mux(long, SPLIT_BYTES, size))
-
         with m.Switch(phase):
             with m.Case(_Phase.IDLE), m.If(self.start):
                 # The arguments first: nothing runs without all of them.
-                aim(self.order.args, self.order.arg_words << 2)
-                m.d.sync += phase.eq(_Phase.ARGS)
-                with m.If(self.order.arg_words == 0):
-                    aim(self.order.program, program_bytes)
-                    m.d.sync += phase.eq(_Phase.PROGRAM)
+                m.d.sync += [
+                    phase.eq(Mux(self.order.arg_words == 0, _Phase.PROGRAM, _Phase.ARGS)),
+                    expects.eq(~held & (words != 0)),
+                    runs.eq(0),
+                ]
             with m.Case(_Phase.ARGS), m.If(self.run.ready):
-                aim(self.order.program, program_bytes)
                 m.d.sync += phase.eq(_Phase.PROGRAM)
             with m.Case(_Phase.PROGRAM):
-                with m.If(~some | (self.run.ready & final)):
+                with m.If(~expects | (self.run.ready & final)):
                     m.d.sync += phase.eq(_Phase.IDLE)
                 with m.Elif(self.run.ready):
-                    aim(addr + SPLIT_BYTES, left - SPLIT_BYTES)
-        with m.If((phase != _Phase.IDLE) & some & beyond):
+                    m.d.sync += runs.eq(runs + 1)
+        with m.If(asks & beyond):
             m.d.sync += [
                 phase.eq(_Phase.IDLE),
-                words_left.eq(0),
+                expects.eq(0),
                 self.error.eq(1),
                 self.code.eq(FaultCode.BAD_ADDRESS),
-                self.address.eq(addr),
+                faulty.eq(in_program),
             ]
             with m.If(phase == _Phase.ARGS):
                 m.d.sync += args_left.eq(0)
 
-    def _receive(self, m: Module, args_left: Signal, words_left: Signal) -> None:
+    def _beyond(self, m: Module, begin: Value, size: Value) -> Value:
+        """Whether ``size`` bytes, at least one, from ``begin`` on reach beyond the address width."""
+        low = Signal(len(size) + 1)
+        m.d.comb += low.eq(begin[: len(size)] + size)
+        high = begin[len(size) : self._config.addr_bits]
+        return begin[self._config.addr_bits :].any() | (high.all() & low[-1] & low[:-1].any())
+
+    def _receive(self, m: Module, args_left: Signal, words: Signal, faulty: Signal) -> None:
         """Beats into a shift register, and from there words to registers and instructions to memory."""
         beat_bits = len(self.beat.payload.data)
         word_bits = 8 * INSTRUCTION_BYTES
         shift = Signal(max(beat_bits, word_bits), reset_less=True)
         full = Signal()
         full_args = Signal(reset_less=True)
-        # Position inside a beat or inside an instruction, whichever is the larger.
         args_per_beat = beat_bits // 32
         words_per_beat = max(beat_bits // word_bits, 1)
         beats_per_word = max(word_bits // beat_bits, 1)
-        piece = Signal(range(max(args_per_beat, beats_per_word, 2)), reset_less=True)
-        collected = Signal(range(max(beats_per_word, 2)))
+        piece = Signal(range(max(args_per_beat, words_per_beat)), reset_less=True)  # inside a beat
+        collected = Signal(range(beats_per_word))
 
         put_arg = Signal()
         put_word = Signal()
@@ -214,7 +239,7 @@ class Fetch(wiring.Component):
             put_word.eq(full & ~full_args),
             leaves.eq(
                 (put_arg & ((piece == args_per_beat - 1) | (args_left == 1)))
-                | (put_word & ((piece == words_per_beat - 1) | (words_left == 1)))
+                | (put_word & ((piece == words_per_beat - 1) | (self.available + 1 == words)))
             ),
             self.beat.ready.eq(~full | leaves),
         ]
@@ -228,20 +253,29 @@ class Fetch(wiring.Component):
         ]
         m.submodules.memory = memory = Memory(shape=INSTRUCTION, depth=self._config.program_words, init=[])
         write = memory.write_port()
-        read = memory.read_port()
+        read = memory.read_port(domain="comb")
+        instruction = Signal(INSTRUCTION, reset_less=True)
         m.d.comb += [
             write.en.eq(put_word),
             write.addr.eq(self.available),
             write.data.eq(decoded(m, shift[:word_bits])),
             read.addr.eq(self.index),
-            self.instruction.eq(read.data),
+            self.instruction.eq(instruction),
         ]
+        # Not the one that is being written: then it does not matter what a block RAM gives.
+        with m.If(~(put_word & (read.addr == write.addr))):
+            m.d.sync += instruction.eq(read.data)
+        # A shift register of one piece a beat moves when a beat comes, and needs no multiplexer.
+        if args_per_beat > 1:
+            with m.If(put_arg):
+                m.d.sync += shift.eq(shift >> 32)
+        if words_per_beat > 1:
+            with m.If(put_word):
+                m.d.sync += shift.eq(shift >> word_bits)
         with m.If(put_arg):
-            m.d.sync += [shift.eq(shift >> 32), piece.eq(piece + 1)]
-            m.d.sync += [argument.eq(argument + 1), args_left.eq(args_left - 1)]
+            m.d.sync += [piece.eq(piece + 1), argument.eq(argument + 1), args_left.eq(args_left - 1)]
         with m.If(put_word):
-            m.d.sync += [shift.eq(shift >> word_bits), piece.eq(piece + 1)]
-            m.d.sync += [self.available.eq(self.available + 1), words_left.eq(words_left - 1)]
+            m.d.sync += [piece.eq(piece + 1), self.available.eq(self.available + 1)]
         with m.If(leaves):
             m.d.sync += full.eq(0)
 
@@ -258,7 +292,7 @@ class Fetch(wiring.Component):
                 m.d.sync += [
                     self.error.eq(1),
                     self.code.eq(fault_code(self.beat.payload.error)),
-                    self.address.eq(Mux(args_follow, self.order.args, self.order.program)),
+                    faulty.eq(~args_follow),
                 ]
         with m.If(self.start):
             m.d.sync += [argument.eq(ARG_REGISTER), full.eq(0), collected.eq(0)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from amaranth import Module, Signal, Value
+from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import data
 
 from sley.abi.faults import Unit
@@ -15,12 +15,16 @@ UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
 
 IMMEDIATE_OPERANDS = ("ra", "rb", "rc")
 
+SINGLE = {"set": Op.SET, "loop": Op.LOOP, "end": Op.END, "sync": Op.SYNC, "multiply": Op.MUL}
+"""Operations that the execution asks for by themselves."""
+
 INSTRUCTION = data.StructLayout(
     {
         "word": struct(WORD),
         "legal": 1,  # it is an instruction at all
         "immediate": data.StructLayout(dict.fromkeys(IMMEDIATE_OPERANDS, 1)),  # takes the operand's place
         "branch": 1,
+        **dict.fromkeys(SINGLE, 1),  # it is just that
         "control": 1,  # it may not end a loop's body
         "unit": len(UNITS),  # that takes it; none if the sequencer does it
     }
@@ -34,10 +38,11 @@ def decoded(m: Module, word: Value) -> data.View:
     instruction = Signal(INSTRUCTION)
     m.d.comb += [
         instruction.word.eq(word),
-        instruction.legal.eq(_legal(m, view)),
+        instruction.legal.eq(_legal(view)),
         instruction.branch.eq(_among(view.op, BRANCH_OPS)),
         instruction.control.eq(_among(view.op, {*BRANCH_OPS, Op.LOOP, Op.END})),
     ]
+    m.d.comb += [instruction[name].eq(view.op == op) for name, op in SINGLE.items()]
     for operand in IMMEDIATE_OPERANDS:  # where an immediate may not be, use_imm is a reserved bit
         replaces = _among(view.op, {f.op for f in FORMATS.values() if f.immediate_replaces == operand})
         m.d.comb += instruction.immediate[operand].eq(view.use_imm & replaces)
@@ -56,16 +61,16 @@ def _set_unit(word: data.View) -> Value:
     return word.as_value()[field.lsb : field.msb + 1]
 
 
-def _legal(m: Module, word: data.View) -> Value:
+def _legal(word: data.View) -> Value:
     """Whether the operation is defined, its unused bits are zero, and SET names a unit with a queue."""
-    defined = Signal()
-    used = Signal(WORD.width)
-    target = Signal(Unit)
-    m.d.comb += target.eq(_set_unit(word))
-    with m.Switch(word.op):
-        for op, form in FORMATS.items():
-            with m.Case(op):
-                m.d.comb += [used.eq(form.layout.mask), defined.eq(1)]
-                if op is Op.SET:
-                    m.d.comb += defined.eq((target != Unit.SEQUENCER) & (target <= Unit.VECTOR))
-    return defined & ((word.as_value() & ~used) == 0)
+    bits = word.as_value()
+    unused: dict[frozenset[Op], list[Value]] = {}  # bits that no other operations may set
+    for k in range(WORD.width):
+        users = frozenset(op for op, form in FORMATS.items() if form.layout.mask >> k & 1)
+        unused.setdefault(users, []).append(bits[k])
+    reserved = Cat(
+        Cat(*some).any() & ~_among(word.op, users) for users, some in unused.items() if users != set(FORMATS)
+    )
+    target = _set_unit(word)
+    astray = (word.op == Op.SET) & ((target == Unit.SEQUENCER) | (target > Unit.VECTOR))
+    return _among(word.op, FORMATS) & ~reserved.any() & ~astray

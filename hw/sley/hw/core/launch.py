@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
 from sley.abi.packets import INLINE_ARGS
+from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.fetch import FETCH_ORDER
 from sley.hw.core.register_file import REGISTER_WRITE
 from sley.hw.noc.messages import (
@@ -47,7 +48,7 @@ class Launch(wiring.Component):
     done : Out(1)
         The last word is accepted in this cycle.
     order : Out(FETCH_ORDER)
-        From the message; stays until the next one.
+        From the message; complete at ``start``, and stays until the next one.
     queue : Out(QUEUE_BITS), watchdog : Out(32)
         Whose block it is, and that queue's limit; likewise.
     start : Out(1)
@@ -94,23 +95,35 @@ class Launch(wiring.Component):
         m = Module()
         word = Signal(32)
         sizes = data.View(LaunchSizes, word[: LaunchSizes.as_shape().size])
-        order = Signal(FETCH_ORDER, reset_less=True)
+        # Program, tag and sizes as they came, oldest first: each is compared with its like of the message before.
+        names = [Signal(32, reset_less=True, name=name) for name in ("program", "tag", "sizes")]
+        program, _, lengths = names
+        program_words = data.View(LaunchSizes, lengths[: LaunchSizes.as_shape().size])
+        args = Signal(32, reset_less=True)
+        same = Signal(reset_less=True)
+        tagged = Signal(reset_less=True)
+        context = Signal(CONTEXT_BITS, reset_less=True)
         queue = Signal.like(self.queue, reset_less=True)
         watchdog = Signal(32, reset_less=True)
         inside = Signal()  # the head has passed
         position = Signal(range(len(LaunchWord) + INLINE_ARGS + 1))
         accepted = Signal()
-        in_memory = Signal()  # the arguments
+        in_memory = Signal(reset_less=True)  # the arguments
         m.d.comb += [
             self.i.ready.eq(self.enable),
             accepted.eq(self.i.valid & self.i.ready),
             self.begin.eq(accepted & ~inside),
             self.done.eq(accepted & inside & self.i.payload.last),
             word.eq(self.i.payload.payload.beat.data),
-            self.order.eq(order),
+            self.order.context.eq(context),
+            self.order.program.eq(program),
+            self.order.words.eq(program_words.program_words),
+            self.order.tagged.eq(tagged),
+            self.order.same.eq(same),
+            self.order.args.eq(args),
+            self.order.arg_words.eq(Mux(in_memory, program_words.arg_words, 0)),
             self.queue.eq(queue),
             self.watchdog.eq(watchdog),
-            in_memory.eq(sizes.arg_words > INLINE_ARGS),
             self.ready.eq(~inside),
             self.register.valid.eq(accepted & inside & (position >= LaunchWord.BLOCK_X)),
             self.register.index.eq(position - LaunchWord.BLOCK_X + BLOCK_REGISTER),
@@ -118,33 +131,40 @@ class Launch(wiring.Component):
         ]
         with m.If(position > LaunchWord.GRID_Z):
             m.d.comb += self.register.index.eq(position - len(LaunchWord) + ARG_REGISTER)
+        follows = sizes.arg_words > INLINE_ARGS  # an address of arguments
         m.d.sync += self.start.eq(
-            accepted & inside & ((position == LaunchWord.ARGS) | ((position == LaunchWord.SIZES) & ~in_memory))
+            accepted & inside & ((position == LaunchWord.ARGS) | ((position == LaunchWord.SIZES) & ~follows))
         )
         with m.If(accepted):
             m.d.sync += inside.eq(~self.i.payload.last)
             with m.If(inside):
                 m.d.sync += position.eq(position + 1)
             with m.Else():
-                m.d.sync += [position.eq(0), watchdog.eq(self.i.payload.payload.head.addr)]
-        with m.If(accepted & inside), m.Switch(position):
-            with m.Case(LaunchWord.PROGRAM):
-                m.d.sync += order.program.eq(word)
-            with m.Case(LaunchWord.TAG):
-                m.d.sync += order.tag.eq(word)
-            with m.Case(LaunchWord.SIZES):
-                m.d.sync += [
-                    order.words.eq(sizes.program_words),
-                    order.arg_words.eq(Mux(in_memory, sizes.arg_words, 0)),
-                    order.context.eq(sizes.context),
-                    queue.eq(sizes.queue),
-                    self.gang.eq(sizes.gang),
-                ]
-                with m.If(~in_memory):
-                    m.d.sync += position.eq(LaunchWord.BLOCK_X)
-            with m.Case(LaunchWord.ARGS):
-                m.d.sync += order.args.eq(word)
-
+                m.d.sync += [position.eq(0), watchdog.eq(self.i.payload.payload.head.addr), same.eq(1)]
+        # Of the sizes, only what belongs to a program counts.
+        before = data.View(LaunchSizes, program[: LaunchSizes.as_shape().size])
+        is_sizes = position == LaunchWord.SIZES
+        equal = Mux(
+            is_sizes,
+            (sizes.program_words == before.program_words) & (sizes.context == before.context),
+            word == program,
+        )
+        with m.If(accepted & inside & (position <= LaunchWord.SIZES)):
+            m.d.sync += [old.eq(new) for old, new in zip(names, [*names[1:], word], strict=True)]
+            m.d.sync += same.eq(same & equal)
+        with m.If(accepted & inside & (position == LaunchWord.TAG)):
+            m.d.sync += tagged.eq(word != 0)
+        with m.If(accepted & inside & is_sizes):
+            m.d.sync += [
+                in_memory.eq(follows),
+                context.eq(sizes.context),
+                queue.eq(sizes.queue),
+                self.gang.eq(sizes.gang),
+            ]
+            with m.If(~follows):
+                m.d.sync += position.eq(LaunchWord.BLOCK_X)
+        with m.If(accepted & inside & (position == LaunchWord.ARGS)):
+            m.d.sync += args.eq(word)
         return m
 
 

@@ -1,9 +1,8 @@
 """Hardware loops of the sequencer: a stack of loop frames that sends execution back at no cost."""
 
-from itertools import pairwise
-
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import LOOP_DEPTH
@@ -26,8 +25,11 @@ class LoopStack(wiring.Component):
     -------
     clear : In(1)
         Forget all loops.
-    push : In(1), frame : In(loop_frame)
-        Enter a loop. Not while ``full``, not together with a ``step`` at the end of a loop.
+    offer : In(1), frame : In(loop_frame)
+        Put down a frame that ``push`` may enter later. Not together with a ``step`` at the end of a loop.
+    push : In(1)
+        Enter the loop that was offered last; the current instruction has not changed since. Not while ``full``, not
+        together with an ``offer`` or a ``step`` at the end of a loop.
     pc : In(16)
         The current instruction.
     step : In(1)
@@ -45,10 +47,11 @@ class LoopStack(wiring.Component):
         ``at_last`` of the cycle before.
 
     Latency one cycle from ``push`` and ``step`` to the outputs.
-    Cost: LOOP_DEPTH frames as a shift register, so that only the top one is ever compared.
+    Cost: two small memories in look-up tables, of where loops are and of the passes that are left, and one counter.
     """
 
     clear: Signal
+    offer: Signal
     push: Signal
     frame: data.View
     pc: Signal
@@ -67,6 +70,7 @@ class LoopStack(wiring.Component):
         super().__init__(
             {
                 "clear": In(1),
+                "offer": In(1),
                 "push": In(1),
                 "frame": In(frame),
                 "pc": In(16),
@@ -82,27 +86,40 @@ class LoopStack(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        frames = [Signal(self.frame.shape(), reset_less=True, name=f"frame_{i}") for i in range(LOOP_DEPTH)]
+        # Frame number ``depth`` is the innermost loop's; the one behind it is where the next is put down.
         depth = Signal(range(LOOP_DEPTH + 1))
-        top = frames[0]
+        behind = Signal(range(LOOP_DEPTH + 2))
+        repeats = Signal(reset_less=True)  # again, of the cycle before
+        returns = self.step & self.closing
+        place = data.StructLayout({"first": self.frame.first.shape(), "last": self.frame.last.shape()})
+        m.submodules.places = places = Memory(shape=place, depth=LOOP_DEPTH + 2, init=[])
+        m.submodules.counts = counts = Memory(shape=32, depth=LOOP_DEPTH + 2, init=[])
+        at, put = places.read_port(domain="comb"), places.write_port()
+        left, count = counts.read_port(domain="comb"), counts.write_port()
         m.d.comb += [
-            self.top.eq(top),
+            behind.eq(depth + 1),
+            at.addr.eq(depth),
+            left.addr.eq(depth),
+            put.addr.eq(behind),
+            put.en.eq(self.offer),
+            put.data.first.eq(self.frame.first),
+            put.data.last.eq(self.frame.last),
+            count.addr.eq(Mux(self.offer, behind, depth)),
+            count.en.eq(self.offer | (returns & repeats)),
+            count.data.eq(Mux(self.offer, self.frame.count, left.data - 1)),
+            self.top.first.eq(at.data.first),
+            self.top.last.eq(at.data.last),
+            self.top.count.eq(left.data),
             self.active.eq(depth != 0),
             self.full.eq(depth == LOOP_DEPTH),
-            self.at_last.eq(self.active & (self.pc == top.last)),
-            self.again.eq(top.count != 1),
+            self.at_last.eq(self.active & (self.pc == at.data.last)),
+            self.again.eq(left.data != 1),
         ]
-        repeats = Signal(reset_less=True)  # again, of the cycle before
         m.d.sync += [self.closing.eq(self.at_last), repeats.eq(self.again)]
         with m.If(self.push):
-            m.d.sync += [top.eq(self.frame), depth.eq(depth + 1)]
-            m.d.sync += [inner.eq(outer) for outer, inner in pairwise(frames)]
-        with m.Elif(self.step & self.closing):
-            with m.If(repeats):
-                m.d.sync += top.count.eq(top.count - 1)
-            with m.Else():
-                m.d.sync += depth.eq(depth - 1)
-                m.d.sync += [inner.eq(outer) for inner, outer in pairwise(frames)]
+            m.d.sync += depth.eq(behind)
+        with m.Elif(returns & ~repeats):
+            m.d.sync += depth.eq(depth - 1)
         with m.If(self.clear):
             m.d.sync += depth.eq(0)
         return m

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import REGISTERS
 
-READ_PORTS = 4
+READ_PORTS = 2
 
 
 REGISTER_WRITE = data.StructLayout({"valid": 1, "index": range(REGISTERS), "value": 32})
@@ -25,22 +25,29 @@ class RegisterFile(wiring.Component):
         Read all ports.
     value : Out(32).array(READ_PORTS)
         The registers, one cycle after ``read``; held until the next ``read`` or the end of the cycle of the next
-        ``write``. A read in the cycle of a write to the same register gives the old value.
-    write : In(REGISTER_WRITE)
-        A write to register 0 has no effect.
+        ``result`` that is to be written. A read in the cycle of ``target`` to the same register gives the old value.
+    target : In(range(REGISTERS)), write : In(1)
+        Register to be written in a cycle with ``write``; none in the cycle behind it. Register 0 stays as it is.
+    result : In(32)
+        Its new value, in the cycle behind ``write``. It is read from that cycle on.
+    set : In(REGISTER_WRITE)
+        The same with index and value in one cycle. Not together with a ``write``, nor in the cycle behind one.
     clear : In(1)
-        All registers become zero. Not together with a write, nor in the cycle after one.
+        All registers become zero. Not together with a write, nor in the two cycles behind one.
 
     Register 0, and after ``clear`` whatever was not written, reads as zero: each register has a bit that says whether
     its memory counts, so that a program starts without writing all of them.
-    Cost: READ_PORTS copies of a memory of 1 KiBit, REGISTERS flip-flops, READ_PORTS multiplexers of REGISTERS bits, a
-    write on its way.
+    Cost: READ_PORTS copies of a memory of 1 KiBit in block RAM, REGISTERS flip-flops, READ_PORTS multiplexers of
+    REGISTERS bits, a write on its way.
     """
 
     index: list[Signal]
     read: Signal
     value: list[Signal]
-    write: data.View
+    target: Signal
+    write: Signal
+    result: Signal
+    set: data.View
     clear: Signal
 
     def __init__(self) -> None:
@@ -49,40 +56,51 @@ class RegisterFile(wiring.Component):
                 "index": In(range(REGISTERS)).array(READ_PORTS),
                 "read": In(1),
                 "value": Out(32).array(READ_PORTS),
-                "write": In(REGISTER_WRITE),
+                "target": In(range(REGISTERS)),
+                "write": In(1),
+                "result": In(32),
+                "set": In(REGISTER_WRITE),
                 "clear": In(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # A write waits for a cycle in front of the memories, so that what computes it does not have to reach them.
-        fresh = Signal(REGISTER_WRITE, reset_less=True)
-        there = Signal()
+        # A value waits for a cycle in front of the memories, so that what computes it does not have to reach them.
+        index = Signal(range(REGISTERS), reset_less=True)
+        real = Signal()  # index is not 0
+        fresh = Signal(32, reset_less=True)
+        coming, there = Signal(), Signal()  # it is computed, and it is in ``fresh``
         written = Signal(REGISTERS)
-        m.d.sync += there.eq(self.write.valid & (self.write.index != 0))
-        with m.If(self.write.valid):
-            m.d.sync += fresh.eq(self.write)
-        with m.If(there):
-            m.d.sync += written.bit_select(fresh.index, 1).eq(1)
+        m.d.comb += real.eq(index != 0)
+        with m.If(self.set.valid | self.write):
+            m.d.sync += index.eq(Mux(self.set.valid, self.set.index, self.target))
+        with m.If(self.set.valid | coming):
+            m.d.sync += fresh.eq(self.result)
+        m.d.sync += [coming.eq(self.write), there.eq(self.set.valid | coming)]
+        with m.If(there & real):
+            m.d.sync += written.bit_select(index, 1).eq(1)
         with m.If(self.clear):
             m.d.sync += written.eq(0)
         for k in range(READ_PORTS):
-            m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[])
+            # A block RAM: in look-up tables it would take as many as all that is done with its value.
+            m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[], attrs={"ram_style": "block"})
             write = copy.write_port()
-            read = copy.read_port()
+            read = copy.read_port(domain="comb")
+            memory = Signal(32, reset_less=True, name=f"memory_{k}")
+            match = Signal(name=f"match_{k}")
             is_fresh, counts = Signal(name=f"is_fresh_{k}"), Signal(name=f"counts_{k}")
+            m.d.comb += match.eq((coming | there) & real & (index == self.index[k]))
             with m.If(self.read):
-                m.d.sync += [
-                    is_fresh.eq(there & (fresh.index == self.index[k])),
-                    counts.eq(written.bit_select(self.index[k], 1)),
-                ]
+                m.d.sync += [is_fresh.eq(match), counts.eq(written.bit_select(self.index[k], 1))]
+            # Not while the same register is written: then it does not matter what a block RAM gives.
+            with m.If(self.read & ~match):
+                m.d.sync += memory.eq(read.data)
             m.d.comb += [
-                write.addr.eq(fresh.index),
-                write.data.eq(fresh.value),
-                write.en.eq(there),
+                write.addr.eq(index),
+                write.data.eq(fresh),
+                write.en.eq(there & real),
                 read.addr.eq(self.index[k]),
-                read.en.eq(self.read),
-                self.value[k].eq(Mux(is_fresh, fresh.value, Mux(counts, read.data, 0))),
+                self.value[k].eq(Mux(is_fresh, fresh, Mux(counts, memory, 0))),
             ]
         return m

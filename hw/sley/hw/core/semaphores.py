@@ -66,10 +66,14 @@ class Semaphores(wiring.Component):
         up = self._grant(m, self.signal, full, "signal")
         for i in range(SEMAPHORES):
             value = self.values[i]
-            with m.If(up[i] & ~down[i]):
-                m.d.sync += [value.eq(value + 1), empty[i].eq(0), full[i].eq(value == SEMAPHORE_MAX - 1)]
-            with m.If(down[i] & ~up[i]):
-                m.d.sync += [value.eq(value - 1), empty[i].eq(value == 1), full[i].eq(0)]
+            # Bits below that are all one carry, or all zero borrow: fewer look-up tables than two carry chains.
+            ripple = Cat((value[:bit] == up[i].replicate(bit)) for bit in range(len(value)))
+            with m.If(up[i] ^ down[i]):
+                m.d.sync += [
+                    value.eq(value ^ ripple),
+                    empty[i].eq(~up[i] & (value == 1)),
+                    full[i].eq(up[i] & (value == SEMAPHORE_MAX - 1)),
+                ]
         with m.If(self.clear):
             m.d.sync += [self.values.eq(0), empty.eq(-1), full.eq(0)]
         return m

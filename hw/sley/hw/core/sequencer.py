@@ -1,6 +1,10 @@
 """The sequencer of a core: the life of a block from its launch message to its done message."""
 
-from amaranth import Cat, Module, Mux, Signal
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,7 +33,8 @@ class _State(enum.Enum):
     REPORT = 4
 
 
-_RECORD = data.StructLayout({"code": 8, "unit": 4, "pc": 16, "address": 32})
+def _any(fields: Iterable[Value]) -> Value:
+    return reduce(or_, fields)
 
 
 class Sequencer(wiring.Component):
@@ -163,8 +168,11 @@ class Sequencer(wiring.Component):
             wiring.connect(m, wiring.flipped(outer), inner)
 
         state = Signal(_State)
-        record = Signal(_RECORD, reset_less=True)
+        # An index of an instruction, also in a unit's record.
+        place = len(execute.pc)
+        record = Signal(data.StructLayout({"code": 8, "unit": 4, "pc": place, "address": 32}), reset_less=True)
         fault = Signal()
+        halt = Signal()  # what is in execution has to stop at once, which at its own fault does nothing anyway
         quiet = Signal()
         leftover = Signal(SEMAPHORES)
         m.d.comb += [
@@ -178,7 +186,7 @@ class Sequencer(wiring.Component):
             execute.clear.eq(launcher.begin),
             execute.go.eq(launcher.done),
             execute.hold.eq(~launcher.ready | ~fetch.args_done | self.scrubbing),
-            execute.stop.eq(fault | (state == _State.ABORT) | (state == _State.REPORT)),
+            execute.stop.eq(halt | (state == _State.ABORT) | (state == _State.REPORT)),
             execute.words.eq(launcher.order.words),
             execute.available.eq(fetch.available),
             execute.instruction.eq(fetch.instruction),
@@ -197,20 +205,32 @@ class Sequencer(wiring.Component):
             self.running.eq(state != _State.IDLE),
         ]
         own = execute.fault
-        faults = [
-            (own.valid, Unit.SEQUENCER, own.code, own.pc, own.address),
-            (fetch.error, Unit.SEQUENCER, fetch.code, 0, fetch.address),
+        zero = Const(0, 32)
+        faults: list[tuple[Value, Unit, Value, Value, Value]] = [
+            (own.valid, Unit.SEQUENCER, own.code, execute.pc, own.address),
+            (fetch.error, Unit.SEQUENCER, fetch.code, zero, fetch.address),
             (
                 execute.ended & quiet & leftover.any(),
                 Unit.SEQUENCER,
-                FaultCode.SEMAPHORE_LEFTOVER,
+                Const(FaultCode.SEMAPHORE_LEFTOVER),
                 execute.pc,
                 leftover,
             ),
             *((f.valid, unit, f.code, f.pc, f.address) for unit, f in zip(UNITS, self.unit_fault, strict=True)),
-            (cancelled, Unit.SEQUENCER, FaultCode.ABORTED, execute.pc, 0),
-            (watchdog.expired, Unit.SEQUENCER, FaultCode.WATCHDOG, execute.pc, 0),
+            (cancelled, Unit.SEQUENCER, Const(FaultCode.ABORTED), execute.pc, zero),
+            (watchdog.expired, Unit.SEQUENCER, Const(FaultCode.WATCHDOG), execute.pc, zero),
         ]
+        # The record follows what happens until a fault stops it: the first one's fields, each or'ed of all that may be.
+        valid = Signal(len(faults))
+        wins = Signal(len(faults))
+        elsewhere = Signal()  # the program counter is not that of the instruction in execution
+        m.d.comb += [
+            valid.eq(Cat(fault[0] for fault in faults)),
+            wins.eq(Cat(valid[k] & ~valid[:k].any() for k in range(len(faults)))),
+            elsewhere.eq(Cat(win for win, fault in zip(wins, faults, strict=True) if fault[3] is not execute.pc).any()),
+        ]
+        first = [(win.replicate(32), *fault[1:]) for win, fault in zip(wins, faults, strict=True)]
+        others = [(win, pc) for win, _, _, pc, _ in first if pc is not execute.pc]
         m.d.sync += self.clear.eq(launcher.begin)
         with m.Switch(state):
             with m.Case(_State.IDLE), m.If(launcher.begin):
@@ -218,14 +238,19 @@ class Sequencer(wiring.Component):
             with m.Case(_State.LAUNCH), m.If(launcher.done):
                 m.d.sync += state.eq(_State.RUN)
             with m.Case(_State.RUN):
-                m.d.sync += record.eq(0)
+                m.d.sync += [
+                    record.code.eq(_any(code & win for win, _, code, _, _ in first)),
+                    record.unit.eq(_any(unit & win for win, unit, _, _, _ in first)),
+                    record.pc.eq(
+                        _any([execute.pc & ~elsewhere.replicate(place), *(pc[:place] & win for win, pc in others)])
+                    ),
+                    record.address.eq(_any(address & win for win, _, _, _, address in first)),
+                ]
                 with m.If(execute.ended & quiet):
-                    m.d.sync += [record.pc.eq(execute.pc), state.eq(_State.REPORT)]
-                for valid, unit, code, pc, address in reversed(faults):  # the first one wins
-                    with m.If(valid):
-                        m.d.comb += fault.eq(1)
-                        m.d.sync += [record.code.eq(code), record.unit.eq(unit), record.pc.eq(pc)]
-                        m.d.sync += [record.address.eq(address), state.eq(_State.ABORT), self.abort.eq(1)]
+                    m.d.sync += state.eq(_State.REPORT)
+                m.d.comb += [fault.eq(valid.any()), halt.eq(Cat(valid[1], valid[3:]).any())]
+                with m.If(fault):
+                    m.d.sync += [state.eq(_State.ABORT), self.abort.eq(1)]
             with m.Case(_State.ABORT), m.If(quiet):
                 m.d.sync += [state.eq(_State.REPORT), self.abort.eq(0), self.clear.eq(1)]
             with m.Case(_State.REPORT), m.If(report.done):

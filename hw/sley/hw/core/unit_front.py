@@ -1,11 +1,11 @@
 """The queue in front of each unit, which takes a command's semaphores before the unit sees it."""
 
-from amaranth import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth import Cat, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import SEMAPHORES, Op
+from sley.abi.instructions import FORMATS, SEMAPHORES, WORD, Op
 from sley.hw.core.unit import UnitCommand
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -19,11 +19,13 @@ class UnitFront(wiring.Component):
         The unit behind it; one that has a queue.
     depth : int
         Commands that are always accepted without one leaving, at least 2.
+    program_words : int
+        Instructions that fit into the program memory.
 
     Members
     -------
     i : In(stream of UnitCommand)
-        From the sequencer.
+        From the sequencer: of the unit's own operations or SET, with reserved flags zero and ``pc`` in the program.
     o : Out(stream of UnitCommand)
         To the unit: commands whose wait set was taken. ``SET`` and commands with an empty wait set do not ask.
     wait : Out(stream of SEMAPHORES bits)
@@ -36,7 +38,8 @@ class UnitFront(wiring.Component):
         The oldest command waits for its semaphores.
 
     Latency: 2 cycles, 3 with a wait set. Throughput: one command per cycle, per 2 cycles with wait sets.
-    ``i.ready`` and ``o.valid`` depend on registers only (but for ``abort``). Cost: a memory of ``depth`` commands.
+    ``i.ready`` and ``o.valid`` depend on registers only (but for ``abort``). Cost: a memory of ``depth`` commands,
+    without the bits that are the same in all commands of the unit.
     """
 
     i: stream.Interface
@@ -46,12 +49,24 @@ class UnitFront(wiring.Component):
     empty: Signal
     waiting: Signal
 
-    def __init__(self, unit: Unit, depth: int) -> None:
+    def __init__(self, unit: Unit, depth: int, program_words: int) -> None:
         if unit in (Unit.SEQUENCER, Unit.COMMAND):
             raise ValueError(f"unit is {unit!r}, which takes no commands")
         if depth < 2:
             raise ValueError(f"depth of the {unit.name} queue is {depth}; it must be at least 2")
         self._depth = depth
+        self._ops = [Op.SET, *(op for op, form in FORMATS.items() if form.unit is unit)]
+        flags = UnitCommand.as_shape()["flags"].width
+        used = [FORMATS[op].layout.mask >> (WORD.width - flags) for op in self._ops]
+        self._flags = [k for k in range(flags) if any(mask >> k & 1 for mask in used)]
+        self._stored = data.StructLayout(
+            {
+                "op": range(len(self._ops)),
+                "pc": range(program_words),
+                **{name: UnitCommand.as_shape()[name].shape for name in ("wait", "signal", "a", "b", "c")},
+                "flags": len(self._flags),
+            }
+        )
         super().__init__(
             {
                 "i": In(stream.Signature(UnitCommand)),
@@ -65,9 +80,20 @@ class UnitFront(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.fifo = fifo = StreamFIFO(UnitCommand, self._depth)
-        wiring.connect(m, wiring.flipped(self.i), fifo.i)
-        head = fifo.o.payload
+        m.submodules.fifo = fifo = StreamFIFO(self._stored, self._depth)
+        head = Signal(UnitCommand)
+        m.d.comb += [fifo.i.valid.eq(self.i.valid), self.i.ready.eq(fifo.i.ready)]
+        for whole, stored, inwards in ((self.i.payload, fifo.i.payload, True), (head, fifo.o.payload, False)):
+            same = [
+                *((whole[name], stored[name]) for name in ("pc", "wait", "signal", "a", "b", "c")),
+                (Cat(Value.cast(whole.flags)[k] for k in self._flags), stored.flags),
+            ]
+            m.d.comb += [there.eq(here) if inwards else here.eq(there) for here, there in same]
+        for code, op in enumerate(self._ops):
+            with m.If(self.i.payload.op == op):
+                m.d.comb += fifo.i.payload.op.eq(code)
+            with m.If(fifo.o.payload.op == code):
+                m.d.comb += head.op.eq(op)
 
         taken = Signal()
         must_wait = Signal()

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
-from sley.abi.counters import COUNTER_BITS, GROUP_COUNTERS, Counter
+from sley.abi.counters import GROUP_COUNTERS, Counter
 
 
 def amount_layout(kind: type[Counter], widths: Mapping[Counter, int]) -> data.StructLayout:
@@ -17,15 +17,16 @@ def amount_layout(kind: type[Counter], widths: Mapping[Counter, int]) -> data.St
 
 
 class AmountCounters(wiring.Component):
-    """Sums, one for each counter.
+    """The low bits of sums, one for each counter.
 
-    Amounts are collected in narrow registers, one for each counter. A scan visits one register a cycle, adds it to its
-    sum, a word of a small memory, and clears it: one wide adder serves all sums, and no wide multiplexer shows them.
+    Whoever has the high bits looks at the top bit of each often enough to see that it fell: what is here is never
+    cleared.
 
     Parameters
     ----------
     kind : a ``Counter`` enumeration of at most GROUP_COUNTERS counters
     widths : bits of the amounts; 1, for an event, where nothing is given
+    period : cycles without ``freeze`` from one look at a counter to the next, at most
 
     Members
     -------
@@ -34,29 +35,34 @@ class AmountCounters(wiring.Component):
     freeze : In(1)
         Count nothing in this cycle.
     counter : In(range(GROUP_COUNTERS))
-        Which one ``value`` shows; one that does not exist is 0.
-    value : Out(32)
-        Combinational; right from the cycle on in which ``freeze`` is high for the GROUP_COUNTERS + 1st time in a row.
+        Which one is shown; one that does not exist is 0.
+    value : Out, top : Out(1), weight : Out
+        Its low bits, the top bit of them, and what that is worth when it falls. Combinational.
 
-    An amount is counted one cycle after it is there. The sums start as zeros; neither they, nor what is collected, nor
-    the scan is ever reset. Cost: for each counter twice its width and 4 flip-flops, and a narrow adder; a memory of
-    16 x 32 bits with two asynchronous read ports (look-up tables), an adder of 32 bits.
+    An amount is counted one cycle after it is there. The sums start as zeros and are never reset.
+    Cost: for each counter its width, the bits of ``period`` and one more, and a narrow adder.
     """
 
     amounts: data.View
     freeze: Signal
     counter: Signal
     value: Signal
+    top: Signal
+    weight: Signal
 
-    def __init__(self, kind: type[Counter], widths: Mapping[Counter, int]) -> None:
+    def __init__(self, kind: type[Counter], widths: Mapping[Counter, int], period: int) -> None:
         self._kind = kind
         self._layout = amount_layout(kind, widths)
+        # Between two looks a sum moves by at most half of what its low bits can hold.
+        self._bits = {name: ceil_log2(period * ((1 << field.width) - 1)) + 1 for name, field in self._layout}
         super().__init__(
             {
                 "amounts": In(self._layout),
                 "freeze": In(1),
                 "counter": In(range(GROUP_COUNTERS)),
-                "value": Out(COUNTER_BITS),
+                "value": Out(max(self._bits.values())),
+                "top": Out(1),
+                "weight": Out(max(self._bits.values()) + 1),
             }
         )
 
@@ -64,29 +70,11 @@ class AmountCounters(wiring.Component):
         m = Module()
         now = Signal(self._layout)
         m.d.sync += now.eq(self.amounts)
-        visited = Signal(range(GROUP_COUNTERS), reset_less=True)
-        m.d.sync += visited.eq(visited + 1)
-        taken = Signal(COUNTER_BITS)
         for counter in self._kind:
-            amount = now[counter.name.lower()]
-            most = GROUP_COUNTERS * ((1 << len(amount)) - 1)  # between two visits
-            collected = Signal(range(most + 1), name=f"{counter.name.lower()}_collected", reset_less=True)
-            left = Signal.like(collected, name=f"{counter.name.lower()}_left")
-            m.d.comb += left.eq(collected)
-            with m.If(visited == counter):
-                m.d.comb += [taken.eq(collected), left.eq(0)]
-            m.d.sync += collected.eq(left + (amount & (~self.freeze).replicate(len(amount))))
-
-        m.submodules.sums = sums = Memory(shape=COUNTER_BITS, depth=GROUP_COUNTERS, init=[])
-        before = sums.read_port(domain="comb")
-        shown = sums.read_port(domain="comb")
-        write = sums.write_port()
-        m.d.comb += [
-            before.addr.eq(visited),
-            write.addr.eq(visited),
-            write.data.eq(before.data + taken),
-            write.en.eq(1),
-            shown.addr.eq(self.counter),
-            self.value.eq(shown.data),
-        ]
+            name = counter.name.lower()
+            low = Signal(self._bits[name], name=f"{name}_low", reset_less=True)
+            with m.If(~self.freeze):
+                m.d.sync += low.eq(low + now[name])
+            with m.If(self.counter == counter):
+                m.d.comb += [self.value.eq(low), self.top.eq(low[-1]), self.weight.eq(1 << len(low))]
         return m

@@ -1,14 +1,11 @@
 """Performance counters of the memory bus."""
 
-from typing import Any
-
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.counters import COUNTER_BITS, Bus, CounterGroup, ReadCycle, WriteCycle
-from sley.hw.counters.amounts import AmountCounters
-from sley.hw.counters.classes import ClassCounters
+from sley.abi.counters import COUNTER_BITS, CounterGroup
+from sley.hw.counters.groups import CounterGroups
 from sley.hw.counters.select import COUNTER_SELECT
 
 OUTSTANDING_BITS = 8
@@ -34,10 +31,9 @@ class BusCounters(wiring.Component):
     axi : In(BUS_EVENTS)
     select : In(COUNTER_SELECT)
     value : Out(32)
-        The counter chosen by ``select`` while it freezes; 0 if it is not of the bus. Combinational.
+        As of ``CounterGroups``.
 
     A burst is outstanding from the cycle in which its address is offered to that of its last beat or its answer.
-    Cost: four memories of 16 x 32 bits in look-up tables, three adders of 32 bits, about 50 flip-flops.
     """
 
     axi: data.View
@@ -49,37 +45,28 @@ class BusCounters(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.read = read = ClassCounters(ReadCycle)
-        m.submodules.write = write = ClassCounters(WriteCycle)
-        m.submodules.bus = bus = AmountCounters(Bus, {})
+        m.submodules.groups = groups = CounterGroups(
+            (CounterGroup.READ, CounterGroup.WRITE), CounterGroup.BUS, widths={}
+        )
+        read, write, bus = groups.read_events, groups.write_events, groups.bus_amounts
         axi = Signal(BUS_EVENTS)
         m.d.sync += axi.eq(self.axi)
         reads = Signal(OUTSTANDING_BITS)
         writes = Signal(OUTSTANDING_BITS)
         m.d.comb += [
-            bus.amounts.cycles.eq(1),
-            bus.amounts.read_bursts.eq(axi.arvalid & axi.arready),
-            bus.amounts.write_bursts.eq(axi.awvalid & axi.awready),
-            read.events.beat.eq(axi.rvalid & axi.rready),
-            read.events.refused.eq(axi.rvalid),
-            read.events.wait.eq(axi.arvalid | (reads != 0)),
-            write.events.beat.eq(axi.wvalid & axi.wready),
-            write.events.refused.eq(axi.wvalid),
-            write.events.wait.eq(axi.awvalid | (writes != 0)),
+            bus.cycles.eq(1),
+            bus.read_bursts.eq(axi.arvalid & axi.arready),
+            bus.write_bursts.eq(axi.awvalid & axi.awready),
+            read.beat.eq(axi.rvalid & axi.rready),
+            read.refused.eq(axi.rvalid),
+            read.wait.eq(axi.arvalid | (reads != 0)),
+            write.beat.eq(axi.wvalid & axi.wready),
+            write.refused.eq(axi.wvalid),
+            write.wait.eq(axi.awvalid | (writes != 0)),
         ]
         m.d.sync += [
-            reads.eq(reads + bus.amounts.read_bursts - (read.events.beat & axi.rlast)),
-            writes.eq(writes + bus.amounts.write_bursts - (axi.bvalid & axi.bready)),
+            reads.eq(reads + bus.read_bursts - (read.beat & axi.rlast)),
+            writes.eq(writes + bus.write_bursts - (axi.bvalid & axi.bready)),
         ]
-        parts: dict[CounterGroup, Any] = {
-            CounterGroup.READ: read,
-            CounterGroup.WRITE: write,
-            CounterGroup.BUS: bus,
-        }
-        for part in parts.values():
-            m.d.comb += [part.freeze.eq(self.select.freeze), part.counter.eq(self.select.counter)]
-        with m.Switch(self.select.group):
-            for group, part in parts.items():
-                with m.Case(group):
-                    m.d.comb += self.value.eq(part.value)
+        m.d.comb += [groups.select.eq(self.select), self.value.eq(groups.value)]
         return m
