@@ -305,8 +305,8 @@ class VectorUnit(wiring.Component):
 
         m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, OUTPUT_ROWS))
         lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
-        a_source = (self.scratchpad_read_a, self.accumulator_read_a, a_accumulator, vector.a_half)
-        b_source = (self.scratchpad_read_b, self.accumulator_read_b, b_accumulator, vector.b_half)
+        a_source = (self.scratchpad_read_a, self.accumulator_read_a, a_accumulator, vector.a_half, vector.a_type)
+        b_source = (self.scratchpad_read_b, self.accumulator_read_b, b_accumulator, vector.b_half, vector.b_type)
         for index, lane in enumerate(lanes):
             m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
             m.d.comb += [
@@ -400,13 +400,17 @@ class VectorUnit(wiring.Component):
         accumulator: wiring.PureInterface,
         from_accumulator: Value,
         half: Value,
+        kind: Value,
         part: Value,
         lane: int,
     ) -> Value:
-        """What a lane reads: a word; or an int8 of the half in the lowest byte and the bf16 in the upper half."""
+        """What a lane reads: a word; or an int8 of the half, sign-extended; or a bf16 in the upper half."""
         c = self._config
         columns = range(lane, c.array, c.vector_lanes)
         byte = Array(scratchpad.data.word_select(half * c.array + column, 8) for column in columns)[part]
-        bf16 = Array(scratchpad.data.word_select(column, 16) for column in columns)[part] if c.bf16 else Const(0, 16)
         word = Array(accumulator.data.word_select(column, 32) for column in columns)[part]
-        return Mux(from_accumulator, word, Cat(byte, Const(0, 8), bf16))
+        operand: Value = Cat(byte, byte[-1].replicate(24))
+        if c.bf16:
+            bf16 = Array(scratchpad.data.word_select(column, 16) for column in columns)[part]
+            operand = Mux(kind == OperandType.BF16, Cat(Const(0, 16), bf16), operand)
+        return Mux(from_accumulator, word, operand)

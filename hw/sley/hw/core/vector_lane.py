@@ -1,16 +1,17 @@
 """One lane of the vector unit: the arithmetic on some columns of the rows."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, OperandType, Space, VectorOutput
-from sley.hw.fp.add import Add
-from sley.hw.fp.float32 import NAN, Float32
+from sley.hw.fp.binary import Binary
+from sley.hw.fp.float32 import FRACTION_BITS, Float32
 from sley.hw.fp.from_bf16 import from_bf16
-from sley.hw.fp.from_int import FromInt8, FromInt32
-from sley.hw.fp.maximum import Maximum
+from sley.hw.fp.from_int import from_int8
 from sley.hw.fp.multiply import Multiply
+from sley.hw.fp.sum import Sum
 from sley.hw.fp.to_bf16 import ToBF16
 from sley.hw.fp.to_int import ToInt32
 
@@ -24,23 +25,21 @@ VECTOR_FLAGS = data.FlexibleLayout(
 )
 """The flags of a VECTOR instruction."""
 
-MAX_LATENCY = 1 + Add.LATENCY + Add.LATENCY + (1 + Multiply.LATENCY) + 1 + ToInt32.LATENCY + 1
+MAX_LATENCY = 1 + Binary.SUM_LATENCY + Sum.FLOAT_LATENCY + Multiply.LATENCY + 1 + ToInt32.LATENCY + 1
 """The longest way: FP32 with b_op = ADD, bias, scale and an integer output."""
 
 _CONTROL = data.StructLayout(
     {
-        "fp32": 1,  # dtype
-        "a_int8": 1,  # A is an int8
-        "b_int8": 1,
-        "a_convert": 1,  # int8 to fp32
+        "a_convert": 1,  # A is an int8 that becomes fp32
         "b_convert": 1,
-        "a_bf16": 1,  # bf16 to fp32
+        "a_bf16": 1,  # A is a bf16 that becomes fp32
         "b_bf16": 1,
-        "integer_b": 1,  # add B as int32
-        "float_b": 1,  # add B as fp32
-        "maximum": 1,
-        "integer_bias": 1,
-        "float_bias": 1,
+        "use_b": 1,
+        "invert_b": 1,
+        "float_b": 1,  # op B is one of fp32
+        "maximum": 1,  # op B is a maximum
+        "use_bias": 1,
+        "float_bias": 1,  # add the bias as fp32
         "to_float": 1,  # int32 to fp32
         "scale": 1,
         "integer_relu": 1,
@@ -66,14 +65,15 @@ class _Conversions:
 
 def bias_delay(flags: data.View) -> Value:
     """Cycles from the one in which both operands are in ``VectorLane``'s registers to the one that adds the bias."""
-    binary = Mux((flags.dtype == NumberType.FP32) & (flags.b_op == BinaryOp.ADD), Add.LATENCY, 1)
-    return 1 + Mux(flags.b_op == BinaryOp.MAX, Maximum.LATENCY, binary)
+    is_float_sum = (flags.dtype == NumberType.FP32) & (flags.b_op == BinaryOp.ADD)
+    binary = Mux(is_float_sum, Binary.SUM_LATENCY, Binary.INTEGER_LATENCY)
+    return 1 + Mux(flags.b_op == BinaryOp.MAX, Binary.MAXIMUM_LATENCY, binary)
 
 
 def scale_delay(flags: data.View, bf16: bool) -> Value:
     """The same to the cycle that multiplies by the scale."""
-    bias = Mux((flags.dtype == NumberType.FP32) & flags.bias, Add.LATENCY, 1)
-    return bias_delay(flags) + bias + Mux(_Conversions(flags, bf16).to_float, FromInt32.LATENCY, 1)
+    converted = Mux(_Conversions(flags, bf16).to_float, Sum.CONVERT_LATENCY, Sum.INTEGER_LATENCY)
+    return bias_delay(flags) + Mux((flags.dtype == NumberType.FP32) & flags.bias, Sum.FLOAT_LATENCY, converted)
 
 
 def lane_latency(flags: data.View, bf16: bool) -> Value:
@@ -97,7 +97,7 @@ class VectorLane(wiring.Component):
     Members
     -------
     flags: of the instruction; constant from two cycles before its first operand until its last result.
-    a, a_load: operand A, taken with ``a_load``: 32 bits, or an int8 in the lowest byte, or a bf16 in the upper half.
+    a, a_load: operand A, taken with ``a_load``: 32 bits, or a sign-extended int8, or a bf16 in the upper half.
     b, b_load: operand B, likewise.
     bias_load, scale_load: copy the operand A that was taken into a row register.
     clear: all row registers become 0.
@@ -151,17 +151,15 @@ class VectorLane(wiring.Component):
         b_int8 = (flags.b_space == Space.SCRATCHPAD) & ~b_bf16
         control = Signal(_CONTROL, reset_less=True)
         m.d.sync += [
-            control.fp32.eq(is_fp32),
-            control.a_int8.eq(a_int8),
-            control.b_int8.eq(b_int8),
             control.a_convert.eq(is_fp32 & a_int8),
             control.b_convert.eq(is_fp32 & b_int8),
             control.a_bf16.eq(a_bf16),
             control.b_bf16.eq(b_bf16),
-            control.integer_b.eq(~is_fp32 & (flags.b_op == BinaryOp.ADD)),
-            control.float_b.eq(is_fp32 & (flags.b_op == BinaryOp.ADD)),
+            control.use_b.eq(flags.b_op != BinaryOp.NONE),
+            control.invert_b.eq((flags.b_op == BinaryOp.MAX) | (is_fp32 & (flags.b_op == BinaryOp.ADD))),
+            control.float_b.eq(is_fp32 & (flags.b_op != BinaryOp.NONE)),
             control.maximum.eq(flags.b_op == BinaryOp.MAX),
-            control.integer_bias.eq(~is_fp32 & flags.bias),
+            control.use_bias.eq(flags.bias),
             control.float_bias.eq(is_fp32 & flags.bias),
             control.to_float.eq(convert.to_float),
             control.scale.eq(flags.scale),
@@ -172,76 +170,75 @@ class VectorLane(wiring.Component):
             control.bf16.eq(convert.to_bf16),
         ]
 
-        # Sources
-        operands = []
-        for name, value, load in (("a", self.a, self.a_load), ("b", self.b, self.b_load)):
-            taken = Signal(32, name=f"{name}_taken", reset_less=True)
-            word = Signal(32, name=f"{name}_word", reset_less=True)
-            m.submodules[f"{name}_from_int8"] = from_int8 = FromInt8()
-            with m.If(load):
-                m.d.sync += taken.eq(value)
-            whole = Mux(control[f"{name}_bf16"], from_bf16(taken[16:]), taken) if self._bf16 else taken
-            m.d.sync += word.eq(Mux(control[f"{name}_int8"], taken[:8].as_signed(), whole))
-            m.d.comb += from_int8.i.eq(taken[:8].as_signed())
-            operands.append((taken, Mux(control[f"{name}_convert"], from_int8.o, word)))
-        (a_taken, a), (_, b) = operands
-
-        bias, scale = (self._row_register(m, name, a_taken) for name in ("bias", "scale"))
+        # Sources; what the comparison of op B subtracts is inverted before it is in a register
+        taken = {name: Signal(32, name=f"{name}_taken", reset_less=True) for name in ("a", "b")}
+        with m.If(self.a_load):
+            m.d.sync += taken["a"].eq(self.a)
+        with m.If(self.b_load):
+            m.d.sync += taken["b"].eq(self.b ^ control.invert_b.replicate(32))
+        a, b = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        m.d.sync += [
+            a.eq(self._as_word(m, "a", taken["a"], control)),
+            b.eq(self._as_word(m, "b", taken["b"], control, inverted=True)),
+        ]
+        with m.If(~control.use_b):
+            m.d.sync += b.eq(0)
+        bias = self._row_register(m, "bias", taken["a"], control.use_bias)
+        scale = self._row_register(m, "scale", taken["a"], control.scale)
 
         # op B
-        m.submodules.add_b = add_b = Add()
-        m.submodules.maximum = maximum = Maximum()
-        integer_b, with_b = Signal(32, reset_less=True), Signal(32)
-        m.d.sync += integer_b.eq(a + Mux(control.integer_b, b, 0))
+        m.submodules.binary = binary = Binary()
         m.d.comb += [
-            Cat(add_b.a, maximum.a).eq(a.replicate(2)),
-            Cat(add_b.b, maximum.b).eq(b.replicate(2)),
-            maximum.integer.eq(~control.fp32),
-            with_b.eq(Mux(control.float_b, add_b.o, Mux(control.maximum, maximum.o, integer_b))),
+            binary.a.eq(a),
+            binary.b.eq(b),
+            binary.maximum.eq(control.maximum),
+            binary.float.eq(control.float_b),
         ]
+        with_b = binary.integer | binary.larger | binary.sum
 
         # bias
-        m.submodules.add_bias = add_bias = Add()
-        integer_bias, with_bias = Signal(32, reset_less=True), Signal(32)
-        m.d.sync += integer_bias.eq(with_b + Mux(control.integer_bias, bias, 0))
+        m.submodules.sum = with_bias = Sum()
         m.d.comb += [
-            add_bias.a.eq(with_b),
-            add_bias.b.eq(bias),
-            with_bias.eq(Mux(control.float_bias, add_bias.o, integer_bias)),
+            with_bias.float.eq(control.float_bias),
+            with_bias.convert.eq(control.to_float),
+            with_bias.a.eq(with_b ^ control.float_bias.replicate(32)),
+            with_bias.b.eq(bias),
         ]
 
         # scale
-        m.submodules.from_int32 = from_int32 = FromInt32()
         m.submodules.multiply = multiply = Multiply()
-        as_it_is, unscaled, scaled = Signal(32, reset_less=True), Signal(32), Signal(32)
-        m.d.sync += as_it_is.eq(with_bias)
         m.d.comb += [
-            from_int32.i.eq(with_bias.as_signed()),
-            unscaled.eq(Mux(control.to_float, from_int32.o, as_it_is)),
-            multiply.a.eq(unscaled),
+            multiply.use.eq(control.scale),
+            multiply.a.eq(with_bias.o),
             multiply.b.eq(scale),
-            scaled.eq(Mux(control.scale, multiply.o, unscaled)),
         ]
+        scaled = Signal(32)
+        m.d.comb += scaled.eq(multiply.o | Mux(control.scale, 0, with_bias.o))
 
         # relu
         rectified = Signal(32, reset_less=True)
         number = Float32(scaled)
-        m.d.sync += rectified.eq(scaled)
-        with m.If(control.float_relu & number.is_nan()):
-            m.d.sync += rectified.eq(NAN)
-        with m.Elif((control.float_relu & (number.sign | number.is_zero())) | (control.integer_relu & number.sign)):
+        nan = control.float_relu & number.is_nan()
+        negative = (control.integer_relu | control.float_relu) & number.sign & ~nan
+        m.d.sync += rectified.eq(Cat(scaled[:31], number.sign & ~nan))
+        with m.If(nan):
+            m.d.sync += rectified[:FRACTION_BITS].eq(1 << FRACTION_BITS - 1)
+        with m.If((control.float_relu & number.is_zero()) | negative):
             m.d.sync += rectified.eq(0)
 
-        # output
+        # output; only the lowest byte of an int8 counts
         m.submodules.to_int32 = to_int32 = ToInt32()
         integer = Signal(32)
         m.d.comb += [
+            to_int32.use.eq(control.round),
             to_int32.i.eq(rectified),
-            integer.eq(Mux(control.round, to_int32.o, rectified)),
+            integer.eq(to_int32.o | Mux(control.round, 0, rectified)),
         ]
         fits = integer[7:].all() | ~integer[7:].any()
-        saturated = Cat((~integer[-1]).replicate(7), integer[-1].replicate(25))
-        m.d.sync += self.o.eq(Mux(control.narrow & ~fits, saturated, integer))
+        with m.If(control.narrow & ~fits):
+            m.d.sync += self.o.eq(Cat((~integer[-1]).replicate(7), integer[-1], integer[8:]))
+        with m.Else():
+            m.d.sync += self.o.eq(integer)
         if self._bf16:
             m.submodules.to_bf16 = to_bf16 = ToBF16()
             m.d.comb += to_bf16.i.eq(rectified)
@@ -249,17 +246,44 @@ class VectorLane(wiring.Component):
                 m.d.sync += self.o.eq(to_bf16.o)
         return m
 
-    def _row_register(self, m: Module, name: str, value: Value) -> Value:
-        """The row register of each column, and what of them the column needs that is at this step."""
-        registers = [Signal(32, name=f"{name}_{part}", reset_less=True) for part in range(self._parts)]
-        for part, register in enumerate(registers):
-            here = self.row_part == part if self._parts > 1 else 1
+    def _as_word(self, m: Module, name: str, taken: Value, control: data.View, *, inverted: bool = False) -> Value:
+        """An operand as the 32 bits that its type says; both are inverted, if it is converted, with ``inverted``."""
+
+        def converted(number: Value) -> Value:
+            return ~number if inverted else number
+
+        word = taken
+        if self._bf16:
+            word = Mux(control[f"{name}_bf16"], converted(from_bf16(converted(taken[16:]))), taken)
+        return Mux(control[f"{name}_convert"], converted(from_int8(m, name, converted(taken[:8]))), word)
+
+    def _row_register(self, m: Module, name: str, value: Value, use: Value) -> Value:
+        """What the column at this step needs of the row register of each; 0 if it is not used.
+
+        With several columns a memory holds them. It is not cleared: flags tell which words are.
+        """
+        register = Signal(32, name=name, reset_less=True)
+        load, parts = getattr(self, f"{name}_load"), self._parts
+        if parts == 1:
+            held = Signal(32, name=f"{name}_held", reset_less=True)
+            with m.If(load):
+                m.d.sync += held.eq(value)
             with m.If(self.clear):
+                m.d.sync += held.eq(0)
+            m.d.sync += register.eq(held)
+            with m.If(~use):
                 m.d.sync += register.eq(0)
-            with m.Elif(getattr(self, f"{name}_load") & here):
-                m.d.sync += register.eq(value)
-        if self._parts == 1:
-            return registers[0]
-        chosen = Signal(32, name=name, reset_less=True)
-        m.d.sync += chosen.eq(Array(registers)[getattr(self, f"{name}_part")])
-        return chosen
+            return register
+        part = getattr(self, f"{name}_part")
+        m.submodules[f"{name}_words"] = words = Memory(shape=32, depth=parts, init=[])
+        write, read = words.write_port(), words.read_port(domain="comb")
+        written = Signal(parts, name=f"{name}_written")
+        m.d.comb += [write.en.eq(load), write.addr.eq(self.row_part), write.data.eq(value), read.addr.eq(part)]
+        with m.If(self.clear):
+            m.d.sync += written.eq(0)
+        with m.Elif(load):
+            m.d.sync += written.bit_select(self.row_part, 1).eq(1)
+        m.d.sync += register.eq(read.data)
+        with m.If(~(use & written.bit_select(part, 1))):
+            m.d.sync += register.eq(0)
+        return register
