@@ -156,8 +156,8 @@ def test_faults_are_exact():
         vector(1, acc - 2, 4, pc=10, **add_b),  # B and output leave in the same row: B is reported
         set_param(Param.B_ROW, acc),
         vector(acc, acc, 1, pc=11, **space, **add_b),  # all three: A is reported
-        vector(1, 61, 1, pc=12, b_space=Space.ACCUMULATOR),  # B does not exist and is not used
-        command(Op.VECTOR, flags(Op.VECTOR) | 3 << 2, c=1, pc=13),  # b_op = 3
+        command(Op.VECTOR, flags(Op.VECTOR) | 3 << 2, c=1, pc=12),  # b_op = 3; nothing is left of the row before
+        vector(1, 61, 1, pc=13, b_space=Space.ACCUMULATOR),  # B does not exist and is not used
         vector(1, 2, 1, pc=14, out=VectorOutput.BF16),
         vector(1, 2, 1, pc=15, a_half=1),
         vector(1, 2, 1, pc=16, b_half=1),

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.hw.fp.add import Add
 from sley.hw.fp.binary import Binary
+from sley.hw.fp.float32 import Float32
 from sley.hw.fp.multiply import Multiply
 from sley.hw.fp.sum import Sum
 from sley.hw.fp.to_int import ToInt32
@@ -32,6 +33,8 @@ class Operation(wiring.Component):
                 value: Value = getattr(self, name)
                 m.d.comb += getattr(unit, name).eq(~value if name == self._inverted else value)
         m.d.comb += [getattr(unit, name).eq(value) for name, value in self._settings.items()]
+        if isinstance(unit, Multiply):
+            m.d.comb += unit.a_nan.eq(Float32(self.a).is_nan())
         m.d.comb += self.o.eq(getattr(unit, self._output))
         return m
 

@@ -1,5 +1,5 @@
 import numpy as np
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Const, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from fp_units import converted_sum
@@ -17,7 +17,7 @@ class FromInt8(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.sync += self.o.eq(from_int8(m, "i", self.i))
+        m.d.sync += self.o.eq(from_int8(m, "i", self.i, Const(1, 1)))
         return m
 
 

@@ -25,16 +25,13 @@ VECTOR_FLAGS = data.FlexibleLayout(
 )
 """The flags of a VECTOR instruction."""
 
-MAX_LATENCY = 1 + Binary.SUM_LATENCY + Sum.FLOAT_LATENCY + Multiply.LATENCY + 1 + ToInt32.LATENCY + 1
-"""The longest way: FP32 with b_op = ADD, bias, scale and an integer output."""
+SOURCE_LATENCY = 1
+"""From the registers that take the operands to those of op B."""
 
 _CONTROL = data.StructLayout(
     {
         "a_convert": 1,  # A is an int8 that becomes fp32
         "b_convert": 1,
-        "a_bf16": 1,  # A is a bf16 that becomes fp32
-        "b_bf16": 1,
-        "use_b": 1,
         "invert_b": 1,
         "float_b": 1,  # op B is one of fp32
         "maximum": 1,  # op B is a maximum
@@ -63,31 +60,51 @@ class _Conversions:
         self.to_int32 = self.is_float & ((flags.out == VectorOutput.INT32) | (flags.out == VectorOutput.INT8))
 
 
-def bias_delay(flags: data.View) -> Value:
-    """Cycles from the one in which both operands are in ``VectorLane``'s registers to the one that adds the bias."""
-    is_float_sum = (flags.dtype == NumberType.FP32) & (flags.b_op == BinaryOp.ADD)
-    binary = Mux(is_float_sum, Binary.SUM_LATENCY, Binary.INTEGER_LATENCY)
-    return 1 + Mux(flags.b_op == BinaryOp.MAX, Binary.MAXIMUM_LATENCY, binary)
+Choice = dict[int, Value]
+"""Cycles that a step may take, each with the condition for it; of the conditions one is true."""
 
 
-def scale_delay(flags: data.View, bf16: bool) -> Value:
-    """The same to the cycle that multiplies by the scale."""
-    converted = Mux(_Conversions(flags, bf16).to_float, Sum.CONVERT_LATENCY, Sum.INTEGER_LATENCY)
-    return bias_delay(flags) + Mux((flags.dtype == NumberType.FP32) & flags.bias, Sum.FLOAT_LATENCY, converted)
+def binary_latency(flags: data.View) -> Choice:
+    """Op B: from its cycle, behind the registers of the converted operands, to that of the bias."""
+    is_sum, is_maximum = flags.b_op == BinaryOp.ADD, flags.b_op == BinaryOp.MAX
+    is_float = is_sum & (flags.dtype == NumberType.FP32)
+    return {
+        Binary.INTEGER_LATENCY: ~is_maximum & ~is_float,
+        Binary.MAXIMUM_LATENCY: is_maximum,
+        Binary.SUM_LATENCY: is_float,
+    }
 
 
-def lane_latency(flags: data.View, bf16: bool) -> Value:
-    """The same to the cycle of ``o``."""
+def bias_latency(flags: data.View, bf16: bool) -> Choice:
+    """From the cycle of the bias to that of the scale."""
+    is_float, to_float = (flags.dtype == NumberType.FP32) & flags.bias, _Conversions(flags, bf16).to_float
+    return {
+        Sum.INTEGER_LATENCY: ~is_float & ~to_float,
+        Sum.CONVERT_LATENCY: to_float,
+        Sum.FLOAT_LATENCY: is_float,
+    }
+
+
+def scale_latency(flags: data.View) -> Choice:
+    """From the cycle of the scale to that of relu."""
+    return {0: ~flags.scale, Multiply.LATENCY: flags.scale}
+
+
+def output_latency(flags: data.View, bf16: bool) -> Choice:
+    """From the cycle of relu to that of the result in ``o``."""
     convert = _Conversions(flags, bf16)
-    output = Mux(convert.to_bf16, ToBF16.LATENCY, Mux(convert.to_int32, ToInt32.LATENCY, 0)) + 1
-    return scale_delay(flags, bf16) + Mux(flags.scale, Multiply.LATENCY, 0) + 1 + output
+    return {
+        2: ~convert.to_bf16 & ~convert.to_int32,
+        2 + ToBF16.LATENCY: convert.to_bf16,
+        2 + ToInt32.LATENCY: convert.to_int32,
+    }
 
 
 class VectorLane(wiring.Component):
     """The steps of VECTOR: source, op B, bias, scale, relu, output.
 
-    Each step has one way for int32 and one for fp32; the flags, constant during an instruction, choose the ways, and
-    ``lane_latency`` tells how long the chosen ones take together. So no way carries delays for the sake of another.
+    Each step has ways for int32 and for fp32; the flags, constant during an instruction, choose the ways, and
+    ``binary_latency`` and the like tell how long the chosen ones take. So none carries delays for the sake of another.
 
     Parameters
     ----------
@@ -97,24 +114,26 @@ class VectorLane(wiring.Component):
     Members
     -------
     flags: of the instruction; constant from two cycles before its first operand until its last result.
-    a, a_load: operand A, taken with ``a_load``: 32 bits, or a sign-extended int8, or a bf16 in the upper half.
-    b, b_load: operand B, likewise.
-    bias_load, scale_load: copy the operand A that was taken into a row register.
+    a, a_int8, a_bf16: operand A, registers: 32 bits, an int8 or, with bf16, a bf16; the others are 0.
+    b, b_int8, b_bf16: operand B, likewise; all are 0 if it is not used.
+    bias_load, scale_load: copy the word of A into a row register; done in the next cycle.
     clear: all row registers become 0.
     row_part, bias_part, scale_part: if there are several columns: the one whose row register is written; the one that
         reaches the bias, and the scale, in the next cycle.
     o: the result; an INT8 output sign-extended, a BF16 output in the lower half.
 
-    Latency ``lane_latency(flags, bf16)``, one element per cycle.
-    Cost: two fp32 adders, a multiplier, a maximum, the conversions, two 32-bit adders, some 300 flip-flops
-    besides those of the fp32 units; for each further column two words of flip-flops.
+    Latency SOURCE_LATENCY from the registers that take the operands, and that of the steps; one element per cycle.
+    Cost: ``Binary``, ``Sum``, a multiplier, the conversions, some 300 flip-flops besides those of the fp32 units; with
+    several columns two words of memory for each.
     """
 
     flags: data.View
     a: Signal
-    a_load: Signal
+    a_int8: Signal
+    a_bf16: Signal
     b: Signal
-    b_load: Signal
+    b_int8: Signal
+    b_bf16: Signal
     bias_load: Signal
     scale_load: Signal
     clear: Signal
@@ -129,12 +148,13 @@ class VectorLane(wiring.Component):
         indexes = ("row_part", "bias_part", "scale_part") if parts > 1 else ()
         super().__init__(
             {name: In(range(parts)) for name in indexes}
+            | {name: In(16) for name in (("a_bf16", "b_bf16") if bf16 else ())}
             | {
                 "flags": In(VECTOR_FLAGS),
                 "a": In(32),
-                "a_load": In(1),
+                "a_int8": In(8),
                 "b": In(32),
-                "b_load": In(1),
+                "b_int8": In(8),
                 "bias_load": In(1),
                 "scale_load": In(1),
                 "clear": In(1),
@@ -149,15 +169,13 @@ class VectorLane(wiring.Component):
         a_bf16, b_bf16 = ((kind == OperandType.BF16) & self._bf16 for kind in (flags.a_type, flags.b_type))
         a_int8 = (flags.a_space == Space.SCRATCHPAD) & ~a_bf16
         b_int8 = (flags.b_space == Space.SCRATCHPAD) & ~b_bf16
+        use_b = flags.b_op != BinaryOp.NONE
         control = Signal(_CONTROL, reset_less=True)
         m.d.sync += [
             control.a_convert.eq(is_fp32 & a_int8),
-            control.b_convert.eq(is_fp32 & b_int8),
-            control.a_bf16.eq(a_bf16),
-            control.b_bf16.eq(b_bf16),
-            control.use_b.eq(flags.b_op != BinaryOp.NONE),
+            control.b_convert.eq(is_fp32 & b_int8 & use_b),
             control.invert_b.eq((flags.b_op == BinaryOp.MAX) | (is_fp32 & (flags.b_op == BinaryOp.ADD))),
-            control.float_b.eq(is_fp32 & (flags.b_op != BinaryOp.NONE)),
+            control.float_b.eq(is_fp32 & use_b),
             control.maximum.eq(flags.b_op == BinaryOp.MAX),
             control.use_bias.eq(flags.bias),
             control.float_bias.eq(is_fp32 & flags.bias),
@@ -171,20 +189,13 @@ class VectorLane(wiring.Component):
         ]
 
         # Sources; what the comparison of op B subtracts is inverted before it is in a register
-        taken = {name: Signal(32, name=f"{name}_taken", reset_less=True) for name in ("a", "b")}
-        with m.If(self.a_load):
-            m.d.sync += taken["a"].eq(self.a)
-        with m.If(self.b_load):
-            m.d.sync += taken["b"].eq(self.b ^ control.invert_b.replicate(32))
         a, b = Signal(32, reset_less=True), Signal(32, reset_less=True)
         m.d.sync += [
-            a.eq(self._as_word(m, "a", taken["a"], control)),
-            b.eq(self._as_word(m, "b", taken["b"], control, inverted=True)),
+            a.eq(self._as_word(m, "a", control.a_convert)),
+            b.eq(self._as_word(m, "b", control.b_convert) ^ control.invert_b.replicate(32)),
         ]
-        with m.If(~control.use_b):
-            m.d.sync += b.eq(0)
-        bias = self._row_register(m, "bias", taken["a"], control.use_bias)
-        scale = self._row_register(m, "scale", taken["a"], control.scale)
+        bias = self._row_register(m, "bias", a, control.use_bias)
+        scale = self._row_register(m, "scale", a, control.scale)
 
         # op B
         m.submodules.binary = binary = Binary()
@@ -210,6 +221,7 @@ class VectorLane(wiring.Component):
         m.d.comb += [
             multiply.use.eq(control.scale),
             multiply.a.eq(with_bias.o),
+            multiply.a_nan.eq(with_bias.nan),
             multiply.b.eq(scale),
         ]
         scaled = Signal(32)
@@ -218,7 +230,7 @@ class VectorLane(wiring.Component):
         # relu
         rectified = Signal(32, reset_less=True)
         number = Float32(scaled)
-        nan = control.float_relu & number.is_nan()
+        nan = control.float_relu & (multiply.nan | (~control.scale & with_bias.nan))
         negative = (control.integer_relu | control.float_relu) & number.sign & ~nan
         m.d.sync += rectified.eq(Cat(scaled[:31], number.sign & ~nan))
         with m.If(nan):
@@ -246,16 +258,12 @@ class VectorLane(wiring.Component):
                 m.d.sync += self.o.eq(to_bf16.o)
         return m
 
-    def _as_word(self, m: Module, name: str, taken: Value, control: data.View, *, inverted: bool = False) -> Value:
-        """An operand as the 32 bits that its type says; both are inverted, if it is converted, with ``inverted``."""
-
-        def converted(number: Value) -> Value:
-            return ~number if inverted else number
-
-        word = taken
-        if self._bf16:
-            word = Mux(control[f"{name}_bf16"], converted(from_bf16(converted(taken[16:]))), taken)
-        return Mux(control[f"{name}_convert"], converted(from_int8(m, name, converted(taken[:8]))), word)
+    def _as_word(self, m: Module, name: str, convert: Value) -> Value:
+        """An operand as the 32 bits that its type says: of all that it can be all but one are 0."""
+        int8 = getattr(self, f"{name}_int8")
+        integer = Mux(convert, 0, Cat(int8, int8[-1].replicate(24)))
+        word = getattr(self, name) | integer | from_int8(m, name, int8, convert)
+        return word | from_bf16(getattr(self, f"{name}_bf16")) if self._bf16 else word
 
     def _row_register(self, m: Module, name: str, value: Value, use: Value) -> Value:
         """What the column at this step needs of the row register of each; 0 if it is not used.
@@ -263,7 +271,8 @@ class VectorLane(wiring.Component):
         With several columns a memory holds them. It is not cleared: flags tell which words are.
         """
         register = Signal(32, name=name, reset_less=True)
-        load, parts = getattr(self, f"{name}_load"), self._parts
+        load, parts = Signal(name=f"{name}_written_next"), self._parts
+        m.d.sync += load.eq(getattr(self, f"{name}_load") & ~self.clear)
         if parts == 1:
             held = Signal(32, name=f"{name}_held", reset_less=True)
             with m.If(load):
@@ -274,15 +283,16 @@ class VectorLane(wiring.Component):
             with m.If(~use):
                 m.d.sync += register.eq(0)
             return register
-        part = getattr(self, f"{name}_part")
+        part, row_part = getattr(self, f"{name}_part"), Signal(range(parts), name=f"{name}_row_part", reset_less=True)
+        m.d.sync += row_part.eq(self.row_part)
         m.submodules[f"{name}_words"] = words = Memory(shape=32, depth=parts, init=[])
         write, read = words.write_port(), words.read_port(domain="comb")
         written = Signal(parts, name=f"{name}_written")
-        m.d.comb += [write.en.eq(load), write.addr.eq(self.row_part), write.data.eq(value), read.addr.eq(part)]
+        m.d.comb += [write.en.eq(load), write.addr.eq(row_part), write.data.eq(value), read.addr.eq(part)]
         with m.If(self.clear):
             m.d.sync += written.eq(0)
         with m.Elif(load):
-            m.d.sync += written.bit_select(self.row_part, 1).eq(1)
+            m.d.sync += written.bit_select(row_part, 1).eq(1)
         m.d.sync += register.eq(read.data)
         with m.If(~(use & written.bit_select(part, 1))):
             m.d.sync += register.eq(0)

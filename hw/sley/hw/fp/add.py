@@ -36,7 +36,7 @@ class AddOrdered(wiring.Component):
     use: 0 makes ``o`` 0. It and ``convert`` are constant while operands are on their way.
     larger, smaller: the operands, as bit patterns.
     convert, integer: o is this int32 as fp32, rounded to nearest even.
-    o: the sum of the operands of LATENCY cycles ago, the integer of CONVERT_LATENCY cycles ago.
+    o: the sum of the operands of LATENCY cycles ago, the integer of CONVERT_LATENCY cycles ago. ``nan``: it is a NaN.
 
     One result per cycle. Cost: some 330 flip-flops, carry chains of 8, 27, 9 and 32 bits, two 28-bit shifters; with
     ``convert`` those of 27 and 28 bits have 32.
@@ -51,11 +51,12 @@ class AddOrdered(wiring.Component):
     convert: Signal
     integer: Signal
     o: Signal
+    nan: Signal
 
     def __init__(self, *, convert: bool = False) -> None:
         self._convert = convert
         conversion = {"convert": In(1), "integer": In(INTEGER_BITS)} if convert else {}
-        super().__init__({"use": In(1), "larger": In(32), "smaller": In(32), "o": Out(32)} | conversion)
+        super().__init__({"use": In(1), "larger": In(32), "smaller": In(32), "o": Out(32), "nan": Out(1)} | conversion)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -148,6 +149,7 @@ class AddOrdered(wiring.Component):
         special = last.special | (exponent_5 == 254)
         nothing = ~kept[-1] | (exponent_5 < 0)
         sign = Mux(kept[-1], last.sign, last.zero_sign)
+        m.d.sync += self.nan.eq(last.nan & self.use)
         pack(m, self.o, packed, sign, nan=last.nan, special=special, nothing=nothing, use=self.use)
         return m
 

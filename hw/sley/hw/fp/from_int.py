@@ -5,8 +5,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from sley.hw.fp.float32 import BIAS, FRACTION_BITS, normalise
 
 
-def from_int8(m: Module, name: str, number: Value) -> Value:
-    """An int8 as fp32, which is exact. ``m`` gets the logic, ``name`` tells its signals from others'.
+def from_int8(m: Module, name: str, number: Value, use: Value) -> Value:
+    """An int8 as fp32, which is exact; 0 without ``use``. ``m`` gets the logic, ``name`` is that of its signals.
 
     Combinational. Cost: some 45 gates.
     """
@@ -20,5 +20,5 @@ def from_int8(m: Module, name: str, number: Value) -> Value:
             with m.Case(places):
                 m.d.comb += exponent.eq(BIAS + 7 - places)
     # The leading one of ``normal`` is bit 7; its seven lower bits are the top of the fraction.
-    top = Mux(normal[-1], Cat(normal[:-1], exponent, sign), 0)
+    top = Mux(normal[-1] & use, Cat(normal[:-1], exponent, sign), 0)
     return Cat(Const(0, FRACTION_BITS - 7), top)

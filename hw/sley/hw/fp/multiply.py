@@ -27,8 +27,8 @@ class Multiply(wiring.Component):
     Members
     -------
     use: 0 makes ``o`` 0; constant while operands are on their way.
-    a, b: the operands, as bit patterns.
-    o: the product of the operands of LATENCY cycles ago.
+    a, b: the operands, as bit patterns. ``a_nan``: a is a NaN, which is known where it comes from.
+    o: the product of the operands of LATENCY cycles ago. ``nan``: it is a NaN.
 
     Latency 4, one product per cycle. Cost: four 12x12 multipliers, some 230 flip-flops, carry chains of 25, 36 and
     31 bits.
@@ -38,11 +38,13 @@ class Multiply(wiring.Component):
 
     use: Signal
     a: Signal
+    a_nan: Signal
     b: Signal
     o: Signal
+    nan: Signal
 
     def __init__(self) -> None:
-        super().__init__({"use": In(1), "a": In(32), "b": In(32), "o": Out(32)})
+        super().__init__({"use": In(1), "a": In(32), "a_nan": In(1), "b": In(32), "o": Out(32), "nan": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -61,7 +63,7 @@ class Multiply(wiring.Component):
             other[0].sign.eq(a.sign ^ b.sign),
             other[0].zero.eq(zero),
             other[0].special.eq(special),
-            other[0].nan.eq(a.is_nan() | b.is_nan() | (special & zero)),
+            other[0].nan.eq(self.a_nan | b.is_nan() | (special & zero)),
         ]
 
         # 2: the product, in [1, 4)
@@ -97,5 +99,6 @@ class Multiply(wiring.Component):
         packed = (Cat(1, fraction, biased) + Cat(up, Const(0, FRACTION_BITS), top_3))[1:32]
         special = last.special | overflow
         nothing = last.zero | (just_below & ~packed[FRACTION_BITS])
+        m.d.sync += self.nan.eq(last.nan & self.use)
         pack(m, self.o, packed, last.sign, nan=last.nan, special=special, nothing=nothing, use=self.use)
         return m

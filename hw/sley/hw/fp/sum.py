@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.hw.fp.add import AddOrdered
+from sley.hw.fp.float32 import Float32
 
 
 class Sum(wiring.Component):
@@ -20,6 +21,7 @@ class Sum(wiring.Component):
         their way.
     a, b: the operands, as bit patterns; a inverted with ``float``.
     o: the result of INTEGER_LATENCY, CONVERT_LATENCY or FLOAT_LATENCY cycles ago.
+    nan: it is a NaN, if it is taken for fp32.
 
     One result per cycle. Cost: ``AddOrdered``, some 190 flip-flops, a carry chain of 32 bits, two multiplexers and the
     choice of a word.
@@ -34,9 +36,10 @@ class Sum(wiring.Component):
     a: Signal
     b: Signal
     o: Signal
+    nan: Signal
 
     def __init__(self) -> None:
-        super().__init__({"float": In(1), "convert": In(1), "a": In(32), "b": In(32), "o": Out(32)})
+        super().__init__({"float": In(1), "convert": In(1), "a": In(32), "b": In(32), "o": Out(32), "nan": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -51,15 +54,16 @@ class Sum(wiring.Component):
 
         # 2: an integer is done
         integer_2, a_2, b_2 = (Signal(32, name=name, reset_less=True) for name in ("integer_2", "a_2", "b_2"))
-        swap_2 = Signal(reset_less=True)
+        swap_2, nan_2 = Signal(reset_less=True), Signal(reset_less=True)
         m.d.sync += [
             integer_2.eq(total),
             a_2.eq(a_1),
             b_2.eq(b_1),
+            nan_2.eq(Float32(total).is_nan()),
             swap_2.eq(total[-1] ^ a_1[-1] ^ b_1[-1]),
         ]
         with m.If(self.float | self.convert):
-            m.d.sync += integer_2.eq(0)
+            m.d.sync += [integer_2.eq(0), nan_2.eq(0)]
 
         m.submodules.add = add = AddOrdered(convert=True)
         m.d.comb += [
@@ -69,5 +73,6 @@ class Sum(wiring.Component):
             add.larger.eq(Mux(swap_2, b_2, ~a_2)),
             add.smaller.eq(Mux(swap_2, ~a_2, b_2)),
             self.o.eq(add.o | integer_2),
+            self.nan.eq(add.nan | nan_2),
         ]
         return m

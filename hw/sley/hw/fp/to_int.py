@@ -35,42 +35,45 @@ class ToInt32(wiring.Component):
         i = Float32(self.i)
 
         # 1: unpack. The significand's top goes to bit 30 of an integer, from where it moves right: by 157 - exponent,
-        # which is 31 less the lowest bits of exponent + 2. What is too large becomes 2**31 - 1, plus 1/2 if negative.
+        # which is 31 less the lowest bits of exponent + 2.
         fraction_1, distance_1 = Signal(FRACTION_BITS, reset_less=True), Signal(5, reset_less=True)
         sign_1, saturate_1, zero_1 = Signal(reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
         e = i.exponent
         plus_two = Cat(e[0], ~e[1], e[2] ^ e[1], e[3] ^ e[1:3].all(), e[4] ^ e[1:4].all())
-        nan, saturate = i.is_nan(), i.exponent >= BIAS + 31
+        saturate = i.exponent >= BIAS + 31
         m.d.sync += [
             fraction_1.eq(i.fraction),
             distance_1.eq(~plus_two),
-            saturate_1.eq(saturate),
-            zero_1.eq((i.exponent < BIAS - 1) | nan),
+            saturate_1.eq(saturate & ~i.is_nan()),
+            zero_1.eq((i.exponent < BIAS - 1) | saturate),
             sign_1.eq(i.sign),
         ]
-        with m.If(saturate):
-            m.d.sync += [fraction_1.eq(~0), distance_1.eq(0)]
 
         # 2: shift and invert; the lowest bit is worth one half, the sticky bit collects what is below it
-        shifted: Value = Cat(saturate_1 & sign_1, saturate_1.replicate(7), fraction_1, Const(1, 1))
+        shifted: Value = Cat(Const(0, 8), fraction_1, Const(1, 1))
         sticky: Value = Const(0, 1)
         for step in reversed(range(5)):
             sticky = sticky | (distance_1[step] & shifted[: 1 << step].any())
             shifted = Mux(distance_1[step], shifted >> (1 << step), shifted)
         integer_2, half_2 = Signal(31, reset_less=True), Signal(reset_less=True)
         sticky_2, sign_2 = Signal(reset_less=True), Signal(reset_less=True)
+        largest_2, smallest_2 = Signal(reset_less=True), Signal(reset_less=True)
         m.d.sync += [
             integer_2.eq(shifted[1:] ^ sign_1.replicate(31)),
             half_2.eq(shifted[0]),
             sticky_2.eq(sticky | shifted[1]),  # or the integer is odd
             sign_2.eq(sign_1),
+            largest_2.eq(saturate_1 & ~sign_1),
+            smallest_2.eq(saturate_1 & sign_1),
         ]
         with m.If(zero_1):
             m.d.sync += Cat(integer_2, half_2, sign_2).eq(0)
 
-        # 3: round and negate in one addition: -(x + up) = ~x + 1 - up; the extra bit below is the carry in
-        up = half_2 & sticky_2
-        m.d.sync += self.o.eq((Cat(1, integer_2, sign_2) + Cat(up ^ sign_2, Const(0, 32)))[1:33])
+        # 3: round and negate in one addition: -(x + up) = ~x + 1 - up; the extra bit below is the carry in. What
+        # saturates is 0 here, to which the largest or the smallest integer is added.
+        carry = (half_2 & sticky_2) ^ sign_2
+        addend = Cat(carry, largest_2.replicate(31), smallest_2)
+        m.d.sync += self.o.eq((Cat(1, integer_2, sign_2) + addend)[1:33])
         with m.If(~self.use):
             m.d.sync += self.o.eq(0)
         return m
