@@ -40,8 +40,14 @@ from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
 from sley.hw.stream.fifo import StreamFIFO
 
-OUTPUT_ROWS = 32
-"""Rows that may be under way between their reads and their writes."""
+
+def output_rows(config: ChipConfig) -> int:
+    """Rows that may be under way between their reads and their writes: more than the longest way has at full rate.
+
+    In four parts or more each takes so long that half as many do, which is what fits in the LUTs of an FPGA.
+    """
+    return 32 if config.row_parts < 4 else 16
+
 
 VROW_FLAGS = data.FlexibleLayout(
     16,
@@ -99,8 +105,8 @@ class VectorUnit(wiring.Component):
     VECTOR of p parts of rows (p + 14 for a copy, p + 33 at most), 6 + ``row_parts`` for VROW, 2 for SET; the next
     command is accepted in the cycle after the signal set. Throughput 1 part per cycle if the ports grant it; 2 cycles
     per part if A and B are in one bank. No timing depends on data.
-    Cost: the lanes (see ``VectorLane``), a queue of 32 rows of N words, three walks; with several parts a row of
-    registers to collect them.
+    Cost: the lanes (see ``VectorLane``), a queue of ``output_rows`` rows of N words, three walks; with several parts a
+    row of registers to collect them, and two of words to take the operands.
     """
 
     command: stream.Interface
@@ -172,8 +178,9 @@ class VectorUnit(wiring.Component):
 
         # Command
         remaining, uses_b, faulted = Signal(16, reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
-        outstanding, can_issue = Signal(range(OUTPUT_ROWS + 1)), Signal()
-        room = Signal(init=1)  # outstanding != OUTPUT_ROWS
+        rows_at_once = output_rows(self._config)
+        outstanding, can_issue = Signal(range(rows_at_once + 1)), Signal()
+        room = Signal(init=1)  # outstanding != rows_at_once
         outside = walk_a.outside | walk_b.outside | walk_out.outside
         illegal = vector.b_op > max(BinaryOp)
         if self._config.bf16:
@@ -334,7 +341,7 @@ class VectorUnit(wiring.Component):
             part_before.append(before)
         then = part_before[-1]
 
-        m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, OUTPUT_ROWS))
+        m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, rows_at_once))
         lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
         splat = Signal(32, reset_less=True)
         m.d.sync += splat.eq(command.a)
@@ -405,7 +412,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += row.eq(row + params.values.out_stride)
         gone = written | (row_arrived & loads_row)
         with m.If(row_advance & ~gone):
-            m.d.sync += [outstanding.eq(outstanding + 1), room.eq(outstanding != OUTPUT_ROWS - 1)]
+            m.d.sync += [outstanding.eq(outstanding + 1), room.eq(outstanding != rows_at_once - 1)]
         with m.Elif(gone & ~row_advance):
             m.d.sync += [outstanding.eq(outstanding - 1), room.eq(1)]
         with m.If(self.abort):
