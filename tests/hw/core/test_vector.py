@@ -24,6 +24,7 @@ from sley.abi.instructions import (
     VectorOutput,
     VectorRow,
 )
+from sley.hw.core.vector import output_rows
 from sley.sim.golden import float32
 
 NANO, EDGE = PRESETS["nano"], PRESETS["edge"]
@@ -156,8 +157,8 @@ def test_faults_are_exact():
         vector(1, acc - 2, 4, pc=10, **add_b),  # B and output leave in the same row: B is reported
         set_param(Param.B_ROW, acc),
         vector(acc, acc, 1, pc=11, **space, **add_b),  # all three: A is reported
-        vector(1, 61, 1, pc=12, b_space=Space.ACCUMULATOR),  # B does not exist and is not used
-        command(Op.VECTOR, flags(Op.VECTOR) | 3 << 2, c=1, pc=13),  # b_op = 3
+        command(Op.VECTOR, flags(Op.VECTOR) | 3 << 2, a=7, c=1, pc=12),  # b_op = 3; nothing is left of the row before
+        vector(1, 61, 1, pc=13, b_space=Space.ACCUMULATOR),  # B does not exist and is not used
         vector(1, 2, 1, pc=14, out=VectorOutput.BF16),
         vector(1, 2, 1, pc=15, a_half=1),
         vector(1, 2, 1, pc=16, b_half=1),
@@ -295,7 +296,7 @@ def test_results_wait_for_the_write_port(config):
 
     bench.bench.add(hold, wait=True)
     bench.run([vector(3, 2, 100, bias=1, scale=1)])
-    assert sum(reads) == 32 * config.row_parts
+    assert sum(reads) == output_rows(config) * config.row_parts
 
 
 @pytest.mark.parametrize(
@@ -365,9 +366,10 @@ def test_abort(config, cycles):
     bench.compare()
 
 
-def test_clear():
-    """Parameters and row registers start every block afresh."""
-    bench = Bench(NANO)
+@pytest.mark.parametrize("config", [NANO, ONE_LANE], ids=["four-lanes", "one-lane"])
+def test_clear(config):
+    """Parameters and row registers, which are a memory if lanes are few, start every block afresh."""
+    bench = Bench(config)
 
     async def clear(ctx):
         for _ in range(40):

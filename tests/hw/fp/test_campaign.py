@@ -6,13 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fp_units import FP32_SUMS, converted_sum, maximum, multiply, to_int32
 
-from sley.hw.fp.add import Add
-from sley.hw.fp.from_int import FromInt32
-from sley.hw.fp.maximum import Maximum
-from sley.hw.fp.multiply import Multiply
 from sley.hw.fp.to_bf16 import ToBF16
-from sley.hw.fp.to_int import ToInt32
 from sley.hw.testing.floats import pairs, patterns
 from sley.hw.verilog import component_verilog
 from sley.sim.golden import float32
@@ -90,7 +86,12 @@ def compare(got: np.ndarray, expected: np.ndarray, *inputs: np.ndarray) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("unit", "golden"), [(Add, float32.add), (Multiply, float32.multiply), (Maximum, float32.maximum)]
+    ("unit", "golden"),
+    [
+        *((unit, float32.add) for unit in FP32_SUMS.values()),
+        (multiply, float32.multiply),
+        (maximum, float32.maximum),
+    ],
 )
 def test_binary(unit, golden, compile_unit):
     feed = compile_unit(unit(), ("a", "b"))
@@ -102,7 +103,7 @@ def test_binary(unit, golden, compile_unit):
 @pytest.mark.slow
 def test_to_int32(compile_unit):
     """Every exponent that is not all fraction or all saturation, with a quarter of its fractions."""
-    feed = compile_unit(ToInt32(), ("i",))
+    feed = compile_unit(to_int32(), ("i",))
     fractions = np.arange(0, 1 << 23, 4, np.uint32)
     for exponent in range(124, 160):
         x = fractions + np.uint32(exponent % 4) | np.uint32((exponent << 23) | (exponent & 1) << 31)
@@ -113,13 +114,13 @@ def test_to_int32(compile_unit):
 
 @pytest.mark.slow
 def test_from_int32(compile_unit):
-    feed = compile_unit(FromInt32(), ("i",))
+    feed = compile_unit(converted_sum(), ("a", "b"))
     rng = np.random.default_rng(1)
     small = np.arange(-(1 << 21), 1 << 21, dtype=np.int32)
     x = (rng.integers(-(1 << 31), 1 << 31, 8_000_000) >> rng.integers(0, 12, 8_000_000)).astype(np.int32)
     for numbers in (small, x, np.invert(x) & -256 | 128):
         numbers = numbers.astype(np.int32)
-        compare(feed(numbers), float32.from_int32(numbers), numbers)
+        compare(feed(numbers, np.zeros_like(numbers)), float32.from_int32(numbers), numbers)
 
 
 @pytest.mark.slow

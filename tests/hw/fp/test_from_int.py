@@ -1,8 +1,24 @@
 import numpy as np
+from amaranth.hdl import Const, Module, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from fp_units import converted_sum
 
-from sley.hw.fp.from_int import FromInt8, FromInt32
+from sley.hw.fp.from_int import from_int8
 from sley.hw.testing.floats import feed
 from sley.sim.golden import float32
+
+
+class FromInt8(wiring.Component):
+    LATENCY = 1
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(signed(8)), "o": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.o.eq(from_int8(m, "i", self.i, Const(1, 1)))
+        return m
 
 
 def test_int8_exhaustively():
@@ -18,6 +34,8 @@ def test_int32():
     ties = ((significand << shift) + (1 << shift >> 1) + rng.integers(-1, 2, 6000)) * rng.choice([-1, 1], 6000)
     numbers = np.concatenate([powers, random, ties, [2**31 - 1, -(2**31)]])
     numbers = np.clip(numbers, -(2**31), 2**31 - 1)
-    got, expected = feed(FromInt32(), numbers), float32.from_int32(numbers)
+    addends = rng.integers(-(1 << 31), 1 << 31, len(numbers)) * rng.integers(0, 2, len(numbers))
+    others = (numbers - addends).astype(np.int32).view(np.uint32)
+    got, expected = feed(converted_sum(), addends.astype(np.int32).view(np.uint32), others), float32.from_int32(numbers)
     wrong = np.flatnonzero(got != expected)
     assert not len(wrong), [(int(numbers[k]), hex(got[k]), hex(expected[k])) for k in wrong[:5]]

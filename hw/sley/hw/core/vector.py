@@ -1,9 +1,10 @@
 # amaranth: UnusedElaboratable=no
 """The vector unit."""
 
-from typing import Any
+from functools import reduce
+from operator import or_
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, ResetInserter, Signal, Value, ValueLike
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import Out
 
@@ -24,14 +25,29 @@ from sley.abi.instructions import (
 from sley.hw.core.params import UnitParams
 from sley.hw.core.sram import READ_LATENCY, read_port, write_port
 from sley.hw.core.unit import UnitCommand, unit_signature
-from sley.hw.core.vector_lane import MAX_LATENCY, VECTOR_FLAGS, VectorLane, bias_delay, lane_latency, scale_delay
+from sley.hw.core.vector_lane import (
+    SOURCE_LATENCY,
+    VECTOR_FLAGS,
+    Choice,
+    VectorLane,
+    bias_latency,
+    binary_latency,
+    output_latency,
+    scale_latency,
+)
 from sley.hw.core.vector_walk import RowWalk
 from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
 from sley.hw.stream.fifo import StreamFIFO
 
-OUTPUT_ROWS = 32
-"""Rows that may be under way between their reads and their writes."""
+
+def output_rows(config: ChipConfig) -> int:
+    """Rows that may be under way between their reads and their writes: more than the longest way has at full rate.
+
+    In four parts or more each takes so long that half as many do, which is what fits in the LUTs of an FPGA.
+    """
+    return 32 if config.row_parts < 4 else 16
+
 
 VROW_FLAGS = data.FlexibleLayout(
     16,
@@ -85,12 +101,12 @@ class VectorUnit(wiring.Component):
     ``clear`` also sets both row registers to 0.
     ``events``, for counters, are ``row``, ``operands``, ``results`` and ``drain`` of class_events(VectorCycle).
 
-    Cycles from the acceptance of a command to the offer of its signal set: p + 8 + ``lane_latency`` for a VECTOR of p
-    parts of rows (p + 14 for a copy, p + 33 at most), 6 + ``row_parts`` for VROW, 2 for SET; the next command is
-    accepted in the cycle after the signal set. Throughput 1 part per cycle if the ports grant it; 2 cycles per part if
-    A and B are in one bank. No timing depends on data.
-    Cost: the lanes (see ``VectorLane``), a queue of 32 rows of N words, three walks; with several parts a row of
-    registers to collect them.
+    Cycles from the acceptance of a command to the offer of its signal set: p + 8 and the latency of the lanes for a
+    VECTOR of p parts of rows (p + 14 for a copy, p + 33 at most), 6 + ``row_parts`` for VROW, 2 for SET; the next
+    command is accepted in the cycle after the signal set. Throughput 1 part per cycle if the ports grant it; 2 cycles
+    per part if A and B are in one bank. No timing depends on data.
+    Cost: the lanes (see ``VectorLane``), a queue of ``output_rows`` rows of N words, three walks; with several parts a
+    row of registers to collect them, and two of words to take the operands.
     """
 
     command: stream.Interface
@@ -162,8 +178,9 @@ class VectorUnit(wiring.Component):
 
         # Command
         remaining, uses_b, faulted = Signal(16, reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
-        outstanding, can_issue = Signal(range(OUTPUT_ROWS + 1)), Signal()
-        room = Signal(init=1)  # outstanding != OUTPUT_ROWS
+        rows_at_once = output_rows(self._config)
+        outstanding, can_issue = Signal(range(rows_at_once + 1)), Signal()
+        room = Signal(init=1)  # outstanding != rows_at_once
         outside = walk_a.outside | walk_b.outside | walk_out.outside
         illegal = vector.b_op > max(BinaryOp)
         if self._config.bf16:
@@ -177,10 +194,27 @@ class VectorUnit(wiring.Component):
         else:
             illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
 
-        fault_code, fault_address = Signal(8, reset_less=True), Signal(32, reset_less=True)
+        fault_code, too_many = Signal(8, reset_less=True), command.c[len(remaining) :].any()
 
-        def fail(code: FaultCode, address: ValueLike = 0) -> None:
-            m.d.sync += [fault_code.eq(code), fault_address.eq(address), state.eq(State.FAULT)]
+        def fail(code: FaultCode) -> None:
+            m.d.sync += [fault_code.eq(code), state.eq(State.FAULT)]
+
+        # The fault's address: what a check of the command found, or the row of the first walk that is outside
+        found = Signal(32, reset_less=True)
+        outsides = Signal(3, reset_less=True)
+        m.d.sync += [
+            found.eq(command.c),
+            outsides.eq(
+                Cat(walk_a.outside, ~walk_a.outside & walk_b.outside, ~walk_a.outside & ~walk_b.outside)
+                & (state == State.DRAIN).replicate(3)
+            ),
+        ]
+        with m.If((state != State.CHECK) | (command.op != Op.VECTOR) | ~too_many):
+            m.d.sync += found.eq(0)
+        with m.If((state == State.CHECK) & (command.op == Op.SET)):
+            m.d.sync += found[: len(params.param)].eq(params.param)
+        rows = zip((walk_a.row, walk_b.row, walk_out.row), outsides, strict=True)
+        fault_address = reduce(or_, (row & outside.replicate(32) for row, outside in rows), found)
 
         m.d.comb += [
             self.fault.code.eq(fault_code),
@@ -197,7 +231,6 @@ class VectorUnit(wiring.Component):
             with m.Case(State.CHECK):
                 m.d.comb += [params.set.eq(command.op == Op.SET), start.eq(1)]
                 m.d.sync += [
-                    remaining.eq(Mux(is_vrow, 1, command.c)),
                     uses_b.eq(reads_b),
                     loads_row.eq(is_vrow),
                     is_splat.eq(splats),
@@ -208,12 +241,12 @@ class VectorUnit(wiring.Component):
                 ]
                 with m.Switch(command.op):
                     with m.Case(Op.SET), m.If(params.bad):
-                        fail(FaultCode.BAD_PARAMETER, params.param)
+                        fail(FaultCode.BAD_PARAMETER)
                     with m.Case(Op.VROW):
                         m.d.sync += state.eq(State.ISSUE)
                     with m.Case(Op.VECTOR):
-                        with m.If(command.c[len(remaining) :].any()):
-                            fail(FaultCode.BAD_PARAMETER, command.c)
+                        with m.If(too_many):
+                            fail(FaultCode.BAD_PARAMETER)
                         with m.Elif(illegal):
                             fail(FaultCode.ILLEGAL_INSTRUCTION)
                         with m.Elif(command.c.any()):
@@ -223,12 +256,9 @@ class VectorUnit(wiring.Component):
             with m.Case(State.ISSUE):
                 m.d.comb += can_issue.eq(~outside & room & ~self.abort)
                 with m.If(outside):
-                    fail(
-                        FaultCode.LOCAL_ADDRESS,
-                        Mux(walk_a.outside, walk_a.row, Mux(walk_b.outside, walk_b.row, walk_out.row)),
-                    )
+                    fail(FaultCode.LOCAL_ADDRESS)
                     m.d.sync += [faulted.eq(1), state.eq(State.DRAIN)]
-                with m.Elif(row_advance & (remaining == 1)):
+                with m.Elif(row_advance & (loads_row | (remaining == 1))):
                     m.d.sync += state.eq(State.DRAIN)
             with m.Case(State.DRAIN), m.If(outstanding == 0):
                 m.d.sync += state.eq(Mux(faulted, State.FAULT, State.SIGNAL))
@@ -272,53 +302,74 @@ class VectorUnit(wiring.Component):
                 part.eq(part + 1),
                 a_wanted.eq(~is_splat),
                 b_wanted.eq(uses_b),
-                remaining.eq(remaining - row_advance),
             ]
         with m.Else():
             m.d.sync += [a_wanted.eq(a_wanted & ~a_granted), b_wanted.eq(b_wanted & ~b_granted)]
 
-        # Data on its way: the reads, then the part through the lanes; bit k of ``flight`` arrives in k cycles. The
-        # place where a part enters takes a cycle to decode; a part is noted one cycle late, too.
-        a_arriving, b_arriving, advanced = Signal(READ_LATENCY), Signal(READ_LATENCY), Signal()
-        flight = Signal(READ_LATENCY + MAX_LATENCY)
-        latency, entry = Signal(range(MAX_LATENCY + 1), reset_less=True), Signal.like(flight, reset_less=True)
-        arrived = flight[0]
+        m.d.sync += remaining.eq(remaining - row_advance)
         with m.If(start):
-            m.d.sync += latency.eq(Mux(is_vrow, 0, lane_latency(vector, self._config.bf16)))
+            m.d.sync += remaining.eq(command.c)
+
+        # Data on its way: the reads, then the part through the lanes. A part passes every place one cycle before its
+        # data: the lanes' registers, where that of a VROW ends, bias, scale, relu, and the end.
+        a_arriving, b_arriving = Signal(READ_LATENCY), Signal(READ_LATENCY)
         m.d.sync += [
-            entry.eq((1 << (READ_LATENCY - 1)) << latency),
-            advanced.eq(advance),
             a_arriving.eq(Cat(a_granted | (advance & is_splat), a_arriving)),
             b_arriving.eq(Cat(b_granted, b_arriving)),
-            flight.eq(flight[1:] | Mux(advanced, entry, 0)),
         ]
         with m.If(self.abort):
-            m.d.sync += [a_arriving.eq(0), b_arriving.eq(0), advanced.eq(0), flight.eq(0)]
+            m.d.sync += [a_arriving.eq(0), b_arriving.eq(0)]
+        bf16 = self._config.bf16
+        taken = self._later(m, "taken", advance, {READ_LATENCY: Const(1, 1)})
+        at_bias = self._later(m, "bias", taken & ~loads_row, binary_latency(vector), SOURCE_LATENCY)
+        at_scale = self._later(m, "scale", at_bias, bias_latency(vector, bf16))
+        at_relu = self._later(m, "relu", at_scale, scale_latency(vector))
+        arrived, ends = Signal(), self._later(m, "end", at_relu, output_latency(vector, bf16))
+        m.d.sync += arrived.eq(Mux(loads_row, taken, ends) & ~self.abort)
 
-        arrived_part, row_arrived = Signal(range(parts), reset_less=True), Signal()
+        # Part of a row: that is read, whose data arrive in the next cycle, that is at bias or scale, that arrives
+        arrived_part, bias_part, scale_part = (
+            self._part(m, name, start, event)
+            for name, event in (("arrived", arrived), ("bias", at_bias), ("scale", at_scale))
+        )
+        row_arrived = Signal()
         m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
-        with m.If(start):
-            m.d.sync += arrived_part.eq(0)
-        with m.Elif(arrived):
-            m.d.sync += arrived_part.eq(arrived_part + 1)
-        part_then, bias_part, scale_part = self._parts_under_way(m, part, start, vector)
+        part_before = [part]
+        for cycles in range(1, READ_LATENCY):
+            before = Signal.like(part, name=f"part_{cycles}", reset_less=True)
+            m.d.sync += before.eq(part_before[-1])
+            part_before.append(before)
+        then = part_before[-1]
 
-        m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, OUTPUT_ROWS))
+        m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, rows_at_once))
         lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
-        a_source = (self.scratchpad_read_a, self.accumulator_read_a, a_accumulator, vector.a_half)
-        b_source = (self.scratchpad_read_b, self.accumulator_read_b, b_accumulator, vector.b_half)
+        splat = Signal(32, reset_less=True)
+        m.d.sync += splat.eq(command.a)
+        with m.If(~is_splat):
+            m.d.sync += splat.eq(0)
+        a_source = _Source(
+            *(m, "a", self._config, then, a_arriving[-1], Const(0, 1), self.scratchpad_read_a, self.accumulator_read_a),
+            *(a_accumulator & ~is_splat, ~a_accumulator, vector.a_half, vector.a_type),
+        )
+        b_source = _Source(
+            *(m, "b", self._config, then, b_arriving[-1], ~uses_b, self.scratchpad_read_b, self.accumulator_read_b),
+            *(b_accumulator, ~b_accumulator, vector.b_half, vector.b_type),
+        )
         for index, lane in enumerate(lanes):
             m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
+            a, b = a_source.lane(index), b_source.lane(index)
             m.d.comb += [
                 lane.flags.eq(command.flags),
-                lane.a.eq(Mux(is_splat, command.a, self._source(*a_source, part_then, index))),
-                lane.b.eq(self._source(*b_source, part_then, index)),
-                lane.a_load.eq(a_arriving[-1]),
-                lane.b_load.eq(b_arriving[-1]),
+                lane.a.eq(a["word"] | splat),
+                lane.b.eq(b["word"]),
+                lane.a_int8.eq(a["int8"]),
+                lane.b_int8.eq(b["int8"]),
                 lane.bias_load.eq(arrived & loads_row & (vrow.row == VectorRow.BIAS)),
                 lane.scale_load.eq(arrived & loads_row & (vrow.row == VectorRow.SCALE)),
                 lane.clear.eq(self.clear),
             ]
+            if bf16:
+                m.d.comb += [lane.a_bf16.eq(a["bf16"]), lane.b_bf16.eq(b["bf16"])]
             if parts > 1:
                 m.d.comb += [
                     lane.row_part.eq(arrived_part),
@@ -361,7 +412,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += row.eq(row + params.values.out_stride)
         gone = written | (row_arrived & loads_row)
         with m.If(row_advance & ~gone):
-            m.d.sync += [outstanding.eq(outstanding + 1), room.eq(outstanding != OUTPUT_ROWS - 1)]
+            m.d.sync += [outstanding.eq(outstanding + 1), room.eq(outstanding != rows_at_once - 1)]
         with m.Elif(gone & ~row_advance):
             m.d.sync += [outstanding.eq(outstanding - 1), room.eq(1)]
         with m.If(self.abort):
@@ -375,38 +426,83 @@ class VectorUnit(wiring.Component):
         ]
         return m
 
-    def _parts_under_way(self, m: Module, part: Value, start: Value, flags: data.View) -> tuple[Value, Value, Value]:
-        """The part whose data arrive now, and those that reach bias and scale in the next cycle."""
-        if self._config.row_parts == 1:
-            return Const(0, 0), Const(0, 0), Const(0, 0)
-        line: list[Any] = [part]
-        for cycles in range(1, READ_LATENCY + MAX_LATENCY):
-            before = Signal.like(part, name=f"part_{cycles}", reset_less=True)
-            m.d.sync += before.eq(line[-1])
-            line.append(before)
-        steps = []
-        for name, delay in (("bias", bias_delay(flags)), ("scale", scale_delay(flags, self._config.bf16))):
-            tap = Signal(range(len(line)), name=f"{name}_tap", reset_less=True)
-            index = Signal.like(part, name=f"{name}_part", reset_less=True)
-            with m.If(start):
-                m.d.sync += tap.eq(READ_LATENCY - 1 + delay)
-            m.d.sync += index.eq(Array(line)[tap])
-            steps.append(index)
-        return line[READ_LATENCY], steps[0], steps[1]
+    def _later(self, m: Module, name: str, event: Value, cycles: Choice, more: int = 0) -> Value:
+        """The event as many cycles later as the choice says, and some more."""
+        line = Signal(max(cycles) + more, name=f"to_{name}")
+        m.d.sync += line.eq(Cat(event, line))
+        with m.If(self.abort):
+            m.d.sync += line.eq(0)
+        taps = Cat(event, line)
+        later = Signal(name=f"at_{name}")
+        m.d.comb += later.eq(Cat(taps[latency + more] & chosen for latency, chosen in cycles.items()).any())
+        return later
 
-    def _source(
+    def _part(self, m: Module, name: str, start: Value, event: Value) -> Signal:
+        """The part of a row that is at a place: they pass it in order."""
+        part = Signal(range(self._config.row_parts), name=f"{name}_part", reset_less=True)
+        with m.If(start):
+            m.d.sync += part.eq(0)
+        with m.Elif(event):
+            m.d.sync += part.eq(part + 1)
+        return part
+
+
+class _Source:
+    """Registers of what the lanes read of an operand: a word, an int8 of the half or a bf16, the others being 0.
+
+    Each part has registers, of which all are reset but those of the part that arrives: merging them takes an OR.
+    ``then`` is the part whose data arrive in the next cycle, ``load`` tells that they do; they are held until the next
+    do. ``unused`` makes all of them 0.
+    """
+
+    def __init__(
         self,
+        m: Module,
+        name: str,
+        config: ChipConfig,
+        then: Value,
+        load: Value,
+        unused: Value,
         scratchpad: wiring.PureInterface,
         accumulator: wiring.PureInterface,
         from_accumulator: Value,
+        from_scratchpad: Value,
         half: Value,
-        part: Value,
-        lane: int,
-    ) -> Value:
-        """What a lane reads: a word; or an int8 of the half in the lowest byte and the bf16 in the upper half."""
-        c = self._config
+        kind: Value,
+    ) -> None:
+        self._m, self._name, self._config, self._load, self._unused = m, name, config, load, unused
+        is_bf16 = (kind == OperandType.BF16) & config.bf16
+        parts = Cat(then == part for part in range(config.row_parts))
+        kinds = {
+            "word": (from_accumulator, accumulator.data, 32, 0),
+            "int8": (
+                from_scratchpad & ~is_bf16,
+                scratchpad.data,
+                8,
+                half * config.array if config.lane_elements > 1 else 0,
+            ),
+        }
+        if config.bf16:
+            kinds["bf16"] = (from_scratchpad & is_bf16, scratchpad.data, 16, 0)
+        self._kinds = {}
+        for what, (condition, values, width, first) in kinds.items():
+            selects = Signal(config.row_parts, name=f"{name}_{what}_selects", reset_less=True)
+            m.d.sync += selects.eq(Mux(condition, parts, 0))
+            self._kinds[what] = (selects, values, width, first)
+
+    def lane(self, lane: int) -> dict[str, Value]:
+        """For one of them, by what it is."""
+        m, c = self._m, self._config
         columns = range(lane, c.array, c.vector_lanes)
-        byte = Array(scratchpad.data.word_select(half * c.array + column, 8) for column in columns)[part]
-        bf16 = Array(scratchpad.data.word_select(column, 16) for column in columns)[part] if c.bf16 else Const(0, 16)
-        word = Array(accumulator.data.word_select(column, 32) for column in columns)[part]
-        return Mux(from_accumulator, word, Cat(byte, Const(0, 8), bf16))
+        merged: dict[str, Value] = {}
+        for what, (selects, values, width, first) in self._kinds.items():
+            taken = []
+            for part, column in enumerate(columns):
+                register = Signal(width, name=f"{self._name}_{what}_{lane}_{part}", reset_less=True)
+                with m.If(self._load):
+                    m.d.sync += register.eq(values.word_select(first + column, width))
+                with m.If((self._load & ~selects[part]) | self._unused):
+                    m.d.sync += register.eq(0)
+                taken.append(register)
+            merged[what] = reduce(or_, taken)
+        return merged

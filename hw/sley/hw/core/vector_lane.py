@@ -1,16 +1,17 @@
 """One lane of the vector unit: the arithmetic on some columns of the rows."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, OperandType, Space, VectorOutput
-from sley.hw.fp.add import Add
-from sley.hw.fp.float32 import NAN, Float32
+from sley.hw.fp.binary import Binary
+from sley.hw.fp.float32 import FRACTION_BITS, Float32
 from sley.hw.fp.from_bf16 import from_bf16
-from sley.hw.fp.from_int import FromInt8, FromInt32
-from sley.hw.fp.maximum import Maximum
+from sley.hw.fp.from_int import from_int8
 from sley.hw.fp.multiply import Multiply
+from sley.hw.fp.sum import Sum
 from sley.hw.fp.to_bf16 import ToBF16
 from sley.hw.fp.to_int import ToInt32
 
@@ -24,23 +25,18 @@ VECTOR_FLAGS = data.FlexibleLayout(
 )
 """The flags of a VECTOR instruction."""
 
-MAX_LATENCY = 1 + Add.LATENCY + Add.LATENCY + (1 + Multiply.LATENCY) + 1 + ToInt32.LATENCY + 1
-"""The longest way: FP32 with b_op = ADD, bias, scale and an integer output."""
+SOURCE_LATENCY = 1
+"""From the registers that take the operands to those of op B."""
 
 _CONTROL = data.StructLayout(
     {
-        "fp32": 1,  # dtype
-        "a_int8": 1,  # A is an int8
-        "b_int8": 1,
-        "a_convert": 1,  # int8 to fp32
+        "a_convert": 1,  # A is an int8 that becomes fp32
         "b_convert": 1,
-        "a_bf16": 1,  # bf16 to fp32
-        "b_bf16": 1,
-        "integer_b": 1,  # add B as int32
-        "float_b": 1,  # add B as fp32
-        "maximum": 1,
-        "integer_bias": 1,
-        "float_bias": 1,
+        "invert_b": 1,
+        "float_b": 1,  # op B is one of fp32
+        "maximum": 1,  # op B is a maximum
+        "use_bias": 1,
+        "float_bias": 1,  # add the bias as fp32
         "to_float": 1,  # int32 to fp32
         "scale": 1,
         "integer_relu": 1,
@@ -64,30 +60,51 @@ class _Conversions:
         self.to_int32 = self.is_float & ((flags.out == VectorOutput.INT32) | (flags.out == VectorOutput.INT8))
 
 
-def bias_delay(flags: data.View) -> Value:
-    """Cycles from the one in which both operands are in ``VectorLane``'s registers to the one that adds the bias."""
-    binary = Mux((flags.dtype == NumberType.FP32) & (flags.b_op == BinaryOp.ADD), Add.LATENCY, 1)
-    return 1 + Mux(flags.b_op == BinaryOp.MAX, Maximum.LATENCY, binary)
+Choice = dict[int, Value]
+"""Cycles that a step may take, each with the condition for it; of the conditions one is true."""
 
 
-def scale_delay(flags: data.View, bf16: bool) -> Value:
-    """The same to the cycle that multiplies by the scale."""
-    bias = Mux((flags.dtype == NumberType.FP32) & flags.bias, Add.LATENCY, 1)
-    return bias_delay(flags) + bias + Mux(_Conversions(flags, bf16).to_float, FromInt32.LATENCY, 1)
+def binary_latency(flags: data.View) -> Choice:
+    """Op B: from its cycle, behind the registers of the converted operands, to that of the bias."""
+    is_sum, is_maximum = flags.b_op == BinaryOp.ADD, flags.b_op == BinaryOp.MAX
+    is_float = is_sum & (flags.dtype == NumberType.FP32)
+    return {
+        Binary.INTEGER_LATENCY: ~is_maximum & ~is_float,
+        Binary.MAXIMUM_LATENCY: is_maximum,
+        Binary.SUM_LATENCY: is_float,
+    }
 
 
-def lane_latency(flags: data.View, bf16: bool) -> Value:
-    """The same to the cycle of ``o``."""
+def bias_latency(flags: data.View, bf16: bool) -> Choice:
+    """From the cycle of the bias to that of the scale."""
+    is_float, to_float = (flags.dtype == NumberType.FP32) & flags.bias, _Conversions(flags, bf16).to_float
+    return {
+        Sum.INTEGER_LATENCY: ~is_float & ~to_float,
+        Sum.CONVERT_LATENCY: to_float,
+        Sum.FLOAT_LATENCY: is_float,
+    }
+
+
+def scale_latency(flags: data.View) -> Choice:
+    """From the cycle of the scale to that of relu."""
+    return {0: ~flags.scale, Multiply.LATENCY: flags.scale}
+
+
+def output_latency(flags: data.View, bf16: bool) -> Choice:
+    """From the cycle of relu to that of the result in ``o``."""
     convert = _Conversions(flags, bf16)
-    output = Mux(convert.to_bf16, ToBF16.LATENCY, Mux(convert.to_int32, ToInt32.LATENCY, 0)) + 1
-    return scale_delay(flags, bf16) + Mux(flags.scale, Multiply.LATENCY, 0) + 1 + output
+    return {
+        2: ~convert.to_bf16 & ~convert.to_int32,
+        2 + ToBF16.LATENCY: convert.to_bf16,
+        2 + ToInt32.LATENCY: convert.to_int32,
+    }
 
 
 class VectorLane(wiring.Component):
     """The steps of VECTOR: source, op B, bias, scale, relu, output.
 
-    Each step has one way for int32 and one for fp32; the flags, constant during an instruction, choose the ways, and
-    ``lane_latency`` tells how long the chosen ones take together. So no way carries delays for the sake of another.
+    Each step has ways for int32 and for fp32; the flags, constant during an instruction, choose the ways, and
+    ``binary_latency`` and the like tell how long the chosen ones take. So none carries delays for the sake of another.
 
     Parameters
     ----------
@@ -97,24 +114,26 @@ class VectorLane(wiring.Component):
     Members
     -------
     flags: of the instruction; constant from two cycles before its first operand until its last result.
-    a, a_load: operand A, taken with ``a_load``: 32 bits, or an int8 in the lowest byte, or a bf16 in the upper half.
-    b, b_load: operand B, likewise.
-    bias_load, scale_load: copy the operand A that was taken into a row register.
+    a, a_int8, a_bf16: operand A, registers: 32 bits, an int8 or, with bf16, a bf16; the others are 0.
+    b, b_int8, b_bf16: operand B, likewise; all are 0 if it is not used.
+    bias_load, scale_load: copy the word of A into a row register; done in the next cycle.
     clear: all row registers become 0.
     row_part, bias_part, scale_part: if there are several columns: the one whose row register is written; the one that
         reaches the bias, and the scale, in the next cycle.
     o: the result; an INT8 output sign-extended, a BF16 output in the lower half.
 
-    Latency ``lane_latency(flags, bf16)``, one element per cycle.
-    Cost: two fp32 adders, a multiplier, a maximum, the conversions, two 32-bit adders, some 300 flip-flops
-    besides those of the fp32 units; for each further column two words of flip-flops.
+    Latency SOURCE_LATENCY from the registers that take the operands, and that of the steps; one element per cycle.
+    Cost: ``Binary``, ``Sum``, a multiplier, the conversions, some 300 flip-flops besides those of the fp32 units; with
+    several columns two words of memory for each.
     """
 
     flags: data.View
     a: Signal
-    a_load: Signal
+    a_int8: Signal
+    a_bf16: Signal
     b: Signal
-    b_load: Signal
+    b_int8: Signal
+    b_bf16: Signal
     bias_load: Signal
     scale_load: Signal
     clear: Signal
@@ -129,12 +148,13 @@ class VectorLane(wiring.Component):
         indexes = ("row_part", "bias_part", "scale_part") if parts > 1 else ()
         super().__init__(
             {name: In(range(parts)) for name in indexes}
+            | {name: In(16) for name in (("a_bf16", "b_bf16") if bf16 else ())}
             | {
                 "flags": In(VECTOR_FLAGS),
                 "a": In(32),
-                "a_load": In(1),
+                "a_int8": In(8),
                 "b": In(32),
-                "b_load": In(1),
+                "b_int8": In(8),
                 "bias_load": In(1),
                 "scale_load": In(1),
                 "clear": In(1),
@@ -149,19 +169,15 @@ class VectorLane(wiring.Component):
         a_bf16, b_bf16 = ((kind == OperandType.BF16) & self._bf16 for kind in (flags.a_type, flags.b_type))
         a_int8 = (flags.a_space == Space.SCRATCHPAD) & ~a_bf16
         b_int8 = (flags.b_space == Space.SCRATCHPAD) & ~b_bf16
+        use_b = flags.b_op != BinaryOp.NONE
         control = Signal(_CONTROL, reset_less=True)
         m.d.sync += [
-            control.fp32.eq(is_fp32),
-            control.a_int8.eq(a_int8),
-            control.b_int8.eq(b_int8),
             control.a_convert.eq(is_fp32 & a_int8),
-            control.b_convert.eq(is_fp32 & b_int8),
-            control.a_bf16.eq(a_bf16),
-            control.b_bf16.eq(b_bf16),
-            control.integer_b.eq(~is_fp32 & (flags.b_op == BinaryOp.ADD)),
-            control.float_b.eq(is_fp32 & (flags.b_op == BinaryOp.ADD)),
+            control.b_convert.eq(is_fp32 & b_int8 & use_b),
+            control.invert_b.eq((flags.b_op == BinaryOp.MAX) | (is_fp32 & (flags.b_op == BinaryOp.ADD))),
+            control.float_b.eq(is_fp32 & use_b),
             control.maximum.eq(flags.b_op == BinaryOp.MAX),
-            control.integer_bias.eq(~is_fp32 & flags.bias),
+            control.use_bias.eq(flags.bias),
             control.float_bias.eq(is_fp32 & flags.bias),
             control.to_float.eq(convert.to_float),
             control.scale.eq(flags.scale),
@@ -172,76 +188,69 @@ class VectorLane(wiring.Component):
             control.bf16.eq(convert.to_bf16),
         ]
 
-        # Sources
-        operands = []
-        for name, value, load in (("a", self.a, self.a_load), ("b", self.b, self.b_load)):
-            taken = Signal(32, name=f"{name}_taken", reset_less=True)
-            word = Signal(32, name=f"{name}_word", reset_less=True)
-            m.submodules[f"{name}_from_int8"] = from_int8 = FromInt8()
-            with m.If(load):
-                m.d.sync += taken.eq(value)
-            whole = Mux(control[f"{name}_bf16"], from_bf16(taken[16:]), taken) if self._bf16 else taken
-            m.d.sync += word.eq(Mux(control[f"{name}_int8"], taken[:8].as_signed(), whole))
-            m.d.comb += from_int8.i.eq(taken[:8].as_signed())
-            operands.append((taken, Mux(control[f"{name}_convert"], from_int8.o, word)))
-        (a_taken, a), (_, b) = operands
-
-        bias, scale = (self._row_register(m, name, a_taken) for name in ("bias", "scale"))
+        # Sources; what the comparison of op B subtracts is inverted before it is in a register
+        a, b = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        m.d.sync += [
+            a.eq(self._as_word(m, "a", control.a_convert)),
+            b.eq(self._as_word(m, "b", control.b_convert) ^ control.invert_b.replicate(32)),
+        ]
+        bias = self._row_register(m, "bias", a, control.use_bias)
+        scale = self._row_register(m, "scale", a, control.scale)
 
         # op B
-        m.submodules.add_b = add_b = Add()
-        m.submodules.maximum = maximum = Maximum()
-        integer_b, with_b = Signal(32, reset_less=True), Signal(32)
-        m.d.sync += integer_b.eq(a + Mux(control.integer_b, b, 0))
+        m.submodules.binary = binary = Binary()
         m.d.comb += [
-            Cat(add_b.a, maximum.a).eq(a.replicate(2)),
-            Cat(add_b.b, maximum.b).eq(b.replicate(2)),
-            maximum.integer.eq(~control.fp32),
-            with_b.eq(Mux(control.float_b, add_b.o, Mux(control.maximum, maximum.o, integer_b))),
+            binary.a.eq(a),
+            binary.b.eq(b),
+            binary.maximum.eq(control.maximum),
+            binary.float.eq(control.float_b),
         ]
+        with_b = binary.integer | binary.larger | binary.sum
 
         # bias
-        m.submodules.add_bias = add_bias = Add()
-        integer_bias, with_bias = Signal(32, reset_less=True), Signal(32)
-        m.d.sync += integer_bias.eq(with_b + Mux(control.integer_bias, bias, 0))
+        m.submodules.sum = with_bias = Sum()
         m.d.comb += [
-            add_bias.a.eq(with_b),
-            add_bias.b.eq(bias),
-            with_bias.eq(Mux(control.float_bias, add_bias.o, integer_bias)),
+            with_bias.float.eq(control.float_bias),
+            with_bias.convert.eq(control.to_float),
+            with_bias.a.eq(with_b ^ control.float_bias.replicate(32)),
+            with_bias.b.eq(bias),
         ]
 
         # scale
-        m.submodules.from_int32 = from_int32 = FromInt32()
         m.submodules.multiply = multiply = Multiply()
-        as_it_is, unscaled, scaled = Signal(32, reset_less=True), Signal(32), Signal(32)
-        m.d.sync += as_it_is.eq(with_bias)
         m.d.comb += [
-            from_int32.i.eq(with_bias.as_signed()),
-            unscaled.eq(Mux(control.to_float, from_int32.o, as_it_is)),
-            multiply.a.eq(unscaled),
+            multiply.use.eq(control.scale),
+            multiply.a.eq(with_bias.o),
+            multiply.a_nan.eq(with_bias.nan),
             multiply.b.eq(scale),
-            scaled.eq(Mux(control.scale, multiply.o, unscaled)),
         ]
+        scaled = Signal(32)
+        m.d.comb += scaled.eq(multiply.o | Mux(control.scale, 0, with_bias.o))
 
         # relu
         rectified = Signal(32, reset_less=True)
         number = Float32(scaled)
-        m.d.sync += rectified.eq(scaled)
-        with m.If(control.float_relu & number.is_nan()):
-            m.d.sync += rectified.eq(NAN)
-        with m.Elif((control.float_relu & (number.sign | number.is_zero())) | (control.integer_relu & number.sign)):
+        nan = control.float_relu & (multiply.nan | (~control.scale & with_bias.nan))
+        negative = (control.integer_relu | control.float_relu) & number.sign & ~nan
+        m.d.sync += rectified.eq(Cat(scaled[:31], number.sign & ~nan))
+        with m.If(nan):
+            m.d.sync += rectified[:FRACTION_BITS].eq(1 << FRACTION_BITS - 1)
+        with m.If((control.float_relu & number.is_zero()) | negative):
             m.d.sync += rectified.eq(0)
 
-        # output
+        # output; only the lowest byte of an int8 counts
         m.submodules.to_int32 = to_int32 = ToInt32()
         integer = Signal(32)
         m.d.comb += [
+            to_int32.use.eq(control.round),
             to_int32.i.eq(rectified),
-            integer.eq(Mux(control.round, to_int32.o, rectified)),
+            integer.eq(to_int32.o | Mux(control.round, 0, rectified)),
         ]
         fits = integer[7:].all() | ~integer[7:].any()
-        saturated = Cat((~integer[-1]).replicate(7), integer[-1].replicate(25))
-        m.d.sync += self.o.eq(Mux(control.narrow & ~fits, saturated, integer))
+        with m.If(control.narrow & ~fits):
+            m.d.sync += self.o.eq(Cat((~integer[-1]).replicate(7), integer[-1], integer[8:]))
+        with m.Else():
+            m.d.sync += self.o.eq(integer)
         if self._bf16:
             m.submodules.to_bf16 = to_bf16 = ToBF16()
             m.d.comb += to_bf16.i.eq(rectified)
@@ -249,17 +258,42 @@ class VectorLane(wiring.Component):
                 m.d.sync += self.o.eq(to_bf16.o)
         return m
 
-    def _row_register(self, m: Module, name: str, value: Value) -> Value:
-        """The row register of each column, and what of them the column needs that is at this step."""
-        registers = [Signal(32, name=f"{name}_{part}", reset_less=True) for part in range(self._parts)]
-        for part, register in enumerate(registers):
-            here = self.row_part == part if self._parts > 1 else 1
+    def _as_word(self, m: Module, name: str, convert: Value) -> Value:
+        """An operand as the 32 bits that its type says: of all that it can be all but one are 0."""
+        int8 = getattr(self, f"{name}_int8")
+        integer = Mux(convert, 0, Cat(int8, int8[-1].replicate(24)))
+        word = getattr(self, name) | integer | from_int8(m, name, int8, convert)
+        return word | from_bf16(getattr(self, f"{name}_bf16")) if self._bf16 else word
+
+    def _row_register(self, m: Module, name: str, value: Value, use: Value) -> Value:
+        """What the column at this step needs of the row register of each; 0 if it is not used.
+
+        With several columns a memory holds them. It is not cleared: flags tell which words are.
+        """
+        register = Signal(32, name=name, reset_less=True)
+        load, parts = Signal(name=f"{name}_written_next"), self._parts
+        m.d.sync += load.eq(getattr(self, f"{name}_load") & ~self.clear)
+        if parts == 1:
+            held = Signal(32, name=f"{name}_held", reset_less=True)
+            with m.If(load):
+                m.d.sync += held.eq(value)
             with m.If(self.clear):
+                m.d.sync += held.eq(0)
+            m.d.sync += register.eq(held)
+            with m.If(~use):
                 m.d.sync += register.eq(0)
-            with m.Elif(getattr(self, f"{name}_load") & here):
-                m.d.sync += register.eq(value)
-        if self._parts == 1:
-            return registers[0]
-        chosen = Signal(32, name=name, reset_less=True)
-        m.d.sync += chosen.eq(Array(registers)[getattr(self, f"{name}_part")])
-        return chosen
+            return register
+        part, row_part = getattr(self, f"{name}_part"), Signal(range(parts), name=f"{name}_row_part", reset_less=True)
+        m.d.sync += row_part.eq(self.row_part)
+        m.submodules[f"{name}_words"] = words = Memory(shape=32, depth=parts, init=[])
+        write, read = words.write_port(), words.read_port(domain="comb")
+        written = Signal(parts, name=f"{name}_written")
+        m.d.comb += [write.en.eq(load), write.addr.eq(row_part), write.data.eq(value), read.addr.eq(part)]
+        with m.If(self.clear):
+            m.d.sync += written.eq(0)
+        with m.Elif(load):
+            m.d.sync += written.bit_select(row_part, 1).eq(1)
+        m.d.sync += register.eq(read.data)
+        with m.If(~(use & written.bit_select(part, 1))):
+            m.d.sync += register.eq(0)
+        return register

@@ -1,6 +1,6 @@
 """The fp32 format as the floating-point components see it."""
 
-from amaranth.hdl import Cat, Const, Mux, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 BIAS = 127
 FRACTION_BITS = 23
@@ -44,3 +44,26 @@ def normalise(value: Value, shifts: tuple[int, ...]) -> tuple[Value, Value]:
         value = Mux(empty, Cat(Const(0, shift), value[:-shift]), value)
         steps.append(empty)
     return value, Cat(*reversed(steps))
+
+
+def pack(
+    m: Module, o: Signal, magnitude: Value, sign: Value, *, nan: Value, special: Value, nothing: Value, use: Value
+) -> None:
+    """Sets register ``o`` to a result: 31 bits of magnitude and a sign.
+
+    ``special``: it is infinite, or, with ``nan``, the NaN. ``nothing``: else it is zero. Without ``use`` ``o`` is 0.
+    Most bits are chosen by resets of flip-flops, which cost no LUTs.
+    """
+    top = FRACTION_BITS - 1
+    m.d.sync += [
+        o[:top].eq(magnitude[:top]),
+        o[top].eq(Mux(special, nan, magnitude[top])),
+        o[FRACTION_BITS:31].eq(magnitude[FRACTION_BITS:] | special.replicate(8)),
+        o[31].eq(sign & ~nan),
+    ]
+    with m.If(special | nothing):
+        m.d.sync += o[:top].eq(0)
+    with m.If(nothing & ~special):
+        m.d.sync += o[top:31].eq(0)
+    with m.If(~use):
+        m.d.sync += o.eq(0)

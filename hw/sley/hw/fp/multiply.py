@@ -2,15 +2,18 @@
 
 from itertools import pairwise
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.hw.fp.float32 import BIAS, FRACTION_BITS, INFINITY, NAN, SIGNIFICAND_BITS, Float32
+from sley.hw.fp.float32 import FRACTION_BITS, SIGNIFICAND_BITS, Float32, pack
 
 HALF = SIGNIFICAND_BITS // 2
 
-_OTHER = data.StructLayout({"sign": 1, "zero": 1, "infinity": 1, "nan": 1})
+_OTHER = data.StructLayout({"sign": 1, "zero": 1, "special": 1, "nan": 1})
+"""What travels beside the significands. ``special``: infinite or NaN."""
+BIASED_ONE = 128
+"""Exponents travel as the sum of two biased ones and 1, which is this number and the exponent of the product."""
 
 
 class Multiply(wiring.Component):
@@ -23,8 +26,9 @@ class Multiply(wiring.Component):
 
     Members
     -------
-    a, b: the operands, as bit patterns.
-    o: the product of the operands of LATENCY cycles ago.
+    use: 0 makes ``o`` 0; constant while operands are on their way.
+    a, b: the operands, as bit patterns. ``a_nan``: a is a NaN, which is known where it comes from.
+    o: the product of the operands of LATENCY cycles ago. ``nan``: it is a NaN.
 
     Latency 4, one product per cycle. Cost: four 12x12 multipliers, some 230 flip-flops, carry chains of 25, 36 and
     31 bits.
@@ -32,31 +36,34 @@ class Multiply(wiring.Component):
 
     LATENCY = 4
 
+    use: Signal
     a: Signal
+    a_nan: Signal
     b: Signal
     o: Signal
+    nan: Signal
 
     def __init__(self) -> None:
-        super().__init__({"a": In(32), "b": In(32), "o": Out(32)})
+        super().__init__({"use": In(1), "a": In(32), "a_nan": In(1), "b": In(32), "o": Out(32), "nan": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         a, b = Float32(self.a), Float32(self.b)
         other = [Signal(_OTHER, name=f"other_{stage}", reset_less=True) for stage in range(1, 4)]
         m.d.sync += [after.eq(before) for before, after in pairwise(other)]
-        exponent = [Signal(range(-BIAS, 512), name=f"exponent_{stage}", reset_less=True) for stage in range(1, 4)]
+        exponent = [Signal(9, name=f"exponent_{stage}", reset_less=True) for stage in range(1, 4)]
 
         # 1: products of halves; the leading one of an operand that is zero does no harm, because "zero" overrules
         parts = [[Signal(2 * HALF, name=f"part_{i}{j}", reset_less=True) for j in range(2)] for i in range(2)]
         a_halves, b_halves = ((x[:HALF], Cat(x[HALF:FRACTION_BITS], 1)) for x in (self.a, self.b))
         m.d.sync += [parts[i][j].eq(a_halves[i] * b_halves[j]) for i in range(2) for j in range(2)]
-        zero, infinity = a.is_zero() | b.is_zero(), a.is_infinity() | b.is_infinity()
+        zero, special = a.is_zero() | b.is_zero(), a.exponent.all() | b.exponent.all()
         m.d.sync += [
-            exponent[0].eq(a.exponent + b.exponent - BIAS),
+            exponent[0].eq((Cat(1, a.exponent) + Cat(1, b.exponent))[1:]),
             other[0].sign.eq(a.sign ^ b.sign),
             other[0].zero.eq(zero),
-            other[0].infinity.eq(infinity),
-            other[0].nan.eq(a.is_nan() | b.is_nan() | (infinity & zero)),
+            other[0].special.eq(special),
+            other[0].nan.eq(self.a_nan | b.is_nan() | (special & zero)),
         ]
 
         # 2: the product, in [1, 4)
@@ -70,25 +77,28 @@ class Multiply(wiring.Component):
         # 3: normalise and decide on rounding
         top = product[-1]
         significand, guard, sticky = Signal(SIGNIFICAND_BITS), Signal(), Signal()
-        fraction, up = Signal(FRACTION_BITS, reset_less=True), Signal(reset_less=True)
-        just_below = exponent[1] == Mux(top, -1, 0)
+        fraction, up, top_3 = Signal(FRACTION_BITS, reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
+        just_below, overflow = Signal(reset_less=True), Signal(reset_less=True)
+        is_just_below = Mux(top, exponent[1] == BIASED_ONE - 1, exponent[1] == BIASED_ONE)
         m.d.comb += [
             Cat(guard, significand).eq(Mux(top, product[FRACTION_BITS:], product[FRACTION_BITS - 1 : -1])),
             sticky.eq(product[: FRACTION_BITS - 1].any() | (top & product[FRACTION_BITS - 1])),
         ]
         m.d.sync += [
             fraction.eq(significand),
-            up.eq((guard & (significand[0] | sticky)) | just_below),
-            exponent[2].eq(exponent[1] + top),
+            up.eq((guard & (significand[0] | sticky)) | is_just_below),
+            just_below.eq(is_just_below),
+            overflow.eq((exponent[1] >= BIASED_ONE + 255) | (top & (exponent[1] == BIASED_ONE + 254))),
+            other[2].zero.eq(other[1].zero | (exponent[1] < BIASED_ONE - 1) | (~top & (exponent[1] == BIASED_ONE - 1))),
+            exponent[2].eq(exponent[1]),
+            top_3.eq(top),
         ]
 
         # 4: round and pack
-        packed, magnitude = Signal(31), Signal(31)
-        m.d.comb += packed.eq(Cat(fraction, exponent[2][:8]) + up)
-        normal = (exponent[2] > 0) | ((exponent[2] == 0) & packed[FRACTION_BITS])
-        with m.If(other[2].nan | other[2].infinity | (exponent[2] >= 255)):
-            m.d.comb += magnitude.eq(Mux(other[2].nan, NAN, INFINITY))
-        with m.Elif(normal & ~other[2].zero):
-            m.d.comb += magnitude.eq(packed)
-        m.d.sync += self.o.eq(Cat(magnitude, other[2].sign & ~other[2].nan))
+        biased, last = Cat(exponent[2][:7], ~exponent[2][7]), other[2]
+        packed = (Cat(1, fraction, biased) + Cat(up, Const(0, FRACTION_BITS), top_3))[1:32]
+        special = last.special | overflow
+        nothing = last.zero | (just_below & ~packed[FRACTION_BITS])
+        m.d.sync += self.nan.eq(last.nan & self.use)
+        pack(m, self.o, packed, last.sign, nan=last.nan, special=special, nothing=nothing, use=self.use)
         return m

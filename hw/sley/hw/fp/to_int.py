@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.hw.fp.float32 import BIAS, Float32
+from sley.hw.fp.float32 import BIAS, FRACTION_BITS, Float32
 
 
 class ToInt32(wiring.Component):
@@ -14,59 +14,66 @@ class ToInt32(wiring.Component):
 
     Members
     -------
+    use: 0 makes ``o`` 0; constant while operands are on their way.
     i: a bit pattern.
     o: the integer of LATENCY cycles ago.
 
-    Latency 3, one conversion per cycle. Cost: some 110 flip-flops, carry chains of 8 and 32 bits, a 33-bit shifter.
+    Latency 3, one conversion per cycle. Cost: some 100 flip-flops, a carry chain of 32 bits, a 32-bit shifter.
     """
 
     LATENCY = 3
 
+    use: Signal
     i: Signal
     o: Signal
 
     def __init__(self) -> None:
-        super().__init__({"i": In(32), "o": Out(signed(32))})
+        super().__init__({"use": In(1), "i": In(32), "o": Out(signed(32))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         i = Float32(self.i)
 
-        # 1: unpack; the significand's top goes to bit 30 of an integer, from where it moves right
-        significand_1, distance_1 = Signal(24, reset_less=True), Signal(5, reset_less=True)
-        sign_1, saturate_1, nan_1 = Signal(reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
-        below_half = i.exponent < BIAS - 1
+        # 1: unpack. The significand's top goes to bit 30 of an integer, from where it moves right: by 157 - exponent,
+        # which is 31 less the lowest bits of exponent + 2.
+        fraction_1, distance_1 = Signal(FRACTION_BITS, reset_less=True), Signal(5, reset_less=True)
+        sign_1, saturate_1, zero_1 = Signal(reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
+        e = i.exponent
+        plus_two = Cat(e[0], ~e[1], e[2] ^ e[1], e[3] ^ e[1:3].all(), e[4] ^ e[1:4].all())
+        saturate = i.exponent >= BIAS + 31
         m.d.sync += [
-            significand_1.eq(Mux(below_half, 0, i.significand())),
-            distance_1.eq(BIAS + 30 - i.exponent),
+            fraction_1.eq(i.fraction),
+            distance_1.eq(~plus_two),
+            saturate_1.eq(saturate & ~i.is_nan()),
+            zero_1.eq((i.exponent < BIAS - 1) | saturate),
             sign_1.eq(i.sign),
-            saturate_1.eq(i.exponent >= BIAS + 31),
-            nan_1.eq(i.is_nan()),
         ]
 
-        # 2: shift; the lowest bit is worth one half, the sticky bit collects what is below it
-        shifted: Value = Cat(Const(0, 8), significand_1)
+        # 2: shift and invert; the lowest bit is worth one half, the sticky bit collects what is below it
+        shifted: Value = Cat(Const(0, 8), fraction_1, Const(1, 1))
         sticky: Value = Const(0, 1)
-        for step in range(5):
+        for step in reversed(range(5)):
             sticky = sticky | (distance_1[step] & shifted[: 1 << step].any())
-            shifted = Mux(distance_1[step], shifted >> (1 << step), shifted)[:32]
-        magnitude_2, sticky_2 = Signal(32, reset_less=True), Signal(reset_less=True)
-        sign_2, saturate_2, nan_2 = Signal(reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
+            shifted = Mux(distance_1[step], shifted >> (1 << step), shifted)
+        integer_2, half_2 = Signal(31, reset_less=True), Signal(reset_less=True)
+        sticky_2, sign_2 = Signal(reset_less=True), Signal(reset_less=True)
+        largest_2, smallest_2 = Signal(reset_less=True), Signal(reset_less=True)
         m.d.sync += [
-            magnitude_2.eq(shifted),
-            sticky_2.eq(sticky),
+            integer_2.eq(shifted[1:] ^ sign_1.replicate(31)),
+            half_2.eq(shifted[0]),
+            sticky_2.eq(sticky | shifted[1]),  # or the integer is odd
             sign_2.eq(sign_1),
-            saturate_2.eq(saturate_1),
-            nan_2.eq(nan_1),
+            largest_2.eq(saturate_1 & ~sign_1),
+            smallest_2.eq(saturate_1 & sign_1),
         ]
+        with m.If(zero_1):
+            m.d.sync += Cat(integer_2, half_2, sign_2).eq(0)
 
-        # 3: round and negate in one addition: -(x + up) = ~x + 1 - up
-        integer, half = magnitude_2[1:], magnitude_2[0]
-        up = half & (integer[0] | sticky_2)
-        with m.If(nan_2):
+        # 3: round and negate in one addition: -(x + up) = ~x + 1 - up; the extra bit below is the carry in. What
+        # saturates is 0 here, to which the largest or the smallest integer is added.
+        carry = (half_2 & sticky_2) ^ sign_2
+        addend = Cat(carry, largest_2.replicate(31), smallest_2)
+        m.d.sync += self.o.eq((Cat(1, integer_2, sign_2) + addend)[1:33])
+        with m.If(~self.use):
             m.d.sync += self.o.eq(0)
-        with m.Elif(saturate_2):
-            m.d.sync += self.o.eq(Mux(sign_2, -(1 << 31), (1 << 31) - 1))
-        with m.Else():
-            m.d.sync += self.o.eq((Cat(integer, Const(0, 1)) ^ sign_2.replicate(32)) + (up ^ sign_2))
         return m
