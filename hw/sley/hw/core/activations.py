@@ -175,8 +175,6 @@ class ActivationStreamer(wiring.Component):
         with m.If(take & ~self.i.payload.void):
             m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
 
-        # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
-        flight = Signal(range(write_latency(self._config, self._config.bf16) + 1))
         # Whether loads are missing is found a cycle ahead: what reads the scratchpad waits for the answer.
         loads = Signal(ORDER_BITS)  # complete in earlier cycles
         missing = Signal(reset_less=True)
@@ -184,11 +182,14 @@ class ActivationStreamer(wiring.Component):
             loads.eq(loads + self.loaded),
             missing.eq(Mux(walk.i.ready, self._misses(following, loads), self._misses(job, loads))),
         ]
-        unloaded = job.swap & (missing | (~job.bf16 & ~self.settled))
-        other_type = (flight != 0) & (job.bf16 != self.bf16)
-        go = walk.o.valid & (~row.first | ~(unloaded | hazards.blocked | other_type))
+        unloaded: Any = missing
+        held: Any = missing | hazards.blocked
         grant = Signal()
         fail = Signal()
+        if self._config.bf16:
+            unloaded = missing | (job.swap & ~job.bf16 & ~self.settled)
+            held = unloaded | hazards.blocked | self._other_type(m, job, grant)
+        go = walk.o.valid & ~(row.first & held)
         ended = Signal()
         m.d.comb += [
             self.read.row.eq(row.position),
@@ -219,19 +220,9 @@ class ActivationStreamer(wiring.Component):
             hazards.accumulate.eq(following.accumulate),
             hazards.bf16.eq(following.bf16),
             hazards.last.eq(ended),
-            self.run.eq(self.bf16 & (flight != 0)),
         ]
-        with m.If(flight != 0):
-            m.d.sync += flight.eq(flight - 1)
         with m.If(grant):
             m.d.sync += dest.eq(dest + 1)
-            if self._config.bf16:
-                m.d.sync += self.bf16.eq(job.bf16)
-        with m.If(self.slot.row | (self.slot.lasts != 0)):
-            m.d.sync += flight.eq(write_latency(self._config))
-            if self._config.bf16:
-                with m.If(Mux(grant, job.bf16, self.bf16)):
-                    m.d.sync += flight.eq(write_latency(self._config, bf16=True))
         m.d.sync += [
             self.swaps.eq(self.swaps + self.swap),
             voids.eq(Mux(ended | ~walk.o.valid, 0, voids) + (new_void & ~waiting)),
@@ -251,4 +242,19 @@ class ActivationStreamer(wiring.Component):
 
     def _misses(self, job: Any, loads: Signal) -> Any:
         """Whether a job will miss loads in the next cycle."""
-        return Mux(self.loaded, job.loads != (loads + 1)[:ORDER_BITS], job.loads != loads)
+        return job.swap & Mux(self.loaded, job.loads != (loads + 1)[:ORDER_BITS], job.loads != loads)
+
+    def _other_type(self, m: Module, job: Any, grant: Signal) -> Any:
+        """Whether rows of the other type than the job's are on their way."""
+        # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
+        flight = Signal(range(write_latency(self._config, bf16=True) + 1))
+        m.d.comb += self.run.eq(self.bf16 & (flight != 0))
+        with m.If(flight != 0):
+            m.d.sync += flight.eq(flight - 1)
+        with m.If(grant):
+            m.d.sync += self.bf16.eq(job.bf16)
+        with m.If(self.slot.row | (self.slot.lasts != 0)):
+            m.d.sync += flight.eq(write_latency(self._config))
+            with m.If(Mux(grant, job.bf16, self.bf16)):
+                m.d.sync += flight.eq(write_latency(self._config, bf16=True))
+        return (flight != 0) & (job.bf16 != self.bf16)
