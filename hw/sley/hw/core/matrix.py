@@ -153,9 +153,9 @@ class MatrixUnit(wiring.Component):
         fault = Signal(Fault, reset_less=True)
         raised = Signal()
         # The engines keep program order among themselves, so at most one raises a fault in a cycle.
-        sources = (front.fault, loader.fault, streamer.fault)
         m.d.sync += raised.eq((front.fault.valid | loader.fault.valid | streamer.fault.valid) & ~self.abort)
-        for source in sources:
+        m.d.sync += fault.eq(streamer.fault)
+        for source in (loader.fault, front.fault):
             with m.If(source.valid):
                 m.d.sync += fault.eq(source)
         m.d.comb += [self.fault.eq(fault), self.fault.valid.eq(raised)]
