@@ -8,18 +8,21 @@ from sley.hw.core.sram import READ_LATENCY, BankedSram
 
 
 @pytest.mark.parametrize(
-    ("rows", "width", "banks", "granules", "readers", "writers"),
+    ("rows", "width", "banks", "granules", "readers", "writers", "zeros"),
     [
-        (32, 24, 4, 3, 5, 2),
-        (16, 8, 1, 1, 1, 1),
-        (8, 64, 4, 4, 4, 3),
-        (64, 16, 2, 2, 2, 3),
-        (64, 16, 8, 1, 3, 2),
-        (64, 8, 16, 1, 2, 1),
+        (32, 24, 4, 3, 5, 2, True),
+        (16, 8, 1, 1, 1, 1, False),
+        (16, 8, 1, 2, 3, 2, True),
+        (8, 64, 4, 4, 4, 3, False),
+        (64, 16, 2, 2, 2, 3, True),
+        (64, 16, 8, 1, 3, 2, False),
+        (64, 8, 16, 1, 2, 1, False),
     ],
 )
-def test_random_traffic(rows: int, width: int, banks: int, granules: int, readers: int, writers: int) -> None:
-    dut = BankedSram(rows, width, banks, granules, readers, writers)
+def test_random_traffic(
+    rows: int, width: int, banks: int, granules: int, readers: int, writers: int, zeros: bool
+) -> None:
+    dut = BankedSram(rows, width, banks, granules, readers, writers, zeros)
     rng = random.Random(rows * width)
     depth, granule = rows // banks, width // granules
     memory = [0] * rows
@@ -53,6 +56,8 @@ def test_random_traffic(rows: int, width: int, banks: int, granules: int, reader
             for k, port in enumerate(dut.read):
                 if (cycle, k) in expected:
                     assert ctx.get(port.data) == expected.pop((cycle, k))
+                elif zeros and not k:
+                    assert ctx.get(port.data) == 0 or cycle < READ_LATENCY
             for k, ((valid, row), granted) in enumerate(zip(reads, grants(reads), strict=True)):
                 if valid and granted:
                     expected[cycle + READ_LATENCY, k] = memory[row]

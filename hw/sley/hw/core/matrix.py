@@ -43,7 +43,8 @@ class MatrixUnit(wiring.Component):
     activations : Out(read_port), weights : Out(read_port)
         Readers of the scratchpad.
     accumulate_read : Out(read_port), accumulate_write : Out(write_port)
-        Ports of the accumulators. They do not wait: they must be port 0.
+        Ports of the accumulators. They do not wait: they must be port 0, and on chips with int8 alone its data must be
+        0 where nothing was read.
     rows : Out(1)
         A row of activations enters the array.
     events : Out(class_events(MatrixCycle))

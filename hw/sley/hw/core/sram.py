@@ -56,6 +56,8 @@ class BankedSram(wiring.Component):
         Separately writable parts of a row; divides ``width``.
     readers, writers : int
         Number of ports.
+    zeros : bool
+        The data of reader 0 are 0 in every cycle for which it has read nothing: who adds them need not ask.
 
     Members
     -------
@@ -80,7 +82,9 @@ class BankedSram(wiring.Component):
     clear: Signal
     clearing: Signal
 
-    def __init__(self, rows: int, width: int, banks: int, granules: int, readers: int, writers: int) -> None:
+    def __init__(
+        self, rows: int, width: int, banks: int, granules: int, readers: int, writers: int, zeros: bool = False
+    ) -> None:
         for name, value in (("rows", rows), ("banks", banks)):
             if value < 1 or value & (value - 1):
                 raise ValueError(f"{name} is {value}; it must be a power of two")
@@ -95,6 +99,7 @@ class BankedSram(wiring.Component):
         self._width = width
         self._banks = banks
         self._granules = granules
+        self._zeros = zeros
         super().__init__(
             {
                 "read": In(read_port(rows, width)).array(readers),
@@ -122,7 +127,7 @@ class BankedSram(wiring.Component):
         write_rows = [port.row[:index_bits] for port in self.write]
         write_rows[-1] = Mux(self.clearing, cleared, write_rows[-1])
 
-        outputs = []
+        registers, outputs = [], []
         for b in range(self._banks):
             m.submodules[f"bank{b}"] = memory = Memory(
                 shape=unsigned(self._width), depth=depth, init=[], attrs={"no_rw_check": 1}
@@ -133,6 +138,7 @@ class BankedSram(wiring.Component):
             register = Signal(self._width, name=f"register{b}", reset_less=True)
             output = Signal(self._width, name=f"output{b}", reset_less=True)
             m.d.sync += [register.eq(read.data), output.eq(register)]
+            registers.append(register)
             outputs.append(output)
             reads, writes = self._granted(m, self.read, b), self._granted(m, self.write, b)
             m.d.comb += [
@@ -153,7 +159,25 @@ class BankedSram(wiring.Component):
                 m.d.sync += [later.eq(bank), other.eq(inverse)]
                 bank, inverse = later, other
             m.d.comb += port.data.eq(_at(outputs, bank, inverse))
+        if self._zeros:
+            self._zero(m, registers)
         return m
+
+    def _zero(self, m: Module, registers: list[Any]) -> None:
+        """Data of reader 0 that are 0 unless a row arrives."""
+        port = self.read[0]
+        coming, arrives = Signal(), Signal()
+        m.d.sync += [coming.eq(port.valid), arrives.eq(coming)]
+        if self._banks > 1:
+            # The multiplexer of two banks has an input to spare.
+            with m.If(~arrives):
+                m.d.comb += port.data.eq(0)
+        else:
+            own = Signal(self._width, reset_less=True)
+            m.d.sync += own.eq(registers[0])
+            with m.If(~coming):
+                m.d.sync += own.eq(0)
+            m.d.comb += port.data.eq(own)
 
     def _granted(self, m: Module, ports: list[Any], bank: int) -> list[Any]:
         """For each port, whether the bank serves it in this cycle: at most one of them is high."""
