@@ -178,17 +178,17 @@ class ActivationStreamer(wiring.Component):
         # Whether loads are missing is found a cycle ahead: what reads the scratchpad waits for the answer.
         loads = Signal(ORDER_BITS)  # complete in earlier cycles
         missing = Signal(reset_less=True)
-        m.d.sync += [
-            loads.eq(loads + self.loaded),
-            missing.eq(Mux(walk.i.ready, self._misses(following, loads), self._misses(job, loads))),
-        ]
-        unloaded: Any = missing
-        held: Any = missing | hazards.blocked
+        misses = Mux(walk.i.ready, self._misses(following, loads), self._misses(job, loads))
+        m.d.sync += [loads.eq(loads + self.loaded), missing.eq(misses)]
         grant = Signal()
         fail = Signal()
+        unloaded: Any = missing
+        held: Any = Signal(reset_less=True)
         if self._config.bf16:
             unloaded = missing | (job.swap & ~job.bf16 & ~self.settled)
             held = unloaded | hazards.blocked | self._other_type(m, job, grant)
+        else:
+            m.d.sync += held.eq(misses | hazards.blocks)
         go = walk.o.valid & ~(row.first & held)
         ended = Signal()
         m.d.comb += [
@@ -199,7 +199,7 @@ class ActivationStreamer(wiring.Component):
             ended.eq(fail | (grant & row.final)),
             walk.o.ready.eq(grant | fail),
             walk.skip.eq(row.outside),
-            self.swap.eq((grant | fail) & row.first & job.swap),
+            self.swap.eq(go & (row.outside | self.read.ready) & row.first & job.swap),
             self.swap_bf16.eq(self.swap & job.bf16),
             self.quiet.eq((walk.o.valid & row.first & unloaded) | self.idle),
             self.row_bf16.eq(job.bf16),

@@ -35,6 +35,8 @@ class Hazards(wiring.Component):
         It issues its last row in this cycle, or it ends without.
     blocked : Out(1)
         It may not issue its first row in this cycle. Means nothing while no first row waits.
+    blocks : Out(1)
+        On chips with int8 alone: ``blocked`` of the next cycle.
     full : Out(1)
         There is no place for another MATMUL: ``start`` must be low. Never with int8 alone.
 
@@ -49,6 +51,7 @@ class Hazards(wiring.Component):
     bf16: Signal
     last: Signal
     blocked: Signal
+    blocks: Signal
     full: Signal
 
     def __init__(self, config: ChipConfig) -> None:
@@ -63,6 +66,7 @@ class Hazards(wiring.Component):
                 "bf16": In(1),
                 "last": In(1),
                 "blocked": Out(1),
+                "blocks": Out(1),
                 "full": Out(1),
             }
         )
@@ -101,7 +105,8 @@ class Hazards(wiring.Component):
         since = Cat(self.last, ended)  # in the next cycle bit k is ``distances`` - k cycles from what it must keep
         again = since[:-1].any()  # what ended first was not the last one
         waits = [since[k] & close[distances - 1 - k] for k in range(distances - 1)]
-        m.d.sync += self.blocked.eq(Cat(*waits, since[-1] & Mux(again, older, close[0])).any())
+        m.d.comb += self.blocks.eq(Cat(*waits, since[-1] & Mux(again, older, close[0])).any())
+        m.d.sync += self.blocked.eq(self.blocks)
 
     def _table(self, m: Module) -> None:
         longest = max(hazard_cycles(self._config, bf16) for bf16 in (False, True))
