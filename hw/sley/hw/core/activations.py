@@ -180,6 +180,9 @@ class ActivationStreamer(wiring.Component):
         missing = Signal(reset_less=True)
         misses = Mux(walk.i.ready, self._misses(following, loads), self._misses(job, loads))
         m.d.sync += [loads.eq(loads + self.loaded), missing.eq(misses)]
+        # So is whether the row that is there swaps, as the weights behind it may be read in the cycle of its grant.
+        swapping = Signal()
+        m.d.sync += swapping.eq(Mux(walk.i.ready, following.swap, swapping & ~walk.o.ready))
         grant = Signal()
         fail = Signal()
         unloaded: Any = missing
@@ -199,7 +202,7 @@ class ActivationStreamer(wiring.Component):
             ended.eq(fail | (grant & row.final)),
             walk.o.ready.eq(grant | fail),
             walk.skip.eq(row.outside),
-            self.swap.eq(go & (row.outside | self.read.ready) & row.first & job.swap),
+            self.swap.eq(swapping & ~held & (row.outside | self.read.ready)),
             self.swap_bf16.eq(self.swap & job.bf16),
             self.quiet.eq((walk.o.valid & row.first & unloaded) | self.idle),
             self.row_bf16.eq(job.bf16),
@@ -232,7 +235,7 @@ class ActivationStreamer(wiring.Component):
             m.d.sync += [job.eq(following), dest.eq(following.dest), waiting.eq(0)]
             m.d.sync += [voids.eq(later_voids + new_void), later_voids.eq(0)]
 
-        entering: Signal = grant & row.first & job.swap
+        entering: Signal = grant & swapping
         for i in range(READ_LATENCY - 1):
             later = Signal(name=f"swap{i}")
             m.d.sync += later.eq(entering)
