@@ -137,7 +137,8 @@ class MatrixUnit(wiring.Component):
 
         self._types(m, array, loader, streamer, accumulate)
         signalling = self._signals(m, front, loader, started, accumulate.done)
-        m.d.comb += self.busy.eq(~front.idle | ~loader.idle | ~streamer.idle | signalling)
+        # A MATMUL in the streamer has its signal set in the queue, so ``signalling`` says that it is there.
+        m.d.comb += self.busy.eq(~front.idle | ~loader.idle | signalling)
         unloaded = streamer.quiet & ~streamer.idle
         m.d.comb += [
             self.events.row_int8.eq(streamer.slot.row & ~streamer.row_bf16),
