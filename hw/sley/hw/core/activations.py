@@ -178,7 +178,11 @@ class ActivationStreamer(wiring.Component):
         # Whether loads are missing is found a cycle ahead: what reads the scratchpad waits for the answer.
         loads = Signal(ORDER_BITS)  # complete in earlier cycles
         missing = Signal(reset_less=True)
-        misses = Mux(walk.i.ready, self._misses(following, loads), self._misses(job, loads))
+        missed = [
+            Mux(walk.i.ready, following.swap & (following.loads != count), job.swap & (job.loads != count))
+            for count in (loads, (loads + 1)[:ORDER_BITS])
+        ]
+        misses = Mux(self.loaded, missed[1], missed[0])  # ``loaded`` comes last
         m.d.sync += [loads.eq(loads + self.loaded), missing.eq(misses)]
         # So is whether the row that is there swaps, as the weights behind it may be read in the cycle of its grant.
         swapping = Signal()
@@ -242,10 +246,6 @@ class ActivationStreamer(wiring.Component):
             entering = later
         m.d.comb += [self.activations.eq(self.read.data), self.activations_swap.eq(entering)]
         return m
-
-    def _misses(self, job: Any, loads: Signal) -> Any:
-        """Whether a job will miss loads in the next cycle."""
-        return job.swap & Mux(self.loaded, job.loads != (loads + 1)[:ORDER_BITS], job.loads != loads)
 
     def _other_type(self, m: Module, job: Any, grant: Signal) -> Any:
         """Whether rows of the other type than the job's are on their way."""
