@@ -112,7 +112,10 @@ class MatrixBench:
                 for k, (_, memory, _, log) in enumerate(reads):
                     valid, row = sampled[2 * k : 2 * k + 2]
                     bits = 8 * memory.shape[1]
-                    data.append(rng.getrandbits(bits) if previous[k] is None else previous[k])
+                    noise = 0 if previous[k] is not None else rng.getrandbits(bits)
+                    if memory is self.accumulator and not self.config.bf16:
+                        noise = 0
+                    data.append(noise if previous[k] is None else previous[k])
                     previous[k] = int.from_bytes(memory[row].tobytes(), "little") if valid and ready[k] else None
                     if valid and ready[k]:
                         log.append(cycle)

@@ -419,7 +419,13 @@ def test_with_real_memories(config: ChipConfig) -> None:
         c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, 2, 1
     )
     m.submodules.accumulators = accumulators = BankedSram(
-        c.accumulator_rows, 8 * c.accumulator_row_bytes, c.accumulator_banks, c.beats_per_accumulator_row, 2, 1
+        c.accumulator_rows,
+        8 * c.accumulator_row_bytes,
+        c.accumulator_banks,
+        c.beats_per_accumulator_row,
+        readers=2,
+        writers=1,
+        zeros=not c.bf16,
     )
     wiring.connect(m, unit.activations, scratchpad.read[0])
     wiring.connect(m, unit.weights, scratchpad.read[1])

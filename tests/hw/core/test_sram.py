@@ -8,11 +8,21 @@ from sley.hw.core.sram import READ_LATENCY, BankedSram
 
 
 @pytest.mark.parametrize(
-    ("rows", "width", "banks", "granules", "readers", "writers"),
-    [(32, 24, 4, 3, 5, 2), (16, 8, 1, 1, 1, 1), (8, 64, 4, 4, 4, 3), (64, 16, 2, 2, 2, 3)],
+    ("rows", "width", "banks", "granules", "readers", "writers", "zeros"),
+    [
+        (32, 24, 4, 3, 5, 2, True),
+        (16, 8, 1, 1, 1, 1, False),
+        (16, 8, 1, 2, 3, 2, True),
+        (8, 64, 4, 4, 4, 3, False),
+        (64, 16, 2, 2, 2, 3, True),
+        (64, 16, 8, 1, 3, 2, False),
+        (64, 8, 16, 1, 2, 1, False),
+    ],
 )
-def test_random_traffic(rows: int, width: int, banks: int, granules: int, readers: int, writers: int) -> None:
-    dut = BankedSram(rows, width, banks, granules, readers, writers)
+def test_random_traffic(
+    rows: int, width: int, banks: int, granules: int, readers: int, writers: int, zeros: bool
+) -> None:
+    dut = BankedSram(rows, width, banks, granules, readers, writers, zeros)
     rng = random.Random(rows * width)
     depth, granule = rows // banks, width // granules
     memory = [0] * rows
@@ -46,6 +56,8 @@ def test_random_traffic(rows: int, width: int, banks: int, granules: int, reader
             for k, port in enumerate(dut.read):
                 if (cycle, k) in expected:
                     assert ctx.get(port.data) == expected.pop((cycle, k))
+                elif zeros and not k:
+                    assert ctx.get(port.data) == 0 or cycle < READ_LATENCY
             for k, ((valid, row), granted) in enumerate(zip(reads, grants(reads), strict=True)):
                 if valid and granted:
                     expected[cycle + READ_LATENCY, k] = memory[row]
@@ -54,6 +66,48 @@ def test_random_traffic(rows: int, width: int, banks: int, granules: int, reader
                     mask = sum(((1 << granule) - 1) << (granule * g) for g in range(granules) if enable >> g & 1)
                     memory[row] = memory[row] & ~mask | value & mask
             await ctx.tick()
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+@pytest.mark.parametrize(("banks", "writers"), [(1, 1), (1, 3), (4, 2)])
+def test_clear(banks: int, writers: int) -> None:
+    """All rows are zero after as many cycles as a bank has rows, and writers find their rows again behind that."""
+    rows = 16
+    dut = BankedSram(rows, 8, banks, 1, 1, writers)
+
+    async def bench(ctx) -> None:  # type: ignore[no-untyped-def]
+        async def write(port, row: int) -> None:  # type: ignore[no-untyped-def]
+            ctx.set(port.row, row)
+            ctx.set(port.data, 0x80 | row)
+            ctx.set(port.enable, 1)
+            ctx.set(port.valid, 1)
+            await ctx.tick()
+            ctx.set(port.valid, 0)
+
+        async def read(row: int) -> int:
+            ctx.set(dut.read[0].row, row)
+            ctx.set(dut.read[0].valid, 1)
+            await ctx.tick()
+            ctx.set(dut.read[0].valid, 0)
+            await ctx.tick().repeat(READ_LATENCY - 1)
+            return int(ctx.get(dut.read[0].data))
+
+        for port in dut.write:
+            for row in range(rows):
+                await write(port, row)
+            assert [await read(row) for row in range(rows)] == [0x80 | row for row in range(rows)]
+            ctx.set(dut.clear, 1)
+            await ctx.tick()
+            ctx.set(dut.clear, 0)
+            for _ in range(rows // banks):
+                assert ctx.get(dut.clearing)
+                await ctx.tick()
+            assert not ctx.get(dut.clearing)
+            assert not any([await read(row) for row in range(rows)])
 
     sim = Simulator(dut)
     sim.add_clock(1e-6)

@@ -76,7 +76,8 @@ class Accumulate(wiring.Component):
     sums : In(sums(config))
         Of the array.
     read : Out(read_port), write : Out(write_port)
-        Of the accumulators.
+        Of the accumulators. On chips with int8 alone data must be 0 where nothing was read (``zeros`` of
+        ``BankedSram``).
     entering : Out(1)
         A row of activations is at the array's entry in this cycle.
     done : Out(range(MOST_LASTS + 1))
@@ -139,7 +140,10 @@ class Accumulate(wiring.Component):
         reading, adding, writing = stages[read_latency(config)], stages[-1 - ADD_LATENCY], stages[-1]
         old = Signal(sums(config))
         total = Signal(sums(config), reset_less=True)
-        m.d.comb += old.eq(self.read.data & adding.accumulate.replicate(SUM_BITS * config.array))
+        m.d.comb += old.eq(self.read.data)
+        if config.bf16:
+            with m.If(~adding.accumulate):
+                m.d.comb += old.eq(0)
         m.d.sync += [total[n].eq(self.sums[n] + old[n]) for n in range(config.array)]
         m.d.comb += [
             self.read.row.eq(reading.dest),

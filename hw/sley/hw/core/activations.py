@@ -175,20 +175,28 @@ class ActivationStreamer(wiring.Component):
         with m.If(take & ~self.i.payload.void):
             m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
 
-        # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
-        flight = Signal(range(write_latency(self._config, self._config.bf16) + 1))
         # Whether loads are missing is found a cycle ahead: what reads the scratchpad waits for the answer.
         loads = Signal(ORDER_BITS)  # complete in earlier cycles
         missing = Signal(reset_less=True)
-        m.d.sync += [
-            loads.eq(loads + self.loaded),
-            missing.eq(Mux(walk.i.ready, self._misses(following, loads), self._misses(job, loads))),
+        missed = [
+            Mux(walk.i.ready, following.swap & (following.loads != count), job.swap & (job.loads != count))
+            for count in (loads, (loads + 1)[:ORDER_BITS])
         ]
-        unloaded = job.swap & (missing | (~job.bf16 & ~self.settled))
-        other_type = (flight != 0) & (job.bf16 != self.bf16)
-        go = walk.o.valid & (~row.first | ~(unloaded | hazards.blocked | other_type))
+        misses = Mux(self.loaded, missed[1], missed[0])  # ``loaded`` comes last
+        m.d.sync += [loads.eq(loads + self.loaded), missing.eq(misses)]
+        # So is whether the row that is there swaps, as the weights behind it may be read in the cycle of its grant.
+        swapping = Signal()
+        m.d.sync += swapping.eq(Mux(walk.i.ready, following.swap, swapping & ~walk.o.ready))
         grant = Signal()
         fail = Signal()
+        unloaded: Any = missing
+        held: Any = Signal(reset_less=True)
+        if self._config.bf16:
+            unloaded = missing | (job.swap & ~job.bf16 & ~self.settled)
+            held = unloaded | hazards.blocked | self._other_type(m, job, grant)
+        else:
+            m.d.sync += held.eq(misses | hazards.blocks)
+        go = walk.o.valid & ~(row.first & held)
         ended = Signal()
         m.d.comb += [
             self.read.row.eq(row.position),
@@ -198,7 +206,7 @@ class ActivationStreamer(wiring.Component):
             ended.eq(fail | (grant & row.final)),
             walk.o.ready.eq(grant | fail),
             walk.skip.eq(row.outside),
-            self.swap.eq((grant | fail) & row.first & job.swap),
+            self.swap.eq(swapping & ~held & (row.outside | self.read.ready)),
             self.swap_bf16.eq(self.swap & job.bf16),
             self.quiet.eq((walk.o.valid & row.first & unloaded) | self.idle),
             self.row_bf16.eq(job.bf16),
@@ -219,19 +227,9 @@ class ActivationStreamer(wiring.Component):
             hazards.accumulate.eq(following.accumulate),
             hazards.bf16.eq(following.bf16),
             hazards.last.eq(ended),
-            self.run.eq(self.bf16 & (flight != 0)),
         ]
-        with m.If(flight != 0):
-            m.d.sync += flight.eq(flight - 1)
         with m.If(grant):
             m.d.sync += dest.eq(dest + 1)
-            if self._config.bf16:
-                m.d.sync += self.bf16.eq(job.bf16)
-        with m.If(self.slot.row | (self.slot.lasts != 0)):
-            m.d.sync += flight.eq(write_latency(self._config))
-            if self._config.bf16:
-                with m.If(Mux(grant, job.bf16, self.bf16)):
-                    m.d.sync += flight.eq(write_latency(self._config, bf16=True))
         m.d.sync += [
             self.swaps.eq(self.swaps + self.swap),
             voids.eq(Mux(ended | ~walk.o.valid, 0, voids) + (new_void & ~waiting)),
@@ -241,7 +239,7 @@ class ActivationStreamer(wiring.Component):
             m.d.sync += [job.eq(following), dest.eq(following.dest), waiting.eq(0)]
             m.d.sync += [voids.eq(later_voids + new_void), later_voids.eq(0)]
 
-        entering: Signal = grant & row.first & job.swap
+        entering: Signal = grant & swapping
         for i in range(READ_LATENCY - 1):
             later = Signal(name=f"swap{i}")
             m.d.sync += later.eq(entering)
@@ -249,6 +247,17 @@ class ActivationStreamer(wiring.Component):
         m.d.comb += [self.activations.eq(self.read.data), self.activations_swap.eq(entering)]
         return m
 
-    def _misses(self, job: Any, loads: Signal) -> Any:
-        """Whether a job will miss loads in the next cycle."""
-        return Mux(self.loaded, job.loads != (loads + 1)[:ORDER_BITS], job.loads != loads)
+    def _other_type(self, m: Module, job: Any, grant: Signal) -> Any:
+        """Whether rows of the other type than the job's are on their way."""
+        # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
+        flight = Signal(range(write_latency(self._config, bf16=True) + 1))
+        m.d.comb += self.run.eq(self.bf16 & (flight != 0))
+        with m.If(flight != 0):
+            m.d.sync += flight.eq(flight - 1)
+        with m.If(grant):
+            m.d.sync += self.bf16.eq(job.bf16)
+        with m.If(self.slot.row | (self.slot.lasts != 0)):
+            m.d.sync += flight.eq(write_latency(self._config))
+            with m.If(Mux(grant, job.bf16, self.bf16)):
+                m.d.sync += flight.eq(write_latency(self._config, bf16=True))
+        return (flight != 0) & (job.bf16 != self.bf16)

@@ -123,6 +123,7 @@ class Core(wiring.Component):
             c.beats_per_accumulator_row,
             readers=4,
             writers=3,
+            zeros=not c.bf16,
         )
         for reader, user in enumerate(
             (matrix.accumulate_read, vector.accumulator_read_a, vector.accumulator_read_b, store.accumulator)

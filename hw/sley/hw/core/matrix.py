@@ -43,7 +43,8 @@ class MatrixUnit(wiring.Component):
     activations : Out(read_port), weights : Out(read_port)
         Readers of the scratchpad.
     accumulate_read : Out(read_port), accumulate_write : Out(write_port)
-        Ports of the accumulators. They do not wait: they must be port 0.
+        Ports of the accumulators. They do not wait: they must be port 0, and on chips with int8 alone its data must be
+        0 where nothing was read.
     rows : Out(1)
         A row of activations enters the array.
     events : Out(class_events(MatrixCycle))
@@ -136,7 +137,8 @@ class MatrixUnit(wiring.Component):
 
         self._types(m, array, loader, streamer, accumulate)
         signalling = self._signals(m, front, loader, started, accumulate.done)
-        m.d.comb += self.busy.eq(~front.idle | ~loader.idle | ~streamer.idle | signalling)
+        # A MATMUL in the streamer has its signal set in the queue, so ``signalling`` says that it is there.
+        m.d.comb += self.busy.eq(~front.idle | ~loader.idle | signalling)
         unloaded = streamer.quiet & ~streamer.idle
         m.d.comb += [
             self.events.row_int8.eq(streamer.slot.row & ~streamer.row_bf16),
@@ -153,9 +155,9 @@ class MatrixUnit(wiring.Component):
         fault = Signal(Fault, reset_less=True)
         raised = Signal()
         # The engines keep program order among themselves, so at most one raises a fault in a cycle.
-        sources = (front.fault, loader.fault, streamer.fault)
         m.d.sync += raised.eq((front.fault.valid | loader.fault.valid | streamer.fault.valid) & ~self.abort)
-        for source in sources:
+        m.d.sync += fault.eq(streamer.fault)
+        for source in (loader.fault, front.fault):
             with m.If(source.valid):
                 m.d.sync += fault.eq(source)
         m.d.comb += [self.fault.eq(fault), self.fault.valid.eq(raised)]

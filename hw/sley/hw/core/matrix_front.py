@@ -1,6 +1,9 @@
 """The front of the matrix unit: in-order commands become jobs of two engines."""
 
-from amaranth import Module, Mux, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,7 +11,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Op
 from sley.hw.core.activations import ROWS_BITS, matmul_job
-from sley.hw.core.params import UnitParams, bad_set, flag_bits
+from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.unit import Fault, UnitCommand
 from sley.hw.core.weights import ORDER_BITS, weights_job
 
@@ -74,10 +77,11 @@ class MatrixFront(wiring.Component):
 
         # A command is decoded and checked on its way in, so that what becomes of it depends on registers alone.
         incoming = self.i.payload
-        incoming_end = incoming.b[:dest_bits] + incoming.c[:ROWS_BITS]
+        incoming_end = incoming.b[:dest_bits] + incoming.c[: dest_bits + 1]
         incoming_dtype = Signal()
         bad_parameter = Signal()
         outside = Signal()
+        too_many = incoming.c[dest_bits + 1 :].any()
         with m.Switch(incoming.op):
             with m.Case(Op.WEIGHTS):
                 m.d.comb += [
@@ -88,11 +92,11 @@ class MatrixFront(wiring.Component):
                 m.d.comb += [
                     incoming_dtype.eq(incoming.flags[flag_bits(Op.MATMUL, "dtype")]),
                     bad_parameter.eq(incoming.c[ROWS_BITS:].any()),
-                    outside.eq((incoming.c != 0) & (incoming.b[dest_bits:].any() | (incoming_end > rows))),
+                    outside.eq((incoming.c != 0) & (incoming.b[dest_bits:].any() | too_many | (incoming_end > rows))),
                 ]
             with m.Default():
-                param = incoming.flags[flag_bits(Op.SET, "param")]
-                m.d.comb += bad_parameter.eq(bad_set(Unit.MATRIX, param, incoming.a))
+                m.d.comb += bad_parameter.eq(params.bad)
+        is_set = (incoming.op != Op.WEIGHTS) & (incoming.op != Op.MATMUL)
         found = Signal(FaultCode)
         with m.If(bad_parameter):
             m.d.comb += found.eq(FaultCode.BAD_PARAMETER)
@@ -108,7 +112,7 @@ class MatrixFront(wiring.Component):
         dtype = Signal(reset_less=True)
         code = Signal(FaultCode, reset_less=True)
         bad = Signal(reset_less=True)
-        end = Signal(range(rows + (1 << ROWS_BITS)), reset_less=True)  # accumulator row behind a MATMUL's last
+        end = Signal(range(rows + 1), reset_less=True)  # accumulator row behind a MATMUL's last
         no_rows = Signal(reset_less=True)
         done = Signal()
         m.d.comb += [self.i.ready.eq(~full | done), self.idle.eq(~full & ~self.set_done.valid)]
@@ -126,17 +130,24 @@ class MatrixFront(wiring.Component):
             ]
 
         accumulate = command.flags[flag_bits(Op.MATMUL, "accumulate")]
+        param = flag_bits(Op.SET, "param")
         m.d.comb += [
             params.clear.eq(self.clear),
-            params.param.eq(command.flags[flag_bits(Op.SET, "param")]),
-            params.value.eq(command.a),
+            params.param.eq(incoming.flags[param]),
+            params.value.eq(incoming.a),
+            params.set.eq(self.i.valid & self.i.ready & is_set),
         ]
-        address = Signal(32)
-        with m.Switch(code):
-            with m.Case(FaultCode.BAD_PARAMETER):
-                m.d.comb += address.eq(Mux(is_weights | is_matmul, command.c, params.param))
-            with m.Case(FaultCode.LOCAL_ADDRESS):
-                m.d.comb += address.eq(Mux(command.b[dest_bits:].any(), command.b, rows))
+        # What a fault shows: rc, rb, the row behind the last one, a parameter's number, or nothing.
+        sources = [command.c, command.b, Const(rows, 32), command.flags[param]]
+        shown = [Signal(name=f"shown{k}", reset_less=True) for k in range(len(sources))]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                shown[0].eq(~is_set & bad_parameter),
+                shown[1].eq((found == FaultCode.LOCAL_ADDRESS) & incoming.b[dest_bits:].any()),
+                shown[2].eq((found == FaultCode.LOCAL_ADDRESS) & ~incoming.b[dest_bits:].any()),
+                shown[3].eq(is_set & bad_parameter),
+            ]
+        gated = [source & select.replicate(len(source)) for source, select in zip(sources, shown, strict=True)]
 
         settled = Signal()  # both engines are idle, and nothing was handed to them in the cycle before
         m.d.sync += settled.eq(self.engines_idle & ~done)
@@ -146,11 +157,10 @@ class MatrixFront(wiring.Component):
             done.eq(go & space),
             self.weights.valid.eq(go & is_weights),
             self.matmuls.valid.eq(go & is_matmul),
-            params.set.eq(done & ~is_weights & ~is_matmul & ~bad),
             self.fault.valid.eq(done & bad),
             self.fault.code.eq(code),
             self.fault.pc.eq(command.pc),
-            self.fault.address.eq(address),
+            self.fault.address.eq(reduce(or_, gated)),
         ]
         with m.If(self.set_done.ready):
             m.d.sync += self.set_done.valid.eq(0)

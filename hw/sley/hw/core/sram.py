@@ -1,8 +1,10 @@
 """Banked on-chip memory: ports as its users see them, and the memory itself."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth import Cat, Module, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, Signature
@@ -54,6 +56,8 @@ class BankedSram(wiring.Component):
         Separately writable parts of a row; divides ``width``.
     readers, writers : int
         Number of ports.
+    zeros : bool
+        The data of reader 0 are 0 in every cycle for which it has read nothing: who adds them need not ask.
 
     Members
     -------
@@ -70,7 +74,7 @@ class BankedSram(wiring.Component):
     of one row in one cycle would cost a bypass around each bank.
 
     Cost: ``banks`` simple dual-port memories of ``rows / banks`` rows, an output register of ``width`` bits for each,
-    and for each reader a multiplexer of ``banks`` to one behind them.
+    and for each reader a multiplexer of ``banks`` to one behind them: for 4 banks two LUTs a bit.
     """
 
     read: list[Any]
@@ -78,7 +82,9 @@ class BankedSram(wiring.Component):
     clear: Signal
     clearing: Signal
 
-    def __init__(self, rows: int, width: int, banks: int, granules: int, readers: int, writers: int) -> None:
+    def __init__(
+        self, rows: int, width: int, banks: int, granules: int, readers: int, writers: int, zeros: bool = False
+    ) -> None:
         for name, value in (("rows", rows), ("banks", banks)):
             if value < 1 or value & (value - 1):
                 raise ValueError(f"{name} is {value}; it must be a power of two")
@@ -93,6 +99,7 @@ class BankedSram(wiring.Component):
         self._width = width
         self._banks = banks
         self._granules = granules
+        self._zeros = zeros
         super().__init__(
             {
                 "read": In(read_port(rows, width)).array(readers),
@@ -116,39 +123,91 @@ class BankedSram(wiring.Component):
             m.d.sync += [self.clearing.eq(1), cleared.eq(0)]
         with m.Elif(self.clearing):
             m.d.sync += [self.clearing.eq(cleared != depth - 1), cleared.eq(cleared + 1)]
+        # Nobody asks while rows are cleared, so one port may lend its address, and no port's data are chosen.
+        write_rows = [port.row[:index_bits] for port in self.write]
+        write_rows[-1] = Mux(self.clearing, cleared, write_rows[-1])
 
-        outputs = []
+        registers, outputs = [], []
         for b in range(self._banks):
             m.submodules[f"bank{b}"] = memory = Memory(
                 shape=unsigned(self._width), depth=depth, init=[], attrs={"no_rw_check": 1}
             )
-            read = memory.read_port()
+            # A port with a register of its own would be one that shows the old data in a race, whatever the attribute.
+            read = memory.read_port(domain="comb")
             write = memory.write_port(granularity=self._width // self._granules)
+            register = Signal(self._width, name=f"register{b}", reset_less=True)
             output = Signal(self._width, name=f"output{b}", reset_less=True)
-            m.d.sync += output.eq(read.data)
+            m.d.sync += [register.eq(read.data), output.eq(register)]
+            registers.append(register)
             outputs.append(output)
-            m.d.comb += [read.en.eq(0), write.en.eq(0)]
-            for ports, access in ((self.read, read), (self.write, write)):
-                # The last assignment wins: the lowest port comes last.
-                for port in reversed(ports):
-                    with m.If(port.valid & (port.row[index_bits:] == b)):
-                        m.d.comb += access.addr.eq(port.row[:index_bits])
-                        if access is read:
-                            m.d.comb += access.en.eq(1)
-                        else:
-                            m.d.comb += [access.data.eq(port.data), access.en.eq(port.enable)]
-
-            with m.If(self.clearing):
-                m.d.comb += [write.addr.eq(cleared), write.data.eq(0), write.en.eq(-1)]
+            reads, writes = self._granted(m, self.read, b), self._granted(m, self.write, b)
+            m.d.comb += [
+                read.addr.eq(_one_of(reads, [port.row[:index_bits] for port in self.read])),
+                write.addr.eq(_one_of([*writes[:-1], writes[-1] | self.clearing], write_rows)),
+                write.data.eq(_one_of(writes, [port.data for port in self.write])),
+                write.en.eq(
+                    _one_of(writes, [port.enable for port in self.write]) | self.clearing.replicate(len(write.en))
+                ),
+            ]
 
         for k, port in enumerate(self.read):
             bank: Any = port.row[index_bits:]
+            inverse: Any = ~bank
             for i in range(READ_LATENCY):
                 later = Signal(len(bank), name=f"reader{k}_bank{i}", reset_less=True)
-                m.d.sync += later.eq(bank)
-                bank = later
-            with m.Switch(bank):
-                for b, output in enumerate(outputs):
-                    with m.Case(b) if self._banks > 1 else m.Default():
-                        m.d.comb += port.data.eq(output)
+                other = Signal.like(later, name=f"reader{k}_inverse{i}", reset_less=True)
+                m.d.sync += [later.eq(bank), other.eq(inverse)]
+                bank, inverse = later, other
+            m.d.comb += port.data.eq(_at(outputs, bank, inverse))
+        if self._zeros:
+            self._zero(m, registers)
         return m
+
+    def _zero(self, m: Module, registers: list[Any]) -> None:
+        """Data of reader 0 that are 0 unless a row arrives."""
+        port = self.read[0]
+        coming, arrives = Signal(), Signal()
+        m.d.sync += [coming.eq(port.valid), arrives.eq(coming)]
+        if self._banks > 1:
+            # The multiplexer of two banks has an input to spare.
+            with m.If(~arrives):
+                m.d.comb += port.data.eq(0)
+        else:
+            own = Signal(self._width, reset_less=True)
+            m.d.sync += own.eq(registers[0])
+            with m.If(~coming):
+                m.d.sync += own.eq(0)
+            m.d.comb += port.data.eq(own)
+
+    def _granted(self, m: Module, ports: list[Any], bank: int) -> list[Any]:
+        """For each port, whether the bank serves it in this cycle: at most one of them is high."""
+        index_bits = (self._rows // self._banks - 1).bit_length()
+        asks = [Signal(name=f"asks{bank}_{k}") for k in range(len(ports))]
+        m.d.comb += [
+            ask.eq(port.valid & (port.row[index_bits:] == bank)) for ask, port in zip(asks, ports, strict=True)
+        ]
+        return [ask & ~Cat(asks[:k]).any() for k, ask in enumerate(asks)]
+
+
+def _one_of(selects: list[Any], values: list[Any]) -> Any:
+    """The value whose select is high, or 0."""
+    terms = [value & select.replicate(len(value)) for select, value in zip(selects, values, strict=True)]
+    # Two terms make a LUT, and two of those with a third term another one.
+    return reduce(or_, [reduce(or_, terms[k : k + 2]) for k in range(0, len(terms), 2)])
+
+
+def _at(values: list[Any], index: Any, inverse: Any) -> Any:
+    """``values[index]``; ``inverse`` is ``~index`` from registers of its own.
+
+    Of four values, two LUTs do it: if the value is none of the first two, what the first LUT gives is the select of the
+    second. Synthesis would see through this and make three, were the same registers used in both.
+    """
+    if len(values) == 1:
+        return values[0]
+    if len(values) == 2:
+        return Mux(index[0], values[1], values[0])
+    groups = [values[k : k + 4] for k in range(0, len(values), 4)]
+    width = len(values[0])
+    firsts = [Mux(index[1], index[0].replicate(width), Mux(index[0], b, a)) for a, b, _, _ in groups]
+    chosen = [Mux(inverse[1], x, (x & d) | (~x & c)) for x, (_, _, c, d) in zip(firsts, groups, strict=True)]
+    return _at(chosen, index[2:], inverse[2:])

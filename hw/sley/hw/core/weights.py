@@ -150,8 +150,14 @@ class WeightLoader(wiring.Component):
         with m.If(walk.i.ready):
             m.d.sync += [job.eq(following), waiting.eq(0)]
 
-        swapped = (job.swaps == self.swaps) | (self.swap & (job.swaps == (self.swaps + 1)[:ORDER_BITS]))
-        free = swapped & (neutral == 0) & (job.bf16 | self.settled)
+        # Whether the swaps before a job are done, or but for one, is found a cycle ahead.
+        done, one_left = Signal(reset_less=True), Signal(reset_less=True)
+        left = (Mux(walk.i.ready, following.swaps, job.swaps) - self.swaps)[:ORDER_BITS]
+        m.d.sync += [
+            done.eq(Mux(self.swap, left == 1, left == 0)),
+            one_left.eq(Mux(self.swap, left == 2, left == 1)),
+        ]
+        free = (done | (one_left & self.swap)) & (neutral == 0) & (job.bf16 | self.settled)
         go = walk.o.valid & ~job.void & (~row.first | free)
         grant = Signal()
         fail = Signal()
