@@ -34,7 +34,8 @@ class PacketFetch(wiring.Component):
     * ``drop``: forget it, also one on its way.
     * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
 
-    Latency: ``start`` to ``request`` one cycle, the last beat to ``ready`` three. Cost: 512 flip-flops and the check.
+    Latency: ``start`` to ``request`` one cycle, the last beat to ``ready`` three. Cost: 512 flip-flops and
+    the check, which goes on as beats arrive.
     """
 
     start: Signal
@@ -88,8 +89,12 @@ class PacketFetch(wiring.Component):
         failed = Signal(ERROR_BITS)
         dropped = Signal()
         arrived = Signal()
-        m.d.sync += arrived.eq(0)
-        m.d.comb += [check.packet.eq(self.packet), check.start.eq(arrived), self.response.ready.eq(1)]
+        m.d.sync += arrived.eq(self.response.valid)
+        m.d.comb += [
+            check.beat.eq(self.packet[-len(check.beat) :]),
+            check.valid.eq(arrived),
+            self.response.ready.eq(1),
+        ]
 
         # A beat is a part of a packet, or several packets are in a beat.
         beats = max(PACKET_BYTES // config.bus_bytes, 1)
@@ -138,6 +143,7 @@ class PacketFetch(wiring.Component):
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"):
+                m.d.comb += check.restart.eq(1)
                 m.d.sync += [asked.eq(0), left.eq(beats), failed.eq(0), dropped.eq(0), where.eq(self.where)]
                 m.d.sync += [context.eq(self.context), check.nested.eq(self.nested)]
                 beyond = (self.where << PACKET_SHIFT)[config.addr_bits :].any()
@@ -153,7 +159,6 @@ class PacketFetch(wiring.Component):
                 with m.If(self.drop):
                     m.d.sync += dropped.eq(1)
                 with m.If(self.response.valid & (left == 1)):
-                    m.d.sync += arrived.eq(1)
                     m.next = "CHECK"
             with m.State("CHECK"):
                 with m.If(check.done):
