@@ -50,7 +50,7 @@ def with_bit(packet: bytes, bit: int) -> bytes:
 def check(config: ChipConfig, packets: list[bytes], nested: int = 0) -> list[tuple[int, int]]:
     """Code and address for each packet."""
     dut = PacketCheck(config)
-    size = len(dut.beat) // 8
+    size = len(dut.beat.data) // 8
     rng = random.Random(size)
     got: list[tuple[int, int]] = []
 
@@ -61,16 +61,17 @@ def check(config: ChipConfig, packets: list[bytes], nested: int = 0) -> list[tup
             await ctx.tick()
             ctx.set(dut.restart, 0)
             for first in range(0, PACKET_BYTES, size):
+                ctx.set(dut.beat.index, first // size)
                 while rng.random() < 0.2:
-                    ctx.set(dut.beat, rng.getrandbits(8 * size))
+                    ctx.set(dut.beat.data, rng.getrandbits(8 * size))
                     await ctx.tick()
                     assert not ctx.get(dut.done)
-                ctx.set(dut.beat, int.from_bytes(packet[first : first + size], "little"))
-                ctx.set(dut.valid, 1)
+                ctx.set(dut.beat.data, int.from_bytes(packet[first : first + size], "little"))
+                ctx.set(dut.beat.valid, 1)
                 assert not ctx.get(dut.done)
                 await ctx.tick()
-                ctx.set(dut.valid, 0)
-            ctx.set(dut.beat, rng.getrandbits(8 * size))
+                ctx.set(dut.beat.valid, 0)
+            ctx.set(dut.beat.data, rng.getrandbits(8 * size))
             assert ctx.get(dut.done)
             await ctx.tick()
             assert not ctx.get(dut.done)

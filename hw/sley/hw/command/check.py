@@ -1,6 +1,7 @@
 """Checks a packet as it arrives."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
@@ -11,10 +12,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
 from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
-from sley.hw.command.records import GRID_BITS
+from sley.hw.command.records import GRID_BITS, WORD_BITS, WORDS, packet_beat
 
-WORD_BITS = 32
-WORDS = 8 * PACKET_BYTES // WORD_BITS
 FULL = (1 << WORD_BITS) - 1
 HALF = WORD_BITS // 2
 
@@ -33,13 +32,12 @@ class PacketCheck(wiring.Component):
     The packet comes in beats of the memory bus, or as one; the words of a beat are checked side by side, and what a
     word has to be follows from those before it.
 
-    Members: ``beat``, ``valid``: the next beat; ``nested``: the packet is in a buffer; ``restart``: the next beat is
-    the first of a packet; ``done``: high in the cycle after the last beat, after which ``code`` (NONE when all is
+    Members: ``beat``: of the packet, in their order; ``nested``: the packet is in a buffer; ``restart``: before the
+    first of a packet; ``done``: high in the cycle after the last beat, after which ``code`` (NONE when all is
     well), ``bad`` (it is not NONE) and ``address`` hold until the next packet begins.
     """
 
-    beat: Signal
-    valid: Signal
+    beat: Any
     nested: Signal
     restart: Signal
     done: Signal
@@ -49,11 +47,10 @@ class PacketCheck(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        self._lanes = min(8 * config.bus_bytes // WORD_BITS, WORDS)
+        self._lanes = len(Signal(packet_beat(config)).data) // WORD_BITS
         super().__init__(
             {
-                "beat": In(WORD_BITS * self._lanes),
-                "valid": In(1),
+                "beat": In(packet_beat(config)),
                 "nested": In(1),
                 "restart": In(1),
                 "done": Out(1),
@@ -66,16 +63,12 @@ class PacketCheck(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         lanes = self._lanes
-        index = Signal(range(max(WORDS // lanes, 2)))  # of the beat
-        with m.If(self.restart):
-            m.d.sync += index.eq(0)
-        with m.Elif(self.valid):
-            m.d.sync += index.eq(index + 1)
-        m.d.sync += self.done.eq(self.valid & (index == WORDS // lanes - 1))
+        index = self.beat.index
+        m.d.sync += self.done.eq(self.beat.valid & (index == WORDS // lanes - 1))
 
-        self._words = [self.beat.word_select(lane, WORD_BITS) for lane in range(lanes)]
+        self._words = [self.beat.data.word_select(lane, WORD_BITS) for lane in range(lanes)]
         self._at = [Signal(name=f"at{k}") for k in range(WORDS // lanes)]
-        m.d.comb += [here.eq(self.valid & (index == k)) for k, here in enumerate(self._at)]
+        m.d.comb += [here.eq(self.beat.valid & (index == k)) for k, here in enumerate(self._at)]
         self._held: dict[tuple[int, int, int], Signal] = {}
         self._kind: dict[PacketOp, tuple[Signal, Signal]] = {}
         for op in PACKETS:
@@ -269,10 +262,10 @@ class PacketCheck(wiring.Component):
         ]
         if lanes == 1:  # the upper half of the address is the next beat
             awaited = Signal(name=f"awaited{unit}")
-            with m.If(self.valid):
+            with m.If(self.beat.valid):
                 m.d.sync += awaited.eq(here)
-            m.d.comb += [low.eq(self.beat), high.eq(self.beat)]
-            m.d.sync += due.eq(self.valid & awaited)
+            m.d.comb += [low.eq(self.beat.data), high.eq(self.beat.data)]
+            m.d.sync += due.eq(self.beat.valid & awaited)
         else:
             m.d.sync += due.eq(here)
 

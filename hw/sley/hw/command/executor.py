@@ -9,13 +9,12 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
+from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.abi.pages import CONTEXT_BITS
 from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.fetch import PacketFetch
 from sley.hw.command.queue import BUFFER_BITS, PACKET_ADDRESS_BITS, PACKET_SHIFT, READBACK_BYTES
 from sley.hw.command.records import (
-    GRID_BITS,
     INDEX_BITS,
     CopyCommand,
     FaultRecord,
@@ -23,6 +22,7 @@ from sley.hw.command.records import (
     QueueEvent,
     WorkResult,
     number,
+    packet_beat,
 )
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.command.words import LINE_BYTES, WordCommand
@@ -61,7 +61,8 @@ class Executor(wiring.Component):
 
     * ``pending``, ``priorities``, ``queues``: one bit, priority and view per queue; ``queue``, ``event``, ``fault``,
       ``buffer``, ``buffer_packets``: to the queue with number ``queue`` (one-hot).
-    * ``launch``, ``copy``: to the schedulers, always taken; ``grid_result``, ``copy_result``.
+    * ``launch``, ``copy``: to the schedulers, always taken; ``grid_result``, ``copy_result``. ``beat``: of the packet
+      that is fetched; a launch is of the one that has come.
     * ``posted``: one bit per queue, its read index is on the way to memory; ``lost``: high for a cycle when memory
       refused it, with ``lost_code``.
     * ``request``, ``response``: for packets, to and from the node's port.
@@ -82,6 +83,7 @@ class Executor(wiring.Component):
     buffer: Signal
     buffer_packets: Signal
     launch: stream.Interface
+    beat: Any
     copy: stream.Interface
     grid_result: stream.Interface
     copy_result: stream.Interface
@@ -114,6 +116,7 @@ class Executor(wiring.Component):
                     "buffer": Out(PACKET_ADDRESS_BITS),
                     "buffer_packets": Out(BUFFER_BITS),
                     "launch": Out(stream.Signature(LaunchCommand, always_ready=True)),
+                    "beat": Out(packet_beat(config)),
                     "copy": Out(stream.Signature(CopyCommand, always_ready=True)),
                     "grid_result": In(stream.Signature(WorkResult)),
                     "copy_result": In(stream.Signature(WorkResult)),
@@ -205,14 +208,9 @@ class Executor(wiring.Component):
             self.launch.payload.queue.eq(number(owner)),
             grid.context.eq(view.where.context),
             grid.watchdog.eq(view.watchdog),
-            grid.program.eq(launch.program),
-            grid.program_words.eq(launch.program_words),
-            grid.tag.eq(launch.tag),
-            grid.args.eq(launch.args),
-            *(grid.inline[k].eq(launch[f"arg{k}"]) for k in range(INLINE_ARGS)),
             grid.arg_words.eq(launch.arg_words),
             grid.gang.eq(launch.gang),
-            *(grid.size[k].eq(launch[f"grid_{axis}"][:GRID_BITS]) for k, axis in enumerate("xyz")),
+            self.beat.eq(fetch.beat),
             self.copy.payload.queue.eq(number(owner)),
             job.context.eq(view.where.context),
             job.fill.eq(op == PacketOp.FILL),
