@@ -34,7 +34,8 @@ class PacketCheck(wiring.Component):
 
     Members: ``beat``: of the packet, in their order; ``nested``: the packet is in a buffer; ``restart``: before the
     first of a packet; ``done``: high in the cycle after the last beat, after which ``code`` (NONE when all is
-    well), ``bad`` (it is not NONE) and ``address`` hold until the next packet begins.
+    well), ``bad`` (it is not NONE) and ``address`` hold until the next packet begins. When all is well with a FENCE,
+    WAIT or SIGNAL, ``address`` is the low half of the one that it names.
     """
 
     beat: Any
