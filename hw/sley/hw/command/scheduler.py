@@ -30,11 +30,12 @@ from sley.hw.stream.arbiter import lowest
 BLOCK_NUMBER = 3
 """Where the number of the next block stands behind its place in x, y and z; it takes two, the low half first."""
 PLACE_BITS = 3
+EXTENTS = (LaunchWord.GRID_X, LaunchWord.GRID_Y, LaunchWord.GRID_Z)
 PIECES = {
     LaunchWord.PROGRAM: BLOCK_NUMBER,
     LaunchWord.TAG: BLOCK_NUMBER + 1,
     **{LaunchWord.BLOCK_X + k: k for k in range(3)},
-    **{LaunchWord.GRID_X + k: k for k in range(3)},
+    **{extent: k for k, extent in enumerate(EXTENTS)},
 }
 """Which of these is looked at with each word of a launch message."""
 
@@ -124,7 +125,7 @@ class BlockScheduler(wiring.Component):
         faulted = Signal(queues)
         begun = Signal(queues)  # its place is in memory; otherwise it is 0
         running = [Signal(range(cores + 1), name=f"running{k}") for k in range(queues)]
-        m.submodules.grids = grids = Memory(shape=Grid, depth=depth, init=[])
+        m.submodules.grids = grids = _memory(Grid, queues)
         queue = Signal(QUEUE_BITS, reset_less=True)  # whose block is being sent
         sending = Signal(queues, reset_less=True)  # the same, one-hot
         core = Signal(range(max(cores, 2)), reset_less=True)
@@ -137,9 +138,9 @@ class BlockScheduler(wiring.Component):
         m.d.comb += [
             arriving.eq(Mux(self.i.valid, 1 << self.i.payload.queue, 0)),
             new.en.eq(self.i.valid),
-            new.addr.eq(self.i.payload.queue),
+            new.addr.eq(self.i.payload.queue if queues > 1 else 0),
             new.data.eq(self.i.payload.grid),
-            held.addr.eq(queue),
+            held.addr.eq(queue if queues > 1 else 0),
         ]
 
         # 0 is the head of the message, then its words: one that is not sent has a number all the same.
@@ -188,17 +189,19 @@ class BlockScheduler(wiring.Component):
         # those of the number while words are sent that have nothing to do with it.
         m.submodules.places = places = Memory(shape=GRID_BITS, depth=depth << PLACE_BITS, init=[])
         keep, kept = places.write_port(), places.read_port(domain="comb")
-        piece = Signal(PLACE_BITS)
+        piece = Signal(PLACE_BITS, reset_less=True)
         place, behind = Signal(GRID_BITS), Signal(GRID_BITS + 1)
-        moves, extent = Signal(), Signal()  # the piece does; its end is the word that is sent
+        moves, extent = Signal(), Signal()  # the piece does; its end is the word sent
         carry, carries = Signal(), Signal()  # into it, and into the next
-        with m.Switch(word):
-            for position, number_of_piece in PIECES.items():
-                with m.Case(position + 1):
-                    m.d.comb += piece.eq(number_of_piece)
+        with m.If(sent), m.Switch(word):  # whether the address of arguments is sent or not makes no difference
+            for position in range(len(LaunchWord) + INLINE_ARGS):
+                with m.Case(position):
+                    m.d.sync += [
+                        piece.eq(PIECES.get(position, 0)),
+                        extent.eq(position in EXTENTS),
+                        moves.eq(position in EXTENTS or PIECES.get(position, 0) >= BLOCK_NUMBER),
+                    ]
         m.d.comb += [
-            moves.eq((word == LaunchWord.PROGRAM + 1) | (word == LaunchWord.TAG + 1) | extent),
-            extent.eq((word >= LaunchWord.GRID_X + 1) & (word <= LaunchWord.GRID_Z + 1)),
             place.eq(Mux((begun & sending).any(), kept.data, 0)),
             behind.eq(place + 1),
             kept.addr.eq(Cat(piece, queue)),
@@ -216,14 +219,14 @@ class BlockScheduler(wiring.Component):
 
         # Which block a core runs: written when it is handed out, read when the core reports.
         busy = Signal(cores)
-        m.submodules.owners = owners = Memory(shape=QUEUE_BITS, depth=max(cores, 2), init=[])
-        m.submodules.blocks = blocks = Memory(shape=32, depth=max(cores, 2), init=[])
+        m.submodules.owners = owners = _memory(QUEUE_BITS, cores)
+        m.submodules.blocks = blocks = _memory(32, cores)
         give, given = owners.write_port(), owners.read_port()
         count, counted = blocks.write_port(granularity=GRID_BITS), blocks.read_port()
         m.d.comb += [
-            give.addr.eq(core),
+            give.addr.eq(core if cores > 1 else 0),
             give.data.eq(queue),
-            count.addr.eq(core),
+            count.addr.eq(core if cores > 1 else 0),
             count.data.eq(place.replicate(2)),
             count.en.eq(Cat(word == LaunchWord.PROGRAM + 1, word == LaunchWord.TAG + 1)),
         ]
@@ -307,7 +310,7 @@ class BlockScheduler(wiring.Component):
         ended = Signal()
         owner = Signal(queues)  # whose block ended
         m.d.comb += [
-            given.addr.eq(value[:8]),
+            given.addr.eq(value[:8] if cores > 1 else 0),
             given.en.eq(self.done.valid & (position == DoneWord.STATUS)),
             counted.addr.eq(given.addr),
             counted.en.eq(given.en),
@@ -322,12 +325,12 @@ class BlockScheduler(wiring.Component):
                     m.d.sync += Cat(pending.core, pending.code, pending.unit).eq(value)
                 with m.Case(DoneWord.PC):
                     m.d.sync += pending.pc.eq(value)
-        m.submodules.faults = faults = Memory(shape=FaultRecord, depth=depth, init=[])
+        m.submodules.faults = faults = _memory(FaultRecord, queues)
         record, recorded = faults.write_port(), faults.read_port(domain="comb")
         guilty = Mux(pending.code != FaultCode.NONE, owner, 0)
         m.d.comb += [
             record.en.eq((guilty & ~faulted).any()),
-            record.addr.eq(given.data),
+            record.addr.eq(given.data if queues > 1 else 0),
             record.data.eq(pending),
             record.data.block.eq(counted.data),
             record.data.address.eq(value),
@@ -379,3 +382,8 @@ class BlockScheduler(wiring.Component):
         for k, count in enumerate(running):
             m.d.sync += count.eq(count + chosen[k] - owner[k])
         return m
+
+
+def _memory(shape: Any, entries: int) -> Memory:
+    """One entry is better off in flip-flops."""
+    return Memory(shape=shape, depth=max(entries, 2), init=[], attrs={"ram_style": "logic"} if entries == 1 else {})
