@@ -10,7 +10,7 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.registers import PATIENCE
-from sley.hw.command.scheduler import BlockScheduler
+from sley.hw.command.scheduler import BLOCK_NUMBER, BlockScheduler
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.command import BlockRun, FakeCores
@@ -42,7 +42,9 @@ class Bench:
 
     def __init__(self, config: ChipConfig, *, pause: float = 0.0, judge: Any = lambda run: None, **kwargs: Any):
         self.bench = StreamBench(
-            compiled(BlockScheduler, config), seed=kwargs.get("seed", 3), timeout=kwargs.get("timeout", 10_000)
+            kwargs.get("dut") or compiled(BlockScheduler, config),
+            seed=kwargs.get("seed", 3),
+            timeout=kwargs.get("timeout", 10_000),
         )
         self.config = config
         self.flits = self.bench.receive(self.bench.dut.message, pause=pause)
@@ -279,6 +281,25 @@ def test_first_fault_wins_and_stops_the_grid() -> None:
         assert guilty.core == fault.core
         assert guilty.reported == min(run.reported for run in runs if run.fault)
         assert len(bench.cores.runs) == 14 + len(runs) + 14
+
+
+def test_numbers_of_blocks_have_32_bits() -> None:
+    """The number is kept in halves: one that is put to the end of the lower half goes on in the upper one."""
+    dut = BlockScheduler(ONE)
+
+    def judge(run: BlockRun) -> tuple[FaultCode, Unit, int, int] | None:
+        return (FaultCode.BUS_ERROR, Unit.STORE, 1, 2) if run[LaunchWord.BLOCK_X] == 2 else None
+
+    bench = Bench(ONE, dut=dut, judge=judge, delay=(40, 40))
+
+    async def skip(ctx: Any) -> None:
+        while not bench.messages:
+            await ctx.tick()
+        ctx.set(dut.places.data[BLOCK_NUMBER], 0xFFFF)
+
+    bench.bench.add(skip)
+    ((result,),) = bench.launch([(4, 1, 1)])
+    assert (result.fault.code, result.fault.block) == (FaultCode.BUS_ERROR, 0x1_0000)
 
 
 def test_faults_of_two_grids() -> None:

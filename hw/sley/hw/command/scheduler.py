@@ -95,6 +95,7 @@ class BlockScheduler(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
+        self.places = Memory(shape=GRID_BITS, depth=max(config.queues, 2) << PLACE_BITS, init=[])
         super().__init__(
             {
                 "packet": In(packet_beat(config)),
@@ -113,7 +114,6 @@ class BlockScheduler(wiring.Component):
         m = Module()
         config = self._config
         queues, cores = config.queues, config.cores
-        depth = max(queues, 2)
 
         m.submodules.turn = turn = UrgentGrant(queues)
         m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
@@ -187,7 +187,7 @@ class BlockScheduler(wiring.Component):
 
         # Place and number of the block that is next, in pieces of 16 bits. A piece moves on while its extent is sent;
         # those of the number while words are sent that have nothing to do with it.
-        m.submodules.places = places = Memory(shape=GRID_BITS, depth=depth << PLACE_BITS, init=[])
+        m.submodules.places = places = self.places
         keep, kept = places.write_port(), places.read_port(domain="comb")
         piece = Signal(PLACE_BITS, reset_less=True)
         place, behind = Signal(GRID_BITS), Signal(GRID_BITS + 1)
