@@ -86,6 +86,7 @@ class Ring(Property):
                 Assert(write == Mux(accepted, offered, past_write)),
                 Assert(read == Mux(retires, Mux(past_read + 1 == twice, 0, past_read + 1), past_read)),
                 Assert(~refused | stopped),
+                Assert(~accepted | ~stopped),
             ]
         m.d.comb += [
             Assert(read < twice),
@@ -97,7 +98,7 @@ class Ring(Property):
                 (state != QueueState.ERROR)
                 | (past_state == QueueState.ERROR)
                 | (r.error.code != FaultCode.BAD_DOORBELL)
-                | (r.error_address.address == Mux(past_stopped, inner["offending"], past_write))
+                | (r.error_address.address == Mux(past_stopped, inner["told"], past_write))
             ),
         ]
         passed = Signal()
@@ -112,8 +113,14 @@ class Ring(Property):
             m.d.comb += Assert(~inside | (here != 0))
         # Lemmas.
         m.d.comb += [
-            Assert(~known | ((inner["length"] == length) & (inner["below"] == length - 1))),
-            Assert(known | ((state == QueueState.DISABLED) & ~running & (inner["length"] == 1))),
+            Assert(~known | (inner["below"] == length - 1)),
+            Assert(known | ((state == QueueState.DISABLED) & ~running & (inner["below"] == 0))),
+            Assert(stopped | (inner["told"] == write)),
+            Assert(
+                ~(running | (dut.pending & (self.quiet == 2)))
+                | (self.quiet == 0)
+                | (inner["at_last"] == (r.buffer_index.index == inner["buffer_last"]))
+            ),
             Assert(state <= QueueState.ERROR),
             Assert(~running | on),
             Assert(~inner["lost"] | (inner["lost_code"] != FaultCode.BAD_DOORBELL)),
@@ -164,7 +171,7 @@ def test_ring_whose_packets_are_taken_back() -> None:
 
 @pytest.mark.parametrize(
     ("line", "bug"),
-    [("passed.eq(none_left)", "passed.eq(0)"), ("passed.eq(none_left)", "passed.eq(there == 0)")],
+    [("passed.eq(none_left)", "passed.eq(0)"), ("passed.eq(none_left)", "passed.eq(empty)")],
     ids=["not seen", "rung again"],
 )
 def test_ring_whose_packets_are_taken_back_finds(line: str, bug: str) -> None:
@@ -175,18 +182,20 @@ def test_ring_whose_packets_are_taken_back_finds(line: str, bug: str) -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("return (gap & length).any() & (gap & below).any()", "return (gap & below).any()"),
-        ("return (gap & length).any() & (gap & below).any()", "return (gap & length).any()"),
+        ("gap.eq(self.doorbell + ~read)", "gap.eq(self.doorbell - read)"),
+        (" & ~rung_empty) |", ") |"),
+        ("(gap & mask & ~below).any()", "gap.any()"),
         ("| (self.doorbell & ~mask).any()", ""),
-        ("read.eq((read + 1) & mask)", "read.eq(read + 1)"),
-        ("read.eq((read + 1) & mask)", "read.eq((read + 1) & below)"),
+        ("read.eq(following & mask)", "read.eq(following)"),
+        ("read.eq(following & mask)", "read.eq(following & below)"),
         ("[write.eq(self.doorbell), passed.eq(0)]", "[write.eq(self.doorbell & below), passed.eq(0)]"),
-        ("(in_buffer | (there > executed))", "(in_buffer | (there >= executed))"),
+        ("(~empty & ~(executed & none_behind))", "~(executed & none_behind)"),
+        ("in_buffer.eq(self.inside & ~(executed & at_last))", "in_buffer.eq(self.inside)"),
         ("with m.If(self.doorbell_written & on & ~bad)", "with m.If(self.doorbell_written)"),
     ],
     ids=[
-        *("never full", "full is too far", "any index", "no wrap", "wrap too early", "no lap", "passes"),
-        "while it is off",
+        *("full is too far", "empty is too far", "never full", "any index", "no wrap", "wrap too early", "no lap"),
+        *("passes", "no way out of a buffer", "while it is off"),
     ],
 )
 def test_ring_finds(line: str, bug: str) -> None:

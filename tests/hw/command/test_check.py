@@ -50,16 +50,28 @@ def with_bit(packet: bytes, bit: int) -> bytes:
 def check(config: ChipConfig, packets: list[bytes], nested: int = 0) -> list[tuple[int, int]]:
     """Code and address for each packet."""
     dut = PacketCheck(config)
-    got = []
+    size = len(dut.beat.data) // 8
+    rng = random.Random(size)
+    got: list[tuple[int, int]] = []
 
     async def test(ctx: Any) -> None:
         for packet in packets:
             ctx.set(dut.nested, nested)
-            ctx.set(dut.packet, int.from_bytes(packet, "little"))
-            ctx.set(dut.start, 1)
-            assert not ctx.get(dut.done)
+            ctx.set(dut.restart, 1)
             await ctx.tick()
-            ctx.set(dut.start, 0)
+            ctx.set(dut.restart, 0)
+            for first in range(0, PACKET_BYTES, size):
+                ctx.set(dut.beat.index, first // size)
+                while rng.random() < 0.2:
+                    ctx.set(dut.beat.data, rng.getrandbits(8 * size))
+                    await ctx.tick()
+                    assert not ctx.get(dut.done)
+                ctx.set(dut.beat.data, int.from_bytes(packet[first : first + size], "little"))
+                ctx.set(dut.beat.valid, 1)
+                assert not ctx.get(dut.done)
+                await ctx.tick()
+                ctx.set(dut.beat.valid, 0)
+            ctx.set(dut.beat.data, rng.getrandbits(8 * size))
             assert ctx.get(dut.done)
             await ctx.tick()
             assert not ctx.get(dut.done)
@@ -139,8 +151,10 @@ CASES = {
 }
 
 
-def test_named_cases() -> None:
-    got = check(CONFIG, [packet for packet, _, _ in CASES.values()])
+@pytest.mark.parametrize("array", [4, 8, 16, 32, 64])
+def test_named_cases(array: int) -> None:
+    """For each width of the memory bus, from 4 to 64 bytes."""
+    got = check(CONFIG.replace(array=array), [packet for packet, _, _ in CASES.values()])
     for (name, (_, code, address)), (found, where) in zip(CASES.items(), got, strict=True):
         assert found == code, name
         assert code == FaultCode.NONE or where == address, name
@@ -164,8 +178,9 @@ def test_gangs_fill_the_chip() -> None:
     assert [code == FaultCode.NONE for code, _ in got] == [grid[:2] == (3, 2) for grid in grids]
 
 
+@pytest.mark.parametrize("array", [4, 16, 32])
 @pytest.mark.parametrize("addr_bits", [20, 31, 32])
-def test_ends_of_the_address_space(addr_bits: int) -> None:
+def test_ends_of_the_address_space(addr_bits: int, array: int) -> None:
     limit = 1 << addr_bits
     rng = random.Random(addr_bits)
     packets, expected = [], []
@@ -174,11 +189,12 @@ def test_ends_of_the_address_space(addr_bits: int) -> None:
         dst = max(0, limit - size + rng.choice([-1, 0, 1, rng.randrange(limit)]))
         packets.append(encode_packet(PacketOp.FILL, dst=dst, bytes=size))
         expected.append(FaultCode.BAD_ADDRESS if dst + size > limit else FaultCode.NONE)
-    got = check(preset("nano").replace(addr_bits=addr_bits), packets)
+    got = check(preset("nano").replace(addr_bits=addr_bits, array=array), packets)
     assert [code for code, _ in got] == expected
 
 
-def test_every_reserved_bit() -> None:
+@pytest.mark.parametrize("array", [4, 16, 64])
+def test_every_reserved_bit(array: int) -> None:
     packets, expected = [], []
     for op, form in PACKETS.items():
         good = launch() if op is PacketOp.LAUNCH else encode_packet(op)
@@ -186,7 +202,7 @@ def test_every_reserved_bit() -> None:
         for bit in random.Random(op).sample(reserved, min(40, len(reserved))):
             packets.append(with_bit(good, bit))
             expected.append((FaultCode.BAD_FIELD, bit // 32))
-    assert check(CONFIG, packets) == expected
+    assert check(CONFIG.replace(array=array), packets) == expected
 
 
 def test_coverage(record_property: Callable[[str, object], None]) -> None:

@@ -1,16 +1,16 @@
 """The block scheduler with cores that answer late, and sometimes with a fault."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.packets import INLINE_ARGS
+from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.registers import PATIENCE
-from sley.hw.command.scheduler import BlockScheduler
+from sley.hw.command.scheduler import BLOCK_NUMBER, BlockScheduler
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.command import BlockRun, FakeCores
@@ -42,7 +42,9 @@ class Bench:
 
     def __init__(self, config: ChipConfig, *, pause: float = 0.0, judge: Any = lambda run: None, **kwargs: Any):
         self.bench = StreamBench(
-            compiled(BlockScheduler, config), seed=kwargs.get("seed", 3), timeout=kwargs.get("timeout", 10_000)
+            kwargs.get("dut") or compiled(BlockScheduler, config),
+            seed=kwargs.get("seed", 3),
+            timeout=kwargs.get("timeout", 10_000),
         )
         self.config = config
         self.flits = self.bench.receive(self.bench.dut.message, pause=pause)
@@ -51,6 +53,34 @@ class Bench:
         self.cores = FakeCores(self.bench, config, self.messages, kwargs.get("delay", (1, 50)), judge)
         self.seen = 0
         self.bench.send(self.bench.dut.done, self._answers(), wait=False)
+        self.packet: bytes | None = None
+        self.bench.add(self._packets)
+
+    async def _packets(self, ctx: Any) -> None:
+        """A packet arrives, in as many beats as the bus needs, with garbage of one that is dropped before it."""
+        beat = self.bench.dut.packet
+        size = len(beat.data) // 8
+        while True:
+            if self.packet is None:
+                ctx.set(beat.valid, 0)
+                await ctx.tick()
+                continue
+            for packet in (self.bench.rng.randbytes(PACKET_BYTES), self.packet):
+                for first in range(0, PACKET_BYTES, size):
+                    ctx.set(beat.valid, 1)
+                    ctx.set(beat.index, first // size)
+                    ctx.set(beat.data, int.from_bytes(packet[first : first + size], "little"))
+                    await ctx.tick()
+            self.packet = None
+
+    def grid(
+        self, queue: int, k: int, size: tuple[int, int, int], gang: bool = False
+    ) -> Iterator[dict[str, Any] | None]:
+        """Its packet, then the grid."""
+        self.packet = self.item_packet(k, size, gang)
+        while self.packet is not None:
+            yield None
+        yield self.item(queue, k, gang)
 
     def _answers(self) -> Any:
         """Payloads of the cores' flits; launch messages are put together on the way."""
@@ -79,23 +109,24 @@ class Bench:
     ended = True
     current: tuple[Any, list[int]]
 
-    def item(self, queue: int, k: int, size: tuple[int, int, int], gang: bool = False) -> dict[str, Any]:
+    def item(self, queue: int, k: int, gang: bool) -> dict[str, Any]:
         """Grid number ``k``, of this queue."""
-        return {
-            "queue": queue,
-            "grid": {
-                "gang": gang,
-                "context": k % 16,
-                "watchdog": 0x10 * k,
-                "program": 0x1000 * (k + 1),
-                "program_words": 7 + k,
-                "tag": 3 * k,
-                "args": 0x2000 + 4 * k,
-                "arg_words": ARG_WORDS[k % len(ARG_WORDS)],
-                "inline": [0x100 * k + i for i in range(INLINE_ARGS)],
-                "size": list(size),
-            },
-        }
+        arg_words = ARG_WORDS[k % len(ARG_WORDS)]
+        grid = {"gang": gang, "context": k % 16, "watchdog": 0x10 * k, "arg_words": arg_words}
+        return {"queue": queue, "grid": grid}
+
+    def item_packet(self, k: int, size: tuple[int, int, int], gang: bool) -> bytes:
+        return encode_packet(
+            PacketOp.LAUNCH,
+            gang=gang,
+            program=0x1000 * (k + 1),
+            program_words=7 + k,
+            tag=3 * k,
+            args=0x2000 + 4 * k,
+            arg_words=ARG_WORDS[k % len(ARG_WORDS)],
+            **{f"arg{i}": 0x100 * k + i for i in range(INLINE_ARGS)},
+            **dict(zip(("grid_x", "grid_y", "grid_z"), size, strict=True)),
+        )
 
     def words(self, queue: int, k: int, size: tuple[int, int, int]) -> list[list[int]]:
         """The messages of its blocks."""
@@ -124,7 +155,7 @@ class Bench:
             k = 0
             for sizes in rounds:
                 for queue, size in enumerate(sizes):
-                    yield self.item(queue, k, size, k in gangs)
+                    yield from self.grid(queue, k, size, k in gangs)
                     k += 1
                 while len(results.items) < k:
                     yield None
@@ -153,7 +184,7 @@ def blocks_of(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
     return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
 
 
-@pytest.mark.parametrize("config", [ONE, SIX], ids=["1", "6"])
+@pytest.mark.parametrize("config", [ONE, SIX, ONE.replace(array=8), ONE.replace(array=64)], ids=["1", "6", "8", "64"])
 @pytest.mark.parametrize("pause", [0.0, 0.4])
 def test_grids(config: ChipConfig, pause: float) -> None:
     """Eight grids at a time; the blocks of each come in order, whatever comes between them."""
@@ -185,7 +216,7 @@ def test_a_queue_launches_again_while_others_run() -> None:
         for k, (queue, size) in enumerate(grids):
             while [r.queue for r in results.items].count(queue) < k // 8:
                 yield None
-            yield bench.item(queue, k, size)
+            yield from bench.grid(queue, k, size)
 
     bench.bench.send(dut.i, source(), idle=0.7, name="grids")
     bench.bench.run()
@@ -250,6 +281,25 @@ def test_first_fault_wins_and_stops_the_grid() -> None:
         assert guilty.core == fault.core
         assert guilty.reported == min(run.reported for run in runs if run.fault)
         assert len(bench.cores.runs) == 14 + len(runs) + 14
+
+
+def test_numbers_of_blocks_have_32_bits() -> None:
+    """The number is kept in halves: one that is put to the end of the lower half goes on in the upper one."""
+    dut = BlockScheduler(ONE)
+
+    def judge(run: BlockRun) -> tuple[FaultCode, Unit, int, int] | None:
+        return (FaultCode.BUS_ERROR, Unit.STORE, 1, 2) if run[LaunchWord.BLOCK_X] == 2 else None
+
+    bench = Bench(ONE, dut=dut, judge=judge, delay=(40, 40))
+
+    async def skip(ctx: Any) -> None:
+        while not bench.messages:
+            await ctx.tick()
+        ctx.set(dut.places.data[BLOCK_NUMBER], 0xFFFF)
+
+    bench.bench.add(skip)
+    ((result,),) = bench.launch([(4, 1, 1)])
+    assert (result.fault.code, result.fault.block) == (FaultCode.BUS_ERROR, 0x1_0000)
 
 
 def test_faults_of_two_grids() -> None:

@@ -9,13 +9,12 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
+from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.abi.pages import CONTEXT_BITS
 from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.fetch import PacketFetch
 from sley.hw.command.queue import BUFFER_BITS, PACKET_ADDRESS_BITS, PACKET_SHIFT, READBACK_BYTES
 from sley.hw.command.records import (
-    GRID_BITS,
     INDEX_BITS,
     CopyCommand,
     FaultRecord,
@@ -23,9 +22,10 @@ from sley.hw.command.records import (
     QueueEvent,
     WorkResult,
     number,
+    packet_beat,
 )
 from sley.hw.command.urgent import UrgentGrant
-from sley.hw.command.words import LINE_BYTES, WordCommand
+from sley.hw.command.words import WordCommand, word_line
 from sley.hw.layouts import struct
 from sley.hw.memory.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import Tag, request_flit, response_payload
@@ -61,7 +61,8 @@ class Executor(wiring.Component):
 
     * ``pending``, ``priorities``, ``queues``: one bit, priority and view per queue; ``queue``, ``event``, ``fault``,
       ``buffer``, ``buffer_packets``: to the queue with number ``queue`` (one-hot).
-    * ``launch``, ``copy``: to the schedulers, always taken; ``grid_result``, ``copy_result``.
+    * ``launch``, ``copy``: to the schedulers, always taken; ``grid_result``, ``copy_result``. ``beat``: of the packet
+      that is fetched; a launch is of the one that has come.
     * ``posted``: one bit per queue, its read index is on the way to memory; ``lost``: high for a cycle when memory
       refused it, with ``lost_code``.
     * ``request``, ``response``: for packets, to and from the node's port.
@@ -82,6 +83,7 @@ class Executor(wiring.Component):
     buffer: Signal
     buffer_packets: Signal
     launch: stream.Interface
+    beat: Any
     copy: stream.Interface
     grid_result: stream.Interface
     copy_result: stream.Interface
@@ -114,6 +116,7 @@ class Executor(wiring.Component):
                     "buffer": Out(PACKET_ADDRESS_BITS),
                     "buffer_packets": Out(BUFFER_BITS),
                     "launch": Out(stream.Signature(LaunchCommand, always_ready=True)),
+                    "beat": Out(packet_beat(config)),
                     "copy": Out(stream.Signature(CopyCommand, always_ready=True)),
                     "grid_result": In(stream.Signature(WorkResult)),
                     "copy_result": In(stream.Signature(WorkResult)),
@@ -158,9 +161,11 @@ class Executor(wiring.Component):
         where = Signal(_Where)
         source = Signal(config.queues)
         early = Signal()
+        next_owner = Signal(config.queues)
         look_ahead = Signal()
         m.d.comb += [
-            where.eq(view.where),
+            next_owner.eq(owner),
+            where.eq(_select(next_owner, [queue.where for queue in self.queues])),
             fetch.where.eq(where.packet),
             fetch.nested.eq(where.nested),
             fetch.context.eq(where.context),
@@ -175,19 +180,23 @@ class Executor(wiring.Component):
                 m.d.comb += self.lost.eq(self.posted)
         m.d.comb += self.lost_code.eq(fault_code(self.word_error))
 
-        def access(addr: Any, size: int, value: Value | None = None) -> None:
-            """Reads, or writes the value."""
-            m.d.comb += [self.words.valid.eq(1), word.addr.eq(addr), word.size.eq(exact_log2(size))]
-            if value is not None:
-                m.d.comb += [word.write.eq(1), word.line.eq(value.replicate(LINE_BYTES // size))]
+        written, timed = Signal(8 * SEMAPHORE_BYTES), Signal()  # ... and whether the time is behind it
+        m.d.comb += [
+            written.eq(fields[PacketOp.SIGNAL].value),
+            word.line.eq(word_line(config, written, self.time, timed)),
+        ]
 
-        def fail(code: Any, address: Any) -> None:
-            m.d.sync += [
-                self.fault.eq(0),
-                self.fault.code.eq(code),
-                self.fault.unit.eq(Unit.COMMAND),
-                self.fault.address.eq(address),
+        def access(addr: Any, size: int, *, write: bool = True) -> None:
+            m.d.comb += [
+                self.words.valid.eq(1),
+                word.addr.eq(addr),
+                word.size.eq(exact_log2(size)),
+                word.write.eq(write),
             ]
+
+        def fail(code: Any) -> None:
+            """With the address that is there, of this processor and no block."""
+            m.d.sync += [self.fault.code.eq(code), self.fault.unit.eq(Unit.COMMAND)]
             m.next = "FAULT"
 
         def give_back(event: QueueEvent) -> None:
@@ -205,14 +214,9 @@ class Executor(wiring.Component):
             self.launch.payload.queue.eq(number(owner)),
             grid.context.eq(view.where.context),
             grid.watchdog.eq(view.watchdog),
-            grid.program.eq(launch.program),
-            grid.program_words.eq(launch.program_words),
-            grid.tag.eq(launch.tag),
-            grid.args.eq(launch.args),
-            *(grid.inline[k].eq(launch[f"arg{k}"]) for k in range(INLINE_ARGS)),
             grid.arg_words.eq(launch.arg_words),
             grid.gang.eq(launch.gang),
-            *(grid.size[k].eq(launch[f"grid_{axis}"][:GRID_BITS]) for k, axis in enumerate("xyz")),
+            self.beat.eq(fetch.beat),
             self.copy.payload.queue.eq(number(owner)),
             job.context.eq(view.where.context),
             job.fill.eq(op == PacketOp.FILL),
@@ -233,24 +237,27 @@ class Executor(wiring.Component):
 
         settling = Signal()  # whether the queue that has just finished has more is not known yet
         m.d.sync += settling.eq(self.event == QueueEvent.FINISH)
+        ended = Signal()  # a grid has, and this may be looked at
         with m.FSM():
             with m.State("IDLE"):
+                m.d.comb += ended.eq(self.grid_result.valid)
+                result = Signal(WorkResult)
+                m.d.comb += result.eq(Mux(self.grid_result.valid, self.grid_result.payload, self.copy_result.payload))
+                m.d.sync += [self.fault[name].eq(result.fault[name]) for name in ("code", "unit", "address")]
                 with m.If(self.hold):
                     pass
                 with m.Elif(self.grid_result.valid | self.copy_result.valid):
-                    result = Signal(WorkResult)
                     m.d.comb += [
-                        result.eq(Mux(self.grid_result.valid, self.grid_result.payload, self.copy_result.payload)),
                         self.grid_result.ready.eq(1),
                         self.copy_result.ready.eq(~self.grid_result.valid),
                     ]
-                    m.d.sync += [owner.eq(1 << result.queue), self.fault.eq(result.fault), look_ahead.eq(0)]
+                    m.d.sync += [owner.eq(1 << result.queue), look_ahead.eq(0)]
                     m.next = "RETIRE"
                     with m.If(result.fault.code != FaultCode.NONE):
                         m.next = "FAULT"
                 with m.Elif(self.pending.any() & ~settling):
                     m.d.comb += [turn.moved.eq(1), self.queue.eq(turn.grant), self.event.eq(QueueEvent.TAKE)]
-                    m.d.comb += where.eq(_select(turn.grant, [queue.where for queue in self.queues]))
+                    m.d.comb += next_owner.eq(turn.grant)
                     m.d.sync += [owner.eq(turn.grant), wanted.eq(where), early.eq(0), look_ahead.eq(0)]
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
@@ -267,11 +274,12 @@ class Executor(wiring.Component):
                     m.d.comb += fetch.drop.eq(1)
                     m.d.sync += [
                         kept.eq(fetch.packet),
+                        self.fault.address.eq(fetch.address),
                         source.eq(0),
                         look_ahead.eq(~fetch.indirect),  # what is behind that is not next
                     ]
                     with m.If(fetch.bad):
-                        fail(fetch.code, fetch.address)
+                        fail(fetch.code)
                     with m.Elif(~fetch.launch):
                         m.next = "EXECUTE"
                     with m.Else():
@@ -285,16 +293,17 @@ class Executor(wiring.Component):
                     m.next = "IDLE"
                 with m.Case(PacketOp.FENCE):
                     fence = fields[PacketOp.FENCE]
-                    access(fence.address, FENCE_BYTES, Cat(fence.sequence, self.time))
+                    access(fence.address, FENCE_BYTES)
+                    m.d.comb += timed.eq(1)
                     with m.If(self.words.ready):
                         m.next = "ACKNOWLEDGE"
                 with m.Case(PacketOp.SIGNAL):
                     signal = fields[PacketOp.SIGNAL]
-                    access(signal.address, SEMAPHORE_BYTES, signal.value)
+                    access(signal.address, SEMAPHORE_BYTES)
                     with m.If(self.words.ready):
                         m.next = "ACKNOWLEDGE"
                 with m.Case(PacketOp.WAIT), m.If(~self.posted.any()):
-                    access(fields[PacketOp.WAIT].address, SEMAPHORE_BYTES)
+                    access(fields[PacketOp.WAIT].address, SEMAPHORE_BYTES, write=False)
                     with m.If(self.words.ready):
                         m.next = "ACKNOWLEDGE"
                 with m.Case(PacketOp.INDIRECT):
@@ -308,8 +317,7 @@ class Executor(wiring.Component):
             with m.State("ACKNOWLEDGE"), m.If(self.word_done & ~self.posted.any()):
                 m.next = "RETIRE"
                 with m.If(self.word_error.any()):
-                    address = Mux(op == PacketOp.FENCE, fields[PacketOp.FENCE].address, fields[PacketOp.WAIT].address)
-                    fail(fault_code(self.word_error), address)
+                    fail(fault_code(self.word_error))
                 with m.Elif(op == PacketOp.WAIT):
                     m.next = "COMPARE"
                 with m.Elif((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
@@ -327,21 +335,30 @@ class Executor(wiring.Component):
                 m.next = "READBACK"
             with m.State("READBACK"):
                 readback = view.readback & ~(READBACK_BYTES - 1)
+                m.d.sync += self.fault.address.eq(readback)
+                m.d.comb += written[: 8 * READBACK_BYTES].eq(view.read_index)
+                if config.bus_bytes > READBACK_BYTES:
+                    m.d.comb += written[8 * READBACK_BYTES :].eq(view.read_index)
                 with m.If(view.inside | (readback == 0)):
                     m.d.comb += self.event.eq(QueueEvent.FINISH)
                     m.next = "IDLE"
                 with m.Elif(readback[config.addr_bits :].any()):
-                    fail(FaultCode.BAD_ADDRESS, readback)
+                    fail(FaultCode.BAD_ADDRESS)
                 with m.Elif(~self.posted.any()):
-                    index = Signal(8 * READBACK_BYTES)
-                    m.d.comb += index.eq(view.read_index)
-                    access(readback, READBACK_BYTES, index)
+                    access(readback, READBACK_BYTES)
                     with m.If(self.words.ready):
                         m.d.sync += self.posted.eq(owner)
                         m.d.comb += self.event.eq(QueueEvent.FINISH)
                         m.next = "IDLE"
             with m.State("FAULT"):
                 give_back(QueueEvent.FAULT)
+
+        # A record goes to its queue in the cycle after that in which it is known. Only those of grids have these.
+        blamed = self.grid_result.payload.fault
+        for name in ("core", "pc", "block"):
+            m.d.sync += self.fault[name].eq(blamed[name])
+            with m.If(~ended):
+                m.d.sync += self.fault[name].eq(0)
         return m
 
 

@@ -13,6 +13,7 @@ from sley.abi.packets import PACKET_BYTES, PacketOp
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
+from sley.hw.command.records import packet_beat
 from sley.hw.memory.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
 from sley.hw.noc.placement import Source, memory_node
@@ -32,9 +33,11 @@ class PacketFetch(wiring.Component):
       with ``code`` and ``address``: those of ``PacketCheck``, or BAD_ADDRESS (beyond the chip's address width),
       BUS_ERROR, PAGE_FAULT or PERMISSION with the packet's address.
     * ``drop``: forget it, also one on its way.
+    * ``beat``: of the packet, in the cycle after it came from memory.
     * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
 
-    Latency: ``start`` to ``request`` one cycle, the last beat to ``ready`` three. Cost: 512 flip-flops and the check.
+    Latency: ``start`` to ``request`` one cycle, the last beat to ``ready`` three. Cost: 512 flip-flops and
+    the check, which goes on as beats arrive.
     """
 
     start: Signal
@@ -50,6 +53,7 @@ class PacketFetch(wiring.Component):
     code: Signal
     address: Signal
     drop: Signal
+    beat: Any
     request: stream.Interface
     response: stream.Interface
 
@@ -72,6 +76,7 @@ class PacketFetch(wiring.Component):
                 "code": Out(8),
                 "address": Out(32),
                 "drop": In(1),
+                "beat": Out(packet_beat(config)),
                 "request": Out(stream.Signature(request_flit(config))),
                 "response": In(stream.Signature(response_payload(config))),
             }
@@ -87,9 +92,14 @@ class PacketFetch(wiring.Component):
         outside = Signal(reset_less=True)
         failed = Signal(ERROR_BITS)
         dropped = Signal()
-        arrived = Signal()
-        m.d.sync += arrived.eq(0)
-        m.d.comb += [check.packet.eq(self.packet), check.start.eq(arrived), self.response.ready.eq(1)]
+        m.d.sync += self.beat.valid.eq(self.response.valid)
+        with m.If(self.beat.valid):
+            m.d.sync += self.beat.index.eq(self.beat.index + 1)
+        m.d.comb += [
+            self.beat.data.eq(self.packet[-len(self.beat.data) :]),
+            check.beat.eq(self.beat),
+            self.response.ready.eq(1),
+        ]
 
         # A beat is a part of a packet, or several packets are in a beat.
         beats = max(PACKET_BYTES // config.bus_bytes, 1)
@@ -138,6 +148,8 @@ class PacketFetch(wiring.Component):
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"):
+                m.d.comb += check.restart.eq(1)
+                m.d.sync += self.beat.index.eq(0)
                 m.d.sync += [asked.eq(0), left.eq(beats), failed.eq(0), dropped.eq(0), where.eq(self.where)]
                 m.d.sync += [context.eq(self.context), check.nested.eq(self.nested)]
                 beyond = (self.where << PACKET_SHIFT)[config.addr_bits :].any()
@@ -153,7 +165,6 @@ class PacketFetch(wiring.Component):
                 with m.If(self.drop):
                     m.d.sync += dropped.eq(1)
                 with m.If(self.response.valid & (left == 1)):
-                    m.d.sync += arrived.eq(1)
                     m.next = "CHECK"
             with m.State("CHECK"):
                 with m.If(check.done):

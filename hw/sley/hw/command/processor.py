@@ -133,6 +133,7 @@ class CommandProcessor(wiring.Component):
             executor.word_error.eq(words.error),
             executor.word.eq(words.value),
             executor.time.eq(time),
+            scheduler.packet.eq(executor.beat),
             executor.hold.eq(self.resetting),
             self.ended.eq(scheduler.ended),
         ]

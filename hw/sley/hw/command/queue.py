@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -112,7 +112,7 @@ class Queue(wiring.Component):
         retry = Signal(range(RETRY_CYCLES))
         read = Signal(INDEX_BITS)
         write = Signal(INDEX_BITS)
-        offending = Signal(INDEX_BITS, reset_less=True)
+        told = Signal(INDEX_BITS)  # by the last doorbell, also a bad one
         record = Signal(FaultRecord)
         lost_code = Signal(8, reset_less=True)
         rung = Signal(64)
@@ -121,39 +121,45 @@ class Queue(wiring.Component):
         buffer_last = Signal(BUFFER_BITS, reset_less=True)
         buffer_index = Signal(BUFFER_BITS)
         at_last = Signal()
-        m.d.comb += at_last.eq(buffer_index == buffer_last)
+        m.d.sync += at_last.eq(buffer_index == buffer_last)  # late, but before the next packet is taken
 
         # SIZE is set up before the queue is enabled: everything derived from it may lag.
-        length = Signal(INDEX_BITS, init=1)
         below = Signal(INDEX_BITS)
-        m.d.sync += [length.eq(1 << r.size.log2), below.eq((1 << r.size.log2) - 1)]
-        mask = length | below  # twice the length, minus one
-
-        def distance(index: Value) -> Value:
-            result = Signal(INDEX_BITS)
-            m.d.comb += result.eq((index - read) & mask)
-            return result
-
-        def too_far(gap: Value) -> Value:
-            return (gap & length).any() & (gap & below).any()
+        m.d.sync += below.eq(Cat(r.size.log2 > k for k in range(INDEX_BITS - 1)))
+        mask = Cat(1, below[:-1])  # twice the length, minus one
 
         on = (state != QueueState.DISABLED) & (state != QueueState.ERROR)
         behind = Signal()
-        there = distance(write)
-        executed = held & ~retired
+        executed = Signal()
+        m.d.comb += executed.eq(held & ~retired)
+        # The place of the next packet, in the buffer or in the ring.
+        in_buffer = Signal()
+        following = Signal(INDEX_BITS)
+        m.d.comb += [
+            in_buffer.eq(self.inside & ~(executed & at_last)),
+            following.eq(Mux(in_buffer, buffer_index, read) + executed),
+        ]
+        empty, none_behind = Signal(), Signal()  # no packet is in the ring; none behind the one that is executed
+        m.d.comb += [empty.eq(write == read), none_behind.eq(write == following & mask)]
         # Of a ring of one packet the indices do not tell whether it was taken back or rung again.
-        m.d.comb += behind.eq(passed | (self.inside & (there == 0)))
-        beyond = Signal()
-        rung_there = distance(self.doorbell)
-        m.d.comb += beyond.eq(too_far(rung_there) | (self.doorbell & ~mask).any())
+        m.d.comb += behind.eq(passed | (self.inside & empty))
+        # An index lies further than the length ahead, modulo twice that, if its distance minus one has the upper bit,
+        # and it is not the read index.
+        beyond, rung_empty = Signal(), Signal()
+        gap = Signal(INDEX_BITS)
+        m.d.comb += [
+            gap.eq(self.doorbell + ~read),
+            rung_empty.eq(self.doorbell == read),
+            beyond.eq(((gap & mask & ~below).any() & ~rung_empty) | (self.doorbell & ~mask).any()),
+        ]
         none_left = Signal()  # no packet is in the ring, with this cycle's doorbell
-        m.d.comb += none_left.eq(there == 0)
+        m.d.comb += none_left.eq(empty)
         with m.If(self.doorbell_written & on & ~bad):
-            m.d.sync += rung.eq(self.time)
+            m.d.sync += [rung.eq(self.time), told.eq(self.doorbell)]
             with m.If(beyond):
-                m.d.sync += [bad.eq(1), offending.eq(self.doorbell)]
+                m.d.sync += bad.eq(1)
             with m.Else():
-                m.d.comb += none_left.eq(rung_there == 0)
+                m.d.comb += none_left.eq(rung_empty)
                 m.d.sync += [write.eq(self.doorbell), passed.eq(0)]
 
         with m.If(retry != 0):
@@ -164,12 +170,11 @@ class Queue(wiring.Component):
             m.d.sync += [lost.eq(1), lost_code.eq(self.lost_code)]
 
         waiting = (state == QueueState.READY) | (state == QueueState.BLOCKED)
-        in_buffer = self.inside & ~(executed & at_last)
         ahead = Signal()
         well = on & ~stopping & ~self.aborting & ~bad & ~lost & ~behind
-        m.d.comb += ahead.eq(well & (in_buffer | (there > executed)))
+        m.d.comb += ahead.eq(well & (in_buffer | (~empty & ~(executed & none_behind))))
         start = Mux(in_buffer, buffer, r.base.address[PACKET_SHIFT:])
-        index = Mux(in_buffer, buffer_index + executed, (read + executed) & below)
+        index = following & (below | in_buffer.replicate(INDEX_BITS))
         m.d.sync += [
             self.ahead.eq(ahead),
             self.nested.eq(in_buffer),
@@ -178,14 +183,15 @@ class Queue(wiring.Component):
             self.failed.eq(0),
         ]
 
-        def stop(code: Any, address: Any) -> None:
-            m.d.sync += [
-                state.eq(QueueState.ERROR),
-                record.code.eq(code),
-                record.unit.eq(Unit.COMMAND),
-                record.address.eq(address),
-                self.failed.eq(1),
-            ]
+        # All that is cleared or written as a whole comes behind this chain: so flip-flops do it, without logic.
+        off, faulted, stops = Signal(), Signal(), Signal()
+        code = Signal.like(record.code)
+        # What is to be named, whoever stops the queue: chosen by registers, as the word to stop comes late.
+        address = Mux(lost, r.readback.address & ~(READBACK_BYTES - 1), Mux(bad | behind, told, 0))
+
+        def stop(why: Any) -> None:
+            m.d.sync += [state.eq(QueueState.ERROR), self.failed.eq(1)]
+            m.d.comb += [stops.eq(1), code.eq(why)]
 
         with m.If(event == QueueEvent.TAKE):
             m.d.sync += [held.eq(1), retired.eq(0)]
@@ -195,10 +201,10 @@ class Queue(wiring.Component):
             with m.Case(QueueEvent.RETIRE):
                 m.d.sync += retired.eq(1)
                 with m.If(self.inside & ~at_last):
-                    m.d.sync += buffer_index.eq(buffer_index + 1)
+                    m.d.sync += buffer_index.eq(following)
                 with m.Else():
                     m.d.sync += [
-                        read.eq((read + 1) & mask),
+                        read.eq(following & mask),
                         passed.eq(none_left),
                         self.inside.eq(0),
                         buffer_index.eq(0),
@@ -221,13 +227,32 @@ class Queue(wiring.Component):
                 m.d.sync += [
                     held.eq(0),
                     state.eq(QueueState.ERROR),
-                    record.eq(self.fault),
                     self.failed.eq(~stopping),
                 ]
+                m.d.comb += faulted.eq(1)
         with m.Elif(state == QueueState.DISABLED):
+            m.d.comb += off.eq(1)
+            with m.If(r.control.enable):
+                m.d.sync += state.eq(QueueState.READY)
+        with m.Elif(waiting & lost & ~stopping):
+            stop(lost_code)
+        with m.Elif(stopping), m.If(~self.posted):
+            m.d.sync += state.eq(QueueState.DISABLED)
+        with m.Elif(waiting & (bad | behind)):
+            stop(FaultCode.BAD_DOORBELL)
+        with m.Elif(waiting & self.aborting):
+            stop(FaultCode.ABORTED)
+        with m.If(faulted):
+            m.d.sync += record.eq(self.fault)
+        with m.If(stops):
+            m.d.sync += [record.code.eq(code), record.unit.eq(Unit.COMMAND)]
+        with m.If(faulted | stops):
+            m.d.sync += record.address.eq(Mux(held, self.fault.address, address))
+        with m.If(off):
             m.d.sync += [
                 read.eq(0),
                 write.eq(0),
+                told.eq(0),
                 self.inside.eq(0),
                 buffer_index.eq(0),
                 record.eq(0),
@@ -239,16 +264,6 @@ class Queue(wiring.Component):
                 self.aborting.eq(0),
                 stopping.eq(0),
             ]
-            with m.If(r.control.enable):
-                m.d.sync += state.eq(QueueState.READY)
-        with m.Elif(waiting & lost & ~stopping):
-            stop(lost_code, r.readback.address & ~(READBACK_BYTES - 1))
-        with m.Elif(stopping), m.If(~self.posted):
-            m.d.sync += state.eq(QueueState.DISABLED)
-        with m.Elif(waiting & (bad | behind)):
-            stop(FaultCode.BAD_DOORBELL, Mux(bad, offending, write))
-        with m.Elif(waiting & self.aborting):
-            stop(FaultCode.ABORTED, 0)
         with m.If(r.control.abort & on):
             m.d.sync += self.aborting.eq(1)
 

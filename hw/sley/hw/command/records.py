@@ -5,10 +5,13 @@ from enum import IntEnum
 from amaranth.hdl import Mux, Value
 from amaranth.lib import data
 
-from sley.abi.packets import INLINE_ARGS, MAX_GRID
+from sley.abi.config import ChipConfig
+from sley.abi.packets import MAX_GRID, PACKET_BYTES
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.noc.messages import QUEUE_BITS
 
+WORD_BITS = 32
+WORDS = 8 * PACKET_BYTES // WORD_BITS
 INDEX_BITS = 16
 """Width of a packet index (the field of the READ_INDEX register)."""
 GRID_BITS = MAX_GRID.bit_length()
@@ -20,6 +23,12 @@ FaultRecord = data.StructLayout({"code": 8, "unit": 4, "core": 8, "pc": 16, "blo
 
 WorkResult = data.StructLayout({"queue": QUEUE_BITS, "fault": FaultRecord})
 """End of what the executor gave away, a grid or a copy: nothing of it is under way any more; ``fault`` is the first."""
+
+
+def packet_beat(config: ChipConfig) -> data.StructLayout:
+    """A beat of a packet that is fetched, or the whole packet if that is less; ``index``: its place in the packet."""
+    lanes = min(8 * config.bus_bytes // WORD_BITS, WORDS)
+    return data.StructLayout({"valid": 1, "index": range(max(WORDS // lanes, 2)), "data": WORD_BITS * lanes})
 
 
 class QueueEvent(IntEnum):
@@ -35,23 +44,9 @@ class QueueEvent(IntEnum):
     FAULT = 7  # the packet stopped with an error record
 
 
-Grid = data.StructLayout(
-    {
-        "context": CONTEXT_BITS,
-        "watchdog": 32,
-        "program": 32,
-        "program_words": 16,
-        "tag": 32,
-        "args": 32,
-        "arg_words": 8,
-        "gang": 1,
-        "inline": data.ArrayLayout(32, INLINE_ARGS),
-        "size": data.ArrayLayout(GRID_BITS, 3),
-    }
-)
-"""A grid of blocks of a program; all fields checked. ``inline``: arguments from the packet; ``gang``: blocks go out
-a chip of cores at a time; ``watchdog``: see the
-register."""
+Grid = data.StructLayout({"context": CONTEXT_BITS, "watchdog": 32, "arg_words": 8, "gang": 1})
+"""What is to be known of a grid of blocks beside its packet, which is without fault. ``gang``: blocks go out a chip of
+cores at a time; ``watchdog``: see the register."""
 
 LaunchCommand = data.StructLayout({"queue": QUEUE_BITS, "grid": Grid})
 

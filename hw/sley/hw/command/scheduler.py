@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.packets import INLINE_ARGS
+from sley.abi.packets import INLINE_ARGS, PACKETS, PacketOp
 from sley.abi.registers import PRIORITY_BITS
-from sley.hw.command.records import GRID_BITS, FaultRecord, Grid, LaunchCommand, WorkResult, number
+from sley.hw.command.records import GRID_BITS, WORDS, FaultRecord, Grid, LaunchCommand, WorkResult, number, packet_beat
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.noc.messages import (
     QUEUE_BITS,
@@ -26,8 +27,31 @@ from sley.hw.noc.messages import (
 from sley.hw.noc.placement import command_node, core_node
 from sley.hw.stream.arbiter import lowest
 
-_Place = data.StructLayout({"index": data.ArrayLayout(GRID_BITS, 3), "block": 32})
-"""The block of a grid that is handed out next: its place, and its number."""
+BLOCK_NUMBER = 3
+"""Where the number of the next block stands behind its place in x, y and z; it takes two, the low half first."""
+PLACE_BITS = 3
+EXTENTS = (LaunchWord.GRID_X, LaunchWord.GRID_Y, LaunchWord.GRID_Z)
+PIECES = {
+    LaunchWord.PROGRAM: BLOCK_NUMBER,
+    LaunchWord.TAG: BLOCK_NUMBER + 1,
+    **{LaunchWord.BLOCK_X + k: k for k in range(3)},
+    **{extent: k for k, extent in enumerate(EXTENTS)},
+}
+"""Which of these is looked at with each word of a launch message."""
+
+_LAUNCH = PACKETS[PacketOp.LAUNCH].layout
+_FIELDS = {
+    LaunchWord.PROGRAM: "program",
+    LaunchWord.TAG: "tag",
+    LaunchWord.SIZES: "program_words",
+    LaunchWord.ARGS: "args",
+    **{LaunchWord.GRID_X + k: f"grid_{axis}" for k, axis in enumerate("xyz")},
+    **{len(LaunchWord) + k: f"arg{k}" for k in range(INLINE_ARGS)},
+}
+SOURCES = [_LAUNCH.fields[_FIELDS[k]].lsb // 32 if k in _FIELDS else None for k in range(len(LaunchWord) + INLINE_ARGS)]
+"""For each word of a launch message: the word of the packet."""
+PACKET_RAM = {"ram_style": "block"}
+"""On a narrow bus one block RAM takes the packets of all queues."""
 
 
 class BlockScheduler(wiring.Component):
@@ -45,7 +69,8 @@ class BlockScheduler(wiring.Component):
 
     Members:
 
-    * ``i``: a grid, always taken; not while the queue has one here. ``o``: its end.
+    * ``packet``: the beats of whatever packet is fetched. ``i``: the one whose beats have come is a grid, always taken;
+      not while the queue has one here. ``o``: its end.
     * ``priorities``, ``abort``: of each queue.
     * ``message``: launch messages to cores: head, nine words, and the arguments or their address.
     * ``done``: done messages from cores, always taken.
@@ -53,10 +78,12 @@ class BlockScheduler(wiring.Component):
     * ``ended``: of each core, whether its block of the current gang has ended.
 
     Latency: first flit in the cycle after ``i``; throughput: a block every 11 cycles, and one more for each argument
-    from the packet or for the address of arguments in memory. Cost: in memory, the description, place and fault of a
-    grid for each queue, and for each core which block it runs; a counter for each queue, one bit per core.
+    from the packet or for the address of arguments in memory. Cost: in memory, a packet for each queue and one more,
+    the place and fault of a grid for each queue, and for each core which block it runs; a counter for each queue, one
+    bit per core.
     """
 
+    packet: Any
     i: stream.Interface
     o: stream.Interface
     priorities: Any
@@ -68,8 +95,10 @@ class BlockScheduler(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
+        self.places = Memory(shape=GRID_BITS, depth=max(config.queues, 2) << PLACE_BITS, init=[])
         super().__init__(
             {
+                "packet": In(packet_beat(config)),
                 "i": In(stream.Signature(LaunchCommand, always_ready=True)),
                 "o": Out(stream.Signature(WorkResult)),
                 "priorities": In(PRIORITY_BITS).array(config.queues),
@@ -85,7 +114,6 @@ class BlockScheduler(wiring.Component):
         m = Module()
         config = self._config
         queues, cores = config.queues, config.cores
-        depth = max(queues, 2)
 
         m.submodules.turn = turn = UrgentGrant(queues)
         m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
@@ -97,8 +125,7 @@ class BlockScheduler(wiring.Component):
         faulted = Signal(queues)
         begun = Signal(queues)  # its place is in memory; otherwise it is 0
         running = [Signal(range(cores + 1), name=f"running{k}") for k in range(queues)]
-        m.submodules.grids = grids = Memory(shape=Grid, depth=depth, init=[])
-        m.submodules.places = places = Memory(shape=_Place, depth=depth, init=[])
+        m.submodules.grids = grids = _memory(Grid, queues)
         queue = Signal(QUEUE_BITS, reset_less=True)  # whose block is being sent
         sending = Signal(queues, reset_less=True)  # the same, one-hot
         core = Signal(range(max(cores, 2)), reset_less=True)
@@ -106,64 +133,116 @@ class BlockScheduler(wiring.Component):
         gangs = Signal(queues)
         under_way = Signal(queues)  # whose gang was begun and is not handed out whole
         new, held = grids.write_port(), grids.read_port(domain="comb")
-        keep, kept = places.write_port(), places.read_port(domain="comb")
-        grid, place = held.data, Signal(_Place)
+        grid = held.data
         arriving = Signal(queues)
         m.d.comb += [
             arriving.eq(Mux(self.i.valid, 1 << self.i.payload.queue, 0)),
             new.en.eq(self.i.valid),
-            new.addr.eq(self.i.payload.queue),
+            new.addr.eq(self.i.payload.queue if queues > 1 else 0),
             new.data.eq(self.i.payload.grid),
-            held.addr.eq(queue),
-            kept.addr.eq(queue),
-            keep.addr.eq(queue),
+            held.addr.eq(queue if queues > 1 else 0),
         ]
-        with m.If((begun & sending).any()):
-            m.d.comb += place.eq(kept.data)
-
-        # Which block a core runs: written when it is handed out, read when the core reports.
-        busy = Signal(cores)
-        m.submodules.blocks = blocks = Memory(
-            shape=data.StructLayout({"queue": QUEUE_BITS, "block": 32}), depth=max(cores, 2), init=[]
-        )
-        give, given = blocks.write_port(), blocks.read_port()
-        m.d.comb += [give.addr.eq(core), give.data.queue.eq(queue), give.data.block.eq(place.block)]
 
         # 0 is the head of the message, then its words: one that is not sent has a number all the same.
         word = Signal(range(1 + len(LaunchWord) + INLINE_ARGS))
+        sent = Signal()  # the flit is
         in_memory = grid.arg_words > INLINE_ARGS
         inline = Mux(in_memory, 0, grid.arg_words)
         # Registers, a cycle late: nothing is asked of them in the first cycle, which is the head's.
         last_index, skips_args = Signal.like(word, init=len(LaunchWord)), Signal(reset_less=True)
         m.d.sync += [last_index.eq(len(LaunchWord) + inline), skips_args.eq(~in_memory)]
         last_word = word == last_index
-        sizes = Signal(LaunchSizes)
+
+        # The packet of a grid, as it came. The next one comes to the slot that no grid has.
+        lanes = len(self.packet.data) // 32
+        beats = WORDS // lanes
+        slots = [Signal(range(queues + 1), init=k, name=f"slot{k}") for k in range(queues)]
+        spare = Signal(range(queues + 1), init=queues)
+        m.submodules.packets = packets = Memory(
+            shape=unsigned(32 * lanes), depth=(1 << len(spare)) * beats, init=[], attrs=PACKET_RAM if lanes == 1 else {}
+        )
+        arrive, fetch = packets.write_port(), packets.read_port()
+        slot = Signal.like(spare)
+        next_source, lane = Signal(range(WORDS)), Signal(range(max(lanes, 2)), reset_less=True)
+        for k in range(queues):
+            with m.If(sending[k]):
+                m.d.comb += slot.eq(slots[k])
+            with m.If(arriving[k]):
+                m.d.sync += [slots[k].eq(spare), spare.eq(slots[k])]
+        with m.Switch(word):
+            for position, source in enumerate(SOURCES):
+                if source is not None:
+                    with m.Case(position):
+                        m.d.comb += next_source.eq(source)
         m.d.comb += [
-            sizes.program_words.eq(grid.program_words),
-            sizes.arg_words.eq(grid.arg_words),
-            sizes.context.eq(grid.context),
-            sizes.queue.eq(queue),
-            sizes.gang.eq(grid.gang),
+            arrive.en.eq(self.packet.valid),
+            arrive.addr.eq(self.packet.index + spare * beats),
+            arrive.data.eq(self.packet.data),
+            fetch.en.eq(sent),
+            fetch.addr.eq((next_source >> exact_log2(lanes)) + slot * beats),
         ]
-        words: dict[Any, Any] = {
-            LaunchWord.PROGRAM: grid.program,
-            LaunchWord.TAG: grid.tag,
-            LaunchWord.SIZES: sizes,
-            LaunchWord.ARGS: grid.args,
-            LaunchWord.BLOCK_X: place.index[0],
-            LaunchWord.BLOCK_Y: place.index[1],
-            LaunchWord.BLOCK_Z: place.index[2],
-            LaunchWord.GRID_X: grid.size[0],
-            LaunchWord.GRID_Y: grid.size[1],
-            LaunchWord.GRID_Z: grid.size[2],
-            **{len(LaunchWord) + k: grid.inline[k] for k in range(INLINE_ARGS)},
-        }
+        with m.If(sent):
+            m.d.sync += lane.eq(next_source)
+        content = fetch.data.word_select(lane, 32) if lanes > 1 else fetch.data
+
+        # Place and number of the block that is next, in pieces of 16 bits. A piece moves on while its extent is sent;
+        # those of the number while words are sent that have nothing to do with it.
+        m.submodules.places = places = self.places
+        keep, kept = places.write_port(), places.read_port(domain="comb")
+        piece = Signal(PLACE_BITS, reset_less=True)
+        place, behind = Signal(GRID_BITS), Signal(GRID_BITS + 1)
+        moves, extent = Signal(), Signal()  # the piece does; its end is the word sent
+        carry, carries = Signal(), Signal()  # into it, and into the next
+        with m.If(sent), m.Switch(word):  # whether the address of arguments is sent or not makes no difference
+            for position in range(len(LaunchWord) + INLINE_ARGS):
+                with m.Case(position):
+                    m.d.sync += [
+                        piece.eq(PIECES.get(position, 0)),
+                        extent.eq(position in EXTENTS),
+                        moves.eq(position in EXTENTS or PIECES.get(position, 0) >= BLOCK_NUMBER),
+                    ]
+        m.d.comb += [
+            place.eq(Mux((begun & sending).any(), kept.data, 0)),
+            behind.eq(place + 1),
+            kept.addr.eq(Cat(piece, queue)),
+            keep.addr.eq(kept.addr),
+            keep.en.eq(sent & moves),
+            carries.eq(Mux(moves, carry & Mux(extent, behind == content[:GRID_BITS], behind[-1]), carry)),
+            keep.data.eq(Mux(carry, behind[:GRID_BITS], place)),
+        ]
+        with m.If(carries & extent):
+            m.d.comb += keep.data.eq(0)
+        with m.If(sent):
+            m.d.sync += carry.eq(carries)
+        with m.If((word == 0) | (word == LaunchWord.SIZES + 1)):
+            m.d.sync += carry.eq(1)
+
+        # Which block a core runs: written when it is handed out, read when the core reports.
+        busy = Signal(cores)
+        m.submodules.owners = owners = _memory(QUEUE_BITS, cores)
+        m.submodules.blocks = blocks = _memory(32, cores)
+        give, given = owners.write_port(), owners.read_port()
+        count, counted = blocks.write_port(granularity=GRID_BITS), blocks.read_port()
+        m.d.comb += [
+            give.addr.eq(core if cores > 1 else 0),
+            give.data.eq(queue),
+            count.addr.eq(core if cores > 1 else 0),
+            count.data.eq(place.replicate(2)),
+            count.en.eq(Cat(word == LaunchWord.PROGRAM + 1, word == LaunchWord.TAG + 1)),
+        ]
+
         flit: Any = self.message.payload
+        sizes = Signal(LaunchSizes)
         nodes = [core_node(config, index) for index in range(cores)]
         m.d.comb += [
             flit.dest.x.eq(Array(x for x, _ in nodes)[core]),
             flit.dest.y.eq(Array(y for _, y in nodes)[core]),
             flit.last.eq(last_word),
+            sizes.eq(content),
+            sizes.context.eq(grid.context),
+            sizes.queue.eq(queue),
+            sizes.gang.eq(grid.gang),
+            flit.payload.beat.data.eq(content),
         ]
         with m.Switch(word):
             with m.Case(0):
@@ -177,19 +256,13 @@ class BlockScheduler(wiring.Component):
                     head.beats.eq(Mux(in_memory, len(LaunchWord) - 1, len(LaunchWord) - 2 + inline)),
                     head.addr.eq(grid.watchdog),
                 ]
-            for position, value in words.items():
-                with m.Case(position + 1):
-                    m.d.comb += flit.payload.beat.data.eq(value)
-
-        at_end = Signal(3, reset_less=True)
-        m.d.sync += at_end.eq(Cat(place.index[k] == grid.size[k] - 1 for k in range(3)))
-        m.d.comb += keep.data.block.eq(place.block + 1)
-        carry: Any = Const(1)
-        for k in range(3):  # x fastest
-            m.d.comb += keep.data.index[k].eq(Mux(carry, Mux(at_end[k], 0, place.index[k] + 1), place.index[k]))
-            carry = carry & at_end[k]
+            with m.Case(LaunchWord.SIZES + 1):
+                m.d.comb += flit.payload.beat.data.eq(sizes)
+            with m.Case(LaunchWord.BLOCK_X + 1, LaunchWord.BLOCK_Y + 1, LaunchWord.BLOCK_Z + 1):
+                m.d.comb += flit.payload.beat.data.eq(place)
 
         chosen = Signal(queues)  # gets a core in this cycle
+        begins = Signal(queues)  # a block of it has been sent
         final = Signal(queues)  # its last block has been sent
         unasked = Signal()  # the grid being sent came while no other had blocks left
         free = ~busy
@@ -218,14 +291,15 @@ class BlockScheduler(wiring.Component):
                 with m.If(unasked):  # the turn counts all the same
                     m.d.comb += [turn.requests.eq(sending), turn.moved.eq(1)]
                 m.d.sync += unasked.eq(0)
-                with m.If(self.message.ready):
+                m.d.comb += sent.eq(self.message.ready)
+                with m.If(sent):
                     m.d.sync += word.eq(word + 1)
                     with m.If((word == LaunchWord.SIZES + 1) & skips_args):
                         m.d.sync += word.eq(LaunchWord.BLOCK_X + 1)
                     with m.If(last_word):
-                        m.d.comb += keep.en.eq(1)
+                        m.d.comb += begins.eq(sending)
                         m.d.sync += under_way.eq(Mux(grid.gang & (core != cores - 1), sending, 0))
-                        with m.If(at_end.all()):
+                        with m.If(carries):
                             m.d.comb += final.eq(sending)
                         m.next = "CHOOSE"
 
@@ -236,10 +310,12 @@ class BlockScheduler(wiring.Component):
         ended = Signal()
         owner = Signal(queues)  # whose block ended
         m.d.comb += [
-            given.addr.eq(value[:8]),
+            given.addr.eq(value[:8] if cores > 1 else 0),
             given.en.eq(self.done.valid & (position == DoneWord.STATUS)),
+            counted.addr.eq(given.addr),
+            counted.en.eq(given.en),
             ended.eq(self.done.valid & (position == DoneWord.ADDRESS)),
-            owner.eq(Mux(ended, 1 << given.data.queue, 0)),
+            owner.eq(Mux(ended, 1 << given.data, 0)),
             self.retired.eq(ended),
         ]
         with m.If(self.done.valid):
@@ -249,14 +325,14 @@ class BlockScheduler(wiring.Component):
                     m.d.sync += Cat(pending.core, pending.code, pending.unit).eq(value)
                 with m.Case(DoneWord.PC):
                     m.d.sync += pending.pc.eq(value)
-        m.submodules.faults = faults = Memory(shape=FaultRecord, depth=depth, init=[])
-        record, recorded = faults.write_port(), faults.read_port()
+        m.submodules.faults = faults = _memory(FaultRecord, queues)
+        record, recorded = faults.write_port(), faults.read_port(domain="comb")
         guilty = Mux(pending.code != FaultCode.NONE, owner, 0)
         m.d.comb += [
             record.en.eq((guilty & ~faulted).any()),
-            record.addr.eq(given.data.queue),
+            record.addr.eq(given.data if queues > 1 else 0),
             record.data.eq(pending),
-            record.data.block.eq(given.data.block),
+            record.data.block.eq(counted.data),
             record.data.address.eq(value),
         ]
         for index in range(cores):
@@ -273,28 +349,21 @@ class BlockScheduler(wiring.Component):
         quiet = Cat(count == 0 for count in running)
         over = Signal(queues)
         told = Signal(queues)
-        outcome = Signal(WorkResult)
-        with_fault, cut_off, result_queue = Signal(), Signal(reset_less=True), Signal(QUEUE_BITS, reset_less=True)
+        outcome = Signal(WorkResult, reset_less=True)
         m.d.comb += [
             over.eq(active & quiet & (~more | stopped) & ~under_way),
             recorded.addr.eq(number(lowest(over))),
-            outcome.queue.eq(result_queue),
             self.o.payload.eq(outcome),
         ]
-        with m.If(with_fault):
-            m.d.comb += outcome.fault.eq(recorded.data)
-        with m.Elif(cut_off):
-            m.d.comb += [outcome.fault.code.eq(FaultCode.ABORTED), outcome.fault.unit.eq(Unit.COMMAND)]
-        with m.FSM(name="ends") as ends:
-            m.d.comb += recorded.en.eq(ends.ongoing("WATCH"))
+        with m.FSM(name="ends"):
             with m.State("WATCH"):
                 ending = lowest(over)
                 m.d.comb += told.eq(ending)
-                m.d.sync += [
-                    result_queue.eq(number(ending)),
-                    with_fault.eq((ending & faulted).any()),
-                    cut_off.eq((ending & more).any()),
-                ]
+                m.d.sync += [outcome.queue.eq(number(ending)), outcome.fault.eq(recorded.data)]
+                with m.If(~(ending & faulted).any()):
+                    m.d.sync += outcome.fault.eq(0)
+                    with m.If((ending & more).any()):
+                        m.d.sync += [outcome.fault.code.eq(FaultCode.ABORTED), outcome.fault.unit.eq(Unit.COMMAND)]
                 with m.If(over.any()):
                     m.next = "REPORT"
             with m.State("REPORT"):
@@ -307,9 +376,14 @@ class BlockScheduler(wiring.Component):
             more.eq((more & ~final) | arriving),
             stopped.eq((stopped | guilty | (active & self.abort)) & ~arriving),
             faulted.eq((faulted | guilty) & ~arriving),
-            begun.eq((begun | Mux(keep.en, sending, 0)) & ~arriving),
+            begun.eq((begun | begins) & ~arriving),
             gangs.eq((gangs & ~arriving) | Mux(self.i.payload.grid.gang, arriving, 0)),
         ]
         for k, count in enumerate(running):
             m.d.sync += count.eq(count + chosen[k] - owner[k])
         return m
+
+
+def _memory(shape: Any, entries: int) -> Memory:
+    """One entry is better off in flip-flops."""
+    return Memory(shape=shape, depth=max(entries, 2), init=[], attrs={"ram_style": "logic"} if entries == 1 else {})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -20,8 +20,13 @@ LINE_BITS = exact_log2(LINE_BYTES)
 WordCommand = data.StructLayout(
     {"write": 1, "context": CONTEXT_BITS, "addr": 32, "size": range(LINE_BITS + 1), "line": 8 * LINE_BYTES}
 )
-"""Reads or writes 2^``size`` bytes, at least 4, at a multiple of that. ``line``: what is written, at its place among
-the 16 bytes around it."""
+"""Reads or writes 2^``size`` bytes, at least 4, at a multiple of that. ``line``: what is written, see ``word_line``."""
+
+
+def word_line(config: ChipConfig, low: Value, high: Value, both: Value) -> Value:
+    """What is written, from its first byte on: 8 bytes, and the 8 behind them if there are ``both``. Less than a beat
+    of the bus is there for each place in a beat that it may have; so ``low`` has 4 bytes twice."""
+    return Cat(low, Mux(both, high, low) if config.bus_bytes >= LINE_BYTES else high)
 
 
 class WordAccess(wiring.Component):
@@ -80,6 +85,7 @@ class WordAccess(wiring.Component):
         body = Signal()  # the next flit is a beat
         beats = Signal.like(asked)
         take = Signal()
+        moves = Signal()  # the line does, by a beat
         over = self.i.payload.size > exact_log2(piece)
         m.d.comb += [
             self.i.ready.eq((owed == 0) | ((asked == 0) & command.write & (owed_before == 0))),
@@ -90,7 +96,9 @@ class WordAccess(wiring.Component):
 
         flit: Any = self.request.payload
         head = flit.payload.head
-        start = (command.addr & -LINE_BYTES) | place << exact_log2(piece)
+        start = command.addr
+        if burst < pieces:
+            start = (command.addr & -LINE_BYTES) | place << exact_log2(piece)
         together = Mux(asked > burst, burst, asked)  # beats in a burst
         m.d.comb += [
             flit.dest.x.eq(memory_node(config)[0]),
@@ -99,18 +107,15 @@ class WordAccess(wiring.Component):
             self.response.ready.eq(1),
         ]
         with m.If(body):
-            within = Signal(LINE_BYTES)
+            lanes = Signal(piece, init=(1 << piece) - 1)
             with m.Switch(command.size):
-                for size in range(2, LINE_BITS + 1):
+                for size in range(2, exact_log2(piece)):
                     with m.Case(size):
-                        m.d.comb += within.eq(((1 << (1 << size)) - 1) << command.addr[:LINE_BITS])
-            lanes = within.word_select(place, piece) if pieces > 1 else within
-            if bus > LINE_BYTES:
-                lanes = lanes << (command.addr[LINE_BITS:shift] << LINE_BITS)
-            content = command.line.word_select(place, 8 * piece) if pieces > 1 else command.line
+                        m.d.comb += lanes.eq(((1 << (1 << size)) - 1) << command.addr[: exact_log2(piece)])
+            strobe = lanes << (command.addr[LINE_BITS:shift] << LINE_BITS) if bus > LINE_BYTES else lanes
             m.d.comb += [
-                flit.payload.beat.data.eq(content.replicate(bus // piece)),
-                flit.payload.beat.strobe.eq(lanes),
+                flit.payload.beat.data.eq(command.line[: 8 * piece].replicate(bus // piece)),
+                flit.payload.beat.strobe.eq(strobe),
                 flit.last.eq((asked & (burst - 1) == 1) | (burst == 1)),
             ]
         with m.Else():
@@ -131,27 +136,31 @@ class WordAccess(wiring.Component):
                 m.d.sync += [asked.eq(asked - together), place.eq(place + together)]
             with m.Else():
                 m.d.sync += [asked.eq(asked - 1), place.eq(place + 1), body.eq(~flit.last)]
+                m.d.comb += moves.eq(pieces > 1)
 
-        # Reads: the place of a beat in the line is that of its request.
-        arriving = Signal(range(pieces), reset_less=True)
         answer = self.response.payload
         got = answer.data
         if bus > LINE_BYTES:
             got = got.word_select(command.addr[LINE_BITS:shift], 8 * LINE_BYTES)
         with m.If(self.response.valid):
-            m.d.sync += [failed.eq(Mux(self.done, AccessError.NONE, self.error)), arriving.eq(arriving + 1)]
+            m.d.sync += [failed.eq(Mux(self.done, AccessError.NONE, self.error))]
             with m.If(owed_before != 0):
                 m.d.sync += owed_before.eq(owed_before - 1)
             with m.Else():
                 m.d.sync += owed.eq(owed - 1)
             with m.If(~command.write):
-                m.d.sync += (
-                    command.line.word_select(arriving, 8 * piece).eq(got) if pieces > 1 else command.line.eq(got)
-                )
+                m.d.comb += moves.eq(1)
+        # What is written leaves at the low end of the line, what is read comes in at the other.
+        with m.If(moves):
+            m.d.sync += command.line.eq(Cat(command.line, got)[-8 * LINE_BYTES :])
         m.d.comb += [
             self.error.eq(Mux(failed.any(), failed, Mux(self.response.valid, answer.error, AccessError.NONE))),
             self.done.eq(self.response.valid & (Mux(owed_before != 0, owed_before, owed) == 1)),
-            self.value.eq(command.line.word_select(command.addr[3:LINE_BITS], 8 * SEMAPHORE_BYTES)),
+            self.value.eq(
+                command.line[-8 * SEMAPHORE_BYTES :]
+                if pieces > 1
+                else command.line.word_select(command.addr[3:LINE_BITS], 8 * SEMAPHORE_BYTES)
+            ),
         ]
         with m.If(take):
             first = self.i.payload.addr[exact_log2(piece) : LINE_BITS] if pieces > 1 else 0
@@ -161,6 +170,5 @@ class WordAccess(wiring.Component):
                 owed.eq(Mux(self.i.payload.write, bursts, beats)),
                 owed_before.eq(owed - self.response.valid),
                 place.eq(first),
-                arriving.eq(first),
             ]
         return m
