@@ -19,12 +19,17 @@ class Resources:
 
 @dataclass(frozen=True)
 class Dense:
-    """How Yosys saves LUTs: ``options`` of the family's command, the command ``mapper`` in place of its own, and carry
-    chains of at most ``gates`` bits made of LUTs, which can be joined with the logic around them."""
+    """How Yosys saves LUTs, and makes flip-flops that lie well together.
+
+    ``options`` are those of the family's command, ``mapper`` is the command in place of its own. Carry chains of at most
+    ``gates`` bits are made of LUTs, which can be joined with the logic around them. ``registers`` says which registers
+    get an enable or a reset of their own, and which have it in a LUT.
+    """
 
     options: str
     mapper: str
     gates: int
+    registers: str
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,11 @@ _XILINX_LUT = {
     **{"RAM64X8SW": 8},
 }
 _XILINX_FF = ("FDRE", "FDSE", "FDCE", "FDPE", "FDRE_1", "FDSE_1", "FDCE_1", "FDPE_1")
+_ECP5_REGISTERS = (
+    "dfflegalize -cell $_DFF_?_ 01 -cell $_DFF_?P?_ r -cell $_SDFF_?P?_ r "
+    "-cell $_DFFE_??_ 01 -cell $_DFFE_?P??_ r -cell $_SDFFE_?P??_ r"
+)
+"""The flip-flops of an ECP5, as Yosys' own command for it knows them."""
 
 FAMILIES = {
     family.name: family
@@ -85,7 +95,7 @@ FAMILIES = {
             ),
             "MULT18X18D; 18 Kbit",
             bitstream=".bit",
-            dense=Dense("-nowidelut", "abc -lut 4 -dress", 8),
+            dense=Dense("-nowidelut", "abc -lut 4 -dress", 8, f"{_ECP5_REGISTERS} -mince 4 -minsrst 8"),
         ),
         Family(
             "ice40",

@@ -105,7 +105,9 @@ def _mapping(script: str, hide: str, dense: Dense | None) -> list[str]:
     return [
         f"{script} -run :map_gates",
         f"techmap -map +/techmap.v t:$alu r:Y_WIDTH<={dense.gates} %i",
-        f"{script} -run map_gates:map_luts",
+        f"{script} -run map_gates:map_ffs",
+        dense.registers,
+        f"{script} -run map_ffs:map_luts",
         hide,
         dense.mapper,
         "clean",

@@ -87,11 +87,15 @@ class Alu(wiring.Component):
         ]
 
         # Every register loads in every cycle; what is not to be seen is cleared, which costs nothing in an FPGA.
-        first, second = Signal(32, reset_less=True), Signal(32)
+        first = Signal(32, reset_less=True)
+        second = Signal(32)
         amount = Signal(5, reset_less=True)
         total_there = Signal(32)
-        left, right, moved = Signal(), Signal(), Signal()
-        either, select = Signal(), Signal()
+        left = Signal()
+        right = Signal()
+        moved = Signal()
+        either = Signal()
+        select = Signal()
         m.d.sync += [
             first.eq(Mux(among(Op.SHL) & ~self.unit, self.a[::-1], self.a)),
             amount.eq(b),
