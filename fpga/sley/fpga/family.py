@@ -21,9 +21,9 @@ class Resources:
 class Dense:
     """How Yosys saves LUTs, and makes flip-flops that lie well together.
 
-    ``options`` are those of the family's command, ``mapper`` is the command in place of its own. Carry chains of at most
-    ``gates`` bits are made of LUTs, which can be joined with the logic around them. ``registers`` says which registers
-    get an enable or a reset of their own, and which have it in a LUT.
+    ``options`` are those of the family's command, ``mapper`` is the command in place of its own. Carry chains of at
+    most ``gates`` bits are made of LUTs, which can be joined with the logic around them. ``registers`` says which
+    registers get an enable or a reset of their own, and which have it in a LUT.
     """
 
     options: str
