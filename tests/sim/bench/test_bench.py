@@ -67,7 +67,7 @@ def test_profile() -> None:
     assert after["processing element"].count == device.config.array**2
     assert after["vector lane"].count == device.config.array
     assert before["command processor"].runs > 0
-    for cost in (after["processing element"], after["router"]):
+    for cost in (after["processing element"], after["Load"]):  # routers of nano are in fragments of their neighbours
         assert cost.runs > 0
         assert cost.nanoseconds > 0
 

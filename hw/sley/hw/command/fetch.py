@@ -92,10 +92,14 @@ class PacketFetch(wiring.Component):
         outside = Signal(reset_less=True)
         failed = Signal(ERROR_BITS)
         dropped = Signal()
-        m.d.sync += self.beat.valid.eq(self.response.valid)
-        with m.If(self.beat.valid):
-            m.d.sync += self.beat.index.eq(self.beat.index + 1)
+        came = Signal()
+        index = Signal.like(self.beat.index)
+        m.d.sync += came.eq(self.response.valid)
+        with m.If(came):
+            m.d.sync += index.eq(index + 1)
         m.d.comb += [
+            self.beat.valid.eq(came),
+            self.beat.index.eq(index),
             self.beat.data.eq(self.packet[-len(self.beat.data) :]),
             check.beat.eq(self.beat),
             self.response.ready.eq(1),
@@ -149,7 +153,7 @@ class PacketFetch(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"):
                 m.d.comb += check.restart.eq(1)
-                m.d.sync += self.beat.index.eq(0)
+                m.d.sync += index.eq(0)
                 m.d.sync += [asked.eq(0), left.eq(beats), failed.eq(0), dropped.eq(0), where.eq(self.where)]
                 m.d.sync += [context.eq(self.context), check.nested.eq(self.nested)]
                 beyond = (self.where << PACKET_SHIFT)[config.addr_bits :].any()
