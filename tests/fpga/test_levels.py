@@ -53,7 +53,16 @@ def test_distributed_ram_is_read_at_once_and_written_by_the_clock(tmp_path: Path
     assert {(way.levels, way.begin) for way in found.longest} == {(2, "address"), (1, "address")}
 
 
-@pytest.mark.parametrize("kind", ["DP16KD", "MULT18X18D", "EHXPLLL"])
+def test_block_ram_is_late(tmp_path: Path) -> None:
+    made = Netlist()
+    made.add("DP16KD", A="turn", Q="out")
+    made.add("LUT4", A="out", Z="turn")
+    late = ECP5.late["DP16KD"]
+    assert ways(made, tmp_path).longest == (Way(late + 1, "out", "out"),)
+    assert ways(made, tmp_path, pin="out").ends == {late + 1: 1, late: 1}
+
+
+@pytest.mark.parametrize("kind", ["MULT18X18D", "EHXPLLL"])
 def test_other_blocks_begin_and_end_a_way(kind: str, tmp_path: Path) -> None:
     made = Netlist()
     made.add(kind, A="turn", Q="out")

@@ -1,7 +1,7 @@
 """FPGA families: how Yosys synthesises for them, and which resource each cell takes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Family:
     there take none. ``units`` says what DSP and block RAM are counted in. ``bitstream``: how the file of one is called,
     for families whose tools pip has. ``guarded``: Yosys may give the register of a sum to two DSP blocks, unless what
     has a multiplier in it is a module of its own while DSP blocks are made. ``dense``: how to make a netlist of fewer
-    LUTs and more levels of them.
+    LUTs and more levels of them. ``late``: cells whose outputs follow the clock as late as behind so many LUTs.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Family:
     bitstream: str = ""
     guarded: bool = False
     dense: Dense | None = None
+    late: Mapping[str, int] = field(default_factory=dict)
 
 
 def _cells(
@@ -96,6 +97,7 @@ FAMILIES = {
             "MULT18X18D; 18 Kbit",
             bitstream=".bit",
             dense=Dense("-nowidelut", "abc -lut 4 -dress", 8, f"{_ECP5_REGISTERS} -mince 4 -minsrst 8"),
+            late={"DP16KD": 4, "PDPW16KD": 4},  # 5.8 ns, speed grade 6
         ),
         Family(
             "ice40",

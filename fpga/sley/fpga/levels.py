@@ -46,7 +46,8 @@ def read_ways(netlist: Path, top: str, family: Family) -> Ways:
     """The ways in a flat netlist of ``family`` as Yosys' ``write_json`` leaves it.
 
     A way begins and ends at flip-flops, block RAMs, DSP blocks, pins and ports. Each LUT and each entry into a carry
-    chain is a level; ways without any are left out. Raises ``ValueError`` for a combinational loop.
+    chain is a level, and an output that comes late (``Family.late``) begins with some; ways without any are left out.
+    Raises ``ValueError`` for a combinational loop.
     """
     module = json.loads(netlist.read_text())["modules"][top]
     return _Netlist(module, family).ways()
@@ -64,6 +65,8 @@ class _Netlist:
             for pin, bits in cell["connections"].items():
                 if cell["port_directions"].get(pin) == "output":
                     self._driver.update((bit, cell) for bit in bits if isinstance(bit, int))
+                    if late := family.late.get(cell["type"]):
+                        self._level.update((bit, (late, bit)) for bit in bits if isinstance(bit, int))
         for name, cell in module["cells"].items():
             if self._is_boundary(cell):
                 end = next((self._names[bit] for _, bit in _pins(cell, "output") if bit in self._names), name)
