@@ -1,3 +1,4 @@
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -5,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from sley.abi.config import PRESETS
+from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS
 from sley.runtime import cli
 from sley.runtime.cli import app
 
@@ -26,6 +27,12 @@ def test_help(command: str) -> None:
     result = run(*command.split(), "--help")
     assert result.exit_code == 0
     assert "Usage" in result.output
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.output == f"sley {version('sley')}, ABI {ABI_MAJOR}.{ABI_MINOR}\n"
 
 
 def test_commands_and_groups_join(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ Commands of other parts of the system join through the entry points ``sley.comma
 
 import signal
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.asm import AsmError, assemble, bytes_to_words, disassemble, words_to_bytes
-from sley.abi.config import PRESETS, ChipConfig, ConfigError, configuration
+from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigError, configuration
 from sley.abi.layout import LayoutError
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import SleyError
@@ -40,13 +40,27 @@ class _Group(typer.core.TyperGroup):
 app = typer.Typer(
     name="sley",
     cls=_Group,
-    help="Sley, an open NPU: run it, look at it, program it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench_app, name="bench")
 app.command()(tune)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"sley {version('sley')}, ABI {ABI_MAJOR}.{ABI_MINOR}")
+        raise typer.Exit
+
+
+@app.callback()
+def sley(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Sley, an open NPU: run it, look at it, program it."""
 
 
 @app.command()
