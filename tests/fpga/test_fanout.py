@@ -51,6 +51,28 @@ def test_ends_are_shared_out_in_the_order_of_names(kind: str, output: str, ends:
     assert {bit for net in module["netnames"].values() for bit in net["bits"]} >= set(bits)
 
 
+@pytest.mark.parametrize(
+    ("others", "resets", "shares"),
+    [(4, 8, [12]), (5, 8, [3, 2, 8]), (4, 9, [4, 5, 4]), (0, 17, [6, 6, 5]), (9, 0, [3] * 3)],
+)
+def test_resets_have_larger_shares_of_their_own(others: int, resets: int, shares: list[int], tmp_path: Path) -> None:
+    made = Netlist()
+    made.add("LUT4", name="driver", A="before", Z="many")
+    for k in range(others):
+        made.add("LUT4", name=f"other{k}", A="many", Z=f"z{k}")
+    for k in range(resets):
+        made.add("TRELLIS_FF", name=f"reset{k:02}", DI=f"d{k}", LSR="many", Q=f"q{k}")
+    path = made.write(tmp_path / "netlist.json")
+    assert copy_drivers(path, FAMILIES["ecp5"], 4, 8) == len(shares) - 1
+    module = json.loads(path.read_text())["modules"]["top"]
+    found = [
+        leads_to(module, name, "Z") for name in ("driver", *(f"driver_copy{k + 1}" for k in range(len(shares) - 1)))
+    ]
+    assert sorted(map(len, found)) == sorted(shares)
+    if len(shares) > 1:
+        assert not any({"other", "reset"} <= {name[:5] for name in share} for share in found)
+
+
 def test_clocks_ports_and_other_cells_stay(tmp_path: Path) -> None:
     made = Netlist()
     made.add("LUT4", name="gate", A="a", Z="clock")

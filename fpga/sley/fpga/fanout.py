@@ -9,29 +9,33 @@ from typing import Any
 from sley.fpga.family import Family
 
 MOST = 64
-"""Cells that one driver may lead to."""
+"""Cells that one driver may lead to, unless it resets them."""
+MOST_RESETS = 512
+"""Flip-flops that one driver may reset: all eight of a tile have the same reset or none, so copies keep them apart."""
 OUTPUTS = {"ecp5": {"LUT4": "Z", "TRELLIS_FF": "Q"}}
 """What is copied, by family, and its output."""
+RESET = "LSR"
 CLOCKS = frozenset({"CLK", "WCK", "CLKA", "CLKB", "CLKI", "CLKR", "CLKW", "CLK0", "SCLK"})
 
 
-def copy_drivers(netlist: Path, family: Family, most: int = MOST) -> int:
-    """Copies each LUT and flip-flop that leads to more than ``most`` cells. Other families than ECP5 stay as they are.
+def copy_drivers(netlist: Path, family: Family, most: int = MOST, most_resets: int = MOST_RESETS) -> int:
+    """Copies each LUT and flip-flop that leads to more than ``most`` cells, or resets more than ``most_resets``.
 
-    ``netlist`` is Yosys' JSON of a flat design, which is rewritten. The cells are shared out in the order of their
-    names, so that those of a block stay together. Clocks stay. Returns how many copies were made.
+    Other families than ECP5 stay as they are. ``netlist`` is Yosys' JSON of a flat design, which is rewritten. The
+    cells are shared out in the order of their names, so that those of a block stay together. Clocks stay. Returns how
+    many copies were made.
     """
     outputs = OUTPUTS.get(family.name)
     if outputs is None:
         return 0
     design = json.loads(netlist.read_text())
     modules = [module for module in design["modules"].values() if "blackbox" not in module["attributes"]]
-    made = sum(_copy_in(module, outputs, most) for module in modules)
+    made = sum(_copy_in(module, outputs, most, most_resets) for module in modules)
     netlist.write_text(json.dumps(design))
     return made
 
 
-def _copy_in(module: dict[str, Any], outputs: Mapping[str, str], most: int) -> int:
+def _copy_in(module: dict[str, Any], outputs: Mapping[str, str], most: int, most_resets: int) -> int:
     cells: dict[str, Any] = module["cells"]
     ends: dict[int, list[tuple[str, str, int]]] = defaultdict(list)
     for name in sorted(cells):
@@ -47,9 +51,13 @@ def _copy_in(module: dict[str, Any], outputs: Mapping[str, str], most: int) -> i
             continue
         output = outputs[cell["type"]]
         (bit,) = cell["connections"][output]
-        if len(ends[bit]) <= most or bit in ports or any(pin in CLOCKS for _, pin, _ in ends[bit]):
+        if bit in ports or any(pin in CLOCKS for _, pin, _ in ends[bit]):
             continue
-        groups = _shares(ends[bit], most)
+        resets = [end for end in ends[bit] if end[1] == RESET]
+        others = [end for end in ends[bit] if end[1] != RESET]
+        if len(others) <= most and len(resets) <= most_resets:
+            continue
+        groups = [*_shares(others, most), *_shares(resets, most_resets)]
         for number, group in enumerate(groups[1:], 1):
             copy = f"{name}_copy{number}"
             connections = {pin: [*bits] for pin, bits in cell["connections"].items()} | {output: [unused]}
