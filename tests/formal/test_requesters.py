@@ -216,19 +216,15 @@ def test_asks(asks: Callable[[], Asks]) -> None:
         ),
         (writer, MemoryWriter, "count.eq(burst)", "count.eq(burst + 1)"),
         pytest.param(writer, MemoryWriter, "active & ~extends & enough", "active & enough", marks=pytest.mark.slow),
-        (words, WordAccess, "head.beats.eq(together - 1)", "head.beats.eq(together)"),
+        (words, WordAccess, "beats=together - 1", "beats=together"),
         (words, WordAccess, "owed_before.eq(owed - self.response.valid)", "owed_before.eq(owed)"),
         (writer, MemoryWriter, "self.error_phase.eq(oldest ^ done)", "self.error_phase.eq(oldest)"),
         pytest.param(
             words, WordAccess, "(asked & (burst - 1) == 1)", "(asked & (burst - 1) == 0)", marks=pytest.mark.slow
         ),
-        pytest.param(
-            fetch, PacketFetch, "head.beats.eq(burst - 1)", "head.beats.eq(beats - 1)", marks=pytest.mark.slow
-        ),
+        pytest.param(fetch, PacketFetch, "beats=burst - 1", "beats=beats - 1", marks=pytest.mark.slow),
         pytest.param(fetch, PacketFetch, "asked << exact_log2(config.bus_bytes)", "asked", marks=pytest.mark.slow),
-        pytest.param(
-            walker, Walker, "head.addr.eq(where >> bus << bus)", "head.addr.eq(where + 1)", marks=pytest.mark.slow
-        ),
+        pytest.param(walker, Walker, "addr=where >> bus << bus", "addr=where + 1", marks=pytest.mark.slow),
         pytest.param(walker, Walker, "flit.last.eq(1)", "flit.last.eq(0)", marks=pytest.mark.slow),
     ],
     ids=[

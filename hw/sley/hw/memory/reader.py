@@ -11,8 +11,8 @@ from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import shift_right, span, span_layout
-from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, request_flit, response_payload
-from sley.hw.noc.placement import Source, memory_node
+from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, ask_memory, request_flit, response_payload
+from sley.hw.noc.placement import Source
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
@@ -147,16 +147,17 @@ class MemoryReader(wiring.Component):
         m.d.comb += [runs.payload[name].eq(run[name]) for name in ("offset", "data_last", "tail", "extra")]
         flit = out.payload
         m.d.comb += [
-            flit.payload.head.kind.eq(RequestKind.READ),
-            flit.payload.head.tag.eq(self._tag),
-            flit.payload.head.src.x.eq(self._source[0]),
-            flit.payload.head.src.y.eq(self._source[1]),
-            flit.payload.head.beats.eq(burst),
-            flit.payload.head.addr.eq(Cat(place, window) << exact_log2(config.bus_bytes)),
-            flit.payload.head.context.eq(context),
-            flit.payload.head.execute.eq(execute),
-            flit.dest.x.eq(memory_node(config)[0]),
-            flit.dest.y.eq(memory_node(config)[1]),
+            *ask_memory(
+                flit,
+                config,
+                self._source,
+                kind=RequestKind.READ,
+                tag=self._tag,
+                beats=burst,
+                addr=Cat(place, window) << exact_log2(config.bus_bytes),
+                context=context,
+                execute=execute,
+            ),
             flit.last.eq(1),
         ]
         if config.cores > 1:

@@ -10,8 +10,8 @@ from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run
 from sley.hw.memory.span import shift_left, span, span_layout
-from sley.hw.noc.messages import RequestKind, Tag, request_data, request_flit, response_payload
-from sley.hw.noc.placement import Source, memory_node
+from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_data, request_flit, response_payload
+from sley.hw.noc.placement import Source
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -204,20 +204,19 @@ class MemoryWriter(wiring.Component):
         m.d.comb += [
             burst.eq(Mux(final, last, ~0) - place),
             enough.eq(beats.level > burst),
-            flit.dest.x.eq(memory_node(config)[0]),
-            flit.dest.y.eq(memory_node(config)[1]),
             extends.eq(active & more & final),
             runs.o.ready.eq(~active | extends),
         ]
-        m.d.comb += [
-            flit.payload.head.kind.eq(RequestKind.WRITE),
-            flit.payload.head.tag.eq(self._tag),
-            flit.payload.head.src.x.eq(self._source[0]),
-            flit.payload.head.src.y.eq(self._source[1]),
-            flit.payload.head.beats.eq(burst),
-            flit.payload.head.addr.eq(Cat(place, window) << exact_log2(config.bus_bytes)),
-            flit.payload.head.context.eq(context),
-        ]
+        m.d.comb += ask_memory(
+            flit,
+            config,
+            self._source,
+            kind=RequestKind.WRITE,
+            tag=self._tag,
+            beats=burst,
+            addr=Cat(place, window) << exact_log2(config.bus_bytes),
+            context=context,
+        )
         with m.If(in_data):
             m.d.comb += [
                 flit.payload.beat.eq(beats.o.payload),
