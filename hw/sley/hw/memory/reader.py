@@ -16,6 +16,7 @@ from sley.hw.noc.placement import Source
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.stream.prefetch import PrefetchFIFO
 
 JOINED_BEATS = 4
 """On a crowded way to memory a burst with fewer beats grows by the next run that continues it, if that is here."""
@@ -73,7 +74,7 @@ class MemoryReader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layout = span_layout(self._config)
-        m.submodules.runs = runs = StreamFIFO(
+        m.submodules.runs = runs = PrefetchFIFO(
             data.StructLayout(
                 {name: layout[name].shape for name in ("offset", "data_last", "tail", "extra")}
                 | {"single": 1}  # left-justified beat
