@@ -131,7 +131,7 @@ def writer(component: Any = MemoryWriter) -> Asks:
         m.d.comb += [
             Assert(inner["in_data"] == p.data),
             Assert(~p.data | (inner["count"] == p.left)),
-            Assert(inner["outstanding"] == p.owed + p.data),
+            Assert(inner["outstanding"] + inner["went"] == p.owed + p.data),
             Assert(inner["unacknowledged0"] + inner["unacknowledged1"] == inner["outstanding"]),
             Assert(dut.pending.any() | ((p.owed == 0) & ~p.data)),
             *(Assert(fact) for fact in fifo_facts(inner, CONFIG.max_burst + 2, "beats.")),
