@@ -15,6 +15,7 @@ from sley.hw.layouts import struct
 from sley.hw.memory.access import AccessError
 from sley.hw.noc.messages import (
     RequestKind,
+    Tag,
     ask_memory,
     request_flit,
     response_flit,
@@ -35,7 +36,8 @@ class Walker(wiring.Component):
 
     Parameters: ``config``.
     Members: ``i``: WALK packets, always taken; ``o``: their answers; ``request``: READ packets of one beat to memory,
-    with this node as their source; ``response``: the answers to them, always taken; ``roots``: the CONTEXT registers.
+    with this node as their source and a tag of their own; ``response``: the answers to them, always taken; ``roots``:
+    the CONTEXT registers.
     Latency: 3 cycles, and 3 and an access to memory for each table. One walk at a time, in the order of arrival. Cost:
     a queue of one head per translator.
     """
@@ -79,7 +81,7 @@ class Walker(wiring.Component):
         bus = exact_log2(c.bus_bytes)
         m.d.comb += [
             where.eq(table << PAGE_BITS | index << exact_log2(ENTRY_BYTES)),
-            *ask_memory(flit, c, memory_node(c), kind=RequestKind.READ, addr=where >> bus << bus),
+            *ask_memory(flit, c, memory_node(c), kind=RequestKind.READ, tag=Tag.TABLE, addr=where >> bus << bus),
             flit.last.eq(1),
             self.response.ready.eq(1),
             reply.payload.tag.eq(asked.tag),

@@ -89,6 +89,7 @@ class Tag(enum.Enum, shape=TAG_BITS):
     STORE = 2
     MESSAGE = 3
     WORD = 4
+    TABLE = 5
 
 
 class Coordinate(data.Struct):
