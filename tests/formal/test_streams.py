@@ -9,6 +9,7 @@ from amaranth.lib import data
 from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.stream.prefetch import PrefetchFIFO
 from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.in_order import InOrder
 from sley.hw.testing.mutation import mutated
@@ -20,8 +21,11 @@ class Queued(InOrder):
 
     The block takes an item if it holds fewer than ``accepts``, never holds more than ``holds``, and offers one
     ``latency`` cycles after it came at the latest. What it offers stays until it is taken. ``level`` is how many it
-    holds by its own account, ``lemma`` what else its registers keep, each of them by name.
+    holds by its own account, ``lemma`` what else its registers keep, each of them by name, ``held`` items by their
+    places in the order.
     """
+
+    held: Any = staticmethod(lambda inner: [])
 
     def __init__(
         self, dut: Any, level: Any, lemma: Any = lambda inner: [], *, accepts: int, holds: int, latency: int
@@ -32,13 +36,15 @@ class Queued(InOrder):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         dut = self.dut
-        m.d.comb += [Assert(fact) for fact in self.lemma(self.inner(m, dut))]
+        inner = self.inner(m, dut)
+        m.d.comb += [Assert(fact) for fact in self.lemma(inner)]
         self.free_inputs(m, dut)
         come, go = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
         inside = Signal(range(self.holds + 2))
         m.d.sync += inside.eq(inside + come - go)
 
-        self.follow(m, inside, come, dut.i.payload, go, dut.o.payload)
+        chosen, place, item = self.follow(m, inside, come, dut.i.payload, go, dut.o.payload)
+        m.d.comb += [Assert(~chosen | (place != k) | (held == item)) for k, held in self.held(inner)]
 
         patience = Signal(range(self.latency + 2))
         m.d.sync += patience.eq(0)
@@ -74,6 +80,31 @@ def fifo(depth: int, component: Any = StreamFIFO) -> Queued:
         return [*fifo_facts(inner, depth), dut.empty == (dut.level == 0), ~both]  # as memory is told
 
     return Queued(dut, dut.level, facts, accepts=depth, holds=depth + 1, latency=2)
+
+
+def prefetch(depth: int, component: Any = PrefetchFIFO) -> Queued:
+    dut = component(1, depth)
+
+    def facts(inner: Any) -> list[Any]:
+        some, ahead, offered = inner["some"], inner["ahead_valid"], dut.o.valid
+        stored = (dut.level - ahead - offered)[: len(dut.level)]
+        read, write = inner["read_index"], inner["write_index"]
+        fetch = some & (~ahead | ~offered | dut.o.ready)
+        return [
+            *(dut.level >= ahead + offered, stored <= depth, read < depth, write < depth),
+            *(write == (read + stored) % depth, some == (stored != 0), inner["full"] == (stored == depth)),
+            *(ahead | (stored <= 1), offered | ~ahead, ahead | ~some | (inner["newest"] == inner["oldest"])),
+            dut.empty == (dut.level == 0),
+            ~(dut.i.valid & dut.i.ready & fetch & (read == write)),
+        ]
+
+    queued = Queued(dut, dut.level, facts, accepts=depth, holds=depth + 2, latency=2)
+    queued.held = lambda inner: [
+        (0, Mux(dut.o.valid, dut.o.payload, inner["oldest"])),
+        (dut.o.valid, Mux(inner["ahead_valid"], inner["ahead"], inner["oldest"])),
+        (dut.o.valid + inner["ahead_valid"], inner["oldest"]),
+    ]
+    return queued
 
 
 def test_buffer() -> None:
@@ -118,13 +149,35 @@ def test_fifo_with_sums(depth: int) -> None:
         ("full.eq(next_write == read_index)", "full.eq(write_index == read_index)"),
         ("m.Elif(fetch & ~push)", "m.Elif(fetch)"),
         ("Mux(index == self._depth - 1, 0", "Mux(index == self._depth - 2, 0"),
-        ("self.o.valid.eq(fetch)", "self.o.valid.eq(fetch & ~push)"),
+        ("self.o.valid.eq(fetch)", "self.o.valid.eq(fetch & ~self.i.valid)"),
     ],
     ids=["overrun", "underrun", "no wait", "never empty", "full too late", "doubled", "wrap", "dropped"],
 )
 def test_fifo_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
         prove(fifo(3, mutated(StreamFIFO, line, bug)), 12)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_prefetch(depth: int) -> None:
+    prove(prefetch(depth), 6 * depth)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug"),
+    [
+        ("Mux(ahead_valid, ahead, newest)", "ahead"),
+        ("Mux(ahead_valid, ahead, newest)", "newest"),
+        ("some & (~ahead_valid | leaves)", "some & ~ahead_valid"),
+        ("ahead_valid.eq(ahead_valid & some)", "ahead_valid.eq(some)"),
+        ("with m.Elif(some):", "with m.Elif(0):"),
+        ("self.o.valid.eq(ahead_valid | some)", "self.o.valid.eq(ahead_valid)"),
+    ],
+    ids=["never past", "always past", "kept", "doubled", "not read", "late"],
+)
+def test_prefetch_finds(line: str, bug: str) -> None:
+    with pytest.raises(Counterexample):
+        prove(prefetch(3, mutated(PrefetchFIFO, line, bug)), 12)
 
 
 FLIT = data.StructLayout({"source": 1, "data": 1, "last": 1})

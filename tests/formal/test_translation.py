@@ -90,7 +90,12 @@ class Remembers(Mapped):
             m.d.sync += fills.eq(fills + 1)
         looked = self.here(dut.context, dut.address)
         with m.If(looked & dut.hit):
-            m.d.comb += [Assert(self.known), Assert(Value.cast(dut.found) == Value.cast(self.value))]
+            permitted = Cat(self.value.read, self.value.write, self.value.execute)
+            m.d.comb += [
+                Assert(self.known),
+                Assert(Value.cast(dut.found) == Value.cast(self.value)),
+                Assert(dut.allowed == (permitted & dut.access).any()),
+            ]
         with m.If(looked & self.known & (fills < n)):
             m.d.comb += Assert(dut.hit)
 
@@ -117,10 +122,11 @@ def test_tlb(entries: int) -> None:
         ("(held.answer.large | (held.lower == lower))", "1"),
         pytest.param("valid.eq(~self._forgets(self.context))", "valid.eq(1)", marks=pytest.mark.slow),
         ("m.d.sync += valid.eq(0)", "pass"),
+        ("match & permitted.any()", "permitted.any()"),
         ("self.invalidate.valid & (self.invalidate.context == context)", "self.invalidate.valid"),
         pytest.param("Mux(victim == self._entries - 1, 0, victim + 1)", "0", marks=pytest.mark.slow),
     ],
-    ids=["context", "upper", "large", "small", "filled now", "not forgotten", "all forgotten", "one victim"],
+    ids=["context", "upper", "large", "small", "filled now", "not forgotten", "allowed", "all forgotten", "one victim"],
 )
 def test_tlb_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -264,8 +270,8 @@ def test_translate() -> None:
         ("& mapping.valid & ~stale)", "& mapping.valid)"),
         ("absent.eq(~mapping.valid & ~stale & ~forgets)", "absent.eq(~mapping.valid & ~stale)"),
         ("~inside & ((head.kind", "((head.kind"),
-        ("Mux(writes, tlb.found.write,", "Mux(writes, tlb.found.read,"),
-        pytest.param("Mux(head.execute, tlb.found.execute, tlb.found.read)", "tlb.found.read", marks=pytest.mark.slow),
+        ("Cat(~writes & ~head.execute, writes,", "Cat(writes | ~head.execute, 0,"),
+        pytest.param("Cat(~writes & ~head.execute,", "Cat(~writes,", marks=pytest.mark.slow),
         pytest.param("Mux(tlb.found.large, head.addr[PAGE_BITS:][:TABLE_BITS], ", "(", marks=pytest.mark.slow),
         pytest.param(
             "buffer.i.valid.eq(self.i.valid & ~asked)", "buffer.i.valid.eq(self.i.valid)", marks=pytest.mark.slow

@@ -7,6 +7,7 @@ from sley.abi.config import ChipConfig
 from sley.fpga.bridge.bridge import HostBridge
 from sley.hw.command.processor import CommandProcessor
 from sley.hw.core.array import SystolicArray
+from sley.hw.core.core import READ_TURNS
 from sley.hw.core.execute import Execute
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
@@ -15,13 +16,16 @@ from sley.hw.core.sequencer import Sequencer
 from sley.hw.core.store import StoreUnit
 from sley.hw.core.vector import VectorUnit
 from sley.hw.counters.core import CoreCounters
+from sley.hw.memory.gateway import MemoryGateway
 from sley.hw.memory.port import MemoryPort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.translate import Translate
 from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.messages import Tag
 
+FETCH: Any = Tag.FETCH
 LOAD: Any = Tag.LOAD
 STORE: Any = Tag.STORE
 NODE = (2, 0)
@@ -33,10 +37,12 @@ BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
     "command": CommandProcessor,
     "counters": lambda _: CoreCounters(),
     "execute": Execute,
+    "gateway": MemoryGateway,
     "load": LoadUnit,
     "matrix": MatrixUnit,
     "memory-port": MemoryPort,
     "mesh": Mesh,
+    "node-port": lambda config: TranslatedPort(config, [FETCH, LOAD, STORE], READ_TURNS),
     "reader": lambda config: MemoryReader(config, tag=LOAD, source=NODE),
     "semaphores": lambda _: Semaphores(),
     "sequencer": Sequencer,

@@ -1,10 +1,14 @@
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from amaranth.hdl import Module
 from amaranth.lib import data
+from amaranth.sim import Simulator
 
 from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.stream.prefetch import PrefetchFIFO
 from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench
@@ -12,17 +16,21 @@ from sley.hw.testing.streams import StreamBench
 COVERAGE = Coverage(
     "stream FIFO",
     {
-        # The queue is full with an item in its output register.
+        # The queue is full with items in the registers behind it.
         "input, output": stream_states(2, ("waits", "idle")),
-        "items": ["none", "one", "some", "depth", "and one more"],
+        "items": ["none", "one", "some", "depth", "and more"],
     },
 )
 
 
+QUEUES = pytest.mark.parametrize("queue", [StreamFIFO, PrefetchFIFO])
+
+
+@QUEUES
 @pytest.mark.parametrize("depth", [2, 3, 5, 16, 18, 32])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.0, 0.6), (0.6, 0.0), (0.4, 0.4)])
-def test_order(depth: int, idle: float, pause: float) -> None:
-    bench = StreamBench(StreamFIFO(data.StructLayout({"a": 7, "b": 5}), depth), seed=depth)
+def test_order(queue: type[StreamFIFO], depth: int, idle: float, pause: float) -> None:
+    bench = StreamBench(queue(data.StructLayout({"a": 7, "b": 5}), depth), seed=depth)
     values = [(bench.rng.getrandbits(7), bench.rng.getrandbits(5)) for _ in range(120)]
     sent = bench.send(bench.dut.i, [{"a": a, "b": b} for a, b in values], idle=idle)
     got = bench.receive(bench.dut.o, len(values), pause=pause)
@@ -31,8 +39,8 @@ def test_order(depth: int, idle: float, pause: float) -> None:
         while True:
             before = len(sent.items) - len(got.items)
             _, _, value = await ctx.tick().sample(bench.dut.level)
-            assert value == before <= depth + 1
-            named = {0: "none", 1: "one", depth: "depth", depth + 1: "and one more"}
+            assert value == before <= depth + queue.held_outside
+            named = {0: "none", 1: "one", depth: "depth", depth + queue.held_outside: "and more"}
             COVERAGE.hit("items", named.get(value, "some"))
 
     bench.add(level)
@@ -44,18 +52,46 @@ def test_order(depth: int, idle: float, pause: float) -> None:
         assert got.cycles == list(range(3, 123))
 
 
-def test_capacity() -> None:
-    bench = StreamBench(StreamFIFO(8, 7), timeout=50)
+def test_same_cycles() -> None:
+    """A ``PrefetchFIFO`` beside a ``StreamFIFO`` that holds as many items: the same outputs in every cycle."""
+    m = Module()
+    m.submodules.plain = plain = StreamFIFO(8, 6)
+    m.submodules.dut = dut = PrefetchFIFO(8, 5)
+    m.d.comb += [plain.i.valid.eq(dut.i.valid), plain.i.payload.eq(dut.i.payload), plain.o.ready.eq(dut.o.ready)]
+    rng = random.Random(0)
+
+    async def drive(ctx: Any) -> None:
+        for _ in range(60):
+            idle, pause = rng.choice([0.0, 0.2, 0.9]), rng.choice([0.0, 0.2, 0.9])
+            for _ in range(40):
+                ctx.set(dut.i.valid, rng.random() >= idle)
+                ctx.set(dut.i.payload, rng.getrandbits(8))
+                ctx.set(dut.o.ready, rng.random() >= pause)
+                pairs = [(dut.i.ready, plain.i.ready), (dut.o.valid, plain.o.valid), (dut.level, plain.level)]
+                assert all(ctx.get(left) == ctx.get(right) for left, right in [*pairs, (dut.empty, plain.empty)])
+                assert not ctx.get(dut.o.valid) or ctx.get(dut.o.payload) == ctx.get(plain.o.payload)
+                await ctx.tick()
+
+    simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(drive)
+    simulator.run()
+
+
+@QUEUES
+def test_capacity(queue: type[StreamFIFO]) -> None:
+    bench = StreamBench(queue(8, 7), timeout=50)
     sent = bench.send(bench.dut.i, range(20))
     bench.receive(bench.dut.o, 1, pause=1.0)
     with pytest.raises(AssertionError, match="50 cycles"):
         bench.run()
-    assert sent.items == list(range(8))
+    assert sent.items == list(range(7 + queue.held_outside))
 
 
-def test_full_throughput_after_a_stall() -> None:
+@QUEUES
+def test_full_throughput_after_a_stall(queue: type[StreamFIFO]) -> None:
     """A full queue passes one item per cycle as soon as its sink does."""
-    bench = StreamBench(StreamFIFO(8, 4), timeout=200)
+    bench = StreamBench(queue(8, 4), timeout=200)
     bench.send(bench.dut.i, range(40))
     got: list[int] = []
 

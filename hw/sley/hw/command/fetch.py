@@ -15,8 +15,8 @@ from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
 from sley.hw.command.records import packet_beat
 from sley.hw.memory.access import ERROR_BITS, fault_code
-from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
-from sley.hw.noc.placement import Source, memory_node
+from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
+from sley.hw.noc.placement import Source
 
 
 class PacketFetch(wiring.Component):
@@ -111,18 +111,18 @@ class PacketFetch(wiring.Component):
         asked = Signal(range(beats + 1))
         left = Signal(range(beats + 1))
         flit: Any = self.request.payload
-        head = flit.payload.head
         start = where << PACKET_SHIFT
         m.d.comb += [
-            head.kind.eq(RequestKind.READ),
-            head.tag.eq(self._tag),
-            head.src.x.eq(self._source[0]),
-            head.src.y.eq(self._source[1]),
-            head.context.eq(context),
-            head.beats.eq(burst - 1),
-            head.addr.eq((start & -config.bus_bytes) | asked << exact_log2(config.bus_bytes)),
-            flit.dest.x.eq(memory_node(config)[0]),
-            flit.dest.y.eq(memory_node(config)[1]),
+            *ask_memory(
+                flit,
+                config,
+                self._source,
+                kind=RequestKind.READ,
+                tag=self._tag,
+                beats=burst - 1,
+                addr=(start & -config.bus_bytes) | asked << exact_log2(config.bus_bytes),
+                context=context,
+            ),
             flit.last.eq(1),
         ]
         with m.If(self.response.valid):

@@ -11,8 +11,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.packets import FENCE_BYTES, SEMAPHORE_BYTES
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS, AccessError
-from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
-from sley.hw.noc.placement import Source, memory_node
+from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
+from sley.hw.noc.placement import Source
 
 LINE_BYTES = FENCE_BYTES
 LINE_BITS = exact_log2(LINE_BYTES)
@@ -95,14 +95,21 @@ class WordAccess(wiring.Component):
         bursts = Mux(beats > burst, beats >> exact_log2(burst), 1)
 
         flit: Any = self.request.payload
-        head = flit.payload.head
         start = command.addr
         if burst < pieces:
             start = (command.addr & -LINE_BYTES) | place << exact_log2(piece)
         together = Mux(asked > burst, burst, asked)  # beats in a burst
         m.d.comb += [
-            flit.dest.x.eq(memory_node(config)[0]),
-            flit.dest.y.eq(memory_node(config)[1]),
+            *ask_memory(
+                flit,
+                config,
+                self._source,
+                kind=Mux(command.write, RequestKind.WRITE, RequestKind.READ),
+                tag=self._tag,
+                beats=together - 1,
+                addr=start & -bus,
+                context=command.context,
+            ),
             self.request.valid.eq(asked != 0),
             self.response.ready.eq(1),
         ]
@@ -119,16 +126,7 @@ class WordAccess(wiring.Component):
                 flit.last.eq((asked & (burst - 1) == 1) | (burst == 1)),
             ]
         with m.Else():
-            m.d.comb += [
-                head.kind.eq(Mux(command.write, RequestKind.WRITE, RequestKind.READ)),
-                head.tag.eq(self._tag),
-                head.src.x.eq(self._source[0]),
-                head.src.y.eq(self._source[1]),
-                head.context.eq(command.context),
-                head.beats.eq(together - 1),
-                head.addr.eq(start & -bus),
-                flit.last.eq(~command.write),
-            ]
+            m.d.comb += flit.last.eq(~command.write)
         with m.If(self.request.valid & self.request.ready):
             with m.If(~body & command.write):
                 m.d.sync += body.eq(1)

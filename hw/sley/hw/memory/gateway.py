@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, ResetInserter, Signal
+from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -12,9 +12,7 @@ from sley.hw.bus.register_bank import bank_members
 from sley.hw.memory.axi import axi4_signature
 from sley.hw.memory.port import MemoryPort
 from sley.hw.mmu.walker import Walker
-from sley.hw.noc.messages import RequestKind, request_flit, response_flit
-from sley.hw.noc.placement import memory_node
-from sley.hw.stream.arbiter import PacketGrant, select_packet
+from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_flit
 
 
 class MemoryGateway(wiring.Component):
@@ -22,7 +20,8 @@ class MemoryGateway(wiring.Component):
 
     Parameters: ``config``.
     Members: as of ``MemoryPort``; ``roots``: the CONTEXT registers.
-    Latency: none besides that of the two. The walker's reads and answers take turns with other packets.
+    Latency: none besides that of the two, and a cycle for the walker's reads and answers, which go between other
+    packets, in turn with these.
     """
 
     request_o: stream.Interface
@@ -52,11 +51,7 @@ class MemoryGateway(wiring.Component):
         c = self._config
         m.submodules.port = port = MemoryPort(c)
         walker = Walker(c)
-        asking, answering = PacketGrant(2, steady=True), PacketGrant(2, steady=True)
-        restart = ResetInserter(self.drain)  # the port alone finishes what is on the bus
-        m.submodules.walker = restart(walker)
-        m.submodules.asking = restart(asking)
-        m.submodules.answering = restart(answering)
+        m.submodules.walker = ResetInserter(self.drain)(walker)  # the port alone finishes what is on the bus
         connect(m, port.axi, flipped(self.axi))
         if c.cores > 1:
             m.d.comb += port.ended.eq(self.ended)
@@ -81,12 +76,10 @@ class MemoryGateway(wiring.Component):
             m.d.sync += begun.eq(0)
         with m.Elif(self.request_o.valid & self.request_o.ready):
             m.d.sync += begun.eq(~self.request_o.payload.last)
-        select_packet(m, [others, walker.request], port.request_o, asking)
+        self._between(m, "asking", others, walker.request, port.request_o)
 
         # Answers to the walker go round.
-        x, y = memory_node(c)
-        dest = port.response_i.payload.dest
-        mine = (dest.x == x) & (dest.y == y)
+        mine = port.response_i.payload.payload.tag == Tag.TABLE
         elsewhere = stream.Interface(stream.Signature(response_flit(c)), path=("elsewhere",))
         m.d.comb += [
             walker.response.payload.eq(port.response_i.payload.payload),
@@ -95,5 +88,26 @@ class MemoryGateway(wiring.Component):
             elsewhere.valid.eq(port.response_i.valid & ~mine),
             port.response_i.ready.eq(elsewhere.ready | mine),
         ]
-        select_packet(m, [elsewhere, walker.o], self.response_i, answering)
+        self._between(m, "answering", elsewhere, walker.o, self.response_i)
         return m
+
+    def _between(self, m: Module, name: str, packets: Any, flits: Any, output: Any) -> None:
+        """Packets go through as if alone, but that a flit goes between two of them, a cycle after it could."""
+        turn = Signal(name=name)  # a flit's
+        inside = Signal(name=f"{name}_inside")  # a packet
+        m.d.comb += [
+            Value.cast(output.payload).eq(Mux(turn, Value.cast(flits.payload), Value.cast(packets.payload))),
+            output.valid.eq(Mux(turn, flits.valid, packets.valid)),
+            flits.ready.eq(output.ready & turn),
+            packets.ready.eq(output.ready & ~turn),
+        ]
+        goes_on = Signal(name=f"{name}_goes_on")  # the packet
+        m.d.comb += goes_on.eq(Mux(packets.valid, ~(output.ready & packets.payload.last), inside))
+        with m.If(turn):
+            m.d.sync += turn.eq(~output.ready)
+        with m.Else():
+            m.d.sync += turn.eq(flits.valid & ~goes_on)
+            with m.If(packets.valid & output.ready):
+                m.d.sync += inside.eq(~packets.payload.last)
+        with m.If(self.drain):
+            m.d.sync += [turn.eq(0), inside.eq(0)]

@@ -24,7 +24,7 @@ from sley.hw.noc.messages import (
 from sley.hw.noc.placement import command_node
 from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
-from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.stream.prefetch import PrefetchFIFO
 
 READS = 128
 WRITES = 64
@@ -78,16 +78,13 @@ class MemoryPort(wiring.Component):
         config = self._config
         who: dict[str, Any] = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
         read: dict[str, Any] = {**who, "beats": BEATS_BITS, **({"far": Coordinate} if config.cores > 1 else {})}
-        m.submodules.reads = reads = StreamFIFO(data.StructLayout(read), READS)
-        m.submodules.writes = writes = StreamFIFO(data.StructLayout(who), WRITES)
-        # A queue as deep as that of the reads is block RAM, which answers late.
-        m.submodules.oldest = oldest = StreamBuffer(data.StructLayout(read))
-        wiring.connect(m, reads.o, oldest.i)
+        m.submodules.reads = reads = PrefetchFIFO(data.StructLayout(read), READS)
+        m.submodules.writes = writes = PrefetchFIFO(data.StructLayout(who), WRITES)
         sending = self._requests(m, reads, writes)
-        self._responses(m, oldest.o, writes.o)
+        self._responses(m, reads.o, writes.o)
 
         waiting = Signal()
-        m.d.comb += waiting.eq(sending | ~reads.empty | oldest.o.valid | ~writes.empty)
+        m.d.comb += waiting.eq(sending | ~reads.empty | ~writes.empty)
         m.d.sync += self.drained.eq(self.drain & ~waiting)
         axi = self.axi
         for channel in ("aw", "ar"):
@@ -98,7 +95,7 @@ class MemoryPort(wiring.Component):
             ]
         return m
 
-    def _requests(self, m: Module, reads: StreamFIFO, writes: StreamFIFO) -> Signal:
+    def _requests(self, m: Module, reads: PrefetchFIFO, writes: PrefetchFIFO) -> Signal:
         """Takes packets apart; returns whether something is still on its way to the bus."""
         config, axi = self._config, self.axi
         address = data.StructLayout({"addr": config.addr_bits, "len": BEATS_BITS})

@@ -10,12 +10,13 @@ from sley.abi.instructions import Share
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS
 from sley.hw.memory.run import Run, beat
-from sley.hw.memory.span import shift_right, span, span_layout
-from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, request_flit, response_payload
-from sley.hw.noc.placement import Source, memory_node
+from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
+from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, ask_memory, request_flit, response_payload
+from sley.hw.noc.placement import Source
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.stream.prefetch import PrefetchFIFO
 
 JOINED_BEATS = 4
 """On a crowded way to memory a burst with fewer beats grows by the next run that continues it, if that is here."""
@@ -73,7 +74,7 @@ class MemoryReader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layout = span_layout(self._config)
-        m.submodules.runs = runs = StreamFIFO(
+        m.submodules.runs = runs = PrefetchFIFO(
             data.StructLayout(
                 {name: layout[name].shape for name in ("offset", "data_last", "tail", "extra")}
                 | {"single": 1}  # left-justified beat
@@ -110,7 +111,10 @@ class MemoryReader(wiring.Component):
         context = Signal(CONTEXT_BITS, reset_less=True)
         execute = Signal(reset_less=True)
         share = Signal(SHARE_BITS, reset_less=True)
-        free = Signal(range(self._beats + 1), init=self._beats)
+        free = Signal(range(self._beats + 1))
+        counted = Signal.like(free, init=self._beats)  # without what the cycle before changed
+        came = Signal()  # a beat, from the room of those that arrived
+        less = Signal(len(place) + 1)  # what was asked for: -(beats + 1), in ones' complement, or 0
         more = Signal(reset_less=True)  # of the last run
         shares = Signal(reset_less=True)  # its last bus beat is the next one's first
         shared = Signal()
@@ -121,6 +125,8 @@ class MemoryReader(wiring.Component):
         alone = share == Share.NONE if config.cores > 1 else 1
         grows = config.max_burst >= JOINED_BEATS
 
+        ends = Signal()  # no request of this run is to come behind this one, or there is none
+        room = Signal()
         final = Signal()
         rest = Signal.like(place)
         borrow = Signal()  # the last bus beat is in the next window
@@ -135,38 +141,34 @@ class MemoryReader(wiring.Component):
                 (active & (rest < JOINED_BEATS - 1) & (windows == borrow) & ~offered & (crowded != 0) & alone)
                 & (grows & more & self.i.valid & self.i.payload.joins & runs.ready)
             ),
-            out.valid.eq(active & ~extends & (free >= config.max_burst)),
+            out.valid.eq(active & ~extends & room),
             issue.eq(out.valid & out.ready),
-            self.i.ready.eq((~active | (issue & final) | extends) & runs.ready),
+            ends.eq(~active | (final & room & out.ready)),
+            self.i.ready.eq((ends | extends) & runs.ready),
             runs.valid.eq(accept),
             shared.eq(self.i.payload.joins & shares),
             runs.payload.shared.eq(shared),
             runs.payload.shares.eq(self.i.payload.more & (run.end != config.bus_bytes - 1)),
-            runs.payload.single.eq(run.data_last == 0),
+            runs.payload.single.eq(self.i.payload.bytes <= config.bus_bytes),
         ]
         m.d.comb += [runs.payload[name].eq(run[name]) for name in ("offset", "data_last", "tail", "extra")]
         flit = out.payload
         m.d.comb += [
-            flit.payload.head.kind.eq(RequestKind.READ),
-            flit.payload.head.tag.eq(self._tag),
-            flit.payload.head.src.x.eq(self._source[0]),
-            flit.payload.head.src.y.eq(self._source[1]),
-            flit.payload.head.beats.eq(burst),
-            flit.payload.head.addr.eq(Cat(place, window) << exact_log2(config.bus_bytes)),
-            flit.payload.head.context.eq(context),
-            flit.payload.head.execute.eq(execute),
-            flit.dest.x.eq(memory_node(config)[0]),
-            flit.dest.y.eq(memory_node(config)[1]),
+            *ask_memory(
+                flit,
+                config,
+                self._source,
+                kind=RequestKind.READ,
+                tag=self._tag,
+                beats=burst,
+                addr=Cat(place, window) << exact_log2(config.bus_bytes),
+                context=context,
+                execute=execute,
+            ),
             flit.last.eq(1),
         ]
         if config.cores > 1:
             m.d.comb += flit.payload.head.share.eq(share)
-        with m.If(issue):
-            m.d.sync += [
-                active.eq(~final),
-                window.eq(window + (~final | last.all())),
-                place.eq(Mux(final, last + 1, 0)),
-            ]
         m.d.sync += offered.eq(out.valid & ~out.ready)
         with m.If(out.valid & ~out.ready):
             m.d.sync += crowded.eq(CROWDED)
@@ -176,27 +178,42 @@ class MemoryReader(wiring.Component):
             m.d.sync += crowded.eq(crowded - 1)
         with m.If(accept):
             m.d.sync += [more.eq(self.i.payload.more), shares.eq(runs.payload.shares), last.eq(run.last)]
-            with m.If(~extends):
-                m.d.sync += [
-                    active.eq(~shared | (run.windows != 0) | (run.last != run.place)),
-                    share.eq(self.i.payload.share),
-                    context.eq(self.i.payload.context),
-                    execute.eq(self.i.payload.execute),
-                ]
-                with m.If(~shared):  # otherwise it goes on where the run before ended
-                    m.d.sync += [window.eq(run.window), place.eq(run.place)]
-        # A run that joins counts its windows from the last bus beat of the run before, which may be in the next one
-        # of a burst so short, or from the one behind it.
+        # Without a request in progress, what this says of one need not be right.
+        with m.If(~active | (issue & final)):
+            m.d.sync += [
+                share.eq(self.i.payload.share),
+                context.eq(self.i.payload.context),
+                execute.eq(self.i.payload.execute),
+            ]
+        begins = accept & ~extends & (~shared | reaches_further(config, self.i.payload))
+        with m.If(begins):
+            m.d.sync += active.eq(1)
+        with m.Elif(issue & final):
+            m.d.sync += active.eq(0)
+        # A run that shares goes on behind the last bus beat of the run before, and counts its windows from that, which
+        # may be in the next one of a burst so short, or from the one behind it.
         crosses = last.all()
+        with m.If(begins | (issue & ~final)):
+            with m.If((~active | final) & ~shared):
+                m.d.sync += [window.eq(run.window), place.eq(run.place)]
+            with m.Else():
+                m.d.sync += window.eq(window + (crosses | (active & ~final)))
+                m.d.sync += place.eq(Mux(~active | final, last + 1, 0))
         up, down = Signal(), Signal()
         m.d.comb += [
-            up.eq(accept & extends & (windows[0] | (crosses & ~shared))),
-            down.eq(~accept | (~extends & crosses & shared)),
+            up.eq(extends & (windows[0] | (crosses & ~shared))),
+            down.eq(~extends & ((active & ~final) | (crosses & shared))),
         ]
-        with m.If(accept | issue):
-            m.d.sync += windows.eq(Mux(accept, run.windows, windows) + step(up, down, len(windows)))
-        less = Cat(~burst & issue.replicate(len(burst)), issue.replicate(len(free) - len(burst)))  # -(burst + 1), but 1
-        m.d.sync += free.eq((Cat(freed, free) + Cat(freed, less))[1:])
+        with m.If(~active | extends | (room & out.ready)):
+            m.d.sync += windows.eq(Mux(~active | final | extends, run.windows, windows) + step(up, down, len(windows)))
+        # The room that is free is that which was counted, and what the cycle before made of it.
+        carry = (Cat(came, counted[: len(place)]) + Cat(came, less[:-1]))[len(place) + 1]
+        above = counted[len(place) :]
+        m.d.comb += [
+            free.eq((Cat(came, counted) + Cat(came, less, less[-1].replicate(len(free) - len(less))))[1:]),
+            room.eq((above > 1) | (above[0] & (carry | ~less[-1])) | (carry & ~less[-1])),
+        ]
+        m.d.sync += [counted.eq(free), came.eq(freed), less.eq(Cat(~burst, 1) & issue.replicate(len(less)))]
         return active
 
     def _align(self, m: Module, runs: stream.Interface, arrived: stream.Interface) -> Signal:

@@ -56,6 +56,13 @@ def span(m: Module, config: ChipConfig, run: data.View) -> data.View:
     return result
 
 
+def reaches_further(config: ChipConfig, run: data.View) -> Value:
+    """Whether a run touches more than one bus beat, before ``span`` knows where it ends."""
+    offset = run.addr[: exact_log2(config.bus_bytes)]
+    low = len(offset) + 1
+    return run.bytes[low:].any() | (offset + run.bytes[:low] > config.bus_bytes)
+
+
 def shift_right(value: Value, amount: Value, lanes: int, stages: Iterable[int]) -> Value:
     """The stages, from the highest, of a shift of two beats by bytes of which the lower beat is wanted: one multiplexer
     per bit of what the stages behind can still reach."""

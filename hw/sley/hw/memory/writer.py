@@ -10,8 +10,8 @@ from sley.abi.pages import CONTEXT_BITS
 from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run
 from sley.hw.memory.span import shift_left, span, span_layout
-from sley.hw.noc.messages import RequestKind, Tag, request_data, request_flit, response_payload
-from sley.hw.noc.placement import Source, memory_node
+from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_data, request_flit, response_payload
+from sley.hw.noc.placement import Source
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -126,11 +126,10 @@ class MemoryWriter(wiring.Component):
 
         final = Signal()
         flush = Signal()  # the last bus beat holds only what is left of the last data beat
-        last_data = Signal()
+        last_data = Signal(reset_less=True)
         room = Signal()
         step = Signal()
         m.d.comb += [
-            last_data.eq(run.data_last == 0),
             final.eq(flush | (last_data & ~run.extra)),
             room.eq(~turned_valid | turned.shared | beats.ready),
             step.eq(aligning & room & (self.data.valid | flush)),
@@ -145,9 +144,10 @@ class MemoryWriter(wiring.Component):
         ]
         with m.If(step):
             m.d.sync += [aligning.eq(~final), first.eq(0), flush.eq(last_data), run.data_last.eq(run.data_last - 1)]
-            m.d.sync += before.eq(self.data.payload)
+            m.d.sync += [before.eq(self.data.payload), last_data.eq(run.data_last == 1)]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [aligning.eq(1), first.eq(1), flush.eq(0), run.shares.eq(shares)]
+            m.d.sync += last_data.eq(self.i.payload.bytes <= lanes)
             m.d.sync += [run[name].eq(incoming[name]) for name in ("offset", "end", "data_last", "extra")]
 
         with m.If(room):
@@ -193,6 +193,7 @@ class MemoryWriter(wiring.Component):
         in_data = Signal()
         count = Signal(exact_log2(config.max_burst), reset_less=True)  # beats to follow in this burst, minus one
         outstanding = Signal(range(OUTSTANDING + 1))
+        went = Signal()  # a head, in the cycle before, that ``outstanding`` does not know yet
 
         final = Signal(reset_less=True)  # windows == 0
         following = Signal.like(windows)
@@ -200,24 +201,24 @@ class MemoryWriter(wiring.Component):
         burst = Signal(exact_log2(config.max_burst))
         enough = Signal()
         head = Signal()
+        full = (outstanding == OUTSTANDING) | (went & (outstanding == OUTSTANDING - 1))
         flit = out.payload
         m.d.comb += [
             burst.eq(Mux(final, last, ~0) - place),
             enough.eq(beats.level > burst),
-            flit.dest.x.eq(memory_node(config)[0]),
-            flit.dest.y.eq(memory_node(config)[1]),
             extends.eq(active & more & final),
             runs.o.ready.eq(~active | extends),
         ]
-        m.d.comb += [
-            flit.payload.head.kind.eq(RequestKind.WRITE),
-            flit.payload.head.tag.eq(self._tag),
-            flit.payload.head.src.x.eq(self._source[0]),
-            flit.payload.head.src.y.eq(self._source[1]),
-            flit.payload.head.beats.eq(burst),
-            flit.payload.head.addr.eq(Cat(place, window) << exact_log2(config.bus_bytes)),
-            flit.payload.head.context.eq(context),
-        ]
+        m.d.comb += ask_memory(
+            flit,
+            config,
+            self._source,
+            kind=RequestKind.WRITE,
+            tag=self._tag,
+            beats=burst,
+            addr=Cat(place, window) << exact_log2(config.bus_bytes),
+            context=context,
+        )
         with m.If(in_data):
             m.d.comb += [
                 flit.payload.beat.eq(beats.o.payload),
@@ -230,7 +231,7 @@ class MemoryWriter(wiring.Component):
                 m.d.sync += [count.eq(count - 1), in_data.eq(count != 0)]
         with m.Else():
             m.d.comb += [
-                out.valid.eq(active & ~extends & enough & (outstanding != OUTSTANDING)),
+                out.valid.eq(active & ~extends & enough & ~full),
                 head.eq(out.valid & out.ready),
             ]
             with m.If(head):
@@ -258,25 +259,31 @@ class MemoryWriter(wiring.Component):
         with m.Elif(extends & self.cut & runs.empty):
             m.d.sync += more.eq(0)
 
-        m.d.sync += outstanding.eq(outstanding + step(head, self.response.valid, len(outstanding)))
+        m.d.sync += [went.eq(head), outstanding.eq(outstanding + step(went, self.response.valid, len(outstanding)))]
         m.d.comb += [
             self.response.ready.eq(1),
             self.error.eq(Mux(self.response.valid, self.response.payload.error, AccessError.NONE)),
             self.busy.eq(self.pending.any()),
         ]
         accepted = self.i.valid & self.i.ready
+        went_phase = Signal(reset_less=True)
+        m.d.sync += went_phase.eq(phase)
+        nothing = Signal(2)  # of the group is unacknowledged
         oldest = Signal()  # the group that memory acknowledges first
         unacknowledged = [Signal.like(outstanding, name=f"unacknowledged{k}") for k in range(2)]
         for k, count in enumerate(unacknowledged):
             waiting = Signal(range(RUNS + 2), name=f"waiting{k}")  # runs
             come, gone = accepted & (self.phase == k), joins & (runs.o.payload.phase == k)
-            sent, acknowledged = head & (phase == k), self.response.valid & (self.error_phase == k)
+            sent, acknowledged = went & (went_phase == k), self.response.valid & (self.error_phase == k)
             m.d.sync += [
                 waiting.eq(waiting + step(come, gone, len(waiting))),
                 count.eq(count + step(sent, acknowledged, len(count))),
             ]
-            m.d.comb += self.pending[k].eq((waiting != 0) | (active & (phase == k)) | (count != 0))
-        done = Mux(oldest, unacknowledged[1] == 0, unacknowledged[0] == 0)
+            m.d.comb += [
+                nothing[k].eq((count == 0) & ~sent),
+                self.pending[k].eq((waiting != 0) | (active & (phase == k)) | ~nothing[k]),
+            ]
+        done = Mux(oldest, nothing[1], nothing[0])
         m.d.comb += self.error_phase.eq(oldest ^ done)
-        with m.If(done & outstanding.any()):
+        with m.If(done & ~nothing.all()):
             m.d.sync += oldest.eq(~oldest)

@@ -20,7 +20,8 @@ class Tlb(wiring.Component):
     """A fully associative translation look-aside buffer over pages of both sizes, replaced in turn.
 
     Parameters: ``entries``.
-    Members: ``context``, ``address``: what is looked up; ``hit``, ``found`` (``walk_answer``): combinational;
+    Members: ``context``, ``address``: what is looked up, for an ``access``: a bit each to read, write and execute;
+    ``hit``, ``found`` (``walk_answer``), ``allowed``: combinational;
     ``fill``: enter ``answer`` for ``context`` and ``address``, which must not hit; ``invalidate``: forget a context,
     also the entry that is filled in this cycle.
     Cost: 55 flip-flops and a 25-bit comparator per entry.
@@ -28,7 +29,9 @@ class Tlb(wiring.Component):
 
     context: Signal
     address: Signal
+    access: Signal
     hit: Signal
+    allowed: Signal
     found: Any
     fill: Signal
     answer: Any
@@ -42,7 +45,9 @@ class Tlb(wiring.Component):
             {
                 "context": In(CONTEXT_BITS),
                 "address": In(32),
+                "access": In(3),
                 "hit": Out(1),
+                "allowed": Out(1),
                 "found": Out(walk_answer),
                 "fill": In(1),
                 "answer": In(walk_answer),
@@ -59,7 +64,7 @@ class Tlb(wiring.Component):
         victim = Signal(range(self._entries))
         with m.If(self.fill):
             m.d.sync += victim.eq(Mux(victim == self._entries - 1, 0, victim + 1))
-        matches, found = [], []
+        matches, found, allowed = [], [], []
         for k in range(self._entries):
             valid = Signal(name=f"valid_{k}")
             held = Signal(entry, name=f"entry_{k}", reset_less=True)
@@ -71,6 +76,8 @@ class Tlb(wiring.Component):
                 & (held.answer.large | (held.lower == lower))
             )
             matches.append(match)
+            permitted = Cat(held.answer.read, held.answer.write, held.answer.execute) & self.access
+            allowed.append(match & permitted.any())
             found.append(held.answer.as_value() & match.replicate(len(held.answer.as_value())))
             with m.If(self.fill & (victim == k)):
                 m.d.sync += [
@@ -82,7 +89,11 @@ class Tlb(wiring.Component):
                 ]
             with m.Elif(self._forgets(held.context)):
                 m.d.sync += valid.eq(0)
-        m.d.comb += [self.hit.eq(Cat(matches).any()), self.found.eq(reduce(or_, found))]
+        m.d.comb += [
+            self.hit.eq(Cat(matches).any()),
+            self.allowed.eq(Cat(allowed).any()),
+            self.found.eq(reduce(or_, found)),
+        ]
         return m
 
     def _forgets(self, context: Any) -> Any:

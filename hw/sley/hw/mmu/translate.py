@@ -61,11 +61,13 @@ class Translate(wiring.Component):
         head: Any = self.i.payload.payload.head
         answer: Any = self.response_i.payload.payload
         mapping = Signal(walk_answer)
+        writes = head.kind == RequestKind.WRITE
         arrives = self.response_i.valid & answer.walk
         m.d.comb += [
             mapping.eq(answer.data),
             tlb.context.eq(head.context),
             tlb.address.eq(head.addr),
+            tlb.access.eq(Cat(~writes & ~head.execute, writes, ~writes & head.execute)),
             tlb.answer.eq(mapping),
             tlb.invalidate.eq(self.invalidate),
             tlb.fill.eq(asked & arrives & mapping.valid & ~stale),
@@ -83,8 +85,6 @@ class Translate(wiring.Component):
 
         flit: Any = buffer.i.payload
         translates = ~inside & ((head.kind == RequestKind.READ) | (head.kind == RequestKind.WRITE))
-        writes = head.kind == RequestKind.WRITE
-        allowed = Mux(writes, tlb.found.write, Mux(head.execute, tlb.found.execute, tlb.found.read))
         offset = Signal(32)
         page = Cat(
             Mux(tlb.found.large, head.addr[PAGE_BITS:][:TABLE_BITS], tlb.found.page[:TABLE_BITS]),
@@ -99,7 +99,7 @@ class Translate(wiring.Component):
             m.d.comb += [buffer.i.valid.eq(self.i.valid), self.i.ready.eq(buffer.i.ready)]
             with m.If(translates & absent):
                 m.d.comb += flit.payload.head.error.eq(AccessError.PAGE)
-            with m.Elif(translates & allowed):
+            with m.Elif(translates & tlb.allowed):
                 m.d.comb += flit.payload.head.addr.eq(offset)
             with m.Elif(translates):
                 m.d.comb += flit.payload.head.error.eq(AccessError.PERMISSION)

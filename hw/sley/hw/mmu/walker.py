@@ -13,7 +13,16 @@ from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
 from sley.hw.layouts import struct
 from sley.hw.memory.access import AccessError
-from sley.hw.noc.messages import RequestKind, request_flit, response_flit, response_payload, to_node, walk_answer
+from sley.hw.noc.messages import (
+    RequestKind,
+    Tag,
+    ask_memory,
+    request_flit,
+    response_flit,
+    response_payload,
+    to_node,
+    walk_answer,
+)
 from sley.hw.noc.placement import memory_node
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -27,7 +36,8 @@ class Walker(wiring.Component):
 
     Parameters: ``config``.
     Members: ``i``: WALK packets, always taken; ``o``: their answers; ``request``: READ packets of one beat to memory,
-    with this node as their source; ``response``: the answers to them, always taken; ``roots``: the CONTEXT registers.
+    with this node as their source and a tag of their own; ``response``: the answers to them, always taken; ``roots``:
+    the CONTEXT registers.
     Latency: 3 cycles, and 3 and an access to memory for each table. One walk at a time, in the order of arrival. Cost:
     a queue of one head per translator.
     """
@@ -66,18 +76,12 @@ class Walker(wiring.Component):
 
         index = Mux(lower, asked.addr[PAGE_BITS:][:TABLE_BITS], asked.addr[PAGE_BITS + TABLE_BITS :])
         where = Signal(32)
-        x, y = memory_node(c)
         flit: Any = self.request.payload
         reply: Any = self.o.payload
         bus = exact_log2(c.bus_bytes)
         m.d.comb += [
             where.eq(table << PAGE_BITS | index << exact_log2(ENTRY_BYTES)),
-            flit.payload.head.kind.eq(RequestKind.READ),
-            flit.payload.head.src.x.eq(x),
-            flit.payload.head.src.y.eq(y),
-            flit.payload.head.addr.eq(where >> bus << bus),
-            flit.dest.x.eq(x),
-            flit.dest.y.eq(y),
+            *ask_memory(flit, c, memory_node(c), kind=RequestKind.READ, tag=Tag.TABLE, addr=where >> bus << bus),
             flit.last.eq(1),
             self.response.ready.eq(1),
             reply.payload.tag.eq(asked.tag),

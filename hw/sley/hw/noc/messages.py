@@ -28,6 +28,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import FORMATS, Op
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS
 from sley.hw.memory.access import ERROR_BITS
+from sley.hw.noc.placement import Source, memory_node
 
 COORDINATE_BITS = 4
 TAG_BITS = 3
@@ -88,6 +89,7 @@ class Tag(enum.Enum, shape=TAG_BITS):
     STORE = 2
     MESSAGE = 3
     WORD = 4
+    TABLE = 5
 
 
 class Coordinate(data.Struct):
@@ -156,3 +158,14 @@ def to_node(flit: data.View, x: ValueLike, y: ValueLike) -> list[Any]:
     """Assignments that address a flit of any network to one node."""
     ends = [flit.dest, *([flit.far] if "far" in flit.shape().members else [])]
     return [statement for end in ends for statement in (end.x.eq(x), end.y.eq(y))]
+
+
+def ask_memory(flit: data.View, config: ChipConfig, source: Source, **fields: ValueLike) -> list[Any]:
+    """Assignments that make a flit the head of a request of ``source`` to memory, with these ``fields``."""
+    head = flit.payload.head
+    return [
+        *to_node(flit, *memory_node(config)),
+        head.src.x.eq(source[0]),
+        head.src.y.eq(source[1]),
+        *(head[name].eq(value) for name, value in fields.items()),
+    ]

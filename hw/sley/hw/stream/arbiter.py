@@ -23,8 +23,7 @@ class PacketGrant(wiring.Component):
     """Chooses one of ``n`` requesters, round robin, and stays with it until its packet has ended.
 
     Parameters: ``turns``: for each requester the packets that it may send in a row, if it asks again at once; 1 if not
-    given. ``steady``: once granted, an item stays granted until it passes, as the stream rules ask of an output without
-    a register behind.
+    given.
     Members: ``requests``; ``grant``: one-hot, combinational, never a requester that does not ask; ``moved``: the
     granted requester's item passes in this cycle; ``last``: that item ends the packet.
     Rule: between packets the one served last wins if it has turns left, else the first requester above it, then the
@@ -36,16 +35,13 @@ class PacketGrant(wiring.Component):
     moved: Signal
     last: Signal
 
-    def __init__(self, n: int, turns: tuple[int, ...] = (), *, steady: bool = False) -> None:
+    def __init__(self, n: int, turns: tuple[int, ...] = ()) -> None:
         if n < 1:
             raise ValueError(f"n is {n}; there must be at least 1 requester")
         if turns and (len(turns) != n or min(turns) < 1):
             raise ValueError(f"turns is {turns}; there must be one number, at least 1, for each of {n} requesters")
-        if turns and steady:
-            raise ValueError("turns and steady are both given; an item that waits would count as several")
         self._n = n
         self._turns = turns or (1,) * n
-        self._steady = steady
         super().__init__({"requests": In(n), "grant": Out(n), "moved": In(1), "last": In(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -63,29 +59,21 @@ class PacketGrant(wiring.Component):
             preferred = Signal(n)
             m.d.comb += preferred.eq(self.requests & above)
             m.d.comb += self.grant.eq(Mux(preferred.any(), lowest(preferred), lowest(self.requests)))
+        again = Signal(n)  # for each requester: if it is served now, it has turns left
         with m.If(self.moved):
             m.d.sync += [
                 locked.eq(~self.last),
                 owner.eq(self.grant),
-                above.eq(higher(self.grant)),
+                above.eq(higher(self.grant) | (self.grant & again)),
             ]
-        if self._steady:
-            with m.If(~self.moved & self.grant.any()):
-                m.d.sync += [locked.eq(1), owner.eq(self.grant)]
         if max(self._turns) > 1:
-            used = Signal(range(max(self._turns) + 1))  # packets in a row of the one served last, this one included
-            again = Signal()
-            m.d.comb += used.eq(1)
-            count = Signal.like(used, name="count")
-            with m.If(locked | (self.grant == owner)):
-                m.d.comb += used.eq(count + (~locked & (count < max(self._turns))))
+            count = Signal(range(max(self._turns) + 1))  # packets in a row of the one served last
+            used = Signal.like(count)  # with the one that it may send now
+            m.d.comb += used.eq(count + (~locked & (count < max(self._turns))))
             for k, turns in enumerate(self._turns):
-                with m.If(self.grant[k]):
-                    m.d.comb += again.eq(used < turns)
+                m.d.comb += again[k].eq(Mux(owner[k], used < turns, turns > 1))
             with m.If(self.moved):
-                m.d.sync += count.eq(used)
-                with m.If(again):
-                    m.d.sync += above.eq(self.grant | higher(self.grant))
+                m.d.sync += count.eq(Mux((self.grant & owner).any(), used, 1))
         return m
 
 

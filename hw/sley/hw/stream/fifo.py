@@ -26,13 +26,17 @@ class StreamFIFO(wiring.Component):
     Holds ``depth`` items in memory and one more in the output register: it always takes ``depth`` items without
     one leaving. Latency 2 cycles; throughput 1 item per cycle. ``i.ready`` and ``o.valid`` are registers.
     Cost: ``depth`` words of memory, 2 pointers, and a counter where ``level`` is used. A queue of more than
-    ``LUT_WORDS`` items that fit into one block of memory is one.
+    ``LUT_WORDS`` items that fit into one block of memory is one, and its payload comes late in the cycle (see
+    ``PrefetchFIFO``).
     """
 
     i: stream.Interface
     o: stream.Interface
     level: Signal
     empty: Signal
+
+    held_outside = 1
+    """Items in registers behind the memory."""
 
     def __init__(self, shape: Any, depth: int) -> None:
         if depth < 2:
@@ -43,7 +47,7 @@ class StreamFIFO(wiring.Component):
             {
                 "i": In(stream.Signature(shape)),
                 "o": Out(stream.Signature(shape)),
-                "level": Out(range(depth + 2)),
+                "level": Out(range(depth + self.held_outside + 1)),
                 "empty": Out(1),
             }
         )
@@ -59,12 +63,11 @@ class StreamFIFO(wiring.Component):
         m.submodules.memory = memory = Memory(shape=self._shape, depth=depth, init=[], attrs=attributes)
         write = memory.write_port()
         read = memory.read_port(domain="comb")
-        output = Signal(self._shape, reset_less=True)
 
-        some = Signal()  # of them in the memory, without the one in the output register
+        some = Signal()  # items in the memory
         full = Signal()
         push = self.i.valid & self.i.ready
-        fetch = some & (~self.o.valid | self.o.ready)
+        fetch = self._output(m, some, read.data)
         write_index = Signal(range(depth))
         read_index = Signal(range(depth))
         next_write = Signal(range(depth))
@@ -77,21 +80,28 @@ class StreamFIFO(wiring.Component):
             write.en.eq(push),
             write.data.eq(self.i.payload),
             read.addr.eq(read_index),
-            self.o.payload.eq(output),
-            self.empty.eq(~some & ~self.o.valid),
         ]
         with m.If(push):
             m.d.sync += write_index.eq(next_write)
         with m.If(fetch):
-            m.d.sync += [output.eq(read.data), read_index.eq(next_read)]
+            m.d.sync += read_index.eq(next_read)
         with m.If(push & ~fetch):
             m.d.sync += [some.eq(1), full.eq(next_write == read_index)]
         with m.Elif(fetch & ~push):
             m.d.sync += [some.eq(next_read != write_index), full.eq(0)]
-        with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += self.o.valid.eq(fetch)
         m.d.sync += self.level.eq(self.level + step(push, self.o.valid & self.o.ready, len(self.level)))
         return m
+
+    def _output(self, m: Module, some: Value, word: Value) -> Value:
+        """What is behind the memory, whose oldest item is ``word`` if it has ``some``; returns whether it leaves."""
+        output = Signal(self._shape, reset_less=True)
+        fetch = some & (~self.o.valid | self.o.ready)
+        m.d.comb += [self.o.payload.eq(output), self.empty.eq(~some & ~self.o.valid)]
+        with m.If(fetch):
+            m.d.sync += output.eq(word)
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(fetch)
+        return fetch
 
     def _behind(self, index: Signal) -> Value:
         """The index of the next item."""
