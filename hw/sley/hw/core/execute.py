@@ -253,6 +253,8 @@ class Execute(wiring.Component):
             self.signal.valid.eq(state == _State.SIGNAL),
             self.ended.eq(state == _State.ENDED),
         ]
+        with m.If(state != _State.FETCH):  # the same until the instruction completes
+            m.d.sync += sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1))
         # In the cycle in which a branch is found to be taken the instruction behind it is read already.
         with m.If(taken):
             with m.If(beyond_program | outside_loop):
@@ -268,11 +270,7 @@ class Execute(wiring.Component):
                     m.d.sync += state.eq(_State.READ)
 
             with m.Case(_State.READ):
-                m.d.sync += [
-                    instruction.eq(self.instruction),
-                    sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1)),
-                    state.eq(_State.EXECUTE),
-                ]
+                m.d.sync += [instruction.eq(self.instruction), state.eq(_State.EXECUTE)]
 
             with m.Case(_State.EXECUTE):
                 m.d.sync += origin.eq(pc)

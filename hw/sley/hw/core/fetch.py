@@ -250,13 +250,11 @@ class Fetch(wiring.Component):
         put_arg = Signal()
         put_word = Signal()
         leaves = Signal()
+        last_word = (piece == words_per_beat - 1) | (self.available + 1 == words) if words_per_beat > 1 else 1
         m.d.comb += [
             put_arg.eq(full & full_args & self.open),
             put_word.eq(full & ~full_args),
-            leaves.eq(
-                (put_arg & ((piece == args_per_beat - 1) | (args_left == 1)))
-                | (put_word & ((piece == words_per_beat - 1) | (self.available + 1 == words)))
-            ),
+            leaves.eq((put_arg & ((piece == args_per_beat - 1) | (args_left == 1))) | (put_word & last_word)),
             self.beat.ready.eq(~full | leaves),
         ]
 
