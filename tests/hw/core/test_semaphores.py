@@ -62,8 +62,8 @@ class Model:
         assert list(values) == self.values
         empty = sum(1 << i for i, v in enumerate(self.values) if v == 0)
         full = sum(1 << i for i, v in enumerate(self.values) if v == SEMAPHORE_MAX)
-        taken = [g and not clear for g in accepted(wait, empty)]
-        given = [g and not clear for g in accepted(signal, full)]
+        taken = accepted(wait, empty)
+        given = accepted(signal, full)
         assert ready == taken + given
         self.cover(wait, signal, taken, given, clear)
         for passed, requests, change in ((taken, wait, -1), (given, signal, 1)):
@@ -165,10 +165,13 @@ def test_wait_and_signal_in_one_cycle() -> None:
 def test_clear() -> None:
     async def process(model: Model) -> None:
         await model.cycle([None], [0xFFFF])
-        assert await model.cycle([0xFFFF], [0xFFFF], clear=True) == ([False], [False])
+        assert await model.cycle([0xFFFF], [0xFFFF], clear=True) == ([True], [True])
         assert await model.cycle([1], [None]) == ([False], [False])
-        for mask in (0, 1):
-            assert await model.cycle([mask], [mask], clear=True) == ([False], [False])
+        assert await model.cycle([1], [1], clear=True) == ([False], [True])
+        assert await model.cycle([1], [None], clear=True) == ([False], [False])
+        assert await model.cycle([None], [2]) == ([False], [True])
+        assert await model.cycle([2], [None], clear=True) == ([True], [False])
+        assert await model.cycle([0], [0], clear=True) == ([True], [True])
         assert await model.cycle([0], [0]) == ([True], [True])
 
     simulate(Semaphores(1, 1), process)

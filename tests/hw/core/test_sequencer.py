@@ -146,6 +146,21 @@ def test_sizes(config: ChipConfig) -> None:
         assert block.runs == [*argument_runs, (0x1000, 16 * len(block.program))]
 
 
+def test_operands_just_written() -> None:
+    """What one instruction computes is an operand of one of the next three, in every place."""
+    words = []
+    for distance in range(3):
+        for place in ("ra", "rb", "rc", "rd"):
+            words += [encode(Op.ADD, rd=9, ra=9, use_imm=1, imm=0x1001)]
+            words += [encode(Op.ADD, rd=10, ra=10, use_imm=1, imm=1)] * distance
+            words += [encode(Op.LOAD, **{"ra": 11, place: 9}), encode(Op.STORE, ra=11, rb=9, rc=10)]
+    # The second block's program is here, and does not wait for instructions.
+    blocks = [Block([*words, END], [3, 5, 7, 9], tag=1) for _ in range(2)]
+    SequencerBench(NANO, blocks).run()
+    for block in blocks:
+        check(block)
+
+
 def test_shortest_program() -> None:
     blocks = [Block([END]), Block([END], [7])]
     bench = SequencerBench(NANO.replace(cores_x=3), blocks, core_index=2)

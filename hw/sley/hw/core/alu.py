@@ -17,25 +17,24 @@ class Alu(wiring.Component):
     op : In(8)
         An operation with a result or a branch, if not ``unit``; the same in both steps. Of others nothing is defined.
     a, b : In(32)
-        Operands.
+        Operands. They come late.
     start : In(1)
         First step of an operation.
     unit : In(1)
-        ``result`` is the sum of ``a`` of the first step and ``addend``.
-    addend : In(32)
-        In the second step.
+        The operation is ``a + b``, whatever ``op``.
+    branch : In(1)
+        The first step is that of a branch.
     multiply : In(1)
         The step between the first and the second of MUL.
     result : Out(32)
-        Combinational, in the second step; in a cycle that is none it is zero.
-    equal : Out(1)
-        Combinational, in the first step: ``a = b``.
+        Combinational, in the second step. In other cycles it is zero, but for the one behind a branch.
     taken : Out(1)
-        Combinational, in the first step: the branch ``op`` is taken.
+        Combinational, in the second step: ``op`` is a branch and taken.
 
     What an operation does not use is zero in the second step, so that the result is all parts or'ed.
-    Cost: an adder for a + b, a - b and a < b, one for units, a 32-bit shifter (to the right; SHL shifts bits in reverse
-    order), three 16 x 16 multipliers with registers behind them and two adders of 16 bits.
+    An operand passes one LUT and one chain of carries in the first step; what comes of a comparison is the second's.
+    Cost: an adder for a + b, a - b and a < b, a 32-bit shifter (to the right; SHL shifts bits in reverse order), three
+    16 x 16 multipliers with registers behind them and two adders of 16 bits.
     """
 
     op: Signal
@@ -43,10 +42,9 @@ class Alu(wiring.Component):
     b: Signal
     start: Signal
     unit: Signal
-    addend: Signal
+    branch: Signal
     multiply: Signal
     result: Signal
-    equal: Signal
     taken: Signal
 
     def __init__(self) -> None:
@@ -57,10 +55,9 @@ class Alu(wiring.Component):
                 "b": In(32),
                 "start": In(1),
                 "unit": In(1),
-                "addend": In(32),
+                "branch": In(1),
                 "multiply": In(1),
                 "result": Out(32),
-                "equal": Out(1),
                 "taken": Out(1),
             }
         )
@@ -75,15 +72,14 @@ class Alu(wiring.Component):
         scalar = self.start & ~self.unit
         subtract = Signal()
         b = Signal(32)  # or ~b
-        total = Signal(33)
-        less = Signal()
+        total = Signal(34)
+        # With the signs turned round, a carry out of a - b says that a is not less, and the difference is the same.
+        turned = Const(1 << 31, 32)
         m.d.comb += [
-            subtract.eq(Mux(self.op[5], self.op[1], among(Op.SUB, Op.MIN, Op.MAX))),  # BLT and BGE, or those
+            # BLT and BGE, or those that are named.
+            subtract.eq(~self.unit & Mux(self.op[5], self.op[1], among(Op.SUB, Op.MIN, Op.MAX))),
             b.eq(self.b ^ subtract.replicate(32)),
-            total.eq(Cat(subtract, self.a) + Cat(subtract, b)),
-            less.eq(Mux(self.a[-1] == b[-1], self.a[-1], total[-1])),
-            self.equal.eq(self.a == b),
-            self.taken.eq(Mux(self.op[1], less, self.equal) ^ self.op[0]),
+            total.eq(Cat(subtract, self.a ^ turned) + Cat(subtract, b ^ turned)),
         ]
 
         # Every register loads in every cycle; what is not to be seen is cleared, which costs nothing in an FPGA.
@@ -91,23 +87,33 @@ class Alu(wiring.Component):
         second = Signal(32)
         amount = Signal(5, reset_less=True)
         total_there = Signal(32)
+        not_less = Signal(reset_less=True)
+        same = Signal(16, reset_less=True)  # two bits of a and b each
+        by_order = Signal()
+        by_equality = Signal()
+        otherwise = Signal(reset_less=True)
         left = Signal()
         right = Signal()
-        moved = Signal()
         either = Signal()
-        select = Signal()
+        least = Signal()
+        most = Signal()
         m.d.sync += [
-            first.eq(Mux(among(Op.SHL) & ~self.unit, self.a[::-1], self.a)),
+            first.eq(Mux(among(Op.SHL), self.a[::-1], self.a)),
             amount.eq(b),
+            not_less.eq(total[-1]),
+            same.eq(Cat(self.a[k : k + 2] == b[k : k + 2] for k in range(0, 32, 2))),
+            by_order.eq(self.branch & self.op[1]),
+            by_equality.eq(self.branch & ~self.op[1]),
+            otherwise.eq(self.op[0]),
             left.eq(scalar & among(Op.SHL)),
             right.eq(scalar & among(Op.SHR)),
-            moved.eq(self.start & self.unit),
-            either.eq(scalar & (among(Op.OR) | (among(Op.MIN, Op.MAX) & (less ^ among(Op.MAX))))),
-            select.eq(scalar & among(Op.MIN, Op.MAX)),
+            either.eq(scalar & among(Op.OR)),
+            least.eq(scalar & among(Op.MIN)),
+            most.eq(scalar & among(Op.MAX)),
             total_there.eq(total[1:]),
             second.eq(b),
         ]
-        with m.If(~(scalar & among(Op.ADD, Op.SUB))):
+        with m.If(~(self.start & (self.unit | among(Op.ADD, Op.SUB)))):
             m.d.sync += total_there.eq(0)
         with m.If(~(scalar & among(Op.MIN, Op.MAX, Op.AND, Op.OR, Op.MUL))):
             m.d.sync += second.eq(0)
@@ -125,16 +131,22 @@ class Alu(wiring.Component):
 
         shifted = Signal(32)
         logic = Signal(32)
+        takes_first = Signal()  # of least and most
         m.d.comb += [
             shifted.eq(first >> amount),
-            logic.eq(Mux(select, Mux(either, first, ~second), Mux(either, first | second, first & second))),
+            takes_first.eq(either | (least & ~not_less) | (most & not_less)),
+            logic.eq(
+                Mux(least | most, Mux(takes_first, first, ~second), Mux(takes_first, first | second, first & second))
+            ),
             self.result.eq(
                 (shifted & right.replicate(32))
                 | (shifted[::-1] & left.replicate(32))
-                | ((first + self.addend)[:32] & moved.replicate(32))
                 | (low + ((cross[0] + cross[1]) << Const(16)))[:32]
                 | logic
                 | total_there
+            ),
+            self.taken.eq(
+                (by_order & (not_less == otherwise)) | (by_equality & (same.all() ^ otherwise)),
             ),
         ]
         return m

@@ -137,7 +137,7 @@ class Core(wiring.Component):
         signals = (sequencer.signal, *load.signal, *store.signal, *matrix.signal, *vector.signal)
         for signaller, user in enumerate(signals):
             connect(m, user, semaphores.signal[signaller])
-        m.d.comb += [semaphores.clear.eq(sequencer.clear), sequencer.semaphores.eq(semaphores.values)]
+        m.d.comb += [semaphores.clear.eq(sequencer.clear), sequencer.semaphores.eq(semaphores.some)]
 
         invalidate = Signal(Invalidation)
         m.d.sync += invalidate.eq(self.invalidate)
@@ -157,11 +157,19 @@ class Core(wiring.Component):
         scrubbed = {Unit.MATRIX: scrub.matrix, Unit.VECTOR: scrub.vector}
 
         m.submodules.counters = counters = CoreCounters()
+        # What happens is known late in a cycle, and which class that is only behind it.
+        events: dict[str, Any] = {}
+        for group in ("sequencer", *(unit.name.lower() for unit in UNITS)):
+            port = getattr(counters, f"{group}_events")
+            events[group] = Signal(port.shape(), name=f"{group}_events")
+            happened = Signal(port.shape(), name=f"{group}_happened", reset_less=True)
+            m.d.sync += happened.eq(events[group])
+            m.d.comb += port.eq(happened)
         m.d.comb += [
             counters.select.eq(self.counter_select),
-            counters.sequencer_events.eq(sequencer.events),
-            counters.matrix_events.eq(matrix.events),
-            counters.vector_events.eq(vector.events),
+            events["sequencer"].eq(sequencer.events),
+            events["matrix"].eq(matrix.events),
+            events["vector"].eq(vector.events),
         ]
 
         quiet = [~scrub.busy]
@@ -191,15 +199,14 @@ class Core(wiring.Component):
                 UnitState.SIGNAL,
                 Mux(unit.busy, UnitState.RUN, Mux(front.waiting, UnitState.WAIT, UnitState.IDLE)),
             )
-            events = getattr(counters, f"{name}_events")
             m.d.comb += [
-                events.signal.eq(held),
-                events.semaphore.eq(front.waiting),
-                events.empty.eq(sequencer.running),
+                events[name].signal.eq(held),
+                events[name].semaphore.eq(front.waiting),
+                events[name].empty.eq(sequencer.running),
             ]
             taken = ~front.empty & ~front.waiting
             working = matrix.events.command if unit is matrix else unit.busy
-            m.d.comb += events.command.eq(taken | working)
+            m.d.comb += events[name].command.eq(taken | working)
         m.d.comb += sequencer.units_idle.eq(Cat(quiet).all())
 
         node = (self.x, self.y)
@@ -238,8 +245,8 @@ class Core(wiring.Component):
         connect(m, flipped(self.request_o), sequencer.launch)
         connect(m, sequencer.done, flipped(self.response_i))
 
-        self._count_load(m, counters, load, load_reader)
-        self._count_store(m, counters, store)
+        self._count_load(m, events["load"], load, load_reader)
+        self._count_store(m, events["store"], store)
         m.d.comb += [
             counters.traffic_amounts.load_beats.eq(_moves(load_reader.response)),
             counters.traffic_amounts.load_bytes.eq(Mux(_moves(load.run), load.run.payload.bytes, 0)),
@@ -258,7 +265,9 @@ class Core(wiring.Component):
             counters.traffic_amounts.accumulator_vector_out.eq(_refused(vector.accumulator_write)),
         ]
 
-        retired = Cat(unit.retired for unit in units)
+        finished = Cat(unit.retired for unit in units)
+        retired = Signal(len(finished), reset_less=True)
+        m.d.sync += retired.eq(finished)
         m.d.comb += [sequencer.cancel.eq(self.cancel), sequencer.retired.eq(retired.any())]
         debug = Signal(CoreDebug)
         m.d.sync += [
@@ -272,25 +281,25 @@ class Core(wiring.Component):
         m.d.comb += [self.debug.eq(debug), self.debug.counter.eq(counters.value)]
         return m
 
-    def _count_load(self, m: Module, counters: CoreCounters, load: LoadUnit, reader: MemoryReader) -> None:
+    def _count_load(self, m: Module, events: Any, load: LoadUnit, reader: MemoryReader) -> None:
         """What its ports show of the load unit. A beat is written in the cycle behind the one that takes it."""
         beat = _moves(load.beat)
         before = Signal()
         m.d.sync += before.eq(beat)
         m.d.comb += [
-            counters.load_events.beat.eq(beat),
-            counters.load_events.row.eq((_moves(load.scratchpad) | _moves(load.accumulator)) & ~before),
-            counters.load_events.memory.eq(reader.busy & ~load.beat.valid),
-            counters.load_events.bank.eq(_refused(load.scratchpad) | _refused(load.accumulator)),
+            events.beat.eq(beat),
+            events.row.eq((_moves(load.scratchpad) | _moves(load.accumulator)) & ~before),
+            events.memory.eq(reader.busy & ~load.beat.valid),
+            events.bank.eq(_refused(load.scratchpad) | _refused(load.accumulator)),
         ]
 
-    def _count_store(self, m: Module, counters: CoreCounters, store: StoreUnit) -> None:
+    def _count_store(self, m: Module, events: Any, store: StoreUnit) -> None:
         """What its ports show of the store unit."""
         m.d.comb += [
-            counters.store_events.beat.eq(_moves(store.data)),
-            counters.store_events.memory.eq(_refused(store.data)),
-            counters.store_events.acknowledge.eq(store.acknowledging),
-            counters.store_events.bank.eq(_refused(store.scratchpad) | _refused(store.accumulator)),
+            events.beat.eq(_moves(store.data)),
+            events.memory.eq(_refused(store.data)),
+            events.acknowledge.eq(store.acknowledging),
+            events.bank.eq(_refused(store.scratchpad) | _refused(store.accumulator)),
         ]
 
 

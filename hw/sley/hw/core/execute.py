@@ -1,6 +1,6 @@
 """Execution of a program: reads instructions, does the scalar ones and hands the others to the units."""
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -41,7 +41,7 @@ class Execute(wiring.Component):
     hold : In(1)
         Read no instruction after a ``go`` yet.
     stop : In(1)
-        Leave the program; wins over all else. What was handed out is still delivered.
+        For two cycles or more: leave the program; wins over all else. What was handed out is still delivered.
     words, available : In(range(program_words + 1))
         Length of the program, and how much of it is in the memory by now.
     index : Out(range(program_words)), instruction : In(INSTRUCTION)
@@ -55,8 +55,8 @@ class Execute(wiring.Component):
     wait, signal : Out(stream of SEMAPHORES bits)
         For SYNC.
     fault : Out(Fault)
-        Combinational, while the instruction at ``pc`` is at fault; the user answers with ``stop``, at once or a cycle
-        later.
+        For one cycle, behind that in which the instruction at ``pc`` was found to be at fault; nothing more happens
+        until ``go``.
     ended : Out(1)
         END was executed; until ``stop`` or ``go``.
     dispatching : Out(1)
@@ -126,16 +126,19 @@ class Execute(wiring.Component):
         state = Signal(_State)
         place = range(self._config.program_words + 1)
         pc = Signal(place, reset_less=True)
-        sequential = Signal(place, reset_less=True)  # what follows pc, if it does not branch
+        sequential = Signal(place, reset_less=True)  # what follows pc, if it does not branch; pc in FETCH
         instruction = Signal(INSTRUCTION, reset_less=True)
         word = instruction.word
         a, b = Signal(32), Signal(32)
 
         step = Signal()  # the instruction, not a branch, completes, and the sequential one is next
         pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
-        taken = Signal()  # the instruction before was a branch that is taken: what is read now does not count
+        low_target = word.target[: len(pc)]  # of one that is not beyond the program
+        # The instruction before was a branch that is taken: what is read now does not count.
+        taken = alu.taken
         origin = Signal(place, reset_less=True)  # where it was
-        skipped = Signal(reset_less=True)  # the LOOP has count 0
+        skipped = Signal()  # the LOOP has count 0
+        counts = Signal(8, reset_less=True)  # four bits of its count are not 0
         goes_on = Signal()  # the taken branch completes
         jump = Signal()  # the instruction completes, and what is behind ``target`` is next
         behind_target = Signal(place)
@@ -143,15 +146,15 @@ class Execute(wiring.Component):
         here = Signal()  # it is in the memory
         is_unit = instruction.unit.any()
         m.d.comb += [
-            onward.eq(Mux(taken, word.target, Mux(state == _State.FETCH, pc, sequential))),
-            here.eq(onward < self.available),
+            onward.eq(Mux(taken, low_target, sequential)),
+            # Both are compared beside what decides between them.
+            here.eq(Mux(taken, low_target < self.available, sequential < self.available)),
             behind_target.eq(word.target + 1),
             self.index.eq(onward),
             self.pc.eq(Mux(taken, origin, pc)),
-            self.fault.pc.eq(self.pc),
             self.wait.payload.eq(word.wait),
             self.signal.payload.eq(word.signal),
-            # ra and rb when the instruction is read, rc and rd when it executes, for the cycle behind.
+            # Two when the instruction is read and two when it executes, for the cycle behind.
             registers.read.eq((state == _State.READ) | ((state == _State.EXECUTE) & ~self.blocked)),
             registers.index[0].eq(Mux(state == _State.READ, self.instruction.word.ra, word.rc)),
             registers.index[1].eq(Mux(state == _State.READ, self.instruction.word.rb, word.rd)),
@@ -166,7 +169,7 @@ class Execute(wiring.Component):
             alu.b.eq(b),
             alu.start.eq(state == _State.EXECUTE),
             alu.unit.eq(is_unit),
-            alu.addend.eq(registers.value[1]),
+            alu.branch.eq(pass_by),
             alu.multiply.eq(state == _State.MULTIPLY),
             loops.clear.eq(self.go),
             loops.pc.eq(pc),
@@ -174,31 +177,61 @@ class Execute(wiring.Component):
             loops.frame.last.eq(word.target),
             loops.frame.count.eq(a),
             loops.step.eq(step),
+            skipped.eq(~counts.any()),
+        ]
+        m.d.sync += counts.eq(Cat(a[k : k + 4].any() for k in range(0, 32, 4)))
+
+        # What a fault is about stays as it is in IDLE.
+        is_illegal = Signal(reset_less=True)
+        is_astray = Signal(reset_less=True)
+        m.d.sync += self.fault.valid.eq(0)
+        m.d.comb += [
+            self.fault.pc.eq(self.pc),
+            self.fault.address.eq(Mux(is_illegal, word.as_value()[:32], Mux(is_astray, pc, word.target))),
         ]
 
-        def fail(code: FaultCode, address: Value) -> None:
-            m.d.comb += [self.fault.valid.eq(1), self.fault.code.eq(code), self.fault.address.eq(address)]
+        def fail(code: Value | FaultCode, *, illegal: bool = False, astray: bool = False) -> None:
+            m.d.sync += [
+                self.fault.valid.eq(1),
+                self.fault.code.eq(code),
+                is_illegal.eq(illegal),
+                is_astray.eq(astray),
+                state.eq(_State.IDLE),
+            ]
 
         pending = Signal(len(UNITS))
+        issue = Signal()
         command = Signal(UnitCommand, reset_less=True)
-        late = Signal()  # command.c is read
-        c = Signal(32)
-        m.d.comb += [
-            self.dispatching.eq(pending.any()),
-            c.eq(command.c),
-        ]
-        m.d.sync += late.eq(0)
-        with m.If(late):
-            m.d.comb += c.eq(Mux(instruction.immediate.rc, word.imm, registers.value[0]))
-            m.d.sync += command.c.eq(c)
+        late = Signal()  # command.b is read
+        c_late = Signal()  # and command.c, which is no immediate
+        m.d.comb += self.dispatching.eq(pending.any())
+        m.d.sync += [late.eq(issue), c_late.eq(issue & ~instruction.immediate.rc)]
         for k, port in enumerate(self.dispatch):
-            m.d.comb += [port.valid.eq(pending[k]), port.payload.eq(command), port.payload.c.eq(c)]
+            m.d.comb += [
+                port.valid.eq(pending[k]),
+                port.payload.eq(command),
+                port.payload.b.eq(Mux(late, registers.value[1], command.b)),
+                port.payload.c.eq(Mux(c_late, registers.value[0], command.c)),
+            ]
             with m.If(port.valid & port.ready):
                 m.d.sync += pending[k].eq(0)
+        with m.If(late):
+            m.d.sync += command.b.eq(registers.value[1])
+        with m.If(issue | c_late):
+            m.d.sync += command.c.eq(Mux(c_late, registers.value[0], word.imm))
+        with m.If(issue):
+            m.d.sync += [
+                pending.eq(instruction.unit),
+                command.op.eq(word.op),
+                command.pc.eq(pc),
+                command.wait.eq(word.wait),
+                command.signal.eq(word.signal),
+                command.a.eq(a),
+                command.flags.eq(word.flags),
+            ]
 
         # Where a branch or LOOP leads is compared while it executes, and decided upon in the next cycle.
         target = word.target
-        low_target = target[: len(pc)]  # of one that is not beyond the program
         beyond_program, outside_loop = Signal(reset_less=True), Signal(reset_less=True)
         backwards, last_of_all = Signal(reset_less=True), Signal(reset_less=True)
         not_inside_loop = Signal(reset_less=True)  # what ends there does not end before the innermost loop does
@@ -215,107 +248,81 @@ class Execute(wiring.Component):
             self.fetching.eq((state == _State.FETCH) & ~taken & (self.hold | ~here)),
             self.blocked.eq((state == _State.EXECUTE) & self.dispatching & is_unit),
         ]
+        m.d.comb += [
+            self.wait.valid.eq(state == _State.WAIT),
+            self.signal.valid.eq(state == _State.SIGNAL),
+            self.ended.eq(state == _State.ENDED),
+        ]
+        with m.If(state != _State.FETCH):  # the same until the instruction completes
+            m.d.sync += sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1))
         # In the cycle in which a branch is found to be taken the instruction behind it is read already.
         with m.If(taken):
-            with m.If(beyond_program):
-                fail(FaultCode.PC_OUT_OF_RANGE, target)
-            with m.Elif(outside_loop):
-                fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
+            with m.If(beyond_program | outside_loop):
+                fail(Mux(beyond_program, FaultCode.PC_OUT_OF_RANGE, FaultCode.BRANCH_OUT_OF_LOOP))
+                m.d.sync += pc.eq(origin)
             with m.Else():
                 m.d.comb += goes_on.eq(1)
-                m.d.sync += taken.eq(0)
         with m.Else(), m.Switch(state):
             with m.Case(_State.FETCH):
                 with m.If(astray):
-                    fail(FaultCode.PC_OUT_OF_RANGE, pc)
+                    fail(FaultCode.PC_OUT_OF_RANGE, astray=True)
                 with m.Elif(~self.hold & here):
                     m.d.sync += state.eq(_State.READ)
 
             with m.Case(_State.READ):
-                m.d.sync += [
-                    instruction.eq(self.instruction),
-                    sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1)),
-                    state.eq(_State.EXECUTE),
-                ]
+                m.d.sync += [instruction.eq(self.instruction), state.eq(_State.EXECUTE)]
 
             with m.Case(_State.EXECUTE):
+                m.d.sync += origin.eq(pc)
                 with m.If(~instruction.legal | (loops.closing & instruction.control)):
-                    fail(FaultCode.ILLEGAL_INSTRUCTION, word.as_value()[:32])
-
-                with m.Elif(is_unit), m.If(~self.dispatching):
-                    m.d.sync += [
-                        pending.eq(instruction.unit),
-                        late.eq(1),
-                        command.op.eq(word.op),
-                        command.pc.eq(pc),
-                        command.wait.eq(word.wait),
-                        command.signal.eq(word.signal),
-                        command.a.eq(a),
-                        command.b.eq(registers.value[1]),
-                        command.flags.eq(word.flags),
-                    ]
-                    m.d.comb += [step.eq(1), registers.write.eq(~instruction.set)]
-
-                with m.Elif(instruction.branch):
-                    m.d.comb += pass_by.eq(1)
-                    m.d.sync += [taken.eq(alu.taken), origin.eq(pc)]
-
-                with m.Elif(instruction.loop):
-                    m.d.comb += loops.offer.eq(1)
-                    m.d.sync += [skipped.eq(a == 0), state.eq(_State.LOOP)]
-
-                with m.Elif(instruction.end):
-                    m.d.sync += state.eq(_State.ENDED)
-
-                with m.Elif(instruction.sync):
-                    with m.If(word.wait.any()):
-                        m.d.sync += state.eq(_State.WAIT)
-                    with m.Elif(word.signal.any()):
-                        m.d.sync += state.eq(_State.SIGNAL)
-                    with m.Else():
-                        m.d.comb += step.eq(1)
-
-                with m.Elif(instruction.multiply):
-                    m.d.sync += state.eq(_State.MULTIPLY)
-
-                with m.Else():
-                    m.d.comb += [step.eq(1), registers.write.eq(1)]
+                    fail(FaultCode.ILLEGAL_INSTRUCTION, illegal=True)
+                with m.Else():  # one of these at the most
+                    with m.If(is_unit & ~self.dispatching & ~self.stop):
+                        m.d.comb += [issue.eq(1), step.eq(1), registers.write.eq(~instruction.set)]
+                    with m.If(instruction.simple):
+                        m.d.comb += [step.eq(1), registers.write.eq(1)]
+                    with m.If(instruction.branch):
+                        m.d.comb += pass_by.eq(1)
+                    with m.If(instruction.loop):
+                        m.d.comb += loops.offer.eq(1)
+                        m.d.sync += state.eq(_State.LOOP)
+                    with m.If(instruction.end):
+                        m.d.sync += state.eq(_State.ENDED)
+                    with m.If(instruction.sync):
+                        m.d.sync += state.eq(Mux(word.wait.any(), _State.WAIT, _State.SIGNAL))
+                    with m.If(instruction.multiply):
+                        m.d.sync += state.eq(_State.MULTIPLY)
 
             with m.Case(_State.LOOP):
                 with m.If(beyond_program | backwards | (skipped & last_of_all)):
-                    fail(FaultCode.PC_OUT_OF_RANGE, target)
+                    fail(FaultCode.PC_OUT_OF_RANGE)
                 with m.Elif(not_inside_loop):
-                    fail(FaultCode.BRANCH_OUT_OF_LOOP, target)
+                    fail(FaultCode.BRANCH_OUT_OF_LOOP)
                 with m.Elif(skipped):
                     m.d.comb += jump.eq(1)
                 with m.Elif(loops.full):
-                    fail(FaultCode.LOOP_OVERFLOW, target)
+                    fail(FaultCode.LOOP_OVERFLOW)
                 with m.Else():
                     m.d.comb += [loops.push.eq(1), step.eq(1)]
 
             with m.Case(_State.MULTIPLY):
                 m.d.comb += [step.eq(1), registers.write.eq(1)]
 
-            with m.Case(_State.WAIT):
-                m.d.comb += self.wait.valid.eq(1)
-                with m.If(self.wait.ready):
-                    with m.If(word.signal.any()):
-                        m.d.sync += state.eq(_State.SIGNAL)
-                    with m.Else():
-                        m.d.comb += step.eq(1)
+            with m.Case(_State.WAIT), m.If(self.wait.ready):
+                with m.If(word.signal.any()):
+                    m.d.sync += state.eq(_State.SIGNAL)
+                with m.Else():
+                    m.d.comb += step.eq(1)
 
             with m.Case(_State.SIGNAL):
-                m.d.comb += [self.signal.valid.eq(1), step.eq(self.signal.ready)]
-
-            with m.Case(_State.ENDED):
-                m.d.comb += self.ended.eq(1)
+                m.d.comb += step.eq(self.signal.ready)
 
         with m.If(step | pass_by | goes_on):
-            m.d.sync += [pc.eq(onward), state.eq(Mux(here, _State.READ, _State.FETCH))]
+            m.d.sync += [pc.eq(onward), sequential.eq(onward), state.eq(Mux(here, _State.READ, _State.FETCH))]
         with m.If(jump):
-            m.d.sync += [pc.eq(behind_target), state.eq(_State.FETCH)]
+            m.d.sync += [pc.eq(behind_target), sequential.eq(behind_target), state.eq(_State.FETCH)]
         with m.If(self.go):
-            m.d.sync += [pc.eq(0), state.eq(_State.FETCH), taken.eq(0)]
+            m.d.sync += [pc.eq(0), sequential.eq(0), state.eq(_State.FETCH)]
         with m.If(self.stop):
-            m.d.sync += [state.eq(_State.IDLE), taken.eq(0)]
+            m.d.sync += state.eq(_State.IDLE)
         return m

@@ -1,6 +1,6 @@
 """The program memory of a core, and what fills it and the argument registers at the start of a block."""
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -26,12 +26,13 @@ FETCH_ORDER = data.StructLayout(
         "tagged": 1,
         "same": 1,
         "args": 32,
+        "fetch_args": 1,
         "arg_words": range(MAX_ARGS + 1),
     }
 )
 """What a block needs from memory: whose, byte addresses and sizes; whether its program has a tag; whether context, tag,
-address and length of the program are those of the order before. ``arg_words`` is 0 if the arguments are not in
-memory."""
+address and length of the program are those of the order before; whether there are arguments in memory, and if so how
+many, at least one."""
 
 
 class _Phase(enum.Enum):
@@ -123,12 +124,14 @@ class Fetch(wiring.Component):
         expects = Signal()  # the program was asked for, or will be, and is not found complete yet
         holds = Signal()
         held = Signal()
+        wanted = Signal()  # the program is not held
         words = Signal.like(self.available)
         missing = Signal()  # of the program
         faulty = Signal(reset_less=True)  # the error is the program's
         m.d.comb += [
             held.eq(holds & self.order.same),
             words.eq(self.order.words),
+            wanted.eq(~held & (words != 0)),
             missing.eq(self.available != words),
             self.args_done.eq(args_left == 0),
             self.address.eq(Mux(faulty, self.order.program, self.order.args)),
@@ -137,10 +140,10 @@ class Fetch(wiring.Component):
         with m.If(~missing):
             m.d.sync += expects.eq(0)
         self._receive(m, args_left, words, faulty)
-        self._ask(m, phase, args_left, expects, words, held, faulty)
+        self._ask(m, phase, args_left, expects, words, wanted, faulty)
         with m.If(self.start):
             m.d.sync += [
-                args_left.eq(self.order.arg_words),
+                args_left.eq(self.order.arg_words & self.order.fetch_args.replicate(len(args_left))),
                 self.available.eq(Mux(held, words, 0)),
                 self.error.eq(0),
                 holds.eq(self.order.tagged),
@@ -156,7 +159,7 @@ class Fetch(wiring.Component):
         args_left: Signal,
         expects: Signal,
         words: Signal,
-        held: Signal,
+        wanted: Signal,
         faulty: Signal,
     ) -> None:
         """Runs for the arguments and for the program."""
@@ -168,8 +171,11 @@ class Fetch(wiring.Component):
         asked = Signal(32)  # bytes in them
         left = Signal.like(size)
         final = Signal()  # what is left is one run
-        beyond = Signal()
-        asks = Signal()
+        beyond = Signal()  # arguments or program, whatever is asked for, reach beyond the address width
+        outside = Signal(reset_less=True)  # they begin there
+        topmost = Signal(reset_less=True)  # they begin less than the longest run before the end
+        crosses = Signal(reset_less=True)  # and end at that end or behind it,
+        behind = Signal(2, reset_less=True)  # and not at the end, in two halves
         m.d.comb += [
             in_program.eq(phase == _Phase.PROGRAM),
             begin.eq(Mux(in_program, self.order.program, self.order.args)),
@@ -177,30 +183,47 @@ class Fetch(wiring.Component):
             asked.eq(runs * SPLIT_BYTES),
             left.eq(size - asked),
             final.eq(left <= SPLIT_BYTES),
-            asks.eq((phase == _Phase.ARGS) | (in_program & expects)),
-            beyond.eq(self._beyond(m, begin, size)),
             self.run.payload.addr.eq(begin + asked),
             self.run.payload.bytes.eq(Mux(final, left, SPLIT_BYTES)),
             self.run.payload.context.eq(self.order.context),
             self.run.payload.execute.eq(in_program),
-            self.run.valid.eq(asks & ~beyond),
+            beyond.eq(outside | (topmost & crosses & behind.any())),
+            self.run.valid.eq((phase != _Phase.IDLE) & ~beyond),
         ]
+        # Whether a run reaches beyond the address width is looked at a cycle before it is asked for: in IDLE, where the
+        # order is complete in the cycle of ``start``, and when the arguments' run is taken.
+        args_next = Signal()
+        first = Signal(32)
+        length = Signal.like(size)
+        reach = Signal(len(size) + 1)
+        m.d.comb += [
+            args_next.eq((phase == _Phase.IDLE) & self.order.fetch_args),
+            first.eq(Mux(args_next, self.order.args, self.order.program)),
+            length.eq(Mux(args_next, self.order.arg_words << 2, words * INSTRUCTION_BYTES)),
+            reach.eq(first[: len(size)] + length),
+        ]
+        with m.If((phase == _Phase.IDLE) | self.run.ready):
+            m.d.sync += [
+                outside.eq(first[self._config.addr_bits :].any()),
+                topmost.eq(first[len(size) : self._config.addr_bits].all()),
+                crosses.eq(reach[-1]),
+                behind.eq(Cat(half.any() for half in (reach[: len(reach) // 2], reach[len(reach) // 2 : -1]))),
+            ]
         with m.Switch(phase):
             with m.Case(_Phase.IDLE), m.If(self.start):
+                m.d.sync += [expects.eq(wanted), runs.eq(0)]
                 # The arguments first: nothing runs without all of them.
-                m.d.sync += [
-                    phase.eq(Mux(self.order.arg_words == 0, _Phase.PROGRAM, _Phase.ARGS)),
-                    expects.eq(~held & (words != 0)),
-                    runs.eq(0),
-                ]
+                with m.If(self.order.fetch_args):
+                    m.d.sync += phase.eq(_Phase.ARGS)
+                with m.Elif(wanted):
+                    m.d.sync += phase.eq(_Phase.PROGRAM)
             with m.Case(_Phase.ARGS), m.If(self.run.ready):
-                m.d.sync += phase.eq(_Phase.PROGRAM)
-            with m.Case(_Phase.PROGRAM):
-                with m.If(~expects | (self.run.ready & final)):
+                m.d.sync += phase.eq(Mux(expects, _Phase.PROGRAM, _Phase.IDLE))
+            with m.Case(_Phase.PROGRAM), m.If(self.run.ready):
+                m.d.sync += runs.eq(runs + 1)
+                with m.If(final):
                     m.d.sync += phase.eq(_Phase.IDLE)
-                with m.Elif(self.run.ready):
-                    m.d.sync += runs.eq(runs + 1)
-        with m.If(asks & beyond):
+        with m.If((phase != _Phase.IDLE) & beyond):
             m.d.sync += [
                 phase.eq(_Phase.IDLE),
                 expects.eq(0),
@@ -210,13 +233,6 @@ class Fetch(wiring.Component):
             ]
             with m.If(phase == _Phase.ARGS):
                 m.d.sync += args_left.eq(0)
-
-    def _beyond(self, m: Module, begin: Value, size: Value) -> Value:
-        """Whether ``size`` bytes, at least one, from ``begin`` on reach beyond the address width."""
-        low = Signal(len(size) + 1)
-        m.d.comb += low.eq(begin[: len(size)] + size)
-        high = begin[len(size) : self._config.addr_bits]
-        return begin[self._config.addr_bits :].any() | (high.all() & low[-1] & low[:-1].any())
 
     def _receive(self, m: Module, args_left: Signal, words: Signal, faulty: Signal) -> None:
         """Beats into a shift register, and from there words to registers and instructions to memory."""
@@ -234,13 +250,11 @@ class Fetch(wiring.Component):
         put_arg = Signal()
         put_word = Signal()
         leaves = Signal()
+        last_word = (piece == words_per_beat - 1) | (self.available + 1 == words) if words_per_beat > 1 else 1
         m.d.comb += [
             put_arg.eq(full & full_args & self.open),
             put_word.eq(full & ~full_args),
-            leaves.eq(
-                (put_arg & ((piece == args_per_beat - 1) | (args_left == 1)))
-                | (put_word & ((piece == words_per_beat - 1) | (self.available + 1 == words)))
-            ),
+            leaves.eq((put_arg & ((piece == args_per_beat - 1) | (args_left == 1))) | (put_word & last_word)),
             self.beat.ready.eq(~full | leaves),
         ]
 

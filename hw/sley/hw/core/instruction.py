@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from amaranth import Cat, Module, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from sley.abi.faults import Unit
@@ -18,14 +18,17 @@ IMMEDIATE_OPERANDS = ("ra", "rb", "rc")
 SINGLE = {"set": Op.SET, "loop": Op.LOOP, "end": Op.END, "sync": Op.SYNC, "multiply": Op.MUL}
 """Operations that the execution asks for by themselves."""
 
+SIMPLE_OPS = frozenset({Op.ADD, Op.SUB, Op.MIN, Op.MAX, Op.AND, Op.OR, Op.SHL, Op.SHR})
+
 INSTRUCTION = data.StructLayout(
     {
-        "word": struct(WORD),
+        "word": struct(WORD),  # if a unit takes it, rb and rd change places: the sum of ra and rd is the sequencer's
         "legal": 1,  # it is an instruction at all
         "immediate": data.StructLayout(dict.fromkeys(IMMEDIATE_OPERANDS, 1)),  # takes the operand's place
         "branch": 1,
         **dict.fromkeys(SINGLE, 1),  # it is just that
         "control": 1,  # it may not end a loop's body
+        "simple": 1,  # the sequencer does it in the cycle in which it executes
         "unit": len(UNITS),  # that takes it; none if the sequencer does it
     }
 )
@@ -36,13 +39,24 @@ def decoded(m: Module, word: Value) -> data.View:
     """The instruction of a ``word`` of the program."""
     view = data.View(struct(WORD), word)
     instruction = Signal(INSTRUCTION)
+    exchange = Signal()
     m.d.comb += [
         instruction.word.eq(word),
+        exchange.eq(instruction.legal & instruction.unit.any()),
+        instruction.word.rb.eq(Mux(exchange, view.rd, view.rb)),
+        instruction.word.rd.eq(Mux(exchange, view.rb, view.rd)),
         instruction.legal.eq(_legal(view)),
         instruction.branch.eq(_among(view.op, BRANCH_OPS)),
         instruction.control.eq(_among(view.op, {*BRANCH_OPS, Op.LOOP, Op.END})),
     ]
     m.d.comb += [instruction[name].eq(view.op == op) for name, op in SINGLE.items()]
+    # A SYNC without masks is as good as an operation with r0 as its destination.
+    masks = Signal()
+    m.d.comb += [
+        masks.eq(view.wait.any() | view.signal.any()),
+        instruction.sync.eq((view.op == Op.SYNC) & masks),
+        instruction.simple.eq(_among(view.op, SIMPLE_OPS) | ((view.op == Op.SYNC) & ~masks)),
+    ]
     for operand in IMMEDIATE_OPERANDS:  # where an immediate may not be, use_imm is a reserved bit
         replaces = _among(view.op, {f.op for f in FORMATS.values() if f.immediate_replaces == operand})
         m.d.comb += instruction.immediate[operand].eq(view.use_imm & replaces)

@@ -1,6 +1,6 @@
 """The scalar registers of the sequencer."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -37,6 +37,8 @@ class RegisterFile(wiring.Component):
 
     Register 0, and after ``clear`` whatever was not written, reads as zero: each register has a bit that says whether
     its memory counts, so that a program starts without writing all of them.
+    A block RAM takes half of the cycle of ``value``. Whether its word counts, and whether the one on its way is newer,
+    is found beside it and in the cycle before: ``value`` is one LUT behind the memory.
     Cost: READ_PORTS copies of a memory of 1 KiBit in block RAM, REGISTERS flip-flops, READ_PORTS multiplexers of
     REGISTERS bits, a write on its way.
     """
@@ -83,24 +85,40 @@ class RegisterFile(wiring.Component):
         with m.If(self.clear):
             m.d.sync += written.eq(0)
         for k in range(READ_PORTS):
-            # A block RAM: in look-up tables it would take as many as all that is done with its value.
-            m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[], attrs={"ram_style": "block"})
+            # A block RAM: in look-up tables it would take as many as all that is done with its value. A register is
+            # not read while it is written, or what comes out does not matter.
+            attributes = {"ram_style": "block", "no_rw_check": 1}
+            m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[], attrs=attributes)
             write = copy.write_port()
             read = copy.read_port(domain="comb")
             memory = Signal(32, reset_less=True, name=f"memory_{k}")
-            match = Signal(name=f"match_{k}")
-            is_fresh, counts = Signal(name=f"is_fresh_{k}"), Signal(name=f"counts_{k}")
-            m.d.comb += match.eq((coming | there) & real & (index == self.index[k]))
+            upper = Signal(reset_less=True, name=f"upper_{k}")  # the upper half was asked for
+            among = Signal(8, reset_less=True, name=f"among_{k}")  # a written one of four was asked for, in either half
+            alike = Signal(3, reset_less=True, name=f"alike_{k}")  # the number on its way was asked for, in parts
+            is_fresh = Signal(name=f"is_fresh_{k}")
+            counts = Signal(name=f"counts_{k}")
             with m.If(self.read):
-                m.d.sync += [is_fresh.eq(match), counts.eq(written.bit_select(self.index[k], 1))]
-            # Not while the same register is written: then it does not matter what a block RAM gives.
-            with m.If(self.read & ~match):
-                m.d.sync += memory.eq(read.data)
+                m.d.sync += [
+                    memory.eq(read.data),
+                    upper.eq(self.index[k][4]),
+                    among.eq(Cat(_chosen(written[n : n + 4], self.index[k], n) for n in range(0, REGISTERS, 4))),
+                    alike[0].eq(index[:2] == self.index[k][:2]),
+                    alike[1].eq(index[2:4] == self.index[k][2:4]),
+                    alike[2].eq((coming | there) & real & (index[4] == self.index[k][4])),
+                ]
             m.d.comb += [
                 write.addr.eq(index),
                 write.data.eq(fresh),
                 write.en.eq(there & real),
                 read.addr.eq(self.index[k]),
-                self.value[k].eq(Mux(is_fresh, fresh, Mux(counts, memory, 0))),
+                is_fresh.eq(alike.all()),
+                counts.eq(Mux(upper, among[4:].any(), among[:4].any())),
+                self.value[k].eq(Mux(is_fresh, fresh, memory & counts.replicate(32))),
             ]
         return m
+
+
+def _chosen(four: Value, number: Value, first: int) -> Value:
+    """The one of ``four`` bits that has this number, if it is one of them, whatever the number's top bit: two LUTs."""
+    pair = [Mux(number[0], four[k + 1], four[k]) & (number[1] == k // 2) for k in (0, 2)]
+    return (pair[0] | pair[1]) & (number[2:4] == first // 4 % 4)

@@ -1,5 +1,8 @@
 """The counting semaphores of a core: how its units wait for each other."""
 
+from functools import reduce
+from operator import xor
+
 from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -27,9 +30,9 @@ class Semaphores(wiring.Component):
     signal : In(stream of SEMAPHORES bits).array(signallers)
         A set; accepted when every semaphore in it is below SEMAPHORE_MAX, each is then one more.
     clear : In(1)
-        All semaphores become zero; nothing is accepted in that cycle.
-    values : Out(SEMAPHORE_VALUES)
-        Registered.
+        All semaphores become zero, whatever is accepted in that cycle.
+    values : Out(SEMAPHORE_VALUES), some : Out(SEMAPHORES)
+        Two LUTs behind registers, and which of them are above zero: registers.
 
     Rules: a set is taken or given as a whole in one cycle, or not at all. Of the sets that could be accepted, a set
     passes unless it shares a semaphore with one of lower index; waits and signals are judged apart, both by the values
@@ -38,12 +41,14 @@ class Semaphores(wiring.Component):
 
     ``ready`` depends on ``valid`` and ``payload`` in the same cycle. A request may be taken back.
     Latency: a value is seen one cycle after it was given. Throughput: every disjoint set in every cycle.
+    From a request to a semaphore's bounds are seven LUTs, to ``ready`` five.
     """
 
     wait: list[stream.Interface]
     signal: list[stream.Interface]
     clear: Signal
     values: data.View
+    some: Signal
 
     def __init__(self, waiters: int = 5, signallers: int = 6) -> None:
         for name, value in (("waiters", waiters), ("signallers", signallers)):
@@ -55,6 +60,7 @@ class Semaphores(wiring.Component):
                 "signal": In(stream.Signature(SEMAPHORES)).array(signallers),
                 "clear": In(1),
                 "values": Out(SEMAPHORE_VALUES),
+                "some": Out(SEMAPHORES),
             }
         )
 
@@ -62,37 +68,50 @@ class Semaphores(wiring.Component):
         m = Module()
         empty = Signal(SEMAPHORES, init=-1)
         full = Signal(SEMAPHORES)
+        m.d.comb += self.some.eq(~empty)
         down = self._grant(m, self.wait, empty, "wait")
         up = self._grant(m, self.signal, full, "signal")
+        before = Signal(SEMAPHORE_VALUES)  # values without the last cycle
+        raised = Signal(SEMAPHORES)  # in the last cycle
+        lowered = Signal(SEMAPHORES)
         for i in range(SEMAPHORES):
+            # A grant is the longest way: what it does to a value is left to the next cycle. Both directions come in
+            # halves, and a LUT takes all four.
             value = self.values[i]
+            given = up[0][i] ^ up[1][i]
+            taken = down[0][i] ^ down[1][i]
             # Bits below that are all one carry, or all zero borrow: fewer look-up tables than two carry chains.
-            ripple = Cat((value[:bit] == up[i].replicate(bit)) for bit in range(len(value)))
-            with m.If(up[i] ^ down[i]):
+            ripple = Cat((before[i][:bit] == raised[i].replicate(bit)) for bit in range(len(value)))
+            m.d.comb += value.eq(before[i] ^ (ripple & (lowered[i] ^ raised[i]).replicate(len(value))))
+            m.d.sync += [lowered[i].eq(taken), raised[i].eq(given)]
+            with m.If(given ^ taken):
                 m.d.sync += [
-                    value.eq(value ^ ripple),
-                    empty[i].eq(~up[i] & (value == 1)),
-                    full[i].eq(up[i] & (value == SEMAPHORE_MAX - 1)),
+                    empty[i].eq(~given & (value == 1)),
+                    full[i].eq(given & (value == SEMAPHORE_MAX - 1)),
                 ]
+        m.d.sync += before.eq(self.values)
         with m.If(self.clear):
-            m.d.sync += [self.values.eq(0), empty.eq(-1), full.eq(0)]
+            m.d.sync += [before.eq(0), raised.eq(0), lowered.eq(0), empty.eq(-1), full.eq(0)]
         return m
 
-    def _grant(self, m: Module, ports: list[stream.Interface], refuse: Signal, name: str) -> Signal:
-        """Accept sets without a semaphore in ``refuse`` by fixed priority; the semaphores of all accepted sets.
+    def _grant(self, m: Module, ports: list[stream.Interface], refuse: Signal, name: str) -> list[Signal]:
+        """Accept sets without a semaphore in ``refuse`` by fixed priority; the semaphores of all accepted sets, in two
+        halves.
 
         Which sets overlap is found beside, not behind, which are possible.
         """
-        moved = Signal(SEMAPHORES, name=f"{name}_moved")
         possible = Signal(len(ports), name=f"{name}_possible")
-        taken: Value = Const(0, SEMAPHORES)
+        passed: list[Value] = []
         for k, port in enumerate(ports):
             # By every possible set before, accepted or not: no port's chain is longer than another's.
             overlaps = Cat((other.payload & port.payload).any() for other in ports[:k])
             m.d.comb += [
                 possible[k].eq(port.valid & ~(port.payload & refuse).any()),
-                port.ready.eq(possible[k] & ~(overlaps & possible[:k]).any() & ~self.clear),
+                port.ready.eq(possible[k] & ~(overlaps & possible[:k]).any()),
             ]
-            taken = taken | (port.payload & port.ready.replicate(SEMAPHORES))
-        m.d.comb += moved.eq(taken)
-        return moved
+            passed.append(port.payload & port.ready.replicate(SEMAPHORES))
+        # The later a port is ready, the fewer LUTs are behind it.
+        early = Signal(SEMAPHORES, name=f"{name}_early")
+        late = Signal(SEMAPHORES, name=f"{name}_late")
+        m.d.comb += [early.eq(reduce(xor, passed[:-2], Const(0))), late.eq(reduce(xor, passed[-2:]))]
+        return [early, late]

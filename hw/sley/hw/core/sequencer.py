@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
@@ -17,7 +18,6 @@ from sley.hw.core.execute import Execute
 from sley.hw.core.fetch import Fetch
 from sley.hw.core.instruction import UNITS
 from sley.hw.core.launch import CORE_BITS, Launch, Report
-from sley.hw.core.semaphores import SEMAPHORE_VALUES
 from sley.hw.core.unit import Fault, UnitCommand
 from sley.hw.core.watchdog import Watchdog
 from sley.hw.counters.classes import class_events
@@ -33,8 +33,29 @@ class _State(enum.Enum):
     REPORT = 4
 
 
+_Fault = tuple[Value, Unit | Value, Value, Value, Value]
+"""Whether there is one, unit, code, program counter, address."""
+
+
 def _any(fields: Iterable[Value]) -> Value:
     return reduce(or_, fields)
+
+
+def _first(record: data.View, faults: list[_Fault], pc: Value | None = None) -> list[Any]:
+    """Assigns the first one's fields: each or'ed of all that may be. Of none there is, code and unit are 0."""
+    valid = [fault[0] for fault in faults]
+    wins = [valid[k] & ~Cat(valid[:k]).any() for k in range(len(faults))]
+    places = [(win, fault[3]) for win, fault in zip(wins, faults, strict=True) if fault[3] is not pc]
+    place = _any(where[: len(record.pc)] & win.replicate(len(record.pc)) for win, where in places)
+    if pc is not None:
+        place |= pc & ~Cat(win for win, _ in places).any().replicate(len(pc))
+    masks = [(win.replicate(32), *fault[1:]) for win, fault in zip(wins, faults, strict=True)]
+    return [
+        record.code.eq(_any(code & win for win, _, code, _, _ in masks)),
+        record.unit.eq(_any(unit & win for win, unit, _, _, _ in masks)),
+        record.pc.eq(place),
+        record.address.eq(_any(address & win for win, _, _, _, address in masks)),
+    ]
 
 
 class Sequencer(wiring.Component):
@@ -58,7 +79,7 @@ class Sequencer(wiring.Component):
     cancel : In(config.queues)
         A block of a queue whose bit is set ends with ABORTED.
     retired : In(1)
-        A unit finished an instruction in this cycle, for the watchdog.
+        A unit finished an instruction in the cycle before, for the watchdog.
     launch : In(stream of request_flit(config)), done : Out(stream of response_flit(config))
         Messages from and to the command processor. An idle core takes one flit of a launch per cycle.
     run : Out(stream of Run), beat : In(stream of beat(config))
@@ -67,15 +88,15 @@ class Sequencer(wiring.Component):
         To the queues of LOAD, STORE, MATRIX, VECTOR. All share one payload register.
     wait, signal : Out(stream of SEMAPHORES bits)
         To the semaphores, for SYNC. A fault takes them back.
-    semaphores : In(SEMAPHORE_VALUES)
-        For the check at END.
+    semaphores : In(SEMAPHORES)
+        Those that are above zero, for the check at END.
     unit_fault : In(Fault).array(4)
         Same order as ``dispatch``. The first fault of a block counts; of those in one cycle the sequencer's own, then
-        the lowest index.
+        the lowest index. They are or'ed into one record, which is looked at a cycle later.
     units_idle : In(1)
         Queues are empty and units are not busy. Low from the cycle after a dispatched command is accepted.
     abort : Out(1)
-        From the cycle after a fault until all is quiet, at least one cycle.
+        From the second cycle after a fault, or the one after that of END, until all is quiet, at least one cycle.
     clear : Out(1)
         One cycle after the head of a launch, and one cycle after ``abort``: semaphores become zero, parameters of the
         units take their reset values.
@@ -104,7 +125,7 @@ class Sequencer(wiring.Component):
     dispatch: list[stream.Interface]
     wait: stream.Interface
     signal: stream.Interface
-    semaphores: data.View
+    semaphores: Signal
     unit_fault: list[data.View]
     units_idle: Signal
     abort: Signal
@@ -133,7 +154,7 @@ class Sequencer(wiring.Component):
                 "dispatch": Out(stream.Signature(UnitCommand)).array(len(UNITS)),
                 "wait": Out(stream.Signature(SEMAPHORES)),
                 "signal": Out(stream.Signature(SEMAPHORES)),
-                "semaphores": In(SEMAPHORE_VALUES),
+                "semaphores": In(SEMAPHORES),
                 "unit_fault": In(Fault).array(len(UNITS)),
                 "units_idle": In(1),
                 "abort": Out(1),
@@ -171,10 +192,7 @@ class Sequencer(wiring.Component):
         # An index of an instruction, also in a unit's record.
         place = len(execute.pc)
         record = Signal(data.StructLayout({"code": 8, "unit": 4, "pc": place, "address": 32}), reset_less=True)
-        fault = Signal()
-        halt = Signal()  # what is in execution has to stop at once, which at its own fault does nothing anyway
         quiet = Signal()
-        leftover = Signal(SEMAPHORES)
         m.d.comb += [
             launcher.enable.eq((state == _State.IDLE) | (state == _State.LAUNCH)),
             fetch.start.eq(launcher.start),
@@ -186,13 +204,12 @@ class Sequencer(wiring.Component):
             execute.clear.eq(launcher.begin),
             execute.go.eq(launcher.done),
             execute.hold.eq(~launcher.ready | ~fetch.args_done | self.scrubbing),
-            execute.stop.eq(halt | (state == _State.ABORT) | (state == _State.REPORT)),
+            execute.stop.eq((state == _State.ABORT) | (state == _State.REPORT)),
             execute.words.eq(launcher.order.words),
             execute.available.eq(fetch.available),
             execute.instruction.eq(fetch.instruction),
             execute.register.eq(Mux(launcher.register.valid, launcher.register, fetch.register)),
             quiet.eq(self.units_idle & ~execute.dispatching & ~fetch.busy),
-            leftover.eq(Cat(value != 0 for value in self.semaphores)),
             report.send.eq(state == _State.REPORT),
             report.code.eq(record.code),
             report.unit.eq(record.unit),
@@ -204,33 +221,31 @@ class Sequencer(wiring.Component):
             self.pc.eq(execute.pc),
             self.running.eq(state != _State.IDLE),
         ]
+        # Every fault is seen a cycle late, so that none is before another that happened with it.
+        unit_fault = Signal(data.StructLayout({"valid": 1, **record.shape().members}), reset_less=True)
+        fetch_failed = Signal()
+        late_cancelled = Signal()
         own = execute.fault
+        ported = [(f.valid, unit, f.code, f.pc, f.address) for unit, f in zip(UNITS, self.unit_fault, strict=True)]
+        m.d.sync += [
+            *_first(unit_fault, ported),
+            unit_fault.valid.eq(Cat(f.valid for f in self.unit_fault).any()),
+            fetch_failed.eq(fetch.error),
+            late_cancelled.eq(cancelled),
+        ]
         zero = Const(0, 32)
-        faults: list[tuple[Value, Unit, Value, Value, Value]] = [
+        # What is left over is found in the cycle in which it counts: all others happened before.
+        leftover = execute.ended & self.semaphores.any()
+        faults: list[_Fault] = [
             (own.valid, Unit.SEQUENCER, own.code, execute.pc, own.address),
-            (fetch.error, Unit.SEQUENCER, fetch.code, zero, fetch.address),
-            (
-                execute.ended & quiet & leftover.any(),
-                Unit.SEQUENCER,
-                Const(FaultCode.SEMAPHORE_LEFTOVER),
-                execute.pc,
-                leftover,
-            ),
-            *((f.valid, unit, f.code, f.pc, f.address) for unit, f in zip(UNITS, self.unit_fault, strict=True)),
-            (cancelled, Unit.SEQUENCER, Const(FaultCode.ABORTED), execute.pc, zero),
+            (fetch_failed, Unit.SEQUENCER, fetch.code, zero, fetch.address),
+            (unit_fault.valid, unit_fault.unit, unit_fault.code, unit_fault.pc, unit_fault.address),
+            (late_cancelled, Unit.SEQUENCER, Const(FaultCode.ABORTED), execute.pc, zero),
             (watchdog.expired, Unit.SEQUENCER, Const(FaultCode.WATCHDOG), execute.pc, zero),
+            (leftover, Unit.SEQUENCER, Const(FaultCode.SEMAPHORE_LEFTOVER), execute.pc, self.semaphores),
         ]
-        # The record follows what happens until a fault stops it: the first one's fields, each or'ed of all that may be.
-        valid = Signal(len(faults))
-        wins = Signal(len(faults))
-        elsewhere = Signal()  # the program counter is not that of the instruction in execution
-        m.d.comb += [
-            valid.eq(Cat(fault[0] for fault in faults)),
-            wins.eq(Cat(valid[k] & ~valid[:k].any() for k in range(len(faults)))),
-            elsewhere.eq(Cat(win for win, fault in zip(wins, faults, strict=True) if fault[3] is not execute.pc).any()),
-        ]
-        first = [(win.replicate(32), *fault[1:]) for win, fault in zip(wins, faults, strict=True)]
-        others = [(win, pc) for win, _, _, pc, _ in first if pc is not execute.pc]
+        fault = Signal()
+        m.d.comb += fault.eq(Cat(valid for valid, *_ in faults[:-1]).any() | (leftover & quiet))
         m.d.sync += self.clear.eq(launcher.begin)
         with m.Switch(state):
             with m.Case(_State.IDLE), m.If(launcher.begin):
@@ -238,17 +253,10 @@ class Sequencer(wiring.Component):
             with m.Case(_State.LAUNCH), m.If(launcher.done):
                 m.d.sync += state.eq(_State.RUN)
             with m.Case(_State.RUN):
-                m.d.sync += [
-                    record.code.eq(_any(code & win for win, _, code, _, _ in first)),
-                    record.unit.eq(_any(unit & win for win, unit, _, _, _ in first)),
-                    record.pc.eq(
-                        _any([execute.pc & ~elsewhere.replicate(place), *(pc[:place] & win for win, pc in others)])
-                    ),
-                    record.address.eq(_any(address & win for win, _, _, _, address in first)),
-                ]
+                # The record follows what happens until a fault stops it.
+                m.d.sync += _first(record, faults, execute.pc)
                 with m.If(execute.ended & quiet):
                     m.d.sync += state.eq(_State.REPORT)
-                m.d.comb += [fault.eq(valid.any()), halt.eq(Cat(valid[1], valid[3:]).any())]
                 with m.If(fault):
                     m.d.sync += [state.eq(_State.ABORT), self.abort.eq(1)]
             with m.Case(_State.ABORT), m.If(quiet):

@@ -38,8 +38,9 @@ class UnitFront(wiring.Component):
         The oldest command waits for its semaphores.
 
     Latency: 2 cycles, 3 with a wait set. Throughput: one command per cycle, per 2 cycles with wait sets.
-    ``i.ready`` and ``o.valid`` depend on registers only (but for ``abort``). Cost: a memory of ``depth`` commands,
-    without the bits that are the same in all commands of the unit.
+    ``i.ready`` and ``o.valid`` depend on registers only (but for ``abort``), ``wait.valid`` and ``o.valid`` by one LUT.
+    Cost: a memory of ``depth`` commands, without the bits that are the same in all commands of the unit, and with one
+    that says whether a command has a wait set.
     """
 
     i: stream.Interface
@@ -65,6 +66,7 @@ class UnitFront(wiring.Component):
                 "pc": range(program_words),
                 **{name: UnitCommand.as_shape()[name].shape for name in ("wait", "signal", "a", "b", "c")},
                 "flags": len(self._flags),
+                "waits": 1,  # it has a wait set
             }
         )
         super().__init__(
@@ -95,10 +97,12 @@ class UnitFront(wiring.Component):
             with m.If(fifo.o.payload.op == code):
                 m.d.comb += head.op.eq(op)
 
+        m.d.comb += fifo.i.payload.waits.eq((self.i.payload.op != Op.SET) & self.i.payload.wait.any())
+
         taken = Signal()
         must_wait = Signal()
         m.d.comb += [
-            must_wait.eq((head.op != Op.SET) & head.wait.any() & ~taken),
+            must_wait.eq(fifo.o.payload.waits & ~taken),
             self.wait.payload.eq(head.wait),
             self.wait.valid.eq(fifo.o.valid & must_wait & ~self.abort),
             self.o.payload.eq(head),

@@ -83,7 +83,7 @@ class Harness(Elaboratable):
         m.d.comb += [
             self.sequencer.core.eq(self.core_index),
             self.semaphores.clear.eq(self.sequencer.clear),
-            self.sequencer.semaphores.eq(self.semaphores.values),
+            self.sequencer.semaphores.eq(self.semaphores.some),
         ]
         return m
 
