@@ -113,7 +113,7 @@ class Ring(Property):
             m.d.comb += Assert(~inside | (here != 0))
         # Lemmas.
         m.d.comb += [
-            Assert(~known | (inner["below"] == length - 1)),
+            Assert(~known | ((inner["below"] == length - 1) & (inner["upper"] == length))),
             Assert(known | ((state == QueueState.DISABLED) & ~running & (inner["below"] == 0))),
             Assert(stopped | (inner["told"] == write)),
             Assert(
@@ -121,6 +121,11 @@ class Ring(Property):
                 | (self.quiet == 0)
                 | (inner["at_last"] == (r.buffer_index.index == inner["buffer_last"]))
             ),
+            Assert(
+                ~(~done | (dut.pending & (self.quiet == 2)))
+                | (inner["read_next"] == Mux(read + 1 == twice, 0, read + 1))
+            ),
+            Assert(running | done),
             Assert(state <= QueueState.ERROR),
             Assert(~running | on),
             Assert(~inner["lost"] | (inner["lost_code"] != FaultCode.BAD_DOORBELL)),
@@ -128,7 +133,7 @@ class Ring(Property):
                 ~(dut.pending & (self.quiet == 2))
                 | ((state == QueueState.READY) | (state == QueueState.BLOCKED)) & ~running & ~passed & (here <= length)
             ),
-            Assert(inner["passed"] == passed),
+            Assert(stopped | (inner["passed"] == passed)),
             Assert((here <= length) | passed),
             Assert(~passed | ((here == twice - 1) & ~inside & ~(running & ~done))),
         ]
@@ -137,7 +142,7 @@ class Ring(Property):
     def events(self, m: Module, inner: Any) -> tuple[Any, Any, Any]:
         """The executor: whether a packet is executed, whether it has retired, and whether a buffer is."""
         dut, event = self.dut, self.dut.event
-        running, done, self.quiet = inner["held"], inner["retired"], Signal(range(3))
+        running, done, self.quiet = inner["held"], ~inner["executed"], Signal(range(3))
         quiet = self.quiet
         with m.If(event != QueueEvent.NONE):
             m.d.sync += quiet.eq(0)
@@ -152,8 +157,10 @@ class Ring(Property):
                 m.d.comb += Assume(running & done)
             with m.Case(QueueEvent.ENTER):
                 m.d.comb += Assume(running & ~done & ~dut.inside & (dut.buffer_packets != 0))
-            with m.Default():
+            with m.Case(QueueEvent.RETIRE, QueueEvent.LAUNCH, QueueEvent.BLOCK, QueueEvent.FAULT):
                 m.d.comb += Assume(running & ~done)
+            with m.Default():
+                m.d.comb += Assume(0)
         return running, done, dut.inside
 
 
@@ -182,19 +189,19 @@ def test_ring_whose_packets_are_taken_back_finds(line: str, bug: str) -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("gap.eq(self.doorbell + ~read)", "gap.eq(self.doorbell - read)"),
-        (" & ~rung_empty) |", ") |"),
-        ("(gap & mask & ~below).any()", "gap.any()"),
+        ("gap.eq(self.doorbell - read)", "gap.eq(self.doorbell + ~read)"),
+        (" & (gap & below).any()) |", ") |"),
+        ("(gap & upper).any() & ", ""),
         ("| (self.doorbell & ~mask).any()", ""),
-        ("read.eq(following & mask)", "read.eq(following)"),
-        ("read.eq(following & mask)", "read.eq(following & below)"),
-        ("[write.eq(self.doorbell), passed.eq(0)]", "[write.eq(self.doorbell & below), passed.eq(0)]"),
+        ("read_next.eq((read + 1) & mask)", "read_next.eq(read + 1)"),
+        ("read_next.eq((read + 1) & mask)", "read_next.eq((read + 1) & below)"),
+        ("write.eq(self.doorbell)", "write.eq(self.doorbell & below)"),
         ("(~empty & ~(executed & none_behind))", "~(executed & none_behind)"),
-        ("in_buffer.eq(self.inside & ~(executed & at_last))", "in_buffer.eq(self.inside)"),
-        ("with m.If(self.doorbell_written & on & ~bad)", "with m.If(self.doorbell_written)"),
+        ("with m.If(self.inside & ~at_last):", "with m.If(self.inside):"),
+        ("rings.eq(self.doorbell_written & on & ~bad)", "rings.eq(self.doorbell_written)"),
     ],
     ids=[
-        *("full is too far", "empty is too far", "never full", "any index", "no wrap", "wrap too early", "no lap"),
+        *("one more than full", "full is too far", "never full", "any index", "no wrap", "wrap too early", "no lap"),
         *("passes", "no way out of a buffer", "while it is off"),
     ],
 )

@@ -138,6 +138,7 @@ class Cut(Property):
             # Lemma.
             Assert(~dut.o.valid | ((inner["room"] == size) & (inner["addr"] == (address + given)[:32]))),
             Assert(~dut.o.valid | begun | ((room > 0) & (room <= CHUNK))),
+            Assert(~dut.o.valid | (inner["whole"] == (left > size))),
         ]
         waits, offered = Signal(), Signal.like(Value.cast(run))
         m.d.sync += [waits.eq(dut.o.valid & ~dut.o.ready & ~dut.start), offered.eq(run)]
@@ -152,14 +153,18 @@ def test_run_splitter() -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("left[bits + 1 :].any() | ", ""),
-        ("(left[: bits + 1] > room)", "(left[: bits + 1] >= 1 << bits)"),
+        ("length[bits + 1 :].any() | ", ""),
+        ("(first - length[: bits + 1])[-1]", "(length[: bits + 1] > 1 << bits)"),
+        ("rest[bits + 1 :].any() | ", ""),
+        ("(rest[bits] & rest[:bits].any())", "rest[bits]"),
         ("addr.eq(addr + size)", "addr.eq(addr + (1 << bits))"),
-        ("left.eq(left - size)", "left.eq(left - room)"),
-        (", room.eq(1 << bits)]", "]"),
+        ("rest.eq(left - size)", "rest.eq(left - room)"),
+        ("room.eq(1 << bits)", "room.eq(room)"),
         ("self.o.valid.eq(self.busy)", "self.o.valid.eq(1)"),
     ],
-    ids=["long range", "first too long", "gap", "past the end", "all short", "empty"],
+    ids=[
+        *("long range", "first too long", "long rest", "one that is none", "gap", "past the end", "all short", "empty")
+    ],
 )
 def test_run_splitter_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

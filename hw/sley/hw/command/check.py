@@ -83,7 +83,9 @@ class PacketCheck(wiring.Component):
             m.d.sync += known.eq(Cat(kind for kind, _ in self._kind.values()).any())
 
         # The first word that is wrong, and whether there is one.
-        wrong = Signal()
+        wrong = Signal()  # one was found; ``named`` a cycle earlier, with its number
+        named = Signal()
+        named_number = Signal(range(WORDS), reset_less=True)
         found = self._bad_words(m)
         lane = Signal(range(max(lanes, 2)))
         for k in reversed(range(lanes)):
@@ -92,10 +94,12 @@ class PacketCheck(wiring.Component):
         number = index * lanes + lane if lanes > 1 else index
         if lanes == 1:  # the upper half of ``args`` is wrong because of what the field is
             number = Cat(index[0] & ~(self._at[9] & self._is(PacketOp.LAUNCH, 9)), index[1:])
+        m.d.sync += [named.eq(found.any()), named_number.eq(number)]
         with m.If(self.restart):
             m.d.sync += wrong.eq(0)
-        with m.Elif(found.any()):
+        with m.Elif(named):
             m.d.sync += wrong.eq(1)
+        refused = wrong | named
 
         # The word to be named comes to ``places``: the first one, then an address until one is outside, then a number.
         # Two ranges may be in one beat if that is half a packet.
@@ -103,20 +107,20 @@ class PacketCheck(wiring.Component):
         places = [Signal(WORD_BITS, reset_less=True, name=f"place{k}") for k in range(units)]
         with m.If(self._at[0]):
             m.d.sync += places[0].eq(self._words[0])
-        outside = Cat(self._range(m, k, units, places[k], wrong) for k in range(units))
-        with m.If(found.any() & ~wrong):
-            m.d.sync += places[0].eq(number)
+        outside = Cat(self._range(m, k, units, places[k], refused) for k in range(units))
+        with m.If(named & ~wrong):
+            m.d.sync += places[0].eq(named_number)
         m.d.comb += self.address.eq(places[0])
         if units > 1:
             second = Signal(reset_less=True)
-            m.d.sync += second.eq(~wrong & known & ~outside[0] & outside[1])
+            m.d.sync += second.eq(~refused & known & ~outside[0] & outside[1])
             with m.If(second):
                 m.d.comb += self.address.eq(places[1])
         with m.If(self.done):
             m.d.sync += self.bad.eq(1)
             with m.If(~known):
                 m.d.sync += self.code.eq(FaultCode.BAD_PACKET)
-            with m.Elif(wrong):
+            with m.Elif(refused):
                 m.d.sync += self.code.eq(FaultCode.BAD_FIELD)
             with m.Elif(outside.any()):
                 m.d.sync += self.code.eq(FaultCode.BAD_ADDRESS)
@@ -238,7 +242,7 @@ class PacketCheck(wiring.Component):
                 return [("address", length("packets", 16, PACKET_BYTES, "address"))]
         return []
 
-    def _range(self, m: Module, unit: int, units: int, place: Signal, wrong: Signal) -> Signal:
+    def _range(self, m: Module, unit: int, units: int, place: Signal, wrong: Value) -> Signal:
         """Whether a range, of those with this number in a beat, ended beyond the chip's address width. ``place`` takes
         its address."""
         bits, lanes = self._config.addr_bits, self._lanes

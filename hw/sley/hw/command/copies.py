@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.registers import PRIORITY_BITS
-from sley.hw.command.copy import CopyEngine
+from sley.hw.command.copy import CopyEngine, chunk_beats
 from sley.hw.command.records import CopyCommand, CopyJob, WorkResult, number
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.memory.access import ERROR_BITS, fault_code
@@ -27,7 +28,7 @@ class CopyScheduler(wiring.Component):
 
     After every ``SLICE_CHUNKS`` chunks the rule of ``UrgentGrant`` says whose copy goes on. If it is another's, all
     that was asked for is written first and the place is remembered; a copy alone never pauses. An aborted copy ends
-    with ABORTED, in the middle of its slice, or after the slice of another.
+    with ABORTED, in the middle of its slice, or after the slice of another. The engine hears of it a cycle late.
 
     Members:
 
@@ -77,14 +78,19 @@ class CopyScheduler(wiring.Component):
         begun = Signal(queues)  # what is left is in memory; otherwise it is all
         current = Signal(queues)  # whose copy the engine runs
         queue = Signal(QUEUE_BITS, reset_less=True)
+        resumes = Signal(reset_less=True)  # and that was begun
+        aborted = Signal(reset_less=True)  # it shall end, as of the cycle before
         slice_left = Signal(range(SLICE_CHUNKS))
+        used_up = Signal(reset_less=True)  # it is 0
         fault = Signal(WorkResult["fault"].shape, reset_less=True)
 
         m.submodules.jobs = jobs = Memory(shape=CopyJob, depth=max(queues, 2), init=[])
         m.submodules.rests = rests = Memory(shape=32, depth=max(queues, 2), init=[])
         new, held = jobs.write_port(), jobs.read_port(domain="comb")
         keep, kept = rests.write_port(), rests.read_port(domain="comb")
-        job, left, place = held.data, Signal(32), Signal(32)
+        job = held.data
+        left = Signal(32)
+        place = Signal(32)
         arriving, leaving, back = Signal(queues), Signal(queues), Signal(queues)
         m.d.comb += arriving.eq(Mux(self.i.valid, 1 << self.i.payload.queue, 0))
         m.d.sync += [waiting.eq((waiting & ~leaving) | arriving | back), begun.eq((begun & ~arriving) | back)]
@@ -96,7 +102,7 @@ class CopyScheduler(wiring.Component):
             kept.addr.eq(queue),
             keep.addr.eq(queue),
             keep.data.eq(engine.left),
-            left.eq(Mux((begun & current).any(), kept.data, job.bytes)),
+            left.eq(Mux(resumes, kept.data, job.bytes)),
             place.eq(job.bytes - left),
             *(a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)),
         ]
@@ -111,11 +117,12 @@ class CopyScheduler(wiring.Component):
                 outer.payload.bytes.eq(inner.payload.bytes),
                 outer.payload.context.eq(job.context),
             ]
+        bits = exact_log2(chunk_beats(self._config) * self._config.bus_bytes)  # a copy goes on where a chunk begins
         m.d.comb += [
             engine.fill.eq(job.fill),
             engine.value.eq(job.value),
             engine.src.eq(job.src + place),
-            engine.dst.eq(job.dst + place),
+            engine.dst.eq(Cat(job.dst[:bits] & ~resumes.replicate(bits), (job.dst + place)[bits:])),
             engine.bytes.eq(left),
             engine.writing.eq(self.writing),
             engine.write_error.eq(self.write_error),
@@ -126,13 +133,15 @@ class CopyScheduler(wiring.Component):
             m.d.sync += [
                 current.eq(chosen),
                 queue.eq(number(chosen)),
+                resumes.eq((begun & chosen).any()),
                 slice_left.eq(SLICE_CHUNKS - 1),
+                used_up.eq(0),
                 fault.eq(0),
                 fault.unit.eq(Unit.COMMAND),
             ]
 
         others = Signal()  # shall run, as of the cycle before
-        aborted = (self.abort & current).any()
+        m.d.sync += aborted.eq((self.abort & current).any())
         ended = waiting & self.abort
         with m.FSM():
             with m.State("IDLE"):
@@ -151,13 +160,13 @@ class CopyScheduler(wiring.Component):
             with m.State("RUN"):
                 m.d.comb += turn.requests.eq(waiting | current)
                 with m.If(engine.asked):
-                    m.d.sync += slice_left.eq(Mux(slice_left == 0, 0, slice_left - 1))
-                used_up = slice_left == 0
-                m.d.sync += others.eq((turn.grant != current) | ended.any())
+                    m.d.sync += [slice_left.eq(Mux(used_up, 0, slice_left - 1)), used_up.eq(slice_left[1:] == 0)]
+                goes_on = (turn.grant & current).any()
+                m.d.sync += others.eq(~goes_on | ended.any())
                 m.d.comb += engine.stop.eq(aborted | (used_up & others))
-                with m.If(used_up & engine.asked & (turn.grant == current)):
+                with m.If(used_up & engine.asked & goes_on):
                     m.d.comb += turn.moved.eq(1)
-                    m.d.sync += slice_left.eq(SLICE_CHUNKS - 1)
+                    m.d.sync += [slice_left.eq(SLICE_CHUNKS - 1), used_up.eq(0)]
                 with m.If(engine.done):
                     m.d.comb += keep.en.eq(1)
                     m.next = "REPORT"

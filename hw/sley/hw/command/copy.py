@@ -37,7 +37,8 @@ class CopyEngine(wiring.Component):
 
     A read error stops the engine before the chunk it belongs to: nothing of that chunk or behind it is written. After
     a write error no further chunk is started. ``stop`` ends it early too: every chunk that was asked for is written, no
-    other is. Either way everything in flight ends before ``done``.
+    other is. Either way everything in flight ends before ``done``, which comes a
+    cycle later after chunks that were dropped.
 
     Members:
 
@@ -48,7 +49,8 @@ class CopyEngine(wiring.Component):
       copied.
     * ``read``, ``beats``: a memory reader; ``write``, ``data``, ``writing``, ``write_error``: a memory writer.
 
-    Throughput: one beat per cycle and direction. Cost: a small buffer, a splitter, an address with an adder, counters.
+    Throughput: one beat per cycle and direction. ``read`` and ``write`` are one LUT behind registers, but for
+    ``read.valid``. Cost: a small buffer, a splitter, an address with an adder, counters.
     """
 
     start: Signal
@@ -113,9 +115,12 @@ class CopyEngine(wiring.Component):
             reads.range.first.eq(first),
         ]
 
-        flight = Signal(range(MAX_CHUNKS + 1))  # chunks asked for, with data that has not left the buffer
-        complete = Signal(range(BUFFER_BEATS + 2))  # chunks in the buffer whose write was not asked for yet
+        unwritten = Signal(range(MAX_CHUNKS + 1))  # chunks asked for whose write was not asked for yet
+        only = Signal()  # there is one
+        complete = Signal(range(BUFFER_BEATS + 2))  # those of them that are in the buffer
+        some_complete = Signal()
         flowing = Signal(range(BUFFER_BEATS + 2))  # chunks whose write was asked for, with data left in the buffer
+        flows = Signal()  # there are some
         read_error, write_error = Signal(ERROR_BITS), Signal(ERROR_BITS)
         chunk_error = Signal(ERROR_BITS)
         read_failed, write_failed = read_error.any(), write_error.any()
@@ -127,7 +132,7 @@ class CopyEngine(wiring.Component):
         target_ready = Mux(self.fill, source.i.ready, self.read.ready)
         m.d.sync += asking_on.eq(asking & ~target_ready)
         m.d.comb += [
-            asking.eq(reads.o.valid & (flight != MAX_CHUNKS) & (~(failure | self.stop) | asking_on)),
+            asking.eq(reads.o.valid & (unwritten != MAX_CHUNKS) & (~(failure | self.stop) | asking_on)),
             self.read.payload.eq(reads.o.payload),
             source.i.payload.eq(reads.o.payload),
             self.read.valid.eq(asking & ~self.fill),
@@ -167,39 +172,48 @@ class CopyEngine(wiring.Component):
         bits = exact_log2(chunk)
         target = Signal(32, reset_less=True)
         newest = Signal.like(reads.o.payload.bytes[: bits + 1], name="newest", reset_less=True)  # bytes of that one
-        size = Signal.like(newest)
+        room = Signal.like(newest, name="room", reset_less=True)  # bytes up to the next multiple of the chunk size
         ask_write, ask_write_on = Signal(), Signal()
-        dropping = Signal()
+        dropping = Signal()  # once it is, until the next start
+        dropped = Signal()  # a chunk was, in the cycle before
         m.d.sync += ask_write_on.eq(ask_write & ~self.write.ready)
         m.d.comb += [
-            size.eq(Mux(flight == flowing + 1, newest, chunk - target[:bits])),
-            ask_write.eq((complete != 0) & (~write_failed | ask_write_on)),
+            ask_write.eq(some_complete & (~write_failed | ask_write_on)),
             self.write.valid.eq(ask_write),
             self.write.payload.addr.eq(target),
-            self.write.payload.bytes.eq(size),
-            dropping.eq(((read_failed & (complete == 0)) | (write_failed & ~ask_write)) & (flowing == 0)),
-            self.data.valid.eq(buffer.o.valid & (flowing != 0)),
+            self.write.payload.bytes.eq(Mux(only, newest, room)),
+            self.data.valid.eq(buffer.o.valid & flows),
             self.data.payload.eq(buffer.o.payload.data),
-            buffer.o.ready.eq(Mux(flowing != 0, self.data.ready, dropping)),
+            buffer.o.ready.eq(Mux(flows, self.data.ready, dropping)),
         ]
         wrote = ask_write & self.write.ready
         leaving = buffer.o.valid & buffer.o.ready & buffer.o.payload.last
+        gone = wrote | dropped
         m.d.sync += [
-            flight.eq(flight + step(self.asked, leaving, len(flight))),
+            dropping.eq(((read_failed & ~some_complete) | (write_failed & ~ask_write)) & ~flows),
+            dropped.eq(leaving & ~flows),
+            unwritten.eq(unwritten + step(self.asked, gone, len(unwritten))),
             complete.eq(complete + step(completed, wrote, len(complete))),
-            flowing.eq(flowing + step(wrote, leaving & ~dropping, len(flowing))),
+            some_complete.eq(completed | (some_complete & ~(wrote & (complete == 1)))),
+            flows.eq(wrote | (flows & ~(leaving & (flowing == 1)))),
         ]
+        with m.If(wrote ^ (leaving & flows)):
+            m.d.sync += flowing.eq(flowing + step(wrote, ~wrote, len(flowing)))
+        with m.If(self.asked & ~gone):
+            m.d.sync += only.eq(unwritten == 0)
+        with m.Elif(gone & ~self.asked):
+            m.d.sync += only.eq(unwritten == 2)
         with m.If(self.asked):
             m.d.sync += newest.eq(reads.o.payload.bytes)
         with m.If(wrote):
-            m.d.sync += target.eq(Cat(C(0, bits), target[bits:] + 1))
+            m.d.sync += [target.eq(Cat(C(0, bits), target[bits:] + 1)), room.eq(chunk)]
         with m.If(self.write_error.any() & ~write_failed):
             m.d.sync += write_error.eq(self.write_error)
 
         # The end: nothing left to ask for, nothing in the buffer, nothing unacknowledged.
         rest = Signal()
-        m.d.comb += rest.eq(Mux(failure, asking | ask_write, reads.busy))
-        m.d.comb += self.done.eq(busy & ~rest & (flight == 0) & ~self.writing)
+        m.d.comb += rest.eq(Mux(failure, asking_on | ask_write, reads.busy))
+        m.d.comb += self.done.eq(busy & ~rest & (unwritten == 0) & ~flows & ~self.writing)
         m.d.comb += [
             self.error.eq(Mux(read_failed, read_error, write_error)),
             self.of_read.eq(read_failed),
@@ -215,6 +229,8 @@ class CopyEngine(wiring.Component):
                 write_error.eq(AccessError.NONE),
                 chunk_error.eq(AccessError.NONE),
                 complete.eq(0),
+                some_complete.eq(0),
                 target.eq(self.dst),
+                room.eq(first),
             ]
         return m

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, Signature
 from amaranth.utils import exact_log2
@@ -22,6 +22,7 @@ from sley.hw.command.records import (
     QueueEvent,
     WorkResult,
     number,
+    one_of,
     packet_beat,
 )
 from sley.hw.command.urgent import UrgentGrant
@@ -60,15 +61,16 @@ class Executor(wiring.Component):
     Members:
 
     * ``pending``, ``priorities``, ``queues``: one bit, priority and view per queue; ``queue``, ``event``, ``fault``,
-      ``buffer``, ``buffer_packets``: to the queue with number ``queue`` (one-hot).
+      ``buffer``, ``buffer_packets``: to the queue with number ``queue`` (one-hot, a register);
+      ``taken``: one-hot, TAKE to that queue.
     * ``launch``, ``copy``: to the schedulers, always taken; ``grid_result``, ``copy_result``. ``beat``: of the packet
       that is fetched; a launch is of the one that has come.
     * ``posted``: one bit per queue, its read index is on the way to memory; ``lost``: high for a cycle when memory
       refused it, with ``lost_code``.
     * ``request``, ``response``: for packets, to and from the node's port.
     * ``words``, ``word_done``, ``word_error``, ``word``: a ``WordAccess``.
-    * ``time``; ``hold``: take no packet and no result; ``fence``: one bit per queue, high for a cycle when a fence that
-      asks for an interrupt is in memory.
+    * ``time``; ``hold``: take no packet and no result; ``fence``: high for a cycle when a fence of ``queue``
+      that asks for an interrupt is in memory.
 
     Latency: ``pending`` to the fetch's request one cycle; the last beat of a packet to ``launch`` three cycles, to the
     execution of another packet four.
@@ -78,6 +80,7 @@ class Executor(wiring.Component):
     priorities: Any
     queues: Any
     queue: Signal
+    taken: Signal
     event: Any
     fault: Any
     buffer: Signal
@@ -111,6 +114,7 @@ class Executor(wiring.Component):
                     "priorities": In(PRIORITY_BITS).array(config.queues),
                     "queues": In(QueueView).array(config.queues),
                     "queue": Out(config.queues),
+                    "taken": Out(config.queues),
                     "event": Out(QueueEvent),
                     "fault": Out(FaultRecord),
                     "buffer": Out(PACKET_ADDRESS_BITS),
@@ -131,7 +135,7 @@ class Executor(wiring.Component):
                     "word": In(8 * SEMAPHORE_BYTES),
                     "time": In(64),
                     "hold": In(1),
-                    "fence": Out(config.queues),
+                    "fence": Out(1),
                 }
             )
         )
@@ -147,11 +151,11 @@ class Executor(wiring.Component):
         kept = Signal(KEPT_BITS, reset_less=True)
         m.d.comb += packet.eq(kept)
         fields: dict[PacketOp, Any] = {op: data.View(struct(f.layout), packet) for op, f in PACKETS.items()}
-        op = packet[:8]
+        op = packet[: max(PacketOp).bit_length()]  # there is no other by the time it is looked at
         satisfied = Signal(reset_less=True)
         view = Signal(QueueView)
         owner = Signal(config.queues, init=1)
-        m.d.comb += [self.queue.eq(owner), view.eq(_select(owner, self.queues)), turn.requests.eq(self.pending)]
+        m.d.comb += [self.queue.eq(owner), view.eq(one_of(owner, self.queues)), turn.requests.eq(self.pending)]
         m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
         wiring.connect(m, fetch.request, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), fetch.response)
@@ -160,22 +164,30 @@ class Executor(wiring.Component):
         wanted = Signal(_Where, reset_less=True)
         where = Signal(_Where)
         source = Signal(config.queues)
+        ours = Signal(reset_less=True)  # it is the owner's, once that is taken
         early = Signal()
         next_owner = Signal(config.queues)
         look_ahead = Signal()
         m.d.comb += [
             next_owner.eq(owner),
-            where.eq(_select(next_owner, [queue.where for queue in self.queues])),
+            where.eq(one_of(next_owner, [queue.where for queue in self.queues])),
             fetch.where.eq(where.packet),
             fetch.nested.eq(where.nested),
             fetch.context.eq(where.context),
         ]
 
+        # READBACK is set up before the queue is enabled, and its owner is known a cycle before it is asked for.
+        readback = view.readback & ~(READBACK_BYTES - 1)
+        silent = Signal(reset_less=True)
+        beyond = Signal(reset_less=True)
+        m.d.sync += [silent.eq(readback == 0), beyond.eq(readback[config.addr_bits :].any())]
+
         # One small read or write at a time: a semaphore, a fence, a read index.
         word = self.words.payload
         m.d.comb += word.context.eq(view.where.context)
+        posting = Signal()  # one of ``posted`` is set
         with m.If(self.word_done):
-            m.d.sync += self.posted.eq(0)
+            m.d.sync += [self.posted.eq(0), posting.eq(0)]
             with m.If(self.word_error.any()):
                 m.d.comb += self.lost.eq(self.posted)
         m.d.comb += self.lost_code.eq(fault_code(self.word_error))
@@ -228,7 +240,9 @@ class Executor(wiring.Component):
             self.buffer_packets.eq(indirect.packets),
         ]
 
-        with m.If(early & ~(source & Cat(queue.ahead for queue in self.queues)).any()):
+        stale = Signal()
+        m.d.comb += stale.eq(early & ~(source & Cat(queue.ahead for queue in self.queues)).any())
+        with m.If(stale):
             m.d.comb += fetch.drop.eq(1)
             m.d.sync += [source.eq(0), early.eq(0)]
         with m.If(look_ahead & view.ahead & ~fetch.busy):
@@ -236,11 +250,12 @@ class Executor(wiring.Component):
             m.d.sync += [source.eq(owner), early.eq(1), look_ahead.eq(0)]
 
         settling = Signal()  # whether the queue that has just finished has more is not known yet
-        m.d.sync += settling.eq(self.event == QueueEvent.FINISH)
+        m.d.sync += settling.eq((self.event & QueueEvent.FINISH).any())
         ended = Signal()  # a grid has, and this may be looked at
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += ended.eq(self.grid_result.valid)
+                m.d.sync += ours.eq(~fetch.busy | (~stale & (source & turn.grant).any()))
                 result = Signal(WorkResult)
                 m.d.comb += result.eq(Mux(self.grid_result.valid, self.grid_result.payload, self.copy_result.payload))
                 m.d.sync += [self.fault[name].eq(result.fault[name]) for name in ("code", "unit", "address")]
@@ -256,8 +271,7 @@ class Executor(wiring.Component):
                     with m.If(result.fault.code != FaultCode.NONE):
                         m.next = "FAULT"
                 with m.Elif(self.pending.any() & ~settling):
-                    m.d.comb += [turn.moved.eq(1), self.queue.eq(turn.grant), self.event.eq(QueueEvent.TAKE)]
-                    m.d.comb += next_owner.eq(turn.grant)
+                    m.d.comb += [turn.moved.eq(1), self.taken.eq(turn.grant), next_owner.eq(turn.grant)]
                     m.d.sync += [owner.eq(turn.grant), wanted.eq(where), early.eq(0), look_ahead.eq(0)]
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
@@ -265,11 +279,11 @@ class Executor(wiring.Component):
                     m.next = "FETCH"
             with m.State("FETCH"):
                 m.d.comb += where.eq(wanted)
-                with m.If(source != owner):
+                with m.If(~ours):
                     m.d.comb += fetch.drop.eq(1)
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
-                        m.d.sync += source.eq(owner)
+                        m.d.sync += [source.eq(owner), ours.eq(1)]
                 with m.Elif(fetch.ready):
                     m.d.comb += fetch.drop.eq(1)
                     m.d.sync += [
@@ -302,7 +316,7 @@ class Executor(wiring.Component):
                     access(signal.address, SEMAPHORE_BYTES)
                     with m.If(self.words.ready):
                         m.next = "ACKNOWLEDGE"
-                with m.Case(PacketOp.WAIT), m.If(~self.posted.any()):
+                with m.Case(PacketOp.WAIT), m.If(~posting):
                     access(fields[PacketOp.WAIT].address, SEMAPHORE_BYTES, write=False)
                     with m.If(self.words.ready):
                         m.next = "ACKNOWLEDGE"
@@ -314,14 +328,14 @@ class Executor(wiring.Component):
             with m.State("ENTERED"):
                 m.d.sync += look_ahead.eq(1)
                 m.next = "IDLE"
-            with m.State("ACKNOWLEDGE"), m.If(self.word_done & ~self.posted.any()):
+            with m.State("ACKNOWLEDGE"), m.If(self.word_done & ~posting):
                 m.next = "RETIRE"
                 with m.If(self.word_error.any()):
                     fail(fault_code(self.word_error))
                 with m.Elif(op == PacketOp.WAIT):
                     m.next = "COMPARE"
                 with m.Elif((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
-                    m.d.comb += self.fence.eq(owner)
+                    m.d.comb += self.fence.eq(1)
             with m.State("COMPARE"):
                 m.d.sync += satisfied.eq(self.word >= fields[PacketOp.WAIT].value)
                 m.next = "DECIDE"
@@ -334,20 +348,19 @@ class Executor(wiring.Component):
                 m.d.comb += self.event.eq(QueueEvent.RETIRE)
                 m.next = "READBACK"
             with m.State("READBACK"):
-                readback = view.readback & ~(READBACK_BYTES - 1)
                 m.d.sync += self.fault.address.eq(readback)
                 m.d.comb += written[: 8 * READBACK_BYTES].eq(view.read_index)
                 if config.bus_bytes > READBACK_BYTES:
                     m.d.comb += written[8 * READBACK_BYTES :].eq(view.read_index)
-                with m.If(view.inside | (readback == 0)):
+                with m.If(view.inside | silent):
                     m.d.comb += self.event.eq(QueueEvent.FINISH)
                     m.next = "IDLE"
-                with m.Elif(readback[config.addr_bits :].any()):
+                with m.Elif(beyond):
                     fail(FaultCode.BAD_ADDRESS)
-                with m.Elif(~self.posted.any()):
+                with m.Elif(~posting):
                     access(readback, READBACK_BYTES)
                     with m.If(self.words.ready):
-                        m.d.sync += self.posted.eq(owner)
+                        m.d.sync += [self.posted.eq(owner), posting.eq(1)]
                         m.d.comb += self.event.eq(QueueEvent.FINISH)
                         m.next = "IDLE"
             with m.State("FAULT"):
@@ -360,11 +373,3 @@ class Executor(wiring.Component):
             with m.If(~ended):
                 m.d.sync += self.fault[name].eq(0)
         return m
-
-
-def _select(chosen: Value, items: Any) -> Value:
-    """The item whose bit is set."""
-    selected: Value = Value.cast(items[0])
-    for k in range(1, len(chosen)):
-        selected = Mux(chosen[k], Value.cast(items[k]), selected)
-    return selected

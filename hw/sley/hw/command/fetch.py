@@ -36,7 +36,8 @@ class PacketFetch(wiring.Component):
     * ``beat``: of the packet, in the cycle after it came from memory.
     * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
 
-    Latency: ``start`` to ``request`` one cycle, the last beat to ``ready`` three. Cost: 512 flip-flops and
+    Latency: ``start`` to ``request`` one cycle, the last beat to ``ready`` three; without a
+    request, two from ``start``. Cost: 512 flip-flops and
     the check, which goes on as beats arrive.
     """
 
@@ -160,16 +161,18 @@ class PacketFetch(wiring.Component):
                 m.d.sync += outside.eq(beyond)
                 with m.If(self.start):
                     m.next = "ASK"
-                    with m.If(beyond):
-                        m.next = "READY"
             with m.State("ASK"):
-                m.d.comb += self.request.valid.eq(asked != beats)
+                m.d.comb += self.request.valid.eq((asked != beats) & ~outside)
                 with m.If(self.request.valid & self.request.ready):
                     m.d.sync += asked.eq(asked + burst)
                 with m.If(self.drop):
                     m.d.sync += dropped.eq(1)
                 with m.If(self.response.valid & (left == 1)):
                     m.next = "CHECK"
+                with m.If(outside):
+                    m.next = "READY"
+                with m.If(outside & self.drop):
+                    m.next = "IDLE"
             with m.State("CHECK"):
                 with m.If(check.done):
                     m.next = "READY"

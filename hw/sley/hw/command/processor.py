@@ -146,9 +146,9 @@ class CommandProcessor(wiring.Component):
             registers = self.queue[k]
             wiring.connect(m, wiring.flipped(registers), queue.registers)
             bell, view = self.doorbell[k], executor.queues[k]
-            with m.If(executor.queue[k]):
-                m.d.comb += queue.event.eq(executor.event)
+            event = Mux(executor.queue[k], executor.event, 0) | Mux(executor.taken[k], QueueEvent.TAKE, 0)
             m.d.comb += [
+                queue.event.eq(event),
                 queue.doorbell.eq(bell.write_index.index),
                 queue.doorbell_written.eq(bell.write_index_written),
                 queue.time.eq(time),
@@ -192,10 +192,11 @@ class CommandProcessor(wiring.Component):
             interrupts.enable.eq(chip.irq_enable),
             interrupts.coalesce.eq(chip.irq_coalesce),
             interrupts.fence.eq(executor.fence),
+            interrupts.queue.eq(executor.queue),
             self.irq.eq(interrupts.irq),
             chip.time_lo.cycles.eq(time[:32]),
             chip.time_hi.cycles.eq(time_high),
-            chip.irq_status_set.fence.eq(executor.fence),
+            chip.irq_status_set.fence.eq(Mux(executor.fence, executor.queue, 0)),
             chip.irq_status_set.error.eq(failed),
             chip.status.resetting.eq(self.resetting),
             chip.status.invalidating.eq(spreading != 0),
@@ -206,7 +207,7 @@ class CommandProcessor(wiring.Component):
         bus_selected = chip.counter_select.group.matches(*CHIP_GROUPS)
         m.d.comb += [
             watch.select.eq(chip.core_select.core),
-            watch.packets.eq(executor.event == QueueEvent.RETIRE),
+            watch.packets.eq((executor.event & QueueEvent.RETIRE).any()),
             watch.blocks.eq(scheduler.retired),
             chip.progress.count.eq(watch.progress),
             chip.core_pc.pc.eq(watch.core.pc),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -27,11 +27,12 @@ class Queue(wiring.Component):
     """One hardware queue between its registers and the executor.
 
     The queue is *held* from TAKE to FINISH, BLOCK, ENTER or FAULT; software that turns it off or aborts it, a bad
-    doorbell, and a read index that could not be written take effect when it is not held. It is turned off when its read
-    index is in memory. A doorbell is ignored while the queue is off or has stopped; otherwise its index
-    becomes the write index, unless it is not below twice the ring's length or further than that length ahead of
-    the read index: then the queue stops with BAD_DOORBELL and the index as address. It also stops so when the write
-    index lies behind the read index after a packet (a doorbell took that packet back while it ran).
+    doorbell, and a read index that could not be written take effect when it is not held, and not ``pending`` either,
+    which it is for one cycle more. It is turned off when its read index is in memory. A doorbell is ignored while the
+    queue is off or has stopped; otherwise its index becomes the write index, unless it is not below twice the ring's
+    length or further than that length ahead of the read index: then the queue stops with BAD_DOORBELL and the index as
+    address. It also stops so when the write index lies behind the read index after a packet (a doorbell took that
+    packet back while it ran).
 
     After ENTER its packets come from a buffer; the read index moves when the last of them retires.
 
@@ -50,7 +51,7 @@ class Queue(wiring.Component):
     * ``aborting``: whatever of it runs shall end. From CONTROL.abort until the queue has stopped.
     * ``failed``: high for one cycle when the queue stops with an error.
 
-    Latency: doorbell to ``pending`` two cycles. Cost: about 300 flip-flops, most of them the records software reads.
+    Latency: doorbell to ``pending`` two cycles. Cost: about 350 flip-flops, most of them the records software reads.
     """
 
     registers: Any
@@ -100,15 +101,17 @@ class Queue(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         r = self.registers
-        event = self.event
+
+        def heard(event: QueueEvent) -> Value:
+            return (self.event & event).any()
 
         state = Signal(QueueState)
         held = Signal()
         stopping = Signal()
         bad = Signal()
-        passed = Signal()  # the packet that retired last had been taken back
+        passed = Signal()  # the packet that retired last had been taken back; of no meaning if ``bad``
         lost = Signal()
-        retired = Signal()  # the packet for which the queue is held
+        executed = Signal()  # a packet is: the queue is held, and that has not retired
         retry = Signal(range(RETRY_CYCLES))
         read = Signal(INDEX_BITS)
         write = Signal(INDEX_BITS)
@@ -121,46 +124,60 @@ class Queue(wiring.Component):
         buffer_last = Signal(BUFFER_BITS, reset_less=True)
         buffer_index = Signal(BUFFER_BITS)
         at_last = Signal()
-        m.d.sync += at_last.eq(buffer_index == buffer_last)  # late, but before the next packet is taken
+        buffer_next = Signal(INDEX_BITS, reset_less=True)
+        read_next = Signal(INDEX_BITS, reset_less=True)
 
         # SIZE is set up before the queue is enabled: everything derived from it may lag.
         below = Signal(INDEX_BITS)
-        m.d.sync += below.eq(Cat(r.size.log2 > k for k in range(INDEX_BITS - 1)))
+        upper = Signal(INDEX_BITS, reset_less=True)  # the length
+        m.d.sync += [
+            below.eq(Cat(r.size.log2 > k for k in range(INDEX_BITS - 1))),
+            upper.eq(Cat(r.size.log2 == k for k in range(INDEX_BITS))),
+        ]
         mask = Cat(1, below[:-1])  # twice the length, minus one
+        # What is behind these indices is known late, but before the next packet is taken.
+        m.d.sync += [
+            at_last.eq(buffer_index == buffer_last),
+            buffer_next.eq(buffer_index + 1),
+            read_next.eq((read + 1) & mask),
+        ]
 
         on = (state != QueueState.DISABLED) & (state != QueueState.ERROR)
         behind = Signal()
-        executed = Signal()
-        m.d.comb += executed.eq(held & ~retired)
         # The place of the next packet, in the buffer or in the ring.
         in_buffer = Signal()
         following = Signal(INDEX_BITS)
         m.d.comb += [
             in_buffer.eq(self.inside & ~(executed & at_last)),
-            following.eq(Mux(in_buffer, buffer_index, read) + executed),
+            following.eq(
+                Mux(in_buffer, Mux(executed, buffer_next, buffer_index), Mux(executed, read_next, read) & below)
+            ),
         ]
         empty, none_behind = Signal(), Signal()  # no packet is in the ring; none behind the one that is executed
-        m.d.comb += [empty.eq(write == read), none_behind.eq(write == following & mask)]
+        m.d.comb += [empty.eq(write == read), none_behind.eq(write == read_next)]
         # Of a ring of one packet the indices do not tell whether it was taken back or rung again.
         m.d.comb += behind.eq(passed | (self.inside & empty))
-        # An index lies further than the length ahead, modulo twice that, if its distance minus one has the upper bit,
-        # and it is not the read index.
-        beyond, rung_empty = Signal(), Signal()
+        # An index lies further than the length ahead, modulo twice that, if its distance has the upper bit and another.
         gap = Signal(INDEX_BITS)
+        beyond = Signal()
+        rung_empty = Signal()
         m.d.comb += [
-            gap.eq(self.doorbell + ~read),
+            gap.eq(self.doorbell - read),
             rung_empty.eq(self.doorbell == read),
-            beyond.eq(((gap & mask & ~below).any() & ~rung_empty) | (self.doorbell & ~mask).any()),
+            beyond.eq(((gap & upper).any() & (gap & below).any()) | (self.doorbell & ~mask).any()),
         ]
-        none_left = Signal()  # no packet is in the ring, with this cycle's doorbell
-        m.d.comb += none_left.eq(empty)
-        with m.If(self.doorbell_written & on & ~bad):
-            m.d.sync += [rung.eq(self.time), told.eq(self.doorbell)]
-            with m.If(beyond):
-                m.d.sync += bad.eq(1)
-            with m.Else():
-                m.d.comb += none_left.eq(rung_empty)
-                m.d.sync += [write.eq(self.doorbell), passed.eq(0)]
+        rings = Signal()
+        counts = Signal()
+        none_left = Signal()  # no packet is in the ring, with this cycle's doorbell; of no meaning if that is bad
+        m.d.comb += [
+            rings.eq(self.doorbell_written & on & ~bad),
+            counts.eq(rings & ~beyond),
+            none_left.eq(Mux(rings, rung_empty, empty)),
+        ]
+        with m.If(rings):
+            m.d.sync += [rung.eq(self.time), told.eq(self.doorbell), bad.eq(beyond), passed.eq(0)]
+        with m.If(counts):
+            m.d.sync += write.eq(self.doorbell)
 
         with m.If(retry != 0):
             m.d.sync += retry.eq(retry - 1)
@@ -174,17 +191,19 @@ class Queue(wiring.Component):
         well = on & ~stopping & ~self.aborting & ~bad & ~lost & ~behind
         m.d.comb += ahead.eq(well & (in_buffer | (~empty & ~(executed & none_behind))))
         start = Mux(in_buffer, buffer, r.base.address[PACKET_SHIFT:])
-        index = following & (below | in_buffer.replicate(INDEX_BITS))
         m.d.sync += [
             self.ahead.eq(ahead),
             self.nested.eq(in_buffer),
             self.pending.eq(waiting & ~held & ahead & (retry == 0)),
-            self.packet.eq(start + index),
+            self.packet.eq(start + following),
             self.failed.eq(0),
         ]
 
         # All that is cleared or written as a whole comes behind this chain: so flip-flops do it, without logic.
-        off, faulted, stops = Signal(), Signal(), Signal()
+        off = Signal()
+        faulted = Signal()
+        stops = Signal()
+        m.d.comb += off.eq(state == QueueState.DISABLED)
         code = Signal.like(record.code)
         # What is to be named, whoever stops the queue: chosen by registers, as the word to stop comes late.
         address = Mux(lost, r.readback.address & ~(READBACK_BYTES - 1), Mux(bad | behind, told, 0))
@@ -193,55 +212,62 @@ class Queue(wiring.Component):
             m.d.sync += [state.eq(QueueState.ERROR), self.failed.eq(1)]
             m.d.comb += [stops.eq(1), code.eq(why)]
 
-        with m.If(event == QueueEvent.TAKE):
-            m.d.sync += [held.eq(1), retired.eq(0)]
+        with m.If(heard(QueueEvent.TAKE)):
+            m.d.sync += [held.eq(1), executed.eq(1)]
             with m.If(state == QueueState.READY):
                 m.d.sync += state.eq(QueueState.ACTIVE)
-        with m.Elif(held), m.Switch(event):
-            with m.Case(QueueEvent.RETIRE):
-                m.d.sync += retired.eq(1)
+        with m.Elif(held):
+            with m.If(heard(QueueEvent.RETIRE)):
+                m.d.sync += executed.eq(0)
                 with m.If(self.inside & ~at_last):
-                    m.d.sync += buffer_index.eq(following)
+                    m.d.sync += buffer_index.eq(buffer_next)
                 with m.Else():
                     m.d.sync += [
-                        read.eq(following & mask),
+                        read.eq(read_next),
                         passed.eq(none_left),
                         self.inside.eq(0),
                         buffer_index.eq(0),
                     ]
-            with m.Case(QueueEvent.ENTER):
+            with m.If(heard(QueueEvent.ENTER)):
                 m.d.sync += [
                     held.eq(0),
+                    executed.eq(0),
                     state.eq(QueueState.READY),
                     self.inside.eq(1),
                     buffer.eq(self.buffer),
                     buffer_last.eq(self.buffer_packets - 1),
                 ]
-            with m.Case(QueueEvent.FINISH):
+            with m.If(heard(QueueEvent.FINISH)):
                 m.d.sync += [held.eq(0), state.eq(QueueState.READY)]
-            with m.Case(QueueEvent.LAUNCH):
+            with m.If(heard(QueueEvent.LAUNCH)):
                 m.d.sync += state.eq(QueueState.LAUNCHED)
-            with m.Case(QueueEvent.BLOCK):
-                m.d.sync += [held.eq(0), state.eq(QueueState.BLOCKED), retry.eq(RETRY_CYCLES - 1)]
-            with m.Case(QueueEvent.FAULT):
+            with m.If(heard(QueueEvent.BLOCK)):
                 m.d.sync += [
                     held.eq(0),
+                    executed.eq(0),
+                    state.eq(QueueState.BLOCKED),
+                    retry.eq(RETRY_CYCLES - 1),
+                ]
+            with m.If(heard(QueueEvent.FAULT)):
+                m.d.sync += [
+                    held.eq(0),
+                    executed.eq(0),
                     state.eq(QueueState.ERROR),
                     self.failed.eq(~stopping),
                 ]
                 m.d.comb += faulted.eq(1)
-        with m.Elif(state == QueueState.DISABLED):
-            m.d.comb += off.eq(1)
-            with m.If(r.control.enable):
+        # A queue that is pending may be taken in this very cycle: it stops in the next one.
+        with m.If(~held & ~self.pending):
+            with m.If(state == QueueState.DISABLED), m.If(r.control.enable):
                 m.d.sync += state.eq(QueueState.READY)
-        with m.Elif(waiting & lost & ~stopping):
-            stop(lost_code)
-        with m.Elif(stopping), m.If(~self.posted):
-            m.d.sync += state.eq(QueueState.DISABLED)
-        with m.Elif(waiting & (bad | behind)):
-            stop(FaultCode.BAD_DOORBELL)
-        with m.Elif(waiting & self.aborting):
-            stop(FaultCode.ABORTED)
+            with m.Elif(waiting & lost & ~stopping):
+                stop(lost_code)
+            with m.Elif(stopping), m.If(~self.posted):
+                m.d.sync += state.eq(QueueState.DISABLED)
+            with m.Elif(waiting & (bad | behind)):
+                stop(FaultCode.BAD_DOORBELL)
+            with m.Elif(waiting & self.aborting):
+                stop(FaultCode.ABORTED)
         with m.If(faulted):
             m.d.sync += record.eq(self.fault)
         with m.If(stops):

@@ -1,8 +1,9 @@
 """What the parts of the command processor hand to each other."""
 
 from enum import IntEnum
+from typing import Any
 
-from amaranth.hdl import Mux, Value
+from amaranth.hdl import Const, Mux, Value
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
@@ -32,16 +33,16 @@ def packet_beat(config: ChipConfig) -> data.StructLayout:
 
 
 class QueueEvent(IntEnum):
-    """What the executor tells a queue."""
+    """What the executor tells a queue. A bit each, so that none waits for what decides of another."""
 
     NONE = 0
     TAKE = 1  # its next packet is executed from now on
     RETIRE = 2  # the packet is done: the read index moves
-    FINISH = 3  # the queue is free for its next packet
-    LAUNCH = 4  # the packet runs on the cores
-    BLOCK = 5  # a wait is not satisfied: try the packet again later
-    ENTER = 6  # the packets of a buffer come first, then the read index moves
-    FAULT = 7  # the packet stopped with an error record
+    FINISH = 4  # the queue is free for its next packet
+    LAUNCH = 8  # the packet runs on the cores
+    BLOCK = 16  # a wait is not satisfied: try the packet again later
+    ENTER = 32  # the packets of a buffer come first, then the read index moves
+    FAULT = 64  # the packet stopped with an error record
 
 
 Grid = data.StructLayout({"context": CONTEXT_BITS, "watchdog": 32, "arg_words": 8, "gang": 1})
@@ -63,3 +64,12 @@ def number(one_hot: Value) -> Value:
     for k in range(1, len(one_hot)):
         position = position | Mux(one_hot[k], k, 0)
     return position
+
+
+def one_of(one_hot: Value, items: Any) -> Value:
+    """The item whose bit is set."""
+    selected: Value = Const(0, 1)
+    for bit, item in zip(one_hot, items, strict=True):
+        value = Value.cast(item)
+        selected = selected | (value & bit.replicate(len(value)))
+    return selected

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -10,9 +10,21 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import MAX_ARGS
 from sley.abi.packets import INLINE_ARGS, PACKETS, PacketOp
 from sley.abi.registers import PRIORITY_BITS
-from sley.hw.command.records import GRID_BITS, WORDS, FaultRecord, Grid, LaunchCommand, WorkResult, number, packet_beat
+from sley.hw.command.records import (
+    GRID_BITS,
+    WORD_BITS,
+    WORDS,
+    FaultRecord,
+    Grid,
+    LaunchCommand,
+    WorkResult,
+    number,
+    one_of,
+    packet_beat,
+)
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.noc.messages import (
     QUEUE_BITS,
@@ -45,11 +57,12 @@ _FIELDS = {
     LaunchWord.TAG: "tag",
     LaunchWord.SIZES: "program_words",
     LaunchWord.ARGS: "args",
-    **{LaunchWord.GRID_X + k: f"grid_{axis}" for k, axis in enumerate("xyz")},
+    **{word + k: f"grid_{axis}" for word in (LaunchWord.BLOCK_X, LaunchWord.GRID_X) for k, axis in enumerate("xyz")},
     **{len(LaunchWord) + k: f"arg{k}" for k in range(INLINE_ARGS)},
 }
-SOURCES = [_LAUNCH.fields[_FIELDS[k]].lsb // 32 if k in _FIELDS else None for k in range(len(LaunchWord) + INLINE_ARGS)]
-"""For each word of a launch message: the word of the packet."""
+SOURCES = [_LAUNCH.fields[_FIELDS[k]].lsb // 32 for k in range(len(LaunchWord) + INLINE_ARGS)]
+"""For each word of a launch message: the word of the packet. With a place it is the extent, to be compared."""
+BLOCK = (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z)
 PACKET_RAM = {"ram_style": "block"}
 """On a narrow bus one block RAM takes the packets of all queues."""
 
@@ -124,6 +137,7 @@ class BlockScheduler(wiring.Component):
         stopped = Signal(queues)  # they shall not be
         faulted = Signal(queues)
         begun = Signal(queues)  # its place is in memory; otherwise it is 0
+        goes_on = Signal(reset_less=True)  # that of the block being sent is; known behind the head
         running = [Signal(range(cores + 1), name=f"running{k}") for k in range(queues)]
         m.submodules.grids = grids = _memory(Grid, queues)
         queue = Signal(QUEUE_BITS, reset_less=True)  # whose block is being sent
@@ -146,8 +160,9 @@ class BlockScheduler(wiring.Component):
         # 0 is the head of the message, then its words: one that is not sent has a number all the same.
         word = Signal(range(1 + len(LaunchWord) + INLINE_ARGS))
         sent = Signal()  # the flit is
-        in_memory = grid.arg_words > INLINE_ARGS
-        inline = Mux(in_memory, 0, grid.arg_words)
+        arguments = grid.arg_words[: MAX_ARGS.bit_length()]
+        in_memory = arguments > INLINE_ARGS
+        inline = Mux(in_memory, 0, arguments)
         # Registers, a cycle late: nothing is asked of them in the first cycle, which is the head's.
         last_index, skips_args = Signal.like(word, init=len(LaunchWord)), Signal(reset_less=True)
         m.d.sync += [last_index.eq(len(LaunchWord) + inline), skips_args.eq(~in_memory)]
@@ -165,24 +180,27 @@ class BlockScheduler(wiring.Component):
         slot = Signal.like(spare)
         next_source, lane = Signal(range(WORDS)), Signal(range(max(lanes, 2)), reset_less=True)
         for k in range(queues):
-            with m.If(sending[k]):
-                m.d.comb += slot.eq(slots[k])
             with m.If(arriving[k]):
                 m.d.sync += [slots[k].eq(spare), spare.eq(slots[k])]
         with m.Switch(word):
             for position, source in enumerate(SOURCES):
-                if source is not None:
-                    with m.Case(position):
-                        m.d.comb += next_source.eq(source)
+                with m.Case(position):
+                    m.d.comb += next_source.eq(source)
+                    if position == LaunchWord.ARGS:  # which may be passed over
+                        with m.If(skips_args):
+                            m.d.comb += next_source.eq(SOURCES[LaunchWord.BLOCK_X])
         m.d.comb += [
+            slot.eq(one_of(sending, slots)),
             arrive.en.eq(self.packet.valid),
             arrive.addr.eq(self.packet.index + spare * beats),
             arrive.data.eq(self.packet.data),
             fetch.en.eq(sent),
             fetch.addr.eq((next_source >> exact_log2(lanes)) + slot * beats),
         ]
+        shows = Signal(reset_less=True)  # the word sent is the packet's
         with m.If(sent):
             m.d.sync += lane.eq(next_source)
+            m.d.sync += shows.eq(~Cat(word == k for k in BLOCK).any() & ((word != LaunchWord.ARGS) | ~skips_args))
         content = fetch.data.word_select(lane, 32) if lanes > 1 else fetch.data
 
         # Place and number of the block that is next, in pieces of 16 bits. A piece moves on while its extent is sent;
@@ -193,6 +211,19 @@ class BlockScheduler(wiring.Component):
         place, behind = Signal(GRID_BITS), Signal(GRID_BITS + 1)
         moves, extent = Signal(), Signal()  # the piece does; its end is the word sent
         carry, carries = Signal(), Signal()  # into it, and into the next
+        # Whether a piece comes to its end is found out while its place is sent, two cycles late.
+        alike = Signal(GRID_BITS // 2 + 1, reset_less=True)
+        compared = Signal(len(EXTENTS), reset_less=True)
+        at_end = Signal(len(EXTENTS), reset_less=True)
+        unlike = behind ^ content[:GRID_BITS]
+        m.d.sync += [
+            goes_on.eq((begun & sending).any()),
+            compared.eq(Cat(word == k + 1 for k in BLOCK)),
+            alike.eq(Cat(~unlike[k : k + 2].any() for k in range(0, len(unlike), 2))),
+        ]
+        for k in range(len(EXTENTS)):
+            with m.If(compared[k]):
+                m.d.sync += at_end[k].eq(alike.all())
         with m.If(sent), m.Switch(word):  # whether the address of arguments is sent or not makes no difference
             for position in range(len(LaunchWord) + INLINE_ARGS):
                 with m.Case(position):
@@ -202,12 +233,12 @@ class BlockScheduler(wiring.Component):
                         moves.eq(position in EXTENTS or PIECES.get(position, 0) >= BLOCK_NUMBER),
                     ]
         m.d.comb += [
-            place.eq(Mux((begun & sending).any(), kept.data, 0)),
+            place.eq(Mux(goes_on, kept.data, 0)),
             behind.eq(place + 1),
             kept.addr.eq(Cat(piece, queue)),
             keep.addr.eq(kept.addr),
             keep.en.eq(sent & moves),
-            carries.eq(Mux(moves, carry & Mux(extent, behind == content[:GRID_BITS], behind[-1]), carry)),
+            carries.eq(Mux(moves, carry & Mux(extent, at_end.bit_select(piece[:2], 1), behind[-1]), carry)),
             keep.data.eq(Mux(carry, behind[:GRID_BITS], place)),
         ]
         with m.If(carries & extent):
@@ -231,23 +262,23 @@ class BlockScheduler(wiring.Component):
             count.en.eq(Cat(word == LaunchWord.PROGRAM + 1, word == LaunchWord.TAG + 1)),
         ]
 
+        # The packet's words come late: what else is sent is made beside them, and is 0 where they are shown. The sizes
+        # in a packet are 0 where those in a message have more fields.
         flit: Any = self.message.payload
-        sizes = Signal(LaunchSizes)
+        own = Signal.like(flit.payload)
+        others = Signal.like(flit.payload)
         nodes = [core_node(config, index) for index in range(cores)]
         m.d.comb += [
             flit.dest.x.eq(Array(x for x, _ in nodes)[core]),
             flit.dest.y.eq(Array(y for _, y in nodes)[core]),
             flit.last.eq(last_word),
-            sizes.eq(content),
-            sizes.context.eq(grid.context),
-            sizes.queue.eq(queue),
-            sizes.gang.eq(grid.gang),
-            flit.payload.beat.data.eq(content),
+            others.beat.data.eq(content & shows.replicate(WORD_BITS)),
+            Value.cast(flit.payload).eq(Value.cast(own) | Value.cast(others)),
         ]
         with m.Switch(word):
             with m.Case(0):
                 x, y = command_node(config)
-                head = flit.payload.head
+                head = own.head
                 m.d.comb += [
                     head.kind.eq(RequestKind.MESSAGE),
                     head.tag.eq(Tag.MESSAGE),
@@ -257,32 +288,45 @@ class BlockScheduler(wiring.Component):
                     head.addr.eq(grid.watchdog),
                 ]
             with m.Case(LaunchWord.SIZES + 1):
-                m.d.comb += flit.payload.beat.data.eq(sizes)
-            with m.Case(LaunchWord.BLOCK_X + 1, LaunchWord.BLOCK_Y + 1, LaunchWord.BLOCK_Z + 1):
-                m.d.comb += flit.payload.beat.data.eq(place)
+                sizes = Signal(LaunchSizes)
+                m.d.comb += [
+                    sizes.context.eq(grid.context),
+                    sizes.queue.eq(queue),
+                    sizes.gang.eq(grid.gang),
+                    own.beat.data.eq(sizes),
+                ]
+            with m.Case(*(k + 1 for k in BLOCK)):
+                m.d.comb += own.beat.data.eq(place)
 
+        ended = Signal()  # a block has
         chosen = Signal(queues)  # gets a core in this cycle
         begins = Signal(queues)  # a block of it has been sent
         final = Signal(queues)  # its last block has been sent
         unasked = Signal()  # the grid being sent came while no other had blocks left
         free = ~busy
+        some_free = Signal(init=1)  # too early or late only while a block is sent
+        idle = Signal()  # no core runs a block
         asked = turn.requests.any()
-        first = Mux(asked, turn.grant, arriving)
-        gang = ((first & gangs) | Mux(self.i.payload.grid.gang, first & arriving, 0)).any()
+        # Who may have a core, should its turn be now: a gang has all of them or none.
+        may = Mux(idle, -1, some_free.replicate(queues) & ~gangs)
+        arriving_may = idle | (some_free & ~self.i.payload.grid.gang)
+        m.d.sync += some_free.eq(free.any() | ended)
+        m.d.comb += idle.eq(~Cat(running).any())
         m.d.comb += [turn.requests.eq(more & ~stopped), following.eq(Mux(core == cores - 1, 0, core + 1))]
         with m.FSM():
             with m.State("CHOOSE"):
-                m.d.sync += word.eq(0)
-                m.d.sync += core.eq(0)
+                m.d.sync += [word.eq(0), shows.eq(0), core.eq(0)]
                 for index in reversed(range(cores)):
-                    with m.If(free[index] & ~gang):
+                    with m.If(free[index]):
                         m.d.sync += core.eq(index)
                 with m.If(under_way.any()):
                     m.d.comb += chosen.eq(under_way)
                     m.d.sync += core.eq(following)
-                with m.Elif(Mux(gang, free.all(), free.any())):
-                    m.d.comb += [chosen.eq(first), turn.moved.eq(asked)]
-                    m.d.sync += unasked.eq(~asked & first.any())
+                with m.Elif(asked):
+                    m.d.comb += [chosen.eq(turn.grant & may), turn.moved.eq((turn.grant & may).any())]
+                with m.Elif(arriving_may):
+                    m.d.comb += chosen.eq(arriving)
+                    m.d.sync += unasked.eq(self.i.valid)
                 m.d.sync += [sending.eq(chosen), queue.eq(number(chosen))]
                 with m.If(chosen.any()):
                     m.next = "SEND"
@@ -307,7 +351,6 @@ class BlockScheduler(wiring.Component):
         position = Signal(range(len(DoneWord)))
         value = self.done.payload.data[:32]
         pending = Signal(FaultRecord, reset_less=True)
-        ended = Signal()
         owner = Signal(queues)  # whose block ended
         m.d.comb += [
             given.addr.eq(value[:8] if cores > 1 else 0),
@@ -349,21 +392,29 @@ class BlockScheduler(wiring.Component):
         quiet = Cat(count == 0 for count in running)
         over = Signal(queues)
         told = Signal(queues)
-        outcome = Signal(WorkResult, reset_less=True)
+        # Of the grid that is reported: it keeps its record, and sends no other, until the executor has heard of it.
+        reported = Signal(QUEUE_BITS, reset_less=True)
+        has_fault = Signal(reset_less=True)
+        cut_short = Signal(reset_less=True)
+        fault = self.o.payload.fault
         m.d.comb += [
             over.eq(active & quiet & (~more | stopped) & ~under_way),
-            recorded.addr.eq(number(lowest(over))),
-            self.o.payload.eq(outcome),
+            recorded.addr.eq(reported if queues > 1 else 0),
+            self.o.payload.queue.eq(reported),
         ]
+        with m.If(has_fault):
+            m.d.comb += fault.eq(recorded.data)
+        with m.Elif(cut_short):
+            m.d.comb += [fault.code.eq(FaultCode.ABORTED), fault.unit.eq(Unit.COMMAND)]
         with m.FSM(name="ends"):
             with m.State("WATCH"):
                 ending = lowest(over)
                 m.d.comb += told.eq(ending)
-                m.d.sync += [outcome.queue.eq(number(ending)), outcome.fault.eq(recorded.data)]
-                with m.If(~(ending & faulted).any()):
-                    m.d.sync += outcome.fault.eq(0)
-                    with m.If((ending & more).any()):
-                        m.d.sync += [outcome.fault.code.eq(FaultCode.ABORTED), outcome.fault.unit.eq(Unit.COMMAND)]
+                m.d.sync += [
+                    reported.eq(number(ending)),
+                    has_fault.eq((ending & faulted).any()),
+                    cut_short.eq((ending & more).any()),
+                ]
                 with m.If(over.any()):
                     m.next = "REPORT"
             with m.State("REPORT"):

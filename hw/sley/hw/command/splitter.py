@@ -21,7 +21,8 @@ class RunSplitter(wiring.Component):
     ``o``: the runs; ``left``: the bytes that none of them had; ``busy``: there are some. A range of no bytes gives no
     run.
 
-    Latency 1 cycle from ``start``; throughput 1 run per cycle. Cost: two 32-bit registers, each with an adder.
+    Latency 1 cycle from ``start``; throughput 1 run per cycle. Cost: two 32-bit registers, each with an adder; ``o`` is
+    one LUT behind registers.
     """
 
     start: Signal
@@ -42,17 +43,23 @@ class RunSplitter(wiring.Component):
         addr = Signal(32, reset_less=True)
         left = self.left
         room = Signal(unsigned(bits + 1), reset_less=True)
+        whole = Signal(reset_less=True)  # the run takes all of the room, and more come
+        rest = Signal(32)
         size = Signal(unsigned(bits + 1))
+        length = self.range.bytes
+        first = self.range.first
 
         m.d.comb += [
-            size.eq(Mux(left[bits + 1 :].any() | (left[: bits + 1] > room), room, left[: bits + 1])),
-            self.busy.eq(left != 0),
+            size.eq(Mux(whole, room, left[: bits + 1])),
+            rest.eq(left - size),
             self.o.valid.eq(self.busy),
             self.o.payload.addr.eq(addr),
             self.o.payload.bytes.eq(size),
         ]
         with m.If(self.o.valid & self.o.ready):
-            m.d.sync += [addr.eq(addr + size), left.eq(left - size), room.eq(1 << bits)]
+            m.d.sync += [addr.eq(addr + size), left.eq(rest), room.eq(1 << bits), self.busy.eq(whole)]
+            m.d.sync += whole.eq(rest[bits + 1 :].any() | (rest[bits] & rest[:bits].any()))
         with m.If(self.start):
-            m.d.sync += [addr.eq(self.range.addr), left.eq(self.range.bytes), room.eq(self.range.first)]
+            m.d.sync += [addr.eq(self.range.addr), left.eq(length), room.eq(first), self.busy.eq(length != 0)]
+            m.d.sync += whole.eq(length[bits + 1 :].any() | (first - length[: bits + 1])[-1])
         return m

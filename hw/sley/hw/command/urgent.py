@@ -1,11 +1,13 @@
 """Who goes next: the rule by which queues share the executor, the cores and the copy engine."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from itertools import combinations
+
+from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
-from sley.hw.stream.arbiter import lowest
+from sley.hw.stream.arbiter import higher
 
 
 class UrgentGrant(wiring.Component):
@@ -16,9 +18,11 @@ class UrgentGrant(wiring.Component):
     queue that was served last at this level, then the lowest. So a queue that asks is served after at most
     ``PATIENCE`` + n - 1 others.
 
-    Members: ``requests``; ``priorities``: of each queue; ``grant``: one-hot, combinational, 0 when nobody asks;
-    ``moved``: the granted queue is served now.
-    Cost: 10 flip-flops for each queue.
+    Which queue goes before which is decided ahead, so a choice is a matter of who asks.
+
+    Members: ``requests``; ``priorities``: of each queue, heard a cycle late; ``grant``: one-hot, combinational, 0 when
+    nobody asks; ``moved``: the granted queue is served now; not in two cycles in a row.
+    Cost: 10 flip-flops for each queue, one for each two queues.
     """
 
     requests: Signal
@@ -37,18 +41,30 @@ class UrgentGrant(wiring.Component):
         n = self._n
         passed = [Signal(range(PATIENCE), name=f"passed{k}") for k in range(n)]
         overdue = Signal(n)
-        levels = [Cat(p == level for p in self.priorities) for level in range(1 << PRIORITY_BITS)]
-        higher: Value = Const(0, 1)  # somebody asks at a level above
-        for level, members in reversed(list(enumerate([*levels, overdue]))):
-            above = Signal(n, name=f"above{level}")  # the queues numbered above the one served last
-            asking = Signal(n, name=f"asking{level}")
-            preferred = Signal(n, name=f"preferred{level}")
-            m.d.comb += [asking.eq(self.requests & members), preferred.eq(asking & above)]
-            with m.If(~higher & asking.any()):
-                m.d.comb += self.grant.eq(Mux(preferred.any(), lowest(preferred), lowest(asking)))
-                with m.If(self.moved):
-                    m.d.sync += above.eq(~(self.grant | (self.grant - 1)))
-            higher = higher | asking.any()
+        levels = 1 << PRIORITY_BITS
+        above = [Signal(n, name=f"above{level}") for level in range(levels + 1)]  # numbered above the queue served last
+
+        # The higher one goes first: overdue, priority, whether the round comes to it before it ends.
+        ranks = []
+        for k, priority in enumerate(self.priorities):
+            rank = Signal(2 + PRIORITY_BITS, name=f"rank{k}")
+            late = overdue[k]
+            m.d.comb += rank.eq(Cat(above[levels][k], Const(0, PRIORITY_BITS), 1))
+            with m.If(~late):
+                m.d.comb += rank.eq(Cat(Array(mark[k] for mark in above[:levels])[priority], priority, 0))
+            ranks.append(rank)
+        behind: list[Value] = [Const(0, 1)] * n  # one that goes before it asks
+        for j, k in combinations(range(n), 2):
+            first = Signal(name=f"first{j}_{k}", init=1, reset_less=True)  # of the two, the lower number
+            m.d.sync += first.eq(ranks[j] >= ranks[k])
+            behind[k] = behind[k] | (self.requests[j] & first)
+            behind[j] = behind[j] | (self.requests[k] & ~first)
+        m.d.comb += self.grant.eq(self.requests & ~Cat(behind))
+
+        for level, mark in enumerate(above):
+            members = overdue if level == levels else Cat(p == level for p in self.priorities) & ~overdue
+            with m.If(self.moved & (self.grant & members).any()):
+                m.d.sync += mark.eq(higher(self.grant))
         with m.If(self.moved):
             for k in range(n):
                 with m.If(self.grant[k]):
