@@ -1,7 +1,5 @@
 """The store unit: DMA from the scratchpad and the accumulators to memory."""
 
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from amaranth import Cat, Module, Mux, ResetInserter, Signal, signed
@@ -14,7 +12,8 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import SEMAPHORES, Op, Space
 from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.params import UnitParams, flag_bits
-from sley.hw.core.sram import READ_LATENCY, read_port
+from sley.hw.core.sram import read_port
+from sley.hw.core.store_reads import StoreReads
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.access import ERROR_BITS, AccessError, fault_code
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
@@ -22,8 +21,6 @@ from sley.hw.stream.fifo import StreamFIFO
 
 RUNS_AHEAD = 8
 """Runs handed over before the writer takes them, that always fit: covers the latency to the first beat of each."""
-BEATS_AHEAD = 8
-"""Beats read and not yet taken by the writer: covers the latency of the memories and of the queue."""
 COMMANDS = 4
 """Commands that wait to be complete, and one more: a STORE that memory has not acknowledged, and SETs behind it."""
 
@@ -151,7 +148,15 @@ class StoreUnit(wiring.Component):
         stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
         last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
         last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
-        read, taken = self._read(m, starts.o, space, stride, last_beat)
+        m.submodules.reads = reads = StoreReads(c)
+        wiring.connect(m, starts.o, reads.start)
+        for inner, outer in (
+            (reads.data, self.data),
+            (reads.scratchpad, self.scratchpad),
+            (reads.accumulator, self.accumulator),
+        ):
+            wiring.connect(m, inner, wiring.flipped(outer))
+        m.d.comb += [reads.space.eq(space), reads.stride.eq(stride), reads.last_beat.eq(last_beat)]
         m.submodules.incomplete = incomplete = ResetInserter(self.abort)(StreamFIFO(_Incomplete, COMMANDS))
 
         m.submodules.params = params = UnitParams(Unit.STORE)
@@ -182,7 +187,7 @@ class StoreUnit(wiring.Component):
         free = idle & ~in_use.bit_select(self.phase, 1)
         # What is pending includes all data of the runs that the writer took, so nothing is left to read either.
         quiet = run.empty & ~self.writer_pending.any()
-        handed_over = read & starts.empty & run.empty
+        handed_over = reads.idle & starts.empty & run.empty
         failing = (stores & refused_now) | (failed != _Failure.NONE)
         m.d.comb += [
             self.run.valid.eq(run.o.valid),
@@ -191,7 +196,7 @@ class StoreUnit(wiring.Component):
             self.run.payload.more.eq(run.o.payload.more),
             self.run.payload.bytes.eq(length),
             self.cut.eq((state == _State.DRAIN) & run.empty),
-            self.acknowledging.eq((idle | (state == _State.DRAIN)) & taken & starts.empty & ~quiet),
+            self.acknowledging.eq((idle | (state == _State.DRAIN)) & reads.taken & starts.empty & ~quiet),
             self.command.ready.eq(free | self.abort),
             take.eq(self.command.valid & free & ~self.abort),
             params.param.eq(incoming.flags[flag_bits(Op.SET, "param")]),
@@ -352,57 +357,3 @@ class StoreUnit(wiring.Component):
             with m.If(error.any()):
                 m.d.sync += self.fault.code.eq(fault_code(error))
         return complete
-
-    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> tuple[Any, Any]:
-        """Reads the rows of each run, beat by beat, into a queue for the writer; returns whether no run is being read,
-        and whether the writer has taken all beats besides."""
-        c = self._config
-        beats = c.beats_per_accumulator_row
-        width = 8 * c.bus_bytes
-        m.submodules.beats = queue = StreamFIFO(width, BEATS_AHEAD)
-        wiring.connect(m, queue.o, wiring.flipped(self.data))
-        active = Signal()
-        row = Signal(starts.payload.shape(), reset_less=True)
-        index = Signal(range(beats), reset_less=True)  # of the beat in the accumulator row
-        ahead = Signal.like(last_beat, reset_less=True)  # the number of the next beat of this run
-        last = Signal(reset_less=True)
-        room = Signal(range(BEATS_AHEAD + 1), init=BEATS_AHEAD)
-
-        ask = active & (room != 0)
-        granted = Signal()
-        ended = Signal()
-        m.d.comb += [
-            self.scratchpad.valid.eq(ask & (space == Space.SCRATCHPAD)),
-            self.scratchpad.row.eq(row),
-            self.accumulator.valid.eq(ask & (space == Space.ACCUMULATOR)),
-            self.accumulator.row.eq(row),
-            granted.eq(ask & Mux(space, self.accumulator.ready, self.scratchpad.ready)),
-            ended.eq(granted & last),
-            starts.ready.eq(~active | ended),
-        ]
-        m.d.sync += room.eq(room - granted + (queue.o.valid & queue.o.ready))
-        with m.If(granted):
-            m.d.sync += [ahead.eq(ahead + 1), last.eq(ahead == last_beat), index.eq(index + 1)]
-            with m.If(~space | (index == beats - 1)):
-                m.d.sync += [row.eq(row + stride), index.eq(0)]
-        with m.If(starts.ready):
-            m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0)]
-            m.d.sync += [ahead.eq(1), last.eq(last_beat == 0)]
-
-        # Which word of what is read: decoded on the way, so that a gate picks it and not a multiplexer.
-        words = [*(self.accumulator.data.word_select(k, width) for k in range(beats)), self.scratchpad.data]
-        wanted = [*((space == Space.ACCUMULATOR) & (index == k) for k in range(beats)), space == Space.SCRATCHPAD]
-        valid: Any = granted
-        arriving: Any = Cat(wanted)
-        for k in range(READ_LATENCY):
-            valid_next = Signal(name=f"valid_{k}")
-            arriving_next = Signal(len(words), name=f"arriving_{k}", reset_less=True)
-            m.d.sync += [valid_next.eq(valid), arriving_next.eq(arriving)]
-            valid, arriving = valid_next, arriving_next
-        m.d.comb += [
-            queue.i.valid.eq(valid),
-            queue.i.payload.eq(
-                reduce(or_, (word & chosen.replicate(width) for word, chosen in zip(words, arriving, strict=True)))
-            ),
-        ]
-        return ~active, ~active & (room == BEATS_AHEAD)
