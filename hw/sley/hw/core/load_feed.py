@@ -64,7 +64,8 @@ class LoadFeed(wiring.Component):
     permute wait until it is empty; those without rows pass, and the target completes them.
 
     Latency: 1 cycle from the acceptance of a command to its first row, none from a beat to its row, a unit and 1 cycle
-    where it is permuted. Throughput: a beat or row of zeros a cycle, without gaps between commands. Cost: three
+    where it is permuted. Throughput: a beat or row of zeros a cycle, without gaps between commands. After a fault of
+    rows that are permuted, ``Permute`` is reset a cycle later, and the command completes after that. Cost: three
     counters, the target, ``Permute``.
     """
 
@@ -106,7 +107,9 @@ class LoadFeed(wiring.Component):
         job, writes = self.job.payload, self.o
         chunks, count2 = params_of(m, FED, self.job, job.runs, self.clear | self.abort)
         permute = Permute(c)
-        dropped = Signal()  # the command at fault was permuted
+        drops = Signal()  # the command at fault is permuted
+        dropped = Signal()
+        m.d.sync += dropped.eq(drops)
         m.submodules.permute = ResetInserter(dropped | self.abort)(permute)
         m.submodules.target = target = LoadTarget(c)
         wiring.connect(m, wiring.flipped(self.target), target.job)
@@ -127,8 +130,10 @@ class LoadFeed(wiring.Component):
         follow = Signal()  # the target takes this command when it gets there
         pending, run = self.pending, self.pending.payload
         stray = target.outside & ~permuted
-        # All rows before this one have been placed or are on the way.
-        ripe = ~permuted | (target.none & ~permute.complete)
+        # All rows before this one have been placed or are on the way. Only faults wait for it, so it may come late.
+        settled = Signal(reset_less=True)
+        m.d.sync += settled.eq(target.none & ~permute.complete & ~store & ~take)
+        ripe = ~permuted | settled
         error = self.beat.valid & self.beat.payload.error.any()
         able = placing & ~stray
         # A beat is what the row needs.
@@ -144,20 +149,20 @@ class LoadFeed(wiring.Component):
         end = loops.last.all()
         row_end = zeros | ~space | (index == self._beats - 1)
         m.d.comb += [
-            full.eq(((able & zeros) | sound) & ~self.abort),
+            full.eq((able & zeros) | sound),
             self.beat.ready.eq((read & room) | (sink & pending.valid & ~run.bad)),
             pending.ready.eq(ended | (sink & run.bad)),
             self.curtail.eq(completing & ~drained & self.newest),
             permute.i.valid.eq(full & permuted),
             permute.i.payload.row.eq(data),
-            permute.i.payload.chunks.eq(chunks),
+            permute.i.payload.last.eq(loops.last[0]),
             permute.i.payload.tag.eq(loops.last[1:]),
             store.eq(full & room),
             row_done.eq(store & row_end),
             loops.step.eq(row_done),
         ]
         m.d.comb += [
-            leave.eq((store & (row_end & end)) | (completing & drained & ~self.abort & writes.ready)),
+            leave.eq((store & (row_end & end)) | (completing & drained & target.idle & writes.ready)),
             writes.payload.row.eq(target.position),
             writes.payload.space.eq(space & target.idle),
             writes.payload.beats.eq(Mux(zeros, -1, 1) << index),
@@ -243,7 +248,7 @@ class LoadFeed(wiring.Component):
         needs_run = ~zeros & pending.valid
         bad_run = needs_run & run.bad
         fails = Signal()
-        m.d.comb += [fails.eq(0), dropped.eq(lost)]
+        m.d.comb += [fails.eq(0), drops.eq(lost)]
         fault = self.fault
         m.d.sync += fault.valid.eq(0)
         # The record means nothing while ``fault`` is not valid, so its parts need not wait for that.
@@ -270,7 +275,7 @@ class LoadFeed(wiring.Component):
             m.d.comb += fails.eq(lost)
         with m.Elif(placing & ~self.abort & ripe):
             with m.If(bad_run | (move & error)):
-                m.d.comb += [fails.eq(1), dropped.eq(1)]
+                m.d.comb += [fails.eq(1), drops.eq(1)]
             with m.Elif((zeros | needs_run) & stray):
                 m.d.comb += fails.eq(1)
         with m.If(fails):
