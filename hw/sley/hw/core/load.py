@@ -15,6 +15,7 @@ from sley.hw.core.sram import write_port
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.run import Run, beat
 from sley.hw.stream.buffer import StreamBuffer
+from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 
 COMMANDS_IN_FLIGHT = 16
@@ -151,6 +152,7 @@ class LoadUnit(wiring.Component):
             signals.ready.eq((signal.valid & signal.ready) | self.abort),
             self.retired.eq(signal.valid & signal.ready),
         ]
-        m.d.sync += finished.eq(finished + (writes.valid & writes.ready & item.done) - self.retired)
+        ends = writes.valid & writes.ready & item.done
+        m.d.sync += finished.eq(finished + step(ends, self.retired, len(finished)))
         with m.If(self.abort):
             m.d.sync += finished.eq(0)

@@ -105,12 +105,20 @@ class LoadRequest(wiring.Component):
         set_bad = is_set & params.bad
         param = command.flags[flag_bits(Op.SET, "param")]
         feed, target, pending = self.feed.payload, self.target.payload, self.pending
+        begun = Signal()  # a command is at hand, if it has runs
+        has_runs = Signal(reset_less=True)
         active = self.active
-        ends = Signal()
+        free = Signal()
         take = Signal()
+        # No SET comes before a walk's end, so the strides stay where they are.
+        m.submodules.loops = loops = Loops((16, 16))
+        m.submodules.addresses = walk = Positions(2, limits=(1 << 32,), stride_bits=32)
+        end = loops.last.all()
+        m.submodules.run = run = StreamBuffer(Run)
         m.d.comb += [
-            self.command.ready.eq(self.abort | ((~active | ends) & self.signal.ready)),
-            take.eq(self.command.valid & self.command.ready & ~self.abort),
+            free.eq((~active | (end & run.i.ready & pending.ready)) & self.signal.ready),
+            self.command.ready.eq(free | self.abort),
+            take.eq(self.command.valid & free & ~self.abort),
             self.signal.valid.eq(take),
             self.signal.payload.eq(command.signal),
             self.feed.valid.eq(take),
@@ -150,28 +158,24 @@ class LoadRequest(wiring.Component):
             params.clear.eq(self.clear | self.abort),
         ]
 
-        # No SET comes before a walk's end, so the strides stay where they are.
-        m.submodules.loops = loops = Loops((16, 16))
-        m.submodules.addresses = walk = Positions(2, limits=(1 << 32,), stride_bits=32)
-        end = loops.last.all()
-        m.submodules.run = run = StreamBuffer(Run)
         wiring.connect(m, run.o, wiring.flipped(self.run))
         length = Signal(RUN_BYTES_BITS, reset_less=True)
+        less = Signal(RUN_BYTES_BITS, reset_less=True)  # by 1 than the length
         contiguous = Signal(reset_less=True)
         joins = Signal(reset_less=True)
-        starts = take & feed.work & ~feed.empty
         bad = Signal()
         running = active & ~self.abort
         m.d.comb += [
-            walk.start.eq(starts),
+            active.eq(begun & has_runs),
+            walk.start.eq(take),
             walk.base.eq(command.a),
             walk.last.eq(loops.last),
-            loops.start.eq(starts),
+            loops.start.eq(take),
             loops.count_0.eq(command.c),
             loops.count_1.eq(p.count2),
             walk.strides[0].eq(p.mem_stride),
             walk.strides[1].eq(p.mem_stride2),
-            bad.eq(self.curtail | ends_beyond(walk.position, length, c.addr_bits)),
+            bad.eq(self.curtail | ends_beyond(walk.position, less, c.addr_bits)),
             run.i.valid.eq(running & pending.ready & ~bad),
             run.i.payload.addr.eq(walk.position),
             run.i.payload.bytes.eq(length),
@@ -184,18 +188,25 @@ class LoadRequest(wiring.Component):
             pending.payload.final.eq(bad | end),
             walk.step.eq(pending.valid & pending.ready),
             loops.step.eq(walk.step),
-            ends.eq(walk.step & end),
         ]
         with m.If(walk.step):
             m.d.sync += joins.eq(1)
-        with m.If(ends | (walk.step & bad) | self.abort):
-            m.d.sync += active.eq(0)
-        with m.If(starts):
-            m.d.sync += [active.eq(1), length.eq(p.run_bytes), contiguous.eq(p.mem_stride == p.run_bytes), joins.eq(0)]
+        with m.If((walk.step & (end | bad)) | self.abort):
+            m.d.sync += begun.eq(0)
+        # Whether a command has runs is known late, so whatever only they need is taken of any.
+        with m.If(take):
+            m.d.sync += [
+                begun.eq(1),
+                has_runs.eq(feed.work & ~feed.empty),
+                length.eq(p.run_bytes),
+                less.eq(p.run_bytes - 1),
+                contiguous.eq(p.mem_stride == p.run_bytes),
+                joins.eq(0),
+            ]
         if c.cores > 1:
             share = Signal(SHARE_BITS, reset_less=True)
             m.d.comb += run.i.payload.share.eq(share)
-            with m.If(starts):
+            with m.If(take):
                 m.d.sync += share.eq(Mux(self.gang, command.flags[flag_bits(Op.LOAD, "share")], Share.NONE))
         return m
 

@@ -82,8 +82,9 @@ class StoreReads(wiring.Component):
         ahead = Signal.like(last_beat, reset_less=True)  # the number of the next beat of this run
         last = Signal(reset_less=True)
         room = Signal(range(BEATS_AHEAD + 1), init=BEATS_AHEAD)
+        full = Signal()  # room is 0
 
-        ask = active & (room != 0)
+        ask = active & ~full
         granted = Signal()
         ended = Signal()
         m.d.comb += [
@@ -95,7 +96,8 @@ class StoreReads(wiring.Component):
             ended.eq(granted & last),
             starts.ready.eq(~active | ended),
         ]
-        m.d.sync += room.eq(room - granted + (queue.o.valid & queue.o.ready))
+        moved = queue.o.valid & queue.o.ready
+        m.d.sync += [room.eq(room - granted + moved), full.eq(~moved & (full | (granted & (room == 1))))]
         with m.If(granted):
             m.d.sync += [ahead.eq(ahead + 1), last.eq(ahead == last_beat), index.eq(index + 1)]
             with m.If(~space | (index == beats - 1)):
