@@ -90,8 +90,8 @@ class StoreUnit(wiring.Component):
 
     SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, then one read and one
     run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle for
-    each row and one more. Two signal sets wait for the semaphores without that anything else does. Cost: two walks that share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs,
-    8 rows and 4 commands.
+    each row and one more. Two signal sets wait for the semaphores without keeping anything else. Cost: two walks that
+    share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream register.
     """
 
     command: stream.Interface
