@@ -90,6 +90,22 @@ def test_extremes_of_a_row() -> None:
     run(AffineWalk(1, limits=(top,), stride_bits=16, count_bits=17), cases)
 
 
+@pytest.mark.parametrize("limits", [(16, 1 << 20, 256), (1 << 16, 1 << 16), (32, 1 << 31)])
+def test_spaces_of_any_size(limits: tuple[int, ...]) -> None:
+    """Larger and smaller than the strides are wide, with steps that just do and just do not stay inside."""
+    rng = random.Random(6)
+    cases = []
+    for _ in range(150):
+        space = rng.randrange(len(limits))
+        limit = limits[space]
+        base = rng.choice([0, limit - 1, rng.randrange(limit)])
+        edges = [limit - base - 1, limit - base, -base, -base - 1, limit, -limit]
+        strides = [max(-0x8000, min(0x7FFF, rng.choice([*edges, rng.randint(-9, 9)]))) for _ in range(2)]
+        cases.append((base, [rng.randint(1, 3), rng.randint(1, 3)], strides, space))
+    cases += [(limit, [1, 1], [0, 0], space) for space, limit in enumerate(limits)]
+    run(AffineWalk(2, limits=limits, stride_bits=16, count_bits=8), cases)
+
+
 def test_memory_addresses_wrap() -> None:
     rng = random.Random(4)
     cases = []
@@ -156,7 +172,7 @@ def test_where_runs_end_beyond_the_addresses(bits: int) -> None:
     async def bench(ctx: Any) -> None:
         for address, length in cases:
             if 0 <= address < 1 << 32:
-                beyond = ctx.get(ends_beyond(Const(address, 32), Const(length, 16), bits))
+                beyond = ctx.get(ends_beyond(Const(address, 32), Const(length - 1, 16), bits))
                 assert beyond == (address + length > top), (hex(address), length)
 
     sim = Simulator(Loops((1,)))

@@ -142,6 +142,21 @@ def test_permuting_faults(config: ChipConfig) -> None:
             assert bench.faults == expected
 
 
+@CONFIGS
+def test_an_error_right_behind_a_complete_unit(config: ChipConfig) -> None:
+    """Nothing else is here, and beats come without a gap: the units before the error are written all the same."""
+    for flags in kinds(config):
+        unit = (1 + flags["interleave"]) * (config.array if flags["transpose"] else 1)
+        program, gaps = Program(Unit.LOAD), {}
+        program.sets(run_bytes=config.row_bytes, mem_stride=config.row_bytes, chunk_stride=0, local_stride=config.array)
+        for units in range(3):
+            gaps[len(program.commands)] = 8 * unit + 20
+            row = 4 * config.array * units
+            program.move(MEMORY - units * unit * config.row_bytes, row, 4 * unit, signal=1, **flags)
+        bench, _, _ = check(config, program, gaps=gaps)
+        assert len(bench.faults) == 3
+
+
 def test_permutations_that_do_not_exist() -> None:
     for config, flags, space in (
         (NANO, {"interleave": 1}, Space.SCRATCHPAD),

@@ -26,9 +26,13 @@ def transposed(block: Block) -> list[Piece]:
     return [[block[i][c][j] for i in range(size)] for j in range(size) for c in range(columns)]
 
 
+def given(block: Block) -> list[dict[str, Any]]:
+    """Pieces in the order they come."""
+    return [{"row": piece, "last": c == len(row) - 1} for row in block for c, piece in enumerate(row)]
+
+
 def offer(bench: StreamBench, blocks: list[Block], idle: float = 0.0) -> Traffic:
-    pieces = [{"row": piece, "columns": len(row)} for block in blocks for row in block for piece in row]
-    return bench.send(bench.dut.i, pieces, idle=idle)
+    return bench.send(bench.dut.i, [piece for block in blocks for piece in given(block)], idle=idle)
 
 
 def rows(got: Traffic) -> list[Piece]:
@@ -39,26 +43,15 @@ def rows(got: Traffic) -> list[Piece]:
 @pytest.mark.parametrize("columns", [1, 2, 8])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.0, 0.6), (0.6, 0.0), (0.3, 0.3)])
 def test_random_blocks(size: int, columns: int, idle: float, pause: float) -> None:
-    """Blocks of changing width; what goes with each piece is the width of its own block."""
+    """Blocks of changing width."""
     bits = 3 * size
     bench = StreamBench(BlockTransposer(size, bits, columns), seed=size + columns, timeout=20_000)
     blocks = [random_block(bench.rng, size, bench.rng.randint(1, columns), bits) for _ in range(12)]
     expected = [piece for block in blocks for piece in transposed(block)]
-    widths = [len(block[0]) for block in blocks for row in block for _ in row]
     offer(bench, blocks, idle)
     got = bench.receive(bench.dut.o, len(expected), pause=pause)
-    seen: list[int] = []
-
-    async def watch(ctx: Any) -> None:
-        while True:
-            _, _, valid, ready, width = await ctx.tick().sample(bench.dut.o.valid, bench.dut.o.ready, bench.dut.columns)
-            if valid and ready:
-                seen.append(width)
-
-    bench.add(watch)
     bench.run()
     assert rows(got) == expected
-    assert seen == widths
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -71,7 +64,7 @@ def test_what_is_said_of_each_piece(size: int, columns: int) -> None:
     for _ in range(20):
         width = rng.choice([1, *(2 * n for n in range(1, columns // 2 + 1))])
         block, tag = random_block(rng, size, width, 3), rng.randrange(4)
-        pieces += [{"row": piece, "columns": width, "tag": rng.randrange(4)} for row in block for piece in row]
+        pieces += [piece | {"tag": rng.randrange(4)} for piece in given(block)]
         pieces[-1]["tag"] = tag
         for j in range(size):
             for c in range(width):
@@ -110,24 +103,27 @@ def test_latency_and_throughput(size: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_capacity_and_level(size: int) -> None:
-    """Two blocks wait, and a piece of the first one on the way out; nothing more is taken."""
+def test_capacity(size: int) -> None:
+    """Two blocks wait, and a piece of the first one on the way out; nothing more is taken. The first one is complete
+    when its last piece is here."""
     bench = StreamBench(BlockTransposer(size, 8, 2), seed=2, timeout=8 * size + 40)
     blocks = [random_block(bench.rng, size, 2, 8) for _ in range(4)]
     sent = offer(bench, blocks)
     bench.receive(bench.dut.o, 1, pause=1.0)
-    levels: list[int] = []
+    states: set[bool] = set()
 
     async def watch(ctx: Any) -> None:
         while True:
-            levels.append((await ctx.tick().sample(bench.dut.level))[-1])
+            here = len(sent.items) >= 2 * size
+            _, _, complete = await ctx.tick().sample(bench.dut.complete)
+            assert complete == here
+            states.add(here)
 
     bench.add(watch)
     with pytest.raises(AssertionError, match="not done"):
         bench.run()
     assert len(sent.items) == 2 * 2 * size
-    assert levels == sorted(levels)
-    assert set(levels) == {0, 1, 2}
+    assert states == {False, True}
 
 
 @pytest.mark.parametrize("size", SIZES)

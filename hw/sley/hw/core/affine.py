@@ -18,12 +18,12 @@ def check_walk(dims: int, limits: tuple[int, ...]) -> None:
             raise ValueError(f"limits holds {limit}; it must be a power of two in 2..2**{POSITION_BITS}")
 
 
-def ends_beyond(position: Value, length: Value, addr_bits: int) -> Value:
-    """Whether ``length`` bytes, at least 1, from an address on do not end within ``addr_bits`` bits. ``length`` has 16
-    bits, so of a carry into the bits above, all that matters is whether it goes through to the end."""
-    bits = len(length)
-    end = (position[:bits] + length)[: bits + 1]
-    return position[addr_bits:].any() | (position[bits:addr_bits].all() & end[bits] & end[:bits].any())
+def ends_beyond(position: Value, less: Value, addr_bits: int) -> Value:
+    """Whether ``less`` + 1 bytes from an address on do not end within ``addr_bits`` bits. ``less`` has 16 bits, so of a
+    carry into the bits above, all that matters is whether it goes through to the end."""
+    bits = len(less)
+    carry = (position[:bits] + less)[bits]
+    return position[addr_bits:].any() | (position[bits:addr_bits].all() & carry)
 
 
 class Loops(wiring.Component):
@@ -132,8 +132,6 @@ class Positions(wiring.Component):
         The position in two's complement: a step out of the space to below 0 shows as a negative number.
     outside : Out(1)
         ``position`` is not in [0, limit). The position is exact, but no position after it is.
-    leaves : Out(1)
-        With ``step``: the next position is not. Combinational.
 
     Exactness: a start of each loop is kept with as many bits as the largest limit needs. It is a position that the
     walk has visited, so it is inside as long as nobody steps on from an ``outside`` position, and the step from it
@@ -150,7 +148,6 @@ class Positions(wiring.Component):
     step: Signal
     position: Signal
     outside: Signal
-    leaves: Signal
 
     def __init__(self, dims: int, *, limits: tuple[int, ...], stride_bits: int) -> None:
         check_walk(dims, limits)
@@ -166,7 +163,6 @@ class Positions(wiring.Component):
                 "step": In(1),
                 "position": Out(POSITION_BITS),
                 "outside": Out(1),
-                "leaves": Out(1),
             }
         )
 
@@ -175,32 +171,58 @@ class Positions(wiring.Component):
         kept = (max(self.limits) - 1).bit_length()
         position = Signal(POSITION_BITS, reset_less=True)
         space = Signal.like(self.space, reset_less=True)
-        outside = Signal(reset_less=True)  # a register: whoever steps by it need not wait for a comparison
         # The innermost loop steps from where it is; each outer one from where its current index began.
         outer = [Signal(kept, name=f"begin_{k}", reset_less=True) for k in range(1, self.dims)]
         begin = [position[:kept], *outer]
-        m.d.comb += [self.position.eq(position), self.outside.eq(outside)]
+        m.d.comb += self.position.eq(position)
 
-        # The innermost loop that is not at its last index advances; one adder serves them all.
-        origin, by = begin[-1], self.strides[-1]
-        for k in reversed(range(self.dims - 1)):
-            origin, by = Mux(self.last[k], origin, begin[k]), Mux(self.last[k], by, self.strides[k])
+        # The innermost loop that is not at its last index advances; one adder serves them all, no wider than the sum.
+        reach = Signal(signed(min(POSITION_BITS, max(kept + 1, len(self.strides[0])) + 1)))
+        by = Signal.like(reach)
         onward = Signal(POSITION_BITS)
-        m.d.comb += [onward.eq(origin + by), self.leaves.eq(self._is_outside(onward, space))]
-
+        m.d.comb += [
+            by.eq(self._of_advancing(list(self.strides))),
+            reach.eq(self._of_advancing(begin) + by),
+            onward.eq(reach),
+        ]
         with m.If(self.step):
-            m.d.sync += [position.eq(onward), outside.eq(self.leaves)]
+            m.d.sync += position.eq(onward)
         with m.If(self.start):
             m.d.sync += [position.eq(self.base), space.eq(self.space)]
-            m.d.sync += outside.eq(self._is_outside(self.base, self.space))
+
+        # From inside, what leads outside is a step as long as the space, whose upper bits are not all its sign, or one
+        # that changes the bit above the space. Outside is what is beyond the largest space, or beyond its own.
+        largest, *smaller = sorted({(limit - 1).bit_length() for limit in self.limits}, reverse=True)
+        beyond, beyond_own = Signal(reset_less=True), Signal(reset_less=True)
+        m.d.comb += self.outside.eq(beyond | beyond_own)
+        if largest < POSITION_BITS:
+            with m.If(self.step):
+                m.d.sync += beyond.eq(reach[largest] | (by[largest:-1] ^ by[largest + 1 :]).any())
+            with m.If(self.start):
+                m.d.sync += beyond.eq(self.base[largest:].any())
+        if smaller:
+            stepped, started = [], []
+            for bits in smaller:
+                mine = Cat(limit == 1 << bits for limit in self.limits)
+                far = (by[bits:largest] ^ by[bits + 1 : largest + 1]).any()
+                stepped.append((reach[bits] | far) & mine.bit_select(space, 1))
+                started.append(self.base[bits:largest].any() & mine.bit_select(self.space, 1))
+            with m.If(self.step):
+                m.d.sync += beyond_own.eq(Cat(stepped).any())
+            with m.If(self.start):
+                m.d.sync += beyond_own.eq(Cat(started).any())
         for k, start in enumerate(outer, 1):
             with m.If(self.start | (self.step & self.last[:k].all())):
                 m.d.sync += start.eq(Mux(self.start, self.base, onward))
         return m
 
-    def _is_outside(self, position: Value, space: Value) -> Value:
-        beyond = [position[(limit - 1).bit_length() :].any() for limit in self.limits]
-        return Cat(beyond).bit_select(space, 1) if len(beyond) > 1 else beyond[0]
+    def _of_advancing(self, values: list[Any]) -> Value:
+        """The value of the loop that advances, by pairs of loops, so that few multiplexers are in a row."""
+        if len(values) == 1:
+            return values[0]
+        k = self.dims - len(values)
+        inner = Mux(self.last[k], values[1], values[0])
+        return inner if len(values) == 2 else Mux(self.last[k : k + 2].all(), self._of_advancing(values[2:]), inner)
 
 
 class AffineWalk(wiring.Component):

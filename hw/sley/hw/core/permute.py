@@ -9,8 +9,6 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS
 from sley.hw.core.transposer import TAG_BITS, BlockTransposer
 
-CHUNK_BITS = INTERLEAVE_CHUNKS.bit_length()
-
 
 def interleaves(config: ChipConfig) -> bool:
     """Whether the chip can interleave: a lane holds two int8."""
@@ -40,8 +38,9 @@ class Permute(wiring.Component):
     -------
     flags : In(2)
         Whether rows are interleaved and transposed; one of them is. May change while ``idle``.
-    i : In(stream of {row, chunks, tag})
-        The rows as memory has them: whole units, ``chunks`` rows for each run. The tag is that of a unit's last row.
+    i : In(stream of {row, last, tag})
+        The rows as memory has them: whole units, as many rows for each run, of which one is its last. The tag is that
+        of a unit's last row.
     o : Out(stream of rows)
     last : Out(row_loops(config))
         The row on ``o`` is the last one of each of its loops, the innermost first; bits above the lowest 0 mean
@@ -68,7 +67,7 @@ class Permute(wiring.Component):
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
         row = 8 * config.row_bytes
-        item = data.StructLayout({"row": row, "chunks": CHUNK_BITS, "tag": TAG_BITS})
+        item = data.StructLayout({"row": row, "last": 1, "tag": TAG_BITS})
         super().__init__(
             {
                 "flags": In(2),
@@ -90,7 +89,7 @@ class Permute(wiring.Component):
         if not interleaves(c):
             m.d.comb += [
                 rows.row.eq(given.row),
-                rows.columns.eq(given.chunks),
+                rows.last.eq(given.last),
                 rows.tag.eq(given.tag),
                 transposer.i.valid.eq(self.i.valid),
                 self.i.ready.eq(transposer.i.ready),
@@ -99,7 +98,7 @@ class Permute(wiring.Component):
                 self.o.valid.eq(transposer.o.valid),
                 self.last.eq(Cat(transposer.row_end, transposer.block_end)),
                 self.tag.eq(transposer.tag),
-                self.complete.eq((transposer.level != 0) | transposer.o.valid),
+                self.complete.eq(transposer.complete),
                 self.idle.eq(transposer.idle),
             ]
             return m
@@ -110,12 +109,12 @@ class Permute(wiring.Component):
         woven = Cat(Cat(first.word_select(k, 8), second.word_select(k, 8)) for k in range(c.array))
         m.d.comb += [
             halves.i.payload.row.eq(given.row),
-            halves.i.payload.columns.eq(given.chunks),
+            halves.i.payload.last.eq(given.last),
             halves.i.payload.tag.eq(given.tag),
             halves.i.valid.eq(self.i.valid & interleave),
             halves.o.ready.eq(Mux(transpose, transposer.i.ready, self.o.ready)),
             rows.row.eq(Mux(interleave, woven, given.row)),
-            rows.columns.eq(Mux(interleave, halves.columns << 1, given.chunks)),
+            rows.last.eq(Mux(interleave, halves.block_end, given.last)),
             rows.tag.eq(Mux(interleave, halves.tag, given.tag)),
             transposer.i.valid.eq(transpose & Mux(interleave, halves.o.valid, self.i.valid)),
             transposer.o.ready.eq(self.o.ready),
@@ -124,7 +123,7 @@ class Permute(wiring.Component):
             self.o.valid.eq(Mux(transpose, transposer.o.valid, halves.o.valid)),
             self.tag.eq(Mux(transpose, transposer.tag, halves.tag)),
             self.idle.eq(transposer.idle & halves.idle),
-            self.complete.eq((transposer.level != 0) | transposer.o.valid | (halves.level != 0) | halves.o.valid),
+            self.complete.eq(transposer.complete | halves.complete),
         ]
         # A row of a block of both has the chunks of the first halves, then those of the second.
         one = Const(1)

@@ -1,10 +1,8 @@
 """The store unit: DMA from the scratchpad and the accumulators to memory."""
 
-from functools import reduce
-from operator import or_
 from typing import Any
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal, signed
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -14,26 +12,18 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import SEMAPHORES, Op, Space
 from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.params import UnitParams, flag_bits
-from sley.hw.core.sram import READ_LATENCY, read_port
+from sley.hw.core.sram import read_port
+from sley.hw.core.store_reads import StoreReads
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.access import ERROR_BITS, AccessError, fault_code
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
+from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
 RUNS_AHEAD = 8
 """Runs handed over before the writer takes them, that always fit: covers the latency to the first beat of each."""
-BEATS_AHEAD = 8
-"""Beats read and not yet taken by the writer: covers the latency of the memories and of the queue."""
 COMMANDS = 4
 """Commands that wait to be complete, and one more: a STORE that memory has not acknowledged, and SETs behind it."""
-
-
-class _State(enum.Enum):
-    IDLE = 0
-    PREPARE = 1  # how far a run's last row is from its first
-    CHECK = 2  # one run a cycle: check, hand over
-    SEARCH = 3  # of a bad run, for the first row that does not exist
-    DRAIN = 4  # until all is handed over or, after an error, acknowledged
 
 
 class _Failure(enum.Enum):
@@ -100,8 +90,8 @@ class StoreUnit(wiring.Component):
 
     SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, then one read and one
     run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle for
-    each row. Cost: two walks that share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs,
-    8 rows and 4 commands.
+    each row and one more. Two signal sets wait for the semaphores without keeping anything else. Cost: two walks that
+    share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream register.
     """
 
     command: stream.Interface
@@ -149,9 +139,18 @@ class StoreUnit(wiring.Component):
         m.submodules.run = run = StreamFIFO(_Run, RUNS_AHEAD)
         space = Signal(reset_less=True)
         stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
-        last_chunk = Signal(RUN_BYTES_BITS, reset_less=True)  # of a run, counted from 0
-        last_beat = Signal(RUN_BYTES_BITS, reset_less=True)
-        read, taken = self._read(m, starts.o, space, stride, last_beat)
+        less = Signal(RUN_BYTES_BITS, reset_less=True)  # by 1 than the bytes of a run
+        last_beat = less >> exact_log2(c.bus_bytes)  # of a run, counted from 0
+        last_chunk = less >> Mux(space, exact_log2(c.accumulator_row_bytes), exact_log2(c.row_bytes))
+        m.submodules.reads = reads = StoreReads(c)
+        wiring.connect(m, starts.o, reads.start)
+        for inner, outer in (
+            (reads.data, self.data),
+            (reads.scratchpad, self.scratchpad),
+            (reads.accumulator, self.accumulator),
+        ):
+            wiring.connect(m, inner, wiring.flipped(outer))
+        m.d.comb += [reads.space.eq(space), reads.stride.eq(stride), reads.last_beat.eq(last_beat)]
         m.submodules.incomplete = incomplete = ResetInserter(self.abort)(StreamFIFO(_Incomplete, COMMANDS))
 
         m.submodules.params = params = UnitParams(Unit.STORE)
@@ -160,7 +159,12 @@ class StoreUnit(wiring.Component):
         m.submodules.loops = loops = Loops((16, 16))
         m.submodules.addresses = addresses = Positions(2, limits=(1 << 32,), stride_bits=32)
         m.submodules.rows = rows = Positions(3, limits=self._limits, stride_bits=16)
-        state = Signal(_State)
+        # One of these.
+        idle = Signal(init=1)
+        preparing = Signal()  # how far a run's last row is from its first
+        checking = Signal()  # one run a cycle: check, hand over
+        searching = Signal()  # a bad run, for the first row that does not exist
+        draining = Signal()  # until all is handed over or, after an error, acknowledged
         pc = Signal(16, reset_less=True)
         signals = Signal(SEMAPHORES, reset_less=True)
         memory_start = Signal(32, reset_less=True)  # or the bad parameter
@@ -169,6 +173,8 @@ class StoreUnit(wiring.Component):
         failed = Signal(_Failure, reset_less=True)
         refused = [Signal(ERROR_BITS, name=f"refused{k}", reset_less=True) for k in range(2)]  # first error of a group
         refused_now = Mux(self.phase, refused[1], refused[0]).any()
+        refused_before = Signal(reset_less=True)  # what no run needs to wait for
+        m.d.sync += refused_before.eq(refused_now)
         in_use = Signal(2)  # groups of STOREs that are not complete
         stores = Signal(reset_less=True)
         contiguous = Signal(reset_less=True)
@@ -176,13 +182,12 @@ class StoreUnit(wiring.Component):
         incoming = self.command.payload
         is_set = incoming.op == Op.SET
         to_accumulator = incoming.flags[flag_bits(Op.STORE, "space")]
-        idle = state == _State.IDLE
         take = Signal()
         hand_over = Signal()
         free = idle & ~in_use.bit_select(self.phase, 1)
         # What is pending includes all data of the runs that the writer took, so nothing is left to read either.
         quiet = run.empty & ~self.writer_pending.any()
-        handed_over = read & starts.empty & run.empty
+        handed_over = reads.idle & starts.empty & run.empty
         failing = (stores & refused_now) | (failed != _Failure.NONE)
         m.d.comb += [
             self.run.valid.eq(run.o.valid),
@@ -190,8 +195,8 @@ class StoreUnit(wiring.Component):
             self.run.payload.addr.eq(run.o.payload.addr),
             self.run.payload.more.eq(run.o.payload.more),
             self.run.payload.bytes.eq(length),
-            self.cut.eq((state == _State.DRAIN) & run.empty),
-            self.acknowledging.eq((idle | (state == _State.DRAIN)) & taken & starts.empty & ~quiet),
+            self.cut.eq(draining & run.empty),
+            self.acknowledging.eq((idle | draining) & reads.taken & starts.empty & ~quiet),
             self.command.ready.eq(free | self.abort),
             take.eq(self.command.valid & free & ~self.abort),
             params.param.eq(incoming.flags[flag_bits(Op.SET, "param")]),
@@ -209,12 +214,11 @@ class StoreUnit(wiring.Component):
             rows.space.eq(to_accumulator),
         ]
         # Of the rows of a run, only those that are searched take turns.
-        searching = state == _State.SEARCH
         m.d.comb += [
             addresses.last.eq(loops.last),
             addresses.step.eq(hand_over),
             rows.last.eq(Cat(~searching, loops.last)),
-            rows.step.eq(hand_over | searching),
+            rows.step.eq(hand_over | (searching & ~rows.outside)),
         ]
         for walk, values in (
             (addresses, (p.mem_stride, p.mem_stride2)),
@@ -222,37 +226,23 @@ class StoreUnit(wiring.Component):
         ):
             m.d.comb += [given.eq(value) for given, value in zip(walk.strides, values, strict=True)]
 
-        def outside(value: Any) -> Any:
-            """Whether a number is not a row of the space."""
-            beyond = [value[exact_log2(limit) :].any() for limit in self._limits]
-            return Mux(space == Space.ACCUMULATOR, beyond[1], beyond[0])
+        def last_is_outside(bits: int) -> Value:
+            """The first row is inside; the last one is not if it is further off than all rows, or the sum shows it."""
+            return (span[bits:-1] ^ span[bits + 1 :]).any() | last_row[bits]
 
-        def fail(failure: Any) -> None:
-            m.d.sync += [failed.eq(failure), state.eq(_State.DRAIN)]
-
-        # The first row is inside; a last one further off than all rows is not, and needs no sum.
-        row_bits = exact_log2(max(self._limits))
-        far = span[row_bits:].any() & ~span[row_bits:].all()
-        last_row = Signal(signed(row_bits + 2))
-        missing = ends_beyond(addresses.position, length, c.addr_bits)
+        last_row = rows.position[: exact_log2(max(self._limits))] + span[: exact_log2(max(self._limits)) + 1]
+        last_outside = Mux(space == Space.ACCUMULATOR, *map(last_is_outside, map(exact_log2, reversed(self._limits))))
+        missing = ends_beyond(addresses.position, less, c.addr_bits)
         good = Signal()
         m.d.comb += [
-            last_row.eq(rows.position[:row_bits] + span[: row_bits + 1].as_signed()),
-            good.eq(
-                (state == _State.CHECK)
-                & ~missing
-                & ~rows.outside
-                & ~(far | outside(last_row))
-                & ~refused_now
-                & ~self.abort
-            ),
+            good.eq(checking & ~(missing | rows.outside | last_outside | refused_before | self.abort)),
             run.i.valid.eq(good & starts.i.ready),
             run.i.payload.addr.eq(addresses.position),
             run.i.payload.more.eq(contiguous & ~loops.last[0]),
             starts.i.valid.eq(good & run.i.ready),
             starts.i.payload.eq(rows.position),
             hand_over.eq(good & run.i.ready & starts.i.ready),
-            incomplete.i.valid.eq((state == _State.DRAIN) & Mux(failing, quiet, handed_over) & ~self.abort),
+            incomplete.i.valid.eq(draining & Mux(failing, quiet, handed_over) & ~self.abort),
             incomplete.i.payload.signal.eq(signals),
             incomplete.i.payload.pc.eq(pc),
             incomplete.i.payload.failure.eq(failed),
@@ -267,81 +257,76 @@ class StoreUnit(wiring.Component):
         complete = self._complete(m, incomplete.o, refused)
         m.d.comb += self.busy.eq(~idle | ~incomplete.empty | self.signal[0].valid)
 
+        m.d.sync += in_use.eq(in_use | ((1 << self.phase) & preparing.replicate(2)))
         for k, error in enumerate(refused):
             with m.If((self.writer_error_phase == k) & ~error.any()):
                 m.d.sync += error.eq(self.writer_error)
-            with m.If(complete & incomplete.o.payload.stores & (incomplete.o.payload.phase == k)):
-                m.d.sync += in_use[k].eq(0)
-        with m.Switch(state):
-            with m.Case(_State.IDLE), m.If(take):
-                row_shift = Mux(to_accumulator, exact_log2(c.accumulator_row_bytes), exact_log2(c.row_bytes))
-                nothing = (incoming.c == 0) | (p.count2 == 0) | (p.run_bytes == 0)
-                m.d.sync += [
-                    pc.eq(incoming.pc),
-                    signals.eq(incoming.signal),
-                    memory_start.eq(incoming.a),
-                    space.eq(to_accumulator),
-                    stride.eq(p.chunk_stride),
-                    length.eq(p.run_bytes),
-                    contiguous.eq(p.mem_stride == p.run_bytes),
-                    last_beat.eq((p.run_bytes - 1) >> exact_log2(c.bus_bytes)),
-                    last_chunk.eq((p.run_bytes - 1) >> row_shift),
-                    failed.eq(_Failure.NONE),
-                    stores.eq(~is_set & ~nothing),
-                    state.eq(Mux(is_set | nothing, _State.DRAIN, _State.PREPARE)),
-                ]
-                for k, error in enumerate(refused):
-                    with m.If(~is_set & ~nothing & (self.phase == k)):
-                        m.d.sync += [error.eq(AccessError.NONE), in_use[k].eq(1)]
-                many = incoming.c[16:].any()
-                with m.If(is_set):
-                    m.d.sync += memory_start.eq(params.param)
-                with m.Elif(many):
-                    m.d.sync += memory_start.eq(incoming.c)
-                with m.If(Mux(is_set, params.bad, many)):
-                    fail(_Failure.PARAMETER)
-            with m.Case(_State.PREPARE):
-                m.d.sync += [span.eq(last_chunk * stride), state.eq(_State.CHECK)]
-            with m.Case(_State.CHECK):
-                with m.If(refused_now | (hand_over & loops.last.all())):
-                    m.d.sync += state.eq(_State.DRAIN)
-                with m.Elif(missing):
-                    fail(_Failure.ADDRESS)
-                with m.Elif(rows.outside):
-                    fail(_Failure.ROW)
-                with m.Elif(~good):
-                    m.d.sync += state.eq(_State.SEARCH)
-            with m.Case(_State.SEARCH), m.If(rows.leaves):
-                fail(_Failure.ROW)
-            with m.Case(_State.DRAIN), m.If(incomplete.i.valid & incomplete.i.ready):
-                m.d.sync += [state.eq(_State.IDLE), self.phase.eq(self.phase ^ stores)]
+            with m.If((complete & incomplete.o.payload.stores & (incomplete.o.payload.phase == k)) | self.abort):
+                m.d.sync += [error.eq(AccessError.NONE), in_use[k].eq(0)]
+
+        many = incoming.c[16:].any()
+        nothing = (incoming.c == 0) | (p.count2 == 0) | (p.run_bytes == 0)
+        moves = ~is_set & ~many & ~nothing
+        with m.If(take):
+            m.d.sync += [
+                pc.eq(incoming.pc),
+                signals.eq(incoming.signal),
+                memory_start.eq(Mux(is_set, params.param, Mux(many, incoming.c, incoming.a))),
+                space.eq(to_accumulator),
+                stride.eq(p.chunk_stride),
+                length.eq(p.run_bytes),
+                contiguous.eq(p.mem_stride == p.run_bytes),
+                less.eq(p.run_bytes - 1),
+                stores.eq(~is_set & ~nothing),
+                failed.eq(Mux(Mux(is_set, params.bad, many), _Failure.PARAMETER, _Failure.NONE)),
+            ]
+        with m.If(preparing):
+            m.d.sync += span.eq(last_chunk * stride)
+        with m.If(checking & ~refused_before & (missing | rows.outside)):
+            m.d.sync += failed.eq(Mux(missing, _Failure.ADDRESS, _Failure.ROW))
+        with m.If(searching & rows.outside):
+            m.d.sync += failed.eq(_Failure.ROW)
+
+        stops = refused_before | missing | rows.outside
+        ends = hand_over & loops.last.all()
+        drained = incomplete.i.valid & incomplete.i.ready
+        m.d.sync += [
+            idle.eq((idle & ~take) | drained),
+            preparing.eq(take & moves),
+            checking.eq(preparing | (checking & ~(stops | last_outside | ends))),
+            searching.eq((checking & ~stops & last_outside) | (searching & ~rows.outside)),
+            draining.eq(
+                (take & ~moves) | (checking & (stops | ends)) | (searching & rows.outside) | (draining & ~drained)
+            ),
+        ]
+        with m.If(drained):
+            m.d.sync += self.phase.eq(self.phase ^ stores)
         with m.If(self.abort & self.busy):
             # What the writer has been promised still goes to it.
-            m.d.sync += state.eq(Mux((state == _State.DRAIN) & quiet, _State.IDLE, _State.DRAIN))
-        with m.If(self.abort):
-            m.d.sync += in_use.eq(0)
+            m.d.sync += [preparing.eq(0), checking.eq(0), searching.eq(0)]
+            m.d.sync += [idle.eq(draining & quiet), draining.eq(~(draining & quiet))]
         return m
 
     def _complete(self, m: Module, incomplete: Any, refused: list[Signal]) -> Any:
         """Signals and faults in the order of the commands; returns whether one becomes complete."""
         command = incomplete.payload
-        offered = Signal()
-        payload = Signal(SEMAPHORES, reset_less=True)
+        # Signals go on through a register of two, so that nothing here waits for the semaphores.
+        m.submodules.offers = offers = ResetInserter(self.abort)(StreamBuffer(SEMAPHORES))
         unacknowledged = command.stores & self.writer_pending.bit_select(command.phase, 1)
         error = Mux(command.stores, Mux(command.phase, refused[1], refused[0]), AccessError.NONE)
         complete = incomplete.valid & incomplete.ready
         m.d.comb += [
-            incomplete.ready.eq((~offered | self.signal[0].ready) & ~unacknowledged),
-            self.signal[0].valid.eq(offered & ~self.abort),
-            self.signal[0].payload.eq(payload),
+            incomplete.ready.eq(offers.i.ready & ~unacknowledged),
+            offers.i.valid.eq(incomplete.valid & ~unacknowledged),
+            offers.i.payload.eq(command.signal),
+            offers.o.ready.eq(self.signal[0].ready),
+            self.signal[0].valid.eq(offers.o.valid & ~self.abort),
+            self.signal[0].payload.eq(offers.o.payload),
             self.retired.eq(self.signal[0].valid & self.signal[0].ready),
         ]
         m.d.sync += self.fault.valid.eq(complete & (error.any() | (command.failure != _Failure.NONE)) & ~self.abort)
-        with m.If(~offered | self.signal[0].ready | self.abort):
-            m.d.sync += offered.eq(complete & ~self.abort)
         with m.If(complete):
             m.d.sync += [
-                payload.eq(command.signal),
                 self.fault.pc.eq(command.pc),
                 self.fault.address.eq(command.address),
             ]
@@ -352,57 +337,3 @@ class StoreUnit(wiring.Component):
             with m.If(error.any()):
                 m.d.sync += self.fault.code.eq(fault_code(error))
         return complete
-
-    def _read(self, m: Module, starts: Any, space: Signal, stride: Signal, last_beat: Signal) -> tuple[Any, Any]:
-        """Reads the rows of each run, beat by beat, into a queue for the writer; returns whether no run is being read,
-        and whether the writer has taken all beats besides."""
-        c = self._config
-        beats = c.beats_per_accumulator_row
-        width = 8 * c.bus_bytes
-        m.submodules.beats = queue = StreamFIFO(width, BEATS_AHEAD)
-        wiring.connect(m, queue.o, wiring.flipped(self.data))
-        active = Signal()
-        row = Signal(starts.payload.shape(), reset_less=True)
-        index = Signal(range(beats), reset_less=True)  # of the beat in the accumulator row
-        ahead = Signal.like(last_beat, reset_less=True)  # the number of the next beat of this run
-        last = Signal(reset_less=True)
-        room = Signal(range(BEATS_AHEAD + 1), init=BEATS_AHEAD)
-
-        ask = active & (room != 0)
-        granted = Signal()
-        ended = Signal()
-        m.d.comb += [
-            self.scratchpad.valid.eq(ask & (space == Space.SCRATCHPAD)),
-            self.scratchpad.row.eq(row),
-            self.accumulator.valid.eq(ask & (space == Space.ACCUMULATOR)),
-            self.accumulator.row.eq(row),
-            granted.eq(ask & Mux(space, self.accumulator.ready, self.scratchpad.ready)),
-            ended.eq(granted & last),
-            starts.ready.eq(~active | ended),
-        ]
-        m.d.sync += room.eq(room - granted + (queue.o.valid & queue.o.ready))
-        with m.If(granted):
-            m.d.sync += [ahead.eq(ahead + 1), last.eq(ahead == last_beat), index.eq(index + 1)]
-            with m.If(~space | (index == beats - 1)):
-                m.d.sync += [row.eq(row + stride), index.eq(0)]
-        with m.If(starts.ready):
-            m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0)]
-            m.d.sync += [ahead.eq(1), last.eq(last_beat == 0)]
-
-        # Which word of what is read: decoded on the way, so that a gate picks it and not a multiplexer.
-        words = [*(self.accumulator.data.word_select(k, width) for k in range(beats)), self.scratchpad.data]
-        wanted = [*((space == Space.ACCUMULATOR) & (index == k) for k in range(beats)), space == Space.SCRATCHPAD]
-        valid: Any = granted
-        arriving: Any = Cat(wanted)
-        for k in range(READ_LATENCY):
-            valid_next = Signal(name=f"valid_{k}")
-            arriving_next = Signal(len(words), name=f"arriving_{k}", reset_less=True)
-            m.d.sync += [valid_next.eq(valid), arriving_next.eq(arriving)]
-            valid, arriving = valid_next, arriving_next
-        m.d.comb += [
-            queue.i.valid.eq(valid),
-            queue.i.payload.eq(
-                reduce(or_, (word & chosen.replicate(width) for word, chosen in zip(words, arriving, strict=True)))
-            ),
-        ]
-        return ~active, ~active & (room == BEATS_AHEAD)

@@ -41,15 +41,16 @@ class BlockTransposer(wiring.Component):
 
     Members
     -------
-    i : In(stream of {row: n elements, columns: C, tag})
-        Row by row, piece by piece. C is the same for all pieces of a block; the tag is that of its last piece.
+    i : In(stream of {row: n elements, last, tag})
+        Row by row, piece by piece; ``last`` of its row. C is the same for all rows of a block; the tag is that of its
+        last piece.
     o : Out(stream of n elements)
-    columns : Out, tag : Out(TAG_BITS)
-        C and the tag of the block on ``o``.
+    tag : Out(TAG_BITS)
+        Of the block on ``o``.
     row_end, block_end, middle : Out(1)
         The piece on ``o`` is the last one of its row, of its block, of the first half of its row.
-    level : Out(2)
-        Blocks that are complete and have not left.
+    complete : Out(1)
+        A complete block is here.
     idle : Out(1)
         Nothing is here.
 
@@ -61,12 +62,11 @@ class BlockTransposer(wiring.Component):
 
     i: stream.Interface
     o: stream.Interface
-    columns: Signal
     tag: Signal
     row_end: Signal
     block_end: Signal
     middle: Signal
-    level: Signal
+    complete: Signal
     idle: Signal
 
     def __init__(self, size: int, element_bits: int, columns: int) -> None:
@@ -76,17 +76,16 @@ class BlockTransposer(wiring.Component):
             raise ValueError(f"columns is {columns}; it must be a power of two")
         self._size, self._bits, self._columns = size, element_bits, columns
         row = data.ArrayLayout(element_bits, size)
-        piece = data.StructLayout({"row": row, "columns": range(columns + 1), "tag": TAG_BITS})
+        piece = data.StructLayout({"row": row, "last": 1, "tag": TAG_BITS})
         super().__init__(
             {
                 "i": In(stream.Signature(piece)),
                 "o": Out(stream.Signature(row)),
-                "columns": Out(range(columns + 1)),
                 "tag": Out(TAG_BITS),
                 "row_end": Out(1),
                 "block_end": Out(1),
                 "middle": Out(1),
-                "level": Out(2),
+                "complete": Out(1),
                 "idle": Out(1),
             }
         )
@@ -94,15 +93,15 @@ class BlockTransposer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n = self._size
-        full = Array(Signal(name=f"full_{half}") for half in range(2))
+        some = Signal()  # blocks are complete and have not left
+        both = Signal()  # two of them
         width = Array(Signal(range(self._columns), name=f"width_{half}", reset_less=True) for half in range(2))
         tags = Array(Signal(TAG_BITS, name=f"tag_{half}", reset_less=True) for half in range(2))
 
-        def walk(name: str, last_column: Value, step: Signal) -> tuple[_Place, Signal]:
+        def walk(name: str, last: Value, step: Signal) -> tuple[_Place, Signal]:
             """Where a piece is, and whether it is the last of its block."""
             half, row = Signal(name=f"{name}_half"), Signal(range(n), name=f"{name}_row")
             column, end = Signal(range(self._columns), name=f"{name}_column"), Signal(name=f"{name}_end")
-            last = column == last_column
             m.d.comb += end.eq(last & row.all())
             with m.If(step):
                 m.d.sync += [column.eq(column + 1), row.eq(row + last), half.eq(half ^ end)]
@@ -111,30 +110,33 @@ class BlockTransposer(wiring.Component):
             return _Place(half, row, column), end
 
         take, fetch = Signal(), Signal()
-        last_column = Signal(range(self._columns))
-        m.d.comb += last_column.eq(self.i.payload.columns - 1)
-        fill, fill_end = walk("fill", last_column, take)
-        m.d.comb += [self.i.ready.eq(~full[fill.half]), take.eq(self.i.valid & self.i.ready)]
+        fill, fill_end = walk("fill", self.i.payload.last, take)
+        m.d.comb += [self.i.ready.eq(~both), take.eq(self.i.valid & self.i.ready)]
         begun = Signal()  # some of a block is here, and not all of it
         with m.If(take):
             m.d.sync += begun.eq(~fill_end)
-            m.d.sync += [width[fill.half].eq(last_column), tags[fill.half].eq(self.i.payload.tag)]
-        with m.If(take & fill_end):
-            m.d.sync += full[fill.half].eq(1)
+            m.d.sync += [width[fill.half].eq(fill.column), tags[fill.half].eq(self.i.payload.tag)]
 
-        drained = Signal(range(self._columns))
-        drain, drain_end = walk("drain", drained, fetch)
-        m.d.comb += [drained.eq(width[drain.half]), fetch.eq(full[drain.half] & (~self.o.valid | self.o.ready))]
+        drained = Signal(range(self._columns))  # the last column of the block that leaves
+        row_end = Signal()
+        drain, drain_end = walk("drain", row_end, fetch)
+        m.d.comb += [
+            drained.eq(width[drain.half]),
+            row_end.eq(drain.column == drained),
+            fetch.eq(some & (~self.o.valid | self.o.ready)),
+        ]
         with m.If(fetch):
             m.d.sync += [
-                self.columns.eq(drained + 1),
                 self.tag.eq(tags[drain.half]),
-                self.row_end.eq(drain.column == drained),
+                self.row_end.eq(row_end),
                 self.block_end.eq(drain_end),
                 self.middle.eq(drain.column == drained >> 1),
             ]
-            with m.If(drain_end):
-                m.d.sync += full[drain.half].eq(0)
+        arrives, leaves = take & fill_end, fetch & drain_end
+        with m.If(arrives & ~leaves):
+            m.d.sync += [some.eq(1), both.eq(some)]
+        with m.If(leaves & ~arrives):
+            m.d.sync += [some.eq(both), both.eq(0)]
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(fetch)
 
@@ -142,8 +144,8 @@ class BlockTransposer(wiring.Component):
         store = self._banks_of_rows if small else self._skewed_banks
         store(m, take, fill, fetch, drain)
         m.d.comb += [
-            self.level.eq(full[0] + full[1]),
-            self.idle.eq(~full[0] & ~full[1] & ~self.o.valid & ~begun),
+            self.complete.eq(some | self.o.valid),
+            self.idle.eq(~some & ~self.o.valid & ~begun),
         ]
         return m
 

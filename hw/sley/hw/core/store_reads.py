@@ -1,0 +1,126 @@
+"""The reads of the store unit: beats of the rows of each run, in order."""
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import Space
+from sley.hw.core.sram import READ_LATENCY, read_port
+from sley.hw.memory.run import RUN_BYTES_BITS
+from sley.hw.stream.fifo import StreamFIFO
+
+BEATS_AHEAD = 8
+"""Beats read and not yet taken by the writer: covers the latency of the memories and of the queue."""
+
+
+class StoreReads(wiring.Component):
+    """Reads the rows of each run, beat by beat, into a queue for the writer.
+
+    Parameters
+    ----------
+    config : ChipConfig
+
+    Members
+    -------
+    start : In(stream of rows)
+        The first row of each run.
+    space : In(1), stride : In(signed(16)), last_beat : In(RUN_BYTES_BITS)
+        Of all runs: where their rows are, rows from chunk to chunk, and their beats less 1. They change only while
+        no run is here.
+    data : Out(stream of 8 * bus_bytes bits)
+    scratchpad, accumulator : Out(read_port(...))
+        Each beat is one read, also of an accumulator row.
+    idle : Out(1), taken : Out(1)
+        No run is being read; and all beats have been taken.
+
+    Latency: 1 cycle from a run to its first read, 4 from a read to its beat. Throughput: a beat a cycle, also from run
+    to run. Cost: a queue of beats, a row counter, gates that pick a beat.
+    """
+
+    start: stream.Interface
+    space: Signal
+    stride: Signal
+    last_beat: Signal
+    data: stream.Interface
+    scratchpad: Any
+    accumulator: Any
+    idle: Signal
+    taken: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = c = config
+        super().__init__(
+            {
+                "start": In(stream.Signature(range(max(c.scratchpad_rows, c.accumulator_rows)))),
+                "space": In(1),
+                "stride": In(signed(16)),
+                "last_beat": In(RUN_BYTES_BITS),
+                "data": Out(stream.Signature(8 * c.bus_bytes)),
+                "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),
+                "accumulator": Out(read_port(c.accumulator_rows, 8 * c.accumulator_row_bytes)),
+                "idle": Out(1),
+                "taken": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        c = self._config
+        beats = c.beats_per_accumulator_row
+        width = 8 * c.bus_bytes
+        m.submodules.beats = queue = StreamFIFO(width, BEATS_AHEAD)
+        wiring.connect(m, queue.o, wiring.flipped(self.data))
+        starts, space, stride, last_beat = self.start, self.space, self.stride, self.last_beat
+        active = Signal()
+        row = Signal(starts.payload.shape(), reset_less=True)
+        index = Signal(range(beats), reset_less=True)  # of the beat in the accumulator row
+        ahead = Signal.like(last_beat, reset_less=True)  # the number of the next beat of this run
+        last = Signal(reset_less=True)
+        room = Signal(range(BEATS_AHEAD + 1), init=BEATS_AHEAD)
+        full = Signal()  # room is 0
+
+        ask = active & ~full
+        granted = Signal()
+        ended = Signal()
+        m.d.comb += [
+            self.scratchpad.valid.eq(ask & (space == Space.SCRATCHPAD)),
+            self.scratchpad.row.eq(row),
+            self.accumulator.valid.eq(ask & (space == Space.ACCUMULATOR)),
+            self.accumulator.row.eq(row),
+            granted.eq(ask & Mux(space, self.accumulator.ready, self.scratchpad.ready)),
+            ended.eq(granted & last),
+            starts.ready.eq(~active | ended),
+        ]
+        moved = queue.o.valid & queue.o.ready
+        m.d.sync += [room.eq(room - granted + moved), full.eq(~moved & (full | (granted & (room == 1))))]
+        with m.If(granted):
+            m.d.sync += [ahead.eq(ahead + 1), last.eq(ahead == last_beat), index.eq(index + 1)]
+            with m.If(~space | (index == beats - 1)):
+                m.d.sync += [row.eq(row + stride), index.eq(0)]
+        with m.If(starts.ready):
+            m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0)]
+            m.d.sync += [ahead.eq(1), last.eq(last_beat == 0)]
+
+        # Which word of what is read: decoded on the way, so that a gate picks it and not a multiplexer.
+        words = [*(self.accumulator.data.word_select(k, width) for k in range(beats)), self.scratchpad.data]
+        wanted = [*((space == Space.ACCUMULATOR) & (index == k) for k in range(beats)), space == Space.SCRATCHPAD]
+        valid: Any = granted
+        arriving: Any = Cat(wanted)
+        for k in range(READ_LATENCY):
+            valid_next = Signal(name=f"valid_{k}")
+            arriving_next = Signal(len(words), name=f"arriving_{k}", reset_less=True)
+            m.d.sync += [valid_next.eq(valid), arriving_next.eq(arriving)]
+            valid, arriving = valid_next, arriving_next
+        m.d.comb += [
+            queue.i.valid.eq(valid),
+            queue.i.payload.eq(
+                reduce(or_, (word & chosen.replicate(width) for word, chosen in zip(words, arriving, strict=True)))
+            ),
+        ]
+        m.d.comb += [self.idle.eq(~active), self.taken.eq(~active & (room == BEATS_AHEAD))]
+        return m
