@@ -6,14 +6,12 @@ from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib.wiring import Out, connect, flipped
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import (
-    FLAGS_LSB,
-    FORMATS,
     BinaryOp,
     NumberType,
     Op,
@@ -35,7 +33,8 @@ from sley.hw.core.vector_lane import (
     output_latency,
     scale_latency,
 )
-from sley.hw.core.vector_walk import RowWalk
+from sley.hw.core.vector_reads import READ_PORTS, VROW_FLAGS, VectorReads
+from sley.hw.core.vector_source import Source
 from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
 from sley.hw.stream.fifo import StreamFIFO
@@ -49,15 +48,8 @@ def output_rows(config: ChipConfig) -> int:
     return 32 if config.row_parts < 4 else 16
 
 
-VROW_FLAGS = data.FlexibleLayout(
-    16,
-    {
-        name: data.Field(placed.width, placed.lsb - FLAGS_LSB)
-        for name, placed in FORMATS[Op.VROW].layout.fields.items()
-        if placed.lsb >= FLAGS_LSB
-    },
-)
-"""The flags of a VROW instruction."""
+COUNT_BITS = 16
+"""Of the number of rows."""
 
 
 class State(enum.Enum):
@@ -139,12 +131,9 @@ class VectorUnit(wiring.Component):
         m = Module()
         state, command = Signal(State), Signal(UnitCommand, reset_less=True)
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
-        is_vrow = command.op == Op.VROW
         to_bf16 = vector.out == VectorOutput.BF16
         to_scratchpad = to_bf16 | (vector.out == VectorOutput.INT8)
-        # What the rows of this command need; decoded in CHECK
-        loads_row, is_splat = Signal(reset_less=True), Signal(reset_less=True)
-        a_accumulator, b_accumulator = Signal(reset_less=True), Signal(reset_less=True)
+        loads_row = Signal(reset_less=True)  # this is a VROW; decoded in CHECK
 
         m.submodules.params = params = UnitParams(Unit.VECTOR)
         m.d.comb += [
@@ -153,35 +142,27 @@ class VectorUnit(wiring.Component):
             params.value.eq(command.a),
         ]
 
-        m.submodules.walk_a = walk_a = RowWalk(self._config)
-        m.submodules.walk_b = walk_b = RowWalk(self._config)
-        m.submodules.walk_out = walk_out = RowWalk(self._config)
-        start, advance = Signal(), Signal()
+        m.submodules.reads = reads = VectorReads(self._config)
+        start, can_issue = Signal(), Signal()
         parts = self._config.row_parts
-        part = Signal(range(parts), reset_less=True)  # that is read
-        row_advance = Signal()
-        m.d.comb += row_advance.eq(advance & (part == parts - 1))
-        splats, reads_b = is_vrow & vrow.splat, ~is_vrow & (vector.b_op != BinaryOp.NONE)
-        for walk, needed, space, first, stride in (
-            (walk_a, ~splats, Mux(is_vrow, Space.ACCUMULATOR, vector.a_space), command.a, params.values.a_stride),
-            (walk_b, reads_b, vector.b_space, params.values.b_row, params.values.b_stride),
-            (walk_out, ~is_vrow, ~to_scratchpad, command.b, params.values.out_stride),
-        ):
-            m.d.comb += [
-                walk.needed.eq(needed),
-                walk.space.eq(space),
-                walk.start.eq(first),
-                walk.stride.eq(stride),
-                walk.load.eq(start),
-                walk.step.eq(row_advance),
-            ]
+        advance, row_advance, outside = reads.advance, reads.row_advance, reads.outside.any()
+        a_granted, b_granted, part = reads.a_granted, reads.b_granted, reads.part
+        is_splat, uses_b = reads.splat, reads.uses_b
+        a_accumulator, b_accumulator = reads.a_accumulator, reads.b_accumulator
+        m.d.comb += [
+            reads.command.eq(command),
+            reads.params.eq(params.values),
+            reads.start.eq(start),
+            reads.go.eq(can_issue),
+        ]
+        for name in READ_PORTS:
+            connect(m, getattr(reads, name), flipped(getattr(self, name)))
 
         # Command
-        remaining, uses_b, faulted = Signal(16, reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
+        faulted = Signal(reset_less=True)
         rows_at_once = output_rows(self._config)
-        outstanding, can_issue = Signal(range(rows_at_once + 1)), Signal()
+        outstanding = Signal(range(rows_at_once + 1))
         room = Signal(init=1)  # outstanding != rows_at_once
-        outside = walk_a.outside | walk_b.outside | walk_out.outside
         illegal = vector.b_op > max(BinaryOp)
         if self._config.bf16:
             illegal |= to_bf16 & vector.out_half
@@ -194,7 +175,7 @@ class VectorUnit(wiring.Component):
         else:
             illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
 
-        fault_code, too_many = Signal(8, reset_less=True), command.c[len(remaining) :].any()
+        fault_code, too_many = Signal(8, reset_less=True), command.c[COUNT_BITS:].any()
 
         def fail(code: FaultCode) -> None:
             m.d.sync += [fault_code.eq(code), state.eq(State.FAULT)]
@@ -205,7 +186,7 @@ class VectorUnit(wiring.Component):
         m.d.sync += [
             found.eq(command.c),
             outsides.eq(
-                Cat(walk_a.outside, ~walk_a.outside & walk_b.outside, ~walk_a.outside & ~walk_b.outside)
+                Cat(reads.outside[0], ~reads.outside[0] & reads.outside[1], ~reads.outside[:2].any())
                 & (state == State.DRAIN).replicate(3)
             ),
         ]
@@ -213,7 +194,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += found.eq(0)
         with m.If((state == State.CHECK) & (command.op == Op.SET)):
             m.d.sync += found[: len(params.param)].eq(params.param)
-        rows = zip((walk_a.row, walk_b.row, walk_out.row), outsides, strict=True)
+        rows = zip(reads.rows, outsides, strict=True)
         fault_address = reduce(or_, (row & outside.replicate(32) for row, outside in rows), found)
 
         m.d.comb += [
@@ -231,11 +212,7 @@ class VectorUnit(wiring.Component):
             with m.Case(State.CHECK):
                 m.d.comb += [params.set.eq(command.op == Op.SET), start.eq(1)]
                 m.d.sync += [
-                    uses_b.eq(reads_b),
-                    loads_row.eq(is_vrow),
-                    is_splat.eq(splats),
-                    a_accumulator.eq(is_vrow | vector.a_space),
-                    b_accumulator.eq(vector.b_space),
+                    loads_row.eq(command.op == Op.VROW),
                     faulted.eq(0),
                     state.eq(State.SIGNAL),
                 ]
@@ -258,7 +235,7 @@ class VectorUnit(wiring.Component):
                 with m.If(outside):
                     fail(FaultCode.LOCAL_ADDRESS)
                     m.d.sync += [faulted.eq(1), state.eq(State.DRAIN)]
-                with m.Elif(row_advance & (loads_row | (remaining == 1))):
+                with m.Elif(row_advance & reads.last):
                     m.d.sync += state.eq(State.DRAIN)
             with m.Case(State.DRAIN), m.If(outstanding == 0):
                 m.d.sync += state.eq(Mux(faulted, State.FAULT, State.SIGNAL))
@@ -275,40 +252,6 @@ class VectorUnit(wiring.Component):
         with m.If(self.abort):
             m.d.sync += state.eq(State.IDLE)
         m.d.comb += self.busy.eq(state != State.IDLE)
-
-        # Reads: each operand of a row is asked for until granted
-        a_wanted, b_wanted = Signal(reset_less=True), Signal(reset_less=True)
-        a_granted, b_granted = Signal(), Signal()
-        for scratchpad, accumulator, walk, from_accumulator, wanted, granted in (
-            (self.scratchpad_read_a, self.accumulator_read_a, walk_a, a_accumulator, a_wanted, a_granted),
-            (self.scratchpad_read_b, self.accumulator_read_b, walk_b, b_accumulator, b_wanted, b_granted),
-        ):
-            m.d.comb += [
-                scratchpad.row.eq(walk.row),
-                accumulator.row.eq(walk.row),
-                scratchpad.valid.eq(can_issue & wanted & ~from_accumulator),
-                accumulator.valid.eq(can_issue & wanted & from_accumulator),
-                granted.eq((scratchpad.valid & scratchpad.ready) | (accumulator.valid & accumulator.ready)),
-            ]
-        m.d.comb += advance.eq(can_issue & (~a_wanted | a_granted) & (~b_wanted | b_granted))
-        with m.If(start):
-            m.d.sync += [
-                part.eq(0),
-                a_wanted.eq(~splats),
-                b_wanted.eq(reads_b),
-            ]
-        with m.Elif(advance):
-            m.d.sync += [
-                part.eq(part + 1),
-                a_wanted.eq(~is_splat),
-                b_wanted.eq(uses_b),
-            ]
-        with m.Else():
-            m.d.sync += [a_wanted.eq(a_wanted & ~a_granted), b_wanted.eq(b_wanted & ~b_granted)]
-
-        m.d.sync += remaining.eq(remaining - row_advance)
-        with m.If(start):
-            m.d.sync += remaining.eq(command.c)
 
         # Data on its way: the reads, then the part through the lanes. A part passes every place one cycle before its
         # data: the lanes' registers, where that of a VROW ends, bias, scale, relu, and the end.
@@ -347,11 +290,11 @@ class VectorUnit(wiring.Component):
         m.d.sync += splat.eq(command.a)
         with m.If(~is_splat):
             m.d.sync += splat.eq(0)
-        a_source = _Source(
+        a_source = Source(
             *(m, "a", self._config, then, a_arriving[-1], Const(0, 1), self.scratchpad_read_a, self.accumulator_read_a),
             *(a_accumulator & ~is_splat, ~a_accumulator, vector.a_half, vector.a_type),
         )
-        b_source = _Source(
+        b_source = Source(
             *(m, "b", self._config, then, b_arriving[-1], ~uses_b, self.scratchpad_read_b, self.accumulator_read_b),
             *(b_accumulator, ~b_accumulator, vector.b_half, vector.b_type),
         )
@@ -445,64 +388,3 @@ class VectorUnit(wiring.Component):
         with m.Elif(event):
             m.d.sync += part.eq(part + 1)
         return part
-
-
-class _Source:
-    """Registers of what the lanes read of an operand: a word, an int8 of the half or a bf16, the others being 0.
-
-    Each part has registers, of which all are reset but those of the part that arrives: merging them takes an OR.
-    ``then`` is the part whose data arrive in the next cycle, ``load`` tells that they do; they are held until the next
-    do. ``unused`` makes all of them 0.
-    """
-
-    def __init__(
-        self,
-        m: Module,
-        name: str,
-        config: ChipConfig,
-        then: Value,
-        load: Value,
-        unused: Value,
-        scratchpad: wiring.PureInterface,
-        accumulator: wiring.PureInterface,
-        from_accumulator: Value,
-        from_scratchpad: Value,
-        half: Value,
-        kind: Value,
-    ) -> None:
-        self._m, self._name, self._config, self._load, self._unused = m, name, config, load, unused
-        is_bf16 = (kind == OperandType.BF16) & config.bf16
-        parts = Cat(then == part for part in range(config.row_parts))
-        kinds = {
-            "word": (from_accumulator, accumulator.data, 32, 0),
-            "int8": (
-                from_scratchpad & ~is_bf16,
-                scratchpad.data,
-                8,
-                half * config.array if config.lane_elements > 1 else 0,
-            ),
-        }
-        if config.bf16:
-            kinds["bf16"] = (from_scratchpad & is_bf16, scratchpad.data, 16, 0)
-        self._kinds = {}
-        for what, (condition, values, width, first) in kinds.items():
-            selects = Signal(config.row_parts, name=f"{name}_{what}_selects", reset_less=True)
-            m.d.sync += selects.eq(Mux(condition, parts, 0))
-            self._kinds[what] = (selects, values, width, first)
-
-    def lane(self, lane: int) -> dict[str, Value]:
-        """For one of them, by what it is."""
-        m, c = self._m, self._config
-        columns = range(lane, c.array, c.vector_lanes)
-        merged: dict[str, Value] = {}
-        for what, (selects, values, width, first) in self._kinds.items():
-            taken = []
-            for part, column in enumerate(columns):
-                register = Signal(width, name=f"{self._name}_{what}_{lane}_{part}", reset_less=True)
-                with m.If(self._load):
-                    m.d.sync += register.eq(values.word_select(first + column, width))
-                with m.If((self._load & ~selects[part]) | self._unused):
-                    m.d.sync += register.eq(0)
-                taken.append(register)
-            merged[what] = reduce(or_, taken)
-        return merged
