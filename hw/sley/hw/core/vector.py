@@ -1,9 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """The vector unit."""
 
-from functools import reduce
-from operator import or_
-
 from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import Out, connect, flipped
@@ -33,7 +30,7 @@ from sley.hw.core.vector_lane import (
     output_latency,
     scale_latency,
 )
-from sley.hw.core.vector_reads import READ_PORTS, VROW_FLAGS, VectorReads
+from sley.hw.core.vector_reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, VectorReads
 from sley.hw.core.vector_source import Source
 from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
@@ -48,19 +45,28 @@ def output_rows(config: ChipConfig) -> int:
     return 32 if config.row_parts < 4 else 16
 
 
-COUNT_BITS = 16
-"""Of the number of rows."""
-
-
 class State(enum.Enum):
     """What the unit is doing."""
 
     IDLE = 0
     CHECK = 1  # the command; SET is done here
-    ISSUE = 2  # the reads of each row
-    DRAIN = 3  # until the last row is written
-    FAULT = 4  # report it
-    SIGNAL = 5  # offer the signal set
+    RUN = 2  # the rows, until the last one is written
+    FAULT = 3  # report it
+    SIGNAL = 4  # offer the signal set
+
+
+_KIND = data.StructLayout(
+    {
+        "set": 1,
+        "vector": 1,
+        "vrow": 1,
+        "illegal": 1,  # a VECTOR with these flags
+        "too_many": 1,  # rows
+        "empty": 1,  # no rows
+        "to_scratchpad": 1,
+    }
+)
+"""What a command is, decoded on its way into its register."""
 
 
 class VectorUnit(wiring.Component):
@@ -129,11 +135,10 @@ class VectorUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        state, command = Signal(State), Signal(UnitCommand, reset_less=True)
+        state = Signal(State)
+        command, kind = Signal(UnitCommand, reset_less=True), Signal(_KIND, reset_less=True)
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
         to_bf16 = vector.out == VectorOutput.BF16
-        to_scratchpad = to_bf16 | (vector.out == VectorOutput.INT8)
-        loads_row = Signal(reset_less=True)  # this is a VROW; decoded in CHECK
 
         m.submodules.params = params = UnitParams(Unit.VECTOR)
         m.d.comb += [
@@ -144,100 +149,66 @@ class VectorUnit(wiring.Component):
 
         m.submodules.reads = reads = VectorReads(self._config)
         start, can_issue = Signal(), Signal()
+        faulted = Signal(reset_less=True)  # a row does not exist
+        issuing = Signal()  # rows of the command are left to be read
         parts = self._config.row_parts
-        advance, row_advance, outside = reads.advance, reads.row_advance, reads.outside.any()
+        advance, row_advance = reads.advance, reads.row_advance
         a_granted, b_granted, part = reads.a_granted, reads.b_granted, reads.part
         is_splat, uses_b = reads.splat, reads.uses_b
         a_accumulator, b_accumulator = reads.a_accumulator, reads.b_accumulator
         m.d.comb += [
             reads.command.eq(command),
             reads.params.eq(params.values),
+            reads.is_vrow.eq(kind.vrow),
+            reads.to_scratchpad.eq(kind.to_scratchpad),
             reads.start.eq(start),
             reads.go.eq(can_issue),
+            reads.faulted.eq(faulted),
         ]
         for name in READ_PORTS:
             connect(m, getattr(reads, name), flipped(getattr(self, name)))
 
         # Command
-        faulted = Signal(reset_less=True)
         rows_at_once = output_rows(self._config)
         outstanding = Signal(range(rows_at_once + 1))
         room = Signal(init=1)  # outstanding != rows_at_once
-        illegal = vector.b_op > max(BinaryOp)
-        if self._config.bf16:
-            illegal |= to_bf16 & vector.out_half
-            for space, half, kind in (
-                (vector.a_space, vector.a_half, vector.a_type),
-                (vector.b_space, vector.b_half, vector.b_type),
-            ):
-                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & (vector.dtype == NumberType.FP32)
-                illegal |= (kind == OperandType.BF16) & ~can_be_bf16
-        else:
-            illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
-
-        fault_code, too_many = Signal(8, reset_less=True), command.c[COUNT_BITS:].any()
-
-        def fail(code: FaultCode) -> None:
-            m.d.sync += [fault_code.eq(code), state.eq(State.FAULT)]
-
-        # The fault's address: what a check of the command found, or the row of the first walk that is outside
-        found = Signal(32, reset_less=True)
-        outsides = Signal(3, reset_less=True)
-        m.d.sync += [
-            found.eq(command.c),
-            outsides.eq(
-                Cat(reads.outside[0], ~reads.outside[0] & reads.outside[1], ~reads.outside[:2].any())
-                & (state == State.DRAIN).replicate(3)
-            ),
-        ]
-        with m.If((state != State.CHECK) | (command.op != Op.VECTOR) | ~too_many):
-            m.d.sync += found.eq(0)
-        with m.If((state == State.CHECK) & (command.op == Op.SET)):
-            m.d.sync += found[: len(params.param)].eq(params.param)
-        rows = zip(reads.rows, outsides, strict=True)
-        fault_address = reduce(or_, (row & outside.replicate(32) for row, outside in rows), found)
-
+        bad_set, bad_count = Signal(reset_less=True), Signal(reset_less=True)
+        m.d.sync += faulted.eq((state == State.RUN) & (faulted | (issuing & reads.outside)))
+        bad_parameter = command.c & bad_count.replicate(32) | params.param & bad_set.replicate(len(params.param))
+        with m.If(faulted):
+            m.d.comb += self.fault.code.eq(FaultCode.LOCAL_ADDRESS)
+        with m.Elif(bad_set | bad_count):
+            m.d.comb += self.fault.code.eq(FaultCode.BAD_PARAMETER)
+        with m.Else():
+            m.d.comb += self.fault.code.eq(FaultCode.ILLEGAL_INSTRUCTION)
         m.d.comb += [
-            self.fault.code.eq(fault_code),
             self.fault.pc.eq(command.pc),
-            self.fault.address.eq(fault_address),
+            self.fault.address.eq(reads.address | bad_parameter),
             self.signal[0].payload.eq(command.signal),
         ]
+        begins = Signal()  # to read rows
+        m.d.comb += [
+            start.eq(state == State.CHECK),
+            begins.eq(start & (kind.vrow | (kind.vector & ~kind.too_many & ~kind.illegal & ~kind.empty))),
+            can_issue.eq(issuing & ~reads.outside & room & ~self.abort),
+        ]
+        m.d.sync += issuing.eq((begins | (issuing & ~reads.outside & ~reads.ends)) & ~self.abort)
         with m.Switch(state):
             with m.Case(State.IDLE):
                 m.d.comb += self.command.ready.eq(1)
-                m.d.sync += command.eq(self.command.payload)
+                m.d.sync += [command.eq(self.command.payload), kind.eq(self._kind(self.command.payload))]
                 with m.If(self.command.valid):
                     m.d.sync += state.eq(State.CHECK)
             with m.Case(State.CHECK):
-                m.d.comb += [params.set.eq(command.op == Op.SET), start.eq(1)]
-                m.d.sync += [
-                    loads_row.eq(command.op == Op.VROW),
-                    faulted.eq(0),
-                    state.eq(State.SIGNAL),
-                ]
-                with m.Switch(command.op):
-                    with m.Case(Op.SET), m.If(params.bad):
-                        fail(FaultCode.BAD_PARAMETER)
-                    with m.Case(Op.VROW):
-                        m.d.sync += state.eq(State.ISSUE)
-                    with m.Case(Op.VECTOR):
-                        with m.If(too_many):
-                            fail(FaultCode.BAD_PARAMETER)
-                        with m.Elif(illegal):
-                            fail(FaultCode.ILLEGAL_INSTRUCTION)
-                        with m.Elif(command.c.any()):
-                            m.d.sync += state.eq(State.ISSUE)
-                    with m.Default():
-                        fail(FaultCode.ILLEGAL_INSTRUCTION)
-            with m.Case(State.ISSUE):
-                m.d.comb += can_issue.eq(~outside & room & ~self.abort)
-                with m.If(outside):
-                    fail(FaultCode.LOCAL_ADDRESS)
-                    m.d.sync += [faulted.eq(1), state.eq(State.DRAIN)]
-                with m.Elif(row_advance & reads.last):
-                    m.d.sync += state.eq(State.DRAIN)
-            with m.Case(State.DRAIN), m.If(outstanding == 0):
+                m.d.comb += params.set.eq(kind.set)
+                m.d.sync += [bad_set.eq(kind.set), bad_count.eq(kind.vector & kind.too_many), state.eq(State.SIGNAL)]
+                with m.If(begins):
+                    m.d.sync += state.eq(State.RUN)
+                with m.Elif(
+                    (kind.set & params.bad) | (kind.vector & (kind.too_many | kind.illegal)) | ~(kind.set | kind.vector)
+                ):
+                    m.d.sync += state.eq(State.FAULT)
+            with m.Case(State.RUN), m.If(~issuing & (outstanding == 0)):
                 m.d.sync += state.eq(Mux(faulted, State.FAULT, State.SIGNAL))
             with m.Case(State.FAULT):
                 m.d.comb += self.fault.valid.eq(~self.abort)
@@ -264,11 +235,11 @@ class VectorUnit(wiring.Component):
             m.d.sync += [a_arriving.eq(0), b_arriving.eq(0)]
         bf16 = self._config.bf16
         taken = self._later(m, "taken", advance, {READ_LATENCY: Const(1, 1)})
-        at_bias = self._later(m, "bias", taken & ~loads_row, binary_latency(vector), SOURCE_LATENCY)
+        at_bias = self._later(m, "bias", taken & ~kind.vrow, binary_latency(vector), SOURCE_LATENCY)
         at_scale = self._later(m, "scale", at_bias, bias_latency(vector, bf16))
         at_relu = self._later(m, "relu", at_scale, scale_latency(vector))
         arrived, ends = Signal(), self._later(m, "end", at_relu, output_latency(vector, bf16))
-        m.d.sync += arrived.eq(Mux(loads_row, taken, ends) & ~self.abort)
+        m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
 
         # Part of a row: that is read, whose data arrive in the next cycle, that is at bias or scale, that arrives
         arrived_part, bias_part, scale_part = (
@@ -307,8 +278,8 @@ class VectorUnit(wiring.Component):
                 lane.b.eq(b["word"]),
                 lane.a_int8.eq(a["int8"]),
                 lane.b_int8.eq(b["int8"]),
-                lane.bias_load.eq(arrived & loads_row & (vrow.row == VectorRow.BIAS)),
-                lane.scale_load.eq(arrived & loads_row & (vrow.row == VectorRow.SCALE)),
+                lane.bias_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.BIAS)),
+                lane.scale_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.SCALE)),
                 lane.clear.eq(self.clear),
             ]
             if bf16:
@@ -325,22 +296,22 @@ class VectorUnit(wiring.Component):
             result = Cat(earlier, result)
             with m.If(arrived):
                 m.d.sync += earlier.eq(result[-len(earlier) :])
-        m.d.comb += [queue.i.valid.eq(row_arrived & ~loads_row), queue.i.payload.eq(result)]
+        m.d.comb += [queue.i.valid.eq(row_arrived & ~kind.vrow), queue.i.payload.eq(result)]
 
         # Writes
         written = Signal()
         row = Signal(max(len(self.scratchpad_write.row), len(self.accumulator_write.row)), reset_less=True)
         results = [queue.o.payload.word_select(index, 32) for index in range(self._config.array)]
         m.d.comb += [
-            self.scratchpad_write.valid.eq(queue.o.valid & to_scratchpad & ~self.abort),
+            self.scratchpad_write.valid.eq(queue.o.valid & kind.to_scratchpad & ~self.abort),
             self.scratchpad_write.row.eq(row),
             self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements)),
             self.scratchpad_write.enable.eq(1 << vector.out_half),
-            self.accumulator_write.valid.eq(queue.o.valid & ~to_scratchpad & ~self.abort),
+            self.accumulator_write.valid.eq(queue.o.valid & ~kind.to_scratchpad & ~self.abort),
             self.accumulator_write.row.eq(row),
             self.accumulator_write.data.eq(queue.o.payload),
             self.accumulator_write.enable.eq(~0),
-            queue.o.ready.eq(Mux(to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
+            queue.o.ready.eq(Mux(kind.to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
             written.eq(queue.o.valid & queue.o.ready),
         ]
         if self._config.bf16:
@@ -353,21 +324,45 @@ class VectorUnit(wiring.Component):
             m.d.sync += row.eq(command.b)
         with m.Elif(written):
             m.d.sync += row.eq(row + params.values.out_stride)
-        gone = written | (row_arrived & loads_row)
-        with m.If(row_advance & ~gone):
-            m.d.sync += [outstanding.eq(outstanding + 1), room.eq(outstanding != rows_at_once - 1)]
-        with m.Elif(gone & ~row_advance):
-            m.d.sync += [outstanding.eq(outstanding - 1), room.eq(1)]
+        gone = written | (row_arrived & kind.vrow)
+        with m.If(row_advance ^ gone):
+            m.d.sync += [
+                outstanding.eq(Mux(gone, outstanding - 1, outstanding + 1)),
+                room.eq(gone | (outstanding != rows_at_once - 1)),
+            ]
         with m.If(self.abort):
             m.d.sync += [outstanding.eq(0), room.eq(1)]
 
         m.d.comb += [
             self.events.row.eq(advance),
             self.events.operands.eq(can_issue & ~advance),
-            self.events.results.eq((state == State.ISSUE) & ~room),
-            self.events.drain.eq(state == State.DRAIN),
+            self.events.results.eq(issuing & ~room),
+            self.events.drain.eq((state == State.RUN) & ~issuing),
         ]
         return m
+
+    def _kind(self, command: data.View) -> Value:
+        """What is known of a command before it is in its register."""
+        vector = data.View(VECTOR_FLAGS, command.flags)
+        to_bf16 = vector.out == VectorOutput.BF16
+        illegal = vector.b_op > max(BinaryOp)
+        if self._config.bf16:
+            illegal |= to_bf16 & vector.out_half
+            for space, half, kind in (
+                (vector.a_space, vector.a_half, vector.a_type),
+                (vector.b_space, vector.b_half, vector.b_type),
+            ):
+                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & (vector.dtype == NumberType.FP32)
+                illegal |= (kind == OperandType.BF16) & ~can_be_bf16
+        else:
+            illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
+        return Cat(
+            *(command.op == op for op in (Op.SET, Op.VECTOR, Op.VROW)),
+            illegal,
+            command.c[COUNT_BITS:].any(),
+            ~command.c.any(),
+            to_bf16 | (vector.out == VectorOutput.INT8),
+        )
 
     def _later(self, m: Module, name: str, event: Value, cycles: Choice, more: int = 0) -> Value:
         """The event as many cycles later as the choice says, and some more."""
