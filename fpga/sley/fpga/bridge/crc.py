@@ -44,7 +44,8 @@ class SerialCrc(wiring.Component):
         m = Module()
         crc = Signal(CRC_BITS, init=-1)
         bits = Signal(9)  # those left, with a 1 above
-        plain, feedback = Signal(reset_less=True), Signal()
+        plain = Signal(reset_less=True)
+        feedback = Signal()
         m.d.comb += [
             self.busy.eq(bits[1:].any()),
             self.low.eq(crc[:8]),

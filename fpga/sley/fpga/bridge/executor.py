@@ -96,11 +96,14 @@ class CommandExecutor(wiring.Component):
         code = Signal(3)
         m.d.comb += code.eq(head.code)
         # What a head says, a cycle after its last byte
-        is_write, clears = Signal(reset_less=True), Signal(reset_less=True)
+        is_write = Signal(reset_less=True)
+        clears = Signal(reset_less=True)
         is_read = Signal(reset_less=True)  # the reply has data
-        of_register, of_memory = Signal(reset_less=True), Signal(reset_less=True)
+        of_register = Signal(reset_less=True)
+        of_memory = Signal(reset_less=True)
         unknown = Signal(reset_less=True)
-        is_next, is_last = Signal(reset_less=True), Signal(reset_less=True)
+        is_next = Signal(reset_less=True)
+        is_last = Signal(reset_less=True)
         in_lane = Signal(lane_bits)
         m.d.comb += [in_lane.eq(head.address), expected.eq(last + 1)]
         m.d.sync += [
@@ -113,11 +116,16 @@ class CommandExecutor(wiring.Component):
             is_next.eq(head.sequence == expected),
             is_last.eq(head.sequence == last),
         ]
-        enter, step, count = Signal(), Signal(), Signal()  # of the head, of its address, of its length
-        load, shift = Signal(), Signal()  # of the beat
+        enter = Signal()  # a byte of the head
+        step = Signal()  # its address
+        count = Signal()  # its length
+        load = Signal()  # the beat
+        shift = Signal()
         fetched = Signal()  # a word
-        ask, waits = Signal(), Signal()  # for a bus
-        times, answered = Signal(), Signal()  # count its cycles; it has answered
+        ask = Signal()  # a bus
+        waits = Signal()  # it was asked
+        times = Signal()  # a cycle that it may take
+        answered = Signal()
         done, error = self._buses(m, ask, code, head.address, beat, strobe)
         timer = Signal(range(BUS_CYCLES + 1))
         given_up = timer[-1]
@@ -307,7 +315,8 @@ class CommandExecutor(wiring.Component):
                 getattr(memory, f"{channel}burst").eq(BURST_INCR),
                 getattr(memory, f"{channel}cache").eq(CACHE_NORMAL),
             ]
-        done, error = Signal(), Signal()
+        done = Signal()
+        error = Signal()
         for bus, writes, read in (
             (registers, (code == Code.WRITE_REGISTER), Code.READ_REGISTER),
             (memory, (code == Code.WRITE_MEMORY) | (code == Code.CLEAR_MEMORY), Code.READ_MEMORY),

@@ -34,12 +34,14 @@ class FrameTransmitter(wiring.Component):
         m = Module()
         m.submodules.crc = crc = SerialCrc()
         state = Signal(_State)
-        item, full = Signal(body_item, reset_less=True), Signal()
+        item = Signal(body_item, reset_less=True)
+        full = Signal()
         left = Signal(range(CRC_BYTES), reset_less=True)
         escaped = Signal()
         byte = Signal(8)  # before it is escaped
         inside = Signal()  # neither flag
-        special, sent = Signal(), Signal()
+        special = Signal()
+        sent = Signal()
         m.d.comb += [
             inside.eq((state == _State.BODY) | (state == _State.CRC)),
             byte.eq(Mux(state == _State.CRC, ~crc.low, item.data)),
