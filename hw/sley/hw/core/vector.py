@@ -136,7 +136,8 @@ class VectorUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         state = Signal(State)
-        command, kind = Signal(UnitCommand, reset_less=True), Signal(_KIND, reset_less=True)
+        command = Signal(UnitCommand, reset_less=True)
+        kind = Signal(_KIND, reset_less=True)
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
         to_bf16 = vector.out == VectorOutput.BF16
 
@@ -148,7 +149,8 @@ class VectorUnit(wiring.Component):
         ]
 
         m.submodules.reads = reads = VectorReads(self._config)
-        start, can_issue = Signal(), Signal()
+        start = Signal()
+        can_issue = Signal()
         faulted = Signal(reset_less=True)  # a row does not exist
         issuing = Signal()  # rows of the command are left to be read
         parts = self._config.row_parts
@@ -172,7 +174,8 @@ class VectorUnit(wiring.Component):
         rows_at_once = output_rows(self._config)
         outstanding = Signal(range(rows_at_once + 1))
         room = Signal(init=1)  # outstanding != rows_at_once
-        bad_set, bad_count = Signal(reset_less=True), Signal(reset_less=True)
+        bad_set = Signal(reset_less=True)
+        bad_count = Signal(reset_less=True)
         m.d.sync += faulted.eq((state == State.RUN) & (faulted | (issuing & reads.outside)))
         bad_parameter = command.c & bad_count.replicate(32) | params.param & bad_set.replicate(len(params.param))
         with m.If(faulted):
@@ -226,7 +229,8 @@ class VectorUnit(wiring.Component):
 
         # Data on its way: the reads, then the part through the lanes. A part passes every place one cycle before its
         # data: the lanes' registers, where that of a VROW ends, bias, scale, relu, and the end.
-        a_arriving, b_arriving = Signal(READ_LATENCY), Signal(READ_LATENCY)
+        a_arriving = Signal(READ_LATENCY)
+        b_arriving = Signal(READ_LATENCY)
         m.d.sync += [
             a_arriving.eq(Cat(a_granted | (advance & is_splat), a_arriving)),
             b_arriving.eq(Cat(b_granted, b_arriving)),
@@ -238,7 +242,8 @@ class VectorUnit(wiring.Component):
         at_bias = self._later(m, "bias", taken & ~kind.vrow, binary_latency(vector), SOURCE_LATENCY)
         at_scale = self._later(m, "scale", at_bias, bias_latency(vector, bf16))
         at_relu = self._later(m, "relu", at_scale, scale_latency(vector))
-        arrived, ends = Signal(), self._later(m, "end", at_relu, output_latency(vector, bf16))
+        arrived = Signal()
+        ends = self._later(m, "end", at_relu, output_latency(vector, bf16))
         m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
 
         # Part of a row: that is read, whose data arrive in the next cycle, that is at bias or scale, that arrives

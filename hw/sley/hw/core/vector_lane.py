@@ -189,7 +189,8 @@ class VectorLane(wiring.Component):
         ]
 
         # Sources; what the comparison of op B subtracts is inverted before it is in a register
-        a, b = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        a = Signal(32, reset_less=True)
+        b = Signal(32, reset_less=True)
         m.d.sync += [
             a.eq(self._as_word(m, "a", control.a_convert, Const(0, 1))),
             b.eq(self._as_word(m, "b", control.b_convert, control.invert_b)),

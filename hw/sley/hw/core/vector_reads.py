@@ -145,7 +145,8 @@ class VectorReads(wiring.Component):
         for (skip, unused), read, other in zip(operands, all_read, reversed(all_read), strict=True):
             m.d.sync += skip.eq(unused | (self.go & read & ~other))
 
-        ends_row, last = Signal(), Signal(reset_less=True)
+        ends_row = Signal()
+        last = Signal(reset_less=True)
         m.d.comb += [
             self.advance.eq(self.go & all_read[0] & all_read[1]),
             ends_row.eq(self.go & (self.part == self._config.row_parts - 1)),
@@ -155,7 +156,8 @@ class VectorReads(wiring.Component):
         m.d.sync += self.part.eq(Mux(self.go, self.part + self.advance, 0))
 
         # Rows behind the current one
-        count, behind = Signal(COUNT_BITS), Signal(COUNT_BITS, reset_less=True)
+        count = Signal(COUNT_BITS)
+        behind = Signal(COUNT_BITS, reset_less=True)
         m.d.comb += count.eq(Mux(self.start, command.c, behind))
         with m.If(self.start | self.row_advance):
             m.d.sync += [behind.eq(count - 1), last.eq(is_vrow | (count == 1))]
