@@ -16,8 +16,8 @@ class Lookup(wiring.Component):
 
     Parameters: ``part``; ``banks``: looked into.
     Members: ``place``; ``found``: the row of its bank; ``taken``: its bank gets a row command now, ``used``: a
-    column command; ``hit``: its row is open and may have a column command, ``closed``: no row of its bank is open and
-    one may be, ``other``: another row is and may be closed.
+    column command that keeps its row open; ``hit``: its row is open and may have a column command, ``closed``: no row
+    of its bank is open and one may be, ``other``: another row is and may be closed.
     None of them is high in the cycle after the place or its bank has changed. All come from registers.
     Cost: a comparator of a row, multiplexers of a bit.
     """

@@ -124,6 +124,8 @@ class Scheduler(wiring.Component):
         activates = Signal()
         precharges = Signal()
         m.d.comb += Cat(activates, precharges).eq(wish & (upkeep.granted & ~issue).replicate(2))
+        held = ((reads, timing.read_to_precharge), (writes, timing.write_to_precharge))
+        holds = Cat(strobe for strobe, cycles in held if cycles > 1).any()  # a row open, for longer than this cycle
         touches = Signal()
         m.d.comb += touches.eq(upkeep.granted & wish.any())
         for index, lookup in enumerate((*lookups["head"], *lookups["ahead"])):
@@ -132,7 +134,7 @@ class Scheduler(wiring.Component):
             m.d.comb += [
                 aimed.eq(touches & (row_place[:BANK_BITS] == at)),
                 lookup.taken.eq(aimed & ~issue),
-                lookup.used.eq(issue & (bank == at)),
+                lookup.used.eq(holds & (bank == at)),
                 banks.looked[index].eq(at),
                 lookup.found.eq(banks.found[index]),
             ]
