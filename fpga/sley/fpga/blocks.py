@@ -5,6 +5,8 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.fpga.bridge.bridge import HostBridge
+from sley.fpga.memory.arbiter import AxiArbiter
+from sley.fpga.memory.sdram.memory import SdramMemory
 from sley.hw.command.processor import CommandProcessor
 from sley.hw.core.array import SystolicArray
 from sley.hw.core.core import READ_TURNS
@@ -32,6 +34,7 @@ NODE = (2, 0)
 """Where a requester that is alone lies in the mesh: constants, as in a chip with one core."""
 
 BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
+    "arbiter": AxiArbiter,
     "array": SystolicArray,
     "bridge": lambda config: HostBridge(config, 1 << 16, clock_hz=24_000_000, baud=1_000_000),
     "command": CommandProcessor,
@@ -44,6 +47,7 @@ BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
     "mesh": Mesh,
     "node-port": lambda config: TranslatedPort(config, [FETCH, LOAD, STORE], READ_TURNS),
     "reader": lambda config: MemoryReader(config, tag=LOAD, source=NODE),
+    "sdram": lambda config: SdramMemory(config, 40_000_000),
     "semaphores": lambda _: Semaphores(),
     "sequencer": Sequencer,
     "store": StoreUnit,

@@ -14,44 +14,48 @@ class SerialCrc(wiring.Component):
 
     Members: ``clear``: begin anew; ``start``: take ``byte``, in a cycle without ``busy``; ``busy``: for the 8 cycles
     after that; ``low``: the low byte of the register, before the final inversion; ``intact``: the bytes so far end
-    with the CRC of those before.
-    To send a CRC, send the inverse of ``low`` and take ``low`` itself, four times: a byte that equals the register
-    moves it by 8 bits without feedback.
-    Cost: 32 + 8 flip-flops, a counter, a comparison of 32 bits with a constant where ``intact`` is used.
+    with the CRC of those before; ``plain``: whatever ``byte`` is, the register moves by 8 bits without feedback.
+    To send a CRC, send the inverse of ``low`` and ``start`` with ``plain``, four times.
+    Cost: 32 + 9 flip-flops, a comparison of 32 bits with a constant where ``intact`` is used.
     """
 
     clear: Signal
     start: Signal
     byte: Signal
+    plain: Signal
     busy: Signal
     low: Signal
     intact: Signal
 
     def __init__(self) -> None:
         super().__init__(
-            {"clear": In(1), "start": In(1), "byte": In(8), "busy": Out(1), "low": Out(8), "intact": Out(1)}
+            {
+                "clear": In(1),
+                "start": In(1),
+                "plain": In(1),
+                "byte": In(8),
+                "busy": Out(1),
+                "low": Out(8),
+                "intact": Out(1),
+            }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         crc = Signal(CRC_BITS, init=-1)
-        bits = Signal(8, reset_less=True)
-        left = Signal(range(9))
+        bits = Signal(9)  # those left, with a 1 above
+        plain = Signal(reset_less=True)
         feedback = Signal()
         m.d.comb += [
-            self.busy.eq(left != 0),
+            self.busy.eq(bits[1:].any()),
             self.low.eq(crc[:8]),
             self.intact.eq(crc == CRC_RESIDUE),
-            feedback.eq(crc[0] ^ bits[0]),
+            feedback.eq((crc[0] ^ bits[0]) & ~plain),
         ]
         with m.If(self.start):
-            m.d.sync += [bits.eq(self.byte), left.eq(8)]
+            m.d.sync += [bits.eq(Cat(self.byte, 1)), plain.eq(self.plain)]
         with m.Elif(self.busy):
-            m.d.sync += [
-                left.eq(left - 1),
-                bits.eq(bits[1:]),
-                crc.eq(Cat(crc[1:], 0) ^ Mux(feedback, CRC_POLYNOMIAL, 0)),
-            ]
+            m.d.sync += [bits.eq(bits[1:]), crc.eq(Cat(crc[1:], 0) ^ Mux(feedback, CRC_POLYNOMIAL, 0))]
         with m.If(self.clear):
             m.d.sync += crc.eq(-1)
         return m

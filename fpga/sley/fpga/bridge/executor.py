@@ -84,7 +84,8 @@ class CommandExecutor(wiring.Component):
         strobe = Signal(bus_bytes, reset_less=True)
         lane = Signal(lane_bits, reset_less=True)  # of the beat's lowest byte, in a read
         word = Signal(DATA_BITS, reset_less=True)  # of the last READ_REGISTER
-        expected, last = Signal(8), Signal(8, init=SEQUENCES - 1)
+        last = Signal(8, init=SEQUENCES - 1)  # sequence number of the last command
+        expected = Signal(8)
         failures = Signal(8)
         status = Signal(Status)  # of the last command
         irq = Signal()  # at the end of the last wait
@@ -94,24 +95,45 @@ class CommandExecutor(wiring.Component):
 
         code = Signal(3)
         m.d.comb += code.eq(head.code)
-        is_write, clears = Signal(), Signal()
-        is_read = Signal()  # the reply has data
-        of_register = Signal()
+        # What a head says, a cycle after its last byte
+        is_write = Signal(reset_less=True)
+        clears = Signal(reset_less=True)
+        is_read = Signal(reset_less=True)  # the reply has data
+        of_register = Signal(reset_less=True)
+        of_memory = Signal(reset_less=True)
+        unknown = Signal(reset_less=True)
+        is_next = Signal(reset_less=True)
+        is_last = Signal(reset_less=True)
         in_lane = Signal(lane_bits)
-        m.d.comb += [
+        m.d.comb += [in_lane.eq(head.address), expected.eq(last + 1)]
+        m.d.sync += [
             clears.eq(code == Code.CLEAR_MEMORY),
-            is_write.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER) | clears),
+            is_write.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER) | (code == Code.CLEAR_MEMORY)),
             is_read.eq((code == Code.IDENTIFY) | (code == Code.READ_MEMORY) | (code == Code.READ_REGISTER)),
             of_register.eq((code == Code.WRITE_REGISTER) | (code == Code.READ_REGISTER)),
-            in_lane.eq(head.address),
+            of_memory.eq(code == Code.READ_MEMORY),
+            unknown.eq(head.code > max(Code)),
+            is_next.eq(head.sequence == expected),
+            is_last.eq(head.sequence == last),
         ]
-        enter, step, count = Signal(), Signal(), Signal()  # of the head, of its address, of its length
-        load, shift = Signal(), Signal()  # of the beat
-        fetched, rotate = Signal(), Signal()  # of the word
-        ask = Signal()
+        enter = Signal()  # a byte of the head
+        step = Signal()  # its address
+        count = Signal()  # its length
+        load = Signal()  # the beat
+        shift = Signal()
+        fetched = Signal()  # a word
+        ask = Signal()  # a bus
+        waits = Signal()  # it was asked
+        times = Signal()  # a cycle that it may take
+        answered = Signal()
         done, error = self._buses(m, ask, code, head.address, beat, strobe)
         timer = Signal(range(BUS_CYCLES + 1))
         given_up = timer[-1]
+        m.d.comb += answered.eq(done & waits)
+
+        m.d.sync += timer.eq(timer + (times & ~given_up))
+        with m.If(~times & ~given_up):
+            m.d.sync += timer.eq(0)
 
         with m.If(self.bad):
             m.d.sync += dropped.eq(1)
@@ -130,8 +152,8 @@ class CommandExecutor(wiring.Component):
                 beat.eq(Mux(load, self.memory.rdata, Cat(beat[8:], Mux(clears, 0, self.i.payload.data)))),
                 lane.eq(Mux(load, 0, lane + 1)),
             ]
-        with m.If(fetched | rotate):  # four times a quarter leave it as it was
-            m.d.sync += word.eq(Mux(fetched, self.registers.rdata, Cat(word[8:], word[:8])))
+        with m.If(fetched):
+            m.d.sync += word.eq(self.registers.rdata)
 
         with m.FSM():
             with m.State("HEAD"):
@@ -156,15 +178,15 @@ class CommandExecutor(wiring.Component):
                 with m.If(~given_up):
                     m.d.sync += strobe.eq(0)
                 m.next = "END"
-                with m.If((head.code > max(Code)) | (of_register & (head.length != WORD_BYTES))):
+                with m.If(unknown | (of_register & (head.length != WORD_BYTES))):
                     m.d.sync += [refusal.eq(Status.BAD_COMMAND), pending.eq(0)]
                 with m.Elif(code == Code.IDENTIFY):
                     m.d.sync += pending.eq(0)
-                with m.Elif(head.sequence == expected):
-                    m.d.sync += [status.eq(Status.OK), irq.eq(0), last.eq(expected), expected.eq(expected + 1)]
+                with m.Elif(is_next):
+                    m.d.sync += [status.eq(Status.OK), irq.eq(0), last.eq(expected)]
                     with m.If(is_write & (head.length != 0)):
                         m.next = "FILL"
-                with m.Elif(head.sequence == last):
+                with m.Elif(is_last):
                     m.d.sync += pending.eq(0)
                 with m.Else():
                     m.d.sync += [refusal.eq(Status.OUT_OF_SEQUENCE), pending.eq(0)]
@@ -185,12 +207,10 @@ class CommandExecutor(wiring.Component):
                         m.d.comb += step.eq(1)
 
             with m.State("BUS"):
-                m.d.comb += ask.eq(timer == 0)
-                with m.If(~given_up):
-                    m.d.sync += timer.eq(timer + 1)
-                with m.If((done & (timer != 0)) | given_up):
-                    with m.If(~given_up):
-                        m.d.sync += timer.eq(0)
+                m.d.comb += [ask.eq(~waits & ~given_up), times.eq(~answered)]
+                m.d.sync += waits.eq(1)
+                with m.If(answered | given_up):
+                    m.d.sync += waits.eq(0)
                     with m.If(given_up | error):
                         m.d.sync += [
                             status.eq(Mux(given_up, Status.BUS_TIMEOUT, Status.BUS_ERROR)),
@@ -232,27 +252,25 @@ class CommandExecutor(wiring.Component):
                     m.next = "STATUS"
                     with m.If((refusal == Status.OK) & is_read & (head.length != 0)):
                         m.next = "DATA"
-                        with m.If(code == Code.READ_MEMORY):
+                        with m.If(of_memory):
                             m.next = "BUS"
 
             with m.State("DATA"):
-                skipped = (code == Code.READ_MEMORY) & (lane != in_lane)
-                with m.Switch(code):
-                    with m.Case(Code.READ_MEMORY):
-                        m.d.comb += self.o.payload.data.eq(beat[:8])
-                    with m.Case(Code.READ_REGISTER):
-                        m.d.comb += self.o.payload.data.eq(word[:8])
-                    with m.Default():
-                        m.d.comb += self.o.payload.data.eq(self._identify(head.address, expected, failures))
+                skipped = of_memory & (lane != in_lane)
+                with m.If(of_memory):
+                    m.d.comb += self.o.payload.data.eq(beat[:8])
+                with m.Elif(of_register):  # 4, 3, 2, 1 bytes are left
+                    m.d.comb += self.o.payload.data.eq(word.word_select((-head.length)[:2], 8))
+                with m.Else():
+                    m.d.comb += self.o.payload.data.eq(self._identify(head.address, expected, failures))
                 m.d.comb += self.o.valid.eq(~skipped)
                 with m.If(skipped):
                     m.d.comb += shift.eq(1)
                 with m.Elif(self.o.ready):
                     m.d.comb += [shift.eq(1), step.eq(1), count.eq(1)]
-                    m.d.comb += rotate.eq(code == Code.READ_REGISTER)
                     with m.If(head.length == 1):
                         m.next = "STATUS"
-                    with m.Elif((code == Code.READ_MEMORY) & in_lane.all()):
+                    with m.Elif(of_memory & in_lane.all()):
                         m.next = "BUS"
 
             with m.State("STATUS"):
@@ -297,7 +315,8 @@ class CommandExecutor(wiring.Component):
                 getattr(memory, f"{channel}burst").eq(BURST_INCR),
                 getattr(memory, f"{channel}cache").eq(CACHE_NORMAL),
             ]
-        done, error = Signal(), Signal()
+        done = Signal()
+        error = Signal()
         for bus, writes, read in (
             (registers, (code == Code.WRITE_REGISTER), Code.READ_REGISTER),
             (memory, (code == Code.WRITE_MEMORY) | (code == Code.CLEAR_MEMORY), Code.READ_MEMORY),

@@ -34,17 +34,20 @@ class FrameTransmitter(wiring.Component):
         m = Module()
         m.submodules.crc = crc = SerialCrc()
         state = Signal(_State)
-        item, full = Signal(body_item, reset_less=True), Signal()
+        item = Signal(body_item, reset_less=True)
+        full = Signal()
         left = Signal(range(CRC_BYTES), reset_less=True)
         escaped = Signal()
         byte = Signal(8)  # before it is escaped
         inside = Signal()  # neither flag
-        special, sent = Signal(), Signal()
+        special = Signal()
+        sent = Signal()
         m.d.comb += [
             inside.eq((state == _State.BODY) | (state == _State.CRC)),
             byte.eq(Mux(state == _State.CRC, ~crc.low, item.data)),
             special.eq((byte == FLAG) | (byte == ESCAPE)),
-            crc.byte.eq(Mux(state == _State.CRC, crc.low, item.data)),
+            crc.byte.eq(item.data),
+            crc.plain.eq(state == _State.CRC),
             self.o.valid.eq((full | (state == _State.CRC) | (state == _State.END)) & ~crc.busy),
             sent.eq(self.o.valid & self.o.ready & ~(inside & special & ~escaped)),
             crc.start.eq(sent & inside),

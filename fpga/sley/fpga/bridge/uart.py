@@ -1,6 +1,6 @@
 """Asynchronous serial line, 8 data bits, no parity, 1 stop bit: both directions."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -23,7 +23,7 @@ class UartReceiver(wiring.Component):
     ``o``: bytes, always taken; ``error``: the stop bit was missing. Each bit is sampled once, in its middle; a low
     pulse shorter than half a bit is no start bit. A byte comes in the middle of its stop bit, so a sender may
     be faster by up to half a bit in ten.
-    Cost: two counters and 9 bits of data.
+    Cost: a counter and 10 bits of data.
     """
 
     pin: Signal
@@ -40,24 +40,24 @@ class UartReceiver(wiring.Component):
         m.submodules.synchronizer = FFSynchronizer(self.pin, level, init=1)
         busy = Signal()
         timer = Signal(range(self._clocks), reset_less=True)
-        index = Signal(range(DATA_BITS + 2), reset_less=True)  # of the bit: start, data, stop
-        bits = Signal(DATA_BITS, reset_less=True)
+        begun = Signal(reset_less=True)  # the start bit was one
+        bits = Signal(DATA_BITS + 1, reset_less=True)  # a 1 goes ahead of the data: the next one is the stop bit
         done = Signal()
         m.d.comb += [
-            done.eq(busy & (timer == 0) & (index == DATA_BITS + 1)),
+            done.eq(busy & (timer == 0) & begun & bits[0]),
             self.o.valid.eq(done),
-            self.o.payload.data.eq(bits),
+            self.o.payload.data.eq(bits[1:]),
             self.o.payload.error.eq(~level),
         ]
         with m.If(~busy):
-            m.d.sync += [busy.eq(~level), timer.eq(self._clocks // 2 - 1), index.eq(0)]
+            m.d.sync += [busy.eq(~level), timer.eq(self._clocks // 2 - 1), begun.eq(0), bits.eq(1 << DATA_BITS)]
         with m.Elif(timer != 0):
             m.d.sync += timer.eq(timer - 1)
         with m.Else():
-            m.d.sync += [timer.eq(self._clocks - 1), index.eq(index + 1)]
-            with m.If(done | ((index == 0) & level)):
+            m.d.sync += [timer.eq(self._clocks - 1), begun.eq(1)]
+            with m.If(done | (~begun & level)):
                 m.d.sync += busy.eq(0)
-            with m.If(~done):
+            with m.If(begun & ~done):
                 m.d.sync += bits.eq(Cat(bits[1:], level))
         return m
 
@@ -66,7 +66,7 @@ class UartTransmitter(wiring.Component):
     """Turns bytes into levels of a pin.
 
     Parameters: ``clocks_per_bit``, at least 4. Members: ``i``: bytes; ``pin``: a register, high while idle.
-    A byte takes 10 bits and one cycle. Cost: two counters and 9 bits of data.
+    A byte takes 10 bits and one cycle. Cost: a counter and 10 bits of data.
     """
 
     i: stream.Interface
@@ -80,18 +80,17 @@ class UartTransmitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         timer = Signal(range(self._clocks), reset_less=True)
-        left = Signal(range(DATA_BITS + 2))  # bits after the one on the pin
-        bits = Signal(DATA_BITS, reset_less=True)
+        bits = Signal(DATA_BITS + 2, reset_less=True)  # after the one on the pin; a 1 behind the stop bit
         busy = Signal()
         m.d.comb += self.i.ready.eq(~busy)
         with m.If(~busy):
-            m.d.sync += [timer.eq(self._clocks - 1), left.eq(DATA_BITS + 1), bits.eq(self.i.payload)]
+            m.d.sync += [timer.eq(self._clocks - 1), bits.eq(Cat(self.i.payload, Const(3, 2)))]
             with m.If(self.i.valid):
                 m.d.sync += [busy.eq(1), self.pin.eq(0)]
         with m.Elif(timer != 0):
             m.d.sync += timer.eq(timer - 1)
         with m.Else():
-            m.d.sync += [timer.eq(self._clocks - 1), left.eq(left - 1), self.pin.eq(bits[0]), bits.eq(Cat(bits[1:], 1))]
-            with m.If(left == 0):
+            m.d.sync += [timer.eq(self._clocks - 1), self.pin.eq(bits[0]), bits.eq(bits[1:])]
+            with m.If(~bits[1:].any()):
                 m.d.sync += busy.eq(0)
         return m

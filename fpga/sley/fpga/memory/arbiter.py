@@ -47,12 +47,14 @@ class AxiArbiter(wiring.Component):
         count = Signal(range(WRITES + 1))
         place = Signal(range(WRITES + 1))
         owner = owners[0]
-        open_, begins, ends = Signal(), Signal(), Signal()
+        open_ = Signal()  # count is not 0
+        room = Signal(init=1)  # nor WRITES
+        begins = Signal()
+        ends = Signal()
         self._addresses(m, "ar", 1)
-        turn = self._addresses(m, "aw", count != WRITES)
+        turn = self._addresses(m, "aw", room)
         m.d.comb += [
             begins.eq(Mux(turn, managers[1].awvalid, managers[0].awvalid) & Mux(turn, *self._ready("aw"))),
-            open_.eq(count != 0),
             place.eq(count - ends),
             ends.eq(target.wvalid & target.wready & target.wlast),
         ]
@@ -60,7 +62,12 @@ class AxiArbiter(wiring.Component):
             m.d.sync += owners.eq(owners >> 1)
         with m.If(begins):
             m.d.sync += owners.bit_select(place, 1).eq(turn)
-        m.d.sync += count.eq(count + begins - ends)
+        with m.If(begins ^ ends):
+            m.d.sync += [
+                count.eq(Mux(ends, count - 1, count + 1)),
+                open_.eq(begins | (count != 1)),
+                room.eq(ends | (count != WRITES - 1)),
+            ]
 
         m.d.comb += [
             target.wdata.eq(Mux(owner, managers[1].wdata, managers[0].wdata)),

@@ -1,19 +1,14 @@
 # amaranth: UnusedElaboratable=no
 """The vector unit."""
 
-from functools import reduce
-from operator import or_
-
 from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib.wiring import Out, connect, flipped
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import (
-    FLAGS_LSB,
-    FORMATS,
     BinaryOp,
     NumberType,
     Op,
@@ -35,7 +30,8 @@ from sley.hw.core.vector_lane import (
     output_latency,
     scale_latency,
 )
-from sley.hw.core.vector_walk import RowWalk
+from sley.hw.core.vector_reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, VectorReads
+from sley.hw.core.vector_source import Source
 from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
 from sley.hw.stream.fifo import StreamFIFO
@@ -49,26 +45,28 @@ def output_rows(config: ChipConfig) -> int:
     return 32 if config.row_parts < 4 else 16
 
 
-VROW_FLAGS = data.FlexibleLayout(
-    16,
-    {
-        name: data.Field(placed.width, placed.lsb - FLAGS_LSB)
-        for name, placed in FORMATS[Op.VROW].layout.fields.items()
-        if placed.lsb >= FLAGS_LSB
-    },
-)
-"""The flags of a VROW instruction."""
-
-
 class State(enum.Enum):
     """What the unit is doing."""
 
     IDLE = 0
     CHECK = 1  # the command; SET is done here
-    ISSUE = 2  # the reads of each row
-    DRAIN = 3  # until the last row is written
-    FAULT = 4  # report it
-    SIGNAL = 5  # offer the signal set
+    RUN = 2  # the rows, until the last one is written
+    FAULT = 3  # report it
+    SIGNAL = 4  # offer the signal set
+
+
+_KIND = data.StructLayout(
+    {
+        "set": 1,
+        "vector": 1,
+        "vrow": 1,
+        "illegal": 1,  # a VECTOR with these flags
+        "too_many": 1,  # rows
+        "empty": 1,  # no rows
+        "to_scratchpad": 1,
+    }
+)
+"""What a command is, decoded on its way into its register."""
 
 
 class VectorUnit(wiring.Component):
@@ -137,14 +135,11 @@ class VectorUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        state, command = Signal(State), Signal(UnitCommand, reset_less=True)
+        state = Signal(State)
+        command = Signal(UnitCommand, reset_less=True)
+        kind = Signal(_KIND, reset_less=True)
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
-        is_vrow = command.op == Op.VROW
         to_bf16 = vector.out == VectorOutput.BF16
-        to_scratchpad = to_bf16 | (vector.out == VectorOutput.INT8)
-        # What the rows of this command need; decoded in CHECK
-        loads_row, is_splat = Signal(reset_less=True), Signal(reset_less=True)
-        a_accumulator, b_accumulator = Signal(reset_less=True), Signal(reset_less=True)
 
         m.submodules.params = params = UnitParams(Unit.VECTOR)
         m.d.comb += [
@@ -153,114 +148,70 @@ class VectorUnit(wiring.Component):
             params.value.eq(command.a),
         ]
 
-        m.submodules.walk_a = walk_a = RowWalk(self._config)
-        m.submodules.walk_b = walk_b = RowWalk(self._config)
-        m.submodules.walk_out = walk_out = RowWalk(self._config)
-        start, advance = Signal(), Signal()
+        m.submodules.reads = reads = VectorReads(self._config)
+        start = Signal()
+        can_issue = Signal()
+        faulted = Signal(reset_less=True)  # a row does not exist
+        issuing = Signal()  # rows of the command are left to be read
         parts = self._config.row_parts
-        part = Signal(range(parts), reset_less=True)  # that is read
-        row_advance = Signal()
-        m.d.comb += row_advance.eq(advance & (part == parts - 1))
-        splats, reads_b = is_vrow & vrow.splat, ~is_vrow & (vector.b_op != BinaryOp.NONE)
-        for walk, needed, space, first, stride in (
-            (walk_a, ~splats, Mux(is_vrow, Space.ACCUMULATOR, vector.a_space), command.a, params.values.a_stride),
-            (walk_b, reads_b, vector.b_space, params.values.b_row, params.values.b_stride),
-            (walk_out, ~is_vrow, ~to_scratchpad, command.b, params.values.out_stride),
-        ):
-            m.d.comb += [
-                walk.needed.eq(needed),
-                walk.space.eq(space),
-                walk.start.eq(first),
-                walk.stride.eq(stride),
-                walk.load.eq(start),
-                walk.step.eq(row_advance),
-            ]
+        advance, row_advance = reads.advance, reads.row_advance
+        a_granted, b_granted, part = reads.a_granted, reads.b_granted, reads.part
+        is_splat, uses_b = reads.splat, reads.uses_b
+        a_accumulator, b_accumulator = reads.a_accumulator, reads.b_accumulator
+        m.d.comb += [
+            reads.command.eq(command),
+            reads.params.eq(params.values),
+            reads.is_vrow.eq(kind.vrow),
+            reads.to_scratchpad.eq(kind.to_scratchpad),
+            reads.start.eq(start),
+            reads.go.eq(can_issue),
+            reads.faulted.eq(faulted),
+        ]
+        for name in READ_PORTS:
+            connect(m, getattr(reads, name), flipped(getattr(self, name)))
 
         # Command
-        remaining, uses_b, faulted = Signal(16, reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
         rows_at_once = output_rows(self._config)
-        outstanding, can_issue = Signal(range(rows_at_once + 1)), Signal()
+        outstanding = Signal(range(rows_at_once + 1))
         room = Signal(init=1)  # outstanding != rows_at_once
-        outside = walk_a.outside | walk_b.outside | walk_out.outside
-        illegal = vector.b_op > max(BinaryOp)
-        if self._config.bf16:
-            illegal |= to_bf16 & vector.out_half
-            for space, half, kind in (
-                (vector.a_space, vector.a_half, vector.a_type),
-                (vector.b_space, vector.b_half, vector.b_type),
-            ):
-                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & (vector.dtype == NumberType.FP32)
-                illegal |= (kind == OperandType.BF16) & ~can_be_bf16
-        else:
-            illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
-
-        fault_code, too_many = Signal(8, reset_less=True), command.c[len(remaining) :].any()
-
-        def fail(code: FaultCode) -> None:
-            m.d.sync += [fault_code.eq(code), state.eq(State.FAULT)]
-
-        # The fault's address: what a check of the command found, or the row of the first walk that is outside
-        found = Signal(32, reset_less=True)
-        outsides = Signal(3, reset_less=True)
-        m.d.sync += [
-            found.eq(command.c),
-            outsides.eq(
-                Cat(walk_a.outside, ~walk_a.outside & walk_b.outside, ~walk_a.outside & ~walk_b.outside)
-                & (state == State.DRAIN).replicate(3)
-            ),
-        ]
-        with m.If((state != State.CHECK) | (command.op != Op.VECTOR) | ~too_many):
-            m.d.sync += found.eq(0)
-        with m.If((state == State.CHECK) & (command.op == Op.SET)):
-            m.d.sync += found[: len(params.param)].eq(params.param)
-        rows = zip((walk_a.row, walk_b.row, walk_out.row), outsides, strict=True)
-        fault_address = reduce(or_, (row & outside.replicate(32) for row, outside in rows), found)
-
+        bad_set = Signal(reset_less=True)
+        bad_count = Signal(reset_less=True)
+        m.d.sync += faulted.eq((state == State.RUN) & (faulted | (issuing & reads.outside)))
+        bad_parameter = command.c & bad_count.replicate(32) | params.param & bad_set.replicate(len(params.param))
+        with m.If(faulted):
+            m.d.comb += self.fault.code.eq(FaultCode.LOCAL_ADDRESS)
+        with m.Elif(bad_set | bad_count):
+            m.d.comb += self.fault.code.eq(FaultCode.BAD_PARAMETER)
+        with m.Else():
+            m.d.comb += self.fault.code.eq(FaultCode.ILLEGAL_INSTRUCTION)
         m.d.comb += [
-            self.fault.code.eq(fault_code),
             self.fault.pc.eq(command.pc),
-            self.fault.address.eq(fault_address),
+            self.fault.address.eq(reads.address | bad_parameter),
             self.signal[0].payload.eq(command.signal),
         ]
+        begins = Signal()  # to read rows
+        m.d.comb += [
+            start.eq(state == State.CHECK),
+            begins.eq(start & (kind.vrow | (kind.vector & ~kind.too_many & ~kind.illegal & ~kind.empty))),
+            can_issue.eq(issuing & ~reads.outside & room & ~self.abort),
+        ]
+        m.d.sync += issuing.eq((begins | (issuing & ~reads.outside & ~reads.ends)) & ~self.abort)
         with m.Switch(state):
             with m.Case(State.IDLE):
                 m.d.comb += self.command.ready.eq(1)
-                m.d.sync += command.eq(self.command.payload)
+                m.d.sync += [command.eq(self.command.payload), kind.eq(self._kind(self.command.payload))]
                 with m.If(self.command.valid):
                     m.d.sync += state.eq(State.CHECK)
             with m.Case(State.CHECK):
-                m.d.comb += [params.set.eq(command.op == Op.SET), start.eq(1)]
-                m.d.sync += [
-                    uses_b.eq(reads_b),
-                    loads_row.eq(is_vrow),
-                    is_splat.eq(splats),
-                    a_accumulator.eq(is_vrow | vector.a_space),
-                    b_accumulator.eq(vector.b_space),
-                    faulted.eq(0),
-                    state.eq(State.SIGNAL),
-                ]
-                with m.Switch(command.op):
-                    with m.Case(Op.SET), m.If(params.bad):
-                        fail(FaultCode.BAD_PARAMETER)
-                    with m.Case(Op.VROW):
-                        m.d.sync += state.eq(State.ISSUE)
-                    with m.Case(Op.VECTOR):
-                        with m.If(too_many):
-                            fail(FaultCode.BAD_PARAMETER)
-                        with m.Elif(illegal):
-                            fail(FaultCode.ILLEGAL_INSTRUCTION)
-                        with m.Elif(command.c.any()):
-                            m.d.sync += state.eq(State.ISSUE)
-                    with m.Default():
-                        fail(FaultCode.ILLEGAL_INSTRUCTION)
-            with m.Case(State.ISSUE):
-                m.d.comb += can_issue.eq(~outside & room & ~self.abort)
-                with m.If(outside):
-                    fail(FaultCode.LOCAL_ADDRESS)
-                    m.d.sync += [faulted.eq(1), state.eq(State.DRAIN)]
-                with m.Elif(row_advance & (loads_row | (remaining == 1))):
-                    m.d.sync += state.eq(State.DRAIN)
-            with m.Case(State.DRAIN), m.If(outstanding == 0):
+                m.d.comb += params.set.eq(kind.set)
+                m.d.sync += [bad_set.eq(kind.set), bad_count.eq(kind.vector & kind.too_many), state.eq(State.SIGNAL)]
+                with m.If(begins):
+                    m.d.sync += state.eq(State.RUN)
+                with m.Elif(
+                    (kind.set & params.bad) | (kind.vector & (kind.too_many | kind.illegal)) | ~(kind.set | kind.vector)
+                ):
+                    m.d.sync += state.eq(State.FAULT)
+            with m.Case(State.RUN), m.If(~issuing & (outstanding == 0)):
                 m.d.sync += state.eq(Mux(faulted, State.FAULT, State.SIGNAL))
             with m.Case(State.FAULT):
                 m.d.comb += self.fault.valid.eq(~self.abort)
@@ -276,43 +227,10 @@ class VectorUnit(wiring.Component):
             m.d.sync += state.eq(State.IDLE)
         m.d.comb += self.busy.eq(state != State.IDLE)
 
-        # Reads: each operand of a row is asked for until granted
-        a_wanted, b_wanted = Signal(reset_less=True), Signal(reset_less=True)
-        a_granted, b_granted = Signal(), Signal()
-        for scratchpad, accumulator, walk, from_accumulator, wanted, granted in (
-            (self.scratchpad_read_a, self.accumulator_read_a, walk_a, a_accumulator, a_wanted, a_granted),
-            (self.scratchpad_read_b, self.accumulator_read_b, walk_b, b_accumulator, b_wanted, b_granted),
-        ):
-            m.d.comb += [
-                scratchpad.row.eq(walk.row),
-                accumulator.row.eq(walk.row),
-                scratchpad.valid.eq(can_issue & wanted & ~from_accumulator),
-                accumulator.valid.eq(can_issue & wanted & from_accumulator),
-                granted.eq((scratchpad.valid & scratchpad.ready) | (accumulator.valid & accumulator.ready)),
-            ]
-        m.d.comb += advance.eq(can_issue & (~a_wanted | a_granted) & (~b_wanted | b_granted))
-        with m.If(start):
-            m.d.sync += [
-                part.eq(0),
-                a_wanted.eq(~splats),
-                b_wanted.eq(reads_b),
-            ]
-        with m.Elif(advance):
-            m.d.sync += [
-                part.eq(part + 1),
-                a_wanted.eq(~is_splat),
-                b_wanted.eq(uses_b),
-            ]
-        with m.Else():
-            m.d.sync += [a_wanted.eq(a_wanted & ~a_granted), b_wanted.eq(b_wanted & ~b_granted)]
-
-        m.d.sync += remaining.eq(remaining - row_advance)
-        with m.If(start):
-            m.d.sync += remaining.eq(command.c)
-
         # Data on its way: the reads, then the part through the lanes. A part passes every place one cycle before its
         # data: the lanes' registers, where that of a VROW ends, bias, scale, relu, and the end.
-        a_arriving, b_arriving = Signal(READ_LATENCY), Signal(READ_LATENCY)
+        a_arriving = Signal(READ_LATENCY)
+        b_arriving = Signal(READ_LATENCY)
         m.d.sync += [
             a_arriving.eq(Cat(a_granted | (advance & is_splat), a_arriving)),
             b_arriving.eq(Cat(b_granted, b_arriving)),
@@ -321,11 +239,12 @@ class VectorUnit(wiring.Component):
             m.d.sync += [a_arriving.eq(0), b_arriving.eq(0)]
         bf16 = self._config.bf16
         taken = self._later(m, "taken", advance, {READ_LATENCY: Const(1, 1)})
-        at_bias = self._later(m, "bias", taken & ~loads_row, binary_latency(vector), SOURCE_LATENCY)
+        at_bias = self._later(m, "bias", taken & ~kind.vrow, binary_latency(vector), SOURCE_LATENCY)
         at_scale = self._later(m, "scale", at_bias, bias_latency(vector, bf16))
         at_relu = self._later(m, "relu", at_scale, scale_latency(vector))
-        arrived, ends = Signal(), self._later(m, "end", at_relu, output_latency(vector, bf16))
-        m.d.sync += arrived.eq(Mux(loads_row, taken, ends) & ~self.abort)
+        arrived = Signal()
+        ends = self._later(m, "end", at_relu, output_latency(vector, bf16))
+        m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
 
         # Part of a row: that is read, whose data arrive in the next cycle, that is at bias or scale, that arrives
         arrived_part, bias_part, scale_part = (
@@ -347,11 +266,11 @@ class VectorUnit(wiring.Component):
         m.d.sync += splat.eq(command.a)
         with m.If(~is_splat):
             m.d.sync += splat.eq(0)
-        a_source = _Source(
+        a_source = Source(
             *(m, "a", self._config, then, a_arriving[-1], Const(0, 1), self.scratchpad_read_a, self.accumulator_read_a),
             *(a_accumulator & ~is_splat, ~a_accumulator, vector.a_half, vector.a_type),
         )
-        b_source = _Source(
+        b_source = Source(
             *(m, "b", self._config, then, b_arriving[-1], ~uses_b, self.scratchpad_read_b, self.accumulator_read_b),
             *(b_accumulator, ~b_accumulator, vector.b_half, vector.b_type),
         )
@@ -364,8 +283,8 @@ class VectorUnit(wiring.Component):
                 lane.b.eq(b["word"]),
                 lane.a_int8.eq(a["int8"]),
                 lane.b_int8.eq(b["int8"]),
-                lane.bias_load.eq(arrived & loads_row & (vrow.row == VectorRow.BIAS)),
-                lane.scale_load.eq(arrived & loads_row & (vrow.row == VectorRow.SCALE)),
+                lane.bias_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.BIAS)),
+                lane.scale_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.SCALE)),
                 lane.clear.eq(self.clear),
             ]
             if bf16:
@@ -382,22 +301,22 @@ class VectorUnit(wiring.Component):
             result = Cat(earlier, result)
             with m.If(arrived):
                 m.d.sync += earlier.eq(result[-len(earlier) :])
-        m.d.comb += [queue.i.valid.eq(row_arrived & ~loads_row), queue.i.payload.eq(result)]
+        m.d.comb += [queue.i.valid.eq(row_arrived & ~kind.vrow), queue.i.payload.eq(result)]
 
         # Writes
         written = Signal()
         row = Signal(max(len(self.scratchpad_write.row), len(self.accumulator_write.row)), reset_less=True)
         results = [queue.o.payload.word_select(index, 32) for index in range(self._config.array)]
         m.d.comb += [
-            self.scratchpad_write.valid.eq(queue.o.valid & to_scratchpad & ~self.abort),
+            self.scratchpad_write.valid.eq(queue.o.valid & kind.to_scratchpad & ~self.abort),
             self.scratchpad_write.row.eq(row),
             self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements)),
             self.scratchpad_write.enable.eq(1 << vector.out_half),
-            self.accumulator_write.valid.eq(queue.o.valid & ~to_scratchpad & ~self.abort),
+            self.accumulator_write.valid.eq(queue.o.valid & ~kind.to_scratchpad & ~self.abort),
             self.accumulator_write.row.eq(row),
             self.accumulator_write.data.eq(queue.o.payload),
             self.accumulator_write.enable.eq(~0),
-            queue.o.ready.eq(Mux(to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
+            queue.o.ready.eq(Mux(kind.to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
             written.eq(queue.o.valid & queue.o.ready),
         ]
         if self._config.bf16:
@@ -410,21 +329,45 @@ class VectorUnit(wiring.Component):
             m.d.sync += row.eq(command.b)
         with m.Elif(written):
             m.d.sync += row.eq(row + params.values.out_stride)
-        gone = written | (row_arrived & loads_row)
-        with m.If(row_advance & ~gone):
-            m.d.sync += [outstanding.eq(outstanding + 1), room.eq(outstanding != rows_at_once - 1)]
-        with m.Elif(gone & ~row_advance):
-            m.d.sync += [outstanding.eq(outstanding - 1), room.eq(1)]
+        gone = written | (row_arrived & kind.vrow)
+        with m.If(row_advance ^ gone):
+            m.d.sync += [
+                outstanding.eq(Mux(gone, outstanding - 1, outstanding + 1)),
+                room.eq(gone | (outstanding != rows_at_once - 1)),
+            ]
         with m.If(self.abort):
             m.d.sync += [outstanding.eq(0), room.eq(1)]
 
         m.d.comb += [
             self.events.row.eq(advance),
             self.events.operands.eq(can_issue & ~advance),
-            self.events.results.eq((state == State.ISSUE) & ~room),
-            self.events.drain.eq(state == State.DRAIN),
+            self.events.results.eq(issuing & ~room),
+            self.events.drain.eq((state == State.RUN) & ~issuing),
         ]
         return m
+
+    def _kind(self, command: data.View) -> Value:
+        """What is known of a command before it is in its register."""
+        vector = data.View(VECTOR_FLAGS, command.flags)
+        to_bf16 = vector.out == VectorOutput.BF16
+        illegal = vector.b_op > max(BinaryOp)
+        if self._config.bf16:
+            illegal |= to_bf16 & vector.out_half
+            for space, half, kind in (
+                (vector.a_space, vector.a_half, vector.a_type),
+                (vector.b_space, vector.b_half, vector.b_type),
+            ):
+                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & (vector.dtype == NumberType.FP32)
+                illegal |= (kind == OperandType.BF16) & ~can_be_bf16
+        else:
+            illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
+        return Cat(
+            *(command.op == op for op in (Op.SET, Op.VECTOR, Op.VROW)),
+            illegal,
+            command.c[COUNT_BITS:].any(),
+            ~command.c.any(),
+            to_bf16 | (vector.out == VectorOutput.INT8),
+        )
 
     def _later(self, m: Module, name: str, event: Value, cycles: Choice, more: int = 0) -> Value:
         """The event as many cycles later as the choice says, and some more."""
@@ -445,64 +388,3 @@ class VectorUnit(wiring.Component):
         with m.Elif(event):
             m.d.sync += part.eq(part + 1)
         return part
-
-
-class _Source:
-    """Registers of what the lanes read of an operand: a word, an int8 of the half or a bf16, the others being 0.
-
-    Each part has registers, of which all are reset but those of the part that arrives: merging them takes an OR.
-    ``then`` is the part whose data arrive in the next cycle, ``load`` tells that they do; they are held until the next
-    do. ``unused`` makes all of them 0.
-    """
-
-    def __init__(
-        self,
-        m: Module,
-        name: str,
-        config: ChipConfig,
-        then: Value,
-        load: Value,
-        unused: Value,
-        scratchpad: wiring.PureInterface,
-        accumulator: wiring.PureInterface,
-        from_accumulator: Value,
-        from_scratchpad: Value,
-        half: Value,
-        kind: Value,
-    ) -> None:
-        self._m, self._name, self._config, self._load, self._unused = m, name, config, load, unused
-        is_bf16 = (kind == OperandType.BF16) & config.bf16
-        parts = Cat(then == part for part in range(config.row_parts))
-        kinds = {
-            "word": (from_accumulator, accumulator.data, 32, 0),
-            "int8": (
-                from_scratchpad & ~is_bf16,
-                scratchpad.data,
-                8,
-                half * config.array if config.lane_elements > 1 else 0,
-            ),
-        }
-        if config.bf16:
-            kinds["bf16"] = (from_scratchpad & is_bf16, scratchpad.data, 16, 0)
-        self._kinds = {}
-        for what, (condition, values, width, first) in kinds.items():
-            selects = Signal(config.row_parts, name=f"{name}_{what}_selects", reset_less=True)
-            m.d.sync += selects.eq(Mux(condition, parts, 0))
-            self._kinds[what] = (selects, values, width, first)
-
-    def lane(self, lane: int) -> dict[str, Value]:
-        """For one of them, by what it is."""
-        m, c = self._m, self._config
-        columns = range(lane, c.array, c.vector_lanes)
-        merged: dict[str, Value] = {}
-        for what, (selects, values, width, first) in self._kinds.items():
-            taken = []
-            for part, column in enumerate(columns):
-                register = Signal(width, name=f"{self._name}_{what}_{lane}_{part}", reset_less=True)
-                with m.If(self._load):
-                    m.d.sync += register.eq(values.word_select(first + column, width))
-                with m.If((self._load & ~selects[part]) | self._unused):
-                    m.d.sync += register.eq(0)
-                taken.append(register)
-            merged[what] = reduce(or_, taken)
-        return merged

@@ -1,6 +1,6 @@
 """One lane of the vector unit: the arithmetic on some columns of the rows."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -189,10 +189,11 @@ class VectorLane(wiring.Component):
         ]
 
         # Sources; what the comparison of op B subtracts is inverted before it is in a register
-        a, b = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        a = Signal(32, reset_less=True)
+        b = Signal(32, reset_less=True)
         m.d.sync += [
-            a.eq(self._as_word(m, "a", control.a_convert)),
-            b.eq(self._as_word(m, "b", control.b_convert) ^ control.invert_b.replicate(32)),
+            a.eq(self._as_word(m, "a", control.a_convert, Const(0, 1))),
+            b.eq(self._as_word(m, "b", control.b_convert, control.invert_b)),
         ]
         bias = self._row_register(m, "bias", a, control.use_bias)
         scale = self._row_register(m, "scale", a, control.scale)
@@ -258,12 +259,14 @@ class VectorLane(wiring.Component):
                 m.d.sync += self.o.eq(to_bf16.o)
         return m
 
-    def _as_word(self, m: Module, name: str, convert: Value) -> Value:
-        """An operand as the 32 bits that its type says: of all that it can be all but one are 0."""
+    def _as_word(self, m: Module, name: str, convert: Value, invert: Value) -> Value:
+        """An operand as the 32 bits that its type says, or their inverse: of all that it can be all but one are 0."""
         int8 = getattr(self, f"{name}_int8")
-        integer = Mux(convert, 0, Cat(int8, int8[-1].replicate(24)))
-        word = getattr(self, name) | integer | from_int8(m, name, int8, convert)
-        return word | from_bf16(getattr(self, f"{name}_bf16")) if self._bf16 else word
+        word = getattr(self, name) | Mux(convert, 0, Cat(int8, int8[-1].replicate(24)))
+        if self._bf16:
+            word |= from_bf16(getattr(self, f"{name}_bf16"))
+        # The conversion of an int8 comes last, so it is merged last.
+        return word ^ invert.replicate(32) ^ from_int8(m, name, int8, convert)
 
     def _row_register(self, m: Module, name: str, value: Value, use: Value) -> Value:
         """What the column at this step needs of the row register of each; 0 if it is not used.

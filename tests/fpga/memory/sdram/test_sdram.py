@@ -436,8 +436,8 @@ def test_refreshes_that_are_too_rare_are_found() -> None:
 Mutant = tuple[ModuleType, type[Any], str, str]
 MUTANTS: dict[str, Mutant] = {
     "place changed": (scheduler_module, Lookup, " & ~place.changed", ""),
-    "bank changed": (scheduler_module, Lookup, " & ~bank_changes", ""),
-    "other row": (scheduler_module, Lookup, "self.hit.eq(known & open_ & equal)", "self.hit.eq(known & open_)"),
+    "bank changed": (scheduler_module, Lookup, " & ~self.taken", ""),
+    "other row": (scheduler_module, Lookup, "open_ & equal & banks", "open_ & banks"),
     "precharge forgotten": (scheduler_module, Banks, "m.If(precharge | self.close)", "m.If(self.close)"),
     "close forgotten": (scheduler_module, Banks, "m.If(precharge | self.close)", "m.If(precharge)"),
     "write hold": (scheduler_module, Banks, "(write, timing.write_to_precharge)", "(write, 1)"),
@@ -453,7 +453,7 @@ MUTANTS: dict[str, Mutant] = {
     "behind": (memory_module, BurstWalk, "ahead.refused.eq(address[end:].any())", "ahead.refused.eq(0)"),
     "read early": (bench_module, SdramMemory, "first = timing.cas + 1", "first = timing.cas"),
     "read late": (bench_module, SdramMemory, "first = timing.cas + 1", "first = timing.cas + 2"),
-    "no credit": (bench_module, SdramMemory, " & (waiting != READ_BEATS)", ""),
+    "no credit": (bench_module, SdramMemory, "walk.head.valid & room", "walk.head.valid"),
     "no data": (bench_module, SdramMemory, "(beats.o.valid | ~walk.first)", "1"),
     "no room": (bench_module, SdramMemory, " & (answers.i.ready | ~walk.last)", ""),
     "strobes": (bench_module, SdramMemory, "beat.strb >> WORD_BYTES", "beat.strb"),

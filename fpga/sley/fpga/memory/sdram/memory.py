@@ -99,13 +99,19 @@ class SdramMemory(wiring.Component):
         beat = data.StructLayout({"data": 8 * self._config.bus_bytes, "id": ID_BITS, "refused": 1, "last": 1})
         m.submodules.beats = beats = StreamFIFO(beat, READ_BEATS)
         waiting = Signal(range(READ_BEATS + 1))  # beats that are read and not taken
-        taken, begun = Signal(), Signal()
+        room = Signal(init=1)  # for another
+        taken = Signal()
+        begun = Signal()
         m.d.comb += [
             taken.eq(bus.rvalid & bus.rready),
             begun.eq(requester.issue & walk.final),
-            requester.able.eq(walk.head.valid & (waiting != READ_BEATS)),
+            requester.able.eq(walk.head.valid & room),
         ]
-        m.d.sync += waiting.eq(waiting + begun - taken)
+        with m.If(begun ^ taken):
+            m.d.sync += [
+                waiting.eq(Mux(taken, waiting - 1, waiting + 1)),
+                room.eq(taken | (waiting != READ_BEATS - 1)),
+            ]
 
         # What a column burst is for goes along with it. Its first word is there when it has come to ``first``.
         about = data.StructLayout({"id": ID_BITS, "refused": 1, "last": 1})

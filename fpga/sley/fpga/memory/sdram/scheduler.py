@@ -70,7 +70,7 @@ class Scheduler(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         part, timing = self._part, self._timing
-        m.submodules.banks = banks = Banks(part, timing)
+        m.submodules.banks = banks = Banks(part, timing, 2 * len(self.requesters))
         m.submodules.upkeep = upkeep = Upkeep(timing)
         m.submodules.between_banks = between_banks = Hold(timing.bank_to_bank)
         m.submodules.between_reads = between_reads = Hold(timing.burst, timing.burst)
@@ -85,42 +85,59 @@ class Scheduler(wiring.Component):
         turn = self._turns(m)
         heads = [requester.head for requester in self.requesters]
         bank = Signal(BANK_BITS)
-        issue, reads, writes = Signal(), Signal(), Signal()
+        issue = Signal()
+        reads = Signal()
+        writes = Signal()
         m.d.comb += [bank.eq(Mux(turn, heads[WRITE].bank, heads[READ].bank)), issue.eq(reads | writes)]
         for number, (requester, free, strobe) in enumerate(
             zip(self.requesters, (between_reads.free, between_writes.free), (reads, writes), strict=True)
         ):
             head, lookup = requester.head, lookups["head"][number]
-            hit = lookup.hit & banks.may_column.bit_select(head.bank, 1)
             m.d.comb += [
-                strobe.eq(upkeep.granted & (turn == number) & requester.able & free & (head.refused | hit)),
+                strobe.eq(upkeep.granted & (turn == number) & requester.able & free & (head.refused | lookup.hit)),
                 requester.issue.eq(strobe),
             ]
         refused = Mux(turn, heads[WRITE].refused, heads[READ].refused)
 
-        # Row commands: of the head, of what follows it, of the other side's head.
+        # Row commands: of the head, of what follows it, of the other side's head. All is known beside ``issue``, which
+        # forbids them.
         wanting = []
         for found, mine in ((lookups["head"], True), (lookups["ahead"], True), (lookups["head"], False)):
             options = []
             for lookup in found:
                 place = lookup.place
-                activate = lookup.closed & banks.may_activate.bit_select(place.bank, 1) & between_banks.free
-                precharge = lookup.other & banks.may_precharge.bit_select(place.bank, 1)
+                activate = lookup.closed & between_banks.free
                 away = place.bank != bank
-                options.append(Cat(activate, precharge, away, place.valid, place.bank, place.row))
+                options.append(Cat(activate, lookup.other, away, place.valid, place.bank, place.row))
             chosen = Signal(len(options[0]))
             m.d.comb += chosen.eq(Mux(turn, *(reversed(options) if mine else options)))
             wanting.append(chosen)
         own, following, other = wanting
-        activates, precharges = Signal(), Signal()
-        with m.If(upkeep.granted & ~issue):
-            with m.If(own[:2].any()):
-                m.d.comb += Cat(activates, precharges).eq(own)
-            with m.Elif(following[3]):
-                m.d.comb += Cat(activates, precharges).eq(following[:2] & following[2].replicate(2))
-            with m.Else():
-                m.d.comb += Cat(activates, precharges).eq(other[:2] & other[2].replicate(2))
+        wish = Signal(2)  # to activate, to precharge
+        with m.If(own[:2].any()):
+            m.d.comb += wish.eq(own)
+        with m.Elif(following[3]):
+            m.d.comb += wish.eq(following[:2] & following[2].replicate(2))
+        with m.Else():
+            m.d.comb += wish.eq(other[:2] & other[2].replicate(2))
         row_place = Mux(own[:2].any(), own, Mux(following[3], following, other))[4:]
+        activates = Signal()
+        precharges = Signal()
+        m.d.comb += Cat(activates, precharges).eq(wish & (upkeep.granted & ~issue).replicate(2))
+        held = ((reads, timing.read_to_precharge), (writes, timing.write_to_precharge))
+        holds = Cat(strobe for strobe, cycles in held if cycles > 1).any()  # a row open, for longer than this cycle
+        touches = Signal()
+        m.d.comb += touches.eq(upkeep.granted & wish.any())
+        for index, lookup in enumerate((*lookups["head"], *lookups["ahead"])):
+            at = lookup.place.bank
+            aimed = Signal.like(touches)
+            m.d.comb += [
+                aimed.eq(touches & (row_place[:BANK_BITS] == at)),
+                lookup.taken.eq(aimed & ~issue),
+                lookup.used.eq(holds & (bank == at)),
+                banks.looked[index].eq(at),
+                lookup.found.eq(banks.found[index]),
+            ]
 
         column = Mux(turn, self.requesters[WRITE].column, self.requesters[READ].column)
         command = Signal(Command)
@@ -149,14 +166,15 @@ class Scheduler(wiring.Component):
         m.d.sync += [
             self.command.eq(command),
             self.bank.eq(Mux(issue, bank, Mux(upkeep.granted, banks.bank, 0))),
-            self.address.eq(Mux(upkeep.granted, Mux(issue, column, Mux(precharges, 0, banks.row)), upkeep.address)),
+            self.address.eq(Mux(upkeep.granted, Mux(issue, column, Mux(wish[1], 0, banks.row)), upkeep.address)),
         ]
         return m
 
     def _turns(self, m: Module) -> Signal:
         """Returns whose turn it is."""
         bursts = TURN_WORDS // self._timing.burst
-        turn, left = Signal(), Signal(range(bursts), init=bursts - 1)
+        turn = Signal()
+        left = Signal(range(bursts), init=bursts - 1)
         able = Array(requester.able for requester in self.requesters)
         moved = Cat(requester.issue for requester in self.requesters).any()
         with m.If(able[~turn] & (~able[turn] | (left == 0))):

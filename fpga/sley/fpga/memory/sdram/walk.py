@@ -81,7 +81,8 @@ class BurstWalk(wiring.Component):
         address = bursts.payload.addr
 
         position = Signal(row_at - below, reset_less=True)  # bank, and column in column bursts
-        left = Signal(8, reset_less=True)
+        left = Signal(8, reset_less=True)  # beats behind this one
+        more = Signal(reset_less=True)  # any
         load = Signal()
         m.d.comb += [
             load.eq(~head.valid | (self.step & self.last)),
@@ -91,7 +92,7 @@ class BurstWalk(wiring.Component):
             self.column.eq(Cat(Const(0, exact_log2(self._burst)), position[:-BANK_BITS])),
             self.first.eq(~position[: beat_at - below].any()),
             self.final.eq(position[: beat_at - below].all()),
-            self.last.eq(self.final & (left == 0)),
+            self.last.eq(self.final & ~more),
             ahead.valid.eq(bursts.valid),
             ahead.changed.eq(~bursts.valid | load),
             ahead.bank.eq(address[bank_at:row_at]),
@@ -105,8 +106,11 @@ class BurstWalk(wiring.Component):
                 head.refused.eq(ahead.refused),
                 position.eq(Cat(Const(0, beat_at - below), address[beat_at:row_at])),
                 left.eq(bursts.payload.len),
+                more.eq(bursts.payload.len != 0),
                 self.id.eq(bursts.payload.id),
             ]
         with m.Elif(self.step):
             m.d.sync += [position.eq(position + 1), left.eq(left - self.final)]
+            with m.If(self.final):
+                m.d.sync += more.eq(left != 1)
         return m
