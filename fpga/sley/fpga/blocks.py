@@ -7,6 +7,7 @@ from sley.abi.config import ChipConfig
 from sley.fpga.bridge.bridge import HostBridge
 from sley.hw.command.processor import CommandProcessor
 from sley.hw.core.array import SystolicArray
+from sley.hw.core.element import ProcessingElement
 from sley.hw.core.execute import Execute
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
@@ -32,6 +33,7 @@ BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
     "bridge": lambda config: HostBridge(config, 1 << 16, clock_hz=24_000_000, baud=1_000_000),
     "command": CommandProcessor,
     "counters": lambda _: CoreCounters(),
+    "element": ProcessingElement,
     "execute": Execute,
     "load": LoadUnit,
     "matrix": MatrixUnit,
