@@ -1,13 +1,17 @@
 import numpy as np
 from fp_units import SumWithProduct, product_of
 
-from sley.hw.testing.floats import feed, pairs
+from sley.hw.testing.floats import feed, pairs, patterns
 from sley.sim.golden import float32
 
 
 def product_pairs(rng, count):
-    """Sums and products: those that are hard for a sum, and products that nearly cancel it."""
+    """Sums and products: those that are hard for a sum, products that nearly cancel it, and products above a sum of the
+    same exponent, whose difference has one place too many."""
     a, b = pairs(rng, count)
+    one = patterns(rng, count, 1, 253) & np.uint32(0xFFBFFFFF)
+    above = (one ^ np.uint32(1 << 31)) + np.uint32(1 << 23) | np.uint32(1 << 22)
+    a, b = np.concatenate([a, one]), np.concatenate([b, above])
     near = (a ^ np.uint32(1 << 31)) + (rng.integers(-3, 4, len(a)) << rng.integers(8, 25, len(a))).astype(np.uint32)
     a, b = np.concatenate([a, a]), np.concatenate([b, near])
     return a, b & np.uint32(0xFFFFFF00) | rng.integers(0, 2, len(b)).astype(np.uint32)
