@@ -137,7 +137,7 @@ class ProcessingElement(wiring.Component):
             m.d.sync += active.eq(spare)
 
         weight, load = spare, swap  # of a DSP block with registers
-        if self._multiplier is Multiplier.CROWDED_BLOCK:
+        if self._multiplier is Multiplier.CROWDED_BLOCK and not self._config.bf16:
             # Without an enable the block reads its weight in every cycle: from a register that swaps a cycle ahead of
             # ``active``, perhaps as the weight arrives.
             weight, load = Signal(self._config.lane_bits, name="ahead", reset_less=True), Const(1)
