@@ -10,6 +10,7 @@ from sley.fpga.memory.sdram.memory import SdramMemory
 from sley.hw.command.processor import CommandProcessor
 from sley.hw.core.array import SystolicArray
 from sley.hw.core.core import READ_TURNS
+from sley.hw.core.element import ProcessingElement
 from sley.hw.core.execute import Execute
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
@@ -39,6 +40,7 @@ BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
     "bridge": lambda config: HostBridge(config, 1 << 16, clock_hz=24_000_000, baud=1_000_000),
     "command": CommandProcessor,
     "counters": lambda _: CoreCounters(),
+    "element": ProcessingElement,
     "execute": Execute,
     "gateway": MemoryGateway,
     "load": LoadUnit,

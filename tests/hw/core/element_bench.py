@@ -3,12 +3,13 @@
 import random
 from typing import Any
 
-from amaranth import Elaboratable, Module
+from amaranth import Elaboratable, Module, Value
 from amaranth.sim import Simulator
 
 from sley.hw.core.element import ProcessingElement
 
 PORTS = ("activation", "swap", "weight", "take", "sum")
+BF16_PORTS = ("kind", "fields", "total")
 
 
 class On(Elaboratable):
@@ -25,21 +26,26 @@ def check_same_outputs(one: ProcessingElement, other: ProcessingElement, platfor
     """Both see the same random inputs and must give the same outputs in each cycle once weights are in.
     ``other`` is as on ``platform``."""
     dice, m = random.Random(3), Module()
+    ports = PORTS + tuple(name for name in BF16_PORTS if hasattr(one, f"{name}_i"))
     m.submodules.one = one
     m.submodules.other = On(other, platform)
 
     async def bench(ctx: Any) -> None:
         for cycle in range(cycles):
-            for name in PORTS:
-                port = getattr(one, f"{name}_i")
+            for name in ports:
+                port = Value.cast(getattr(one, f"{name}_i"))
                 value = dice.getrandbits(len(port)) if cycle or name not in ("swap", "take") else 1
                 value = value - (value >> len(port) - 1 << len(port)) if port.shape().signed else value
                 ctx.set(port, value)
-                ctx.set(getattr(other, f"{name}_i"), value)
+                ctx.set(Value.cast(getattr(other, f"{name}_i")), value)
+            if len(ports) > len(PORTS) and cycle % 64 == 0:
+                for element in (one, other):
+                    ctx.set(element.bf16, cycle >> 6 & 1)
             await ctx.tick()
             if cycle > 4:
-                for name in PORTS:
-                    assert ctx.get(getattr(one, f"{name}_o")) == ctx.get(getattr(other, f"{name}_o")), (cycle, name)
+                for name in ports:
+                    found, expected = (ctx.get(Value.cast(getattr(x, f"{name}_o"))) for x in (other, one))
+                    assert found == expected, (cycle, name)
 
     simulator = Simulator(m)
     simulator.add_clock(1e-6)

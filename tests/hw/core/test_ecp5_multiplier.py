@@ -96,6 +96,16 @@ def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
     check_same_outputs(ProcessingElement(config), other, Ecp5(), 500)
 
 
+@pytest.mark.usefixtures("_modelled")
+@pytest.mark.parametrize("kind", [Multiplier.BLOCK, Multiplier.CROWDED_BLOCK])
+def test_an_element_with_bf16_too(kind: Multiplier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Carry chains have a test of their own."""
+    monkeypatch.setattr("sley.hw.fp.carry_chain.is_ecp5", lambda platform: False)
+    config = preset("edge")
+    other = ProcessingElement(config, multiplier=kind)
+    check_same_outputs(ProcessingElement(config), other, Ecp5(), 1000)
+
+
 @pytest.mark.parametrize("kind", [Multiplier.BLOCK, Multiplier.CROWDED_BLOCK])
 def test_a_crowded_block_is_always_enabled(kind: Multiplier, monkeypatch: pytest.MonkeyPatch) -> None:
     """Place and route finds places for many blocks only without enables of their own."""

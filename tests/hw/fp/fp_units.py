@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from amaranth.hdl import Module, Value
+import numpy as np
+from amaranth.hdl import Cat, Const, Module, Mux, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from numpy.typing import NDArray
 
-from sley.hw.fp.add import Add
+from sley.hw.fp.add_product import AddProduct, pack_total, unpack_total
 from sley.hw.fp.binary import Binary
 from sley.hw.fp.float32 import Float32
 from sley.hw.fp.multiply import Multiply
@@ -39,8 +41,43 @@ class Operation(wiring.Component):
         return m
 
 
+class SumWithProduct(wiring.Component):
+    """a + the product that b stands for: its significand is of the form [2, 4) with b[0], else of [1, 2)."""
+
+    LATENCY = AddProduct.LATENCY
+
+    def __init__(self) -> None:
+        super().__init__({"a": In(32), "b": In(32), "o": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.unit = unit = AddProduct()
+        fraction, exponent = self.b[8:23], self.b[23:31]
+        zero, special = exponent == 0, exponent.all()
+        double = self.b[0] & ~zero & ~special
+        significand = Mux(double, Cat(fraction, 1), Cat(fraction[1:], Const(1, 2)))
+        product = unit.product
+        m.d.comb += [
+            unit.total.eq(unpack_total(self.a)),
+            # What does not count is anything.
+            product.significand.eq(Mux(zero, self.b, Mux(special, self.b[9:24] | 1 << 14, significand))),
+            product.exponent.eq(Mux(zero, self.b[:8], exponent - double)),
+            product.sign.eq(self.b[31]),
+            product.zero.eq(zero),
+            product.special.eq(special),
+            product.nan.eq(special & fraction.any()),
+            self.o.eq(pack_total(unit.o)),
+        ]
+        return m
+
+
+def product_of(b: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The fp32 that b stands for, as a product of ``SumWithProduct``."""
+    whole = ((b & 1) != 0) | ((b >> 23 & 255) == 255)
+    return b & np.where(whole, 0xFFFFFF00, 0xFFFFFE00).astype(np.uint32)
+
+
 FP32_SUMS: dict[str, Callable[[], Any]] = {
-    "add": Add,
     "binary": lambda: Operation(Binary(), Binary.SUM_LATENCY, "sum", inverted="b", float=1),
     "sum": lambda: Operation(Sum(), Sum.FLOAT_LATENCY, inverted="a", float=1),
 }

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fp_units import FP32_SUMS, converted_sum, maximum, multiply, to_int32
+from fp_units import FP32_SUMS, SumWithProduct, converted_sum, maximum, multiply, product_of, to_int32
+from test_add_product import product_pairs
 
 from sley.hw.fp.to_bf16 import ToBF16
 from sley.hw.testing.floats import pairs, patterns
@@ -98,6 +99,14 @@ def test_binary(unit, golden, compile_unit):
     for seed in range(4):
         a, b = pairs(np.random.default_rng(seed), 250_000)
         compare(feed(a, b), golden(a, b), a, b)
+
+
+@pytest.mark.slow
+def test_sum_with_product(compile_unit):
+    feed = compile_unit(SumWithProduct(), ("a", "b"))
+    for seed in range(4):
+        a, b = product_pairs(np.random.default_rng(seed), 250_000)
+        compare(feed(a, b), float32.add(a, product_of(b)), a, b)
 
 
 @pytest.mark.slow

@@ -10,9 +10,10 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.hw.core.array_timing import BF16_ENTRY, BF16_ROW_LATENCY, ROW_LATENCY, SUM_BITS, lanes, sums
 from sley.hw.core.delay import MemoryDelay, pointer_bits
-from sley.hw.core.element import ProcessingElement, bf16_fields
+from sley.hw.core.element import ProcessingElement, bf16_fields, bf16_kind
 from sley.hw.core.multipliers import multipliers
 from sley.hw.core.weight_delay import WeightDelay, word_cycles
+from sley.hw.fp.add_product import pack_total, unpack_total
 from sley.hw.shared import shared
 
 OLD_DELAY = 2
@@ -106,6 +107,7 @@ class SystolicArray(wiring.Component):
         if bf16:
             m.d.sync += mode.eq(self.bf16)
         delayed_bf16, old = self._delays(m) if bf16 else ([], [])
+        fields = [bf16_fields(lane, bf16_kind(lane)) for lane in delayed_bf16]
         words, takes = self._words(m)
         swaps = self._swaps(m)
         for r, row in enumerate(elements):
@@ -125,15 +127,16 @@ class SystolicArray(wiring.Component):
                 if bf16:
                     m.d.comb += [
                         element.bf16.eq(mode),
-                        element.fields_i.eq(west.fields_o if c else bf16_fields(delayed_bf16[r])),
-                        element.total_i.eq(north.total_o if r else old[c]),
+                        element.kind_i.eq(north.kind_o if r else bf16_kind(words[c])),
+                        element.fields_i.eq(west.fields_o if c else fields[r]),
+                        element.total_i.eq(north.total_o if r else unpack_total(old[c])),
                     ]
         for c, element in enumerate(elements[-1]):
             result = Signal(SUM_BITS, name=f"result{c}")
             m.d.comb += result.eq(element.sum_o)
             if bf16:
                 with m.If(self.bf16):
-                    m.d.comb += result.eq(element.total_o)
+                    m.d.comb += result.eq(pack_total(element.total_o))
             m.d.comb += self.sums[c].eq(delayed(m, result, n - 1 - c, f"sum_skew{c}"))
         return m
 

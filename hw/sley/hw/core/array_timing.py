@@ -5,12 +5,12 @@ from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
 from sley.hw.core.element import BF16_PRODUCT_LATENCY, INT8_LATENCY
-from sley.hw.fp.add import Add
+from sley.hw.fp.add_product import AddProduct
 
 ROW_LATENCY = 1
 """Cycles an int8 sum takes from one array row to the next: one integer add."""
 
-BF16_ROW_LATENCY = Add.LATENCY
+BF16_ROW_LATENCY = AddProduct.LATENCY
 """Cycles an fp32 sum takes from one array row to the next. All skews, delays and latencies of bf16 follow from it."""
 
 BF16_ENTRY = 2

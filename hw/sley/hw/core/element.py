@@ -11,12 +11,9 @@ from sley.abi.config import ChipConfig
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier, is_ecp5
 from sley.hw.core.logic_multiplier import LogicMultiplier
 from sley.hw.core.multipliers import Multiplier
-from sley.hw.fp.add import Add
-from sley.hw.fp.float32 import BIAS, INFINITY, NAN
+from sley.hw.fp.add_product import PRODUCT, TOTAL, AddProduct
 
 BF16_FRACTION_BITS = 7
-PRODUCT_BITS = 24
-"""Sign, exponent and 15 fraction bits: what a product of two bf16 needs of an fp32. The other 8 bits are zero."""
 
 
 def int8_sum_bits(config: ChipConfig) -> int:
@@ -24,15 +21,23 @@ def int8_sum_bits(config: ChipConfig) -> int:
     return 16 + (config.fold_depth - 1).bit_length()
 
 
-BF16_FIELDS = data.StructLayout({"exponent": 8, "sign": 1, "zero": 1, "infinity": 1, "nan": 1})
-"""What the product of two bf16 needs besides the fractions. An exponent of 0 is read as zero, whatever the fraction."""
+BF16_KIND = data.StructLayout({"zero": 1, "infinity": 1, "nan": 1})
+"""What a bf16 is. An exponent of 0 is read as zero, whatever the fraction."""
+
+BF16_FIELDS = data.StructLayout({"exponent": 8, "sign": 1, "kind": BF16_KIND})
+"""What the product of two bf16 needs besides the fractions."""
 
 
-def bf16_fields(lane: Any) -> Any:
-    """The fields of a bf16."""
+def bf16_kind(lane: Any) -> Any:
+    """What of BF16_KIND a bf16 is."""
     fraction, exponent = lane[:BF16_FRACTION_BITS], lane[BF16_FRACTION_BITS:15]
     special, rest = exponent.all(), fraction.any()
-    return BF16_FIELDS(Cat(exponent, lane[15], ~exponent.any(), special & ~rest, special & rest))
+    return BF16_KIND(Cat(~exponent.any(), special & ~rest, special & rest))
+
+
+def bf16_fields(lane: Any, kind: Any) -> Any:
+    """The fields of a bf16 of that kind."""
+    return BF16_FIELDS(Cat(lane[BF16_FRACTION_BITS:], kind))
 
 
 INT8_LATENCY = {1: 4, 2: 5}
@@ -40,7 +45,7 @@ INT8_LATENCY = {1: 4, 2: 5}
 multiplier's block, (sum of two products,) sum."""
 
 BF16_PRODUCT_LATENCY = 3
-"""Cycles from a bf16 activation to its product as fp32."""
+"""Cycles from a bf16 activation to its product."""
 
 
 class ProcessingElement(wiring.Component):
@@ -68,16 +73,19 @@ class ProcessingElement(wiring.Component):
     bf16 : In(1)
         What the activations are, for chips that know both: one register of the whole array. It must be constant from
         the cycle of the first activation of a type to the one in which the last sum has left.
+    kind_i : In(BF16_KIND), kind_o : Out(BF16_KIND)
+        Of ``weight_i``.
     fields_i : In(BF16_FIELDS), fields_o : Out(BF16_FIELDS)
         Of ``activation_i`` if it is a bf16; otherwise they hold still.
-    total_i : In(32), total_o : Out(32)
+    total_i : In(TOTAL), total_o : Out(TOTAL)
         fp32 sums of bf16 products; ``total_i`` joins the product of the activation of BF16_PRODUCT_LATENCY cycles ago.
 
     Both types share the operand registers and the first of the int8 multipliers, which is one bit wider than int8
     alone needs. What only bf16 needs holds still while int8 is at work.
 
-    Latency INT8_LATENCY for int8, BF16_PRODUCT_LATENCY + Add.LATENCY for bf16. Cost: three lanes,
-    ``lane_elements`` multipliers with their registers, their adders, and for bf16 40 bits of registers and ``Add``.
+    Latency INT8_LATENCY for int8, BF16_PRODUCT_LATENCY + AddProduct.LATENCY for bf16. Cost: three lanes,
+    ``lane_elements`` multipliers with their registers, their adders, and for bf16 60 bits of registers and
+    ``AddProduct``. On an ECP5 with bf16: 458 LUTs, 557 flip-flops, two MULT18X18D without enables of their own.
     """
 
     activation_i: Signal
@@ -91,10 +99,12 @@ class ProcessingElement(wiring.Component):
     sum_i: Signal
     sum_o: Signal
     bf16: Signal
+    kind_i: data.View
+    kind_o: data.View
     fields_i: data.View
     fields_o: data.View
-    total_i: Signal
-    total_o: Signal
+    total_i: data.View
+    total_o: data.View
 
     def __init__(self, config: ChipConfig, multiplier: Multiplier = Multiplier.BLOCK) -> None:
         if multiplier is Multiplier.LOGIC and config.bf16:
@@ -104,7 +114,7 @@ class ProcessingElement(wiring.Component):
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
         if config.bf16:
-            members |= {"fields": BF16_FIELDS, "total": 32}
+            members |= {"kind": BF16_KIND, "fields": BF16_FIELDS, "total": TOTAL}
         super().__init__(
             {f"{name}_i": In(shape) for name, shape in members.items()}
             | {f"{name}_o": Out(shape) for name, shape in members.items()}
@@ -127,7 +137,7 @@ class ProcessingElement(wiring.Component):
             m.d.sync += active.eq(spare)
 
         weight, load = spare, swap  # of a DSP block with registers
-        if self._multiplier is Multiplier.CROWDED_BLOCK:
+        if self._multiplier is Multiplier.CROWDED_BLOCK and not self._config.bf16:
             # Without an enable the block reads its weight in every cycle: from a register that swaps a cycle ahead of
             # ``active``, perhaps as the weight arrives.
             weight, load = Signal(self._config.lane_bits, name="ahead", reset_less=True), Const(1)
@@ -141,18 +151,23 @@ class ProcessingElement(wiring.Component):
             return Cat(lane[:7], lane[7] | self.bf16, lane[7] & ~self.bf16).as_signed()
 
         def multiply(name: str, part: Callable[[Any], Any]) -> Any:
-            """The product, in a register, of those parts of activation and weight."""
+            """The product of those parts of activation and weight, of two cycles after they were registered.
+
+            The DSP blocks are far from the logic, so there is a register more than multiplication needs: behind an
+            int8 product, and in front of the block if the element knows bf16, whose weight needs registers here.
+            """
             if is_ecp5(platform):
-                a, b = part(self.activation_i), part(weight)
+                bf16 = self._config.bf16
+                a, b = (part(activation), part(active)) if bf16 else (part(self.activation_i), part(weight))
                 m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b))
-                m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(load)]
-                return multiplier.o
+                m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(1 if bf16 else load)]
+                return multiplier.o[:16].as_signed() if bf16 else outside(name, multiplier.o)
             product = Signal(signed(16), name=name, reset_less=True)
             m.d.sync += product.eq(part(activation) * part(active))
-            return product
+            return outside(name, product)
 
         def outside(name: str, product: Any) -> Any:
-            """A register between the multiplier's block and the adder: the blocks are far from the logic."""
+            """A register between the multiplier's block and the adder."""
             # Yosys 0.70 loses multipliers if it takes this register into the DSP block of an iCE40. One with a reset it
             # leaves alone.
             reset_less = getattr(platform, "dsp_family", None) != "ice40"
@@ -168,16 +183,19 @@ class ProcessingElement(wiring.Component):
 
         low = multiply("low", factor)
         if not self._config.bf16:
-            m.d.sync += sum_o.eq(outside("low", low) + self.sum_i)
+            m.d.sync += sum_o.eq(low + self.sum_i)
             return m
 
         high = multiply("high", lambda lane: lane[8:].as_signed())
         dot = Signal(signed(17), reset_less=True)
-        m.d.sync += [dot.eq(outside("low", low) + outside("high", high)), sum_o.eq(dot + self.sum_i)]
-        weight_fields = Signal(BF16_FIELDS, reset_less=True)
+        m.d.sync += [dot.eq(low + high), sum_o.eq(dot + self.sum_i)]
+        self._register(m, "kind")
+        spare_kind, active_kind = Signal(BF16_KIND, reset_less=True), Signal(BF16_KIND, reset_less=True)
+        with m.If(self.take_i):
+            m.d.sync += spare_kind.eq(self.kind_i)
         with m.If(swap):
-            m.d.sync += weight_fields.eq(bf16_fields(spare))
-        self._bf16(m, self._register(m, "fields"), weight_fields, low[:16])
+            m.d.sync += active_kind.eq(spare_kind)
+        self._bf16(m, self._register(m, "fields"), bf16_fields(active, active_kind), low[:16])
         return m
 
     def _register(self, m: Module, name: str) -> Signal:
@@ -190,33 +208,42 @@ class ProcessingElement(wiring.Component):
     def _bf16(self, m: Module, a: data.View, w: data.View, significand: Signal) -> None:
         """From the product of the significands, in [2^14, 2^16), to the sum.
 
-        A product below the normal range is exact on the grid of subnormals, so it is zero of its sign in any case.
+        A product below the normal range is exact on the grid of subnormals, so it is zero of its sign in any case. With
+        the exponents' sum at the ends of that range it depends on the significand. While there is no bf16, it is zero.
         """
-        exponent = Signal(range(-BIAS, 512), reset_less=True)
-        sign, zero, infinity, nan = (Signal(name=name, reset_less=True) for name in ("sign", "zero", "infinity", "nan"))
-        product = Signal(PRODUCT_BITS, reset_less=True)
-        top = significand[-1]
-        scaled = Signal(range(-BIAS, 513))
-        pattern = Signal(PRODUCT_BITS - 1)
-        rest = 32 - PRODUCT_BITS
-        m.d.comb += scaled.eq(exponent + top)
-        with m.If(nan | infinity | (scaled >= 255)):
-            m.d.comb += pattern.eq(Mux(nan, NAN >> rest, INFINITY >> rest))
-        with m.Elif(~zero & (scaled > 0)):
-            m.d.comb += pattern.eq(Cat(Mux(top, significand[:15], significand[:14] << 1), scaled[:8]))
+        biased = Signal(9, reset_less=True)  # the exponent, but for 128 that it is too large
+        sign = Signal(reset_less=True)
+        kind = Signal(BF16_KIND, reset_less=True)
+        zero, infinity = a.kind.zero | w.kind.zero, a.kind.infinity | w.kind.infinity
         with m.If(self.bf16):
             m.d.sync += [
-                exponent.eq(a.exponent + w.exponent - BIAS),
+                biased.eq((Cat(1, a.exponent) + Cat(1, w.exponent))[1:]),
                 sign.eq(a.sign ^ w.sign),
-                zero.eq(a.zero | w.zero),
-                infinity.eq(a.infinity | w.infinity),
-                nan.eq(a.nan | w.nan | ((a.infinity | w.infinity) & (a.zero | w.zero))),
+                kind.zero.eq(zero),
+                kind.infinity.eq(infinity),
+                kind.nan.eq(a.kind.nan | w.kind.nan | (infinity & zero)),
             ]
-        with m.If(self.bf16):
-            m.d.sync += product.eq(Cat(pattern, sign & ~nan))
-        m.submodules.add = add = Add()
+
+        low, high = biased[:7], biased[7:]
+        product = Signal(PRODUCT, reset_less=True)  # but for the significand
+        first = Signal(name="first_exponent", reset_less=True)
+        last = Signal(name="last_exponent", reset_less=True)
+        m.d.sync += [
+            product.exponent.eq(Cat(low, ~high[0])),
+            product.sign.eq(sign),
+            product.zero.eq(kind.zero | (high == 0) | ~self.bf16),
+            product.special.eq(kind.infinity | kind.nan | (high == 3) | ((high == 2) & low.all())),
+            product.nan.eq(kind.nan),
+            first.eq((high == 1) & ~low.any()),
+            last.eq((high == 2) & low[1:].all()),
+        ]
+        top = significand[-1]
+        m.submodules.add = add = AddProduct()
         m.d.comb += [
-            add.a.eq(self.total_i),
-            add.b.eq(Cat(Const(0, rest), product)),
+            add.total.eq(self.total_i),
+            add.product.eq(product),
+            add.product.significand.eq(significand),
+            add.product.zero.eq(product.zero | (first & ~top)),
+            add.product.special.eq(product.special | (last & top)),
             self.total_o.eq(add.o),
         ]

@@ -23,7 +23,8 @@ def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
 
     ``platform.dsp_blocks`` is the number of DSP blocks of the FPGA, if it is known. The arrays of all cores together
     take four fifths of them at most, as other units need some too, and share them out evenly; with more than three
-    fifths they are crowded. Elements that know bf16 always have blocks.
+    fifths they are crowded. Elements that know bf16 always have blocks, of one kind whatever it is called: without an
+    enable, as their weights are registers of the element.
     """
     elements = config.array * config.array
     there = getattr(platform, "dsp_blocks", None)

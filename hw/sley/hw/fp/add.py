@@ -152,32 +152,3 @@ class AddOrdered(wiring.Component):
         m.d.sync += self.nan.eq(last.nan & self.use)
         pack(m, self.o, packed, sign, nan=last.nan, special=special, nothing=nothing, use=self.use)
         return m
-
-
-class Add(wiring.Component):
-    """o = a + b, rounded to nearest even: compares the magnitudes in its first stage, orders and adds in the others.
-
-    Members
-    -------
-    a, b: the operands, as bit patterns.
-    o: the sum of the operands of LATENCY cycles ago.
-
-    Latency 7, one sum per cycle. Cost: ``AddOrdered``, 65 flip-flops, a 31-bit carry chain, a multiplexer of two words.
-    """
-
-    LATENCY = 1 + AddOrdered.LATENCY
-
-    a: Signal
-    b: Signal
-    o: Signal
-
-    def __init__(self) -> None:
-        super().__init__({"a": In(32), "b": In(32), "o": Out(32)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        a, b, swap = Signal(32, reset_less=True), Signal(32, reset_less=True), Signal(reset_less=True)
-        m.d.sync += [a.eq(self.a), b.eq(self.b), swap.eq(self.b[:31] > self.a[:31])]
-        m.submodules.add = add = AddOrdered()
-        m.d.comb += [add.use.eq(1), add.larger.eq(Mux(swap, b, a)), add.smaller.eq(Mux(swap, a, b)), self.o.eq(add.o)]
-        return m
