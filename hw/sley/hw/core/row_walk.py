@@ -1,26 +1,22 @@
 """Affine walks of one job after another, a position ahead of their reader."""
 
 from amaranth import Module, Mux, Signal, signed
-from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.hw.core.affine import POSITION_BITS, AffineWalk
 
 
-class _State(enum.Enum):
-    FREE = 0
-    FIRST = 1  # the walk is at the first position of the job on ``i``
-    REST = 2  # it is at a later position of the job that was accepted
-
-
 def walk_job(dims: int, stride_bits: int, count_bits: int, rows_bits: int) -> data.StructLayout:
-    """A walk of ``rows`` (at least 1) positions; see ``AffineWalk`` for the others. A count of 0 is more than all."""
+    """A walk of ``rows`` positions, 2 at the least, or of one if ``single``, whatever ``rows`` is. See ``AffineWalk``
+    for the others. A count of 0 is more than all."""
     return data.StructLayout(
         {
             "base": POSITION_BITS,
             "strides": data.ArrayLayout(signed(stride_bits), dims),
             "counts": data.ArrayLayout(count_bits, dims),
             "rows": rows_bits,
+            "single": 1,
         }
     )
 
@@ -83,18 +79,17 @@ class RowWalk(wiring.Component):
                 walk.counts[k][self._count_bits].eq(job.counts[k] == 0),
             ]
 
-        state = Signal(_State)
-        left = Signal.like(job.rows, reset_less=True)  # positions of the job from this one on, in REST
-        last = Signal(reset_less=True)  # left == 1
-        first = state == _State.FIRST
-        final = Signal()
+        busy = Signal()  # the walk is at a position that has not moved to ``o``
+        first = Signal()  # it is the first one, of the job on ``i``; else one of the job that was accepted
+        ending = Signal()  # it is the final one, and not the first
+        left = Signal.like(job.rows, reset_less=True)  # positions of the job from this one on, if not the first
+        final = (first & job.single) | ending
         move = Signal()
         step = Signal(WALK_STEP, reset_less=True)
         m.d.comb += [
-            final.eq(Mux(first, job.rows == 1, last)),
-            move.eq((state != _State.FREE) & (~self.o.valid | self.o.ready)),
+            move.eq(busy & (~self.o.valid | self.o.ready)),
             self.i.ready.eq(move & first),
-            walk.start.eq(self.i.valid & ((state == _State.FREE) | (move & final & ~first))),
+            walk.start.eq(self.i.valid & (~busy | (move & ending))),
             walk.step.eq(move & ~final),
             self.o.payload.eq(step),
         ]
@@ -108,11 +103,12 @@ class RowWalk(wiring.Component):
                 step.first.eq(first),
                 step.final.eq(final),
                 left.eq(Mux(first, job.rows, left) - 1),
-                last.eq(Mux(first, job.rows == 2, left == 2)),
-                state.eq(Mux(final, _State.FREE, _State.REST)),
+                ending.eq(Mux(first, ~job.single & (job.rows == 2), left == 2)),
+                busy.eq(~final),
+                first.eq(0),
             ]
         with m.If(walk.start):
-            m.d.sync += state.eq(_State.FIRST)
+            m.d.sync += [busy.eq(1), first.eq(1)]
         with m.If(self.o.ready & self.skip & ~step.final):
-            m.d.sync += [self.o.valid.eq(0), state.eq(_State.FREE)]
+            m.d.sync += [self.o.valid.eq(0), busy.eq(0), first.eq(0), ending.eq(0)]
         return m
