@@ -204,7 +204,7 @@ class ActivationStreamer(wiring.Component):
         ended = Signal()
         m.d.comb += [
             self.read.row.eq(row.position),
-            self.read.valid.eq(go & ~row.outside),
+            self.read.valid.eq(walk.inside & ~(row.first & held)),
             grant.eq(self.read.valid & self.read.ready),
             fail.eq(go & row.outside),
             ended.eq(fail | (grant & row.final)),

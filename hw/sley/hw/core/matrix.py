@@ -156,8 +156,8 @@ class MatrixUnit(wiring.Component):
         raised = Signal()
         # The engines keep program order among themselves, so at most one raises a fault in a cycle.
         m.d.sync += raised.eq((front.fault.valid | loader.fault.valid | streamer.fault.valid) & ~self.abort)
-        m.d.sync += fault.eq(streamer.fault)
-        for source in (loader.fault, front.fault):
+        m.d.sync += fault.eq(front.fault)
+        for source in (loader.fault, streamer.fault):
             with m.If(source.valid):
                 m.d.sync += fault.eq(source)
         m.d.comb += [self.fault.eq(fault), self.fault.valid.eq(raised)]

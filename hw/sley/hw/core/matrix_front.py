@@ -85,34 +85,29 @@ class MatrixFront(wiring.Component):
         is_matmul = incoming.op == Op.MATMUL
         none = incoming.c == 0
         wrong_type = Signal()
-        wrong_parameter = Signal()
+        illegal = wrong_type & (not self._config.bf16)
         far = incoming.b[dest_bits:].any()
         incoming_end, exceeds = _sum(incoming.b[:dest_bits], incoming.c[: dest_bits + 1])
-        outside = Signal()
-        with m.Switch(incoming.op):
-            with m.Case(Op.WEIGHTS):
-                m.d.comb += [
-                    wrong_type.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")]),
-                    wrong_parameter.eq(none | (incoming.c > array)),
-                ]
-            with m.Case(Op.MATMUL):
-                m.d.comb += [
-                    wrong_type.eq(incoming.flags[flag_bits(Op.MATMUL, "dtype")]),
-                    wrong_parameter.eq(incoming.c[ROWS_BITS:].any()),
-                    outside.eq((far & ~none) | incoming.c[dest_bits + 1 :].any() | exceeds),
-                ]
-            with m.Default():
-                m.d.comb += wrong_parameter.eq(bad_set(Unit.MATRIX, incoming.flags[param], incoming.a))
+        wrong_load = none | (incoming.c > array)
+        many = incoming.c[ROWS_BITS:].any()
+        wrong_rows = incoming.c[dest_bits + 1 :].any() | (far & ~none)
+        wrong_param = bad_set(Unit.MATRIX, incoming.flags[param], incoming.a)
+        with m.If(is_weights):
+            m.d.comb += wrong_type.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")])
+        with m.If(is_matmul):
+            m.d.comb += wrong_type.eq(incoming.flags[flag_bits(Op.MATMUL, "dtype")])
 
         # What is here: one of three, or nothing.
         weights = Signal()
         matmul = Signal()
         set_param = Signal()
-        bad = Signal()
+        bad = Signal()  # a WEIGHTS or a MATMUL that faults
+        over = Signal()  # a MATMUL whose last row is outside, if its first is not, which is found out last
+        bad_param = Signal()  # a SET that does
         command = Signal(UnitCommand, reset_less=True)
         dtype = Signal(reset_less=True)
-        void = Signal(reset_less=True)  # a MATMUL that has no rows, or is bad
-        bad_parameter = Signal(reset_less=True)
+        void = Signal(reset_less=True)  # a MATMUL that has no rows, or is ``bad``
+        bad_parameter = Signal(reset_less=True)  # rc
         bad_row = Signal(reset_less=True)  # it begins outside
         end = Signal(range(rows + 1), reset_less=True)  # accumulator row behind a MATMUL's last
         full = weights | matmul | set_param
@@ -120,25 +115,27 @@ class MatrixFront(wiring.Component):
         no_space = (weights & ~self.weights.ready) | (matmul & ~self.matmuls.ready) | (set_param & self.set_done.valid)
         settled = Signal()  # both engines are idle, and nothing was handed to them in the cycle before
         m.d.sync += settled.eq(self.engines_idle & ~done)
-        go = ~bad | settled
+        go = ~(bad | over) | settled
+        go_param = ~bad_param | settled
         m.d.comb += [
-            self.i.ready.eq(go & ~no_space),  # so it is while nothing is here
+            self.i.ready.eq(go & go_param & ~no_space),  # so it is while nothing is here
             done.eq(full & self.i.ready),
             self.weights.valid.eq(weights & go),
             self.matmuls.valid.eq(matmul & go),
             self.idle.eq(~full & ~self.set_done.valid),
         ]
-        illegal = wrong_type & (not self._config.bf16)
         with m.If(self.i.ready):
             m.d.sync += [
                 weights.eq(self.i.valid & is_weights),
                 matmul.eq(self.i.valid & is_matmul),
                 set_param.eq(self.i.valid & ~is_weights & ~is_matmul),
-                bad.eq(self.i.valid & (wrong_parameter | illegal | outside)),
+                bad.eq(self.i.valid & ((is_weights & wrong_load) | (is_matmul & (many | wrong_rows)) | illegal)),
+                over.eq(self.i.valid & is_matmul & exceeds),
+                bad_param.eq(self.i.valid & ~is_weights & ~is_matmul & wrong_param),
                 command.eq(incoming),
                 dtype.eq(wrong_type),
-                void.eq(none | wrong_parameter | illegal | outside),
-                bad_parameter.eq(wrong_parameter),
+                void.eq(none | many | wrong_rows | illegal),
+                bad_parameter.eq((is_weights & wrong_load) | (is_matmul & many)),
                 bad_row.eq(far),
                 end.eq(incoming_end),
             ]
@@ -147,7 +144,7 @@ class MatrixFront(wiring.Component):
             params.clear.eq(self.clear),
             params.param.eq(command.flags[param]),
             params.value.eq(command.a[: VALUE_BITS + 1].as_signed()),  # the bits above are all alike in a good one
-            params.set.eq(set_param & ~bad),
+            params.set.eq(set_param & ~bad_param),
         ]
         with m.If(self.set_done.ready):
             m.d.sync += self.set_done.valid.eq(0)
@@ -155,28 +152,29 @@ class MatrixFront(wiring.Component):
             m.d.sync += self.set_done.valid.eq(1)
 
         # What a fault shows: rc, rb, the row behind the last one, a parameter's number, or nothing.
-        wrong = bad_parameter | (dtype & (not self._config.bf16))
+        illegal_type = dtype & (not self._config.bf16)
+        local = ~(bad_parameter | illegal_type | bad_param)
         sources = [
-            (command.c, bad_parameter & ~set_param),
-            (command.b, ~wrong & bad_row),
-            (Const(rows, 32), ~wrong & ~bad_row),
-            (command.flags[param], bad_parameter & set_param),
+            (command.c, bad_parameter),
+            (command.b, local & bad_row),
+            (Const(rows, 32), local & ~bad_row),
+            (command.flags[param], bad_param),
         ]
-        other = Mux(wrong, FaultCode.ILLEGAL_INSTRUCTION, FaultCode.LOCAL_ADDRESS)
+        other = Mux(local, FaultCode.LOCAL_ADDRESS, FaultCode.ILLEGAL_INSTRUCTION)
         m.d.comb += [
-            self.fault.valid.eq(done & bad),
-            self.fault.code.eq(Mux(bad_parameter, FaultCode.BAD_PARAMETER, other)),
+            self.fault.valid.eq(done & (bad | over | bad_param)),
+            self.fault.code.eq(Mux(bad_parameter | bad_param, FaultCode.BAD_PARAMETER, other)),
             self.fault.pc.eq(command.pc),
             self.fault.address.eq(reduce(or_, [x & select.replicate(len(x)) for x, select in sources])),
         ]
 
-        self._jobs(m, command, params.values, done & ~bad & weights, done & ~void & matmul, end)
+        self._jobs(m, command, params.values, done & ~bad & weights, done & ~void & ~over & matmul, end)
         m.d.comb += [
             self.weights.payload.bf16.eq(dtype),
             self.weights.payload.void.eq(bad),
             self.matmuls.payload.bf16.eq(dtype),
             self.matmuls.payload.accumulate.eq(command.flags[flag_bits(Op.MATMUL, "accumulate")]),
-            self.matmuls.payload.void.eq(void),
+            self.matmuls.payload.void.eq(void | over),
         ]
         return m
 

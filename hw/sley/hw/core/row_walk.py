@@ -8,8 +8,8 @@ from sley.hw.core.affine import POSITION_BITS, AffineWalk
 
 
 def walk_job(dims: int, stride_bits: int, count_bits: int, rows_bits: int) -> data.StructLayout:
-    """A walk of ``rows`` positions, 2 at the least, or of one if ``single``, whatever ``rows`` is. See ``AffineWalk``
-    for the others. A count of 0 is more than all."""
+    """A walk of ``rows`` positions, 2 at the least, or of one if ``single``, whatever ``rows`` is. ``void``: its one
+    position is not inside, wherever it is. See ``AffineWalk`` for the others. A count of 0 is more than all."""
     return data.StructLayout(
         {
             "base": POSITION_BITS,
@@ -17,6 +17,7 @@ def walk_job(dims: int, stride_bits: int, count_bits: int, rows_bits: int) -> da
             "counts": data.ArrayLayout(count_bits, dims),
             "rows": rows_bits,
             "single": 1,
+            "void": 1,
         }
     )
 
@@ -41,6 +42,8 @@ class RowWalk(wiring.Component):
         Accepted in the cycle before the job's first position is on ``o``. A job that is on ``i`` when the final
         position of the one before moves to ``o`` follows without a gap.
     o : Out(stream of WALK_STEP)
+    inside : Out(1)
+        A position is on ``o``, and it is not outside.
     skip : In(1)
         With ``o.ready``: the rest of this job is dropped.
 
@@ -49,6 +52,7 @@ class RowWalk(wiring.Component):
 
     i: stream.Interface
     o: stream.Interface
+    inside: Signal
     skip: Signal
 
     def __init__(self, rows: int, *, dims: int, stride_bits: int, count_bits: int, rows_bits: int) -> None:
@@ -60,6 +64,7 @@ class RowWalk(wiring.Component):
             {
                 "i": In(stream.Signature(walk_job(dims, stride_bits, count_bits, rows_bits))),
                 "o": Out(stream.Signature(WALK_STEP)),
+                "inside": Out(1),
                 "skip": In(1),
             }
         )
@@ -84,6 +89,7 @@ class RowWalk(wiring.Component):
         ending = Signal()  # it is the final one, and not the first
         left = Signal.like(job.rows, reset_less=True)  # positions of the job from this one on, if not the first
         final = (first & job.single) | ending
+        outside = walk.position[(self._rows - 1).bit_length() :].any()  # ``walk.outside``, from a register
         move = Signal()
         step = Signal(WALK_STEP, reset_less=True)
         m.d.comb += [
@@ -94,12 +100,13 @@ class RowWalk(wiring.Component):
             self.o.payload.eq(step),
         ]
         with m.If(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
+            m.d.sync += [self.o.valid.eq(0), self.inside.eq(0)]
         with m.If(move):
             m.d.sync += [
                 self.o.valid.eq(1),
+                self.inside.eq(~outside & ~(first & job.void)),
                 step.position.eq(walk.position),
-                step.outside.eq(walk.outside),
+                step.outside.eq(outside),
                 step.first.eq(first),
                 step.final.eq(final),
                 left.eq(Mux(first, job.rows, left) - 1),
@@ -110,5 +117,5 @@ class RowWalk(wiring.Component):
         with m.If(walk.start):
             m.d.sync += [busy.eq(1), first.eq(1)]
         with m.If(self.o.ready & self.skip & ~step.final):
-            m.d.sync += [self.o.valid.eq(0), busy.eq(0), first.eq(0), ending.eq(0)]
+            m.d.sync += [self.o.valid.eq(0), self.inside.eq(0), busy.eq(0), first.eq(0), ending.eq(0)]
         return m

@@ -146,6 +146,7 @@ class WeightLoader(wiring.Component):
             walk.i.payload.strides[0].eq(following.stride),
             walk.i.payload.rows.eq(following.rows),
             walk.i.payload.single.eq(single),
+            walk.i.payload.void.eq(following.void),
         ]
         with m.If(~waiting):
             m.d.sync += [following.eq(self.i.payload), waiting.eq(self.i.valid)]
@@ -153,22 +154,24 @@ class WeightLoader(wiring.Component):
         with m.If(walk.i.ready):
             m.d.sync += [job.eq(following), waiting.eq(0)]
 
-        # Whether the swaps before a job are done, or but for one, is found a cycle ahead.
+        # Whether the swaps before a job are done, or but for one, is found a cycle ahead. Rows behind the first go on.
         done = Signal(reset_less=True)
         one_left = Signal(reset_less=True)
         before = [(swaps - self.swaps)[:ORDER_BITS] for swaps in (following.swaps, job.swaps)]
-        for known, least in ((done, 0), (one_left, 1)):
-            left = [Mux(self.swap, count == least + 1, count == least) for count in before]
-            m.d.sync += known.eq(Mux(walk.i.ready, *left))
-        free = (done | (one_left & self.swap)) & (neutral == 0) & (job.bf16 | self.settled)
-        go = walk.o.valid & ~job.void & (~row.first | free)
+        none, one = ([Mux(self.swap, count == k + 1, count == k) for count in before] for k in range(2))
+        m.d.sync += [
+            done.eq(Mux(walk.i.ready, none[0], none[1] | ~row.first | walk.o.ready)),
+            one_left.eq(Mux(walk.i.ready, *one)),
+        ]
+        free = (neutral == 0) & (~row.first | job.bf16 | self.settled)
+        go = free & (done | (one_left & self.swap))
         grant = Signal()
         fail = Signal()  # a register: nobody who waits for a grant waits for ``quiet``
         void = Signal()
         finish = Signal()
         m.d.comb += [
             self.read.row.eq(row.position),
-            self.read.valid.eq(go & ~row.outside & ~(row.final & self.signal.valid)),
+            self.read.valid.eq(walk.inside & ~(row.final & self.signal.valid) & go),
             grant.eq(self.read.valid & self.read.ready),
             void.eq(walk.o.valid & job.void & ~self.signal.valid),
             walk.o.ready.eq(grant | fail | void),
@@ -179,7 +182,8 @@ class WeightLoader(wiring.Component):
             self.fault.pc.eq(job.pc),
             self.fault.address.eq(row.position),
         ]
-        m.d.sync += fail.eq(go & row.outside & self.quiet & ~self.signal.valid & ~fail)
+        failing = walk.o.valid & row.outside & ~job.void & ~self.signal.valid & ~fail
+        m.d.sync += fail.eq(failing & go & self.quiet)
         with m.If(self.signal.ready):
             m.d.sync += self.signal.valid.eq(0)
         with m.If(finish):
