@@ -1,7 +1,5 @@
 """Which accumulator rows are on their way through the array."""
 
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -89,12 +87,14 @@ class Hazards(wiring.Component):
         with m.If(self.start):
             m.d.sync += [begin.eq(self.begin), ends[0].eq(self.end), ends[1].eq(ends[0])]
 
+        distance = [end - self.begin for end in ends]
         found = Signal(distances, reset_less=True)  # bit k: the last one's end is at most k + 1 rows behind ``begin``
         found_older = Signal(reset_less=True)  # the end of the one before it is one row behind ``begin``
         shares = self.accumulate & (begin < self.end)
         for k in range(distances):
-            m.d.sync += found[k].eq(shares & _behind(self.begin, ends[0], range(1, k + 2)))
-        m.d.sync += found_older.eq(self.accumulate & _behind(self.begin, ends[1], range(1, 2)))
+            near = Cat(distance[0] == d for d in range(1, k + 2)).any()
+            m.d.sync += found[k].eq(shares & near)
+        m.d.sync += found_older.eq(self.accumulate & (distance[1] == 1))
         kept, kept_older = Signal.like(found, name="kept"), Signal.like(found_older, name="kept_older")
         close, older = Signal.like(found, name="close"), Signal.like(found_older, name="older")
         m.d.comb += [close.eq(Mux(self.start, found, kept)), older.eq(Mux(self.start, found_older, kept_older))]
@@ -152,19 +152,3 @@ class Hazards(wiring.Component):
             self.blocked.eq(Cat(blocked).any()),
             self.full.eq(Cat(taken).bit_select(place, 1)),
         ]
-
-
-def _behind(begin: Any, end: Any, distances: range) -> Any:
-    """Whether ``end`` - ``begin`` is one of ``distances``, which are less than 4: no carry runs through the bits above
-    the lowest two, which are equal or differ by one."""
-    low, high = (begin[:2], end[:2]), (begin[2:], end[2:])
-    equal = Cat(low[0] + d == low[1] for d in distances).any()
-    next_one = Cat(low[0] + d == low[1] + 4 for d in distances).any()
-    return ((high[1] == high[0]) & equal) | (_is_next(*high) & next_one)
-
-
-def _is_next(number: Any, other: Any) -> Any:
-    """Whether ``other`` is ``number`` + 1, with one bit more: then ``other`` + ~``number`` is 0 in all bits."""
-    inverse = Cat(~number, 1)
-    carries = Cat(0, (other | inverse)[:-1])  # of a sum that is 0
-    return (other ^ inverse) == carries
