@@ -10,6 +10,7 @@ from sley.hw.core.array import SystolicArray
 from sley.hw.core.execute import Execute
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.memories import accumulators, scratchpad
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import Sequencer
 from sley.hw.core.store import StoreUnit
@@ -28,6 +29,7 @@ NODE = (2, 0)
 """Where a requester that is alone lies in the mesh: constants, as in a chip with one core."""
 
 BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
+    "accumulators": accumulators,
     "array": SystolicArray,
     "bridge": lambda config: HostBridge(config, 1 << 16, clock_hz=24_000_000, baud=1_000_000),
     "command": CommandProcessor,
@@ -38,6 +40,7 @@ BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
     "memory-port": MemoryPort,
     "mesh": Mesh,
     "reader": lambda config: MemoryReader(config, tag=LOAD, source=NODE),
+    "scratchpad": scratchpad,
     "semaphores": lambda _: Semaphores(),
     "sequencer": Sequencer,
     "store": StoreUnit,
