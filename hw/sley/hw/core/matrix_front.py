@@ -87,7 +87,7 @@ class MatrixFront(wiring.Component):
         wrong_type = Signal()
         illegal = wrong_type & (not self._config.bf16)
         far = incoming.b[dest_bits:].any()
-        incoming_end, exceeds = _sum(incoming.b[:dest_bits], incoming.c[: dest_bits + 1])
+        incoming_end, exceeds = rows_end(incoming.b[:dest_bits], incoming.c[: dest_bits + 1])
         wrong_load = none | (incoming.c > array)
         many = incoming.c[ROWS_BITS:].any()
         wrong_rows = incoming.c[dest_bits + 1 :].any() | (far & ~none)
@@ -213,8 +213,9 @@ class MatrixFront(wiring.Component):
         ]
 
 
-def _sum(number: Value, count: Value) -> tuple[Value, Value]:
-    """``number`` + ``count``, and whether that is more than 2 ** bits of ``number``, of which ``count`` has one more.
+def rows_end(number: Value, count: Value) -> tuple[Value, Value]:
+    """``number`` + ``count``, and whether that is more than 2 ** bits of ``number``, of which ``count`` has one more;
+    then the sum means nothing.
     Whether the low bits of the sum are 0 is found beside them: of such a sum each carry is the OR of two bits."""
     bits = len(number)
     low, high = count[:bits], count[bits]
