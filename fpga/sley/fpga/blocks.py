@@ -14,6 +14,7 @@ from sley.hw.core.element import ProcessingElement
 from sley.hw.core.execute import Execute
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.memories import accumulators, scratchpad
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import Sequencer
 from sley.hw.core.store import StoreUnit
@@ -35,6 +36,7 @@ NODE = (2, 0)
 """Where a requester that is alone lies in the mesh: constants, as in a chip with one core."""
 
 BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
+    "accumulators": accumulators,
     "arbiter": AxiArbiter,
     "array": SystolicArray,
     "bridge": lambda config: HostBridge(config, 1 << 16, clock_hz=24_000_000, baud=1_000_000),
@@ -49,6 +51,7 @@ BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
     "mesh": Mesh,
     "node-port": lambda config: TranslatedPort(config, [FETCH, LOAD, STORE], READ_TURNS),
     "reader": lambda config: MemoryReader(config, tag=LOAD, source=NODE),
+    "scratchpad": scratchpad,
     "sdram": lambda config: SdramMemory(config, 40_000_000),
     "semaphores": lambda _: Semaphores(),
     "sequencer": Sequencer,

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.lib import wiring
+from amaranth.sim import Simulator
 from matrix_bench import MatrixBench
 from matrix_programs import COVERAGE, Program, random_program
 
@@ -16,8 +17,10 @@ from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Param
 from sley.hw.core.accumulate import hazard_cycles, write_latency
+from sley.hw.core.activations import MOST_VOIDS
 from sley.hw.core.array_timing import array_latency
 from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.matrix_front import rows_end
 from sley.hw.core.sram import READ_LATENCY, BankedSram
 from sley.hw.testing.streams import StreamBench
 from sley.sim.golden.float32 import add
@@ -101,6 +104,42 @@ def test_matmuls_without_rows_come_at_any_time(idle: float) -> None:
     for k in range(80):
         program.matmul(k % 8, k % 8, rng.choice([0, 0, 1, 2, 5]), signal=k)
     MatrixBench(NANO, 1).check(program, idle=idle)
+
+
+@pytest.mark.parametrize("idle", [0.0, 0.2])
+def test_more_matmuls_without_rows_than_may_wait(idle: float) -> None:
+    """As many as may be in the unit come while one runs, and while one waits behind it."""
+    program = Program(NANO)
+    program.weights(0)
+    for k in range(4):
+        program.matmul(0, 0, 17 - k, signal=k)
+        if k % 2:
+            program.matmul(8, 20, 5, signal=100 + k)
+        for i in range(MOST_VOIDS + 3):
+            program.matmul(0, 0, 0, signal=200 + 10 * k + i)
+    MatrixBench(NANO, 1).check(program, idle=idle)
+
+
+def test_where_rows_end_is_exact() -> None:
+    bits = 5
+    m = Module()
+    number, count = Signal(bits), Signal(bits + 1)
+    end, exceeds = rows_end(number, count)
+    outputs = [Signal(bits + 1), Signal()]
+    m.d.comb += [outputs[0].eq(end), outputs[1].eq(exceeds)]
+
+    async def bench(ctx: Any) -> None:
+        for n in range(1 << bits):
+            for c in range(2 << bits):
+                ctx.set(number, n)
+                ctx.set(count, c)
+                total = n + c
+                assert ctx.get(outputs[1]) == (total > 1 << bits)
+                assert total > 1 << bits or ctx.get(outputs[0]) == total
+
+    simulator = Simulator(m)
+    simulator.add_testbench(bench)
+    simulator.run()
 
 
 @CONFIGS
@@ -292,6 +331,8 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
     "weights none": lambda p, c: p.weights(0, 0),
     "weights many": lambda p, c: p.weights(0, c.array + 1),
     "weights far too many": lambda p, c: p.weights(0, 0x10001, dtype=1),
+    "weights far too many, as two": lambda p, c: p.weights(0, 0x10002),
+    "weights bf16, two": lambda p, c: p.weights(0, 2, dtype=1),
     "weights bf16": lambda p, c: p.weights(c.scratchpad_rows if c.bf16 else 0, dtype=1),
     "activations start": lambda p, c: p.matmul(c.scratchpad_rows, 0, 3),
     "activations start, new weights": lambda p, c: p.weights(0).matmul(c.scratchpad_rows, 0, 3),
@@ -305,6 +346,8 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
     "accumulators start": lambda p, c: p.matmul(0, c.accumulator_rows, 1),
     "accumulators far": lambda p, c: p.matmul(0, 0xFFFFFFFF, 1),
     "accumulators end": lambda p, c: p.matmul(0, c.accumulator_rows - 2, 3),
+    "accumulators end, last row": lambda p, c: p.matmul(0, c.accumulator_rows - 1, 2),
+    "accumulators end, all rows": lambda p, c: p.matmul(0, 1, c.accumulator_rows),
     "both": lambda p, c: p.matmul(c.scratchpad_rows, c.accumulator_rows, 3),
     "bf16": lambda p, c: p.matmul(0, c.accumulator_rows, c.bf16, dtype=1),
     "bf16 rows": lambda p, c: p.matmul(0, 0, 0x10000, dtype=1),

@@ -133,9 +133,11 @@ class Accumulate(wiring.Component):
                 row=Signal(name=f"row{i}"),
                 lasts=Signal.like(self.slot.lasts, name=f"lasts{i}"),
                 dest=Signal.like(self.slot.dest, name=f"dest{i}", reset_less=True),
-                accumulate=Signal(name=f"accumulate{i}", reset_less=True),
+                accumulate=Signal(name=f"accumulate{i}"),
             )
             m.d.sync += [getattr(stage, name).eq(getattr(stages[-1], name)) for name in _Stage._fields]
+            if not i:
+                m.d.sync += stage.accumulate.eq(self.slot.row & self.slot.accumulate)  # all that a read asks for
             stages.append(stage)
         reading, adding, writing = stages[read_latency(config)], stages[-1 - ADD_LATENCY], stages[-1]
         old = Signal(sums(config))
@@ -147,7 +149,7 @@ class Accumulate(wiring.Component):
         m.d.sync += [total[n].eq(self.sums[n] + old[n]) for n in range(config.array)]
         m.d.comb += [
             self.read.row.eq(reading.dest),
-            self.read.valid.eq(reading.row & reading.accumulate),
+            self.read.valid.eq(reading.accumulate),
             self.write.row.eq(writing.dest),
             self.write.valid.eq(writing.row),
             self.write.data.eq(total),
@@ -158,7 +160,7 @@ class Accumulate(wiring.Component):
         if config.bf16:
             reading = stages[BF16_OLD_READ]
             with m.If(self.bf16):
-                m.d.comb += [self.read.row.eq(reading.dest), self.read.valid.eq(reading.row & reading.accumulate)]
+                m.d.comb += [self.read.row.eq(reading.dest), self.read.valid.eq(reading.accumulate)]
             m.d.comb += self.old.eq(self.read.data & direct.accumulate.replicate(SUM_BITS * config.array))
         return m
 

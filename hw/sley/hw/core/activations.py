@@ -149,6 +149,7 @@ class ActivationStreamer(wiring.Component):
         )
         m.submodules.hazards = hazards = Hazards(self._config)
         following = Signal(layout, reset_less=True)
+        single = Signal(reset_less=True)  # it has one row
         waiting = Signal()
         job = Signal(layout, reset_less=True)
         dest = Signal.like(job.dest, reset_less=True)
@@ -157,9 +158,10 @@ class ActivationStreamer(wiring.Component):
         # the last row of the one before them.
         voids = Signal(range(MOST_VOIDS + 1))  # of the one that runs
         later_voids = Signal.like(voids)  # of the one that waits
+        room = Signal(init=1)  # for one more of those that count now
         taken = Signal()
         m.d.comb += [
-            taken.eq(Mux(self.i.payload.void, Mux(waiting, later_voids, voids) != MOST_VOIDS, ~waiting)),
+            taken.eq(Mux(self.i.payload.void, room, ~waiting)),
             self.i.ready.eq(taken & self.signal.ready),
             self.signal.valid.eq(self.i.valid & taken),
             self.signal.payload.eq(self.i.payload.signal),
@@ -168,12 +170,14 @@ class ActivationStreamer(wiring.Component):
             walk.i.payload.base.eq(following.row),
             walk.i.payload.strides.eq(following.strides),
             walk.i.payload.rows.eq(following.rows),
+            walk.i.payload.single.eq(single),
         ]
         m.d.comb += [walk.i.payload.counts[k].eq(following.counts[k]) for k in range(2)]
         take = self.i.valid & self.i.ready
         new_void = take & self.i.payload.void
-        with m.If(take & ~self.i.payload.void):
-            m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
+        with m.If(~waiting):
+            m.d.sync += [following.eq(self.i.payload), single.eq(self.i.payload.rows == 1)]
+            m.d.sync += waiting.eq(take & ~self.i.payload.void)
 
         # Whether loads are missing is found a cycle ahead: what reads the scratchpad waits for the answer.
         loads = Signal(ORDER_BITS)  # complete in earlier cycles
@@ -200,7 +204,7 @@ class ActivationStreamer(wiring.Component):
         ended = Signal()
         m.d.comb += [
             self.read.row.eq(row.position),
-            self.read.valid.eq(go & ~row.outside),
+            self.read.valid.eq(walk.inside & ~(row.first & held)),
             grant.eq(self.read.valid & self.read.ready),
             fail.eq(go & row.outside),
             ended.eq(fail | (grant & row.final)),
@@ -230,6 +234,11 @@ class ActivationStreamer(wiring.Component):
         ]
         with m.If(grant):
             m.d.sync += dest.eq(dest + 1)
+        full, nearly = (
+            Mux(waiting, later_voids == count, (voids == count) & walk.o.valid & ~ended)
+            for count in (MOST_VOIDS, MOST_VOIDS - 1)
+        )
+        m.d.sync += room.eq((take & ~self.i.payload.void) | ~(full | (nearly & new_void)))
         m.d.sync += [
             self.swaps.eq(self.swaps + self.swap),
             voids.eq(Mux(ended | ~walk.o.valid, 0, voids) + (new_void & ~waiting)),

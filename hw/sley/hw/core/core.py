@@ -9,13 +9,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit, UnitState
 from sley.hw.command.debug import CoreDebug
+from sley.hw.core import memories
 from sley.hw.core.launch import CORE_BITS
 from sley.hw.core.load import LoadUnit
 from sley.hw.core.matrix import MatrixUnit
 from sley.hw.core.scrub import Scrub
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import Sequencer
-from sley.hw.core.sram import BankedSram
 from sley.hw.core.store import StoreUnit
 from sley.hw.core.unit_front import UnitFront
 from sley.hw.core.vector import VectorUnit
@@ -106,9 +106,7 @@ class Core(wiring.Component):
         m.d.comb += load.gang.eq(sequencer.gang)
         units: tuple[Any, ...] = (load, store, matrix, vector)
 
-        m.submodules.scratchpad = scratchpad = BankedSram(
-            c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, readers=5, writers=2
-        )
+        m.submodules.scratchpad = scratchpad = memories.scratchpad(c)
         for reader, user in enumerate(
             (matrix.activations, matrix.weights, vector.scratchpad_read_a, vector.scratchpad_read_b, store.scratchpad)
         ):
@@ -116,15 +114,7 @@ class Core(wiring.Component):
         for writer, user in enumerate((load.scratchpad, vector.scratchpad_write)):
             connect(m, user, scratchpad.write[writer])
 
-        m.submodules.accumulator = accumulator = BankedSram(
-            c.accumulator_rows,
-            8 * c.accumulator_row_bytes,
-            c.accumulator_banks,
-            c.beats_per_accumulator_row,
-            readers=4,
-            writers=3,
-            zeros=not c.bf16,
-        )
+        m.submodules.accumulator = accumulator = memories.accumulators(c)
         for reader, user in enumerate(
             (matrix.accumulate_read, vector.accumulator_read_a, vector.accumulator_read_b, store.accumulator)
         ):

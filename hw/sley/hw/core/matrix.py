@@ -156,8 +156,8 @@ class MatrixUnit(wiring.Component):
         raised = Signal()
         # The engines keep program order among themselves, so at most one raises a fault in a cycle.
         m.d.sync += raised.eq((front.fault.valid | loader.fault.valid | streamer.fault.valid) & ~self.abort)
-        m.d.sync += fault.eq(streamer.fault)
-        for source in (loader.fault, front.fault):
+        m.d.sync += fault.eq(front.fault)
+        for source in (loader.fault, streamer.fault):
             with m.If(source.valid):
                 m.d.sync += fault.eq(source)
         m.d.comb += [self.fault.eq(fault), self.fault.valid.eq(raised)]
@@ -197,10 +197,11 @@ class MatrixUnit(wiring.Component):
         offered = Signal()
         offered_set = Signal(SEMAPHORES, reset_less=True)
         complete = Signal(range(IN_FLIGHT + 2))  # MATMULs whose last row is written, not signalled
+        some = Signal()  # of them
         m.d.comb += [
             self.signal[0].valid.eq(offered & ~self.abort),
             self.signal[0].payload.eq(offered_set),
-            self.signal[1].valid.eq(started.o.valid & (complete != 0) & ~self.abort),
+            self.signal[1].valid.eq(started.o.valid & some & ~self.abort),
             self.signal[1].payload.eq(started.o.payload),
             started.o.ready.eq(self.retired[1]),
         ]
@@ -210,7 +211,10 @@ class MatrixUnit(wiring.Component):
             m.d.comb += front.set_done.ready.eq(~loader.signal.valid)
             m.d.sync += offered.eq(loader.signal.valid | front.set_done.valid)
             m.d.sync += offered_set.eq(loader.signal.payload & loader.signal.valid.replicate(SEMAPHORES))
-        m.d.sync += complete.eq(complete + done - self.retired[1])
+        m.d.sync += [
+            complete.eq(complete + done - self.retired[1]),
+            some.eq(done.any() | complete[1:].any() | (complete[0] & ~self.retired[1])),
+        ]
         with m.If(self.abort):
-            m.d.sync += [offered.eq(0), complete.eq(0)]
+            m.d.sync += [offered.eq(0), complete.eq(0), some.eq(0)]
         return offered | loader.signal.valid | ~started.empty

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth import Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,9 +11,11 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Op
 from sley.hw.core.activations import ROWS_BITS, matmul_job
-from sley.hw.core.params import UnitParams, flag_bits
-from sley.hw.core.unit import Fault, UnitCommand
+from sley.hw.core.params import UnitParams, bad_set, flag_bits
+from sley.hw.core.unit import Fault, UnitCommand, unit_params
 from sley.hw.core.weights import ORDER_BITS, weights_job
+
+VALUE_BITS = max(info.width for info in unit_params(Unit.MATRIX).values())
 
 
 class MatrixFront(wiring.Component):
@@ -42,7 +44,8 @@ class MatrixFront(wiring.Component):
     idle : Out(1)
         No command is here, and no ``set_done`` is on offer.
 
-    Latency: one cycle from ``i`` to a job; throughput one command a cycle. Cost: one command and the parameters.
+    Latency: one cycle from ``i`` to a job; throughput one command a cycle. A SET is in force for the command behind it,
+    though its parameter is written a cycle after it was accepted. Cost: one command and the parameters.
     """
 
     i: stream.Interface
@@ -77,108 +80,106 @@ class MatrixFront(wiring.Component):
 
         # A command is decoded and checked on its way in, so that what becomes of it depends on registers alone.
         incoming = self.i.payload
-        incoming_end = incoming.b[:dest_bits] + incoming.c[: dest_bits + 1]
-        incoming_dtype = Signal()
-        bad_parameter = Signal()
-        outside = Signal()
-        too_many = incoming.c[dest_bits + 1 :].any()
-        with m.Switch(incoming.op):
-            with m.Case(Op.WEIGHTS):
-                m.d.comb += [
-                    incoming_dtype.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")]),
-                    bad_parameter.eq((incoming.c == 0) | (incoming.c > array)),
-                ]
-            with m.Case(Op.MATMUL):
-                m.d.comb += [
-                    incoming_dtype.eq(incoming.flags[flag_bits(Op.MATMUL, "dtype")]),
-                    bad_parameter.eq(incoming.c[ROWS_BITS:].any()),
-                    outside.eq((incoming.c != 0) & (incoming.b[dest_bits:].any() | too_many | (incoming_end > rows))),
-                ]
-            with m.Default():
-                m.d.comb += bad_parameter.eq(params.bad)
-        is_set = (incoming.op != Op.WEIGHTS) & (incoming.op != Op.MATMUL)
-        found = Signal(FaultCode)
-        with m.If(bad_parameter):
-            m.d.comb += found.eq(FaultCode.BAD_PARAMETER)
-        with m.Elif(incoming_dtype & (not self._config.bf16)):
-            m.d.comb += found.eq(FaultCode.ILLEGAL_INSTRUCTION)
-        with m.Elif(outside):
-            m.d.comb += found.eq(FaultCode.LOCAL_ADDRESS)
-
-        full = Signal()
-        command = Signal(UnitCommand, reset_less=True)
-        is_weights = Signal(reset_less=True)
-        is_matmul = Signal(reset_less=True)
-        dtype = Signal(reset_less=True)
-        code = Signal(FaultCode, reset_less=True)
-        bad = Signal(reset_less=True)
-        end = Signal(range(rows + 1), reset_less=True)  # accumulator row behind a MATMUL's last
-        no_rows = Signal(reset_less=True)
-        done = Signal()
-        m.d.comb += [self.i.ready.eq(~full | done), self.idle.eq(~full & ~self.set_done.valid)]
-        with m.If(self.i.ready):
-            m.d.sync += [
-                full.eq(self.i.valid),
-                command.eq(incoming),
-                is_weights.eq(incoming.op == Op.WEIGHTS),
-                is_matmul.eq(incoming.op == Op.MATMUL),
-                dtype.eq(incoming_dtype),
-                code.eq(found),
-                bad.eq(found != FaultCode.NONE),
-                end.eq(incoming_end),
-                no_rows.eq(incoming.c == 0),
-            ]
-
-        accumulate = command.flags[flag_bits(Op.MATMUL, "accumulate")]
         param = flag_bits(Op.SET, "param")
-        m.d.comb += [
-            params.clear.eq(self.clear),
-            params.param.eq(incoming.flags[param]),
-            params.value.eq(incoming.a),
-            params.set.eq(self.i.valid & self.i.ready & is_set),
-        ]
-        # What a fault shows: rc, rb, the row behind the last one, a parameter's number, or nothing.
-        sources = [command.c, command.b, Const(rows, 32), command.flags[param]]
-        shown = [Signal(name=f"shown{k}", reset_less=True) for k in range(len(sources))]
-        with m.If(self.i.ready):
-            m.d.sync += [
-                shown[0].eq(~is_set & bad_parameter),
-                shown[1].eq((found == FaultCode.LOCAL_ADDRESS) & incoming.b[dest_bits:].any()),
-                shown[2].eq((found == FaultCode.LOCAL_ADDRESS) & ~incoming.b[dest_bits:].any()),
-                shown[3].eq(is_set & bad_parameter),
-            ]
-        gated = [source & select.replicate(len(source)) for source, select in zip(sources, shown, strict=True)]
+        is_weights = incoming.op == Op.WEIGHTS
+        is_matmul = incoming.op == Op.MATMUL
+        none = incoming.c == 0
+        wrong_type = Signal()
+        illegal = wrong_type & (not self._config.bf16)
+        far = incoming.b[dest_bits:].any()
+        incoming_end, exceeds = rows_end(incoming.b[:dest_bits], incoming.c[: dest_bits + 1])
+        wrong_load = none | (incoming.c > array)
+        many = incoming.c[ROWS_BITS:].any()
+        wrong_rows = incoming.c[dest_bits + 1 :].any() | (far & ~none)
+        wrong_param = bad_set(Unit.MATRIX, incoming.flags[param], incoming.a)
+        with m.If(is_weights):
+            m.d.comb += wrong_type.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")])
+        with m.If(is_matmul):
+            m.d.comb += wrong_type.eq(incoming.flags[flag_bits(Op.MATMUL, "dtype")])
 
+        # What is here: one of three, or nothing.
+        weights = Signal()
+        matmul = Signal()
+        set_param = Signal()
+        bad = Signal()  # a WEIGHTS or a MATMUL that faults
+        over = Signal()  # a MATMUL whose last row is outside, if its first is not, which is found out last
+        bad_param = Signal()  # a SET that does
+        command = Signal(UnitCommand, reset_less=True)
+        dtype = Signal(reset_less=True)
+        void = Signal(reset_less=True)  # a MATMUL that has no rows, or is ``bad``
+        bad_parameter = Signal(reset_less=True)  # rc
+        bad_row = Signal(reset_less=True)  # it begins outside
+        end = Signal(range(rows + 1), reset_less=True)  # accumulator row behind a MATMUL's last
+        full = weights | matmul | set_param
+        done = Signal()
+        no_space = (weights & ~self.weights.ready) | (matmul & ~self.matmuls.ready) | (set_param & self.set_done.valid)
         settled = Signal()  # both engines are idle, and nothing was handed to them in the cycle before
         m.d.sync += settled.eq(self.engines_idle & ~done)
-        go = full & (~bad | settled)
-        space = Mux(is_weights, self.weights.ready, Mux(is_matmul, self.matmuls.ready, ~self.set_done.valid))
+        go = ~(bad | over) | settled
+        go_param = ~bad_param | settled
         m.d.comb += [
-            done.eq(go & space),
-            self.weights.valid.eq(go & is_weights),
-            self.matmuls.valid.eq(go & is_matmul),
-            self.fault.valid.eq(done & bad),
-            self.fault.code.eq(code),
-            self.fault.pc.eq(command.pc),
-            self.fault.address.eq(reduce(or_, gated)),
+            self.i.ready.eq(go & go_param & ~no_space),  # so it is while nothing is here
+            done.eq(full & self.i.ready),
+            self.weights.valid.eq(weights & go),
+            self.matmuls.valid.eq(matmul & go),
+            self.idle.eq(~full & ~self.set_done.valid),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                weights.eq(self.i.valid & is_weights),
+                matmul.eq(self.i.valid & is_matmul),
+                set_param.eq(self.i.valid & ~is_weights & ~is_matmul),
+                bad.eq(self.i.valid & ((is_weights & wrong_load) | (is_matmul & (many | wrong_rows)) | illegal)),
+                over.eq(self.i.valid & is_matmul & exceeds),
+                bad_param.eq(self.i.valid & ~is_weights & ~is_matmul & wrong_param),
+                command.eq(incoming),
+                dtype.eq(wrong_type),
+                void.eq(none | many | wrong_rows | illegal),
+                bad_parameter.eq((is_weights & wrong_load) | (is_matmul & many)),
+                bad_row.eq(far),
+                end.eq(incoming_end),
+            ]
+
+        m.d.comb += [
+            params.clear.eq(self.clear),
+            params.param.eq(command.flags[param]),
+            params.value.eq(command.a[: VALUE_BITS + 1].as_signed()),  # the bits above are all alike in a good one
+            params.set.eq(set_param & ~bad_param),
         ]
         with m.If(self.set_done.ready):
             m.d.sync += self.set_done.valid.eq(0)
-        with m.If(done & ~is_weights & ~is_matmul):
+        with m.If(done & set_param):
             m.d.sync += self.set_done.valid.eq(1)
 
-        self._jobs(m, command, params.values, done & ~bad & is_weights, done & ~bad & is_matmul & ~no_rows, end)
+        # What a fault shows: rc, rb, the row behind the last one, a parameter's number, or nothing.
+        illegal_type = dtype & (not self._config.bf16)
+        local = ~(bad_parameter | illegal_type | bad_param)
+        sources = [
+            (command.c, bad_parameter),
+            (command.b, local & bad_row),
+            (Const(rows, 32), local & ~bad_row),
+            (command.flags[param], bad_param),
+        ]
+        other = Mux(local, FaultCode.LOCAL_ADDRESS, FaultCode.ILLEGAL_INSTRUCTION)
+        m.d.comb += [
+            self.fault.valid.eq(done & (bad | over | bad_param)),
+            self.fault.code.eq(Mux(bad_parameter | bad_param, FaultCode.BAD_PARAMETER, other)),
+            self.fault.pc.eq(command.pc),
+            self.fault.address.eq(reduce(or_, [x & select.replicate(len(x)) for x, select in sources])),
+        ]
+
+        self._jobs(m, command, params.values, done & ~bad & weights, done & ~void & ~over & matmul, end)
         m.d.comb += [
             self.weights.payload.bf16.eq(dtype),
             self.weights.payload.void.eq(bad),
             self.matmuls.payload.bf16.eq(dtype),
-            self.matmuls.payload.accumulate.eq(accumulate),
-            self.matmuls.payload.void.eq(bad | no_rows),
+            self.matmuls.payload.accumulate.eq(command.flags[flag_bits(Op.MATMUL, "accumulate")]),
+            self.matmuls.payload.void.eq(void | over),
         ]
         return m
 
     def _jobs(
-        self, m: Module, command: data.View, values: data.View, load: Signal, stream_rows: Signal, end: Signal
+        self, m: Module, command: data.View, values: data.View, load: Value, stream_rows: Value, end: Value
     ) -> None:
         """What the jobs hold besides their flags; ``load`` and ``stream_rows``: one that is not void is handed out."""
         weights, matmul = self.weights.payload, self.matmuls.payload
@@ -210,3 +211,15 @@ class MatrixFront(wiring.Component):
             matmul.signal.eq(command.signal),
             matmul.pc.eq(command.pc),
         ]
+
+
+def rows_end(number: Value, count: Value) -> tuple[Value, Value]:
+    """``number`` + ``count``, and whether that is more than 2 ** bits of ``number``, of which ``count`` has one more;
+    then the sum means nothing.
+    Whether the low bits of the sum are 0 is found beside them: of such a sum each carry is the OR of two bits."""
+    bits = len(number)
+    low, high = count[:bits], count[bits]
+    total = number + low
+    carry = total[bits]
+    zero = (number ^ low) == Cat(0, (number | low)[:-1])
+    return Cat(total[:bits], carry ^ high), (carry & ~zero) | (high & (number | low).any())

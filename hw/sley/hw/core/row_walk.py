@@ -1,26 +1,23 @@
 """Affine walks of one job after another, a position ahead of their reader."""
 
 from amaranth import Module, Mux, Signal, signed
-from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.hw.core.affine import POSITION_BITS, AffineWalk
 
 
-class _State(enum.Enum):
-    FREE = 0
-    FIRST = 1  # the walk is at the first position of the job on ``i``
-    REST = 2  # it is at a later position of the job that was accepted
-
-
 def walk_job(dims: int, stride_bits: int, count_bits: int, rows_bits: int) -> data.StructLayout:
-    """A walk of ``rows`` (at least 1) positions; see ``AffineWalk`` for the others. A count of 0 is more than all."""
+    """A walk of ``rows`` positions, 2 at the least, or of one if ``single``, whatever ``rows`` is. ``void``: its one
+    position is not inside, wherever it is. See ``AffineWalk`` for the others. A count of 0 is more than all."""
     return data.StructLayout(
         {
             "base": POSITION_BITS,
             "strides": data.ArrayLayout(signed(stride_bits), dims),
             "counts": data.ArrayLayout(count_bits, dims),
             "rows": rows_bits,
+            "single": 1,
+            "void": 1,
         }
     )
 
@@ -45,6 +42,8 @@ class RowWalk(wiring.Component):
         Accepted in the cycle before the job's first position is on ``o``. A job that is on ``i`` when the final
         position of the one before moves to ``o`` follows without a gap.
     o : Out(stream of WALK_STEP)
+    inside : Out(1)
+        A position is on ``o``, and it is not outside.
     skip : In(1)
         With ``o.ready``: the rest of this job is dropped.
 
@@ -53,6 +52,7 @@ class RowWalk(wiring.Component):
 
     i: stream.Interface
     o: stream.Interface
+    inside: Signal
     skip: Signal
 
     def __init__(self, rows: int, *, dims: int, stride_bits: int, count_bits: int, rows_bits: int) -> None:
@@ -64,6 +64,7 @@ class RowWalk(wiring.Component):
             {
                 "i": In(stream.Signature(walk_job(dims, stride_bits, count_bits, rows_bits))),
                 "o": Out(stream.Signature(WALK_STEP)),
+                "inside": Out(1),
                 "skip": In(1),
             }
         )
@@ -83,36 +84,38 @@ class RowWalk(wiring.Component):
                 walk.counts[k][self._count_bits].eq(job.counts[k] == 0),
             ]
 
-        state = Signal(_State)
-        left = Signal.like(job.rows, reset_less=True)  # positions of the job from this one on, in REST
-        last = Signal(reset_less=True)  # left == 1
-        first = state == _State.FIRST
-        final = Signal()
+        busy = Signal()  # the walk is at a position that has not moved to ``o``
+        first = Signal()  # it is the first one, of the job on ``i``; else one of the job that was accepted
+        ending = Signal()  # it is the final one, and not the first
+        left = Signal.like(job.rows, reset_less=True)  # positions of the job from this one on, if not the first
+        final = (first & job.single) | ending
+        outside = walk.position[(self._rows - 1).bit_length() :].any()  # ``walk.outside``, from a register
         move = Signal()
         step = Signal(WALK_STEP, reset_less=True)
         m.d.comb += [
-            final.eq(Mux(first, job.rows == 1, last)),
-            move.eq((state != _State.FREE) & (~self.o.valid | self.o.ready)),
+            move.eq(busy & (~self.o.valid | self.o.ready)),
             self.i.ready.eq(move & first),
-            walk.start.eq(self.i.valid & ((state == _State.FREE) | (move & final & ~first))),
+            walk.start.eq(self.i.valid & (~busy | (move & ending))),
             walk.step.eq(move & ~final),
             self.o.payload.eq(step),
         ]
         with m.If(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
+            m.d.sync += [self.o.valid.eq(0), self.inside.eq(0)]
         with m.If(move):
             m.d.sync += [
                 self.o.valid.eq(1),
+                self.inside.eq(~outside & ~(first & job.void)),
                 step.position.eq(walk.position),
-                step.outside.eq(walk.outside),
+                step.outside.eq(outside),
                 step.first.eq(first),
                 step.final.eq(final),
                 left.eq(Mux(first, job.rows, left) - 1),
-                last.eq(Mux(first, job.rows == 2, left == 2)),
-                state.eq(Mux(final, _State.FREE, _State.REST)),
+                ending.eq(Mux(first, ~job.single & (job.rows == 2), left == 2)),
+                busy.eq(~final),
+                first.eq(0),
             ]
         with m.If(walk.start):
-            m.d.sync += state.eq(_State.FIRST)
+            m.d.sync += [busy.eq(1), first.eq(1)]
         with m.If(self.o.ready & self.skip & ~step.final):
-            m.d.sync += [self.o.valid.eq(0), state.eq(_State.FREE)]
+            m.d.sync += [self.o.valid.eq(0), self.inside.eq(0), busy.eq(0), first.eq(0), ending.eq(0)]
         return m

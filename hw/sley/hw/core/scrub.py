@@ -89,22 +89,29 @@ class Scrub(wiring.Component):
         with m.If(spoilt | (self.invalidate.valid & self.invalidate.contents & (self.invalidate.context == held))):
             m.d.sync += holds.eq(0)
 
-        def send(port: Any, commands: list[dict[str, Any]], following: str) -> None:
-            """Hands the commands over, one after another."""
-            index = Signal(range(max(len(commands), 2)), name=f"{following.lower()}_index")
-            m.d.comb += port.valid.eq(1)
+        splat = 1 << flag_bits(Op.VROW, "splat").start
+        row = flag_bits(Op.VROW, "row").start
+        matrix = [{"op": Op.WEIGHTS, "c": self._config.array}, {"op": Op.MATMUL, "c": 1}]
+        vector = [{"op": Op.VROW, "flags": splat | r << row} for r in VectorRow]
+        # Payloads do not depend on the state, so that who takes them has time to look at them.
+        indices = []
+        for name, port, commands in (("matrix", self.matrix, matrix), ("vector", self.vector, vector)):
+            index = Signal(range(len(commands)), name=f"{name}_index")
+            indices.append(index)
             with m.Switch(index):
                 for k, fields in enumerate(commands):
                     with m.Case(k):
-                        m.d.comb += [port.payload[name].eq(value) for name, value in fields.items()]
+                        m.d.comb += [port.payload[field].eq(value) for field, value in fields.items()]
+
+        def send(port: Any, index: Signal, count: int, following: str) -> None:
+            """Hands the commands over, one after another."""
+            m.d.comb += port.valid.eq(1)
             with m.If(port.ready):
                 m.d.sync += index.eq(index + 1)
-                with m.If(index == len(commands) - 1):
+                with m.If(index == count - 1):
                     m.d.sync += index.eq(0)
                     m.next = following
 
-        splat = 1 << flag_bits(Op.VROW, "splat").start
-        row = flag_bits(Op.VROW, "row").start
         with m.FSM():
             with m.State("IDLE"), m.If(self.start & self.foreign):
                 m.d.comb += self.clear.eq(1)
@@ -113,13 +120,9 @@ class Scrub(wiring.Component):
             with m.State("MEMORIES"), m.If(~self.clearing):
                 m.next = "WEIGHTS"
             with m.State("WEIGHTS"):
-                send(
-                    self.matrix,
-                    [{"op": Op.WEIGHTS, "c": self._config.array}, {"op": Op.MATMUL, "c": 1}],
-                    "ROWS",
-                )
+                send(self.matrix, indices[0], len(matrix), "ROWS")
             with m.State("ROWS"):
-                send(self.vector, [{"op": Op.VROW, "flags": splat | r << row} for r in VectorRow], "DRAIN")
+                send(self.vector, indices[1], len(vector), "DRAIN")
             with m.State("DRAIN"), m.If(self.units_idle):
                 m.d.sync += self.busy.eq(0)
                 m.next = "IDLE"

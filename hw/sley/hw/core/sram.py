@@ -65,7 +65,7 @@ class BankedSram(wiring.Component):
     write : In(write_port(rows, width, granules)).array(writers)
     clear : In(1), clearing : Out(1)
         All rows become zero, one of each bank a cycle: from the cycle after ``clear`` for ``rows / banks`` cycles, in
-        which ``clearing`` is high and no port may ask for anything.
+        which ``clearing`` is high and no port may ask for anything. ``clear`` may not come again while it is.
 
     Each bank serves one read and one write a cycle: of those who ask, the reader, and the writer, with the lowest
     number. ``ready`` depends on ``row`` and on ``row`` and ``valid`` of the ports with lower numbers alone; port 0 is
@@ -118,11 +118,11 @@ class BankedSram(wiring.Component):
                 blocked = [p.valid & (p.row[index_bits:] == port.row[index_bits:]) for p in ports[:k]]
                 m.d.comb += port.ready.eq(~Cat(blocked).any())
 
-        cleared = Signal(range(depth))
-        with m.If(self.clear):
-            m.d.sync += [self.clearing.eq(1), cleared.eq(0)]
-        with m.Elif(self.clearing):
+        cleared = Signal(range(depth))  # 0 again behind the last one
+        with m.If(self.clearing):
             m.d.sync += [self.clearing.eq(cleared != depth - 1), cleared.eq(cleared + 1)]
+        with m.If(self.clear):
+            m.d.sync += self.clearing.eq(1)
         # Nobody asks while rows are cleared, so one port may lend its address, and no port's data are chosen.
         write_rows = [port.row[:index_bits] for port in self.write]
         write_rows[-1] = Mux(self.clearing, cleared, write_rows[-1])

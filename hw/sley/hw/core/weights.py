@@ -69,7 +69,7 @@ class WeightLoader(wiring.Component):
     loaded : Out(1)
         All words of a job have had their turn with this cycle; never for void ones.
     quiet : In(1)
-        No MATMUL before the running job can fault any more. A fault waits for this.
+        No MATMUL before the running job can fault any more. A fault comes one cycle later, or more.
     signal : Out(stream of SEMAPHORES bits)
         The signal sets of complete jobs: their rows have been read. The last read of a job waits while the set of the
         job before it was not taken.
@@ -132,6 +132,7 @@ class WeightLoader(wiring.Component):
             rows_bits=n.bit_length(),
         )
         following = Signal(layout, reset_less=True)
+        single = Signal(reset_less=True)  # it has one row
         waiting = Signal()
         job = Signal(layout, reset_less=True)
         bf16 = self._config.bf16
@@ -143,31 +144,35 @@ class WeightLoader(wiring.Component):
             walk.i.valid.eq(waiting),
             walk.i.payload.base.eq(following.row),
             walk.i.payload.strides[0].eq(following.stride),
-            walk.i.payload.rows.eq(Mux(following.void, 1, following.rows)),
+            walk.i.payload.rows.eq(following.rows),
+            walk.i.payload.single.eq(single),
+            walk.i.payload.void.eq(following.void),
         ]
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [following.eq(self.i.payload), waiting.eq(1)]
+        with m.If(~waiting):
+            m.d.sync += [following.eq(self.i.payload), waiting.eq(self.i.valid)]
+            m.d.sync += single.eq(self.i.payload.void | (self.i.payload.rows == 1))
         with m.If(walk.i.ready):
             m.d.sync += [job.eq(following), waiting.eq(0)]
 
-        # Whether the swaps before a job are done, or but for one, is found a cycle ahead.
-        done, one_left = Signal(reset_less=True), Signal(reset_less=True)
-        left = (Mux(walk.i.ready, following.swaps, job.swaps) - self.swaps)[:ORDER_BITS]
+        # Whether the swaps before a job are done, or but for one, is found a cycle ahead. Rows behind the first go on.
+        done = Signal(reset_less=True)
+        one_left = Signal(reset_less=True)
+        before = [(swaps - self.swaps)[:ORDER_BITS] for swaps in (following.swaps, job.swaps)]
+        none, one = ([Mux(self.swap, count == k + 1, count == k) for count in before] for k in range(2))
         m.d.sync += [
-            done.eq(Mux(self.swap, left == 1, left == 0)),
-            one_left.eq(Mux(self.swap, left == 2, left == 1)),
+            done.eq(Mux(walk.i.ready, none[0], none[1] | ~row.first | walk.o.ready)),
+            one_left.eq(Mux(walk.i.ready, *one)),
         ]
-        free = (done | (one_left & self.swap)) & (neutral == 0) & (job.bf16 | self.settled)
-        go = walk.o.valid & ~job.void & (~row.first | free)
+        free = (neutral == 0) & (~row.first | job.bf16 | self.settled)
+        go = free & (done | (one_left & self.swap))
         grant = Signal()
-        fail = Signal()
+        fail = Signal()  # a register: nobody who waits for a grant waits for ``quiet``
         void = Signal()
         finish = Signal()
         m.d.comb += [
             self.read.row.eq(row.position),
-            self.read.valid.eq(go & ~row.outside & ~(row.final & self.signal.valid)),
+            self.read.valid.eq(walk.inside & ~(row.final & self.signal.valid) & go),
             grant.eq(self.read.valid & self.read.ready),
-            fail.eq(go & row.outside & self.quiet & ~self.signal.valid),
             void.eq(walk.o.valid & job.void & ~self.signal.valid),
             walk.o.ready.eq(grant | fail | void),
             walk.skip.eq(row.outside),
@@ -177,6 +182,8 @@ class WeightLoader(wiring.Component):
             self.fault.pc.eq(job.pc),
             self.fault.address.eq(row.position),
         ]
+        failing = walk.o.valid & row.outside & ~job.void & ~self.signal.valid & ~fail
+        m.d.sync += fail.eq(failing & go & self.quiet)
         with m.If(self.signal.ready):
             m.d.sync += self.signal.valid.eq(0)
         with m.If(finish):
