@@ -70,11 +70,12 @@ class AmountCounters(wiring.Component):
         m = Module()
         now = Signal(self._layout)
         m.d.sync += now.eq(self.amounts)
-        for counter in self._kind:
-            name = counter.name.lower()
-            low = Signal(self._bits[name], name=f"{name}_low", reset_less=True)
-            with m.If(~self.freeze):
-                m.d.sync += low.eq(low + now[name])
-            with m.If(self.counter == counter):
-                m.d.comb += [self.value.eq(low), self.top.eq(low[-1]), self.weight.eq(1 << len(low))]
+        sums = {name: Signal(bits, name=f"{name}_low", reset_less=True) for name, bits in self._bits.items()}
+        with m.If(~self.freeze):
+            m.d.sync += [low.eq(low + now[name]) for name, low in sums.items()]
+        with m.Switch(self.counter):
+            for counter in self._kind:
+                low = sums[counter.name.lower()]
+                with m.Case(counter):
+                    m.d.comb += [self.value.eq(low), self.top.eq(low[-1]), self.weight.eq(1 << len(low))]
         return m

@@ -88,6 +88,7 @@ class CounterGroups(wiring.Component):
         low, top = Signal.like(sums.value), Signal()
         weight = Signal.like(sums.weight)
         m.d.comb += weight.eq(1 << low_bits)
+        parts: list[ClassCounters] = []
         for k, group in enumerate(self._classes):
             m.submodules[group.name.lower()] = part = ClassCounters(COUNTERS[group], low_bits)
             m.d.comb += [
@@ -95,10 +96,13 @@ class CounterGroups(wiring.Component):
                 part.freeze.eq(freeze),
                 part.counter.eq(counter),
             ]
-            with m.If(visited == k):
-                m.d.comb += [low.eq(part.value), top.eq(part.top)]
-        with m.If(visited == len(self._classes)):
-            m.d.comb += [low.eq(sums.value), top.eq(sums.top), weight.eq(sums.weight)]
+            parts.append(part)
+        with m.Switch(visited):
+            for k, part in enumerate(parts):
+                with m.Case(k):
+                    m.d.comb += [low.eq(part.value), top.eq(part.top)]
+            with m.Case(len(parts)):
+                m.d.comb += [low.eq(sums.value), top.eq(sums.top), weight.eq(sums.weight)]
 
         # In the cycle behind a visit.
         counted = Signal(reset_less=True)
