@@ -89,7 +89,7 @@ class CounterGroups(wiring.Component):
         weight = Signal.like(sums.weight)
         m.d.comb += weight.eq(1 << low_bits)
         parts: list[ClassCounters] = []
-        for k, group in enumerate(self._classes):
+        for group in self._classes:
             m.submodules[group.name.lower()] = part = ClassCounters(COUNTERS[group], low_bits)
             m.d.comb += [
                 part.events.eq(getattr(self, f"{group.name.lower()}_events")),
