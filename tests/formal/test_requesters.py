@@ -126,6 +126,7 @@ def writer(component: Any = MemoryWriter) -> Asks:
                 | (Cat(run.place, run.window) == follows[: 32 - LANES])
             ),
             Assert(~inner["active"] | (inner["final"] == (windows == 0))),
+            Assert(~inner["active"] | (inner["rest"] == (last - place)[:PLACES])),
             Assert(~inner["active"] | (windows != 0) | (last >= place)),
         ]
         m.d.comb += [

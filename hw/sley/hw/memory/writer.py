@@ -186,6 +186,7 @@ class MemoryWriter(wiring.Component):
         place = Signal(layout["place"].shape, reset_less=True)
         windows = Signal(layout["windows"].shape, reset_less=True)  # to come behind this one
         last = Signal(layout["last"].shape, reset_less=True)
+        rest = Signal(layout["last"].shape, reset_less=True)  # last - place
         more = Signal(reset_less=True)  # the next run continues them
         shared = Signal(reset_less=True)  # and begins in the last of them
         context = Signal(CONTEXT_BITS, reset_less=True)
@@ -204,7 +205,7 @@ class MemoryWriter(wiring.Component):
         full = (outstanding == OUTSTANDING) | (went & (outstanding == OUTSTANDING - 1))
         flit = out.payload
         m.d.comb += [
-            burst.eq(Mux(final, last, ~0) - place),
+            burst.eq(Mux(final, rest, ~place)),
             enough.eq(beats.level > burst),
             extends.eq(active & more & final),
             runs.o.ready.eq(~active | extends),
@@ -235,7 +236,8 @@ class MemoryWriter(wiring.Component):
                 head.eq(out.valid & out.ready),
             ]
             with m.If(head):
-                m.d.sync += [in_data.eq(1), count.eq(burst), active.eq(~final), window.eq(window + 1), place.eq(0)]
+                m.d.sync += [in_data.eq(1), count.eq(burst), active.eq(~final), window.eq(window + 1)]
+                m.d.sync += [place.eq(0), rest.eq(last)]
         joins = runs.o.valid & runs.o.ready
         # A run that goes on behind the last bus beat of a window counts its windows from the next one.
         up, down = Signal(), Signal()
@@ -249,6 +251,7 @@ class MemoryWriter(wiring.Component):
         with m.If(joins):
             m.d.sync += [active.eq(1), more.eq(runs.o.payload.more), shared.eq(runs.o.payload.shares)]
             m.d.sync += last.eq(runs.o.payload.last)
+            m.d.sync += rest.eq(runs.o.payload.last - Mux(active, place, runs.o.payload.place))
             with m.If(~active):
                 m.d.sync += [
                     window.eq(runs.o.payload.window),

@@ -85,23 +85,25 @@ class Translate(wiring.Component):
 
         flit: Any = buffer.i.payload
         translates = ~inside & ((head.kind == RequestKind.READ) | (head.kind == RequestKind.WRITE))
-        offset = Signal(32)
-        page = Cat(
-            Mux(tlb.found.large, head.addr[PAGE_BITS:][:TABLE_BITS], tlb.found.page[:TABLE_BITS]),
-            tlb.found.page[TABLE_BITS:],
-        )
+        # Chosen without what a hit decides besides: a page that is absent, or is being walked for, is not allowed here.
+        moves = Signal()
+        lower, upper = head.addr[PAGE_BITS:][:TABLE_BITS], head.addr[PAGE_BITS + TABLE_BITS :]
         m.d.comb += [
-            offset.eq(Cat(head.addr[:PAGE_BITS], page)),
+            moves.eq(translates & tlb.allowed),
             flit.eq(self.i.payload),
+            flit.payload.head.addr[PAGE_BITS:].eq(
+                Cat(
+                    Mux(moves & ~tlb.found.large, tlb.found.page[:TABLE_BITS], lower),
+                    Mux(moves, tlb.found.page[TABLE_BITS:], upper),
+                )
+            ),
             passing.eq(buffer.i.valid & buffer.i.ready & self.i.ready),
         ]
         with m.If(~translates | tlb.hit | absent):
             m.d.comb += [buffer.i.valid.eq(self.i.valid), self.i.ready.eq(buffer.i.ready)]
             with m.If(translates & absent):
                 m.d.comb += flit.payload.head.error.eq(AccessError.PAGE)
-            with m.Elif(translates & tlb.allowed):
-                m.d.comb += flit.payload.head.addr.eq(offset)
-            with m.Elif(translates):
+            with m.Elif(translates & ~tlb.allowed):
                 m.d.comb += flit.payload.head.error.eq(AccessError.PERMISSION)
         with m.Else():
             m.d.comb += [
