@@ -124,6 +124,8 @@ class Execute(wiring.Component):
         m.submodules.loops = loops = LoopStack(self._config.program_words)
 
         state = Signal(_State)
+        following = Signal(_State)  # the next one, unless ``refused``
+        refused = Signal()  # the semaphores do not accept the mask of SYNC: known so late that it only holds the state
         place = range(self._config.program_words + 1)
         pc = Signal(place, reset_less=True)
         sequential = Signal(place, reset_less=True)  # what follows pc, if it does not branch; pc in FETCH
@@ -131,6 +133,7 @@ class Execute(wiring.Component):
         word = instruction.word
         a, b = Signal(32), Signal(32)
 
+        completes = Signal()  # step, unless ``refused``
         step = Signal()  # the instruction, not a branch, completes, and the sequential one is next
         pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
         low_target = word.target[: len(pc)]  # of one that is not beyond the program
@@ -143,12 +146,16 @@ class Execute(wiring.Component):
         jump = Signal()  # the instruction completes, and what is behind ``target`` is next
         behind_target = Signal(place)
         onward = Signal(place)  # the instruction that leaves the program memory in the next cycle
-        here = Signal()  # it is in the memory
+        low_here = Signal()  # the instruction at low_target is in the memory
+        sequential_here = Signal()
+        here = Signal()  # the onward one is
         is_unit = instruction.unit.any()
         m.d.comb += [
             onward.eq(Mux(taken, low_target, sequential)),
             # Both are compared beside what decides between them.
-            here.eq(Mux(taken, low_target < self.available, sequential < self.available)),
+            low_here.eq(low_target < self.available),
+            sequential_here.eq(sequential < self.available),
+            here.eq(Mux(taken, low_here, sequential_here)),
             behind_target.eq(word.target + 1),
             self.index.eq(onward),
             self.pc.eq(Mux(taken, origin, pc)),
@@ -196,8 +203,8 @@ class Execute(wiring.Component):
                 self.fault.code.eq(code),
                 is_illegal.eq(illegal),
                 is_astray.eq(astray),
-                state.eq(_State.IDLE),
             ]
+            m.d.comb += following.eq(_State.IDLE)
 
         pending = Signal(len(UNITS))
         issue = Signal()
@@ -255,22 +262,19 @@ class Execute(wiring.Component):
         ]
         with m.If(state != _State.FETCH):  # the same until the instruction completes
             m.d.sync += sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1))
-        # In the cycle in which a branch is found to be taken the instruction behind it is read already.
-        with m.If(taken):
-            with m.If(beyond_program | outside_loop):
-                fail(Mux(beyond_program, FaultCode.PC_OUT_OF_RANGE, FaultCode.BRANCH_OUT_OF_LOOP))
-                m.d.sync += pc.eq(origin)
-            with m.Else():
-                m.d.comb += goes_on.eq(1)
-        with m.Else(), m.Switch(state):
+        # ``taken`` is known late, and true in IDLE, FETCH and READ alone: the other states do not ask.
+        m.d.comb += following.eq(state)
+        with m.Switch(state):
             with m.Case(_State.FETCH):
-                with m.If(astray):
+                with m.If(astray), m.If(~taken):
                     fail(FaultCode.PC_OUT_OF_RANGE, astray=True)
-                with m.Elif(~self.hold & here):
-                    m.d.sync += state.eq(_State.READ)
+                with m.Elif(~self.hold & sequential_here):
+                    m.d.comb += following.eq(_State.READ)
 
             with m.Case(_State.READ):
-                m.d.sync += [instruction.eq(self.instruction), state.eq(_State.EXECUTE)]
+                m.d.comb += following.eq(_State.EXECUTE)
+                with m.If(~taken):
+                    m.d.sync += instruction.eq(self.instruction)
 
             with m.Case(_State.EXECUTE):
                 m.d.sync += origin.eq(pc)
@@ -278,20 +282,19 @@ class Execute(wiring.Component):
                     fail(FaultCode.ILLEGAL_INSTRUCTION, illegal=True)
                 with m.Else():  # one of these at the most
                     with m.If(is_unit & ~self.dispatching & ~self.stop):
-                        m.d.comb += [issue.eq(1), step.eq(1), registers.write.eq(~instruction.set)]
+                        m.d.comb += [issue.eq(1), completes.eq(1), registers.write.eq(~instruction.set)]
                     with m.If(instruction.simple):
-                        m.d.comb += [step.eq(1), registers.write.eq(1)]
+                        m.d.comb += [completes.eq(1), registers.write.eq(1)]
                     with m.If(instruction.branch):
                         m.d.comb += pass_by.eq(1)
                     with m.If(instruction.loop):
-                        m.d.comb += loops.offer.eq(1)
-                        m.d.sync += state.eq(_State.LOOP)
+                        m.d.comb += [loops.offer.eq(1), following.eq(_State.LOOP)]
                     with m.If(instruction.end):
-                        m.d.sync += state.eq(_State.ENDED)
+                        m.d.comb += following.eq(_State.ENDED)
                     with m.If(instruction.sync):
-                        m.d.sync += state.eq(Mux(word.wait.any(), _State.WAIT, _State.SIGNAL))
+                        m.d.comb += following.eq(Mux(word.wait.any(), _State.WAIT, _State.SIGNAL))
                     with m.If(instruction.multiply):
-                        m.d.sync += state.eq(_State.MULTIPLY)
+                        m.d.comb += following.eq(_State.MULTIPLY)
 
             with m.Case(_State.LOOP):
                 with m.If(beyond_program | backwards | (skipped & last_of_all)):
@@ -303,26 +306,44 @@ class Execute(wiring.Component):
                 with m.Elif(loops.full):
                     fail(FaultCode.LOOP_OVERFLOW)
                 with m.Else():
-                    m.d.comb += [loops.push.eq(1), step.eq(1)]
+                    m.d.comb += [loops.push.eq(1), completes.eq(1)]
 
             with m.Case(_State.MULTIPLY):
-                m.d.comb += [step.eq(1), registers.write.eq(1)]
+                m.d.comb += [completes.eq(1), registers.write.eq(1)]
 
-            with m.Case(_State.WAIT), m.If(self.wait.ready):
+            with m.Case(_State.WAIT):
+                m.d.comb += refused.eq(~self.wait.ready)
                 with m.If(word.signal.any()):
-                    m.d.sync += state.eq(_State.SIGNAL)
+                    m.d.comb += following.eq(_State.SIGNAL)
                 with m.Else():
-                    m.d.comb += step.eq(1)
+                    m.d.comb += completes.eq(1)
 
             with m.Case(_State.SIGNAL):
-                m.d.comb += step.eq(self.signal.ready)
+                m.d.comb += [refused.eq(~self.signal.ready), completes.eq(1)]
+
+        m.d.comb += step.eq(completes & ~refused)
+        with m.If(completes | pass_by):
+            m.d.comb += following.eq(Mux(sequential_here, _State.READ, _State.FETCH))
+        with m.If(jump):
+            m.d.comb += following.eq(_State.FETCH)
+        # In the cycle in which a branch is found to be taken the instruction behind it is read already.
+        with m.If(taken):
+            m.d.comb += following.eq(Mux(low_here, _State.READ, _State.FETCH))
+            with m.If(beyond_program | outside_loop):
+                fail(Mux(beyond_program, FaultCode.PC_OUT_OF_RANGE, FaultCode.BRANCH_OUT_OF_LOOP))
+                m.d.sync += pc.eq(origin)
+            with m.Else():
+                m.d.comb += goes_on.eq(1)
 
         with m.If(step | pass_by | goes_on):
-            m.d.sync += [pc.eq(onward), sequential.eq(onward), state.eq(Mux(here, _State.READ, _State.FETCH))]
+            m.d.sync += [pc.eq(onward), sequential.eq(onward)]
         with m.If(jump):
-            m.d.sync += [pc.eq(behind_target), sequential.eq(behind_target), state.eq(_State.FETCH)]
+            m.d.sync += [pc.eq(behind_target), sequential.eq(behind_target)]
         with m.If(self.go):
-            m.d.sync += [pc.eq(0), sequential.eq(0), state.eq(_State.FETCH)]
+            m.d.sync += [pc.eq(0), sequential.eq(0)]
+            m.d.comb += following.eq(_State.FETCH)
         with m.If(self.stop):
-            m.d.sync += state.eq(_State.IDLE)
+            m.d.comb += following.eq(_State.IDLE)
+        with m.If(~refused | self.go | self.stop):
+            m.d.sync += state.eq(following)
         return m
