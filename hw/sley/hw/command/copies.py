@@ -141,6 +141,9 @@ class CopyScheduler(wiring.Component):
             ]
 
         others = Signal()  # shall run, as of the cycle before
+        chooses = Signal()
+        renews = Signal()  # with the next chunk another slice of the same copy begins; the chunk is known late
+        m.d.comb += turn.moved.eq(chooses | (renews & engine.asked))
         m.d.sync += aborted.eq((self.abort & current).any())
         ended = waiting & self.abort
         with m.FSM():
@@ -151,7 +154,7 @@ class CopyScheduler(wiring.Component):
                     m.d.sync += fault.code.eq(FaultCode.ABORTED)
                     m.next = "REPORT"
                 with m.Elif(waiting.any()):
-                    m.d.comb += turn.moved.eq(1)
+                    m.d.comb += chooses.eq(1)
                     choose(turn.grant)
                     m.next = "START"
             with m.State("START"):
@@ -164,8 +167,8 @@ class CopyScheduler(wiring.Component):
                 goes_on = (turn.grant & current).any()
                 m.d.sync += others.eq(~goes_on | ended.any())
                 m.d.comb += engine.stop.eq(aborted | (used_up & others))
-                with m.If(used_up & engine.asked & goes_on):
-                    m.d.comb += turn.moved.eq(1)
+                m.d.comb += renews.eq(used_up & goes_on)
+                with m.If(renews & engine.asked):
                     m.d.sync += [slice_left.eq(SLICE_CHUNKS - 1), used_up.eq(0)]
                 with m.If(engine.done):
                     m.d.comb += keep.en.eq(1)

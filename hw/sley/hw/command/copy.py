@@ -192,17 +192,18 @@ class CopyEngine(wiring.Component):
         m.d.sync += [
             dropping.eq(((read_failed & ~some_complete) | (write_failed & ~ask_write)) & ~flows),
             dropped.eq(leaving & ~flows),
-            unwritten.eq(unwritten + step(self.asked, gone, len(unwritten))),
             complete.eq(complete + step(completed, wrote, len(complete))),
             some_complete.eq(completed | (some_complete & ~(wrote & (complete == 1)))),
             flows.eq(wrote | (flows & ~(leaving & (flowing == 1)))),
         ]
         with m.If(wrote ^ (leaving & flows)):
             m.d.sync += flowing.eq(flowing + step(wrote, ~wrote, len(flowing)))
-        with m.If(self.asked & ~gone):
-            m.d.sync += only.eq(unwritten == 0)
-        with m.Elif(gone & ~self.asked):
-            m.d.sync += only.eq(unwritten == 2)
+        # The answer to a read comes latest of all: it decides whether this changes, not how.
+        with m.If(self.asked ^ gone):
+            m.d.sync += [
+                unwritten.eq(unwritten + Cat(1, gone.replicate(len(unwritten) - 1))),
+                only.eq(Mux(gone, unwritten == 2, unwritten == 0)),
+            ]
         with m.If(self.asked):
             m.d.sync += newest.eq(reads.o.payload.bytes)
         with m.If(wrote):

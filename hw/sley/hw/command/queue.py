@@ -1,5 +1,7 @@
 """State of one hardware queue: indices, state, error record."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -106,6 +108,9 @@ class Queue(wiring.Component):
             return (self.event & event).any()
 
         state = Signal(QueueState)
+        told_state = Signal(QueueState)  # what the executor's event makes of it
+        own_state = Signal(QueueState)  # ... and what becomes of it while that has nothing to say
+        free = Signal()  # then
         held = Signal()
         stopping = Signal()
         bad = Signal()
@@ -209,13 +214,29 @@ class Queue(wiring.Component):
         address = Mux(lost, r.readback.address & ~(READBACK_BYTES - 1), Mux(bad | behind, told, 0))
 
         def stop(why: Any) -> None:
-            m.d.sync += [state.eq(QueueState.ERROR), self.failed.eq(1)]
-            m.d.comb += [stops.eq(1), code.eq(why)]
+            m.d.sync += self.failed.eq(1)
+            m.d.comb += [own_state.eq(QueueState.ERROR), stops.eq(1), code.eq(why)]
+
+        # The event comes late and one at a time: what follows from it is a sum, and no chain.
+        follows = {
+            QueueEvent.ENTER: QueueState.READY,
+            QueueEvent.FINISH: QueueState.READY,
+            QueueEvent.LAUNCH: QueueState.LAUNCHED,
+            QueueEvent.BLOCK: QueueState.BLOCKED,
+            QueueEvent.FAULT: QueueState.ERROR,
+        }
+        begins = heard(QueueEvent.TAKE) & (state == QueueState.READY)
+        changes = begins | (held & (self.event & sum(follows)).any())
+        named = [Mux(begins, QueueState.ACTIVE, 0), *(Mux(heard(e), s, 0) for e, s in follows.items())]
+        m.d.comb += [
+            free.eq(~held & ~self.pending & ~heard(QueueEvent.TAKE)),
+            own_state.eq(state),
+            told_state.eq(Mux(changes, reduce(or_, named), state)),
+        ]
+        m.d.sync += state.eq(Mux(free, own_state, told_state))
 
         with m.If(heard(QueueEvent.TAKE)):
             m.d.sync += [held.eq(1), executed.eq(1)]
-            with m.If(state == QueueState.READY):
-                m.d.sync += state.eq(QueueState.ACTIVE)
         with m.Elif(held):
             with m.If(heard(QueueEvent.RETIRE)):
                 m.d.sync += executed.eq(0)
@@ -232,38 +253,33 @@ class Queue(wiring.Component):
                 m.d.sync += [
                     held.eq(0),
                     executed.eq(0),
-                    state.eq(QueueState.READY),
                     self.inside.eq(1),
                     buffer.eq(self.buffer),
                     buffer_last.eq(self.buffer_packets - 1),
                 ]
             with m.If(heard(QueueEvent.FINISH)):
-                m.d.sync += [held.eq(0), state.eq(QueueState.READY)]
-            with m.If(heard(QueueEvent.LAUNCH)):
-                m.d.sync += state.eq(QueueState.LAUNCHED)
+                m.d.sync += held.eq(0)
             with m.If(heard(QueueEvent.BLOCK)):
                 m.d.sync += [
                     held.eq(0),
                     executed.eq(0),
-                    state.eq(QueueState.BLOCKED),
                     retry.eq(RETRY_CYCLES - 1),
                 ]
             with m.If(heard(QueueEvent.FAULT)):
                 m.d.sync += [
                     held.eq(0),
                     executed.eq(0),
-                    state.eq(QueueState.ERROR),
                     self.failed.eq(~stopping),
                 ]
                 m.d.comb += faulted.eq(1)
         # A queue that is pending may be taken in this very cycle: it stops in the next one.
-        with m.If(~held & ~self.pending):
-            with m.If(state == QueueState.DISABLED), m.If(r.control.enable):
-                m.d.sync += state.eq(QueueState.READY)
+        with m.If(free):
+            with m.If(off), m.If(r.control.enable):
+                m.d.comb += own_state.eq(QueueState.READY)
             with m.Elif(waiting & lost & ~stopping):
                 stop(lost_code)
             with m.Elif(stopping), m.If(~self.posted):
-                m.d.sync += state.eq(QueueState.DISABLED)
+                m.d.comb += own_state.eq(QueueState.DISABLED)
             with m.Elif(waiting & (bad | behind)):
                 stop(FaultCode.BAD_DOORBELL)
             with m.Elif(waiting & self.aborting):
