@@ -96,7 +96,7 @@ FAMILIES = {
             ),
             "MULT18X18D; 18 Kbit",
             bitstream=".bit",
-            dense=Dense("-nowidelut", "abc -lut 4 -dress", 8, f"{_ECP5_REGISTERS} -mince 4 -minsrst 8"),
+            dense=Dense("-nowidelut", "abc -lut 4 -dress", 8, f"{_ECP5_REGISTERS} -mince 4 -minsrst 64"),
             late={"DP16KD": 4, "PDPW16KD": 4},  # 5.8 ns, speed grade 6
         ),
         Family(
