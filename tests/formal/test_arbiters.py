@@ -233,12 +233,12 @@ def test_urgent_grant(n: int) -> None:
 @pytest.mark.parametrize(
     ("line", "bug", "depth"),
     [
-        pytest.param("Const(0, PRIORITY_BITS), 1)", "Const(0, PRIORITY_BITS), 0)", 24, marks=pytest.mark.slow),
+        pytest.param("Const(0, PRIORITY_BITS), 1)", "Const(0, PRIORITY_BITS), 0)", 36, marks=pytest.mark.slow),
         ("[priority], priority, 0)", "[priority], ~priority, 0)", 6),
         ("(ranks[j] >= ranks[k])", "(ranks[j][1:] >= ranks[k][1:])", 8),
         ("(ranks[j] >= ranks[k])", "(ranks[j] > ranks[k])", 8),
-        pytest.param("passed[k].eq(0), overdue[k].eq(0)", "passed[k].eq(0)", 20, marks=pytest.mark.slow),
-        pytest.param("passed[k] == PATIENCE - 1", "0", 20, marks=pytest.mark.slow),
+        pytest.param("passed[k].eq(0), overdue[k].eq(0)", "passed[k].eq(0)", 36, marks=pytest.mark.slow),
+        pytest.param("passed[k] == PATIENCE - 1", "0", 36, marks=pytest.mark.slow),
     ],
     ids=["patience last", "lowest first", "no round", "highest first", "overdue for ever", "no patience"],
 )
