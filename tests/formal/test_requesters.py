@@ -211,8 +211,8 @@ def test_asks(asks: Callable[[], Asks]) -> None:
         pytest.param(
             writer,
             MemoryWriter,
-            "burst.eq(Mux(final, last, ~0) - place)",
-            "burst.eq(Mux(final, last, ~0))",
+            "burst.eq(Mux(final, rest, ~place))",
+            "burst.eq(Mux(final, rest, ~0))",
             marks=pytest.mark.slow,
         ),
         (writer, MemoryWriter, "count.eq(burst)", "count.eq(burst + 1)"),
