@@ -78,6 +78,6 @@ def test_errors_name_value_and_choice() -> None:
     for board in (board for board in BOARDS.values() if not board.fits):
         assert f"no preset fits {board.about}; take --without-chip" in said("build", board.name)
     assert "no family 'spartan'; there are ecp5, ice40" in said("area", "nano", "--family", "spartan")
-    assert "no design 'core'; there are system, accumulators, arbiter, array" in said("area", "nano", "--design", "core")
+    assert "no design 'core'; there are system, accumulators, arbiter" in said("area", "nano", "--design", "core")
     assert "micro" in said("area", "micro")
     assert "no design has 'zzz' in its name; there are array" in said("report", "--only", "zzz")

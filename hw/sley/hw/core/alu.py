@@ -73,13 +73,16 @@ class Alu(wiring.Component):
         subtract = Signal()
         b = Signal(32)  # or ~b
         total = Signal(34)
-        # With the signs turned round, a carry out of a - b says that a is not less, and the difference is the same.
-        turned = Const(1 << 31, 32)
+
+        def turned(number: Value) -> Value:
+            """With both signs turned a carry out of a - b says that a is not less, and the difference is the same."""
+            return Cat(number[:-1], ~number[-1])
+
         m.d.comb += [
             # BLT and BGE, or those that are named.
             subtract.eq(~self.unit & Mux(self.op[5], self.op[1], among(Op.SUB, Op.MIN, Op.MAX))),
             b.eq(self.b ^ subtract.replicate(32)),
-            total.eq(Cat(subtract, self.a ^ turned) + Cat(subtract, b ^ turned)),
+            total.eq(Cat(subtract, turned(self.a)) + Cat(subtract, turned(b))),
         ]
 
         # Every register loads in every cycle; what is not to be seen is cleared, which costs nothing in an FPGA.

@@ -39,13 +39,17 @@ def decoded(m: Module, word: Value) -> data.View:
     """The instruction of a ``word`` of the program."""
     view = data.View(struct(WORD), word)
     instruction = Signal(INSTRUCTION)
+    legal = Signal()
+    unit = Signal(len(UNITS))
     exchange = Signal()
     m.d.comb += [
         instruction.word.eq(word),
-        exchange.eq(instruction.legal & instruction.unit.any()),
+        legal.eq(_legal(view)),
+        exchange.eq(legal & unit.any()),
         instruction.word.rb.eq(Mux(exchange, view.rd, view.rb)),
         instruction.word.rd.eq(Mux(exchange, view.rb, view.rd)),
-        instruction.legal.eq(_legal(view)),
+        instruction.legal.eq(legal),
+        instruction.unit.eq(unit),
         instruction.branch.eq(_among(view.op, BRANCH_OPS)),
         instruction.control.eq(_among(view.op, {*BRANCH_OPS, Op.LOOP, Op.END})),
     ]
@@ -60,9 +64,9 @@ def decoded(m: Module, word: Value) -> data.View:
     for operand in IMMEDIATE_OPERANDS:  # where an immediate may not be, use_imm is a reserved bit
         replaces = _among(view.op, {f.op for f in FORMATS.values() if f.immediate_replaces == operand})
         m.d.comb += instruction.immediate[operand].eq(view.use_imm & replaces)
-    for k, unit in enumerate(UNITS):
-        own = _among(view.op, {f.op for f in FORMATS.values() if f.unit is unit})
-        m.d.comb += instruction.unit[k].eq(own | ((view.op == Op.SET) & (_set_unit(view) == unit)))
+    for k, target in enumerate(UNITS):
+        own = _among(view.op, {f.op for f in FORMATS.values() if f.unit is target})
+        m.d.comb += unit[k].eq(own | ((view.op == Op.SET) & (_set_unit(view) == target)))
     return instruction
 
 

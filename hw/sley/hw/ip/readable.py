@@ -66,7 +66,7 @@ def _unique(written: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]
 
 def _signal_names(module: ModuleText) -> dict[str, str]:
     ports = [name for name, declared in module.declarations.items() if declared.direction]
-    triggers = [name for name in module.declarations if name.startswith("\\$auto$")]
+    triggers = [name for name in module.declarations if name.startswith("\\$auto$verilog_backend")]
     names = _unique(ports, [START])
     inner = [name for name in module.declarations if name not in names and name not in triggers]
     instances = [found[1] for found in map(instance_of, module.statements) if found]
