@@ -239,8 +239,10 @@ class Execute(wiring.Component):
 
         # Where a branch or LOOP leads is compared while it executes, and decided upon in the next cycle.
         target = word.target
-        beyond_program, outside_loop = Signal(reset_less=True), Signal(reset_less=True)
-        backwards, last_of_all = Signal(reset_less=True), Signal(reset_less=True)
+        beyond_program = Signal(reset_less=True)
+        outside_loop = Signal(reset_less=True)
+        backwards = Signal(reset_less=True)
+        last_of_all = Signal(reset_less=True)
         not_inside_loop = Signal(reset_less=True)  # what ends there does not end before the innermost loop does
         astray = Signal()  # the program has no instruction at pc
         m.d.sync += [
