@@ -191,16 +191,20 @@ class Execute(wiring.Component):
         # What a fault is about stays as it is in IDLE.
         is_illegal = Signal(reset_less=True)
         is_astray = Signal(reset_less=True)
-        m.d.sync += self.fault.valid.eq(0)
+        failed = Signal()
+        fault_code = Signal.like(self.fault.code)
+        m.d.sync += failed.eq(0)
         m.d.comb += [
+            self.fault.valid.eq(failed),
+            self.fault.code.eq(fault_code),
             self.fault.pc.eq(self.pc),
             self.fault.address.eq(Mux(is_illegal, word.as_value()[:32], Mux(is_astray, pc, word.target))),
         ]
 
         def fail(code: Value | FaultCode, *, illegal: bool = False, astray: bool = False) -> None:
             m.d.sync += [
-                self.fault.valid.eq(1),
-                self.fault.code.eq(code),
+                failed.eq(1),
+                fault_code.eq(code),
                 is_illegal.eq(illegal),
                 is_astray.eq(astray),
             ]
