@@ -62,15 +62,16 @@ def test_counted() -> None:
             "value == SEMAPHORE_MAX)",
             marks=pytest.mark.slow,
         ),
-        ("empty[i].eq(~given & (value == 1))", "empty[i].eq(0)"),
+        ("empty[i].eq(can_empty & ", "empty[i].eq(0 & "),
         ("empty = Signal(SEMAPHORES, init=-1)", "empty = Signal(SEMAPHORES)"),
         ("lowered.eq(0), empty.eq(-1), full.eq(0)]", "lowered.eq(0), full.eq(0)]"),
-        ("possible[k] & ~(overlaps & possible[:k]).any()", "possible[k]"),
+        ("port.ready.eq(terms.all())", "port.ready.eq(possible[k])"),
+        ("terms[2 * n : 2 * n + 2].all()", "terms[2 * n]"),
         ("[before.eq(0), raised.eq(0),", "[before.eq(0),"),
         ("(lowered[i] ^ raised[i])", "(lowered[i] | raised[i])"),
         ("m.d.sync += before.eq(self.values)", "m.d.sync += before.eq(before)"),
     ],
-    ids=["full", "empty", "init", "cleared", "overlap", "clear", "both", "before"],
+    ids=["full", "empty", "init", "cleared", "overlap", "masked", "clear", "both", "before"],
 )
 def test_counted_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -1,7 +1,7 @@
 """The counting semaphores of a core: how its units wait for each other."""
 
 from functools import reduce
-from operator import xor
+from operator import and_, or_
 
 from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -76,19 +76,18 @@ class Semaphores(wiring.Component):
         lowered = Signal(SEMAPHORES)
         for i in range(SEMAPHORES):
             # A grant is the longest way: what it does to a value is left to the next cycle. Both directions come in
-            # halves, and a LUT takes all four.
+            # halves. What is empty is not taken and what is full is not given, so that a bound is one LUT behind them.
             value = self.values[i]
-            given = up[0][i] ^ up[1][i]
-            taken = down[0][i] ^ down[1][i]
             # Bits below that are all one carry, or all zero borrow: fewer look-up tables than two carry chains.
             ripple = Cat((before[i][:bit] == raised[i].replicate(bit)) for bit in range(len(value)))
             m.d.comb += value.eq(before[i] ^ (ripple & (lowered[i] ^ raised[i]).replicate(len(value))))
-            m.d.sync += [lowered[i].eq(taken), raised[i].eq(given)]
-            with m.If(given ^ taken):
-                m.d.sync += [
-                    empty[i].eq(~given & (value == 1)),
-                    full[i].eq(given & (value == SEMAPHORE_MAX - 1)),
-                ]
+            m.d.sync += [lowered[i].eq(down[0][i] | down[1][i]), raised[i].eq(up[0][i] | up[1][i])]
+            can_empty = ~up[0][i] & (empty[i] | (value == 1))
+            can_fill = ~down[0][i] & (full[i] | (value == SEMAPHORE_MAX - 1))
+            m.d.sync += [
+                empty[i].eq(can_empty & ~up[1][i] & ((empty[i] | down[0][i]) | down[1][i])),
+                full[i].eq(can_fill & ~down[1][i] & ((full[i] | up[0][i]) | up[1][i])),
+            ]
         m.d.sync += before.eq(self.values)
         with m.If(self.clear):
             m.d.sync += [before.eq(0), raised.eq(0), lowered.eq(0), empty.eq(-1), full.eq(0)]
@@ -105,13 +104,17 @@ class Semaphores(wiring.Component):
         for k, port in enumerate(ports):
             # By every possible set before, accepted or not: no port's chain is longer than another's.
             overlaps = Cat((other.payload & port.payload).any() for other in ports[:k])
+            terms = Cat(possible[k], ~(overlaps & possible[:k]))
             m.d.comb += [
                 possible[k].eq(port.valid & ~(port.payload & refuse).any()),
-                port.ready.eq(possible[k] & ~(overlaps & possible[:k]).any()),
+                port.ready.eq(terms.all()),
             ]
-            passed.append(port.payload & port.ready.replicate(SEMAPHORES))
-        # The later a port is ready, the fewer LUTs are behind it.
-        early = Signal(SEMAPHORES, name=f"{name}_early")
-        late = Signal(SEMAPHORES, name=f"{name}_late")
-        m.d.comb += [early.eq(reduce(xor, passed[:-2], Const(0))), late.eq(reduce(xor, passed[-2:]))]
-        return [early, late]
+            # Two terms are one LUT, with which a set is masked before all of them are.
+            parts = Signal(k // 2 + 1, name=f"{name}_{k}_parts")
+            m.d.comb += parts.eq(Cat(terms[2 * n : 2 * n + 2].all() for n in range(len(parts))))
+            passed.append(reduce(and_, (part.replicate(SEMAPHORES) for part in parts), port.payload))
+        halves = []
+        for half, chosen in (("early", passed[:3]), ("late", passed[3:])):
+            halves.append(Signal(SEMAPHORES, name=f"{name}_{half}"))
+            m.d.comb += halves[-1].eq(reduce(or_, chosen, Const(0)))
+        return halves

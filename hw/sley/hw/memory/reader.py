@@ -14,7 +14,6 @@ from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
 from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 from sley.hw.stream.buffer import StreamBuffer
-from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 from sley.hw.stream.prefetch import PrefetchFIFO
 
@@ -101,7 +100,8 @@ class MemoryReader(wiring.Component):
         config = self._config
         layout = span_layout(config)
         out = self.request
-        run = span(m, config, self.i.payload)
+        up, down = Signal(), Signal()  # windows, of a run that shares
+        run = span(m, config, self.i.payload, up, down)
 
         active = Signal()
         window = Signal(layout["window"].shape, reset_less=True)
@@ -199,13 +199,9 @@ class MemoryReader(wiring.Component):
             with m.Else():
                 m.d.sync += window.eq(window + (crosses | (active & ~final)))
                 m.d.sync += place.eq(Mux(~active | final, last + 1, 0))
-        up, down = Signal(), Signal()
-        m.d.comb += [
-            up.eq(extends & (windows[0] | (crosses & ~shared))),
-            down.eq(~extends & ((active & ~final) | (crosses & shared))),
-        ]
+        m.d.comb += [up.eq(extends & (windows[0] | (crosses & ~shared))), down.eq(~extends & crosses & shared)]
         with m.If(~active | extends | (room & out.ready)):
-            m.d.sync += windows.eq(Mux(~active | final | extends, run.windows, windows) + step(up, down, len(windows)))
+            m.d.sync += windows.eq(Mux(~active | final | extends, run.windows, windows - 1))
         # The room that is free is that which was counted, and what the cycle before made of it.
         carry = (Cat(came, counted[: len(place)]) + Cat(came, less[:-1]))[len(place) + 1]
         above = counted[len(place) :]

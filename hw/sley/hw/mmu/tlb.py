@@ -20,9 +20,9 @@ class Tlb(wiring.Component):
     """A fully associative translation look-aside buffer over pages of both sizes, replaced in turn.
 
     Parameters: ``entries``.
-    Members: ``context``, ``address``: what is looked up, for an ``access``: a bit each to read, write and execute;
-    ``hit``, ``found`` (``walk_answer``), ``allowed``: combinational;
-    ``fill``: enter ``answer`` for ``context`` and ``address``, which must not hit; ``invalidate``: forget a context,
+    Members: ``context``, ``address``: what is looked up while ``valid``, for an ``access``: a bit each to read, write
+    and execute; ``hit``, ``allowed``, ``page``: combinational; the page is that of ``address`` itself without a hit;
+    ``fill``: enter ``answer`` for what is looked up and must not hit; ``invalidate``: forget a context,
     also the entry that is filled in this cycle.
     Cost: 55 flip-flops and a 25-bit comparator per entry.
     """
@@ -30,9 +30,10 @@ class Tlb(wiring.Component):
     context: Signal
     address: Signal
     access: Signal
+    valid: Signal
     hit: Signal
     allowed: Signal
-    found: Any
+    page: Signal
     fill: Signal
     answer: Any
     invalidate: Any
@@ -46,9 +47,10 @@ class Tlb(wiring.Component):
                 "context": In(CONTEXT_BITS),
                 "address": In(32),
                 "access": In(3),
+                "valid": In(1),
                 "hit": Out(1),
                 "allowed": Out(1),
-                "found": Out(walk_answer),
+                "page": Out(32 - PAGE_BITS),
                 "fill": In(1),
                 "answer": In(walk_answer),
                 "invalidate": In(Invalidation),
@@ -64,21 +66,28 @@ class Tlb(wiring.Component):
         victim = Signal(range(self._entries))
         with m.If(self.fill):
             m.d.sync += victim.eq(Mux(victim == self._entries - 1, 0, victim + 1))
-        matches, found, allowed = [], [], []
+        matches, small, allowed, pages = [], [], [], []
         for k in range(self._entries):
             valid = Signal(name=f"valid_{k}")
             held = Signal(entry, name=f"entry_{k}", reset_less=True)
             match = Signal(name=f"match_{k}")
             m.d.comb += match.eq(
-                valid
+                (self.valid & valid)
                 & (held.context == self.context)
                 & (held.upper == upper)
                 & (held.answer.large | (held.lower == lower))
             )
             matches.append(match)
+            small.append(match & ~held.answer.large)
             permitted = Cat(held.answer.read, held.answer.write, held.answer.execute) & self.access
             allowed.append(match & permitted.any())
-            found.append(held.answer.as_value() & match.replicate(len(held.answer.as_value())))
+            page = held.answer.page
+            pages.append(
+                Cat(
+                    page[:TABLE_BITS] & small[-1].replicate(TABLE_BITS),
+                    page[TABLE_BITS:] & match.replicate(len(upper)),
+                )
+            )
             with m.If(self.fill & (victim == k)):
                 m.d.sync += [
                     valid.eq(~self._forgets(self.context)),
@@ -89,10 +98,15 @@ class Tlb(wiring.Component):
                 ]
             with m.Elif(self._forgets(held.context)):
                 m.d.sync += valid.eq(0)
+        # Without a match the page is the one that is looked up: found beside those of the entries, not behind them.
+        own = Cat(
+            lower & ~Cat(small).any().replicate(len(lower)),
+            upper & ~Cat(matches).any().replicate(len(upper)),
+        )
         m.d.comb += [
             self.hit.eq(Cat(matches).any()),
             self.allowed.eq(Cat(allowed).any()),
-            self.found.eq(reduce(or_, found)),
+            self.page.eq(reduce(or_, pages) | own),
         ]
         return m
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.pages import PAGE_BITS, TABLE_BITS
+from sley.abi.pages import PAGE_BITS
 from sley.hw.memory.access import AccessError
 from sley.hw.mmu.tlb import Invalidation, Tlb
 from sley.hw.noc.messages import RequestKind, request_flit, response_flit, walk_answer
@@ -18,7 +18,7 @@ class Translate(wiring.Component):
     """Translates the heads of READ and WRITE packets; everything else passes.
 
     A head whose page is not held here waits, and all behind it, for one WALK. A head whose page is not mapped or does
-    not allow the access goes on with its address untouched and ``error`` set. An invalidation while a walk is on its
+    not allow the access goes on with ``error`` set, for which nothing is done at its address. An invalidation while a walk is on its
     way has that walk done again, so no translation older than the invalidation is used after it.
 
     Parameters: ``config``, for the number of translations held.
@@ -85,18 +85,10 @@ class Translate(wiring.Component):
 
         flit: Any = buffer.i.payload
         translates = ~inside & ((head.kind == RequestKind.READ) | (head.kind == RequestKind.WRITE))
-        # Chosen without what a hit decides besides: a page that is absent, or is being walked for, is not allowed here.
-        moves = Signal()
-        lower, upper = head.addr[PAGE_BITS:][:TABLE_BITS], head.addr[PAGE_BITS + TABLE_BITS :]
         m.d.comb += [
-            moves.eq(translates & tlb.allowed),
+            tlb.valid.eq(translates),
             flit.eq(self.i.payload),
-            flit.payload.head.addr[PAGE_BITS:].eq(
-                Cat(
-                    Mux(moves & ~tlb.found.large, tlb.found.page[:TABLE_BITS], lower),
-                    Mux(moves, tlb.found.page[TABLE_BITS:], upper),
-                )
-            ),
+            flit.payload.head.addr[PAGE_BITS:].eq(tlb.page),
             passing.eq(buffer.i.valid & buffer.i.ready & self.i.ready),
         ]
         with m.If(~translates | tlb.hit | absent):
