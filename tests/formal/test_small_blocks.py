@@ -136,9 +136,9 @@ class Cut(Property):
             Assert(~dut.o.valid | (run.addr == (address + given)[:32])),
             Assert(~dut.o.valid | (run.bytes == Mux(left < size, left, size))),
             # Lemma.
-            Assert(~dut.o.valid | (inner["addr"] == (address + given)[:32])),
+            Assert(~dut.o.valid | ((inner["room"] == size) & (inner["addr"] == (address + given)[:32]))),
             Assert(~dut.o.valid | begun | ((room > 0) & (room <= CHUNK))),
-            Assert(~dut.o.valid | (inner["more"] == (left > size))),
+            Assert(~dut.o.valid | (inner["whole"] == (left > size))),
         ]
         waits, offered = Signal(), Signal.like(Value.cast(run))
         m.d.sync += [waits.eq(dut.o.valid & ~dut.o.ready & ~dut.start), offered.eq(run)]
@@ -153,17 +153,17 @@ def test_run_splitter() -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("~length[bits + 1 :].any() & ", ""),
-        ("length[: bits + 1] <= first", "length[: bits + 1] <= 1 << bits"),
+        ("length[bits + 1 :].any() | ", ""),
+        ("(first - length[: bits + 1])[-1]", "(length[: bits + 1] > 1 << bits)"),
         ("rest[bits + 1 :].any() | ", ""),
         ("(rest[bits] & rest[:bits].any())", "rest[bits]"),
         ("addr.eq(addr + size)", "addr.eq(addr + (1 << bits))"),
-        ("rest[:bits] & ~full.replicate(bits)", "rest[:bits]"),
-        ("Mux(fits, length, first)", "first"),
+        ("rest.eq(left - size)", "rest.eq(left - room)"),
+        ("room.eq(1 << bits)", "room.eq(room)"),
         ("self.o.valid.eq(self.busy)", "self.o.valid.eq(1)"),
     ],
     ids=[
-        *("long range", "first too long", "long rest", "one that is none", "gap", "long run", "past the end", "empty")
+        *("long range", "first too long", "long rest", "one that is none", "gap", "past the end", "all short", "empty")
     ],
 )
 def test_run_splitter_finds(line: str, bug: str) -> None:

@@ -80,7 +80,7 @@ def multiply(device: Device) -> None:
     assert np.array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
 
 
-BOARDS = pytest.mark.parametrize("board", ["system", "ulx3s"], indirect=True)
+BOARDS = pytest.mark.parametrize("board", ["system", "ulx3s", "ulx3s_25f"], indirect=True)
 
 
 @BOARDS

@@ -107,6 +107,7 @@ def matrix() -> tuple[Row, ...]:
         *_blocks(_ULX3S),
         _line(_ULX3S_25F),
         _line(_ICEBREAKER),
+        _chip(_ULX3S_25F),
         _chip(_ULX3S),
         _chip(_ULX3S, _EDGE1),
         _chip(_ULX3S, _WIDE1),

@@ -65,14 +65,20 @@ def _system(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None) -
     return System(config, clocks_per_bit * BAUD, BAUD, BlockMemory(config, memory_bytes or MEMORY_BYTES))
 
 
-def _ulx3s(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None) -> SystemWithSdram:
-    board = BOARDS["ulx3s"]
-    assert board.sdram is not None
-    memory = SdramMemory(config, board.clock_hz, board.sdram, memory_bytes)
-    return SystemWithSdram(System(config, clocks_per_bit * BAUD, BAUD, memory), board.sdram, board.clock_hz)
+def _with_sdram(name: str) -> Simulated:
+    """What is on a board, with its SDRAM, as it is at the board's clock."""
+    board = BOARDS[name]
+    part, clock_hz = board.sdram, board.clock_hz
+    assert part is not None
+
+    def design(config: ChipConfig, clocks_per_bit: int, memory_bytes: int | None) -> SystemWithSdram:
+        memory = SdramMemory(config, clock_hz, part, memory_bytes)
+        return SystemWithSdram(System(config, clocks_per_bit * BAUD, BAUD, memory), part, clock_hz)
+
+    return Simulated(board.config, design)
 
 
 system = Simulated(preset("nano"), _system)
 """Chip, host bridge and on-chip memory."""
-ulx3s = Simulated(BOARDS["ulx3s"].config, _ulx3s)
-"""What is on a ULX3S, with its SDRAM, as it is at the board's clock."""
+ulx3s = _with_sdram("ulx3s")
+ulx3s_25f = _with_sdram("ulx3s_25f")

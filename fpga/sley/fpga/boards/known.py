@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from sley.abi.config import preset
+from sley.abi.config import ChipConfig, preset
 from sley.fpga.boards.board import Board
 from sley.fpga.memory.sdram.part import COMMON_32M
 
@@ -20,6 +20,19 @@ def _board(
     clock_hz, memory_bytes, baud = 1_000_000 * clock_mhz, memory_kib << 10, 1_000_000
     return Board(name, about, _platform(*platform), preset("nano"), clock_hz, memory_bytes, baud, fits=fits)
 
+
+SMALL = ChipConfig(
+    name="small",
+    vector_lanes=1,
+    scratchpad_banks=1,
+    accumulator_banks=1,
+    unit_queue=2,
+    queues=1,
+    contexts=1,
+    tlb_entries=1,
+    addr_bits=25,
+)
+"""The smallest chip: an array of 4 x 4 and one of everything that can be one. It runs what ``nano`` runs."""
 
 BOARDS = {
     board.name: board
@@ -43,7 +56,16 @@ BOARDS = {
             1 << 18,
             1_000_000,
         ),
-        _board("ulx3s_25f", "ULX3S with an ECP5-25F", ("ulx3s", "ULX3S_25F_Platform"), 50, 64, fits=False),
+        Board(
+            "ulx3s_25f",
+            "ULX3S with an ECP5-25F",
+            _platform("ulx3s", "ULX3S_25F_Platform"),
+            SMALL,
+            40_000_000,
+            1 << 15,
+            1_000_000,
+            COMMON_32M,
+        ),
         _board("icebreaker", "iCEBreaker with an iCE40UP5K", ("icebreaker", "ICEBreakerPlatform"), 18, 8, fits=False),
         _board(
             "tang_primer_20k",

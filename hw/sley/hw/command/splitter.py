@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -21,8 +21,8 @@ class RunSplitter(wiring.Component):
     ``o``: the runs; ``left``: the bytes that none of them had; ``busy``: there are some. A range of no bytes gives no
     run.
 
-    Latency 1 cycle from ``start``; throughput 1 run per cycle. Cost: two 32-bit registers, each with an adder, and the
-    size of the run; all outputs are registers.
+    Latency 1 cycle from ``start``; throughput 1 run per cycle. Cost: two 32-bit registers, each with an adder; ``o`` is
+    one LUT behind registers.
     """
 
     start: Signal
@@ -42,24 +42,24 @@ class RunSplitter(wiring.Component):
         bits = self._bits
         addr = Signal(32, reset_less=True)
         left = self.left
-        size = Signal(unsigned(bits + 1), reset_less=True)  # of the run
-        more = Signal(reset_less=True)  # come behind it
+        room = Signal(unsigned(bits + 1), reset_less=True)
+        whole = Signal(reset_less=True)  # the run takes all of the room, and more come
         rest = Signal(32)
-        length, first = self.range.bytes, self.range.first
-        fits = ~length[bits + 1 :].any() & (length[: bits + 1] <= first)  # the first run is all
+        size = Signal(unsigned(bits + 1))
+        length = self.range.bytes
+        first = self.range.first
 
         m.d.comb += [
+            size.eq(Mux(whole, room, left[: bits + 1])),
             rest.eq(left - size),
             self.o.valid.eq(self.busy),
             self.o.payload.addr.eq(addr),
             self.o.payload.bytes.eq(size),
         ]
-        full = rest[bits:].any()
         with m.If(self.o.valid & self.o.ready):
-            m.d.sync += [addr.eq(addr + size), left.eq(rest), self.busy.eq(more)]
-            m.d.sync += [size.eq(Cat(rest[:bits] & ~full.replicate(bits), full))]
-            m.d.sync += more.eq(rest[bits + 1 :].any() | (rest[bits] & rest[:bits].any()))
+            m.d.sync += [addr.eq(addr + size), left.eq(rest), room.eq(1 << bits), self.busy.eq(whole)]
+            m.d.sync += whole.eq(rest[bits + 1 :].any() | (rest[bits] & rest[:bits].any()))
         with m.If(self.start):
-            m.d.sync += [addr.eq(self.range.addr), left.eq(length), self.busy.eq(length != 0)]
-            m.d.sync += [size.eq(Mux(fits, length, first)), more.eq(~fits)]
+            m.d.sync += [addr.eq(self.range.addr), left.eq(length), room.eq(first), self.busy.eq(length != 0)]
+            m.d.sync += whole.eq(length[bits + 1 :].any() | (first - length[: bits + 1])[-1])
         return m

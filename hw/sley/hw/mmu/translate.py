@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -91,12 +91,11 @@ class Translate(wiring.Component):
             flit.payload.head.addr[PAGE_BITS:].eq(tlb.page),
             passing.eq(buffer.i.valid & buffer.i.ready & self.i.ready),
         ]
+        # Also of a WALK, in which it says nothing.
+        with m.If(translates & ~tlb.allowed):
+            m.d.comb += flit.payload.head.error.eq(Mux(absent, AccessError.PAGE, AccessError.PERMISSION))
         with m.If(~translates | tlb.hit | absent):
             m.d.comb += [buffer.i.valid.eq(self.i.valid), self.i.ready.eq(buffer.i.ready)]
-            with m.If(translates & absent):
-                m.d.comb += flit.payload.head.error.eq(AccessError.PAGE)
-            with m.Elif(translates & ~tlb.allowed):
-                m.d.comb += flit.payload.head.error.eq(AccessError.PERMISSION)
         with m.Else():
             m.d.comb += [
                 flit.payload.head.kind.eq(RequestKind.WALK),
