@@ -16,6 +16,8 @@ REACHED_MHZ = 60
 
 
 @pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_smallest_chip(tmp_path: Path) -> None:
     """On an ECP5-85F, where it is routed in minutes; the 25F that it is meant for takes half an hour."""
     config = tmp_path / "small.json"
