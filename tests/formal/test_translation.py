@@ -67,8 +67,8 @@ class Mapped(Property):
 
 class Remembers(Mapped):
     """A hit is on a page of which the context was not forgotten since, and finds what was filled last for it; so does
-    every lookup until as many others were filled as there are entries. Assumed: what is filled is looked up and does not
-    hit."""
+    every lookup until as many others were filled as there are entries. Assumed: what is filled is looked up and does
+    not hit."""
 
     def __init__(self, dut: Any, entries: int) -> None:
         super().__init__(dut)

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 
-from amaranth import C, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.hw.memory.run import RUN_BYTES_BITS
-from sley.hw.stream.count import step
 
 
 def span_layout(config: ChipConfig) -> data.StructLayout:
@@ -35,15 +34,15 @@ def span_layout(config: ChipConfig) -> data.StructLayout:
     )
 
 
-def span(m: Module, config: ChipConfig, run: data.View, up: Value = C(0), down: Value = C(0)) -> data.View:
-    """Two adders deep. ``windows`` has one more with ``up``, one less with ``down``."""
+def span(m: Module, config: ChipConfig, run: data.View, step: Value | int = 0) -> data.View:
+    """Two adders deep. ``step``, of as many bits as ``windows``, is added to that."""
     lanes, burst = exact_log2(config.bus_bytes), exact_log2(config.max_burst)
     result = Signal(span_layout(config))
     final = Signal(unsigned(RUN_BYTES_BITS))
     reach = Signal(unsigned(RUN_BYTES_BITS + 1))
     m.d.comb += [
         final.eq(run.bytes - 1),
-        reach.eq(Cat(run.addr[: lanes + burst], step(up, down, len(result.windows))) + final),
+        reach.eq(Cat(run.addr[: lanes + burst], step) + final),
         result.window.eq(run.addr[lanes + burst :]),
         result.place.eq(run.addr[lanes:][:burst]),
         result.offset.eq(run.addr[:lanes]),

@@ -18,8 +18,8 @@ class Translate(wiring.Component):
     """Translates the heads of READ and WRITE packets; everything else passes.
 
     A head whose page is not held here waits, and all behind it, for one WALK. A head whose page is not mapped or does
-    not allow the access goes on with ``error`` set, for which nothing is done at its address. An invalidation while a walk is on its
-    way has that walk done again, so no translation older than the invalidation is used after it.
+    not allow the access goes on with ``error`` set, for which nothing is done at its address. An invalidation while a
+    walk is on its way has that walk done again, so no translation older than the invalidation is used after it.
 
     Parameters: ``config``, for the number of translations held.
     Members: ``i``: packets of a node, with addresses of contexts; ``o``: to its router; ``response_i``: answers from
