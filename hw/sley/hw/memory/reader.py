@@ -14,7 +14,6 @@ from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
 from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 from sley.hw.stream.buffer import StreamBuffer
-from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 from sley.hw.stream.prefetch import PrefetchFIFO
 
@@ -102,7 +101,7 @@ class MemoryReader(wiring.Component):
         layout = span_layout(config)
         out = self.request
         up, down = Signal(), Signal()  # windows, of a run that shares
-        run = span(m, config, self.i.payload, step(up, down, layout["windows"].width))
+        run = span(m, config, self.i.payload, up, down)
 
         active = Signal()
         window = Signal(layout["window"].shape, reset_less=True)

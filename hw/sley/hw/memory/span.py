@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.hw.memory.run import RUN_BYTES_BITS
+from sley.hw.stream.count import step
 
 
 def span_layout(config: ChipConfig) -> data.StructLayout:
@@ -34,15 +35,15 @@ def span_layout(config: ChipConfig) -> data.StructLayout:
     )
 
 
-def span(m: Module, config: ChipConfig, run: data.View, step: Value | int = 0) -> data.View:
-    """Two adders deep. ``step``, of as many bits as ``windows``, is added to that."""
+def span(m: Module, config: ChipConfig, run: data.View, up: Value, down: Value) -> data.View:
+    """Two adders deep. ``windows`` has one more with ``up``, one less with ``down``."""
     lanes, burst = exact_log2(config.bus_bytes), exact_log2(config.max_burst)
     result = Signal(span_layout(config))
     final = Signal(unsigned(RUN_BYTES_BITS))
     reach = Signal(unsigned(RUN_BYTES_BITS + 1))
     m.d.comb += [
         final.eq(run.bytes - 1),
-        reach.eq(Cat(run.addr[: lanes + burst], step) + final),
+        reach.eq(Cat(run.addr[: lanes + burst], step(up, down, len(result.windows))) + final),
         result.window.eq(run.addr[lanes + burst :]),
         result.place.eq(run.addr[lanes:][:burst]),
         result.offset.eq(run.addr[:lanes]),

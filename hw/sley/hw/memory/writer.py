@@ -1,6 +1,6 @@
 """From runs of bytes and left-justified beats to write bursts."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -95,7 +95,7 @@ class MemoryWriter(wiring.Component):
         config = self._config
         layout = span_layout(config)
         width, lanes = 8 * config.bus_bytes, config.bus_bytes
-        incoming = span(m, config, self.i.payload)
+        incoming = span(m, config, self.i.payload, C(0), C(0))
         shares = self.i.payload.more & (incoming.end != lanes - 1)
         aligning = Signal()
         first = Signal()
