@@ -293,10 +293,13 @@ def test_translate() -> None:
         ("inside.eq(~self.i.payload.last)", "inside.eq(0)"),
         pytest.param("self.i.ready.eq(buffer.i.ready)", "self.i.ready.eq(1)", marks=pytest.mark.slow),
         pytest.param("m.d.sync += absent.eq(0)", "pass", marks=pytest.mark.slow),
+        ("tlb.valid.eq(translates)", "tlb.valid.eq(1)"),
+        ("m.If(translates & ~tlb.allowed)", "m.If(~tlb.allowed)"),
+        ("Mux(absent, AccessError.PAGE, AccessError.PERMISSION)", "AccessError.PERMISSION"),
     ],
     ids=[
         *("stale used", "stale absence", "data translated", "write", "execute", "asked twice"),
-        *("head forgotten", "dropped", "absent for ever"),
+        *("head forgotten", "dropped", "absent for ever", "data looked up", "data refused", "absence is permission"),
     ],
 )
 def test_translate_finds(line: str, bug: str) -> None:

@@ -21,6 +21,8 @@ def _board(
     return Board(name, about, _platform(*platform), preset("nano"), clock_hz, memory_bytes, baud, fits=fits)
 
 
+NANO1 = preset("nano").replace(name="nano1", vector_lanes=1)
+"""``nano`` with one fp32 lane."""
 SMALL = ChipConfig(
     name="small",
     vector_lanes=1,
@@ -41,7 +43,7 @@ BOARDS = {
             "ulx3s",
             "ULX3S with an ECP5-85F",
             _platform("ulx3s", "ULX3S_85F_Platform"),
-            preset("nano").replace(name="nano1", vector_lanes=1),
+            NANO1,
             25_000_000,
             1 << 18,
             1_000_000,
@@ -51,7 +53,7 @@ BOARDS = {
             "ecpix5",
             "ECPIX-5 with an ECP5-5G-85F",
             _platform("ecpix5", "ECPIX585Platform"),
-            preset("nano").replace(name="nano1", vector_lanes=1),
+            NANO1,
             50_000_000,
             1 << 18,
             1_000_000,
