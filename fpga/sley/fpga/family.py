@@ -17,19 +17,25 @@ class Resources:
         return Resources(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
+OWN_RESET = 8
+"""Flip-flops of an ECP5 that share a reset: all of a tile do, or have none."""
+
+
 @dataclass(frozen=True)
 class Dense:
     """How Yosys saves LUTs, and makes flip-flops that lie well together.
 
     ``options`` are those of the family's command, ``mapper`` is the command in place of its own. Carry chains of at
-    most ``gates`` bits are made of LUTs, which can be joined with the logic around them. ``registers`` says which
-    registers get an enable or a reset of their own, and which have it in a LUT.
+    most ``gates`` bits are made of LUTs, which can be joined with the logic around them. ``registers`` makes the
+    flip-flops; an enable that fewer than ``enables`` of them share is in LUTs, as is a reset of fewer than the device
+    says.
     """
 
     options: str
     mapper: str
     gates: int
     registers: str
+    enables: int
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,11 @@ _ECP5_REGISTERS = (
     "-cell $_DFFE_??_ 01 -cell $_DFFE_?P??_ r -cell $_SDFFE_?P??_ r"
 )
 """The flip-flops of an ECP5, as Yosys' own command for it knows them."""
+_SHALLOW = (
+    "strash; &get -n; &fraig -x; &put; scorr; balance; strash; dch -f; if -C 16 -F 4 -A 4; mfs2; lutpack -S 1"
+).replace(" ", ",")
+"""Yosys' script for LUTs of one size with ``balance`` in place of ``dc2``, which restructures logic for fewer gates and
+lets ways grow by one or two LUTs, and with more cuts and more rounds of the area recovery that keeps depth."""
 
 FAMILIES = {
     family.name: family
@@ -96,7 +107,7 @@ FAMILIES = {
             ),
             "MULT18X18D; 18 Kbit",
             bitstream=".bit",
-            dense=Dense("-nowidelut", "abc -lut 4 -dress", 8, f"{_ECP5_REGISTERS} -mince 4 -minsrst 64"),
+            dense=Dense("-nowidelut", f'abc -lut 4 -dress -script "+{_SHALLOW}"', 8, _ECP5_REGISTERS, 4),
             late={"DP16KD": 4, "PDPW16KD": 4},  # 5.8 ns, speed grade 6
         ),
         Family(

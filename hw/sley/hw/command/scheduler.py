@@ -173,10 +173,13 @@ class BlockScheduler(wiring.Component):
         beats = WORDS // lanes
         slots = [Signal(range(queues + 1), init=k, name=f"slot{k}") for k in range(queues)]
         spare = Signal(range(queues + 1), init=queues)
+        # No slot is read while it is written, so what a block RAM gives then does not matter.
+        attributes = {"no_rw_check": 1} | (PACKET_RAM if lanes == 1 else {})
         m.submodules.packets = packets = Memory(
-            shape=unsigned(32 * lanes), depth=(1 << len(spare)) * beats, init=[], attrs=PACKET_RAM if lanes == 1 else {}
+            shape=unsigned(32 * lanes), depth=(1 << len(spare)) * beats, init=[], attrs=attributes
         )
-        arrive, fetch = packets.write_port(), packets.read_port()
+        arrive, fetch = packets.write_port(), packets.read_port(domain="comb")
+        fetched = Signal(32 * lanes, reset_less=True)
         slot = Signal.like(spare)
         next_source, lane = Signal(range(WORDS)), Signal(range(max(lanes, 2)), reset_less=True)
         for k in range(queues):
@@ -194,14 +197,13 @@ class BlockScheduler(wiring.Component):
             arrive.en.eq(self.packet.valid),
             arrive.addr.eq(self.packet.index + spare * beats),
             arrive.data.eq(self.packet.data),
-            fetch.en.eq(sent),
             fetch.addr.eq((next_source >> exact_log2(lanes)) + slot * beats),
         ]
         shows = Signal(reset_less=True)  # the word sent is the packet's
         with m.If(sent):
-            m.d.sync += lane.eq(next_source)
+            m.d.sync += [fetched.eq(fetch.data), lane.eq(next_source)]
             m.d.sync += shows.eq(~Cat(word == k for k in BLOCK).any() & ((word != LaunchWord.ARGS) | ~skips_args))
-        content = fetch.data.word_select(lane, 32) if lanes > 1 else fetch.data
+        content = fetched.word_select(lane, 32) if lanes > 1 else fetched
 
         # Place and number of the block that is next, in pieces of 16 bits. A piece moves on while its extent is sent;
         # those of the number while words are sent that have nothing to do with it.

@@ -175,7 +175,7 @@ class Fetch(wiring.Component):
         outside = Signal(reset_less=True)  # they begin there
         topmost = Signal(reset_less=True)  # they begin less than the longest run before the end
         crosses = Signal(reset_less=True)  # and end at that end or behind it,
-        behind = Signal(2, reset_less=True)  # and not at the end, in two halves
+        behind = Signal(-(-len(size) // 4), reset_less=True)  # and not at the end, by four bits each
         m.d.comb += [
             in_program.eq(phase == _Phase.PROGRAM),
             begin.eq(Mux(in_program, self.order.program, self.order.args)),
@@ -207,7 +207,7 @@ class Fetch(wiring.Component):
                 outside.eq(first[self._config.addr_bits :].any()),
                 topmost.eq(first[len(size) : self._config.addr_bits].all()),
                 crosses.eq(reach[-1]),
-                behind.eq(Cat(half.any() for half in (reach[: len(reach) // 2], reach[len(reach) // 2 : -1]))),
+                behind.eq(Cat(reach[k : min(k + 4, len(size))].any() for k in range(0, len(size), 4))),
             ]
         with m.Switch(phase):
             with m.Case(_Phase.IDLE), m.If(self.start):

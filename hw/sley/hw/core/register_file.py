@@ -37,10 +37,10 @@ class RegisterFile(wiring.Component):
 
     Register 0, and after ``clear`` whatever was not written, reads as zero: each register has a bit that says whether
     its memory counts, so that a program starts without writing all of them.
-    A block RAM takes half of the cycle of ``value``. Whether its word counts, and whether the one on its way is newer,
-    is found beside it and in the cycle before: ``value`` is one LUT behind the memory.
-    Cost: READ_PORTS copies of a memory of 1 KiBit in block RAM, REGISTERS flip-flops, READ_PORTS multiplexers of
-    REGISTERS bits, a write on its way.
+    ``value`` is one LUT behind registers, or behind a block RAM on an FPGA without RAM of LUTs: whether a word counts,
+    and whether the one on its way is newer, is found in the cycle of ``read``.
+    Cost: READ_PORTS copies of a memory of 1 KiBit, REGISTERS flip-flops, READ_PORTS multiplexers of REGISTERS bits, a
+    write on its way. On an ECP5 block RAM would save 200 LUTs, and have the adder behind it end 12.7 ns after the clock.
     """
 
     index: list[Signal]
@@ -85,10 +85,8 @@ class RegisterFile(wiring.Component):
         with m.If(self.clear):
             m.d.sync += written.eq(0)
         for k in range(READ_PORTS):
-            # A block RAM: in look-up tables it would take as many as all that is done with its value. A register is
-            # not read while it is written, or what comes out does not matter.
-            attributes = {"ram_style": "block", "no_rw_check": 1}
-            m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[], attrs=attributes)
+            # A register is not read while it is written, or what comes out does not matter.
+            m.submodules[f"copy_{k}"] = copy = Memory(shape=32, depth=REGISTERS, init=[], attrs={"no_rw_check": 1})
             write = copy.write_port()
             read = copy.read_port(domain="comb")
             memory = Signal(32, reset_less=True, name=f"memory_{k}")
