@@ -23,12 +23,12 @@ OWN_RESET = 8
 
 @dataclass(frozen=True)
 class Dense:
-    """How Yosys saves LUTs, and makes flip-flops that lie well together.
+    """How Yosys saves LUTs and makes flip-flops that lie well together, and how nextpnr places what fills a device.
 
     ``options`` are those of the family's command, ``mapper`` is the command in place of its own. Carry chains of at
     most ``gates`` bits are made of LUTs, which can be joined with the logic around them. ``registers`` makes the
     flip-flops; an enable that fewer than ``enables`` of them share is in LUTs, as is a reset of fewer than the device
-    says.
+    says. ``placer`` is nextpnr's.
     """
 
     options: str
@@ -36,6 +36,7 @@ class Dense:
     gates: int
     registers: str
     enables: int
+    placer: str
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ FAMILIES = {
             ),
             "MULT18X18D; 18 Kbit",
             bitstream=".bit",
-            dense=Dense("-nowidelut", f'abc -lut 4 -dress -script "+{_SHALLOW}"', 8, _ECP5_REGISTERS, 4),
+            dense=Dense("-nowidelut", f'abc -lut 4 -dress -script "+{_SHALLOW}"', 8, _ECP5_REGISTERS, 4, "static"),
             late={"DP16KD": 4, "PDPW16KD": 4},  # 5.8 ns, speed grade 6
         ),
         Family(

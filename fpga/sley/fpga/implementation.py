@@ -20,8 +20,8 @@ from sley.fpga.toolchain import run_tool
 PATH_DEPTH = 4
 """Levels of hierarchy that name a block on a critical path."""
 TIMING_WEIGHT = 30
-"""How much nextpnr's placer minds timing beside the length of wires. With its own 10 it leaves DSP blocks farther from
-their logic; docs/theory/fpga.md has what was measured."""
+"""How much nextpnr's usual placer minds timing beside the length of wires. With its own 10 it leaves DSP blocks farther
+from their logic; docs/theory/fpga.md has what was measured."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,15 @@ def implement(
 ) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
-    ``dense``: see ``synthesise``. A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a
+    ``dense``: see ``Dense``. A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a
     design with more cells of a kind than the device has, which is known before place and route, and a step that fails.
     """
     began = time.monotonic()
     device = device_of(platform)
+    dense_flow = device.family.dense if dense else None
     report = f"{name}.report.json"
-    options = ["--report", report, "--seed", "1", "--placer-heap-timingweight", str(TIMING_WEIGHT)]
+    options = ["--report", report, "--seed", "1"]
+    options += ["--placer", dense_flow.placer] if dense_flow else ["--placer-heap-timingweight", str(TIMING_WEIGHT)]
     options += ["--timing-allow-fail"] if may_miss else []
     tell_gateware(platform, device.family, device.capacity.dsp)
     plan = platform.prepare(design, name, nextpnr_opts=options)
