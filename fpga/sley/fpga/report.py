@@ -90,7 +90,7 @@ _WIDE1 = preset("nano").replace(
     name="16x16", array=16, vector_lanes=1, scratchpad_rows=1024, accumulator_rows=256, program_words=512
 )
 """``nano`` around an array of 16 x 16, with one fp32 lane."""
-_ULX3S, _ULX3S_25F, _ICEBREAKER = BOARDS["ulx3s"], BOARDS["ulx3s_25f"], BOARDS["icebreaker"]
+_ULX3S, _ULX3S_25F, _ECPIX5, _ICEBREAKER = (BOARDS[name] for name in ("ulx3s", "ulx3s_25f", "ecpix5", "icebreaker"))
 _GW2A, _XC7A100T, _XCKU040 = DEVICES["GW2A-LV18PG256C8/I7"], DEVICES["xc7a100ti"], DEVICES["xcku040"]
 
 
@@ -109,6 +109,7 @@ def matrix() -> tuple[Row, ...]:
         _line(_ICEBREAKER),
         _chip(_ULX3S_25F),
         _chip(_ULX3S),
+        _chip(_ECPIX5),
         _chip(_ULX3S, _EDGE1),
         _chip(_ULX3S, _WIDE1),
         *(_unplaced_chip("nano", device) for device in (_GW2A, _XC7A100T, _XCKU040)),

@@ -54,7 +54,7 @@ BOARDS = {
             "ECPIX-5 with an ECP5-5G-85F",
             _platform("ecpix5", "ECPIX585Platform"),
             NANO1,
-            50_000_000,
+            100_000_000,
             1 << 18,
             1_000_000,
         ),
