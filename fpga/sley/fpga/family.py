@@ -18,7 +18,7 @@ class Resources:
 
 
 OWN_RESET = 8
-"""Flip-flops of an ECP5 that share a reset: all of a tile do, or have none."""
+"""From so many flip-flops on a reset is theirs, not one in LUTs: the eight of an ECP5's tile share one or have none."""
 
 
 @dataclass(frozen=True)
