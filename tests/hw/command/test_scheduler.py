@@ -55,6 +55,16 @@ class Bench:
         self.bench.send(self.bench.dut.done, self._answers(), wait=False)
         self.packet: bytes | None = None
         self.bench.add(self._packets)
+        self.bench.add(self._no_word_is_read_while_written)
+
+    async def _no_word_is_read_while_written(self, ctx: Any) -> None:
+        """What a block RAM gives then is not what it gives here."""
+        message, packets = self.bench.dut.message, self.bench.dut.packets
+        (write,), (read,) = packets.write_ports, packets.read_ports
+        while True:
+            if ctx.get(message.valid) and ctx.get(message.ready) and ctx.get(write.en):
+                assert ctx.get(write.addr) != ctx.get(read.addr)
+            await ctx.tick()
 
     async def _packets(self, ctx: Any) -> None:
         """A packet arrives, in as many beats as the bus needs, with garbage of one that is dropped before it."""

@@ -63,8 +63,6 @@ _FIELDS = {
 SOURCES = [_LAUNCH.fields[_FIELDS[k]].lsb // 32 for k in range(len(LaunchWord) + INLINE_ARGS)]
 """For each word of a launch message: the word of the packet. With a place it is the extent, to be compared."""
 BLOCK = (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z)
-PACKET_RAM = {"ram_style": "block"}
-"""On a narrow bus one block RAM takes the packets of all queues."""
 
 
 class BlockScheduler(wiring.Component):
@@ -109,6 +107,16 @@ class BlockScheduler(wiring.Component):
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
         self.places = Memory(shape=GRID_BITS, depth=max(config.queues, 2) << PLACE_BITS, init=[])
+        # The packet of a grid, as it came. No slot is read while it is written, so what a block RAM gives then does not
+        # matter. On a narrow bus one block RAM takes the packets of all queues.
+        self._lanes = config.bus_bytes // 4
+        attributes = {"no_rw_check": 1} | ({"ram_style": "block"} if self._lanes == 1 else {})
+        self.packets = Memory(
+            shape=unsigned(32 * self._lanes),
+            depth=(1 << config.queues.bit_length()) * (WORDS // self._lanes),
+            init=[],
+            attrs=attributes,
+        )
         super().__init__(
             {
                 "packet": In(packet_beat(config)),
@@ -168,16 +176,12 @@ class BlockScheduler(wiring.Component):
         m.d.sync += [last_index.eq(len(LaunchWord) + inline), skips_args.eq(~in_memory)]
         last_word = word == last_index
 
-        # The packet of a grid, as it came. The next one comes to the slot that no grid has.
-        lanes = len(self.packet.data) // 32
+        # Where the packet of a grid is. The next one comes to the slot that no grid has.
+        lanes = self._lanes
         beats = WORDS // lanes
         slots = [Signal(range(queues + 1), init=k, name=f"slot{k}") for k in range(queues)]
         spare = Signal(range(queues + 1), init=queues)
-        # No slot is read while it is written, so what a block RAM gives then does not matter.
-        attributes = {"no_rw_check": 1} | (PACKET_RAM if lanes == 1 else {})
-        m.submodules.packets = packets = Memory(
-            shape=unsigned(32 * lanes), depth=(1 << len(spare)) * beats, init=[], attrs=attributes
-        )
+        m.submodules.packets = packets = self.packets
         arrive, fetch = packets.write_port(), packets.read_port(domain="comb")
         fetched = Signal(32 * lanes, reset_less=True)
         slot = Signal.like(spare)
