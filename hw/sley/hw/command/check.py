@@ -12,7 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
 from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
-from sley.hw.command.records import GRID_BITS, WORD_BITS, WORDS, packet_beat
+from sley.hw.command.records import GRID_BITS, WORD_BITS, WORDS, packet_beat, packet_lanes
 
 FULL = (1 << WORD_BITS) - 1
 HALF = WORD_BITS // 2
@@ -48,7 +48,7 @@ class PacketCheck(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        self._lanes = len(Signal(packet_beat(config)).data) // WORD_BITS
+        self._lanes = packet_lanes(config)
         super().__init__(
             {
                 "beat": In(packet_beat(config)),

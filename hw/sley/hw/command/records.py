@@ -26,9 +26,14 @@ WorkResult = data.StructLayout({"queue": QUEUE_BITS, "fault": FaultRecord})
 """End of what the executor gave away, a grid or a copy: nothing of it is under way any more; ``fault`` is the first."""
 
 
+def packet_lanes(config: ChipConfig) -> int:
+    """Words of a packet that come at once: those of a beat, or the whole packet if that is less."""
+    return min(8 * config.bus_bytes // WORD_BITS, WORDS)
+
+
 def packet_beat(config: ChipConfig) -> data.StructLayout:
     """A beat of a packet that is fetched, or the whole packet if that is less; ``index``: its place in the packet."""
-    lanes = min(8 * config.bus_bytes // WORD_BITS, WORDS)
+    lanes = packet_lanes(config)
     return data.StructLayout({"valid": 1, "index": range(max(WORDS // lanes, 2)), "data": WORD_BITS * lanes})
 
 

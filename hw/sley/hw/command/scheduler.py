@@ -24,6 +24,7 @@ from sley.hw.command.records import (
     number,
     one_of,
     packet_beat,
+    packet_lanes,
 )
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.noc.messages import (
@@ -109,7 +110,7 @@ class BlockScheduler(wiring.Component):
         self.places = Memory(shape=GRID_BITS, depth=max(config.queues, 2) << PLACE_BITS, init=[])
         # The packet of a grid, as it came. No slot is read while it is written, so what a block RAM gives then does not
         # matter. On a narrow bus one block RAM takes the packets of all queues.
-        self._lanes = config.bus_bytes // 4
+        self._lanes = packet_lanes(config)
         attributes = {"no_rw_check": 1} | ({"ram_style": "block"} if self._lanes == 1 else {})
         self.packets = Memory(
             shape=unsigned(32 * self._lanes),
