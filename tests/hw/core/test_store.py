@@ -254,6 +254,33 @@ def test_faults(config: ChipConfig) -> None:
         assert bench.faults == expected
 
 
+@CONFIGS
+@pytest.mark.parametrize("name", ["run_bytes", "chunk_stride"])
+@pytest.mark.parametrize("space", Space, ids=SPACES)
+def test_a_span_is_that_of_the_set_right_before(config: ChipConfig, name: str, space: Space) -> None:
+    """Its parameters come last, make a good run bad or good again, with nothing between them and the STORE."""
+    rows, row_bytes = rows_of(config, space), row_bytes_of(config, space)
+    fits = {"run_bytes": 4 * row_bytes, "chunk_stride": 1}
+    just_outside = {"run_bytes": 5 * row_bytes, "chunk_stride": 2}
+    far_outside = {"run_bytes": 0xFFFF, "chunk_stride": -0x8000}
+    program = Program(Unit.STORE)
+    program.sets(**fits)
+    expected = []
+    for value in (fits, just_outside, fits, far_outside, fits, far_outside, just_outside, fits):
+        program.sets(**{name: value[name]})
+        if value is not fits:
+            stride = (fits | {name: value[name]})["chunk_stride"]
+            bad = (
+                next(row for row in range(rows - 4, 1 << 17, stride) if row >= rows)
+                if stride > 0
+                else rows - 4 + stride
+            )
+            expected.append((FaultCode.LOCAL_ADDRESS, len(program.commands), bad & 0xFFFFFFFF))
+        program.move(0, rows - 4, 1, space)
+    bench, _, _ = check(config, program)
+    assert bench.faults == expected
+
+
 def test_a_run_may_fill_the_scratchpad_exactly() -> None:
     for stride, row in ((1, 0), (-1, NANO.scratchpad_rows - 1)):
         program = Program(Unit.STORE)

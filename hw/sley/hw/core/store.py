@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value, signed
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -14,6 +14,7 @@ from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.sram import read_port
 from sley.hw.core.store_reads import StoreReads
+from sley.hw.core.store_span import StoreSpan
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.access import ERROR_BITS, AccessError, fault_code
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
@@ -91,7 +92,7 @@ class StoreUnit(wiring.Component):
     SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, then one read and one
     run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle for
     each row and one more. Two signal sets wait for the semaphores without keeping anything else. Cost: two walks that
-    share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream register.
+    share their loops, two 16 x 16 multipliers, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream register.
     """
 
     command: stream.Interface
@@ -138,10 +139,10 @@ class StoreUnit(wiring.Component):
         m.submodules.starts = starts = StreamFIFO(row, RUNS_AHEAD)
         m.submodules.run = run = StreamFIFO(_Run, RUNS_AHEAD)
         space = Signal(reset_less=True)
+        in_accumulator = space == Space.ACCUMULATOR
         stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
         less = Signal(RUN_BYTES_BITS, reset_less=True)  # by 1 than the bytes of a run
         last_beat = less >> exact_log2(c.bus_bytes)  # of a run, counted from 0
-        last_chunk = less >> Mux(space, exact_log2(c.accumulator_row_bytes), exact_log2(c.row_bytes))
         m.submodules.reads = reads = StoreReads(c)
         wiring.connect(m, starts.o, reads.start)
         for inner, outer in (
@@ -165,11 +166,17 @@ class StoreUnit(wiring.Component):
         checking = Signal()  # one run a cycle: check, hand over
         searching = Signal()  # a bad run, for the first row that does not exist
         draining = Signal()  # until all is handed over or, after an error, acknowledged
+        m.submodules.span = span = StoreSpan(c)
+        m.d.comb += [
+            span.run_bytes.eq(p.run_bytes),
+            span.stride.eq(p.chunk_stride),
+            span.space.eq(space),
+            span.capture.eq(preparing),
+        ]
         pc = Signal(16, reset_less=True)
         signals = Signal(SEMAPHORES, reset_less=True)
         memory_start = Signal(32, reset_less=True)  # or the bad parameter
         length = Signal(RUN_BYTES_BITS, reset_less=True)
-        span = Signal(signed(len(last_chunk) + len(stride)), reset_less=True)  # from a run's first row to its last
         failed = Signal(_Failure, reset_less=True)
         refused = [Signal(ERROR_BITS, name=f"refused{k}", reset_less=True) for k in range(2)]  # first error of a group
         refused_now = Mux(self.phase, refused[1], refused[0]).any()
@@ -226,12 +233,10 @@ class StoreUnit(wiring.Component):
         ):
             m.d.comb += [given.eq(value) for given, value in zip(walk.strides, values, strict=True)]
 
-        def last_is_outside(bits: int) -> Value:
-            """The first row is inside; the last one is not if it is further off than all rows, or the sum shows it."""
-            return (span[bits:-1] ^ span[bits + 1 :]).any() | last_row[bits]
-
-        last_row = rows.position[: exact_log2(max(self._limits))] + span[: exact_log2(max(self._limits)) + 1]
-        last_outside = Mux(space == Space.ACCUMULATOR, *map(last_is_outside, map(exact_log2, reversed(self._limits))))
+        # The first row is inside; the last one is not if it is further off than all rows, or the sum shows it.
+        last_row = rows.position[: len(span.rows) - 1] + span.rows
+        beyond = [last_row[exact_log2(limit)] for limit in self._limits]
+        last_outside = span.far | Mux(in_accumulator, *reversed(beyond))
         missing = ends_beyond(addresses.position, less, c.addr_bits)
         good = Signal()
         m.d.comb += [
@@ -276,12 +281,10 @@ class StoreUnit(wiring.Component):
                 stride.eq(p.chunk_stride),
                 length.eq(p.run_bytes),
                 contiguous.eq(p.mem_stride == p.run_bytes),
-                less.eq(p.run_bytes - 1),
+                less.eq(span.less),
                 stores.eq(~is_set & ~nothing),
                 failed.eq(Mux(Mux(is_set, params.bad, many), _Failure.PARAMETER, _Failure.NONE)),
             ]
-        with m.If(preparing):
-            m.d.sync += span.eq(last_chunk * stride)
         with m.If(checking & ~refused_before & (missing | rows.outside)):
             m.d.sync += failed.eq(Mux(missing, _Failure.ADDRESS, _Failure.ROW))
         with m.If(searching & rows.outside):

@@ -21,10 +21,11 @@ class Tlb(wiring.Component):
 
     Parameters: ``entries``.
     Members: ``context``, ``address``: what is looked up while ``valid``, for an ``access``: a bit each to read, write
-    and execute; ``hit``, ``allowed``, ``page``: combinational; the page is that of ``address`` itself without a hit;
+    and execute; ``hit``, ``allowed``, ``page``: combinational; the page is that of ``address`` itself without a hit and
+    while not ``valid``, in which ``hit`` and ``allowed`` say nothing;
     ``fill``: enter ``answer`` for what is looked up and must not hit; ``invalidate``: forget a context,
     also the entry that is filled in this cycle.
-    Cost: 55 flip-flops and a 25-bit comparator per entry.
+    Cost: 49 flip-flops and a 25-bit comparator per entry.
     """
 
     context: Signal
@@ -61,52 +62,54 @@ class Tlb(wiring.Component):
         m = Module()
         upper, lower = self.address[PAGE_BITS + TABLE_BITS :], self.address[PAGE_BITS:][:TABLE_BITS]
         entry = data.StructLayout(
-            {"context": CONTEXT_BITS, "upper": len(upper), "lower": TABLE_BITS, "answer": walk_answer}
+            {
+                "context": CONTEXT_BITS,
+                "upper": len(upper),
+                "lower": TABLE_BITS,
+                "access": len(self.access),
+                "large": 1,
+                "difference": len(self.page),
+            }
         )
         victim = Signal(range(self._entries))
         with m.If(self.fill):
             m.d.sync += victim.eq(Mux(victim == self._entries - 1, 0, victim + 1))
-        matches, small, allowed, pages = [], [], [], []
+        # An entry holds in which bits the page differs from that of the address: without a match, in none.
+        answer = self.answer
+        difference = answer.page ^ self.address[PAGE_BITS:]
+        filled = Signal(entry)
+        m.d.comb += [
+            filled.context.eq(self.context),
+            filled.upper.eq(upper),
+            filled.lower.eq(lower),
+            filled.access.eq(Cat(answer.read, answer.write, answer.execute)),
+            filled.large.eq(answer.large),
+            filled.difference.eq(Cat(Mux(answer.large, 0, difference[:TABLE_BITS]), difference[TABLE_BITS:])),
+        ]
+        matches, allowed, differences = [], [], []
         for k in range(self._entries):
             valid = Signal(name=f"valid_{k}")
             held = Signal(entry, name=f"entry_{k}", reset_less=True)
             match = Signal(name=f"match_{k}")
-            m.d.comb += match.eq(
-                (self.valid & valid)
-                & (held.context == self.context)
-                & (held.upper == upper)
-                & (held.answer.large | (held.lower == lower))
-            )
+            # What a large page needs not comes in parts that are a LUT each with it, one of them with ``valid`` too: so
+            # all are three LUTs deep.
+            first, second = (held.lower[part] == lower[part] for part in (slice(6), slice(6, None)))
+            parts = Cat(held.large | first, (held.large & valid) | (second & valid))
+            m.d.comb += match.eq((held.context == self.context) & (held.upper == upper) & parts.all())
             matches.append(match)
-            small.append(match & ~held.answer.large)
-            permitted = Cat(held.answer.read, held.answer.write, held.answer.execute) & self.access
-            allowed.append(match & permitted.any())
-            page = held.answer.page
-            pages.append(
-                Cat(
-                    page[:TABLE_BITS] & small[-1].replicate(TABLE_BITS),
-                    page[TABLE_BITS:] & match.replicate(len(upper)),
-                )
-            )
+            allowed.append(match & (held.access & self.access).any())
+            differences.append(held.difference & match.replicate(len(self.page)))
             with m.If(self.fill & (victim == k)):
-                m.d.sync += [
-                    valid.eq(~self._forgets(self.context)),
-                    held.context.eq(self.context),
-                    held.upper.eq(upper),
-                    held.lower.eq(lower),
-                    held.answer.eq(self.answer),
-                ]
+                m.d.sync += [valid.eq(~self._forgets(self.context)), held.eq(filled)]
             with m.Elif(self._forgets(held.context)):
                 m.d.sync += valid.eq(0)
-        # Without a match the page is the one that is looked up: found beside those of the entries, not behind them.
-        own = Cat(
-            lower & ~Cat(small).any().replicate(len(lower)),
-            upper & ~Cat(matches).any().replicate(len(upper)),
-        )
+        # ``valid`` joins where a LUT has an input left: behind six entries.
+        sixes = [reduce(or_, differences[k : k + 6]) for k in range(0, self._entries, 6)]
+        differs = reduce(or_, [six & self.valid.replicate(len(self.page)) for six in sixes])
         m.d.comb += [
             self.hit.eq(Cat(matches).any()),
             self.allowed.eq(Cat(allowed).any()),
-            self.page.eq(reduce(or_, pages) | own),
+            self.page.eq(self.address[PAGE_BITS:] ^ differs),
         ]
         return m
 

@@ -76,12 +76,12 @@ class Translate(wiring.Component):
             self.response_i.ready.eq(self.response_o.ready | answer.walk),
         ]
         forgets = self.invalidate.valid & (self.invalidate.context == head.context)
+        with m.If(buffer.i.ready):  # the head whose page is absent goes on
+            m.d.sync += absent.eq(0)
         with m.If(asked):
             m.d.sync += stale.eq(stale | forgets)
             with m.If(arrives):
                 m.d.sync += [asked.eq(0), stale.eq(0), absent.eq(~mapping.valid & ~stale & ~forgets)]
-        with m.If(passing):
-            m.d.sync += absent.eq(0)
 
         flit: Any = buffer.i.payload
         translates = ~inside & ((head.kind == RequestKind.READ) | (head.kind == RequestKind.WRITE))
@@ -89,11 +89,11 @@ class Translate(wiring.Component):
             tlb.valid.eq(translates),
             flit.eq(self.i.payload),
             flit.payload.head.addr[PAGE_BITS:].eq(tlb.page),
-            passing.eq(buffer.i.valid & buffer.i.ready & self.i.ready),
+            passing.eq(self.i.valid & self.i.ready),
         ]
-        # Also of a WALK, in which it says nothing.
-        with m.If(translates & ~tlb.allowed):
-            m.d.comb += flit.payload.head.error.eq(Mux(absent, AccessError.PAGE, AccessError.PERMISSION))
+        # Also of a WALK, in which it says nothing. A head comes without one: it joins by OR, which is a LUT less.
+        error = Mux(absent, AccessError.PAGE, AccessError.PERMISSION)
+        m.d.comb += flit.payload.head.error.eq(head.error | Mux(translates & ~tlb.allowed, error, AccessError.NONE))
         with m.If(~translates | tlb.hit | absent):
             m.d.comb += [buffer.i.valid.eq(self.i.valid), self.i.ready.eq(buffer.i.ready)]
         with m.Else():

@@ -103,7 +103,7 @@ def request_head(config: ChipConfig) -> data.StructLayout:
     """First flit of a request: ``addr`` is a byte address aligned to the bus, ``beats`` is the length minus one.
 
     On its way through the translator ``addr`` turns from an address of ``context`` into one of memory; ``execute``
-    tells a fetch of instructions from other reads. ``error`` (``AccessError``): what is wrong with it already; memory
+    tells a fetch of instructions from other reads. ``error`` (``AccessError``): what the translator found wrong; memory
     does not see the request and its answer carries the error. In a chip with several cores a READ has a ``share``:
     which cores of a gang make this request together.
     """
