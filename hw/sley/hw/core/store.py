@@ -92,7 +92,7 @@ class StoreUnit(wiring.Component):
     SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, then one read and one
     run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle for
     each row and one more. Two signal sets wait for the semaphores without keeping anything else. Cost: two walks that
-    share their loops, two 16 x 16 multipliers, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream register.
+    share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream register.
     """
 
     command: stream.Interface
@@ -166,13 +166,6 @@ class StoreUnit(wiring.Component):
         checking = Signal()  # one run a cycle: check, hand over
         searching = Signal()  # a bad run, for the first row that does not exist
         draining = Signal()  # until all is handed over or, after an error, acknowledged
-        m.submodules.span = span = StoreSpan(c)
-        m.d.comb += [
-            span.run_bytes.eq(p.run_bytes),
-            span.stride.eq(p.chunk_stride),
-            span.space.eq(space),
-            span.capture.eq(preparing),
-        ]
         pc = Signal(16, reset_less=True)
         signals = Signal(SEMAPHORES, reset_less=True)
         memory_start = Signal(32, reset_less=True)  # or the bad parameter
@@ -191,6 +184,13 @@ class StoreUnit(wiring.Component):
         to_accumulator = incoming.flags[flag_bits(Op.STORE, "space")]
         take = Signal()
         hand_over = Signal()
+        m.submodules.span = span = StoreSpan(c)
+        m.d.comb += [
+            span.run_bytes.eq(p.run_bytes),
+            span.stride.eq(p.chunk_stride),
+            span.start.eq(take),
+            span.space.eq(to_accumulator),
+        ]
         free = idle & ~in_use.bit_select(self.phase, 1)
         # What is pending includes all data of the runs that the writer took, so nothing is left to read either.
         quiet = run.empty & ~self.writer_pending.any()

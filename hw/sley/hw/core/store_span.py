@@ -13,7 +13,7 @@ STRIDE_BITS = 16
 
 
 class StoreSpan(wiring.Component):
-    """Works out the span of a run's rows for both memories while nobody waits for it, and keeps the one that is asked.
+    """Works out the span of a run's rows in two steps, the first of them while the STORE is taken.
 
     Parameters
     ----------
@@ -25,20 +25,21 @@ class StoreSpan(wiring.Component):
         Parameters: bytes of a run, rows from chunk to chunk.
     less : Out(16)
         ``run_bytes`` - 1, of the cycle before.
-    capture : In(1), space : In(1)
-        Keep the span in this memory, of ``stride`` in the cycle before and ``run_bytes`` two cycles before.
+    start : In(1), space : In(1)
+        Work it out for this memory, ``less`` and ``stride``.
     rows : Out(bits of a row number and one more)
-        From the first row to the last, in two's complement, modulo its width; from the cycle after ``capture``.
+        From the first row to the last, in two's complement, modulo its width.
     far : Out(1)
-        Likewise: it is further than from one end of the memory to the other, whatever the first row is.
+        It is further than from one end of the memory to the other, whatever the first row is.
 
-    Latency: three cycles from ``run_bytes`` to ``rows``. Cost: two 16 x 16 multipliers, registers behind them.
+    Latency: two cycles from ``start`` to ``rows`` and ``far``, which stay. Cost: a 16 x 16 multiplier, a register
+    behind it.
     """
 
     run_bytes: Signal
     stride: Signal
     less: Signal
-    capture: Signal
+    start: Signal
     space: Signal
     rows: Signal
     far: Signal
@@ -52,7 +53,7 @@ class StoreSpan(wiring.Component):
                 "run_bytes": In(RUN_BYTES_BITS),
                 "stride": In(signed(STRIDE_BITS)),
                 "less": Out(RUN_BYTES_BITS),
-                "capture": In(1),
+                "start": In(1),
                 "space": In(1),
                 "rows": Out(exact_log2(max(self._limits)) + 1),
                 "far": Out(1),
@@ -62,17 +63,14 @@ class StoreSpan(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.d.sync += self.less.eq(self.run_bytes - 1)
-        spans, fars = [], []
-        for space, limit, row_bytes in zip(Space, self._limits, self._row_bytes, strict=True):
-            last_chunk, bits = self.less >> exact_log2(row_bytes), exact_log2(limit)
-            span = Signal(signed(len(last_chunk) + STRIDE_BITS), name=space.name.lower(), reset_less=True)
-            m.d.sync += span.eq(last_chunk * self.stride)
-            spans.append(span)
-            fars.append((span[bits:-1] ^ span[bits + 1 :]).any())
         in_accumulator = self.space == Space.ACCUMULATOR
-        with m.If(self.capture):
-            m.d.sync += [
-                self.rows.eq(Mux(in_accumulator, *reversed(spans))),
-                self.far.eq(Mux(in_accumulator, *reversed(fars))),
-            ]
+        last_chunk = self.less >> Mux(in_accumulator, *(exact_log2(size) for size in reversed(self._row_bytes)))
+        span = Signal(signed(len(last_chunk) + STRIDE_BITS), reset_less=True)
+        of_accumulator, started = Signal(reset_less=True), Signal()
+        m.d.sync += started.eq(self.start)
+        with m.If(self.start):
+            m.d.sync += [span.eq(last_chunk * self.stride), of_accumulator.eq(in_accumulator)]
+        fars = [(span[bits:-1] ^ span[bits + 1 :]).any() for bits in map(exact_log2, self._limits)]
+        with m.If(started):
+            m.d.sync += [self.rows.eq(span), self.far.eq(Mux(of_accumulator, *reversed(fars)))]
         return m
