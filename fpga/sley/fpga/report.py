@@ -110,8 +110,8 @@ def matrix() -> tuple[Row, ...]:
         _chip(_ULX3S_25F),
         _chip(_ULX3S),
         _chip(_ECPIX5),
-        _chip(_ULX3S, _EDGE1),
-        _chip(_ULX3S, _WIDE1),
+        _chip(_ECPIX5, _EDGE1),
+        _chip(_ECPIX5, _WIDE1),
         *(_unplaced_chip("nano", device) for device in (_GW2A, _XC7A100T, _XCKU040)),
     )
 

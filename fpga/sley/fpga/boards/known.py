@@ -55,7 +55,7 @@ BOARDS = {
             _platform("ecpix5", "ECPIX585Platform"),
             NANO1,
             100_000_000,
-            1 << 18,
+            1 << 17,
             1_000_000,
         ),
         Board(
