@@ -65,12 +65,12 @@ class StoreSpan(wiring.Component):
         m.d.sync += self.less.eq(self.run_bytes - 1)
         in_accumulator = self.space == Space.ACCUMULATOR
         last_chunk = self.less >> Mux(in_accumulator, *(exact_log2(size) for size in reversed(self._row_bytes)))
-        span = Signal(signed(len(last_chunk) + STRIDE_BITS), reset_less=True)
+        product = Signal(signed(len(last_chunk) + STRIDE_BITS), reset_less=True)
         of_accumulator, started = Signal(reset_less=True), Signal()
         m.d.sync += started.eq(self.start)
         with m.If(self.start):
-            m.d.sync += [span.eq(last_chunk * self.stride), of_accumulator.eq(in_accumulator)]
-        fars = [(span[bits:-1] ^ span[bits + 1 :]).any() for bits in map(exact_log2, self._limits)]
+            m.d.sync += [product.eq(last_chunk * self.stride), of_accumulator.eq(in_accumulator)]
+        fars = [(product[bits:-1] ^ product[bits + 1 :]).any() for bits in map(exact_log2, self._limits)]
         with m.If(started):
-            m.d.sync += [self.rows.eq(span), self.far.eq(Mux(of_accumulator, *reversed(fars)))]
+            m.d.sync += [self.rows.eq(product), self.far.eq(Mux(of_accumulator, *reversed(fars)))]
         return m
