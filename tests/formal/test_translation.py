@@ -9,16 +9,13 @@ from amaranth.lib import data
 from sley.abi.config import preset
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, TABLE_BITS
 from sley.hw.memory.access import AccessError
-from sley.hw.mmu.tlb import Tlb
+from sley.hw.mmu.tlb import ENTRY, Tlb
 from sley.hw.mmu.translate import Translate
 from sley.hw.noc.messages import RequestKind, request_flit, walk_answer
 from sley.hw.testing.in_order import InOrder
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, Property, prove
 
-ENTRY = data.StructLayout(
-    {"context": CONTEXT_BITS, "upper": 10, "lower": TABLE_BITS, "access": 3, "large": 1, "difference": 20}
-)
 CONFIG = preset("nano").replace(tlb_entries=2)
 
 

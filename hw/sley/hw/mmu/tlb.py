@@ -15,6 +15,18 @@ Invalidation = data.StructLayout({"valid": 1, "context": CONTEXT_BITS, "contents
 """Told to every translator and every core, for one cycle: forget the translations of ``context``; with ``contents``,
 also that local memories hold its data."""
 
+ENTRY = data.StructLayout(
+    {
+        "context": CONTEXT_BITS,
+        "upper": 32 - PAGE_BITS - TABLE_BITS,
+        "lower": TABLE_BITS,
+        "access": 3,
+        "large": 1,
+        "difference": 32 - PAGE_BITS,
+    }
+)
+"""A translation that is held: of which page, what is allowed, and in which bits the page's address differs."""
+
 
 class Tlb(wiring.Component):
     """A fully associative translation look-aside buffer over pages of both sizes, replaced in turn.
@@ -61,23 +73,13 @@ class Tlb(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         upper, lower = self.address[PAGE_BITS + TABLE_BITS :], self.address[PAGE_BITS:][:TABLE_BITS]
-        entry = data.StructLayout(
-            {
-                "context": CONTEXT_BITS,
-                "upper": len(upper),
-                "lower": TABLE_BITS,
-                "access": len(self.access),
-                "large": 1,
-                "difference": len(self.page),
-            }
-        )
         victim = Signal(range(self._entries))
         with m.If(self.fill):
             m.d.sync += victim.eq(Mux(victim == self._entries - 1, 0, victim + 1))
         # An entry holds in which bits the page differs from that of the address: without a match, in none.
         answer = self.answer
         difference = answer.page ^ self.address[PAGE_BITS:]
-        filled = Signal(entry)
+        filled = Signal(ENTRY)
         m.d.comb += [
             filled.context.eq(self.context),
             filled.upper.eq(upper),
@@ -89,7 +91,7 @@ class Tlb(wiring.Component):
         matches, allowed, differences = [], [], []
         for k in range(self._entries):
             valid = Signal(name=f"valid_{k}")
-            held = Signal(entry, name=f"entry_{k}", reset_less=True)
+            held = Signal(ENTRY, name=f"entry_{k}", reset_less=True)
             match = Signal(name=f"match_{k}")
             # What a large page needs not comes in parts that are a LUT each with it, one of them with ``valid`` too: so
             # all are three LUTs deep.
