@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -79,8 +80,8 @@ def random_store(rng: random.Random, config: ChipConfig, program: Program) -> No
     COVERAGE.hit("rows come from", space.name.lower())
     last = length - least
     COVERAGE.hit("bytes of the last row", {1: "one", row_bytes - 1: "all but one", row_bytes: "all"}.get(last, "some"))
-    for name, count in (("rows of a run", chunks), ("runs", runs), ("slabs", slabs)):
-        COVERAGE.hit(name, "one" if count == 1 else "some")
+    for name, number in (("rows of a run", chunks), ("runs", runs), ("slabs", slabs)):
+        COVERAGE.hit(name, "one" if number == 1 else "some")
     strides = {"chunks": chunk_stride, "runs": run_stride, "slabs": slab_stride, "memory": mem_stride}
     for name, stride in strides.items():
         COVERAGE.hit(f"stride of {name}", sign(stride))
@@ -270,11 +271,7 @@ def test_a_span_is_that_of_the_set_right_before(config: ChipConfig, name: str, s
         program.sets(**{name: value[name]})
         if value is not fits:
             stride = (fits | {name: value[name]})["chunk_stride"]
-            bad = (
-                next(row for row in range(rows - 4, 1 << 17, stride) if row >= rows)
-                if stride > 0
-                else rows - 4 + stride
-            )
+            bad = next(row for row in count(rows - 4, stride) if not 0 <= row < rows)
             expected.append((FaultCode.LOCAL_ADDRESS, len(program.commands), bad & 0xFFFFFFFF))
         program.move(0, rows - 4, 1, space)
     bench, _, _ = check(config, program)

@@ -113,7 +113,7 @@ class BlockScheduler(wiring.Component):
         self._lanes = packet_lanes(config)
         attributes = {"no_rw_check": 1} | ({"ram_style": "block"} if self._lanes == 1 else {})
         self.packets = Memory(
-            shape=unsigned(32 * self._lanes),
+            shape=unsigned(WORD_BITS * self._lanes),
             depth=(1 << config.queues.bit_length()) * (WORDS // self._lanes),
             init=[],
             attrs=attributes,

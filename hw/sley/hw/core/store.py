@@ -13,7 +13,7 @@ from sley.abi.instructions import SEMAPHORES, Op, Space
 from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.sram import read_port
-from sley.hw.core.store_reads import StoreReads
+from sley.hw.core.store_reads import STRIDE_BITS, StoreReads
 from sley.hw.core.store_span import StoreSpan
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.access import ERROR_BITS, AccessError, fault_code
@@ -140,8 +140,8 @@ class StoreUnit(wiring.Component):
         m.submodules.run = run = StreamFIFO(_Run, RUNS_AHEAD)
         space = Signal(reset_less=True)
         in_accumulator = space == Space.ACCUMULATOR
-        stride = Signal(signed(16), reset_less=True)  # rows from chunk to chunk
-        less = Signal(RUN_BYTES_BITS, reset_less=True)  # by 1 than the bytes of a run
+        stride = Signal(signed(STRIDE_BITS), reset_less=True)  # rows from chunk to chunk
+        less = Signal(RUN_BYTES_BITS, reset_less=True)  # by 1 than the bytes of a run; outlives an abort
         last_beat = less >> exact_log2(c.bus_bytes)  # of a run, counted from 0
         m.submodules.reads = reads = StoreReads(c)
         wiring.connect(m, starts.o, reads.start)

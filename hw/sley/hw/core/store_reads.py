@@ -9,11 +9,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import Space
+from sley.abi.instructions import PARAMS, Param, Space
 from sley.hw.core.sram import READ_LATENCY, read_port
 from sley.hw.memory.run import RUN_BYTES_BITS
 from sley.hw.stream.fifo import StreamFIFO
 
+STRIDE_BITS = PARAMS[Param.CHUNK_STRIDE].width
 BEATS_AHEAD = 8
 """Beats read and not yet taken by the writer: covers the latency of the memories and of the queue."""
 
@@ -58,7 +59,7 @@ class StoreReads(wiring.Component):
             {
                 "start": In(stream.Signature(range(max(c.scratchpad_rows, c.accumulator_rows)))),
                 "space": In(1),
-                "stride": In(signed(16)),
+                "stride": In(signed(STRIDE_BITS)),
                 "last_beat": In(RUN_BYTES_BITS),
                 "data": Out(stream.Signature(8 * c.bus_bytes)),
                 "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),

@@ -7,9 +7,8 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Space
+from sley.hw.core.store_reads import STRIDE_BITS
 from sley.hw.memory.run import RUN_BYTES_BITS
-
-STRIDE_BITS = 16
 
 
 class StoreSpan(wiring.Component):
