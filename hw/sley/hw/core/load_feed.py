@@ -63,7 +63,7 @@ class LoadFeed(wiring.Component):
     Rows that are permuted go through ``Permute``, and the target follows what leaves it. Commands that have nothing to
     permute wait until it is empty; those without rows pass, and the target completes them.
 
-    Latency: 1 cycle from the acceptance of a command to its first row, none from a beat to its row, a unit and 1 cycle
+    Latency: 1 cycle from the acceptance of a command to its first row, none from a beat to its row, that of ``Permute``
     where it is permuted. Throughput: a beat or row of zeros a cycle, without gaps between commands. After a fault of
     rows that are permuted, ``Permute`` is reset a cycle later, and the command completes after that. Cost: three
     counters, the target, ``Permute``.

@@ -52,8 +52,9 @@ class Permute(wiring.Component):
     idle : Out(1)
         Nothing is here.
 
-    Latency: a unit and 1 cycle from its first row to its first result; two runs and 1 cycle more if it is interleaved
-    and transposed. Throughput: one row a cycle, also from unit to unit. Cost: the transposers.
+    Latency: a unit and 1 cycle from its first row to its first result, one more if rows of more than 4 lanes are
+    transposed; two runs and 1 cycle more if it is interleaved and transposed. Throughput: one row a cycle, also from
+    unit to unit. Cost: the transposers.
     """
 
     flags: Signal

@@ -54,8 +54,9 @@ class BlockTransposer(wiring.Component):
     idle : Out(1)
         Nothing is here.
 
-    Latency n * C + 1 cycles, throughput one piece a cycle. Cost: n memories of 2 * n * columns elements and two
-    rotators of n elements, or a multiplexer of n elements in n places.
+    Latency n * C + 1 cycles, one more with n above 4; throughput one piece a cycle. Cost: n memories of
+    2 * n * columns elements and two rotators of n elements, behind which n above 4 has a register, or a multiplexer of
+    n elements in n places.
     Source of the method: skewed storage, D. J. Kuck, "ILLIAC IV software and application programming", IEEE
     Transactions on Computers C-17(8), 1968.
     """
@@ -119,37 +120,44 @@ class BlockTransposer(wiring.Component):
 
         drained = Signal(range(self._columns))  # the last column of the block that leaves
         row_end = Signal()
+        read = Signal()  # a piece is on the outputs of the banks
+        moves = Signal()  # and moves on, if it is there
         drain, drain_end = walk("drain", row_end, fetch)
         m.d.comb += [
             drained.eq(width[drain.half]),
             row_end.eq(drain.column == drained),
-            fetch.eq(some & (~self.o.valid | self.o.ready)),
+            fetch.eq(some & (~read | moves)),
         ]
+        said = Cat(self.tag, self.row_end, self.block_end, self.middle)
+        found = Signal.like(said, reset_less=True)
         with m.If(fetch):
-            m.d.sync += [
-                self.tag.eq(tags[drain.half]),
-                self.row_end.eq(row_end),
-                self.block_end.eq(drain_end),
-                self.middle.eq(drain.column == drained >> 1),
-            ]
+            m.d.sync += found.eq(Cat(tags[drain.half], row_end, drain_end, drain.column == drained >> 1))
         arrives, leaves = take & fill_end, fetch & drain_end
         with m.If(arrives & ~leaves):
             m.d.sync += [some.eq(1), both.eq(some)]
         with m.If(leaves & ~arrives):
             m.d.sync += [some.eq(both), both.eq(0)]
-        with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += self.o.valid.eq(fetch)
+        with m.If(~read | moves):
+            m.d.sync += read.eq(fetch)
 
         small = n <= 4 and 2 * self._columns <= LUT_RAM_WORDS
         store = self._banks_of_rows if small else self._skewed_banks
-        store(m, take, fill, fetch, drain)
+        piece = store(m, take, fill, fetch, drain)
+        if n <= 4:
+            m.d.comb += [self.o.valid.eq(read), moves.eq(self.o.ready), self.o.payload.eq(piece), said.eq(found)]
+        else:
+            # Behind a block RAM, which answers late, so large a rotator is enough for a cycle.
+            payload = Signal.like(piece, reset_less=True)
+            m.d.comb += [moves.eq(~self.o.valid | self.o.ready), self.o.payload.eq(payload)]
+            with m.If(moves):
+                m.d.sync += [self.o.valid.eq(read), payload.eq(piece), said.eq(found)]
         m.d.comb += [
-            self.complete.eq(some | self.o.valid),
-            self.idle.eq(~some & ~self.o.valid & ~begun),
+            self.complete.eq(some | read | self.o.valid),
+            self.idle.eq(~some & ~read & ~self.o.valid & ~begun),
         ]
         return m
 
-    def _banks_of_rows(self, m: Module, take: Value, fill: _Place, fetch: Value, drain: _Place) -> None:
+    def _banks_of_rows(self, m: Module, take: Value, fill: _Place, fetch: Value, drain: _Place) -> Value:
         """Row i is in bank i, and a column is read from all banks at one address."""
         found = []
         for b in range(self._size):
@@ -164,11 +172,11 @@ class BlockTransposer(wiring.Component):
             ]
             found.append(read.data.word_select(drain.row, self._bits))
         payload = Signal(self._bits * self._size, reset_less=True)
-        m.d.comb += self.o.payload.eq(payload)
         with m.If(fetch):
             m.d.sync += payload.eq(Cat(found))
+        return payload
 
-    def _skewed_banks(self, m: Module, take: Value, fill: _Place, fetch: Value, drain: _Place) -> None:
+    def _skewed_banks(self, m: Module, take: Value, fill: _Place, fetch: Value, drain: _Place) -> Value:
         """Piece c of row i is at address (half, c, i) of every bank, element e in bank (e + i) mod n; so element i of
         column j is in bank (i + j) mod n at the address of row i."""
         n, bits = self._size, self._bits
@@ -195,7 +203,7 @@ class BlockTransposer(wiring.Component):
             with m.If(fetch):
                 m.d.sync += element.eq(read.data)
             found.append(element)
-        m.d.comb += self.o.payload.eq(self._rotate(Cat(found), fetched_row, left=False))
+        return self._rotate(Cat(found), fetched_row, left=False)
 
     def _rotate(self, row: Value, places: Value, *, left: bool) -> Value:
         """Element e of the result is element e - ``places`` (left) or e + ``places`` of the row, modulo n."""

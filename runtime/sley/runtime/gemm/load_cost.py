@@ -58,6 +58,7 @@ class Side:
         interleaves = pairs and not self._along_k
         self.flags = interleaves, self.transposes
         self._unit = (n if self.transposes else 1) << interleaves
+        self._register = 2 if self.transposes and n > 4 else 1  # cycles from a unit's last row to its first result
         self._most = most_chunks(config, p)[0 if first else 1] if self.transposes else INTERLEAVE_CHUNKS
         self.moving: NDArray[np.bool_] = c.resident != name
         self._pitch = (p.steps.lda if first else p.steps.ldb) * p.bytes
@@ -78,7 +79,7 @@ class Side:
         runs, elements = (across, depth) if self._along_k else (depth, across)
         chunks, bytes = self._chunks(elements), elements * self._size
         read = self._pieces(runs, bytes) if self.transposes else self._runs(runs, bytes, self._pitch)
-        unit_rows = self._unit * piece_chunks(chunks, self._most) + 1
+        unit_rows = self._unit * piece_chunks(chunks, self._most) + self._register
         last = unit_rows if self._unit > 1 else np.zeros_like(chunks)
         rows = ceil(runs, self._unit) * self._unit * chunks
         return Load(read * self._times, runs * chunks, rows, last, self._heads(runs, bytes))
