@@ -86,7 +86,8 @@ class AxiLiteTarget(wiring.Component):
 
     Parameters: ``address_bits``. Members: ``bus`` (AXI4-Lite), ``registers`` (``RegisterBus``).
 
-    All outputs come from registers (``ready`` through an inverter). Latency: a write reaches the registers in the
+    All outputs come from registers (``ready`` through an inverter), but for ``rdata``, which is that of the register
+    bus. Latency: a write reaches the registers in the
     cycle after the later of its two handshakes and is answered in the cycle after that; a read is answered two cycles
     after its handshake. Throughput: a transfer each way every three cycles. Cost: the addresses, one data word and a
     few bits of state.

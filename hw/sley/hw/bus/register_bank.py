@@ -1,6 +1,8 @@
 """The registers of the chip, generated from their description."""
 
 from collections.abc import Collection
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth.hdl import Module, Signal, Value
@@ -11,6 +13,9 @@ from amaranth.utils import exact_log2
 from sley.abi.registers import Access, PlacedRegister, RegisterBlock, RegisterMap
 from sley.hw.bus.axi_lite import DATA_BITS, RegisterBus
 from sley.hw.layouts import struct
+
+WINDOW = 64
+"""Bytes of the map whose registers share a word of the answer: all registers of a queue."""
 
 
 def bank_members(registers: RegisterMap, read_strobes: Collection[str] = ()) -> dict[str, Member]:
@@ -68,7 +73,8 @@ class RegisterBank(wiring.Component):
     Bits of RW and W1C registers that belong to no field are not stored and read as zero.
 
     Latency: reads and write errors answer one cycle after the command, an RW output changes in that cycle, and
-    ``name_written`` is high in it. Cost: the RW, W1C and WO fields, and one multiplexer over all registers.
+    ``name_written`` is high in it. Cost: the RW, W1C and WO fields; for each window of WINDOW bytes a multiplexer over
+    its registers and a word of flip-flops, so that the wires of a queue's registers end beside that queue.
     """
 
     bus: Any
@@ -93,18 +99,35 @@ class RegisterBank(wiring.Component):
         for placed in self.map:
             self._connect(m, placed)
 
+        windows: dict[int, list[PlacedRegister]] = {}
+        for placed in self.map:
+            windows.setdefault(placed.address // WINDOW, []).append(placed)
+        words = [self._window(m, number, registers) for number, registers in windows.items()]
+        m.d.comb += bus.read_data.eq(reduce(or_, words))
         with m.If(bus.read), m.Switch(bus.read_address):
-            for placed in self.map:
-                with m.Case(placed.address):
-                    m.d.sync += [bus.read_data.eq(self._value(placed)), bus.read_error.eq(0)]
+            with m.Case(*self.map.by_address):
+                m.d.sync += bus.read_error.eq(0)
             with m.Default():
-                m.d.sync += [bus.read_data.eq(0), bus.read_error.eq(1)]
+                m.d.sync += bus.read_error.eq(1)
         with m.If(bus.write), m.Switch(bus.write_address):
             with m.Case(*self.map.by_address):
                 m.d.sync += bus.write_error.eq(0)
             with m.Default():
                 m.d.sync += bus.write_error.eq(1)
         return m
+
+    def _window(self, m: Module, number: int, registers: list[PlacedRegister]) -> Signal:
+        """What the last read found in a window: 0 if it was of another address."""
+        bus = self.bus
+        word = Signal(DATA_BITS, name=f"window_{number}", reset_less=True)
+        within = exact_log2(WINDOW)
+        with m.If(bus.read):
+            m.d.sync += word.eq(0)
+            with m.If(bus.read_address[within:] == number), m.Switch(bus.read_address[:within]):
+                for placed in registers:
+                    with m.Case(placed.address % WINDOW):
+                        m.d.sync += word.eq(self._value(placed))
+        return word
 
     def _port(self, placed: PlacedRegister, suffix: str = "") -> Any:
         block = getattr(self, placed.block.name.lower())
