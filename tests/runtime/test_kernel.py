@@ -7,7 +7,8 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Op, Space, VectorOutput, VectorRow
 from sley.runtime.device import Device
 from sley.runtime.errors import KernelError
-from sley.runtime.kernel import ZERO, KernelBuilder, Register, Semaphore
+from sley.runtime.kernel import KernelBuilder
+from sley.runtime.operands import ZERO, Register, Semaphore
 
 NANO = preset("nano")
 

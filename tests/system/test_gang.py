@@ -17,7 +17,8 @@ from sley.runtime.device import Device
 from sley.runtime.gemm.launch import launch
 from sley.runtime.gemm.problem import Problem
 from sley.runtime.gemm.tiling import Plan, Tiling
-from sley.runtime.kernel import KernelBuilder, Register
+from sley.runtime.kernel import KernelBuilder
+from sley.runtime.operands import Register
 from sley.runtime.program import Program
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport

@@ -1,6 +1,6 @@
 """Builds kernel programs: registers and semaphores by name, loops and conditions as context managers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -28,6 +28,7 @@ from sley.abi.instructions import (
 )
 from sley.abi.layout import LayoutError
 from sley.runtime.errors import KernelError
+from sley.runtime.operands import ZERO, Label, Register, Semaphore, Semaphores, Value
 from sley.runtime.program import Program
 
 EMPTY = {Unit.LOAD: Op.LOAD, Unit.STORE: Op.STORE, Unit.MATRIX: Op.MATMUL, Unit.VECTOR: Op.VECTOR}
@@ -40,42 +41,11 @@ def _wrapped(value: int) -> int:
     return (value + (1 << 31)) % (1 << 32) - (1 << 31) if abs(value) < 1 << 32 else value
 
 
-@dataclass(frozen=True)
-class Register:
-    """A scalar register of the sequencer."""
-
-    number: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Semaphore:
-    """A semaphore of the core; a block starts with it at ``initial``."""
-
-    number: int
-    name: str
-    initial: int
-
-
-@dataclass
-class Label:
-    """A place in the program; ``index`` is known once it is placed."""
-
-    name: str
-    index: int | None = None
-
-
 @dataclass
 class _Instruction:
     op: Op
     fields: dict[str, int]
     target: Label | None = None
-
-
-Value = Register | int
-Semaphores = Semaphore | Iterable[Semaphore]
-
-ZERO = Register(0, "zero")
 
 
 class KernelBuilder:

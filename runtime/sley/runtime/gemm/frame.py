@@ -7,7 +7,8 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import PARAMS, Op
 from sley.runtime.gemm.problem import Problem, fold
 from sley.runtime.gemm.tiling import Operand, Placement, Tiling
-from sley.runtime.kernel import ZERO, KernelBuilder, Register, Value
+from sley.runtime.kernel import KernelBuilder
+from sley.runtime.operands import ZERO, Register, Value
 
 
 class Side:

@@ -10,7 +10,7 @@ from sley.runtime.gemm.loads import Loads
 from sley.runtime.gemm.problem import Problem, weight_rows
 from sley.runtime.gemm.results import Results
 from sley.runtime.gemm.tiling import Operand, Tiling
-from sley.runtime.kernel import ZERO, Register, Semaphores, Value
+from sley.runtime.operands import ZERO, Register, Semaphores, Value
 from sley.runtime.program import Program
 
 

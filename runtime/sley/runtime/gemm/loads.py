@@ -6,7 +6,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Op, Share, Space
 from sley.runtime.gemm.frame import Frame
 from sley.runtime.gemm.tiling import Operand
-from sley.runtime.kernel import ZERO, Register, Semaphores, Value
+from sley.runtime.operands import ZERO, Register, Semaphores, Value
 
 
 class Loads(Frame):

@@ -6,7 +6,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
 from sley.runtime.gemm.frame import Frame
 from sley.runtime.gemm.problem import Result
-from sley.runtime.kernel import Register, Semaphores, Value
+from sley.runtime.operands import Register, Semaphores, Value
 
 OUTPUTS = {
     Result.INT32: VectorOutput.WORD,
