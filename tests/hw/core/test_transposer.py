@@ -104,6 +104,32 @@ def test_latency_and_throughput(size: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("last", [False, True])
+def test_no_gap_behind_a_pause(size: int, last: bool) -> None:
+    """What can be fetched while the output waits is: two blocks, or the second one while the last piece of the first
+    waits."""
+    unit = 2 * size
+    bench = StreamBench(BlockTransposer(size, 8, 2), seed=4)
+    dut, before = bench.dut, (unit - 1) * last
+    first, second = (given(random_block(bench.rng, size, 2, 8)) for _ in range(2))
+    bench.send(dut.i, [*first, *[None] * (2 * unit * last), *second])
+
+    async def pause(ctx: Any) -> None:
+        ctx.set(dut.o.ready, last)
+        taken = 0
+        while taken < before:
+            taken += (await ctx.tick().sample(dut.o.valid))[-1]
+        ctx.set(dut.o.ready, 0)
+        await ctx.tick().repeat(4 * unit)
+        ctx.set(dut.o.ready, 1)
+        for _ in range(2 * unit - before):
+            assert (await ctx.tick().sample(dut.o.valid))[-1]
+
+    bench.add(pause, wait=True)
+    bench.run()
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_capacity(size: int) -> None:
     """Two blocks wait, and a piece of the first one on the way out; nothing more is taken. The first one is complete
     when its last piece is here."""
