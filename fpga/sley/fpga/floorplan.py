@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from sley.fpga.device import Device
 
@@ -14,25 +13,25 @@ ELEMENT = re.compile(r"(.*)element_(\d+)_(\d+)\.multiplier.*")
 BANK = re.compile(r"(.*)\.(scratchpad|accumulator)\.bank(\d+)\.(\d+)\.(\d+)")
 """Names of a core's block RAMs: of the core and its memory, bank, part of its rows and part of its columns."""
 
-ROWS = {"ecp5-25f": (13,), "ecp5-45f": (22, 46), "ecp5-85f": (10, 34, 58)}
+ROWS = {"ecp5-25f": (13,), "ecp5-45f": (46, 22), "ecp5-85f": (34, 58, 10)}
 GROUPS = {
     "ecp5-25f": (4, 13, 22, 33, 42, 51, 60),
     "ecp5-45f": (4, 13, 22, 31, 42, 51, 60, 69, 78),
     "ecp5-85f": (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114),
 }
-"""Rows of a device's DSP blocks, and columns in which their groups of four, and those of block RAMs, begin: nextpnr's
-places for them."""
+"""Rows of a device's DSP blocks, those in the middle first, and columns in which their groups of four, and those of
+block RAMs, begin: nextpnr's places for them."""
 OFFSETS = ((0, 4), (0, 1, 4), (0, 1, 4, 5))
 """Columns and numbers of the DSP blocks of a group: of two, three, or all. As few as possible: they share four enables,
 and the ways to their operands."""
-MEMORY_ROWS = {"ecp5-85f": {"scratchpad": 22, "accumulator": 46}}
-"""Rows of block RAMs between those of DSP blocks: a memory is beside the edge of the array that it feeds. Smaller
-devices have too few to choose from."""
+MEMORY_ROWS = {"ecp5-85f": {"scratchpad": (22,), "accumulator": (46, 70)}}
+"""Rows of block RAMs between and behind those of DSP blocks. Smaller devices have too few to choose from."""
 MEMORY_NUMBERS = ((0, 2), (0, 1, 2), (0, 1, 2, 3))
 """Numbers of the block RAMs of a group, which are two columns each: of two, three, or all. As few as possible: beside
 neighbours more wires end than there are."""
 
-T = TypeVar("T")
+Block = tuple[tuple[object, ...], int, str]
+"""What decides in which row a block is, its column, and its name."""
 
 
 def place_blocks(netlist: Path, device: Device) -> None:
@@ -62,41 +61,45 @@ def places(names: Iterable[str], device: Device) -> dict[str, str]:
     Array rows are shared out over as few rows of the device as hold them, those in the middle, and array columns lie
     side by side in each, so that neighbours in the array are neighbours on the device.
     """
-    found = [(match[1], int(match[2]), int(match[3]), match[0]) for match in map(ELEMENT.fullmatch, names) if match]
-    groups, bands = GROUPS[device.places], ROWS[device.places]
-    offsets = next(offsets for offsets in OFFSETS if len(found) <= len(bands) * len(groups) * len(offsets))
-    rows = _middle(bands, -(-len(found) // (len(groups) * len(offsets))))
-    found.sort()
-    placed = {}
-    for k, y in enumerate(rows):
-        share = found[k * len(found) // len(rows) : (k + 1) * len(found) // len(rows)]
-        share.sort(key=lambda block: (block[2], block))
-        used = _middle(groups, -(-len(share) // len(offsets)))
-        columns = [(group, offset) for group in used for offset in offsets]
-        for (group, offset), (*_, name) in zip(columns, share, strict=False):
-            placed[name] = f"X{group + offset}/Y{y}/MULT18_{offset}"
-    return placed
+    matches = [match for match in map(ELEMENT.fullmatch, names) if match]
+    found: list[Block] = [((match[1], int(match[2])), int(match[3]), match[0]) for match in matches]
+    spots = _spots(found, ROWS[device.places], GROUPS[device.places], OFFSETS)
+    return {name: f"X{group + offset}/Y{y}/MULT18_{offset}" for name, group, offset, y in spots}
 
 
 def memory_places(names: Iterable[str], device: Device) -> dict[str, str]:
     """nextpnr's place of each of these block RAMs that is of a core's memories.
 
-    A memory has a row of the device, in which the same columns of all its banks lie side by side, in the order of the
-    array's. One that needs more than a row stays as it is.
+    Banks are shared out over as few rows of the device as hold them, and the same columns of all banks lie side by side
+    in each, in the order of the array's. A memory that needs more rows than there are for it stays as it is.
     """
-    groups, placed = GROUPS[device.places], {}
-    for memory, y in MEMORY_ROWS.get(device.places, {}).items():
+    placed = {}
+    for memory, rows in MEMORY_ROWS.get(device.places, {}).items():
         matches = [match for match in map(BANK.fullmatch, names) if match and match[2] == memory]
-        matches.sort(key=lambda match: (int(match[5]), match[1], int(match[3]), int(match[4])))
-        found = [match[0] for match in matches]
-        numbers = next((numbers for numbers in MEMORY_NUMBERS if len(found) <= len(groups) * len(numbers)), ())
-        used = _middle(groups, -(-len(found) // max(len(numbers), 1)))
-        columns = [(group, number) for group in used for number in numbers]
-        for (group, number), name in zip(columns, found, strict=False):
+        found: list[Block] = [((match[1], int(match[3]), int(match[4])), int(match[5]), match[0]) for match in matches]
+        for name, group, number, y in _spots(found, rows, GROUPS[device.places], MEMORY_NUMBERS):
             placed[name] = f"X{group + 2 * number}/Y{y}/EBR{number}"
     return placed
 
 
-def _middle(places: Sequence[T], count: int) -> Sequence[T]:
-    start = (len(places) - count + 1) // 2
-    return places[start : start + count]
+def _spots(
+    blocks: list[Block], rows: Sequence[int], groups: Sequence[int], choices: Sequence[Sequence[int]]
+) -> Iterator[tuple[str, int, int, int]]:
+    """For each block its name, its group, which of the group it is, and its row: none if there are more than places.
+
+    The first of ``rows`` are used, as few as hold the blocks with the fewest in a group that hold them at all; of each,
+    the groups in the middle.
+    """
+    of_group = next((numbers for numbers in choices if len(blocks) <= len(rows) * len(groups) * len(numbers)), None)
+    if of_group is None:
+        return
+    used = sorted(rows[: -(-len(blocks) // (len(groups) * len(of_group)))])
+    blocks = sorted(blocks)
+    for k, y in enumerate(used):
+        share = blocks[k * len(blocks) // len(used) : (k + 1) * len(blocks) // len(used)]
+        share.sort(key=lambda block: (block[1], block))
+        count = -(-len(share) // len(of_group))
+        start = (len(groups) - count + 1) // 2
+        spots = [(group, number) for group in groups[start : start + count] for number in of_group]
+        for (group, number), (*_, name) in zip(spots, share, strict=False):
+            yield name, group, number, y
