@@ -254,10 +254,15 @@ def test_register_bank(config: ChipConfig) -> None:
             "return Value.cast(self._port(placed))",
             marks=pytest.mark.slow,
         ),
-        pytest.param("[bus.read_data.eq(0), bus.read_error.eq(1)]", "bus.read_error.eq(1)", marks=pytest.mark.slow),
+        pytest.param("m.d.sync += word.eq(0)", "pass", marks=pytest.mark.slow),
         ("reset_less=access is Access.WO", "reset_less=True"),
-        pytest.param(
-            "with m.Case(*self.map.by_address):", "with m.Case(*list(self.map.by_address)[1:]):", marks=pytest.mark.slow
+        *(
+            pytest.param(
+                f"m.Switch(bus.{way}_address):\n            with m.Case(*self.map.by_address):",
+                f"m.Switch(bus.{way}_address):\n            with m.Case(*list(self.map.by_address)[1:]):",
+                marks=pytest.mark.slow,
+            )
+            for way in ("read", "write")
         ),
         pytest.param(
             'self._port(placed, "_written").eq(written)',
@@ -276,7 +281,7 @@ def test_register_bank(config: ChipConfig) -> None:
             "constant",
             "reserved read",
         ),
-        *("old data", "not reset", "unknown", "every write", "strobe"),
+        *("old data", "not reset", "unknown read", "unknown write", "every write", "strobe"),
     ],
 )
 def test_register_bank_finds(line: str, bug: str) -> None:
