@@ -17,7 +17,7 @@ from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.device import DEVICES, Device, device_of
 from sley.fpga.family import FAMILIES
-from sley.fpga.floorplan import GROUPS, MEMORY_ROWS, OFFSETS, ROWS, memory_places, place_blocks, places
+from sley.fpga.floorplan import GROUPS, MEMORY_ROWS, OFFSETS, ROWS, array_places, memory_places, place_blocks
 from sley.fpga.implementation import implement
 from sley.hw.core.array import SystolicArray
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
@@ -67,7 +67,7 @@ def spot(place: str) -> tuple[int, int]:
 def test_neighbours_are_neighbours(size: int, name: str, cores: int) -> None:
     device = ECP5[name]
     blocks = array(size, device, cores)
-    found = places([*blocks.values(), "system.chip.core0.vector.multiply.block"], device)
+    found = array_places([*blocks.values(), "system.chip.core0.vector.multiply.block"], device)
     assert found.keys() == set(blocks.values())
     assert len(set(found.values())) == len(found)
     for place in found.values():
@@ -92,7 +92,7 @@ def test_neighbours_are_neighbours(size: int, name: str, cores: int) -> None:
     [(4, "ecp5-85f", 2), (8, "ecp5-85f", 2), (4, "ecp5-25f", 3), (8, "ecp5-25f", 4), (16, "ecp5-85f", 4)],
 )
 def test_blocks_in_a_group(size: int, name: str, most: int) -> None:
-    found = places(array(size, ECP5[name]).values(), ECP5[name])
+    found = array_places(array(size, ECP5[name]).values(), ECP5[name])
     groups = Counter((max(g for g in GROUPS[name] if g <= x), y) for x, y in map(spot, found.values()))
     assert max(groups.values()) == most
 

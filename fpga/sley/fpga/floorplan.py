@@ -10,7 +10,7 @@ from sley.fpga.device import Device
 MULTIPLIER, MEMORY = "MULT18X18D", "DP16KD"
 ELEMENT = re.compile(r"(.*)element_(\d+)_(\d+)\.multiplier.*")
 """Names of an array's blocks: of the array, row and column of the element."""
-BANK = re.compile(r"(.*)\.(scratchpad|accumulator)\.bank(\d+)\.(\d+)\.(\d+)")
+BANK = re.compile(r"(.*)\.(\w+)\.bank(\d+)\.(\d+)\.(\d+)")
 """Names of a core's block RAMs: of the core and its memory, bank, part of its rows and part of its columns."""
 
 ROWS = {"ecp5-25f": (13,), "ecp5-45f": (46, 22), "ecp5-85f": (34, 58, 10)}
@@ -50,12 +50,12 @@ def place_blocks(netlist: Path, device: Device) -> None:
         for name, cell in module["cells"].items()
         if cell["type"] in (MULTIPLIER, MEMORY)
     }
-    for name, place in (places(blocks, device) | memory_places(blocks, device)).items():
+    for name, place in (array_places(blocks, device) | memory_places(blocks, device)).items():
         blocks[name]["attributes"]["BEL"] = place
     netlist.write_text(json.dumps(design))
 
 
-def places(names: Iterable[str], device: Device) -> dict[str, str]:
+def array_places(names: Iterable[str], device: Device) -> dict[str, str]:
     """nextpnr's place of each of these DSP blocks that is an array's.
 
     Array rows are shared out over as few rows of the device as hold them, those in the middle, and array columns lie

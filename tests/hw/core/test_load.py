@@ -11,6 +11,7 @@ from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
 from sley.hw.core.load import LoadUnit
+from sley.hw.core.transposer import SMALL
 from sley.hw.core.unit import unit_params
 from sley.hw.testing.dma import DmaBench, DmaState, Program
 
@@ -74,7 +75,7 @@ def test_permuted_rows_take_a_cycle_each(config: ChipConfig) -> None:
         first_load = next(cycle for cycle, c in zip(commands.cycles, program.commands, strict=True) if c.op is Op.LOAD)
         both = pair > 1 and block > 1
         plain = 2 + 3 + 1  # command to run, run to beat, beat to write
-        permuting = unit + (1 if block <= 4 else 2) + both * (pair * chunks + 1)
+        permuting = unit + (1 if block <= SMALL else 2) + both * (pair * chunks + 1)
         assert bench.grants[0] - first_load == plain + permuting
         assert signals.cycles[-1] - bench.grants[-1] == 1
 

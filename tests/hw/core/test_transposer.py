@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sley.hw.core.transposer import BlockTransposer
+from sley.hw.core.transposer import SMALL, BlockTransposer
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench, Traffic
 
@@ -99,7 +99,7 @@ def test_latency_and_throughput(size: int, columns: int) -> None:
     got = bench.receive(bench.dut.o, count)
     bench.run()
     assert sent.cycles == list(range(1, count + 1))
-    first = sent.cycles[0] + size * columns + (1 if size <= 4 else 2)
+    first = sent.cycles[0] + size * columns + (1 if size <= SMALL else 2)
     assert got.cycles == list(range(first, first + count))
 
 
