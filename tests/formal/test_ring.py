@@ -68,7 +68,7 @@ class Ring(Property):
         past_read, past_write, past_state = Signal.like(read), Signal.like(write), Signal.like(state)
         accepted, offered = Signal(), Signal(INDEX_BITS)
         refused, retires, known, past_stopped = Signal(), Signal(), Signal(), Signal()
-        last = ~dut.inside | (r.buffer_index.index == inner["buffer_last"])
+        last = ~dut.registers.buffer_index.in_buffer | (r.buffer_index.index == inner["buffer_last"])
         m.d.sync += [
             known.eq(1),
             past_read.eq(read),
@@ -156,12 +156,12 @@ class Ring(Property):
             with m.Case(QueueEvent.FINISH):
                 m.d.comb += Assume(running & done)
             with m.Case(QueueEvent.ENTER):
-                m.d.comb += Assume(running & ~done & ~dut.inside & (dut.buffer_packets != 0))
+                m.d.comb += Assume(running & ~done & ~dut.registers.buffer_index.in_buffer & (dut.buffer_packets != 0))
             with m.Case(QueueEvent.RETIRE, QueueEvent.LAUNCH, QueueEvent.BLOCK, QueueEvent.FAULT):
                 m.d.comb += Assume(running & ~done)
             with m.Default():
                 m.d.comb += Assume(0)
-        return running, done, dut.inside
+        return running, done, dut.registers.buffer_index.in_buffer
 
 
 def queue(component: Any = Queue, **options: Any) -> Ring:
@@ -197,7 +197,7 @@ def test_ring_whose_packets_are_taken_back_finds(line: str, bug: str) -> None:
         ("read_next.eq((read + 1) & mask)", "read_next.eq((read + 1) & below)"),
         ("write.eq(self.doorbell)", "write.eq(self.doorbell & below)"),
         ("(~empty & ~(executed & none_behind))", "~(executed & none_behind)"),
-        ("with m.If(self.inside & ~at_last):", "with m.If(self.inside):"),
+        ("with m.If(self.stays):", "with m.If(inside):"),
         ("rings.eq(self.doorbell_written & on & ~bad)", "rings.eq(self.doorbell_written)"),
     ],
     ids=[

@@ -286,7 +286,7 @@ def test_buffer(packets: int) -> None:
                     await ctx.tick()
                 await bench.event(ctx, QueueEvent.TAKE)
             await bench.event(ctx, QueueEvent.RETIRE)
-            assert ctx.get(dut.inside) == (not last)
+            assert ctx.get(dut.registers.buffer_index.in_buffer) == (not last)
             await bench.event(ctx, QueueEvent.FINISH)
         if packets > shown:
             await bench.event(ctx, QueueEvent.TAKE, QueueEvent.FAULT)

@@ -39,10 +39,10 @@ _Where = data.StructLayout({"packet": PACKET_ADDRESS_BITS, "nested": 1, "context
 """Which packet to fetch: its address in units of packets, whether it is in a buffer, and in whose address space."""
 
 QueueView = data.StructLayout(
-    {"where": _Where, "ahead": 1, "inside": 1, "readback": 32, "read_index": INDEX_BITS, "watchdog": 32}
+    {"where": _Where, "ahead": 1, "stays": 1, "readback": 32, "read_index": INDEX_BITS, "watchdog": 32}
 )
-"""What the executor sees of a queue: where its next packet is and whether there is one, whether it is inside a buffer,
-the read index, and where that goes."""
+"""What the executor sees of a queue: where its next packet is and whether there is one, whether a packet that retires
+leaves it inside a buffer, the read index, and where that goes."""
 
 
 class Executor(wiring.Component):
@@ -69,8 +69,8 @@ class Executor(wiring.Component):
       refused it, with ``lost_code``.
     * ``request``, ``response``: for packets, to and from the node's port.
     * ``words``, ``word_done``, ``word_error``, ``word``: a ``WordAccess``.
-    * ``time``; ``hold``: take no packet and no result; ``fence``: high for a cycle when a fence of ``queue``
-      that asks for an interrupt is in memory.
+    * ``time``; ``hold``: take no packet and no result; ``fence``: one bit per queue, high for the cycle after that in
+      which a fence that asks for an interrupt is in memory.
 
     Latency: ``pending`` to the fetch's request one cycle; the last beat of a packet to ``launch`` three cycles, to the
     execution of another packet four.
@@ -135,7 +135,7 @@ class Executor(wiring.Component):
                     "word": In(8 * SEMAPHORE_BYTES),
                     "time": In(64),
                     "hold": In(1),
-                    "fence": Out(1),
+                    "fence": Out(config.queues),
                 }
             )
         )
@@ -166,11 +166,11 @@ class Executor(wiring.Component):
         source = Signal(config.queues)
         ours = Signal(reset_less=True)  # it is the owner's, once that is taken
         early = Signal()
-        next_owner = Signal(config.queues)
+        takes = Signal()  # the queue that is granted
         look_ahead = Signal()
+        granted = one_of(turn.grant, [queue.where for queue in self.queues])
         m.d.comb += [
-            next_owner.eq(owner),
-            where.eq(one_of(next_owner, [queue.where for queue in self.queues])),
+            where.eq(Mux(takes, granted, view.where)),
             fetch.where.eq(where.packet),
             fetch.nested.eq(where.nested),
             fetch.context.eq(where.context),
@@ -178,9 +178,9 @@ class Executor(wiring.Component):
 
         # READBACK is set up before the queue is enabled, and its owner is known a cycle before it is asked for.
         readback = view.readback & ~(READBACK_BYTES - 1)
-        silent = Signal(reset_less=True)
+        silent = Signal(reset_less=True)  # none is asked for, or what was retired has more of its buffer behind it
         beyond = Signal(reset_less=True)
-        m.d.sync += [silent.eq(readback == 0), beyond.eq(readback[config.addr_bits :].any())]
+        m.d.sync += beyond.eq(readback[config.addr_bits :].any())
 
         # One small read or write at a time: a semaphore, a fence, a read index.
         word = self.words.payload
@@ -250,7 +250,7 @@ class Executor(wiring.Component):
             m.d.sync += [source.eq(owner), early.eq(1), look_ahead.eq(0)]
 
         settling = Signal()  # whether the queue that has just finished has more is not known yet
-        m.d.sync += settling.eq((self.event & QueueEvent.FINISH).any())
+        m.d.sync += [settling.eq((self.event & QueueEvent.FINISH).any()), self.fence.eq(0)]
         ended = Signal()  # a grid has, and this may be looked at
         with m.FSM():
             with m.State("IDLE"):
@@ -271,7 +271,7 @@ class Executor(wiring.Component):
                     with m.If(result.fault.code != FaultCode.NONE):
                         m.next = "FAULT"
                 with m.Elif(self.pending.any() & ~settling):
-                    m.d.comb += [turn.moved.eq(1), self.taken.eq(turn.grant), next_owner.eq(turn.grant)]
+                    m.d.comb += [turn.moved.eq(1), self.taken.eq(turn.grant), takes.eq(1)]
                     m.d.sync += [owner.eq(turn.grant), wanted.eq(where), early.eq(0), look_ahead.eq(0)]
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
@@ -335,7 +335,7 @@ class Executor(wiring.Component):
                 with m.Elif(op == PacketOp.WAIT):
                     m.next = "COMPARE"
                 with m.Elif((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
-                    m.d.comb += self.fence.eq(1)
+                    m.d.sync += self.fence.eq(owner)
             with m.State("COMPARE"):
                 m.d.sync += satisfied.eq(self.word >= fields[PacketOp.WAIT].value)
                 m.next = "DECIDE"
@@ -346,13 +346,14 @@ class Executor(wiring.Component):
                     give_back(QueueEvent.BLOCK)
             with m.State("RETIRE"):
                 m.d.comb += self.event.eq(QueueEvent.RETIRE)
+                m.d.sync += silent.eq(view.stays | (readback == 0))
                 m.next = "READBACK"
             with m.State("READBACK"):
                 m.d.sync += self.fault.address.eq(readback)
                 m.d.comb += written[: 8 * READBACK_BYTES].eq(view.read_index)
                 if config.bus_bytes > READBACK_BYTES:
                     m.d.comb += written[8 * READBACK_BYTES :].eq(view.read_index)
-                with m.If(view.inside | silent):
+                with m.If(silent):
                     m.d.comb += self.event.eq(QueueEvent.FINISH)
                     m.next = "IDLE"
                 with m.Elif(beyond):

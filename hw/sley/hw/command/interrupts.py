@@ -17,15 +17,14 @@ class Interrupts(wiring.Component):
     An error raises it at once. A fence does when IRQ_COALESCE.count of them have been raised since no enabled fence was
     pending, or IRQ_COALESCE.cycles after the first; it then stays high until software has cleared all of them.
 
-    Members: ``status``, ``enable``, ``coalesce``: the registers; ``fence``: high for the cycle in which the bit of
-    ``queue``, one-hot, is set in ``status``; ``irq``: the line, two cycles later.
+    Members: ``status``, ``enable``, ``coalesce``: the registers; ``fence``: high for the cycle in which its bit
+    is set in ``status``; ``irq``: the line, two cycles later.
     """
 
     status: Any
     enable: Any
     coalesce: Any
     fence: Signal
-    queue: Signal
     irq: Signal
 
     def __init__(self, config: ChipConfig) -> None:
@@ -34,7 +33,7 @@ class Interrupts(wiring.Component):
             for name in ("status", "enable", "coalesce")
         }
         members = {name: In(shape) for name, shape in shapes.items()}
-        super().__init__({**members, "fence": In(1), "queue": In(config.queues), "irq": Out(1)})
+        super().__init__({**members, "fence": In(config.queues), "irq": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -43,7 +42,7 @@ class Interrupts(wiring.Component):
         due, pending, raised = Signal(), Signal(), Signal()
         m.d.comb += [
             pending.eq((self.status.fence & self.enable.fence).any()),
-            raised.eq(self.fence & (self.queue & self.enable.fence).any()),
+            raised.eq((self.fence & self.enable.fence).any()),
         ]
         with m.If(~pending):
             m.d.sync += [count.eq(raised), cycles.eq(0), due.eq(0)]

@@ -49,7 +49,7 @@ class Queue(wiring.Component):
     * ``packet``: address, in units of packets, of the packet to be taken next: while the queue is held until RETIRE,
       the one behind that which is executed. ``nested``: it is in a buffer. ``ahead``: there is one, and nothing has
       happened that may keep it from being taken. All registered.
-    * ``inside``: it is in a buffer.
+    * ``stays``: it is in a buffer, also when the packet that is executed has retired.
     * ``aborting``: whatever of it runs shall end. From CONTROL.abort until the queue has stopped.
     * ``failed``: high for one cycle when the queue stops with an error.
 
@@ -71,7 +71,7 @@ class Queue(wiring.Component):
     packet: Any
     nested: Any
     ahead: Any
-    inside: Any
+    stays: Any
     aborting: Any
     failed: Any
 
@@ -94,7 +94,7 @@ class Queue(wiring.Component):
                 "packet": Out(PACKET_ADDRESS_BITS),
                 "nested": Out(1),
                 "ahead": Out(1),
-                "inside": Out(1),
+                "stays": Out(1),
                 "aborting": Out(1),
                 "failed": Out(1),
             }
@@ -128,6 +128,7 @@ class Queue(wiring.Component):
         buffer = Signal(PACKET_ADDRESS_BITS, reset_less=True)
         buffer_last = Signal(BUFFER_BITS, reset_less=True)
         buffer_index = Signal(BUFFER_BITS)
+        inside = Signal()
         at_last = Signal()
         buffer_next = Signal(INDEX_BITS, reset_less=True)
         read_next = Signal(INDEX_BITS, reset_less=True)
@@ -153,7 +154,8 @@ class Queue(wiring.Component):
         in_buffer = Signal()
         following = Signal(INDEX_BITS)
         m.d.comb += [
-            in_buffer.eq(self.inside & ~(executed & at_last)),
+            self.stays.eq(inside & ~at_last),
+            in_buffer.eq(Mux(executed, self.stays, inside)),
             following.eq(
                 Mux(in_buffer, Mux(executed, buffer_next, buffer_index), Mux(executed, read_next, read) & below)
             ),
@@ -161,7 +163,7 @@ class Queue(wiring.Component):
         empty, none_behind = Signal(), Signal()  # no packet is in the ring; none behind the one that is executed
         m.d.comb += [empty.eq(write == read), none_behind.eq(write == read_next)]
         # Of a ring of one packet the indices do not tell whether it was taken back or rung again.
-        m.d.comb += behind.eq(passed | (self.inside & empty))
+        m.d.comb += behind.eq(passed | (inside & empty))
         # An index lies further than the length ahead, modulo twice that, if its distance has the upper bit and another.
         gap = Signal(INDEX_BITS)
         beyond = Signal()
@@ -240,20 +242,20 @@ class Queue(wiring.Component):
         with m.Elif(held):
             with m.If(heard(QueueEvent.RETIRE)):
                 m.d.sync += executed.eq(0)
-                with m.If(self.inside & ~at_last):
+                with m.If(self.stays):
                     m.d.sync += buffer_index.eq(buffer_next)
                 with m.Else():
                     m.d.sync += [
                         read.eq(read_next),
                         passed.eq(none_left),
-                        self.inside.eq(0),
+                        inside.eq(0),
                         buffer_index.eq(0),
                     ]
             with m.If(heard(QueueEvent.ENTER)):
                 m.d.sync += [
                     held.eq(0),
                     executed.eq(0),
-                    self.inside.eq(1),
+                    inside.eq(1),
                     buffer.eq(self.buffer),
                     buffer_last.eq(self.buffer_packets - 1),
                 ]
@@ -295,7 +297,7 @@ class Queue(wiring.Component):
                 read.eq(0),
                 write.eq(0),
                 told.eq(0),
-                self.inside.eq(0),
+                inside.eq(0),
                 buffer_index.eq(0),
                 record.eq(0),
                 rung.eq(0),
@@ -313,7 +315,7 @@ class Queue(wiring.Component):
             r.read_index.index.eq(read),
             r.write_index.index.eq(write),
             r.buffer_index.index.eq(buffer_index),
-            r.buffer_index.in_buffer.eq(self.inside),
+            r.buffer_index.in_buffer.eq(inside),
             r.state.state.eq(state),
             r.error.code.eq(record.code),
             r.error.unit.eq(record.unit),

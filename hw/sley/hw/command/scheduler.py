@@ -218,6 +218,7 @@ class BlockScheduler(wiring.Component):
         place, behind = Signal(GRID_BITS), Signal(GRID_BITS + 1)
         moves, extent = Signal(), Signal()  # the piece does; its end is the word sent
         carry, carries = Signal(), Signal()  # into it, and into the next
+        wraps = Signal()  # the piece does, from its end to 0
         # Whether a piece comes to its end is found out while its place is sent, two cycles late.
         alike = Signal(GRID_BITS // 2 + 1, reset_less=True)
         compared = Signal(len(EXTENTS), reset_less=True)
@@ -245,11 +246,10 @@ class BlockScheduler(wiring.Component):
             kept.addr.eq(Cat(piece, queue)),
             keep.addr.eq(kept.addr),
             keep.en.eq(sent & moves),
-            carries.eq(Mux(moves, carry & Mux(extent, at_end.bit_select(piece[:2], 1), behind[-1]), carry)),
-            keep.data.eq(Mux(carry, behind[:GRID_BITS], place)),
+            wraps.eq(extent & carry & at_end.bit_select(piece[:2], 1)),
+            carries.eq(wraps | (carry & ~extent & (behind[-1] | ~moves))),
+            keep.data.eq(Mux(wraps, 0, Mux(carry, behind[:GRID_BITS], place))),
         ]
-        with m.If(carries & extent):
-            m.d.comb += keep.data.eq(0)
         with m.If(sent):
             m.d.sync += carry.eq(carries)
         with m.If((word == 0) | (word == LaunchWord.SIZES + 1)):

@@ -193,7 +193,7 @@ class VectorUnit(wiring.Component):
         m.d.comb += [
             start.eq(state == State.CHECK),
             begins.eq(start & (kind.vrow | (kind.vector & ~kind.too_many & ~kind.illegal & ~kind.empty))),
-            can_issue.eq(issuing & ~reads.outside & room & ~self.abort),
+            can_issue.eq(issuing & ~reads.outside & room),
         ]
         m.d.sync += issuing.eq((begins | (issuing & ~reads.outside & ~reads.ends)) & ~self.abort)
         with m.Switch(state):
