@@ -54,6 +54,8 @@ def test_what_is_refused() -> None:
     [
         (["--memory", "tape"], "Invalid value for --memory: memory is 'tape'; ulx3s has sdram, on-chip"),
         (["--clock", "50"], "Invalid value for --clock: clock_hz is 50000000; .* take on-chip memory"),
+        (["--config", "edge", "--array-blocks", "8"], "Invalid value for --array-blocks: edge has bf16, .* int8 alone"),
+        (["--array-blocks", "-1"], "Invalid value for '--array-blocks'"),
     ],
 )
 def test_command_refuses(arguments: list[str], message: str) -> None:

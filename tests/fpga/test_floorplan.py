@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ NANO = preset("nano")
 
 
 class Fpga:
+    dsp_family = "ecp5"
+
     def __init__(self, device: Device) -> None:
         self.dsp_blocks = device.capacity.dsp
 
@@ -39,10 +42,11 @@ def array(size: int, device: Device, cores: int = 1) -> dict[tuple[int, int, int
     """Names of the blocks of the arrays of a chip, by core and element."""
     kinds = multipliers(NANO.replace(array=size, cores_x=cores), Fpga(device))
     return {
-        (core, *divmod(k, size)): f"system.chip.core{core}.matrix.array.element_{k // size}_{k % size}.multiplier.block"
+        (core, row, column): f"system.chip.core{core}.matrix.array.{owner}_{row}_{column}.multiplier.block"
         for core in range(cores)
-        for k, kind in enumerate(kinds)
-        if kind is not Multiplier.LOGIC
+        for (row, column), kind in zip(product(range(size), repeat=2), kinds, strict=True)
+        for owner in ["pair" if kind is Multiplier.PAIR else "element"]
+        if kind is not Multiplier.LOGIC and (kind is not Multiplier.PAIR or column % 2 == 0)
     }
 
 

@@ -64,6 +64,7 @@ def verilog(folder: Path, script: str) -> None:
     [
         *((family, None, 16) for family in MODELS if family != "xcu"),
         ("ice40", 8, 6),
+        ("ecp5", 12, 10),
         pytest.param("xcu", None, 16, marks=pytest.mark.campaign),  # the same cells as xc7
         pytest.param("ecp5", 8, 6, marks=pytest.mark.campaign),
     ],
@@ -131,22 +132,27 @@ def test_a_sum_that_two_blocks_have_taken_is_an_error(tmp_path: Path, monkeypatc
         measure(Chain(), FAMILIES["ice40"], tmp_path, 0)
 
 
-def on_a_board() -> BoardTop:
-    return BoardTop(Harness(SystolicArray(preset("nano"))), 18_000_000)
+def on_a_board(board: str) -> BoardTop:
+    return BoardTop(Harness(SystolicArray(preset("nano"))), BOARDS[board].clock_hz)
 
 
 @pytest.mark.slow
-def test_an_array_on_a_board_has_its_multipliers(tmp_path: Path) -> None:
-    """Six of the eight blocks; Amaranth's platform alone does not say what family it is of."""
-    platform = BOARDS["icebreaker"].platform()
-    assert netlist(platform, on_a_board(), tmp_path).top.total.dsp == 6
+@pytest.mark.parametrize(
+    ("board", "array_blocks", "taken"), [("icebreaker", None, 6), ("icebreaker", 3, 3), ("ulx3s", 9, 9)]
+)
+def test_an_array_on_a_board_has_its_multipliers(
+    board: str, array_blocks: int | None, taken: int, tmp_path: Path
+) -> None:
+    """Six of the eight blocks, or as said; Amaranth's platform alone does not say what family it is of."""
+    platform = BOARDS[board].platform()
+    assert netlist(platform, on_a_board(board), tmp_path, array_blocks=array_blocks).top.total.dsp == taken
 
 
 @pytest.mark.slow
 def test_a_netlist_that_is_not_the_design_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def only_count(platform: Any, family: Family, dsp_blocks: int) -> None:
+    def only_count(platform: Any, family: Family, dsp_blocks: int, array_blocks: int | None) -> None:
         platform.dsp_blocks = dsp_blocks
 
     monkeypatch.setattr("sley.fpga.implementation.tell_gateware", only_count)
     with pytest.raises(FlowError, match=r"the netlist is not the design: Driver-driver conflict for .*low_outside"):
-        netlist(BOARDS["icebreaker"].platform(), on_a_board(), tmp_path)
+        netlist(BOARDS["icebreaker"].platform(), on_a_board("icebreaker"), tmp_path)

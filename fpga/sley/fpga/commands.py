@@ -33,6 +33,15 @@ def build(
     chip: Annotated[
         bool, typer.Option("--chip/--without-chip", help="Without a chip bridge and memory are left, to try the line.")
     ] = True,
+    array_blocks: Annotated[
+        int | None,
+        typer.Option(
+            "--array-blocks",
+            min=0,
+            help="DSP blocks for arrays of int8: with fewer than elements, two share one on an ECP5, or multiply in "
+            "logic; default: five sixths of the FPGA's.",
+        ),
+    ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for the bitstream, reports and logs.", file_okay=False)
     ] = Path("build"),
@@ -57,6 +66,11 @@ def build(
             param_hint="BOARD",
         )
     chosen = _configuration(config) if config else target.config
+    if array_blocks is not None and chip and chosen.bf16:
+        raise typer.BadParameter(
+            f"{chosen.name} has bf16, whose elements have DSP blocks of their own; it is for arrays of int8 alone",
+            param_hint="--array-blocks",
+        )
     clock_hz = round(1e6 * clock) if clock else target.clock_hz
     platform = target.platform()
     device = device_of(platform)
@@ -70,11 +84,11 @@ def build(
     typer.echo(f"{what} at {clock_hz / 1e6:g} MHz for {target.about}: this takes minutes; logs are in {output}")
     top = BoardTop(design, clock_hz)
     if not device.family.bitstream:
-        made = netlist(platform, top, output)
+        made = netlist(platform, top, output, array_blocks=array_blocks)
         typer.echo(f"netlist {output / 'sley.json'}, {output / 'sley.edif'}; {device.usage(made.top.total)}")
         typer.echo(f"{device.family.about} is not placed and routed here: neither clock nor bitstream is known")
         return
-    placed = implement(platform, top, output, dense=chip)
+    placed = implement(platform, top, output, dense=chip, array_blocks=array_blocks)
     typer.echo(f"bitstream {placed.bitstream}; clock {placed.fmax:.1f} MHz, {placed.constraint:.1f} MHz needed")
     for kind, used in placed.used.items():
         if used:

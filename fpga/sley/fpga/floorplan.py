@@ -8,8 +8,8 @@ from pathlib import Path
 from sley.fpga.device import Device
 
 MULTIPLIER, MEMORY = "MULT18X18D", "DP16KD"
-ELEMENT = re.compile(r"(.*)element_(\d+)_(\d+)\.multiplier.*")
-"""Names of an array's blocks: of the array, row and column of the element."""
+ELEMENT = re.compile(r"(.*)(?:element|pair)_(\d+)_(\d+)\.multiplier.*")
+"""Names of an array's blocks: of the array, row and column of the element, or of the first of two."""
 BANK = re.compile(r"(.*)\.(\w+)\.bank(\d+)\.(\d+)\.(\d+)")
 """Names of a core's block RAMs: of the core and its memory, bank, part of its rows and part of its columns."""
 

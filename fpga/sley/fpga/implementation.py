@@ -64,11 +64,13 @@ def implement(
     name: str = "sley",
     dense: bool = False,
     may_miss: bool = False,
+    array_blocks: int | None = None,
 ) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
-    ``dense``: see ``Dense``. A clock constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a
-    design with more cells of a kind than the device has, which is known before place and route, and a step that fails.
+    ``dense``: see ``Dense``; ``array_blocks``: see ``tell_gateware``. A clock constraint that is not met is a
+    ``FlowError`` unless it ``may_miss``; so is a design with more cells of a kind than the device has, which is known
+    before place and route, and a step that fails.
     """
     began = time.monotonic()
     device = device_of(platform)
@@ -77,7 +79,7 @@ def implement(
     options = ["--report", report, "--seed", "1"]
     options += ["--placer", dense_flow.placer] if dense_flow else ["--placer-heap-timingweight", str(TIMING_WEIGHT)]
     options += ["--timing-allow-fail"] if may_miss else []
-    tell_gateware(platform, device.family, device.capacity.dsp)
+    tell_gateware(platform, device.family, device.capacity.dsp, array_blocks)
     plan = platform.prepare(design, name, nextpnr_opts=options)
     plan.extract(folder)
     text = plan.files[f"{name}.il"]
@@ -93,17 +95,19 @@ def implement(
     )
 
 
-def netlist(platform: Any, design: BoardTop, folder: Path, *, name: str = "sley") -> Synthesis:
+def netlist(
+    platform: Any, design: BoardTop, folder: Path, *, name: str = "sley", array_blocks: int | None = None
+) -> Synthesis:
     """The netlist of ``design`` with the pins of ``platform``, as JSON and as EDIF for the tools of a vendor.
 
-    A design with more cells of a kind than the device has is a ``FlowError``.
+    A design with more cells of a kind than the device has is a ``FlowError``; ``array_blocks``: see ``tell_gateware``.
     """
 
     def text(fragment: Any, name: str, **_: Any) -> str:
         return str(rtlil.convert_fragment(fragment, name=name, emit_src=False, propagate_domains=False)[0])
 
     device = device_of(platform)
-    tell_gateware(platform, device.family, device.capacity.dsp)
+    tell_gateware(platform, device.family, device.capacity.dsp, array_blocks)
     platform.toolchain_prepare = text  # Amaranth itself hands it out as Verilog only
     made = synthesise(str(platform.prepare(design, name)), device.family, folder, name=name, edif=True)
     device.check(made.top.total)

@@ -25,7 +25,8 @@ MEASURED_BLOCKS = ("execute", "load", "matrix", "memory-port", "semaphores", "st
 class Row:
     """A design on a device. ``clock_hz`` is what the tools are asked for; ``macs`` int8 products in a cycle.
 
-    ``dense``: see ``synthesise``. Without a ``board`` it is synthesised and no more.
+    ``dense``: see ``synthesise``; ``array_blocks``: see ``tell_gateware``. Without a ``board`` it is synthesised and no
+    more.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Row:
     board: Board | None = None
     clock_hz: int = 0
     dense: bool = False
+    array_blocks: int | None = None
 
 
 def _int8(size: int) -> ChipConfig:
@@ -70,12 +72,13 @@ def _line(board: Board) -> Row:
     return Row("bridge and memory", device_of(board.platform()), 0, board.line, board, board.clock_hz)
 
 
-def _chip(board: Board, config: ChipConfig | None = None) -> Row:
+def _chip(board: Board, config: ChipConfig | None = None, array_blocks: int | None = None) -> Row:
     """What ``sley fpga build`` builds, of the board's chip or another one."""
     config = config or board.config
     device = device_of(board.platform())
     system = partial(board.system, config)
-    return Row(f"chip {config.name}", device, config.peak_macs, system, board, board.clock_hz, dense=True)
+    name = f"chip {config.name}" + (f", array of {array_blocks} DSP" if array_blocks else "")
+    return Row(name, device, config.peak_macs, system, board, board.clock_hz, dense=True, array_blocks=array_blocks)
 
 
 def _unplaced_chip(name: str, device: Device) -> Row:
@@ -110,7 +113,9 @@ def matrix() -> tuple[Row, ...]:
         _chip(_ULX3S_25F),
         _chip(_ULX3S),
         _chip(_ECPIX5),
+        _chip(_ECPIX5, array_blocks=8),
         _chip(_ECPIX5, _EDGE1),
+        _chip(_ECPIX5, _EDGE1, array_blocks=32),
         _chip(_ECPIX5, _WIDE1),
         *(_unplaced_chip("nano", device) for device in (_GW2A, _XC7A100T, _XCKU040)),
     )
@@ -139,7 +144,7 @@ def implement_row(row: Row, folder: Path) -> Implementation | Synthesis:
     if row.board is None:
         return measure(row.design(), row.device.family, place, 0, row.device.capacity.dsp)
     top = BoardTop(row.design(), row.clock_hz)
-    return implement(row.board.platform(), top, place, dense=row.dense, may_miss=True)
+    return implement(row.board.platform(), top, place, dense=row.dense, may_miss=True, array_blocks=row.array_blocks)
 
 
 def cells(row: Row, made: Implementation | Synthesis) -> tuple[str, ...]:

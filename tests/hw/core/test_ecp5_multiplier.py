@@ -1,13 +1,12 @@
 # amaranth: UnusedElaboratable=no
-"""The multiplier of the ECP5: its DSP block is replaced by what the data sheet says of it."""
+"""The multiplier of the ECP5."""
 
 import random
 from typing import Any
 
 import pytest
-from amaranth import ClockSignal, Elaboratable, Module, Mux, Signal, signed
-from amaranth.hdl import Cat
 from amaranth.sim import Simulator
+from ecp5_bench import DspBlock, Ecp5
 from element_bench import check_same_outputs
 
 from sley.abi.config import preset
@@ -16,48 +15,8 @@ from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
 from sley.hw.core.element import ProcessingElement
 from sley.hw.core.multipliers import Multiplier
 
-WIDTH = 18
 
-
-class DspBlock(Elaboratable):
-    """MULT18X18D of the ECP5 sysDSP usage guide, as far as registers, enables and signs go."""
-
-    def __init__(self, kind: str, **pins: Any) -> None:
-        assert kind == "MULT18X18D"
-        self.pins = pins
-
-    def elaborate(self, platform: object) -> Module:
-        m, pins = Module(), self.pins
-        assert isinstance(pins["i_CLK0"], ClockSignal)
-
-        def registered(name: str, value: Any) -> Any:
-            if pins.get(f"p_REG_{name}_CLK", "NONE") == "NONE":
-                return value
-            register = Signal.like(value, name=name)
-            with m.If(pins[f"i_{pins[f'p_REG_{name}_CE']}"]):
-                m.d.sync += register.eq(value)
-            return register
-
-        factors = []
-        for name in "AB":
-            bits = Signal(WIDTH, name=f"bits_{name}")
-            m.d.comb += bits.eq(Cat(pins[f"i_{name}{bit}"] for bit in range(WIDTH)))
-            held = registered(f"INPUT{name}", bits)
-            factor = Signal(signed(WIDTH + 1), name=f"factor_{name}")
-            m.d.comb += factor.eq(Mux(pins[f"i_SIGNED{name}"], held.as_signed(), held))
-            factors.append(factor)
-        product = Signal(signed(2 * WIDTH))
-        m.d.comb += product.eq(factors[0] * factors[1])
-        m.d.comb += Cat(pins[f"o_P{bit}"] for bit in range(2 * WIDTH)).eq(registered("OUTPUT", product))
-        return m
-
-
-@pytest.fixture
-def _modelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ecp5_multiplier, "Instance", DspBlock)
-
-
-@pytest.mark.usefixtures("_modelled")
+@pytest.mark.usefixtures("_dsp_blocks")
 @pytest.mark.parametrize(("a_bits", "b_bits"), [(8, 8), (18, 18), (1, 9)])
 def test_products(a_bits: int, b_bits: int) -> None:
     dut, dice = Ecp5Multiplier(a_bits, b_bits), random.Random(a_bits)
@@ -82,13 +41,7 @@ def test_products(a_bits: int, b_bits: int) -> None:
     simulator.run()
 
 
-class Ecp5:
-    """What of a platform the gateware looks at."""
-
-    dsp_family = "ecp5"
-
-
-@pytest.mark.usefixtures("_modelled")
+@pytest.mark.usefixtures("_dsp_blocks")
 @pytest.mark.parametrize("kind", [Multiplier.BLOCK, Multiplier.CROWDED_BLOCK])
 def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
     config = preset("nano")
@@ -96,7 +49,7 @@ def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
     check_same_outputs(ProcessingElement(config), other, Ecp5(), 500)
 
 
-@pytest.mark.usefixtures("_modelled")
+@pytest.mark.usefixtures("_dsp_blocks")
 @pytest.mark.parametrize("kind", [Multiplier.BLOCK, Multiplier.CROWDED_BLOCK])
 def test_an_element_with_bf16_too(kind: Multiplier, monkeypatch: pytest.MonkeyPatch) -> None:
     """Carry chains have a test of their own."""

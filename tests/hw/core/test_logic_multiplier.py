@@ -1,16 +1,13 @@
 # amaranth: UnusedElaboratable=no
 """The multiplier without a DSP block, and arrays in which some elements have one and some have not."""
 
-import random
 from typing import Any
 
 import pytest
-from amaranth import Module
 from amaranth.sim import Simulator
-from element_bench import On, check_same_outputs
+from element_bench import check_same_outputs, check_same_sums
 
 from sley.abi.config import preset
-from sley.hw.core.array import SystolicArray
 from sley.hw.core.element import ProcessingElement
 from sley.hw.core.logic_multiplier import LogicMultiplier
 from sley.hw.core.multipliers import Multiplier
@@ -63,22 +60,4 @@ def test_an_element_of_logic_is_as_any() -> None:
 
 @pytest.mark.parametrize("blocks", [0, 1, 8, 19, 20])
 def test_an_array_of_both_is_as_any(blocks: int) -> None:
-    dice, m = random.Random(blocks), Module()
-    one, other = SystolicArray(NANO), SystolicArray(NANO)
-    m.submodules.one = one
-    m.submodules.other = On(other, Fpga(blocks))
-    ports = ("activations", "swap", "weights", "weights_valid", "weights_row", "weights_rest")
-
-    async def bench(ctx: Any) -> None:
-        for cycle in range(500):
-            for name in ports:
-                value = dice.getrandbits(32)
-                for array in (one, other):
-                    port = getattr(array, name)
-                    port = port if name.endswith(("swap", "valid", "row", "rest")) else port.as_value()
-                    ctx.set(port, value & (1 << len(port)) - 1)
-            await ctx.tick()
-            if cycle > 100:
-                assert [ctx.get(s) for s in one.sums] == [ctx.get(s) for s in other.sums], cycle
-
-    simulate(m, bench)
+    check_same_sums(NANO, Fpga(blocks))

@@ -13,20 +13,22 @@ NANO, EDGE = preset("nano"), preset("edge")
 
 
 class Fpga:
-    def __init__(self, dsp_blocks: Any) -> None:
+    def __init__(self, dsp_blocks: Any, dsp_family: str = "") -> None:
         self.dsp_blocks = dsp_blocks
+        self.dsp_family = dsp_family
+        self.array_blocks: int | None = None
 
 
 @pytest.mark.parametrize(
     ("array", "cores", "there", "blocks", "kind"),
     [
-        (8, 1, 28, 22, Multiplier.CROWDED_BLOCK),
-        (16, 1, 156, 124, Multiplier.CROWDED_BLOCK),
+        (8, 1, 28, 23, Multiplier.CROWDED_BLOCK),
+        (16, 1, 156, 130, Multiplier.CROWDED_BLOCK),
         (8, 1, 156, 64, Multiplier.BLOCK),
         (8, 1, 107, 64, Multiplier.BLOCK),
         (8, 1, 106, 64, Multiplier.CROWDED_BLOCK),
         (4, 1, 28, 16, Multiplier.BLOCK),
-        (8, 2, 156, 62, Multiplier.CROWDED_BLOCK),
+        (8, 2, 156, 64, Multiplier.CROWDED_BLOCK),
         (4, 1, 8, 6, Multiplier.CROWDED_BLOCK),
         (4, 4, 28, 5, Multiplier.CROWDED_BLOCK),
         (4, 1, 1, 0, Multiplier.BLOCK),
@@ -41,6 +43,44 @@ def test_blocks_are_shared_out_evenly(array: int, cores: int, there: int, blocks
     assert max(per_row) - min(per_row) <= 1
 
 
+@pytest.mark.parametrize(
+    ("array", "cores", "there", "pairs", "kind", "others"),
+    [
+        (16, 1, 156, 126, Multiplier.CROWDED_BLOCK, 4),
+        (16, 2, 156, 65, Multiplier.LOGIC, 126),
+        (8, 1, 28, 23, Multiplier.LOGIC, 18),
+        (8, 1, 72, 4, Multiplier.CROWDED_BLOCK, 56),
+        (8, 1, 39, 32, Multiplier.LOGIC, 0),
+        (8, 1, 156, 0, Multiplier.BLOCK, 64),
+        (4, 1, 1, 0, Multiplier.LOGIC, 16),
+    ],
+)
+def test_elements_share_blocks_where_there_are_too_few(
+    array: int, cores: int, there: int, pairs: int, kind: Multiplier, others: int
+) -> None:
+    """As few of them as that takes, and none beyond two columns of a row."""
+    found = multipliers(NANO.replace(array=array, cores_x=cores), Fpga(there, "ecp5"))
+    assert (found.count(Multiplier.PAIR), found.count(kind)) == (2 * pairs, others)
+    assert len(found) == array * array == 2 * pairs + others
+    assert found[::2] == found[1::2]
+
+
+def test_fewer_blocks_than_there_are() -> None:
+    platform = Fpga(156, "ecp5")
+    for limit, kinds in (
+        (32, {Multiplier.PAIR: 64}),
+        (40, {Multiplier.PAIR: 48, Multiplier.BLOCK: 16}),
+        (8, {Multiplier.PAIR: 16, Multiplier.LOGIC: 48}),
+        (0, {Multiplier.LOGIC: 64}),
+        (64, {Multiplier.BLOCK: 64}),
+        (1000, {Multiplier.CROWDED_BLOCK: 64}),
+    ):
+        platform.array_blocks = limit
+        platform.dsp_blocks = 100 if limit == 1000 else 156
+        found = multipliers(NANO.replace(array=8), platform)
+        assert {kind: found.count(kind) for kind in set(found)} == kinds
+
+
 def test_where_blocks_are_not_known_all_elements_have_them() -> None:
     for platform in (None, Fpga(None)):
         assert set(multipliers(NANO, platform)) == {Multiplier.BLOCK}
@@ -51,5 +91,5 @@ def test_bf16_has_blocks_everywhere() -> None:
     assert set(multipliers(EDGE, Fpga(8))) == {Multiplier.CROWDED_BLOCK}
     assert set(multipliers(EDGE, Fpga(213))) == {Multiplier.CROWDED_BLOCK}
     assert set(multipliers(EDGE, Fpga(214))) == {Multiplier.BLOCK}
-    with pytest.raises(ValueError, match=r"the multiplier is of logic and the chip has bf16"):
+    with pytest.raises(ValueError, match=r"the multiplier is LOGIC and the chip has bf16"):
         ProcessingElement(EDGE, multiplier=Multiplier.LOGIC)

@@ -11,7 +11,8 @@ from sley.abi.config import ChipConfig
 from sley.hw.core.array_timing import BF16_ENTRY, BF16_ROW_LATENCY, ROW_LATENCY, SUM_BITS, lanes, sums
 from sley.hw.core.delay import MemoryDelay, pointer_bits
 from sley.hw.core.element import ProcessingElement, bf16_fields, bf16_kind
-from sley.hw.core.multipliers import multipliers
+from sley.hw.core.multipliers import Multiplier, multipliers
+from sley.hw.core.pair_multiplier import PairMultiplier
 from sley.hw.core.weight_delay import WeightDelay, word_cycles
 from sley.hw.fp.add_product import pack_total, unpack_total
 from sley.hw.shared import shared
@@ -101,14 +102,15 @@ class SystolicArray(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n, bf16 = self._config.array, self._config.bf16
-        kinds = iter(multipliers(self._config, platform))
-        elements: list[list[Any]] = [[ProcessingElement(self._config, next(kinds)) for _ in range(n)] for _ in range(n)]
+        kinds = multipliers(self._config, platform)
+        made: list[Any] = [ProcessingElement(self._config, kind) for kind in kinds]
+        elements = [made[r * n : (r + 1) * n] for r in range(n)]
         mode = Signal(reset_less=True)
         if bf16:
             m.d.sync += mode.eq(self.bf16)
         delayed_bf16, old = self._delays(m) if bf16 else ([], [])
         fields = [bf16_fields(lane, bf16_kind(lane)) for lane in delayed_bf16]
-        words, takes = self._words(m)
+        early, words, takes = self._words(m)
         swaps = self._swaps(m)
         for r, row in enumerate(elements):
             activation = delayed(m, self.activations[r], r * ROW_LATENCY, f"activation_skew{r}")
@@ -130,6 +132,18 @@ class SystolicArray(wiring.Component):
                         element.kind_i.eq(north.kind_o if r else bf16_kind(words[c])),
                         element.fields_i.eq(west.fields_o if c else fields[r]),
                         element.total_i.eq(north.total_o if r else unpack_total(old[c])),
+                    ]
+                if c % 2 and kinds[r * n + c] is Multiplier.PAIR:
+                    m.submodules[f"pair_{r}_{c - 1}"] = pair = PairMultiplier()
+                    # The east element takes a word a cycle after the west one: then that is where it comes from now.
+                    above = elements[r - 1][c].weight_i if r else early[c]
+                    m.d.comb += [
+                        pair.a.eq(west.activation_i),
+                        pair.west.eq(west.coming),
+                        pair.east.eq(Mux(west.take_i, above, element.coming)),
+                        pair.load.eq(west.swap_i),
+                        west.product.eq(pair.west_o),
+                        element.product.eq(pair.east_o),
                     ]
         for c, element in enumerate(elements[-1]):
             result = Signal(SUM_BITS, name=f"result{c}")
@@ -166,8 +180,9 @@ class SystolicArray(wiring.Component):
             old.append(old_delay.o)
         return activations, old
 
-    def _words(self, m: Module) -> tuple[list[Any], list[Any]]:
-        """Words as the array columns see them, and for each array row whether it keeps the one that is there."""
+    def _words(self, m: Module) -> tuple[list[Any], list[Any], list[Any]]:
+        """Words as the array columns but the first will see them in the next cycle, as they see them, and for each
+        array row whether it keeps the one that is there."""
         n = self._config.array
         word, valid, row, rest = Signal.like(self.weights), Signal(), Signal.like(self.weights_row), Signal()
         m.d.comb += [
@@ -187,7 +202,8 @@ class SystolicArray(wiring.Component):
             ]
             with m.If(delay.o_valid | self.weights_bf16):
                 m.d.comb += [word.eq(delay.o), valid.eq(delay.o_valid), row.eq(delay.o_row), rest.eq(0)]
-        words = [delayed(m, word[c], c, f"weight_skew{c}") for c in range(n)]
+        early = [delayed(m, word[c], max(c - 1, 0), f"weight_skew{c}") for c in range(n)]
+        words = [delayed(m, early[c], min(c, 1), f"weight{c}") for c in range(n)]
         takes: list[Any] = [valid & (row == 0)]
         for r in range(1, n):
             # Each array row knows from a register whether to keep the word that arrives.
@@ -197,7 +213,7 @@ class SystolicArray(wiring.Component):
             valid, above = Signal(name=f"word_valid{r}"), valid
             m.d.sync += valid.eq(above)
             row, rest = delayed(m, row, 1, f"word_row{r}"), delayed(m, rest, 1, f"word_rest{r}")
-        return words, takes
+        return early, words, takes
 
 
 def marks(m: Module, mark: Any, first: int, step: int, count: int, name: str) -> list[Any]:

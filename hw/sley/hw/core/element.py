@@ -55,7 +55,7 @@ class ProcessingElement(wiring.Component):
     ----------
     config : ChipConfig
     multiplier : Multiplier
-        What it is made of on an FPGA; logic only without bf16.
+        What it is made of on an FPGA; logic, or half of a pair, only without bf16.
 
     Members
     -------
@@ -79,6 +79,13 @@ class ProcessingElement(wiring.Component):
         Of ``activation_i`` if it is a bf16; otherwise they hold still.
     total_i : In(TOTAL), total_o : Out(TOTAL)
         fp32 sums of bf16 products; ``total_i`` joins the product of the activation of BF16_PRODUCT_LATENCY cycles ago.
+
+    Besides, for a ``PairMultiplier``:
+
+    coming : Out(lane)
+        The spare weight of the next cycle.
+    product : In(signed(16))
+        Of the activation of INT8_LATENCY - 1 cycles ago and the weight that was active for it.
 
     Both types share the operand registers and the first of the int8 multipliers, which is one bit wider than int8
     alone needs. What only bf16 needs holds still while int8 is at work.
@@ -105,12 +112,15 @@ class ProcessingElement(wiring.Component):
     fields_o: data.View
     total_i: data.View
     total_o: data.View
+    coming: Signal
+    product: Signal
 
     def __init__(self, config: ChipConfig, multiplier: Multiplier = Multiplier.BLOCK) -> None:
-        if multiplier is Multiplier.LOGIC and config.bf16:
-            raise ValueError("the multiplier is of logic and the chip has bf16; only that of int8 can be")
+        if multiplier in (Multiplier.PAIR, Multiplier.LOGIC) and config.bf16:
+            raise ValueError(f"the multiplier is {multiplier.name} and the chip has bf16; only that of int8 can be")
         self._config = config
         self._multiplier = multiplier
+        self._paired = multiplier is Multiplier.PAIR
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
         if config.bf16:
@@ -119,6 +129,7 @@ class ProcessingElement(wiring.Component):
             {f"{name}_i": In(shape) for name, shape in members.items()}
             | {f"{name}_o": Out(shape) for name, shape in members.items()}
             | ({"bf16": In(1)} if config.bf16 else {})
+            | ({"coming": Out(lane), "product": In(signed(16))} if self._paired else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -175,6 +186,10 @@ class ProcessingElement(wiring.Component):
             m.d.sync += register.eq(product)
             return register
 
+        if self._paired:
+            m.d.comb += self.coming.eq(Mux(self.take_i, self.weight_i, spare))
+            m.d.sync += sum_o.eq(self.product + self.sum_i)
+            return m
         if self._multiplier is Multiplier.LOGIC:
             m.submodules.multiplier = logic = LogicMultiplier()
             m.d.comb += [logic.a.eq(self.activation_i), logic.b.eq(spare), logic.load.eq(swap)]
