@@ -34,13 +34,16 @@ NANO = preset("nano")
 class Fpga:
     dsp_family = "ecp5"
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, array_blocks: int | None) -> None:
         self.dsp_blocks = device.capacity.dsp
+        self.array_blocks = array_blocks
 
 
-def array(size: int, device: Device, cores: int = 1) -> dict[tuple[int, int, int], str]:
+def array(
+    size: int, device: Device, cores: int = 1, array_blocks: int | None = None
+) -> dict[tuple[int, int, int], str]:
     """Names of the blocks of the arrays of a chip, by core and element."""
-    kinds = multipliers(NANO.replace(array=size, cores_x=cores), Fpga(device))
+    kinds = multipliers(NANO.replace(array=size, cores_x=cores), Fpga(device, array_blocks))
     return {
         (core, row, column): f"system.chip.core{core}.matrix.array.{owner}_{row}_{column}.multiplier.block"
         for core in range(cores)
@@ -92,11 +95,19 @@ def test_neighbours_are_neighbours(size: int, name: str, cores: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "name", "most"),
-    [(4, "ecp5-85f", 2), (8, "ecp5-85f", 2), (4, "ecp5-25f", 3), (8, "ecp5-25f", 4), (16, "ecp5-85f", 4)],
+    ("size", "name", "array_blocks", "most"),
+    [
+        (4, "ecp5-85f", None, 2),
+        (8, "ecp5-85f", None, 2),
+        (4, "ecp5-25f", None, 3),
+        (8, "ecp5-25f", None, 3),
+        (8, "ecp5-25f", 22, 4),
+        (16, "ecp5-85f", None, 3),
+        (16, "ecp5-85f", 118, 4),
+    ],
 )
-def test_blocks_in_a_group(size: int, name: str, most: int) -> None:
-    found = array_places(array(size, ECP5[name]).values(), ECP5[name])
+def test_blocks_in_a_group(size: int, name: str, array_blocks: int | None, most: int) -> None:
+    found = array_places(array(size, ECP5[name], array_blocks=array_blocks).values(), ECP5[name])
     groups = Counter((max(g for g in GROUPS[name] if g <= x), y) for x, y in map(spot, found.values()))
     assert max(groups.values()) == most
 

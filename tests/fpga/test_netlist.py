@@ -64,7 +64,7 @@ def verilog(folder: Path, script: str) -> None:
     [
         *((family, None, 16) for family in MODELS if family != "xcu"),
         ("ice40", 8, 6),
-        ("ecp5", 12, 10),
+        ("ecp5", 12, 9),
         pytest.param("xcu", None, 16, marks=pytest.mark.campaign),  # the same cells as xc7
         pytest.param("ecp5", 8, 6, marks=pytest.mark.campaign),
     ],

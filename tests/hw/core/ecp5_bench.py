@@ -46,5 +46,6 @@ class Ecp5:
 
     dsp_family = "ecp5"
 
-    def __init__(self, dsp_blocks: int | None = None) -> None:
+    def __init__(self, dsp_blocks: int | None = None, array_blocks: int | None = None) -> None:
         self.dsp_blocks = dsp_blocks
+        self.array_blocks = array_blocks

@@ -22,13 +22,13 @@ class Fpga:
 @pytest.mark.parametrize(
     ("array", "cores", "there", "blocks", "kind"),
     [
-        (8, 1, 28, 23, Multiplier.CROWDED_BLOCK),
-        (16, 1, 156, 130, Multiplier.CROWDED_BLOCK),
+        (8, 1, 28, 21, Multiplier.CROWDED_BLOCK),
+        (16, 1, 156, 117, Multiplier.CROWDED_BLOCK),
         (8, 1, 156, 64, Multiplier.BLOCK),
         (8, 1, 107, 64, Multiplier.BLOCK),
         (8, 1, 106, 64, Multiplier.CROWDED_BLOCK),
         (4, 1, 28, 16, Multiplier.BLOCK),
-        (8, 2, 156, 64, Multiplier.CROWDED_BLOCK),
+        (8, 2, 156, 58, Multiplier.CROWDED_BLOCK),
         (4, 1, 8, 6, Multiplier.CROWDED_BLOCK),
         (4, 4, 28, 5, Multiplier.CROWDED_BLOCK),
         (4, 1, 1, 0, Multiplier.BLOCK),
@@ -46,11 +46,11 @@ def test_blocks_are_shared_out_evenly(array: int, cores: int, there: int, blocks
 @pytest.mark.parametrize(
     ("array", "cores", "there", "pairs", "kind", "others"),
     [
-        (16, 1, 156, 126, Multiplier.CROWDED_BLOCK, 4),
-        (16, 2, 156, 65, Multiplier.LOGIC, 126),
-        (8, 1, 28, 23, Multiplier.LOGIC, 18),
-        (8, 1, 72, 4, Multiplier.CROWDED_BLOCK, 56),
-        (8, 1, 39, 32, Multiplier.LOGIC, 0),
+        (16, 1, 156, 117, Multiplier.LOGIC, 22),
+        (16, 2, 156, 58, Multiplier.LOGIC, 140),
+        (8, 1, 28, 21, Multiplier.LOGIC, 22),
+        (8, 1, 72, 10, Multiplier.CROWDED_BLOCK, 44),
+        (8, 1, 43, 32, Multiplier.LOGIC, 0),
         (8, 1, 156, 0, Multiplier.BLOCK, 64),
         (4, 1, 1, 0, Multiplier.LOGIC, 16),
     ],

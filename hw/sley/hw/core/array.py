@@ -135,7 +135,7 @@ class SystolicArray(wiring.Component):
                     ]
                 if c % 2 and kinds[r * n + c] is Multiplier.PAIR:
                     m.submodules[f"pair_{r}_{c - 1}"] = pair = PairMultiplier()
-                    # The east element takes a word a cycle after the west one: then that is where it comes from now.
+                    # What the east element takes in the next cycle is still an array row above it.
                     above = elements[r - 1][c].weight_i if r else early[c]
                     m.d.comb += [
                         pair.a.eq(west.activation_i),

@@ -25,7 +25,7 @@ def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
     """The multiplier of each element of the array, row by row.
 
     ``platform.dsp_blocks`` is the number of DSP blocks of the FPGA, if it is known. The arrays of all cores together
-    take ``platform.array_blocks`` of them at most, or five sixths, as other units need some too, and share them out
+    take ``platform.array_blocks`` of them at most, or three quarters, as other units need some too, and share them out
     evenly; with more than three fifths they are crowded. Where there are too few, as many pairs of elements as need it
     have one for both (on an ECP5), and what is left is of logic. Elements that know bf16 always have blocks, of one
     kind whatever it is called: without an enable, as their weights are registers of the element.
@@ -36,7 +36,7 @@ def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
         return [Multiplier.BLOCK] * elements
     wanted = elements * config.lane_elements
     limit = getattr(platform, "array_blocks", None)
-    usable = there * 5 // 6 if limit is None else min(limit, there)
+    usable = there * 3 // 4 if limit is None else min(limit, there)
     blocks = wanted if config.bf16 else min(wanted, usable // config.cores)
     kind = Multiplier.CROWDED_BLOCK if 5 * blocks * config.cores > 3 * there else Multiplier.BLOCK
     if blocks == wanted or not is_ecp5(platform):

@@ -1,6 +1,6 @@
 """Two products of int8 from one DSP block."""
 
-from amaranth import Array, Cat, Const, Module, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,9 +17,9 @@ class PairMultiplier(wiring.Component):
 
     A block of 18 x 18 multiplies ``a`` with ``2^9 east + west``, whose product is ``2^9 a east + a west``. Its low nine
     bits are those of the west product. What lies above is the east product plus the upper seven bits of the west one.
-    The first modulo 2^7 is a small multiplication in LUTs, by two bits of ``a`` at a time; so the second is a
-    difference of seven bits, and then the first one of sixteen, which has a cycle of its own: the activation reaches
-    the east element a cycle after the west one.
+    The first modulo 2^7 is a small multiplication in LUTs, beside that in the block; so the second is a difference of
+    seven bits, and then the first one of sixteen, which has a cycle of its own: the activation reaches the east element
+    a cycle after the west one.
 
     Members
     -------
@@ -32,7 +32,7 @@ class PairMultiplier(wiring.Component):
     east_o : Out(signed(16))
         Product of the ``a`` of four cycles ago.
 
-    Cost on an ECP5: one MULT18X18D, 70 LUTs, 87 flip-flops.
+    Cost on an ECP5: one MULT18X18D, 84 LUTs, 94 flip-flops.
     Source of the method: Xilinx WP486, "Deep learning with INT8 optimization on Xilinx devices", 2017, for wider blocks
     in which the products do not overlap.
     """
@@ -56,18 +56,14 @@ class PairMultiplier(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        a = Signal.like(self.a, name="factor_a", reset_less=True)
         both = Signal(signed(SHIFT + 9), reset_less=True)
-        ahead, once, thrice = (
-            Signal(OVERLAP, name=f"{name}_east", reset_less=True) for name in ("ahead", "once", "thrice")
-        )
-        m.d.sync += [a.eq(self.a), once.eq(ahead), thrice.eq(ahead + (ahead << 1))]
-        with m.If(self.load):
-            m.d.sync += [both.eq((self.east << SHIFT) + self.west), ahead.eq(self.east)]
+        east = Signal(OVERLAP, name="low_east", reset_less=True)
+        with m.If(self.load):  # 2^9 east + west
+            m.d.sync += [both.eq(Cat(self.west, self.west[-1], (self.east - self.west[-1])[:9])), east.eq(self.east)]
 
-        product = Signal(signed(len(a) + len(both)))
+        product = Signal(signed(len(self.a) + len(both)))
         if is_ecp5(platform):
-            m.submodules.multiplier = multiplier = Ecp5Multiplier(len(a), len(both))
+            m.submodules.multiplier = multiplier = Ecp5Multiplier(len(self.a), len(both))
             m.d.comb += [
                 multiplier.a.eq(self.a),
                 multiplier.b.eq(both),
@@ -75,18 +71,22 @@ class PairMultiplier(wiring.Component):
                 product.eq(multiplier.o),
             ]
         else:
-            b, register = Signal.like(both, name="factor_b", reset_less=True), Signal.like(product, reset_less=True)
-            m.d.sync += [b.eq(both), register.eq(a * b)]
+            a, b = (Signal.like(factor, reset_less=True) for factor in (self.a, both))
+            register = Signal.like(product, reset_less=True)
+            m.d.sync += [a.eq(self.a), b.eq(both), register.eq(a * b)]
             m.d.comb += product.eq(register)
-        # Low bits of the east product, in two parts: a multiplication here would become a DSP block of its own.
-        low, high = Signal(OVERLAP, reset_less=True), Signal(OVERLAP - 4, reset_less=True)
-        multiples = Array((Const(0), once, once << 1, thrice))
+        # Low bits of the east product, bit by bit: a multiplication here would become a DSP block of its own.
+        rows = [Mux(self.a[k], east[: OVERLAP - k], 0) for k in range(OVERLAP)]
+        sums = [Signal(OVERLAP - k, name=f"rows_{k}", reset_less=True) for k in (0, 2, 4)]
+        overlap = Signal(OVERLAP, reset_less=True)
         above = Signal(signed(16), reset_less=True)  # the east product, and what the west one adds to it
         west_o, east_o = (Signal(signed(16), name=f"{name}_product", reset_less=True) for name in ("west", "east"))
         m.d.sync += [
-            low.eq(multiples[a[:2]] + (multiples[a[2:4]] << 2)),
-            high.eq(multiples[a[4:6]] + Cat(Const(0, 2), a[6] & once[0])),
-            west_o.eq(Cat(product[:SHIFT], (product[SHIFT:] - low - (high << 4))[:OVERLAP])),
+            sums[0].eq(rows[0] + (rows[1] << 1)),
+            sums[1].eq(rows[2] + (rows[3] << 1)),
+            sums[2].eq((rows[4] + (rows[5] << 1))[:3] + (rows[6] << 2)),
+            overlap.eq(sums[0] + ((sums[1] + (sums[2] << 2))[:5] << 2)),
+            west_o.eq(Cat(product[:SHIFT], (product[SHIFT:16] - overlap)[:OVERLAP])),
             above.eq(product[SHIFT:]),
             east_o.eq(above - west_o[SHIFT:].as_signed()),
         ]
