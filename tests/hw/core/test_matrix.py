@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth import Module, Signal
-from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from matrix_bench import MatrixBench
 from matrix_programs import COVERAGE, Program, random_program
@@ -19,14 +18,11 @@ from sley.abi.instructions import Param
 from sley.hw.core.accumulate import hazard_cycles, write_latency
 from sley.hw.core.activations import MOST_VOIDS
 from sley.hw.core.array_timing import array_latency
-from sley.hw.core.matrix import MatrixUnit
 from sley.hw.core.matrix_front import rows_end
-from sley.hw.core.sram import READ_LATENCY, BankedSram
-from sley.hw.testing.streams import StreamBench
+from sley.hw.core.sram import READ_LATENCY
 from sley.sim.golden.float32 import add
 from sley.sim.golden.matmul import bf16_product
-from sley.sim.model.memory import ModelMemory
-from sley.sim.model.units import LocalState, execute
+from sley.sim.model.units import execute
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
 WIDE = NANO.replace(bf16=True)
@@ -440,69 +436,6 @@ def test_weights_that_run_ahead_do_not_fault_ahead() -> None:
     result = bench.run(program)
     assert result.faults[0] == first
     assert [pc for _, pc, _ in result.faults] == [1, 2, 3, 4]
-
-
-@CONFIGS
-def test_with_real_memories(config: ChipConfig) -> None:
-    """Weights and activations sometimes meet in a bank; results become visible before the signal."""
-    state = LocalState(config, ModelMemory(64, config.addr_bits))
-    state.scratchpad[:] = np.random.default_rng(1).integers(0, 256, state.scratchpad.shape)
-    program = Program(NANO)
-    program.weights(0)
-    program.matmul(config.scratchpad_rows // 2, 0, config.accumulator_rows)  # the accumulators start unknown
-    for command in random_program(config, random.Random(5), 5, "any" if config.bf16 else "int8").commands:
-        command.pc = len(program.commands)
-        program.commands.append(command)
-    for command in program.commands:
-        execute(state, Unit.MATRIX, command)
-    c = config
-    m = Module()
-    m.submodules.unit = unit = MatrixUnit(c)
-    m.submodules.scratchpad = scratchpad = BankedSram(
-        c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, 2, 1
-    )
-    m.submodules.accumulators = accumulators = BankedSram(
-        c.accumulator_rows,
-        8 * c.accumulator_row_bytes,
-        c.accumulator_banks,
-        c.beats_per_accumulator_row,
-        readers=2,
-        writers=1,
-        zeros=not c.bf16,
-    )
-    wiring.connect(m, unit.activations, scratchpad.read[0])
-    wiring.connect(m, unit.weights, scratchpad.read[1])
-    wiring.connect(m, unit.accumulate_read, accumulators.read[0])
-    wiring.connect(m, unit.accumulate_write, accumulators.write[0])
-    bench = StreamBench(m, timeout=8_000)
-    got = [bench.receive(unit.signal[k], len(program.signals(k))) for k in range(2)]
-
-    async def process(ctx: Any) -> None:
-        port = scratchpad.write[0]
-        for row, content in enumerate(state.scratchpad):
-            ctx.set(port.row, row)
-            ctx.set(port.data, int.from_bytes(content.tobytes(), "little"))
-            ctx.set(port.enable, -1)
-            ctx.set(port.valid, 1)
-            await ctx.tick()
-        ctx.set(port.valid, 0)
-        command = unit.command
-        for payload in program.payloads():
-            ctx.set(command.payload, payload)
-            ctx.set(command.valid, 1)
-            await ctx.tick().until(command.ready)
-        ctx.set(command.valid, 0)
-        while not got[1].done:
-            await ctx.tick()
-        reader = accumulators.read[1]
-        ctx.set(reader.valid, 1)
-        for row, content in enumerate(state.accumulator):
-            ctx.set(reader.row, row)
-            await ctx.tick().repeat(READ_LATENCY)
-            assert ctx.get(reader.data) == int.from_bytes(content.tobytes(), "little")
-
-    bench.add(process, wait=True)
-    bench.run()
 
 
 def test_coverage(record_property: Callable[[str, object], None]) -> None:
