@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from sley.abi.config import preset
 from sley.fpga.area import measure
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.device import DEVICES, Device, device_of
+from sley.fpga.device import DEVICES, Device, device_of, tell_gateware
 from sley.fpga.family import FAMILIES
 from sley.fpga.floorplan import GROUPS, MEMORY_ROWS, OFFSETS, ROWS, array_places, memory_places, place_blocks
 from sley.fpga.implementation import implement
@@ -31,19 +32,13 @@ ECP5 = {device.name: device for device in DEVICES.values() if device.family.name
 NANO = preset("nano")
 
 
-class Fpga:
-    dsp_family = "ecp5"
-
-    def __init__(self, device: Device, array_blocks: int | None) -> None:
-        self.dsp_blocks = device.capacity.dsp
-        self.array_blocks = array_blocks
-
-
 def array(
     size: int, device: Device, cores: int = 1, array_blocks: int | None = None
 ) -> dict[tuple[int, int, int], str]:
     """Names of the blocks of the arrays of a chip, by core and element."""
-    kinds = multipliers(NANO.replace(array=size, cores_x=cores), Fpga(device, array_blocks))
+    platform = SimpleNamespace()
+    tell_gateware(platform, device.family, device.capacity.dsp, array_blocks)
+    kinds = multipliers(NANO.replace(array=size, cores_x=cores), platform)
     return {
         (core, row, column): f"system.chip.core{core}.matrix.array.{owner}_{row}_{column}.multiplier.block"
         for core in range(cores)

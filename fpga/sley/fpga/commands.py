@@ -39,7 +39,7 @@ def build(
             "--array-blocks",
             min=0,
             help="DSP blocks for arrays of int8: with fewer than elements, two share one on an ECP5, or multiply in "
-            "logic; default: three quarters of the FPGA's.",
+            "logic; default: as many as leave some to other units.",
         ),
     ] = None,
     output: Annotated[

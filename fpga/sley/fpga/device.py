@@ -71,7 +71,8 @@ def device_of(platform: Any) -> Device:
 def tell_gateware(platform: Any, family: Family, dsp_blocks: int | None, array_blocks: int | None = None) -> None:
     """Gives a platform what gateware asks it about multipliers: Amaranth's do not have it, or not all of them.
 
-    ``dsp_blocks``: how many there are; ``array_blocks``: how many of them arrays may take, None for their usual share.
+    ``dsp_blocks``: how many there are; ``array_blocks``: how many of them arrays of int8 may take, None for their
+    usual share.
     """
     platform.dsp_family = family.name
     platform.dsp_blocks = dsp_blocks

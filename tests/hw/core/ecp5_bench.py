@@ -39,13 +39,3 @@ class DspBlock(Elaboratable):
         m.d.comb += product.eq(factors[0] * factors[1])
         m.d.comb += Cat(pins[f"o_P{bit}"] for bit in range(2 * WIDTH)).eq(registered("OUTPUT", product))
         return m
-
-
-class Ecp5:
-    """What of a platform the gateware looks at."""
-
-    dsp_family = "ecp5"
-
-    def __init__(self, dsp_blocks: int | None = None, array_blocks: int | None = None) -> None:
-        self.dsp_blocks = dsp_blocks
-        self.array_blocks = array_blocks

@@ -15,6 +15,13 @@ PORTS = ("activation", "swap", "weight", "take", "sum")
 BF16_PORTS = ("kind", "fields", "total")
 
 
+class Fpga:
+    """What of a platform the array looks at."""
+
+    def __init__(self, dsp_blocks: int | None, dsp_family: str = "", array_blocks: int | None = None) -> None:
+        self.dsp_blocks, self.dsp_family, self.array_blocks = dsp_blocks, dsp_family, array_blocks
+
+
 class On(Elaboratable):
     """A component as it is elaborated for a platform."""
 

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 from amaranth.sim import Simulator
-from ecp5_bench import DspBlock, Ecp5
-from element_bench import check_same_outputs
+from ecp5_bench import DspBlock
+from element_bench import Fpga, check_same_outputs
 
 from sley.abi.config import preset
 from sley.hw.core import ecp5_multiplier
 from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
 from sley.hw.core.element import ProcessingElement
 from sley.hw.core.multipliers import Multiplier
+
+ECP5 = Fpga(None, "ecp5")
 
 
 @pytest.mark.usefixtures("_dsp_blocks")
@@ -46,7 +48,7 @@ def test_products(a_bits: int, b_bits: int) -> None:
 def test_an_element_on_an_ecp5_is_as_any(kind: Multiplier) -> None:
     config = preset("nano")
     other = ProcessingElement(config, multiplier=kind)
-    check_same_outputs(ProcessingElement(config), other, Ecp5(), 500)
+    check_same_outputs(ProcessingElement(config), other, ECP5, 500)
 
 
 @pytest.mark.usefixtures("_dsp_blocks")
@@ -56,7 +58,7 @@ def test_an_element_with_bf16_too(kind: Multiplier, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sley.hw.fp.carry_chain.is_ecp5", lambda platform: False)
     config = preset("edge")
     other = ProcessingElement(config, multiplier=kind)
-    check_same_outputs(ProcessingElement(config), other, Ecp5(), 1000)
+    check_same_outputs(ProcessingElement(config), other, ECP5, 1000)
 
 
 @pytest.mark.parametrize("kind", [Multiplier.BLOCK, Multiplier.CROWDED_BLOCK])
@@ -70,7 +72,7 @@ def test_a_crowded_block_is_always_enabled(kind: Multiplier, monkeypatch: pytest
 
     monkeypatch.setattr(ecp5_multiplier, "Instance", instance)
     element = ProcessingElement(preset("nano"), multiplier=kind)
-    simulator = Simulator(element.elaborate(Ecp5()))
+    simulator = Simulator(element.elaborate(ECP5))
 
     async def bench(ctx: Any) -> None:
         enables = set()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from amaranth.sim import Simulator
-from element_bench import check_same_outputs, check_same_sums
+from element_bench import Fpga, check_same_outputs, check_same_sums
 
 from sley.abi.config import preset
 from sley.hw.core.element import ProcessingElement
@@ -14,13 +14,6 @@ from sley.hw.core.multipliers import Multiplier
 
 INT8 = range(-128, 128)
 NANO = preset("nano")
-
-
-class Fpga:
-    """What of a platform the array looks at."""
-
-    def __init__(self, dsp_blocks: int) -> None:
-        self.dsp_blocks = dsp_blocks
 
 
 def simulate(dut: Any, bench: Any) -> None:

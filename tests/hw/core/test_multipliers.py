@@ -1,22 +1,14 @@
 # amaranth: UnusedElaboratable=no
 """Which element of an array has which multiplier."""
 
-from typing import Any
-
 import pytest
+from element_bench import Fpga
 
 from sley.abi.config import preset
 from sley.hw.core.element import ProcessingElement
 from sley.hw.core.multipliers import Multiplier, multipliers
 
 NANO, EDGE = preset("nano"), preset("edge")
-
-
-class Fpga:
-    def __init__(self, dsp_blocks: Any, dsp_family: str = "") -> None:
-        self.dsp_blocks = dsp_blocks
-        self.dsp_family = dsp_family
-        self.array_blocks: int | None = None
 
 
 @pytest.mark.parametrize(
@@ -65,20 +57,21 @@ def test_elements_share_blocks_where_there_are_too_few(
     assert found[::2] == found[1::2]
 
 
-def test_fewer_blocks_than_there_are() -> None:
-    platform = Fpga(156, "ecp5")
-    for limit, kinds in (
-        (32, {Multiplier.PAIR: 64}),
-        (40, {Multiplier.PAIR: 48, Multiplier.BLOCK: 16}),
-        (8, {Multiplier.PAIR: 16, Multiplier.LOGIC: 48}),
+@pytest.mark.parametrize(
+    ("limit", "kinds"),
+    [
         (0, {Multiplier.LOGIC: 64}),
-        (64, {Multiplier.BLOCK: 64}),
-        (1000, {Multiplier.CROWDED_BLOCK: 64}),
-    ):
-        platform.array_blocks = limit
-        platform.dsp_blocks = 100 if limit == 1000 else 156
-        found = multipliers(NANO.replace(array=8), platform)
-        assert {kind: found.count(kind) for kind in set(found)} == kinds
+        (8, {Multiplier.PAIR: 16, Multiplier.LOGIC: 48}),
+        (32, {Multiplier.PAIR: 64}),
+        (40, {Multiplier.PAIR: 48, Multiplier.CROWDED_BLOCK: 16}),
+        (59, {Multiplier.PAIR: 10, Multiplier.CROWDED_BLOCK: 54}),
+        (1000, {Multiplier.PAIR: 8, Multiplier.CROWDED_BLOCK: 56}),
+    ],
+)
+def test_arrays_take_as_many_as_they_may(limit: int, kinds: dict[Multiplier, int]) -> None:
+    """No more than there are, too."""
+    found = multipliers(NANO.replace(array=8), Fpga(60, "ecp5", limit))
+    assert {kind: found.count(kind) for kind in set(found)} == kinds
 
 
 def test_where_blocks_are_not_known_all_elements_have_them() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from amaranth.sim import Simulator
-from ecp5_bench import Ecp5
-from element_bench import On, check_same_sums
+from element_bench import Fpga, check_same_sums
 
 from sley.abi.config import preset
 from sley.hw.core.element import ProcessingElement
@@ -19,10 +18,10 @@ from sley.hw.core.pair_multiplier import PairMultiplier
 INT8 = range(-128, 128)
 ENDS = (-128, -127, -1, 0, 1, 127)
 NANO = preset("nano")
-PLATFORMS = pytest.mark.parametrize("platform", [None, Ecp5()], ids=["any", "ecp5"])
+pytestmark = pytest.mark.usefixtures("_dsp_blocks")
 
 
-def check(platform: object, inputs: Iterable[tuple[int, int, int, bool]]) -> None:
+def check(inputs: Iterable[tuple[int, int, int, bool]]) -> None:
     """Products of each ``a`` with the factors that were loaded before it; the first input must load."""
     dut = PairMultiplier()
 
@@ -41,28 +40,24 @@ def check(platform: object, inputs: Iterable[tuple[int, int, int, bool]]) -> Non
                 assert found == (expected[-4][0], expected[-5][1]), cycle
             await ctx.tick()
 
-    simulator = Simulator(On(dut, platform))
+    simulator = Simulator(dut)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
 
 
-@pytest.mark.usefixtures("_dsp_blocks")
-@PLATFORMS
-def test_products(platform: object) -> None:
+def test_products() -> None:
     dice = random.Random(1)
 
     def factor() -> int:
         return dice.choice(ENDS) if dice.random() < 0.4 else dice.choice(INT8)
 
-    check(platform, [(factor(), factor(), factor(), k == 0 or dice.random() < 0.3) for k in range(3000)])
+    check([(factor(), factor(), factor(), k == 0 or dice.random() < 0.3) for k in range(3000)])
 
 
-@pytest.mark.usefixtures("_dsp_blocks")
-@PLATFORMS
-def test_ends(platform: object) -> None:
+def test_ends() -> None:
     """All of the extremes with each other: the products overlap most there."""
-    check(platform, [(a, west, east, True) for a, west, east in product(ENDS, repeat=3)] * 2)
+    check([(a, west, east, True) for a, west, east in product(ENDS, repeat=3)] * 2)
 
 
 @pytest.mark.slow
@@ -75,10 +70,9 @@ def test_every_product() -> None:
         for factor in INT8
         for k, a in enumerate((0, *INT8))
     ]
-    check(None, inputs)
+    check(inputs)
 
 
-@pytest.mark.usefixtures("_dsp_blocks")
 @pytest.mark.parametrize(
     ("blocks", "kinds"),
     [
@@ -89,7 +83,7 @@ def test_every_product() -> None:
     ],
 )
 def test_an_array_with_pairs_is_as_any(blocks: int, kinds: dict[Multiplier, int]) -> None:
-    platform = Ecp5(16, blocks)
+    platform = Fpga(16, "ecp5", blocks)
     found = multipliers(NANO, platform)
     assert {kind: found.count(kind) for kind in set(found)} == kinds
     check_same_sums(NANO, platform)

@@ -120,7 +120,6 @@ class ProcessingElement(wiring.Component):
             raise ValueError(f"the multiplier is {multiplier.name} and the chip has bf16; only that of int8 can be")
         self._config = config
         self._multiplier = multiplier
-        self._paired = multiplier is Multiplier.PAIR
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
         if config.bf16:
@@ -129,7 +128,7 @@ class ProcessingElement(wiring.Component):
             {f"{name}_i": In(shape) for name, shape in members.items()}
             | {f"{name}_o": Out(shape) for name, shape in members.items()}
             | ({"bf16": In(1)} if config.bf16 else {})
-            | ({"coming": Out(lane), "product": In(signed(16))} if self._paired else {})
+            | ({"coming": Out(lane), "product": In(signed(16))} if multiplier is Multiplier.PAIR else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -186,7 +185,7 @@ class ProcessingElement(wiring.Component):
             m.d.sync += register.eq(product)
             return register
 
-        if self._paired:
+        if self._multiplier is Multiplier.PAIR:
             m.d.comb += self.coming.eq(Mux(self.take_i, self.weight_i, spare))
             m.d.sync += sum_o.eq(self.product + self.sum_i)
             return m

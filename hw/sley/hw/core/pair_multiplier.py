@@ -1,10 +1,10 @@
-"""Two products of int8 from one DSP block."""
+"""Two products of int8 from one DSP block of an ECP5."""
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.hw.core.ecp5_multiplier import Ecp5Multiplier, is_ecp5
+from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
 
 SHIFT = 9
 """Bits by which the second factor is above the first: the most that leaves both in 18 bits."""
@@ -32,7 +32,7 @@ class PairMultiplier(wiring.Component):
     east_o : Out(signed(16))
         Product of the ``a`` of four cycles ago.
 
-    Cost on an ECP5: one MULT18X18D, 84 LUTs, 94 flip-flops.
+    Cost: one MULT18X18D, 84 LUTs, 94 flip-flops.
     Source of the method: Xilinx WP486, "Deep learning with INT8 optimization on Xilinx devices", 2017, for wider blocks
     in which the products do not overlap.
     """
@@ -61,20 +61,9 @@ class PairMultiplier(wiring.Component):
         with m.If(self.load):  # 2^9 east + west
             m.d.sync += [both.eq(Cat(self.west, self.west[-1], (self.east - self.west[-1])[:9])), east.eq(self.east)]
 
-        product = Signal(signed(len(self.a) + len(both)))
-        if is_ecp5(platform):
-            m.submodules.multiplier = multiplier = Ecp5Multiplier(len(self.a), len(both))
-            m.d.comb += [
-                multiplier.a.eq(self.a),
-                multiplier.b.eq(both),
-                multiplier.load.eq(1),
-                product.eq(multiplier.o),
-            ]
-        else:
-            a, b = (Signal.like(factor, reset_less=True) for factor in (self.a, both))
-            register = Signal.like(product, reset_less=True)
-            m.d.sync += [a.eq(self.a), b.eq(both), register.eq(a * b)]
-            m.d.comb += product.eq(register)
+        m.submodules.multiplier = multiplier = Ecp5Multiplier(len(self.a), len(both))
+        m.d.comb += [multiplier.a.eq(self.a), multiplier.b.eq(both), multiplier.load.eq(1)]
+        product = multiplier.o
         # Low bits of the east product, bit by bit: a multiplication here would become a DSP block of its own.
         rows = [Mux(self.a[k], east[: OVERLAP - k], 0) for k in range(OVERLAP)]
         sums = [Signal(OVERLAP - k, name=f"rows_{k}", reset_less=True) for k in (0, 2, 4)]
