@@ -20,8 +20,8 @@ PATIENCE = 2
 
 class Asked(Property):
     """The rules of AXI4-Lite and of AXI4, at any time, whatever frames come. On both buses together one access is under
-    way at most, and none is begun when one was given up. The answer of an access that was not given up is taken at
-    once, while the executor waits for it, and ends the wait in that cycle.
+    way at most, and none is begun when one was given up. The answer of an access that was not given up is taken in
+    the cycle after it comes, while the executor waits for it, and ends the wait in that cycle.
 
     Assumed: what is on the buses keeps the rules and has ID 0.
     """
@@ -36,7 +36,7 @@ class Asked(Property):
         has_asked = inner["waits"]
         waits = inner["fsm_state"] == state(inner["fsm_state"], "BUS")
         accesses: Any = 0
-        answers = []
+        answers, valids = [], []
         for name in ("registers", "memory"):
             bus = getattr(dut, name)
             axi = AxiRules(m, self, bus, name=name, outstanding=1)
@@ -48,22 +48,26 @@ class Asked(Property):
             writes, reads = bus.awvalid + axi.all_addresses, bus.arvalid + axi.all_reads
             accesses = accesses + writes + reads
             answers += [bus.bvalid & bus.bready, bus.rvalid & bus.rready]
+            valids += [bus.bvalid, bus.rvalid]
             m.d.comb += [
                 *axi.lemmas(),
                 Assert(writes == bus.wvalid + axi.all_data),
                 Assert(~axi.inside_data & (axi.write_beats == axi.write_complete)),
                 Assert(~axi.write_addressed | (axi.write_length == 0)),
             ]
-        under_way, answered = Signal(6), Signal()
+        under_way, answered, comes = Signal(6), Signal(), Signal()
         m.d.comb += [under_way.eq(accesses), answered.eq(Cat(answers).any())]
-        was_given_up, before, ended = Signal(), Signal.like(under_way), Signal()
-        m.d.sync += [was_given_up.eq(given_up), before.eq(under_way), ended.eq(answered & ~given_up)]
+        m.d.comb += comes.eq(Cat(valids).any() & ~answered)
+        was_given_up, before, ended, came = Signal(), Signal.like(under_way), Signal(), Signal()
+        m.d.sync += [was_given_up.eq(given_up), before.eq(under_way), ended.eq(answered & ~given_up), came.eq(comes)]
         m.d.comb += [
             Assert(under_way <= 1),
             Assert(~was_given_up | (under_way <= before)),
             Assert(~answered | given_up | waits),
             Assert(~ended | (under_way == 0) & ~has_asked),
+            Assert(answered == came),
             # Lemmas.
+            Assert(inner["done"] == came),
             Assert((timer == 0) | given_up | waits),
             Assert(given_up | (has_asked == (timer != 0))),
             Assert(timer <= PATIENCE),
@@ -97,11 +101,12 @@ def test_executor() -> None:
         ("answered.eq(done & waits)", "answered.eq(waits)"),
         ("                with m.Elif(ready):\n", "                with m.Elif(valid):\n"),
         pytest.param('("ar", code == read)', '("ar", 1)', marks=pytest.mark.slow),
+        ("done.eq(Cat(valids).any() & ~done)", "done.eq(Cat(valids).any())"),
         pytest.param("memory.wlast.eq(1)", "memory.wlast.eq(0)", marks=pytest.mark.slow),
     ],
     ids=[
         *("address changes", "data change", "asks a bus that was given up", "asks again", "does not wait", "withdrawn"),
-        *("reads what it writes", "no last beat"),
+        *("reads what it writes", "takes an answer twice", "no last beat"),
     ],
 )
 def test_executor_finds(line: str, bug: str) -> None:

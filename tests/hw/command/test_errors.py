@@ -169,7 +169,7 @@ def test_fault_of_a_block() -> None:
     rng = random.Random(5)
 
     def judge(run: BlockRun) -> tuple[FaultCode, Unit, int, int] | None:
-        if run.words[0] != 0x100 or len(host.cores.runs) < 3:
+        if run[LaunchWord.PROGRAM] != 0x100 or len(host.cores.runs) < 3:
             return None
         return FaultCode.LOCAL_ADDRESS, Unit.VECTOR, rng.getrandbits(16), rng.getrandbits(32)
 
@@ -197,7 +197,7 @@ def test_fault_of_a_block() -> None:
 
     host.run(test)
     # nothing was handed out after the first report; every block that ran has reported
-    stopped = [run for run in host.cores.runs if run.words[0] == 0x100]
+    stopped = [run for run in host.cores.runs if run[LaunchWord.PROGRAM] == 0x100]
     assert len(stopped) < 18
     assert all(run.reported for run in host.cores.runs)
-    assert len([run for run in host.cores.runs if run.words[0] == 0x200]) == 3
+    assert len([run for run in host.cores.runs if run[LaunchWord.PROGRAM] == 0x200]) == 3

@@ -9,6 +9,7 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import QueueState
 from sley.abi.packets import PacketOp, decode_packet, encode_packet
+from sley.hw.noc.messages import LaunchWord
 from sley.hw.testing.command import CommandBench
 
 NANO = preset("nano")
@@ -74,8 +75,8 @@ def test_every_packet(config: ChipConfig) -> None:
     assert word(host, 0xA0) == 0xFEDC_BA98_7654_3210
     assert 0 < word(host, 0xA8) <= host.bench.cycle
     assert [run.words for run in host.cores.runs] == [
-        [0x100, 7, 2 << 16 | 3, 0, 0, 0, 1, 1, 1, 0x1234, 0xFFFF_FFFF],
-        [0x100, 7, 7 << 16 | 3, 0x200, 0, 0, 0, 1, 1, 1],
+        [2 << 16 | 3, 0x100, 7, 0, 0, 0, 1, 1, 1, 0x1234, 0xFFFF_FFFF],
+        [7 << 16 | 3, 0x100, 7, 0x200, 0, 0, 0, 1, 1, 1],
     ]
 
 
@@ -126,7 +127,7 @@ def test_random_work_on_three_queues() -> None:
 
     host.run(test)
     assert host.memory.data[DATA : DATA + 0x300] == expected[DATA : DATA + 0x300]
-    assert sorted(run.words[0] for run in host.cores.runs) == sorted(launches)
+    assert sorted(run[LaunchWord.PROGRAM] for run in host.cores.runs) == sorted(launches)
     for queue in range(3):
         assert word(host, 0x80 + 4 * queue, 4) == len(packets[queue]) % (2 << queue)
 
@@ -256,7 +257,7 @@ def test_blocks_of_two_queues_take_turns() -> None:
 
     host.run(test)
     assert (QueueState.LAUNCHED, QueueState.LAUNCHED) in launched
-    programs = [run.words[0] for run in host.cores.runs]
+    programs = [run[LaunchWord.PROGRAM] for run in host.cores.runs]
     assert programs == [0x100, 0x300, 0x100, 0x300, 0x100, 0x300, 0x100, 0x100]
     assert word(host, 0x90) == 9
 

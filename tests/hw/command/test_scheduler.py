@@ -113,7 +113,7 @@ class Bench:
                 assert len(self.current[1]) == self.beats
                 self.ended = True
                 self.messages.append(self.current)
-                self.limits.append((self.current[1][0], self.limit))
+                self.limits.append((self.current[1][LaunchWord.PROGRAM], self.limit))
         self.seen = len(self.flits.items)
 
     ended = True
@@ -122,7 +122,8 @@ class Bench:
     def item(self, queue: int, k: int, gang: bool) -> dict[str, Any]:
         """Grid number ``k``, of this queue."""
         arg_words = ARG_WORDS[k % len(ARG_WORDS)]
-        grid = {"gang": gang, "context": k % 16, "watchdog": 0x10 * k, "arg_words": arg_words}
+        words = {"program_words": 7 + k, "arg_words": arg_words}
+        grid = {"gang": gang, "context": k % 16, "watchdog": 0x10 * k, **words}
         return {"queue": queue, "grid": grid}
 
     def item_packet(self, k: int, size: tuple[int, int, int], gang: bool) -> bytes:
@@ -144,7 +145,7 @@ class Bench:
         in_memory = [0x2000 + 4 * k] if count > INLINE_ARGS else []
         inline = [] if in_memory else [0x100 * k + i for i in range(count)]
         sizes = 7 + k | count << 16 | k % 16 << 24 | queue << 28
-        return [[0x1000 * (k + 1), 3 * k, sizes, *in_memory, *place, *size, *inline] for place in blocks_of(size)]
+        return [[sizes, 0x1000 * (k + 1), 3 * k, *in_memory, *place, *size, *inline] for place in blocks_of(size)]
 
     def launch(
         self,
@@ -205,7 +206,7 @@ def test_grids(config: ChipConfig, pause: float) -> None:
     for k in range(16):
         queue = k % 8
         expected = bench.words(queue, k, rounds[k // 8][queue])  # type: ignore[arg-type]
-        assert [run.words for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)] == expected
+        assert [run.words for run in bench.cores.runs if run[LaunchWord.PROGRAM] == 0x1000 * (k + 1)] == expected
     for ended in results:
         assert sorted(r.queue for r in ended) == list(range(8))
         assert all(r.fault.code == FaultCode.NONE for r in ended)
@@ -232,7 +233,7 @@ def test_a_queue_launches_again_while_others_run() -> None:
     bench.bench.run()
     assert sorted(r.queue for r in results.items) == sorted(queue for queue, _ in grids)
     for k, (queue, size) in enumerate(grids):
-        sent = [run.words for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)]
+        sent = [run.words for run in bench.cores.runs if run[LaunchWord.PROGRAM] == 0x1000 * (k + 1)]
         assert sent == bench.words(queue, k, size)
 
 
@@ -249,7 +250,7 @@ def test_priorities_and_patience() -> None:
     sizes = [(9, 1, 1), (70, 1, 1), (3, 1, 1), (7, 1, 1), (30, 1, 1)]
     bench = Bench(ONE, delay=(100, 100), timeout=60_000)
     bench.launch(sizes, priorities=priorities)
-    order = [run.words[0] // 0x1000 - 1 for run in bench.cores.runs]
+    order = [run[LaunchWord.PROGRAM] // 0x1000 - 1 for run in bench.cores.runs]
     left = [size[0] for size in sizes]
     passed, last = [0] * 5, {priorities[0]: 0}
     expected = [0]  # it came first, and the others were here when it had ended
@@ -274,7 +275,7 @@ def test_first_fault_wins_and_stops_the_grid() -> None:
     for faulty in range(3):
 
         def judge(run: BlockRun, faulty: int = faulty) -> tuple[FaultCode, Unit, int, int] | None:
-            if run.words[0] != 0x2000 or run[LaunchWord.BLOCK_X] < 2 + faulty:
+            if run[LaunchWord.PROGRAM] != 0x2000 or run[LaunchWord.BLOCK_X] < 2 + faulty:
                 return None
             return FaultCode.BUS_ERROR, Unit.STORE, rng.getrandbits(16), rng.getrandbits(32)
 
@@ -282,7 +283,7 @@ def test_first_fault_wins_and_stops_the_grid() -> None:
         (results,) = bench.launch([(14, 1, 1), (40, 1, 1), (14, 1, 1)])
         codes = {r.queue: r.fault.code for r in results}
         assert codes == {0: FaultCode.NONE, 1: FaultCode.BUS_ERROR, 2: FaultCode.NONE}
-        runs = [run for run in bench.cores.runs if run.words[0] == 0x2000]
+        runs = [run for run in bench.cores.runs if run[LaunchWord.PROGRAM] == 0x2000]
         assert all(run.reported for run in runs)
         assert len(runs) < 40
         fault = next(r.fault for r in results if r.queue == 1)
@@ -316,7 +317,7 @@ def test_faults_of_two_grids() -> None:
     """Each is kept for its own queue."""
 
     def judge(run: BlockRun) -> tuple[FaultCode, Unit, int, int] | None:
-        return FaultCode.BUS_ERROR, Unit.STORE, run.words[0], run[LaunchWord.BLOCK_X]
+        return FaultCode.BUS_ERROR, Unit.STORE, run[LaunchWord.PROGRAM], run[LaunchWord.BLOCK_X]
 
     bench = Bench(SIX, judge=judge, delay=(80, 200))
     first, second = bench.launch([(3, 1, 1)] * 5, [(2, 1, 1)] * 3)
@@ -340,8 +341,8 @@ def test_abort() -> None:
     (results,) = bench.launch([(1, 1, 1), (9, 1, 1), (9, 1, 1)])
     codes = {r.queue: (r.fault.code, r.fault.unit) for r in results}
     assert codes == {0: (0, 0), 1: (0, 0), 2: (FaultCode.ABORTED, Unit.COMMAND)}
-    assert [run.words[0] for run in bench.cores.runs].count(0x2000) == 9
-    assert [run.words[0] for run in bench.cores.runs].count(0x3000) < 5
+    assert [run[LaunchWord.PROGRAM] for run in bench.cores.runs].count(0x2000) == 9
+    assert [run[LaunchWord.PROGRAM] for run in bench.cores.runs].count(0x3000) < 5
 
 
 def test_abort_of_a_gang() -> None:
@@ -378,7 +379,7 @@ def test_gangs(pause: float) -> None:
     rounds = bench.launch(*([grid] for grid in grids), pause=pause, gangs=(0, 2, 3))
     assert all(r.fault.code == FaultCode.NONE for (r,) in rounds)
     for k, grid in enumerate(grids):
-        runs = [run for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)]
+        runs = [run for run in bench.cores.runs if run[LaunchWord.PROGRAM] == 0x1000 * (k + 1)]
         places = [tuple(run[word] for word in PLACE) for run in runs]
         assert places == blocks_of(grid)
         assert all(run.gang == (k != 1) for run in runs)
@@ -411,7 +412,7 @@ def test_gangs_among_other_grids(seed: int) -> None:
     (results,) = bench.launch(grids, gangs=(0, 2), priorities=[1, 1, 2, seed])
     assert sorted(r.queue for r in results) == list(range(4))
     for k, grid in enumerate(grids):
-        runs = [run for run in bench.cores.runs if run.words[0] == 0x1000 * (k + 1)]
+        runs = [run for run in bench.cores.runs if run[LaunchWord.PROGRAM] == 0x1000 * (k + 1)]
         assert [tuple(run[word] for word in PLACE) for run in runs] == blocks_of(grid)
         for gang in range(0, len(runs), 6) if k in (0, 2) else ():
             members = runs[gang : gang + 6]

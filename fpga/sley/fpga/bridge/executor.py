@@ -300,13 +300,9 @@ class CommandExecutor(wiring.Component):
             registers.araddr.eq(asked),
             registers.wdata.eq(beat[-DATA_BITS:]),
             registers.wstrb.eq(-1),
-            registers.bready.eq(1),
-            registers.rready.eq(1),
             memory.wdata.eq(beat),
             memory.wstrb.eq(strobe),
             memory.wlast.eq(1),
-            memory.bready.eq(1),
-            memory.rready.eq(1),
         ]
         for channel in ("aw", "ar"):
             m.d.comb += [
@@ -315,7 +311,7 @@ class CommandExecutor(wiring.Component):
                 getattr(memory, f"{channel}burst").eq(BURST_INCR),
                 getattr(memory, f"{channel}cache").eq(CACHE_NORMAL),
             ]
-        done = Signal()
+        done = Signal()  # an answer has come, and is taken now
         error = Signal()
         for bus, writes, read in (
             (registers, (code == Code.WRITE_REGISTER), Code.READ_REGISTER),
@@ -330,8 +326,9 @@ class CommandExecutor(wiring.Component):
         answers = [(bus, channel) for bus in (registers, memory) for channel in ("b", "r")]
         valids = [getattr(bus, f"{channel}valid") for bus, channel in answers]
         errors = [getattr(bus, f"{channel}resp") & RESP_ERROR for bus, channel in answers]
-        m.d.comb += [
-            done.eq(Cat(valids).any()),
+        m.d.comb += [getattr(bus, f"{channel}ready").eq(done) for bus, channel in answers]
+        m.d.sync += [
+            done.eq(Cat(valids).any() & ~done),
             error.eq(Cat(valid & wrong.any() for valid, wrong in zip(valids, errors, strict=True)).any()),
         ]
         return done, error

@@ -226,6 +226,7 @@ class Executor(wiring.Component):
             self.launch.payload.queue.eq(number(owner)),
             grid.context.eq(view.where.context),
             grid.watchdog.eq(view.watchdog),
+            grid.program_words.eq(launch.program_words),
             grid.arg_words.eq(launch.arg_words),
             grid.gang.eq(launch.gang),
             self.beat.eq(fetch.beat),
@@ -250,7 +251,9 @@ class Executor(wiring.Component):
             m.d.sync += [source.eq(owner), early.eq(1), look_ahead.eq(0)]
 
         settling = Signal()  # whether the queue that has just finished has more is not known yet
-        m.d.sync += [settling.eq((self.event & QueueEvent.FINISH).any()), self.fence.eq(0)]
+        interrupts = Signal()  # a fence of the owner does
+        m.d.sync += [settling.eq((self.event & QueueEvent.FINISH).any()), interrupts.eq(0)]
+        m.d.comb += self.fence.eq(owner & interrupts.replicate(config.queues))
         ended = Signal()  # a grid has, and this may be looked at
         with m.FSM():
             with m.State("IDLE"):
@@ -335,7 +338,7 @@ class Executor(wiring.Component):
                 with m.Elif(op == PacketOp.WAIT):
                     m.next = "COMPARE"
                 with m.Elif((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
-                    m.d.sync += self.fence.eq(owner)
+                    m.d.sync += interrupts.eq(1)
             with m.State("COMPARE"):
                 m.d.sync += satisfied.eq(self.word >= fields[PacketOp.WAIT].value)
                 m.next = "DECIDE"

@@ -50,7 +50,7 @@ class QueueEvent(IntEnum):
     FAULT = 64  # the packet stopped with an error record
 
 
-Grid = data.StructLayout({"context": CONTEXT_BITS, "watchdog": 32, "arg_words": 8, "gang": 1})
+Grid = data.StructLayout({"context": CONTEXT_BITS, "watchdog": 32, "program_words": 16, "arg_words": 8, "gang": 1})
 """What is to be known of a grid of blocks beside its packet, which is without fault. ``gang``: blocks go out a chip of
 cores at a time; ``watchdog``: see the register."""
 

@@ -56,14 +56,15 @@ _LAUNCH = PACKETS[PacketOp.LAUNCH].layout
 _FIELDS = {
     LaunchWord.PROGRAM: "program",
     LaunchWord.TAG: "tag",
-    LaunchWord.SIZES: "program_words",
     LaunchWord.ARGS: "args",
     **{word + k: f"grid_{axis}" for word in (LaunchWord.BLOCK_X, LaunchWord.GRID_X) for k, axis in enumerate("xyz")},
     **{len(LaunchWord) + k: f"arg{k}" for k in range(INLINE_ARGS)},
 }
-SOURCES = [_LAUNCH.fields[_FIELDS[k]].lsb // 32 for k in range(len(LaunchWord) + INLINE_ARGS)]
+SOURCES = {k: _LAUNCH.fields[name].lsb // 32 for k, name in _FIELDS.items()}
 """For each word of a launch message: the word of the packet. With a place it is the extent, to be compared."""
 BLOCK = (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z)
+OWN = (LaunchWord.SIZES, *BLOCK)
+"""Words that are not the packet's."""
 
 
 class BlockScheduler(wiring.Component):
@@ -184,19 +185,22 @@ class BlockScheduler(wiring.Component):
         spare = Signal(range(queues + 1), init=queues)
         m.submodules.packets = packets = self.packets
         arrive, fetch = packets.write_port(), packets.read_port(domain="comb")
-        fetched = Signal(32 * lanes, reset_less=True)
+        # A word of the packet is read two flits ahead: from memory while the one before the last is sent, then into a
+        # register. The first one is of the grid.
+        fetched = Signal(WORD_BITS * lanes, reset_less=True)
+        content = Signal(WORD_BITS, reset_less=True)
         slot = Signal.like(spare)
         next_source, lane = Signal(range(WORDS)), Signal(range(max(lanes, 2)), reset_less=True)
         for k in range(queues):
             with m.If(arriving[k]):
                 m.d.sync += [slots[k].eq(spare), spare.eq(slots[k])]
         with m.Switch(word):
-            for position, source in enumerate(SOURCES):
-                with m.Case(position):
+            for word_read, source in SOURCES.items():
+                with m.Case(word_read - 1):
                     m.d.comb += next_source.eq(source)
-                    if position == LaunchWord.ARGS:  # which may be passed over
+                    if word_read in (LaunchWord.ARGS, LaunchWord.BLOCK_X):  # ARGS may be passed over
                         with m.If(skips_args):
-                            m.d.comb += next_source.eq(SOURCES[LaunchWord.BLOCK_X])
+                            m.d.comb += next_source.eq(SOURCES[word_read + 1])
         m.d.comb += [
             slot.eq(one_of(sending, slots)),
             arrive.en.eq(self.packet.valid),
@@ -206,18 +210,23 @@ class BlockScheduler(wiring.Component):
         ]
         shows = Signal(reset_less=True)  # the word sent is the packet's
         with m.If(sent):
-            m.d.sync += [fetched.eq(fetch.data), lane.eq(next_source)]
-            m.d.sync += shows.eq(~Cat(word == k for k in BLOCK).any() & ((word != LaunchWord.ARGS) | ~skips_args))
-        content = fetched.word_select(lane, 32) if lanes > 1 else fetched
+            m.d.sync += [
+                fetched.eq(fetch.data),
+                lane.eq(next_source),
+                content.eq(fetched.word_select(lane, WORD_BITS) if lanes > 1 else fetched),
+                shows.eq(~Cat(word == k for k in OWN).any() & ((word != LaunchWord.ARGS) | ~skips_args)),
+            ]
 
-        # Place and number of the block that is next, in pieces of 16 bits. A piece moves on while its extent is sent;
-        # those of the number while words are sent that have nothing to do with it.
+        # Place and number of the block that is next, in pieces of 16 bits, each read while the word before is sent. A
+        # piece moves on while its extent is sent; those of the number while words are sent that have nothing to do with
+        # it.
         m.submodules.places = places = self.places
         keep, kept = places.write_port(), places.read_port(domain="comb")
-        piece = Signal(PLACE_BITS, reset_less=True)
+        piece, next_piece = Signal(PLACE_BITS, reset_less=True), Signal(PLACE_BITS)
+        read = Signal(GRID_BITS, reset_less=True)
         place, behind = Signal(GRID_BITS), Signal(GRID_BITS + 1)
         moves, extent = Signal(), Signal()  # the piece does; its end is the word sent
-        carry, carries = Signal(), Signal()  # into it, and into the next
+        carry = Signal()  # into the piece
         wraps = Signal()  # the piece does, from its end to 0
         # Whether a piece comes to its end is found out while its place is sent, two cycles late.
         alike = Signal(GRID_BITS // 2 + 1, reset_less=True)
@@ -232,28 +241,26 @@ class BlockScheduler(wiring.Component):
         for k in range(len(EXTENTS)):
             with m.If(compared[k]):
                 m.d.sync += at_end[k].eq(alike.all())
-        with m.If(sent), m.Switch(word):  # whether the address of arguments is sent or not makes no difference
+        with m.Switch(word):  # whether the address of arguments is sent or not makes no difference
             for position in range(len(LaunchWord) + INLINE_ARGS):
                 with m.Case(position):
-                    m.d.sync += [
-                        piece.eq(PIECES.get(position, 0)),
-                        extent.eq(position in EXTENTS),
-                        moves.eq(position in EXTENTS or PIECES.get(position, 0) >= BLOCK_NUMBER),
-                    ]
+                    m.d.comb += next_piece.eq(PIECES.get(position, 0))
+                    with m.If(sent):
+                        m.d.sync += [
+                            extent.eq(position in EXTENTS),
+                            moves.eq(position in EXTENTS or PIECES.get(position, 0) >= BLOCK_NUMBER),
+                        ]
         m.d.comb += [
-            place.eq(Mux(goes_on, kept.data, 0)),
+            kept.addr.eq(Cat(next_piece, queue)),
+            place.eq(Mux(goes_on, read, 0)),
             behind.eq(place + 1),
-            kept.addr.eq(Cat(piece, queue)),
-            keep.addr.eq(kept.addr),
+            keep.addr.eq(Cat(piece, queue)),
             keep.en.eq(sent & moves),
             wraps.eq(extent & carry & at_end.bit_select(piece[:2], 1)),
-            carries.eq(wraps | (carry & ~extent & (behind[-1] | ~moves))),
             keep.data.eq(Mux(wraps, 0, Mux(carry, behind[:GRID_BITS], place))),
         ]
         with m.If(sent):
-            m.d.sync += carry.eq(carries)
-        with m.If((word == 0) | (word == LaunchWord.SIZES + 1)):
-            m.d.sync += carry.eq(1)
+            m.d.sync += [piece.eq(next_piece), read.eq(kept.data), carry.eq(~moves | wraps | behind[-1])]
 
         # Which block a core runs: written when it is handed out, read when the core reports.
         busy = Signal(cores)
@@ -269,8 +276,7 @@ class BlockScheduler(wiring.Component):
             count.en.eq(Cat(word == LaunchWord.PROGRAM + 1, word == LaunchWord.TAG + 1)),
         ]
 
-        # The packet's words come late: what else is sent is made beside them, and is 0 where they are shown. The sizes
-        # in a packet are 0 where those in a message have more fields.
+        # What is not the packet's is made beside its words, and is 0 where they are shown.
         flit: Any = self.message.payload
         own = Signal.like(flit.payload)
         others = Signal.like(flit.payload)
@@ -297,6 +303,8 @@ class BlockScheduler(wiring.Component):
             with m.Case(LaunchWord.SIZES + 1):
                 sizes = Signal(LaunchSizes)
                 m.d.comb += [
+                    sizes.program_words.eq(grid.program_words),
+                    sizes.arg_words.eq(grid.arg_words),
                     sizes.context.eq(grid.context),
                     sizes.queue.eq(queue),
                     sizes.gang.eq(grid.gang),
@@ -345,12 +353,12 @@ class BlockScheduler(wiring.Component):
                 m.d.comb += sent.eq(self.message.ready)
                 with m.If(sent):
                     m.d.sync += word.eq(word + 1)
-                    with m.If((word == LaunchWord.SIZES + 1) & skips_args):
+                    with m.If((word == LaunchWord.TAG + 1) & skips_args):
                         m.d.sync += word.eq(LaunchWord.BLOCK_X + 1)
                     with m.If(last_word):
                         m.d.comb += begins.eq(sending)
                         m.d.sync += under_way.eq(Mux(grid.gang & (core != cores - 1), sending, 0))
-                        with m.If(carries):
+                        with m.If(at_end.all()):
                             m.d.comb += final.eq(sending)
                         m.next = "CHOOSE"
 
@@ -378,8 +386,11 @@ class BlockScheduler(wiring.Component):
         m.submodules.faults = faults = _memory(FaultRecord, queues)
         record, recorded = faults.write_port(), faults.read_port(domain="comb")
         guilty = Mux(pending.code != FaultCode.NONE, owner, 0)
+        # Found from the first of the three words, a cycle after it: until the last one nothing of it changes.
+        first = Signal(reset_less=True)  # fault of its grid
+        m.d.sync += first.eq((pending.code != FaultCode.NONE) & ~faulted.bit_select(given.data, 1))
         m.d.comb += [
-            record.en.eq((guilty & ~faulted).any()),
+            record.en.eq(ended & first),
             record.addr.eq(given.data if queues > 1 else 0),
             record.data.eq(pending),
             record.data.block.eq(counted.data),

@@ -152,7 +152,7 @@ class WordAccess(wiring.Component):
         with m.If(moves):
             m.d.sync += command.line.eq(Cat(command.line, got)[-8 * LINE_BYTES :])
         m.d.comb += [
-            self.error.eq(Mux(failed.any(), failed, Mux(self.response.valid, answer.error, AccessError.NONE))),
+            self.error.eq(Mux(failed.any(), failed, answer.error)),
             self.done.eq(self.response.valid & (Mux(owed_before != 0, owed_before, owed) == 1)),
             self.value.eq(
                 command.line[-8 * SEMAPHORE_BYTES :]

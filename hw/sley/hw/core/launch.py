@@ -95,10 +95,10 @@ class Launch(wiring.Component):
         m = Module()
         word = Signal(32)
         sizes = data.View(LaunchSizes, word[: LaunchSizes.as_shape().size])
-        # Program, tag and sizes as they came, oldest first: each is compared with its like of the message before.
-        names = [Signal(32, reset_less=True, name=name) for name in ("program", "tag", "sizes")]
-        program, _, lengths = names
-        program_words = data.View(LaunchSizes, lengths[: LaunchSizes.as_shape().size])
+        # Sizes, program and tag as they came, oldest first: each is compared with its like of the message before.
+        names = [Signal(32, reset_less=True, name=name) for name in ("sizes", "program", "tag")]
+        lengths, program, _ = names
+        before = data.View(LaunchSizes, lengths[: LaunchSizes.as_shape().size])
         args = Signal(32, reset_less=True)
         same = Signal(reset_less=True)
         tagged = Signal(reset_less=True)
@@ -117,12 +117,12 @@ class Launch(wiring.Component):
             word.eq(self.i.payload.payload.beat.data),
             self.order.context.eq(context),
             self.order.program.eq(program),
-            self.order.words.eq(program_words.program_words),
+            self.order.words.eq(before.program_words),
             self.order.tagged.eq(tagged),
             self.order.same.eq(same),
             self.order.args.eq(args),
             self.order.fetch_args.eq(in_memory),
-            self.order.arg_words.eq(program_words.arg_words),
+            self.order.arg_words.eq(before.arg_words),
             self.queue.eq(queue),
             self.watchdog.eq(watchdog),
             self.ready.eq(~inside),
@@ -132,9 +132,8 @@ class Launch(wiring.Component):
         ]
         with m.If(position > LaunchWord.GRID_Z):
             m.d.comb += self.register.index.eq(position - len(LaunchWord) + ARG_REGISTER)
-        follows = sizes.arg_words > INLINE_ARGS  # an address of arguments
         m.d.sync += self.start.eq(
-            accepted & inside & ((position == LaunchWord.ARGS) | ((position == LaunchWord.SIZES) & ~follows))
+            accepted & inside & ((position == LaunchWord.ARGS) | ((position == LaunchWord.TAG) & ~in_memory))
         )
         with m.If(accepted):
             m.d.sync += inside.eq(~self.i.payload.last)
@@ -143,27 +142,26 @@ class Launch(wiring.Component):
             with m.Else():
                 m.d.sync += [position.eq(0), watchdog.eq(self.i.payload.payload.head.addr), same.eq(1)]
         # Of the sizes, only what belongs to a program counts.
-        before = data.View(LaunchSizes, program[: LaunchSizes.as_shape().size])
         is_sizes = position == LaunchWord.SIZES
         equal = Mux(
             is_sizes,
             (sizes.program_words == before.program_words) & (sizes.context == before.context),
-            word == program,
+            word == lengths,
         )
-        with m.If(accepted & inside & (position <= LaunchWord.SIZES)):
+        with m.If(accepted & inside & (position <= LaunchWord.TAG)):
             m.d.sync += [old.eq(new) for old, new in zip(names, [*names[1:], word], strict=True)]
             m.d.sync += same.eq(same & equal)
         with m.If(accepted & inside & (position == LaunchWord.TAG)):
             m.d.sync += tagged.eq(word != 0)
+            with m.If(~in_memory):
+                m.d.sync += position.eq(LaunchWord.BLOCK_X)
         with m.If(accepted & inside & is_sizes):
             m.d.sync += [
-                in_memory.eq(follows),
+                in_memory.eq(sizes.arg_words > INLINE_ARGS),
                 context.eq(sizes.context),
                 queue.eq(sizes.queue),
                 self.gang.eq(sizes.gang),
             ]
-            with m.If(~follows):
-                m.d.sync += position.eq(LaunchWord.BLOCK_X)
         with m.If(accepted & inside & (position == LaunchWord.ARGS)):
             m.d.sync += args.eq(word)
         return m

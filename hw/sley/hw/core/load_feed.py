@@ -64,9 +64,9 @@ class LoadFeed(wiring.Component):
     permute wait until it is empty; those without rows pass, and the target completes them.
 
     Latency: 1 cycle from the acceptance of a command to its first row, none from a beat to its row, that of ``Permute``
-    where it is permuted. Throughput: a beat or row of zeros a cycle, without gaps between commands. After a fault of
-    rows that are permuted, ``Permute`` is reset a cycle later, and the command completes after that. Cost: three
-    counters, the target, ``Permute``.
+    where it is permuted. Throughput: a beat or row of zeros a cycle, without gaps between commands. After an abort, and
+    a fault of rows that are permuted, ``Permute`` is reset a cycle later; the command at fault completes after that.
+    Cost: three counters, the target, ``Permute``.
     """
 
     job: stream.Interface
@@ -109,8 +109,8 @@ class LoadFeed(wiring.Component):
         permute = Permute(c)
         drops = Signal()  # the command at fault is permuted
         dropped = Signal()
-        m.d.sync += dropped.eq(drops)
-        m.submodules.permute = ResetInserter(dropped | self.abort)(permute)
+        m.d.sync += dropped.eq(drops | self.abort)
+        m.submodules.permute = ResetInserter(dropped)(permute)
         m.submodules.target = target = LoadTarget(c)
         wiring.connect(m, wiring.flipped(self.target), target.job)
         state = Signal(_State)
@@ -148,6 +148,7 @@ class LoadFeed(wiring.Component):
         room = Mux(permuted, permute.i.ready, writes.ready)
         end = loops.last.all()
         row_end = zeros | ~space | (index == self._beats - 1)
+        completes = completing & drained & target.idle & writes.ready
         m.d.comb += [
             full.eq((able & zeros) | sound),
             self.beat.ready.eq((read & room) | (sink & pending.valid & ~run.bad)),
@@ -162,7 +163,7 @@ class LoadFeed(wiring.Component):
             loops.step.eq(row_done),
         ]
         m.d.comb += [
-            leave.eq((store & (row_end & end)) | (completing & drained & target.idle & writes.ready)),
+            leave.eq((store & (row_end & end)) | completes),
             writes.payload.row.eq(target.position),
             writes.payload.space.eq(space & target.idle),
             writes.payload.beats.eq(Mux(zeros, -1, 1) << index),
@@ -204,11 +205,14 @@ class LoadFeed(wiring.Component):
         flags = Signal(2, reset_less=True)
         n = exact_log2(c.array)
         mask = Cat(job.transpose.replicate(n), job.interleave & job.transpose)
+        # Whether a row is stored is known last.
+        offered = admitted & self.job.valid & ~self.abort
+        if_stored, otherwise = row_end & end, free | completes
         m.d.comb += [
-            self.job.ready.eq(((free | leave) & admitted) | self.abort),
-            take.eq((free | leave) & (admitted & self.job.valid & ~self.abort)),
             follow.eq(permutes | passes),
-            target.begin.eq(take & ~follow),
+            self.job.ready.eq((store & (if_stored & admitted)) | (otherwise & admitted) | self.abort),
+            take.eq((store & (if_stored & offered)) | (otherwise & offered)),
+            target.begin.eq((store & (if_stored & offered & ~follow)) | (otherwise & offered & ~follow)),
             target.follow.eq(take & follow),
             target.step.eq(row_done),
             target.last.eq(loops.last),

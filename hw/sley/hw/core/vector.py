@@ -308,11 +308,12 @@ class VectorUnit(wiring.Component):
         row = Signal(max(len(self.scratchpad_write.row), len(self.accumulator_write.row)), reset_less=True)
         results = [queue.o.payload.word_select(index, 32) for index in range(self._config.array)]
         m.d.comb += [
-            self.scratchpad_write.valid.eq(queue.o.valid & kind.to_scratchpad & ~self.abort),
+            # A row that is here when an abort comes may still be written: nothing else waits for that.
+            self.scratchpad_write.valid.eq(queue.o.valid & kind.to_scratchpad),
             self.scratchpad_write.row.eq(row),
             self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements)),
             self.scratchpad_write.enable.eq(1 << vector.out_half),
-            self.accumulator_write.valid.eq(queue.o.valid & ~kind.to_scratchpad & ~self.abort),
+            self.accumulator_write.valid.eq(queue.o.valid & ~kind.to_scratchpad),
             self.accumulator_write.row.eq(row),
             self.accumulator_write.data.eq(queue.o.payload),
             self.accumulator_write.enable.eq(~0),

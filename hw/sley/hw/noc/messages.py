@@ -44,9 +44,9 @@ class LaunchWord(enum.IntEnum):
     ARGS is there if the arguments are in memory. Arguments from the packet follow GRID_Z.
     """
 
-    PROGRAM = 0  # byte address
-    TAG = 1  # of the program; not 0: a core that holds it need not fetch it
-    SIZES = 2  # a ``LaunchSizes``
+    SIZES = 0  # a ``LaunchSizes``
+    PROGRAM = 1  # byte address
+    TAG = 2  # of the program; not 0: a core that holds it need not fetch it
     ARGS = 3  # byte address
     BLOCK_X = 4
     BLOCK_Y = 5

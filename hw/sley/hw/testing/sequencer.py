@@ -144,8 +144,8 @@ class SequencerBench:
             data = b"".join(w.to_bytes(INSTRUCTION_BYTES, "little") for w in block.program)
             self._store(block.program_address, data)
             self._store(block.args_address, b"".join(a.to_bytes(4, "little") for a in block.args))
-            words = [block.program_address, block.tag, len(block.program) | len(block.args) << 16 | block.context << 24]
-            words[-1] |= block.queue << 28
+            sizes = len(block.program) | len(block.args) << 16 | block.context << 24 | block.queue << 28
+            words = [sizes, block.program_address, block.tag]
             if len(block.args) > INLINE_ARGS:
                 words += [block.args_address, *block.index, *block.grid]
             else:
