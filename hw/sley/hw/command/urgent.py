@@ -22,7 +22,7 @@ class UrgentGrant(wiring.Component):
 
     Members: ``requests``; ``priorities``: of each queue, heard a cycle late; ``grant``: one-hot, combinational, 0 when
     nobody asks; ``moved``: the granted queue is served now; not in two cycles in a row.
-    Cost: 10 flip-flops for each queue, one for each two queues.
+    Cost: 15 flip-flops for each queue, one for each two queues.
     """
 
     requests: Signal
@@ -61,10 +61,15 @@ class UrgentGrant(wiring.Component):
             behind[j] = behind[j] | (self.requests[k] & ~first)
         m.d.comb += self.grant.eq(self.requests & ~Cat(behind))
 
-        for level, mark in enumerate(above):
-            members = overdue if level == levels else Cat(p == level for p in self.priorities) & ~overdue
-            with m.If(self.moved & (self.grant & members).any()):
+        # Whoever is granted is of the highest level that asks: as ahead of time as the order, this waits for no grant.
+        asked: Value = Const(0, 1)  # by a higher level
+        for level, mark in reversed(list(enumerate(above))):
+            members = Signal(n, name=f"members{level}", reset_less=True)
+            m.d.sync += members.eq(overdue if level == levels else Cat(p == level for p in self.priorities) & ~overdue)
+            asks = (self.requests & members).any()
+            with m.If(self.moved & asks & ~asked):
                 m.d.sync += mark.eq(higher(self.grant))
+            asked = asked | asks
         with m.If(self.moved):
             for k in range(n):
                 with m.If(self.grant[k]):

@@ -1,7 +1,5 @@
 """Banked on-chip memory: ports as its users see them, and the memory itself."""
 
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
@@ -123,9 +121,13 @@ class BankedSram(wiring.Component):
             m.d.sync += [self.clearing.eq(cleared != depth - 1), cleared.eq(cleared + 1)]
         with m.If(self.clear):
             m.d.sync += self.clearing.eq(1)
-        # Nobody asks while rows are cleared, so one port may lend its address, and no port's data are chosen.
+        # Nobody asks while rows are cleared, so what is chosen then is the last port's.
         write_rows = [port.row[:index_bits] for port in self.write]
         write_rows[-1] = Mux(self.clearing, cleared, write_rows[-1])
+        write_data = [port.data for port in self.write]
+        write_data[-1] = Mux(self.clearing, 0, write_data[-1])
+        write_enables = [port.enable for port in self.write]
+        write_enables[-1] = write_enables[-1] | self.clearing.replicate(self._granules)
 
         registers, outputs = [], []
         for b in range(self._banks):
@@ -140,15 +142,14 @@ class BankedSram(wiring.Component):
             m.d.sync += [register.eq(read.data), output.eq(register)]
             registers.append(register)
             outputs.append(output)
-            reads, writes = self._granted(m, self.read, b), self._granted(m, self.write, b)
+            reads, writes = self._asks(m, "read", b), self._asks(m, "write", b)
             m.d.comb += [
-                read.addr.eq(_one_of(reads, [port.row[:index_bits] for port in self.read])),
-                write.addr.eq(_one_of([*writes[:-1], writes[-1] | self.clearing], write_rows)),
-                write.data.eq(_one_of(writes, [port.data for port in self.write])),
-                write.en.eq(
-                    _one_of(writes, [port.enable for port in self.write]) | self.clearing.replicate(len(write.en))
-                ),
+                read.addr.eq(_first_of(reads, [port.row[:index_bits] for port in self.read])),
+                write.addr.eq(_first_of(writes, write_rows)),
+                write.data.eq(_first_of(writes, write_data)),
             ]
+            with m.If(Cat(writes).any() | self.clearing):
+                m.d.comb += write.en.eq(_first_of(writes, write_enables))
 
         for k, port in enumerate(self.read):
             bank: Any = port.row[index_bits:]
@@ -179,21 +180,23 @@ class BankedSram(wiring.Component):
                 m.d.sync += own.eq(0)
             m.d.comb += port.data.eq(own)
 
-    def _granted(self, m: Module, ports: list[Any], bank: int) -> list[Any]:
-        """For each port, whether the bank serves it in this cycle: at most one of them is high."""
+    def _asks(self, m: Module, way: str, bank: int) -> list[Signal]:
+        """For each port, whether it asks the bank, which serves the first one."""
         index_bits = (self._rows // self._banks - 1).bit_length()
-        asks = [Signal(name=f"asks{bank}_{k}") for k in range(len(ports))]
+        ports = getattr(self, way)
+        asks = [Signal(name=f"{way}{bank}_{k}") for k in range(len(ports))]
         m.d.comb += [
             ask.eq(port.valid & (port.row[index_bits:] == bank)) for ask, port in zip(asks, ports, strict=True)
         ]
-        return [ask & ~Cat(asks[:k]).any() for k, ask in enumerate(asks)]
+        return asks
 
 
-def _one_of(selects: list[Any], values: list[Any]) -> Any:
-    """The value whose select is high, or 0."""
-    terms = [value & select.replicate(len(value)) for select, value in zip(selects, values, strict=True)]
-    # Two terms make a LUT, and two of those with a third term another one.
-    return reduce(or_, [reduce(or_, terms[k : k + 2]) for k in range(0, len(terms), 2)])
+def _first_of(asks: list[Signal], values: list[Any]) -> Any:
+    """The value of the first port that asks; that of the last one if none does, when it does not matter."""
+    value = values[-1]
+    for ask, earlier in reversed(list(zip(asks[:-1], values[:-1], strict=True))):
+        value = Mux(ask, earlier, value)
+    return value
 
 
 def _at(values: list[Any], index: Any, inverse: Any) -> Any:
