@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 
 from sley.abi.config import preset
 from sley.fpga.bridge.executor import CommandExecutor
-from sley.fpga.bridge.frames import Identity
+from sley.fpga.bridge.frames import Code, Identity
 from sley.hw.testing.axi_rules import AxiRules
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, Property, prove
@@ -35,6 +35,7 @@ class Asked(Property):
         given_up = timer[-1]
         has_asked = inner["waits"]
         waits = inner["fsm_state"] == state(inner["fsm_state"], "BUS")
+        writing = [code.value for code in (Code.WRITE_MEMORY, Code.WRITE_REGISTER, Code.CLEAR_MEMORY)]
         accesses: Any = 0
         answers, valids = [], []
         for name in ("registers", "memory"):
@@ -52,6 +53,7 @@ class Asked(Property):
             m.d.comb += [
                 *axi.lemmas(),
                 Assert(writes == bus.wvalid + axi.all_data),
+                Assert(~bus.wvalid | given_up | inner["code"].matches(*writing)),
                 Assert(~axi.inside_data & (axi.write_beats == axi.write_complete)),
                 Assert(~axi.write_addressed | (axi.write_length == 0)),
             ]

@@ -207,6 +207,8 @@ class CommandExecutor(wiring.Component):
                         m.d.comb += step.eq(1)
 
             with m.State("BUS"):
+                # What is on the bus is taken in every cycle, the last time with the answer.
+                m.d.comb += [fetched.eq(code == Code.READ_REGISTER), load.eq(code == Code.READ_MEMORY)]
                 m.d.comb += [ask.eq(~waits & ~given_up), times.eq(~answered)]
                 m.d.sync += waits.eq(1)
                 with m.If(answered | given_up):
@@ -222,10 +224,8 @@ class CommandExecutor(wiring.Component):
                             m.d.comb += step.eq(1)
                             m.next = "FILL"
                     with m.Elif(of_register):
-                        m.d.comb += fetched.eq(1)
                         m.next = "SEQUENCE"
                     with m.Else():
-                        m.d.comb += load.eq(1)
                         m.next = "DATA"
                         with m.If(given_up | error):
                             m.next = "STATUS"

@@ -39,10 +39,10 @@ _Where = data.StructLayout({"packet": PACKET_ADDRESS_BITS, "nested": 1, "context
 """Which packet to fetch: its address in units of packets, whether it is in a buffer, and in whose address space."""
 
 QueueView = data.StructLayout(
-    {"where": _Where, "ahead": 1, "stays": 1, "readback": 32, "read_index": INDEX_BITS, "watchdog": 32}
+    {"where": _Where, "ahead": 1, "stays": 1, "readback": 32, "read_next": INDEX_BITS, "watchdog": 32}
 )
 """What the executor sees of a queue: where its next packet is and whether there is one, whether a packet that retires
-leaves it inside a buffer, the read index, and where that goes."""
+leaves it inside a buffer, the read index if it does not, and where that goes."""
 
 
 class Executor(wiring.Component):
@@ -177,10 +177,10 @@ class Executor(wiring.Component):
         ]
 
         # READBACK is set up before the queue is enabled, and its owner is known a cycle before it is asked for.
-        readback = view.readback & ~(READBACK_BYTES - 1)
-        silent = Signal(reset_less=True)  # none is asked for, or what was retired has more of its buffer behind it
-        beyond = Signal(reset_less=True)
-        m.d.sync += beyond.eq(readback[config.addr_bits :].any())
+        readback = Signal.like(view.readback, reset_less=True)
+        stays = Signal(reset_less=True)  # what was retired has more of its buffer behind it
+        read_index = Signal(INDEX_BITS, reset_less=True)
+        m.d.sync += readback.eq(view.readback & ~(READBACK_BYTES - 1))
 
         # One small read or write at a time: a semaphore, a fence, a read index.
         word = self.words.payload
@@ -349,17 +349,17 @@ class Executor(wiring.Component):
                     give_back(QueueEvent.BLOCK)
             with m.State("RETIRE"):
                 m.d.comb += self.event.eq(QueueEvent.RETIRE)
-                m.d.sync += silent.eq(view.stays | (readback == 0))
+                m.d.sync += [stays.eq(view.stays), read_index.eq(view.read_next)]
                 m.next = "READBACK"
             with m.State("READBACK"):
                 m.d.sync += self.fault.address.eq(readback)
-                m.d.comb += written[: 8 * READBACK_BYTES].eq(view.read_index)
+                m.d.comb += written[: 8 * READBACK_BYTES].eq(read_index)
                 if config.bus_bytes > READBACK_BYTES:
-                    m.d.comb += written[8 * READBACK_BYTES :].eq(view.read_index)
-                with m.If(silent):
+                    m.d.comb += written[8 * READBACK_BYTES :].eq(read_index)
+                with m.If(stays | (readback == 0)):
                     m.d.comb += self.event.eq(QueueEvent.FINISH)
                     m.next = "IDLE"
-                with m.Elif(beyond):
+                with m.Elif(readback[config.addr_bits :].any()):
                     fail(FaultCode.BAD_ADDRESS)
                 with m.Elif(~posting):
                     access(readback, READBACK_BYTES)

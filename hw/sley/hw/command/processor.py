@@ -165,7 +165,7 @@ class CommandProcessor(wiring.Component):
                 view.ahead.eq(queue.ahead),
                 view.stays.eq(queue.stays),
                 view.readback.eq(registers.readback.address),
-                view.read_index.eq(registers.read_index.index),
+                view.read_next.eq(queue.read_next),
                 view.watchdog.eq(registers.watchdog.cycles),
                 *(user.priorities[k].eq(registers.owner.priority) for user in (executor, scheduler, copies)),
                 failed[k].eq(queue.failed),

@@ -49,7 +49,8 @@ class Queue(wiring.Component):
     * ``packet``: address, in units of packets, of the packet to be taken next: while the queue is held until RETIRE,
       the one behind that which is executed. ``nested``: it is in a buffer. ``ahead``: there is one, and nothing has
       happened that may keep it from being taken. All registered.
-    * ``stays``: it is in a buffer, also when the packet that is executed has retired.
+    * ``stays``: it is in a buffer, also when the packet that is executed has retired; ``read_next``: if not, the read
+      index then.
     * ``aborting``: whatever of it runs shall end. From CONTROL.abort until the queue has stopped.
     * ``failed``: high for one cycle when the queue stops with an error.
 
@@ -72,6 +73,7 @@ class Queue(wiring.Component):
     nested: Any
     ahead: Any
     stays: Any
+    read_next: Any
     aborting: Any
     failed: Any
 
@@ -95,6 +97,7 @@ class Queue(wiring.Component):
                 "nested": Out(1),
                 "ahead": Out(1),
                 "stays": Out(1),
+                "read_next": Out(INDEX_BITS),
                 "aborting": Out(1),
                 "failed": Out(1),
             }
@@ -132,6 +135,7 @@ class Queue(wiring.Component):
         at_last = Signal()
         buffer_next = Signal(INDEX_BITS, reset_less=True)
         read_next = Signal(INDEX_BITS, reset_less=True)
+        m.d.comb += self.read_next.eq(read_next)
 
         # SIZE is set up before the queue is enabled: everything derived from it may lag.
         below = Signal(INDEX_BITS)

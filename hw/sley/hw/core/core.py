@@ -239,9 +239,9 @@ class Core(wiring.Component):
         self._count_store(m, events["store"], store)
         m.d.comb += [
             counters.traffic_amounts.load_beats.eq(_moves(load_reader.response)),
-            counters.traffic_amounts.load_bytes.eq(Mux(_moves(load.run), load.run.payload.bytes, 0)),
+            counters.traffic_amounts.load_bytes.eq(_asked(m, load.run)),
             counters.traffic_amounts.store_beats.eq(store_writer.sent),
-            counters.traffic_amounts.store_bytes.eq(Mux(_moves(store.run), store.run.payload.bytes, 0)),
+            counters.traffic_amounts.store_bytes.eq(_asked(m, store.run)),
             counters.traffic_amounts.fetch_beats.eq(_moves(fetch_reader.response)),
             counters.traffic_amounts.scratchpad_weights.eq(_refused(matrix.weights)),
             counters.traffic_amounts.scratchpad_vector_a.eq(_refused(vector.scratchpad_read_a)),
@@ -299,3 +299,10 @@ def _moves(port: Any) -> Any:
 
 def _refused(port: Any) -> Any:
     return port.valid & ~port.ready
+
+
+def _asked(m: Module, run: Any) -> Signal:
+    """The bytes of a run that was taken in the cycle before: the counters lie far from there."""
+    asked = Signal.like(run.payload.bytes)
+    m.d.sync += asked.eq(Mux(_moves(run), run.payload.bytes, 0))
+    return asked

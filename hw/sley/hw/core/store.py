@@ -259,8 +259,10 @@ class StoreUnit(wiring.Component):
             m.d.comb += incomplete.i.payload.address.eq(addresses.position)
         with m.If(~refused_now & (failed == _Failure.ROW)):
             m.d.comb += incomplete.i.payload.address.eq(rows.position)
-        complete = self._complete(m, incomplete.o, refused)
-        m.d.comb += self.busy.eq(~idle | ~incomplete.empty | self.signal[0].valid)
+        # Signals go on through a register of two, so that nothing here waits for the semaphores.
+        m.submodules.offers = offers = ResetInserter(self.abort)(StreamBuffer(SEMAPHORES))
+        complete = self._complete(m, incomplete.o, refused, offers)
+        m.d.comb += self.busy.eq(~idle | ~incomplete.empty | offers.o.valid)
 
         m.d.sync += in_use.eq(in_use | ((1 << self.phase) & preparing.replicate(2)))
         for k, error in enumerate(refused):
@@ -310,11 +312,9 @@ class StoreUnit(wiring.Component):
             m.d.sync += [idle.eq(draining & quiet), draining.eq(~(draining & quiet))]
         return m
 
-    def _complete(self, m: Module, incomplete: Any, refused: list[Signal]) -> Any:
+    def _complete(self, m: Module, incomplete: Any, refused: list[Signal], offers: Any) -> Any:
         """Signals and faults in the order of the commands; returns whether one becomes complete."""
         command = incomplete.payload
-        # Signals go on through a register of two, so that nothing here waits for the semaphores.
-        m.submodules.offers = offers = ResetInserter(self.abort)(StreamBuffer(SEMAPHORES))
         unacknowledged = command.stores & self.writer_pending.bit_select(command.phase, 1)
         error = Mux(command.stores, Mux(command.phase, refused[1], refused[0]), AccessError.NONE)
         complete = incomplete.valid & incomplete.ready
