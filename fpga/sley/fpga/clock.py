@@ -79,10 +79,17 @@ def pll_dividers(pll: Pll, input_hz: int, output_hz: int) -> PllDividers:
     )
 
 
-class PllClock(Elaboratable):
-    """Drives domain ``sync`` with ``clock_hz`` from the platform's default clock; in reset until the PLL has locked.
+GATED = ("ecp5",)
+"""Families whose clock is held until the PLL has locked. Flip-flops begin as they were configured, and a domain so
+clocked has no reset, whose wires would lead to nearly all of them."""
 
-    ``family`` is the name of the FPGA's. Raises ``ValueError`` for a frequency that the PLL cannot make.
+
+class PllClock(Elaboratable):
+    """Drives domain ``sync`` with ``clock_hz`` from the platform's default clock, once the PLL has locked: in reset, or
+    without a clock, until then.
+
+    ``family`` is the name of the FPGA's; of those in ``GATED`` the domain has no reset. Raises ``ValueError`` for a
+    frequency that the PLL cannot make.
     """
 
     def __init__(self, sync: ClockDomain, family: str, input_hz: int, clock_hz: int) -> None:
@@ -98,12 +105,15 @@ class PllClock(Elaboratable):
         pin = platform.request(platform.default_clk, dir="-")
         makers = {"ecp5": self._ecp5, "ice40": self._ice40, "gowin": self._gowin, "xc7": self._xc7}
         ready = makers[self._family](m, pin, locked)
-        m.submodules.reset = ResetSynchronizer(~ready, domain="sync")
+        if self._family not in GATED:
+            m.submodules.reset = ResetSynchronizer(~ready, domain="sync")
         platform.add_clock_constraint(self._sync.clk, self._clock_hz)
         return m
 
     def _ecp5(self, m: Module, pin: Any, locked: Signal) -> Signal:
+        """The gate opens while the clock is low, so its first pulse is a whole one."""
         m.submodules.input = buffer = io.Buffer("i", pin)
+        made = Signal()
         m.submodules.pll = Instance(
             "EHXPLLL",
             p_CLKI_DIV=self._dividers.reference,
@@ -114,7 +124,7 @@ class PllClock(Elaboratable):
             p_CLKOP_FPHASE=0,
             p_FEEDBK_PATH="CLKOP",
             i_CLKI=buffer.i,
-            i_CLKFB=self._sync.clk,
+            i_CLKFB=made,
             i_RST=0,
             i_STDBY=0,
             i_PHASESEL0=0,
@@ -124,10 +134,15 @@ class PllClock(Elaboratable):
             i_PHASELOADREG=1,
             i_PLLWAKESYNC=0,
             i_ENCLKOP=0,
-            o_CLKOP=self._sync.clk,
+            o_CLKOP=made,
             o_LOCK=locked,
         )
-        return locked
+        m.domains.made = ClockDomain(local=True, async_reset=True, clk_edge="neg")
+        m.d.comb += [ClockSignal("made").eq(made), ResetSignal("made").eq(~locked)]
+        stable, ready = Signal(), Signal()
+        m.d.made += [stable.eq(1), ready.eq(stable)]
+        m.submodules.gate = Instance("DCCA", i_CLKI=made, i_CE=ready, o_CLKO=self._sync.clk)
+        return ready
 
     def _ice40(self, m: Module, pin: Any, locked: Signal) -> Signal:
         """A block RAM reads zeros for some microseconds after configuration: reset outlasts them."""

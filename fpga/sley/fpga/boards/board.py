@@ -9,7 +9,7 @@ from amaranth.lib import io
 from amaranth.lib.wiring import Component, connect
 
 from sley.abi.config import ChipConfig
-from sley.fpga.clock import PllClock
+from sley.fpga.clock import GATED, PllClock
 from sley.fpga.device import device_of
 from sley.fpga.memory.block_ram import BlockMemory
 from sley.fpga.memory.sdram.memory import SdramMemory
@@ -83,8 +83,8 @@ class BoardTop(Elaboratable):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         design: Any = self._design
-        m.domains.sync = sync = ClockDomain()
         family = device_of(platform).family.name
+        m.domains.sync = sync = ClockDomain(reset_less=family in GATED)
         m.submodules.clock = PllClock(sync, family, int(platform.default_clk_frequency), self._clock_hz)
         m.submodules.system = design
         uart = platform.request("uart", 0, dir="-")
