@@ -308,7 +308,7 @@ class VectorUnit(wiring.Component):
         row = Signal(max(len(self.scratchpad_write.row), len(self.accumulator_write.row)), reset_less=True)
         results = [queue.o.payload.word_select(index, 32) for index in range(self._config.array)]
         m.d.comb += [
-            # A row that is here when an abort comes may still be written: nothing else waits for that.
+            # In the first cycle of an abort a row may still be written, so that no write waits for ``abort``.
             self.scratchpad_write.valid.eq(queue.o.valid & kind.to_scratchpad),
             self.scratchpad_write.row.eq(row),
             self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements)),
