@@ -88,8 +88,8 @@ class PllClock(Elaboratable):
     """Drives domain ``sync`` with ``clock_hz`` from the platform's default clock, once the PLL has locked: in reset, or
     without a clock, until then.
 
-    ``family`` is the name of the FPGA's; of those in ``GATED`` the domain has no reset. Raises ``ValueError`` for a
-    frequency that the PLL cannot make.
+    ``family`` is the name of the FPGA's; of those in ``GATED`` the domain may be without reset. Raises ``ValueError``
+    for a frequency that the PLL cannot make.
     """
 
     def __init__(self, sync: ClockDomain, family: str, input_hz: int, clock_hz: int) -> None:
@@ -105,7 +105,7 @@ class PllClock(Elaboratable):
         pin = platform.request(platform.default_clk, dir="-")
         makers = {"ecp5": self._ecp5, "ice40": self._ice40, "gowin": self._gowin, "xc7": self._xc7}
         ready = makers[self._family](m, pin, locked)
-        if self._family not in GATED:
+        if self._sync.rst is not None:
             m.submodules.reset = ResetSynchronizer(~ready, domain="sync")
         platform.add_clock_constraint(self._sync.clk, self._clock_hz)
         return m
@@ -113,7 +113,7 @@ class PllClock(Elaboratable):
     def _ecp5(self, m: Module, pin: Any, locked: Signal) -> Signal:
         """The gate opens while the clock is low, so its first pulse is a whole one."""
         m.submodules.input = buffer = io.Buffer("i", pin)
-        made = Signal()
+        made = Signal() if self._sync.rst is None else self._sync.clk
         m.submodules.pll = Instance(
             "EHXPLLL",
             p_CLKI_DIV=self._dividers.reference,
@@ -137,6 +137,8 @@ class PllClock(Elaboratable):
             o_CLKOP=made,
             o_LOCK=locked,
         )
+        if self._sync.rst is not None:
+            return locked
         m.domains.made = ClockDomain(local=True, async_reset=True, clk_edge="neg")
         m.d.comb += [ClockSignal("made").eq(made), ResetSignal("made").eq(~locked)]
         stable, ready = Signal(), Signal()
