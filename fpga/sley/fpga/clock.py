@@ -111,9 +111,8 @@ class PllClock(Elaboratable):
         return m
 
     def _ecp5(self, m: Module, pin: Any, locked: Signal) -> Signal:
-        """The gate opens while the clock is low, so its first pulse is a whole one."""
         m.submodules.input = buffer = io.Buffer("i", pin)
-        made = Signal() if self._sync.rst is None else self._sync.clk
+        made = self._gated(m, locked) if self._sync.rst is None else self._sync.clk
         m.submodules.pll = Instance(
             "EHXPLLL",
             p_CLKI_DIV=self._dividers.reference,
@@ -137,14 +136,17 @@ class PllClock(Elaboratable):
             o_CLKOP=made,
             o_LOCK=locked,
         )
-        if self._sync.rst is not None:
-            return locked
+        return locked
+
+    def _gated(self, m: Module, locked: Signal) -> Signal:
+        """The clock in front of a gate, which opens while that is low: the first pulse behind it is a whole one."""
+        made = Signal()
         m.domains.made = ClockDomain(local=True, async_reset=True, clk_edge="neg")
         m.d.comb += [ClockSignal("made").eq(made), ResetSignal("made").eq(~locked)]
         stable, ready = Signal(), Signal()
         m.d.made += [stable.eq(1), ready.eq(stable)]
         m.submodules.gate = Instance("DCCA", i_CLKI=made, i_CE=ready, o_CLKO=self._sync.clk)
-        return ready
+        return made
 
     def _ice40(self, m: Module, pin: Any, locked: Signal) -> Signal:
         """A block RAM reads zeros for some microseconds after configuration: reset outlasts them."""
