@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from amaranth import ClockDomain, Elaboratable, Module, Signal
+from amaranth.hdl import Fragment
 from icarus_bench import compile_bench, needs_icarus, run_bench, verilog
 
 from sley.fpga.boards.known import BOARDS
@@ -66,6 +67,12 @@ def test_a_frequency_that_cannot_be_made_names_its_neighbours() -> None:
         ValueError, match=r"the clock is 47\.3 MHz; from 25 MHz the PLL makes .* or .* MHz, the closest"
     ):
         pll_dividers(PLLS["ecp5"], 25_000_000, 47_300_000)
+
+
+@pytest.mark.parametrize(("family", "mhz"), [("ice40", 12), ("gowin", 27), ("xc7", 100)])
+def test_a_clock_that_is_not_held_needs_a_reset(family: str, mhz: int) -> None:
+    with pytest.raises(ValueError, match=f"domain sync has no reset; the clock of {family} is not held"):
+        Fragment.get(PllClock(ClockDomain("sync", reset_less=True), family, mhz * 1_000_000, mhz * 1_000_000), None)
 
 
 class Counting(Elaboratable):

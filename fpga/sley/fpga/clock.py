@@ -89,7 +89,7 @@ class PllClock(Elaboratable):
     without a clock, until then.
 
     ``family`` is the name of the FPGA's; of those in ``GATED`` the domain may be without reset. Raises ``ValueError``
-    for a frequency that the PLL cannot make.
+    for a domain of another family that is, and for a frequency that the PLL cannot make.
     """
 
     def __init__(self, sync: ClockDomain, family: str, input_hz: int, clock_hz: int) -> None:
@@ -100,6 +100,8 @@ class PllClock(Elaboratable):
         self._dividers = pll_dividers(PLLS[family], input_hz, clock_hz)
 
     def elaborate(self, platform: Any) -> Module:
+        if self._sync.rst is None and self._family not in GATED:
+            raise ValueError(f"domain sync has no reset; the clock of {self._family} is not held, so it needs one")
         m = Module()
         locked = Signal()
         pin = platform.request(platform.default_clk, dir="-")

@@ -35,11 +35,12 @@ class DmaPath(Elaboratable):
             if unit is Unit.LOAD
             else MemoryWriter(config, tag=Tag.STORE, source=SOURCE)
         )
-        self.command, self.signal, self.fault, self.retired = (
+        self.command, self.signal, self.fault, self.retired, self.busy = (
             self.unit.command,
             self.unit.signal,
             self.unit.fault,
             self.unit.retired,
+            self.unit.busy,
         )
         self.scratchpad, self.accumulator = self.unit.scratchpad, self.unit.accumulator
 

@@ -13,7 +13,7 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
 from sley.hw.core.sram import READ_LATENCY
 from sley.hw.testing.pins import Pins
-from sley.hw.testing.streams import StreamBench
+from sley.hw.testing.streams import StreamBench, StreamError
 
 WORD = 0xFFFFFFFF
 
@@ -274,9 +274,12 @@ class DmaBench(StreamBench):
 
     async def _watch_unit(self, ctx: Any) -> None:
         fault = self.dut.fault
-        async for _, _, valid, code, pc, address, retired in ctx.tick().sample(
-            fault.valid, fault.code, fault.pc, fault.address, self.dut.retired
+        signal = self.dut.signal[0]
+        async for _, _, valid, code, pc, address, retired, offered, busy in ctx.tick().sample(
+            fault.valid, fault.code, fault.pc, fault.address, self.dut.retired, signal.valid, self.dut.busy
         ):
+            if offered and not busy:
+                raise StreamError("a signal set is offered, and the unit is not busy (rule 6 of a unit)")
             if valid:
                 self.faults.append((code, pc, address))
             if retired:
