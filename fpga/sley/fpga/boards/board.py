@@ -73,20 +73,18 @@ class BoardTop(Elaboratable):
     """A design with a serial line on a board: clock and pins around it.
 
     ``design`` has the members ``uart_rx``, ``uart_tx`` and ``irq``; the last one lights LED 0, of a coloured one its
-    green. It may have ``sdram``. ``resets``: it has a reset also where the clock can be held in its place. Without one,
-    synthesis takes registers for one that are apart by their reset alone: an array's, to its far corners.
+    green. It may have ``sdram``.
     """
 
-    def __init__(self, design: Component, clock_hz: int, *, resets: bool = False) -> None:
+    def __init__(self, design: Component, clock_hz: int) -> None:
         self._design = design
         self._clock_hz = clock_hz
-        self._resets = resets
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         design: Any = self._design
         family = device_of(platform).family.name
-        m.domains.sync = sync = ClockDomain(reset_less=family in GATED and not self._resets)
+        m.domains.sync = sync = ClockDomain(reset_less=family in GATED)
         m.submodules.clock = PllClock(sync, family, int(platform.default_clk_frequency), self._clock_hz)
         m.submodules.system = design
         uart = platform.request("uart", 0, dir="-")

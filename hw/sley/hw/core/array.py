@@ -158,7 +158,9 @@ class SystolicArray(wiring.Component):
         """The mark for each array row, one cycle before the activation."""
         n = self._config.array
         if not self._config.bf16:
-            return marks(m, self.swap, 0, ROW_LATENCY, n, "swap")
+            # Where nothing is reset, an initial value of their own keeps these registers apart from those of the
+            # elements, which synthesis would share all along the diagonals. Swaps before the first weights do no harm.
+            return marks(m, self.swap, 0, ROW_LATENCY, n, "swap", init=-1)
         int8 = marks(m, self.swap & ~self.bf16, 0, ROW_LATENCY, n, "swap_int8")
         bf16 = marks(m, self.swap & self.bf16, BF16_ENTRY, BF16_ROW_LATENCY, n, "swap_bf16")
         return [a | b for a, b in zip(int8, bf16, strict=True)]
@@ -216,9 +218,9 @@ class SystolicArray(wiring.Component):
         return early, words, takes
 
 
-def marks(m: Module, mark: Any, first: int, step: int, count: int, name: str) -> list[Any]:
-    """``mark`` of ``first`` cycles ago, of ``step`` cycles before that, and so on."""
-    line = Signal(first + step * (count - 1), name=name)
+def marks(m: Module, mark: Any, first: int, step: int, count: int, name: str, init: int = 0) -> list[Any]:
+    """``mark`` of ``first`` cycles ago, of ``step`` cycles before that, and so on; before the first one ``init``."""
+    line = Signal(first + step * (count - 1), name=name, init=init)
     travelled = Cat(mark, line)
     m.d.sync += line.eq(travelled)
     return [travelled[first + step * k] for k in range(count)]
