@@ -127,19 +127,20 @@ class Execute(wiring.Component):
         following = Signal(_State)  # the next one, unless ``refused``
         refused = Signal()  # the semaphores do not accept the mask of SYNC: known so late that it only holds the state
         place = range(self._config.program_words + 1)
-        pc = Signal(place, reset_less=True)
-        sequential = Signal(place, reset_less=True)  # what follows pc, if it does not branch; pc in FETCH
+        pc = Signal(place, reset_less=True)  # while SYNC waits it is that of the next instruction already
+        sequential = Signal(place, reset_less=True)  # what follows pc, if it does not branch; pc where nothing executes
         instruction = Signal(INSTRUCTION, reset_less=True)
         word = instruction.word
         a, b = Signal(32), Signal(32)
 
-        completes = Signal()  # step, unless ``refused``
-        step = Signal()  # the instruction, not a branch, completes, and the sequential one is next
+        sync = Signal()  # SYNC executes
+        waits = Signal()  # and waits for its masks
+        step = Signal()  # the instruction is no branch and completes, or is SYNC: the sequential one is next
         pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
         low_target = word.target[: len(pc)]  # of one that is not beyond the program
         # The instruction before was a branch that is taken: what is read now does not count.
         taken = alu.taken
-        origin = Signal(place, reset_less=True)  # where it was
+        origin = Signal(place, reset_less=True)  # where it was, or SYNC
         skipped = Signal()  # the LOOP has count 0
         counts = Signal(8, reset_less=True)  # four bits of its count are not 0
         goes_on = Signal()  # the taken branch completes
@@ -158,7 +159,8 @@ class Execute(wiring.Component):
             here.eq(Mux(taken, low_here, sequential_here)),
             behind_target.eq(word.target + 1),
             self.index.eq(onward),
-            self.pc.eq(Mux(taken, origin, pc)),
+            self.pc.eq(Mux(taken | waits, origin, pc)),
+            waits.eq((state == _State.WAIT) | (state == _State.SIGNAL)),
             self.wait.payload.eq(word.wait),
             self.signal.payload.eq(word.signal),
             # Two when the instruction is read and two when it executes, for the cycle behind.
@@ -266,7 +268,7 @@ class Execute(wiring.Component):
             self.signal.valid.eq(state == _State.SIGNAL),
             self.ended.eq(state == _State.ENDED),
         ]
-        with m.If(state != _State.FETCH):  # the same until the instruction completes
+        with m.If((state != _State.FETCH) & ~waits):  # the same until the instruction completes
             m.d.sync += sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1))
         # ``taken`` is known late, and true in IDLE, FETCH and READ alone: the other states do not ask.
         m.d.comb += following.eq(state)
@@ -288,9 +290,9 @@ class Execute(wiring.Component):
                     fail(FaultCode.ILLEGAL_INSTRUCTION, illegal=True)
                 with m.Else():  # one of these at the most
                     with m.If(is_unit & ~self.dispatching & ~self.stop):
-                        m.d.comb += [issue.eq(1), completes.eq(1), registers.write.eq(~instruction.set)]
+                        m.d.comb += [issue.eq(1), step.eq(1), registers.write.eq(~instruction.set)]
                     with m.If(instruction.simple):
-                        m.d.comb += [completes.eq(1), registers.write.eq(1)]
+                        m.d.comb += [step.eq(1), registers.write.eq(1)]
                     with m.If(instruction.branch):
                         m.d.comb += pass_by.eq(1)
                     with m.If(instruction.loop):
@@ -298,7 +300,7 @@ class Execute(wiring.Component):
                     with m.If(instruction.end):
                         m.d.comb += following.eq(_State.ENDED)
                     with m.If(instruction.sync):
-                        m.d.comb += following.eq(Mux(word.wait.any(), _State.WAIT, _State.SIGNAL))
+                        m.d.comb += [step.eq(1), sync.eq(1)]
                     with m.If(instruction.multiply):
                         m.d.comb += following.eq(_State.MULTIPLY)
 
@@ -312,24 +314,23 @@ class Execute(wiring.Component):
                 with m.Elif(loops.full):
                     fail(FaultCode.LOOP_OVERFLOW)
                 with m.Else():
-                    m.d.comb += [loops.push.eq(1), completes.eq(1)]
+                    m.d.comb += [loops.push.eq(1), step.eq(1)]
 
             with m.Case(_State.MULTIPLY):
-                m.d.comb += [completes.eq(1), registers.write.eq(1)]
+                m.d.comb += [step.eq(1), registers.write.eq(1)]
 
             with m.Case(_State.WAIT):
                 m.d.comb += refused.eq(~self.wait.ready)
-                with m.If(word.signal.any()):
-                    m.d.comb += following.eq(_State.SIGNAL)
-                with m.Else():
-                    m.d.comb += completes.eq(1)
 
             with m.Case(_State.SIGNAL):
-                m.d.comb += [refused.eq(~self.signal.ready), completes.eq(1)]
+                m.d.comb += refused.eq(~self.signal.ready)
 
-        m.d.comb += step.eq(completes & ~refused)
-        with m.If(completes | pass_by):
+        with m.If(step | pass_by | waits):
             m.d.comb += following.eq(Mux(sequential_here, _State.READ, _State.FETCH))
+        with m.If(sync & word.wait.any()):
+            m.d.comb += following.eq(_State.WAIT)
+        with m.Elif((sync | (state == _State.WAIT)) & word.signal.any()):
+            m.d.comb += following.eq(_State.SIGNAL)
         with m.If(jump):
             m.d.comb += following.eq(_State.FETCH)
         # In the cycle in which a branch is found to be taken the instruction behind it is read already.
@@ -350,6 +351,8 @@ class Execute(wiring.Component):
             m.d.comb += following.eq(_State.FETCH)
         with m.If(self.stop):
             m.d.comb += following.eq(_State.IDLE)
+            with m.If(waits):
+                m.d.sync += pc.eq(origin)
         with m.If(~refused | self.go | self.stop):
             m.d.sync += state.eq(following)
         return m
