@@ -52,8 +52,8 @@ class Fair(Property):
                 m.d.comb += Assert(waited <= bound - own)
 
         m.d.comb += [
-            Assert(inner["locked"] == unfinished),
             Assert(~unfinished | (inner["owner"] == owner)),
+            Assert(inner["may"] == Mux(unfinished, owner, (1 << n) - 1)),
         ]
         self.order(m, inner, owner, which, waited)
         return m
@@ -100,15 +100,16 @@ def test_packet_grant(n: int, turns: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("line", "bug", "turns"),
     [
-        ("locked.eq(~self.last)", "locked.eq(0)", ()),
-        ("self.grant.eq(owner & self.requests)", "self.grant.eq(owner)", ()),
+        ("may.eq(self.grant | self.last.replicate(n))", "may.eq(~0)", ()),
+        ("may.eq(self.grant | self.last.replicate(n))", "may.eq(self.grant)", ()),
+        ("self.grant.eq(self.requests & may & ~Cat(behind))", "self.grant.eq(may & ~Cat(behind))", ()),
         ("above.eq(higher(self.grant) |", "above.eq(self.grant | higher(self.grant) |", ()),
-        ("preferred.eq(self.requests & above)", "preferred.eq(0)", ()),
-        ("Mux(preferred.any(), lowest(preferred), lowest(self.requests))", "self.requests", ()),
+        ("passed = above[k] & ~above[j]", "passed = Const(0, 1)", ()),
+        ("& ~Cat(behind))", ")", ()),
         ("used < turns, turns > 1", "used <= turns, turns > 1", (2, 1, 3)),
         ("(self.grant & owner).any(), used, 1", "(self.grant & owner).any(), 1, 1", (2, 1, 3)),
     ],
-    ids=["interleaved", "idle owner", "stays", "no turn", "all", "one turn more", "turns not counted"],
+    ids=["interleaved", "locked", "idle owner", "stays", "no turn", "all", "one turn more", "turns not counted"],
 )
 def test_packet_grant_finds(line: str, bug: str, turns: tuple[int, ...]) -> None:
     grant = mutated(PacketGrant, line, bug)

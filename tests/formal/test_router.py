@@ -214,9 +214,12 @@ class Routed(InOrder):
         if len(sources) == 1:
             locked, granted = after, Const(1)
         else:
-            locked, granted = self.grant(to, "locked"), self.grant(to, "owner")
+            locked, granted = ~self.grant(to, "may").all(), self.grant(to, "owner")
             follow = self.grant(to, "above") == ~(granted | (granted - 1))[: len(sources)]
-            m.d.comb += Assert(~locked | ((granted != 0) & ((granted & (granted - 1)) == 0) & follow))
+            m.d.comb += [
+                Assert(~locked | ((granted != 0) & ((granted & (granted - 1)) == 0) & follow)),
+                Assert(~locked | (self.grant(to, "may") == granted)),
+            ]
         m.d.comb += Assert(locked == after)
         for k, side in enumerate(SIDES):
             if side in sources:

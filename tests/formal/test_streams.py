@@ -226,7 +226,7 @@ class Merged(InOrder):
             m.d.comb += Assert(~valid | ~unfinished | (flit.source == owner))
             unfinished, owner = Mux(valid, ~flit.last, unfinished), Mux(valid, flit.source, owner)
         m.d.comb += [
-            Assert(inner["grant.locked"] == unfinished),
+            Assert(inner["grant.may"] == Mux(unfinished, Mux(owner, 2, 1), 3)),
             Assert(~unfinished | (inner["grant.owner"] == Mux(owner, 2, 1))),
         ]
         return m
@@ -239,7 +239,7 @@ def test_packet_arbiter() -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("locked.eq(~self.last)", "locked.eq(0)"),
+        ("may.eq(self.grant | self.last.replicate(n))", "may.eq(~0)"),
         ("port.ready.eq(grant.grant[k] & output.ready)", "port.ready.eq(output.ready)"),
         ("output.valid.eq(grant.grant.any())", "output.valid.eq(grant.requests.any())"),
         ("Mux(grant.grant[k], Value", "Mux(grant.requests[k], Value"),

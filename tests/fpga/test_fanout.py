@@ -52,14 +52,28 @@ def test_ends_are_shared_out_in_the_order_of_names(kind: str, output: str, ends:
 
 
 @pytest.mark.parametrize(
-    ("others", "resets", "shares"),
-    [(4, 8, [12]), (5, 8, [3, 2, 8]), (4, 9, [4, 5, 4]), (0, 17, [6, 6, 5]), (9, 0, [3] * 3)],
+    ("others", "enables", "resets", "shares"),
+    [
+        (4, 0, 8, [12]),
+        (5, 0, 8, [3, 2, 8]),
+        (4, 0, 9, [4, 5, 4]),
+        (0, 0, 17, [6, 6, 5]),
+        (9, 0, 0, [3] * 3),
+        (1, 3, 8, [12]),
+        (1, 4, 8, [1, 4, 8]),
+        (5, 9, 0, [3, 2, 3, 3, 3]),
+    ],
 )
-def test_resets_have_larger_shares_of_their_own(others: int, resets: int, shares: list[int], tmp_path: Path) -> None:
+def test_enables_and_resets_have_shares_of_their_own(
+    others: int, enables: int, resets: int, shares: list[int], tmp_path: Path
+) -> None:
+    """Those of resets are larger."""
     made = Netlist()
     made.add("LUT4", name="driver", A="before", Z="many")
     for k in range(others):
         made.add("LUT4", name=f"other{k}", A="many", Z=f"z{k}")
+    for k in range(enables):
+        made.add("TRELLIS_FF", name=f"enable{k}", DI=f"d of {k}", CE="many", Q=f"q of {k}")
     for k in range(resets):
         made.add("TRELLIS_FF", name=f"reset{k:02}", DI=f"d{k}", LSR="many", Q=f"q{k}")
     path = made.write(tmp_path / "netlist.json")
@@ -70,7 +84,7 @@ def test_resets_have_larger_shares_of_their_own(others: int, resets: int, shares
     ]
     assert sorted(map(len, found)) == sorted(shares)
     if len(shares) > 1:
-        assert not any({"other", "reset"} <= {name[:5] for name in share} for share in found)
+        assert all(len({name.rstrip("0123456789") for name in share}) == 1 for share in found)
 
 
 def test_clocks_ports_and_other_cells_stay(tmp_path: Path) -> None:

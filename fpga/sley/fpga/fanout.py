@@ -14,7 +14,7 @@ MOST_RESETS = 512
 """Flip-flops that one driver may reset: all eight of a tile have the same reset or none, so copies keep them apart."""
 OUTPUTS = {"ecp5": {"LUT4": "Z", "TRELLIS_FF": "Q"}}
 """What is copied, by family, and its output."""
-RESET = "LSR"
+RESET, ENABLE = "LSR", "CE"
 CLOCKS = frozenset({"CLK", "WCK", "CLKA", "CLKB", "CLKI", "CLKR", "CLKW", "CLK0", "SCLK"})
 
 
@@ -22,8 +22,9 @@ def copy_drivers(netlist: Path, family: Family, most: int = MOST, most_resets: i
     """Copies each LUT and flip-flop that leads to more than ``most`` cells, or resets more than ``most_resets``.
 
     Other families than ECP5 stay as they are. ``netlist`` is Yosys' JSON of a flat design, which is rewritten. The
-    cells are shared out in the order of their names, so that those of a block stay together. Clocks stay. Returns how
-    many copies were made.
+    cells are shared out in the order of their names, so that those of a block stay together. Those that are enabled or
+    reset have shares of their own: what decides of the next cycle does not lie far off with the data. Clocks stay.
+    Returns how many copies were made.
     """
     outputs = OUTPUTS.get(family.name)
     if outputs is None:
@@ -54,10 +55,11 @@ def _copy_in(module: dict[str, Any], outputs: Mapping[str, str], most: int, most
         if bit in ports or any(pin in CLOCKS for _, pin, _ in ends[bit]):
             continue
         resets = [end for end in ends[bit] if end[1] == RESET]
-        others = [end for end in ends[bit] if end[1] != RESET]
-        if len(others) <= most and len(resets) <= most_resets:
+        enables = [end for end in ends[bit] if end[1] == ENABLE]
+        others = [end for end in ends[bit] if end[1] not in (RESET, ENABLE)]
+        if len(others) + len(enables) <= most and len(resets) <= most_resets:
             continue
-        groups = [*_shares(others, most), *_shares(resets, most_resets)]
+        groups = [*_shares(others, most), *_shares(enables, most), *_shares(resets, most_resets)]
         for number, group in enumerate(groups[1:], 1):
             copy = f"{name}_copy{number}"
             connections = {pin: [*bits] for pin, bits in cell["connections"].items()} | {output: [unused]}

@@ -10,9 +10,8 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
-from sley.abi.pages import CONTEXT_BITS
 from sley.abi.registers import PRIORITY_BITS
-from sley.hw.command.fetch import PacketFetch
+from sley.hw.command.fetch import CHOICES, PacketFetch, PacketPlace
 from sley.hw.command.queue import BUFFER_BITS, PACKET_ADDRESS_BITS, PACKET_SHIFT, READBACK_BYTES
 from sley.hw.command.records import (
     INDEX_BITS,
@@ -35,11 +34,8 @@ from sley.hw.noc.placement import Source
 KEPT_BITS = max(f.layout.mask.bit_length() for op, f in PACKETS.items() if op is not PacketOp.LAUNCH)
 """Of a packet that executes. A LAUNCH leaves the executor at once."""
 
-_Where = data.StructLayout({"packet": PACKET_ADDRESS_BITS, "nested": 1, "context": CONTEXT_BITS})
-"""Which packet to fetch: its address in units of packets, whether it is in a buffer, and in whose address space."""
-
 QueueView = data.StructLayout(
-    {"where": _Where, "ahead": 1, "stays": 1, "readback": 32, "read_next": INDEX_BITS, "watchdog": 32}
+    {"where": PacketPlace, "ahead": 1, "stays": 1, "readback": 32, "read_next": INDEX_BITS, "watchdog": 32}
 )
 """What the executor sees of a queue: where its next packet is and whether there is one, whether a packet that retires
 leaves it inside a buffer, the read index if it does not, and where that goes."""
@@ -161,20 +157,17 @@ class Executor(wiring.Component):
         wiring.connect(m, wiring.flipped(self.response), fetch.response)
 
         # Whose packet is fetched or here, whether that is ahead of time, and whether one shall be.
-        wanted = Signal(_Where, reset_less=True)
-        where = Signal(_Where)
+        wanted = [Signal(PacketPlace, name=f"wanted{k}", reset_less=True) for k in range(CHOICES)]
         source = Signal(config.queues)
         ours = Signal(reset_less=True)  # it is the owner's, once that is taken
         early = Signal()
         takes = Signal()  # the queue that is granted
         look_ahead = Signal()
-        granted = one_of(turn.grant, [queue.where for queue in self.queues])
-        m.d.comb += [
-            where.eq(Mux(takes, granted, view.where)),
-            fetch.where.eq(where.packet),
-            fetch.nested.eq(where.nested),
-            fetch.context.eq(where.context),
-        ]
+        returns = Signal()  # the one that was granted, when another packet was on its way
+        for k, choice in enumerate(fetch.where):
+            turns = list(zip(turn.grant, self.queues, strict=True))[k::CHOICES]
+            granted = one_of(Cat(grant for grant, _ in turns), [queue.where for _, queue in turns])
+            m.d.comb += choice.eq(Mux(takes, granted, Mux(returns, wanted[k], 0 if k else view.where)))
 
         # READBACK is set up before the queue is enabled, and its owner is known a cycle before it is asked for.
         readback = Signal.like(view.readback, reset_less=True)
@@ -275,13 +268,14 @@ class Executor(wiring.Component):
                         m.next = "FAULT"
                 with m.Elif(self.pending.any() & ~settling):
                     m.d.comb += [turn.moved.eq(1), self.taken.eq(turn.grant), takes.eq(1)]
-                    m.d.sync += [owner.eq(turn.grant), wanted.eq(where), early.eq(0), look_ahead.eq(0)]
+                    m.d.sync += [owner.eq(turn.grant), early.eq(0), look_ahead.eq(0)]
+                    m.d.sync += [place.eq(choice) for place, choice in zip(wanted, fetch.where, strict=True)]
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
                         m.d.sync += source.eq(turn.grant)
                     m.next = "FETCH"
             with m.State("FETCH"):
-                m.d.comb += where.eq(wanted)
+                m.d.comb += returns.eq(1)
                 with m.If(~ours):
                     m.d.comb += fetch.drop.eq(1)
                     with m.If(~fetch.busy):

@@ -1,9 +1,11 @@
 """Fetches a packet and checks it."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -18,6 +20,12 @@ from sley.hw.memory.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 
+PacketPlace = data.StructLayout({"packet": PACKET_ADDRESS_BITS, "nested": 1, "context": CONTEXT_BITS})
+"""Where a packet is: its address in units of packets, whether that is in a buffer, and in whose address space."""
+
+CHOICES = 2
+"""Groups of queues among which the place of a packet is chosen, each ahead of a register of its own."""
+
 
 class PacketFetch(wiring.Component):
     """Reads one packet from memory, checks it, and keeps it until it is taken.
@@ -26,8 +34,8 @@ class PacketFetch(wiring.Component):
 
     Members:
 
-    * ``start``: fetch the packet at ``where``, in units of packets, of ``context``; ``nested``: it is in a buffer. Not
-      while ``busy``.
+    * ``start``: fetch the packet at ``where``, not while ``busy``. Of all choices one is a place and the others are 0:
+      they meet behind a register, as it is known late whose packet is wanted.
     * ``busy``: a packet is here or on its way.
     * ``ready``: it is here, with ``packet``; ``launch``, ``indirect``: what it is; ``bad``: something is wrong with it,
       with ``code`` and ``address``: those of ``PacketCheck``, or BAD_ADDRESS (beyond the chip's address width),
@@ -42,9 +50,7 @@ class PacketFetch(wiring.Component):
     """
 
     start: Signal
-    where: Signal
-    context: Signal
-    nested: Signal
+    where: Any
     busy: Signal
     ready: Signal
     packet: Signal
@@ -65,9 +71,7 @@ class PacketFetch(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "where": In(PACKET_ADDRESS_BITS),
-                "context": In(CONTEXT_BITS),
-                "nested": In(1),
+                "where": In(PacketPlace).array(CHOICES),
                 "busy": Out(1),
                 "ready": Out(1),
                 "packet": Out(8 * PACKET_BYTES),
@@ -88,9 +92,10 @@ class PacketFetch(wiring.Component):
         config = self._config
         m.submodules.check = check = PacketCheck(config)
 
-        where = Signal(PACKET_ADDRESS_BITS, reset_less=True)
-        context = Signal(CONTEXT_BITS, reset_less=True)
-        outside = Signal(reset_less=True)
+        choices = [Signal(PacketPlace, name=f"where{k}", reset_less=True) for k in range(CHOICES)]
+        place = PacketPlace(reduce(or_, (Value.cast(choice) for choice in choices)))
+        where = place.packet
+        outside = Cat(choice.packet[config.addr_bits - PACKET_SHIFT :] for choice in choices).any()
         failed = Signal(ERROR_BITS)
         dropped = Signal()
         came = Signal()
@@ -103,6 +108,7 @@ class PacketFetch(wiring.Component):
             self.beat.index.eq(index),
             self.beat.data.eq(self.packet[-len(self.beat.data) :]),
             check.beat.eq(self.beat),
+            check.nested.eq(place.nested),
             self.response.ready.eq(1),
         ]
 
@@ -122,7 +128,7 @@ class PacketFetch(wiring.Component):
                 tag=self._tag,
                 beats=burst - 1,
                 addr=(start & -config.bus_bytes) | asked << exact_log2(config.bus_bytes),
-                context=context,
+                context=place.context,
             ),
             flit.last.eq(1),
         ]
@@ -155,10 +161,8 @@ class PacketFetch(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += check.restart.eq(1)
                 m.d.sync += index.eq(0)
-                m.d.sync += [asked.eq(0), left.eq(beats), failed.eq(0), dropped.eq(0), where.eq(self.where)]
-                m.d.sync += [context.eq(self.context), check.nested.eq(self.nested)]
-                beyond = (self.where << PACKET_SHIFT)[config.addr_bits :].any()
-                m.d.sync += outside.eq(beyond)
+                m.d.sync += [asked.eq(0), left.eq(beats), failed.eq(0), dropped.eq(0)]
+                m.d.sync += [choice.eq(where) for choice, where in zip(choices, self.where, strict=True)]
                 with m.If(self.start):
                     m.next = "ASK"
             with m.State("ASK"):

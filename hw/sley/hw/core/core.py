@@ -303,6 +303,6 @@ def _refused(port: Any) -> Any:
 
 def _asked(m: Module, run: Any) -> Signal:
     """The bytes of a run that was taken in the cycle before: the counters lie far from there."""
-    asked = Signal.like(run.payload.bytes)
-    m.d.sync += asked.eq(Mux(_moves(run), run.payload.bytes, 0))
-    return asked
+    taken, asked = Signal(), Signal.like(run.payload.bytes, reset_less=True)
+    m.d.sync += [taken.eq(_moves(run)), asked.eq(run.payload.bytes)]
+    return Mux(taken, asked, 0)

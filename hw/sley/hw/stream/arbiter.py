@@ -1,8 +1,9 @@
 """Round robin: the choice itself, and the merge of packet streams."""
 
+from itertools import combinations
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -50,26 +51,27 @@ class PacketGrant(wiring.Component):
         if n == 1:  # nobody else could come between
             m.d.comb += self.grant.eq(self.requests)
             return m
-        locked = Signal()
         owner = Signal(n)
+        may = Signal(n, init=-1)  # be granted: all between packets, else the owner
         above = Signal(n)  # the requesters numbered above the one served last
-        with m.If(locked):
-            m.d.comb += self.grant.eq(owner & self.requests)
-        with m.Else():
-            preferred = Signal(n)
-            m.d.comb += preferred.eq(self.requests & above)
-            m.d.comb += self.grant.eq(Mux(preferred.any(), lowest(preferred), lowest(self.requests)))
+        # Each two are compared by registers beside who asks, so that a choice is two or three LUTs.
+        behind: list[Value] = [Const(0, 1)] * n  # one that goes before it asks
+        for j, k in combinations(range(n), 2):
+            passed = above[k] & ~above[j]  # in this round: the lower one
+            behind[k] = behind[k] | (self.requests[j] & may[j] & ~passed)
+            behind[j] = behind[j] | (self.requests[k] & may[k] & passed)
+        m.d.comb += self.grant.eq(self.requests & may & ~Cat(behind))
         again = Signal(n)  # for each requester: if it is served now, it has turns left
         with m.If(self.moved):
             m.d.sync += [
-                locked.eq(~self.last),
                 owner.eq(self.grant),
+                may.eq(self.grant | self.last.replicate(n)),
                 above.eq(higher(self.grant) | (self.grant & again)),
             ]
         if max(self._turns) > 1:
             count = Signal(range(max(self._turns) + 1))  # packets in a row of the one served last
             used = Signal.like(count)  # with the one that it may send now
-            m.d.comb += used.eq(count + (~locked & (count < max(self._turns))))
+            m.d.comb += used.eq(count + (may.all() & (count < max(self._turns))))
             for k, turns in enumerate(self._turns):
                 m.d.comb += again[k].eq(Mux(owner[k], used < turns, turns > 1))
             with m.If(self.moved):
