@@ -4,7 +4,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Module, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal
 
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
 from sley.hw.command.urgent import UrgentGrant
@@ -60,12 +60,16 @@ class Fair(Property):
 
     def order(self, m: Module, inner: Any, owner: Any, which: Any, waited: Any) -> None:
         """Lemma: packets that go first, from the state of the round."""
-        above, n = inner["above"], self.n
-        keeps = (above & owner).any()
-        follow = ~(owner | (owner - 1))[:n]
+        n, unfinished = self.n, ~inner["may"].all()
+        keeps: Any = Const(0)  # turns
+        if max(self.turns) > 1:
+            keeps = Cat(owner[k] & (inner["count"] < turns) for k, turns in enumerate(self.turns)).any()
+        above = Signal(n)
+        with m.If(owner != 0):
+            m.d.comb += above.eq(Mux(keeps | unfinished, ~(owner - 1)[:n], ~(owner | (owner - 1))[:n]))
         m.d.comb += [
             Assert((owner & (owner - 1)) == 0),
-            Assert(above == Mux(owner == 0, 0, Mux(keeps, ~(owner - 1)[:n], follow))),
+            *(Assert(inner[f"passed{j}_{k}"] == (above[k] & ~above[j])) for j, k in combinations(range(n), 2)),
         ]
         for w, own in enumerate(self.turns):
             left = Signal(8, name=f"left_{w}")
@@ -79,7 +83,6 @@ class Fair(Property):
                         count = inner["count"]
                         m.d.comb += Assert((count != 0) & (count <= max(self.turns)))
                         with m.If(keeps):
-                            m.d.comb += Assert(count < turns)
                             m.d.comb += left.eq(between + turns - count if k != w else 0)
             with m.If(which == w):
                 m.d.comb += Assert(waited + left <= sum(self.turns) - own)
@@ -104,12 +107,23 @@ def test_packet_grant(n: int, turns: tuple[int, ...]) -> None:
         ("may.eq(self.grant | self.last.replicate(n))", "may.eq(self.grant)", ()),
         ("self.grant.eq(self.requests & may & ~Cat(behind))", "self.grant.eq(may & ~Cat(behind))", ()),
         ("above.eq(higher(self.grant) |", "above.eq(self.grant | higher(self.grant) |", ()),
-        ("passed = above[k] & ~above[j]", "passed = Const(0, 1)", ()),
+        ("| ~self.last.replicate(n))))", ")))", ()),
+        ("passed.eq(above[k] & ~above[j])", "passed.eq(0)", ()),
         ("& ~Cat(behind))", ")", ()),
         ("used < turns, turns > 1", "used <= turns, turns > 1", (2, 1, 3)),
         ("(self.grant & owner).any(), used, 1", "(self.grant & owner).any(), 1, 1", (2, 1, 3)),
     ],
-    ids=["interleaved", "locked", "idle owner", "stays", "no turn", "all", "one turn more", "turns not counted"],
+    ids=[
+        "interleaved",
+        "locked",
+        "idle owner",
+        "stays",
+        "owner not first",
+        "no turn",
+        "all",
+        "one turn more",
+        "turns not counted",
+    ],
 )
 def test_packet_grant_finds(line: str, bug: str, turns: tuple[int, ...]) -> None:
     grant = mutated(PacketGrant, line, bug)

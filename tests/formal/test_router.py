@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from itertools import product
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import pytest
@@ -215,11 +215,9 @@ class Routed(InOrder):
             locked, granted = after, Const(1)
         else:
             locked, granted = ~self.grant(to, "may").all(), self.grant(to, "owner")
-            follow = self.grant(to, "above") == ~(granted | (granted - 1))[: len(sources)]
-            m.d.comb += [
-                Assert(~locked | ((granted != 0) & ((granted & (granted - 1)) == 0) & follow)),
-                Assert(~locked | (self.grant(to, "may") == granted)),
-            ]
+            m.d.comb += Assert(~locked | ((granted != 0) & ((granted & (granted - 1)) == 0)))
+            m.d.comb += Assert(~locked | (self.grant(to, "may") == granted))
+            self.order(m, to, locked, granted)
         m.d.comb += Assert(locked == after)
         for k, side in enumerate(SIDES):
             if side in sources:
@@ -233,6 +231,19 @@ class Routed(InOrder):
                 ]
         return ~spare_valid
 
+    def order(self, m: Module, to: Direction, locked: Any, granted: Any) -> None:
+        """Lemma: of each two inputs one goes first, by the round; an owner before all others."""
+        n = len(self.asks[to])
+        above = Mux(locked, ~(granted - 1)[:n], self.above(to))
+        for j, k in combinations(range(n), 2):
+            m.d.comb += Assert(self.grant(to, f"passed{j}_{k}") == (above[k] & ~above[j]))
+
+    def above(self, to: Direction) -> Any:
+        """The inputs to which the round comes before it ends, without an owner."""
+        n, may = len(self.asks[to]), self.grant(to, "may")
+        passed = Cat(Const(0, 1), *(self.grant(to, f"passed0_{k}") for k in range(1, n)))
+        return Mux(may.all(), passed, ~(may | (may - 1))[:n])
+
     def turn(self, m: Module, to: Direction, source: Any, chosen: Any) -> None:
         """How many packets of others begin while one flit waits."""
         sources, n = list(self.asks[to]), len(self.asks[to])
@@ -240,7 +251,7 @@ class Routed(InOrder):
             return
         waited = Signal(range(n + 1), name=f"{to.name}_waited")
         begins = [self.taken[side] & self.leaves[side][to] & ~self.open[side] for side in sources]
-        above = self.grant(to, "above")
+        above = self.above(to)
         m.d.comb += Assert((above == 0) | ((above | (above - 1)) == (1 << n) - 1))
         for k, side in enumerate(SIDES):
             if side in sources:

@@ -376,6 +376,7 @@ def test_abort_at_any_time(config: ChipConfig, seed: int) -> None:
         for _ in range(when):
             await ctx.tick()
         ctx.set(dut.abort, 1)
+        await ctx.tick()
         quiet = 0
         while quiet < 3:
             _, _, busy, valid, command = await ctx.tick().sample(dut.busy, dut.signal[0].valid, dut.command.valid)

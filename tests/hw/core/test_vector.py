@@ -333,10 +333,12 @@ def test_abort(config, cycles):
             ctx.set(dut.command.valid, 1)
             _, _, ready, *offers = await ctx.tick().sample(
                 dut.command.ready,
-                dut.signal[0].valid,
                 *(
-                    getattr(dut, name).valid
-                    for name in (*READ_PORTS, "scratchpad_write", "accumulator_write")
+                    port.valid
+                    for port in (
+                        dut.signal[0],
+                        *(getattr(dut, name) for name in (*READ_PORTS, "scratchpad_write", "accumulator_write")),
+                    )
                     if cycle > 0
                 ),
             )

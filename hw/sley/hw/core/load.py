@@ -147,7 +147,7 @@ class LoadUnit(wiring.Component):
         finished = Signal(range(COMMANDS_IN_FLIGHT + 2))
         signal = self.signal[0]
         m.d.comb += [
-            signal.valid.eq((finished != 0) & ~self.abort),
+            signal.valid.eq(finished != 0),
             signal.payload.eq(signals.payload),
             signals.ready.eq((signal.valid & signal.ready) | self.abort),
             self.retired.eq(signal.valid & signal.ready),

@@ -196,12 +196,15 @@ class MatrixUnit(wiring.Component):
         """Both signal streams; the value says whether a set is still to be accepted on one of them."""
         offered = Signal()
         offered_set = Signal(SEMAPHORES, reset_less=True)
-        complete = Signal(range(IN_FLIGHT + 2))  # MATMULs whose last row is written, not signalled
+        # MATMULs whose last row is written, not signalled. What is accepted is known late, and counts a cycle later.
+        complete = Signal(range(IN_FLIGHT + 3))
+        accepted = Signal()
+        before = Signal.like(complete)  # this cycle
         some = Signal()  # of them
         m.d.comb += [
-            self.signal[0].valid.eq(offered & ~self.abort),
+            self.signal[0].valid.eq(offered),
             self.signal[0].payload.eq(offered_set),
-            self.signal[1].valid.eq(started.o.valid & some & ~self.abort),
+            self.signal[1].valid.eq(started.o.valid & some),
             self.signal[1].payload.eq(started.o.payload),
             started.o.ready.eq(self.retired[1]),
         ]
@@ -212,9 +215,11 @@ class MatrixUnit(wiring.Component):
             m.d.sync += offered.eq(loader.signal.valid | front.set_done.valid)
             m.d.sync += offered_set.eq(loader.signal.payload & loader.signal.valid.replicate(SEMAPHORES))
         m.d.sync += [
-            complete.eq(complete + done - self.retired[1]),
-            some.eq(done.any() | complete[1:].any() | (complete[0] & ~self.retired[1])),
+            accepted.eq(self.retired[1]),
+            complete.eq(before + done),
+            some.eq(done.any() | before[1:].any() | (before[0] & ~self.retired[1])),
         ]
+        m.d.comb += before.eq(complete - accepted)
         with m.If(self.abort):
-            m.d.sync += [offered.eq(0), complete.eq(0), some.eq(0)]
+            m.d.sync += [offered.eq(0), accepted.eq(0), complete.eq(0), some.eq(0)]
         return offered | loader.signal.valid | ~started.empty

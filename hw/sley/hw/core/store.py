@@ -323,7 +323,7 @@ class StoreUnit(wiring.Component):
             offers.i.valid.eq(incomplete.valid & ~unacknowledged),
             offers.i.payload.eq(command.signal),
             offers.o.ready.eq(self.signal[0].ready),
-            self.signal[0].valid.eq(offers.o.valid & ~self.abort),
+            self.signal[0].valid.eq(offers.o.valid),
             self.signal[0].payload.eq(offers.o.payload),
             self.retired.eq(self.signal[0].valid & self.signal[0].ready),
         ]

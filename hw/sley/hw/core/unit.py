@@ -9,8 +9,9 @@ Rules (numbered so that tests and reviews can cite them):
    and ``retired`` is high for that cycle.
 4. On a fault the unit raises ``fault.valid`` for one cycle with the record and completes the command without further
    effects. It stays usable.
-5. While ``abort`` is high the unit accepts and drops commands, starts nothing, completes what is on the bus, offers
-   no signals, and lowers ``busy`` when all is quiet. Parameters return to their reset values.
+5. While ``abort`` is high the unit accepts and drops commands, starts nothing, completes what is on the bus, and lowers
+   ``busy`` when all is quiet. Parameters return to their reset values. From its second cycle on the unit offers no
+   signals; in the first it may still, as semaphores are cleared behind an abort.
 6. ``busy`` is high from the acceptance of a command until its signal set is accepted.
 7. ``clear`` high for one cycle (before a block starts, unit idle) sets all parameters to their reset values.
 """

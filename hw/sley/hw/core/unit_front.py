@@ -31,7 +31,8 @@ class UnitFront(wiring.Component):
     wait : Out(stream of SEMAPHORES bits)
         To the semaphores.
     abort : In(1)
-        While high, all commands are dropped, one per cycle, and offers on ``o`` and ``wait`` are taken back.
+        While high, all commands are dropped, one per cycle, and offers on ``o`` are taken back. What is dropped may
+        still take semaphores, which are cleared behind an abort.
     empty : Out(1)
         No command is here; goes low in the cycle after the acceptance of one.
     waiting : Out(1)
@@ -104,7 +105,7 @@ class UnitFront(wiring.Component):
         m.d.comb += [
             must_wait.eq(fifo.o.payload.waits & ~taken),
             self.wait.payload.eq(head.wait),
-            self.wait.valid.eq(fifo.o.valid & must_wait & ~self.abort),
+            self.wait.valid.eq(fifo.o.valid & must_wait),
             self.o.payload.eq(head),
             self.o.valid.eq(fifo.o.valid & ~must_wait & ~self.abort),
             fifo.o.ready.eq(self.abort | (self.o.valid & self.o.ready)),

@@ -217,10 +217,7 @@ class VectorUnit(wiring.Component):
                 m.d.comb += self.fault.valid.eq(~self.abort)
                 m.d.sync += state.eq(State.SIGNAL)
             with m.Case(State.SIGNAL):
-                m.d.comb += [
-                    self.signal[0].valid.eq(~self.abort),
-                    self.retired.eq(self.signal[0].valid & self.signal[0].ready),
-                ]
+                m.d.comb += [self.signal[0].valid.eq(1), self.retired.eq(self.signal[0].ready)]
                 with m.If(self.signal[0].ready):
                     m.d.sync += state.eq(State.IDLE)
         with m.If(self.abort):

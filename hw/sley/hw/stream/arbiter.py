@@ -53,21 +53,20 @@ class PacketGrant(wiring.Component):
             return m
         owner = Signal(n)
         may = Signal(n, init=-1)  # be granted: all between packets, else the owner
-        above = Signal(n)  # the requesters numbered above the one served last
-        # Each two are compared by registers beside who asks, so that a choice is two or three LUTs.
+        again = Signal(n)  # for each requester: if it is served now, it has turns left
+        above = Signal(n)  # if an item moves: those to whom the round comes before it ends, first of all an owner
+        m.d.comb += above.eq(higher(self.grant) | (self.grant & (again | ~self.last.replicate(n))))
+        # Which of two goes first is in a register, so that a choice is a matter of who asks.
         behind: list[Value] = [Const(0, 1)] * n  # one that goes before it asks
         for j, k in combinations(range(n), 2):
-            passed = above[k] & ~above[j]  # in this round: the lower one
-            behind[k] = behind[k] | (self.requests[j] & may[j] & ~passed)
-            behind[j] = behind[j] | (self.requests[k] & may[k] & passed)
+            passed = Signal(name=f"passed{j}_{k}")  # the lower number is, in this round, and the other one is not
+            with m.If(self.moved):
+                m.d.sync += passed.eq(above[k] & ~above[j])
+            behind[k] = behind[k] | (self.requests[j] & ~passed)
+            behind[j] = behind[j] | (self.requests[k] & passed)
         m.d.comb += self.grant.eq(self.requests & may & ~Cat(behind))
-        again = Signal(n)  # for each requester: if it is served now, it has turns left
         with m.If(self.moved):
-            m.d.sync += [
-                owner.eq(self.grant),
-                may.eq(self.grant | self.last.replicate(n)),
-                above.eq(higher(self.grant) | (self.grant & again)),
-            ]
+            m.d.sync += [owner.eq(self.grant), may.eq(self.grant | self.last.replicate(n))]
         if max(self._turns) > 1:
             count = Signal(range(max(self._turns) + 1))  # packets in a row of the one served last
             used = Signal.like(count)  # with the one that it may send now
