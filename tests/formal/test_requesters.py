@@ -172,6 +172,7 @@ def fetch(component: Any = PacketFetch) -> Asks:
             Assert(~p.data),
             Assert(inner["asked"] % CONFIG.max_burst == 0),
             Assert(~asking | ((inner["left"] != 0) & (inner["asked"] <= beats))),
+            Assert(Mux(asking, inner["asks"] == (inner["asked"] != beats), ~dut.request.valid)),
             Assert(p.owed + Mux(asking, beats, 0) == Mux(asking, inner["left"] + inner["asked"], 0)),
         ]
 

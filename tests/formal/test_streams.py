@@ -10,6 +10,7 @@ from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 from sley.hw.stream.prefetch import PrefetchFIFO
+from sley.hw.stream.wide import WideFIFO
 from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.in_order import InOrder
 from sley.hw.testing.mutation import mutated
@@ -107,6 +108,20 @@ def prefetch(depth: int, component: Any = PrefetchFIFO) -> Queued:
     return queued
 
 
+def wide(depth: int, component: Any = WideFIFO) -> Queued:
+    dut = component(1, depth)
+
+    def facts(inner: Any) -> list[Any]:
+        read, write = inner["read_index"], inner["write_index"]
+        return [
+            *(dut.level <= depth, read < depth, write < depth, write == (read + dut.level) % depth),
+            *(inner["some"] == (dut.level != 0), inner["full"] == (dut.level == depth), dut.empty == ~inner["some"]),
+            *(inner["some"] | ~dut.o.valid, dut.o.valid | (dut.level <= 1)),
+        ]
+
+    return Queued(dut, dut.level, facts, accepts=depth, holds=depth, latency=2)
+
+
 def test_buffer() -> None:
     prove(buffer(), 10)
 
@@ -145,7 +160,7 @@ def test_fifo_with_sums(depth: int) -> None:
         ("self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
         ("fetch = some & (~self.o.valid | self.o.ready)", "fetch = ~self.o.valid | self.o.ready"),
         ("fetch = some & (~self.o.valid | self.o.ready)", "fetch = some"),
-        ("some.eq(next_read != write_index)", "some.eq(1)"),
+        ("some.eq(~last)", "some.eq(1)"),
         ("full.eq(next_write == read_index)", "full.eq(write_index == read_index)"),
         ("m.Elif(fetch & ~push)", "m.Elif(fetch)"),
         ("Mux(index == self._depth - 1, 0", "Mux(index == self._depth - 2, 0"),
@@ -178,6 +193,26 @@ def test_prefetch(depth: int) -> None:
 def test_prefetch_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
         prove(prefetch(3, mutated(PrefetchFIFO, line, bug)), 12)
+
+
+@pytest.mark.parametrize("depth", [3, 4])
+def test_wide(depth: int) -> None:
+    prove(wide(depth), 6 * depth)
+
+
+@pytest.mark.parametrize(
+    ("line", "bug"),
+    [
+        ("some & ~(leaves & last)", "some"),
+        ("some & ~(leaves & last)", "some & ~leaves"),
+        ("self.o.valid & self.o.ready", "self.o.ready"),
+        ("self.o.valid & self.o.ready", "self.o.valid"),
+    ],
+    ids=["underrun", "late", "dropped", "no wait"],
+)
+def test_wide_finds(line: str, bug: str) -> None:
+    with pytest.raises(Counterexample):
+        prove(wide(3, mutated(WideFIFO, line, bug)), 12)
 
 
 FLIT = data.StructLayout({"source": 1, "data": 1, "last": 1})

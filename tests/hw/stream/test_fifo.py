@@ -9,6 +9,7 @@ from amaranth.sim import Simulator
 
 from sley.hw.stream.fifo import StreamFIFO
 from sley.hw.stream.prefetch import PrefetchFIFO
+from sley.hw.stream.wide import WideFIFO
 from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench
@@ -23,13 +24,14 @@ COVERAGE = Coverage(
 )
 
 
-QUEUES = pytest.mark.parametrize("queue", [StreamFIFO, PrefetchFIFO])
+QUEUES = pytest.mark.parametrize("queue", [StreamFIFO, PrefetchFIFO, WideFIFO])
 
 
 @QUEUES
-@pytest.mark.parametrize("depth", [2, 3, 5, 16, 18, 32])
+@pytest.mark.parametrize("more", [0, 1, 3, 14, 16, 30])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.0, 0.6), (0.6, 0.0), (0.4, 0.4)])
-def test_order(queue: type[StreamFIFO], depth: int, idle: float, pause: float) -> None:
+def test_order(queue: type[StreamFIFO], more: int, idle: float, pause: float) -> None:
+    depth = queue.least + more
     bench = StreamBench(queue(data.StructLayout({"a": 7, "b": 5}), depth), seed=depth)
     values = [(bench.rng.getrandbits(7), bench.rng.getrandbits(5)) for _ in range(120)]
     sent = bench.send(bench.dut.i, [{"a": a, "b": b} for a, b in values], idle=idle)
@@ -52,11 +54,12 @@ def test_order(queue: type[StreamFIFO], depth: int, idle: float, pause: float) -
         assert got.cycles == list(range(3, 123))
 
 
-def test_same_cycles() -> None:
-    """A ``PrefetchFIFO`` beside a ``StreamFIFO`` that holds as many items: the same outputs in every cycle."""
+@pytest.mark.parametrize(("queue", "depth"), [(PrefetchFIFO, 5), (WideFIFO, 7)])
+def test_same_cycles(queue: type[StreamFIFO], depth: int) -> None:
+    """A queue beside a ``StreamFIFO`` that holds as many items: the same outputs in every cycle."""
     m = Module()
     m.submodules.plain = plain = StreamFIFO(8, 6)
-    m.submodules.dut = dut = PrefetchFIFO(8, 5)
+    m.submodules.dut = dut = queue(8, depth)
     m.d.comb += [plain.i.valid.eq(dut.i.valid), plain.i.payload.eq(dut.i.payload), plain.o.ready.eq(dut.o.ready)]
     rng = random.Random(0)
 
@@ -111,8 +114,10 @@ def test_full_throughput_after_a_stall(queue: type[StreamFIFO]) -> None:
 
 
 def test_parameters() -> None:
-    with rejects("depth is 1"):
+    with rejects("depth is 1; .* at least 2"):
         StreamFIFO(8, 1)
+    with rejects("depth is 2; .* at least 3"):
+        WideFIFO(8, 2)
 
 
 def test_coverage(record_property: Callable[[str, object], None]) -> None:

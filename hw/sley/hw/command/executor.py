@@ -179,6 +179,8 @@ class Executor(wiring.Component):
         word = self.words.payload
         m.d.comb += word.context.eq(view.where.context)
         posting = Signal()  # one of ``posted`` is set
+        own = Signal(reset_less=True)  # that of the owner, while one is
+        m.d.sync += own.eq((self.posted & owner).any())
         with m.If(self.word_done):
             m.d.sync += [self.posted.eq(0), posting.eq(0)]
             with m.If(self.word_error.any()):
@@ -299,7 +301,7 @@ class Executor(wiring.Component):
             with m.State("EXECUTE"), m.Switch(op):
                 with m.Case(PacketOp.NOP):
                     m.next = "RETIRE"
-                with m.Case(PacketOp.COPY, PacketOp.FILL), m.If(~(self.posted & owner).any()):
+                with m.Case(PacketOp.COPY, PacketOp.FILL), m.If(~(posting & own)):
                     m.d.comb += self.copy.valid.eq(1)
                     m.next = "IDLE"
                 with m.Case(PacketOp.FENCE):

@@ -116,6 +116,7 @@ class PacketFetch(wiring.Component):
         beats = max(PACKET_BYTES // config.bus_bytes, 1)
         burst = min(beats, config.max_burst)
         asked = Signal(range(beats + 1))
+        asks = Signal()  # not all are asked for
         left = Signal(range(beats + 1))
         flit: Any = self.request.payload
         start = where << PACKET_SHIFT
@@ -131,6 +132,7 @@ class PacketFetch(wiring.Component):
                 context=place.context,
             ),
             flit.last.eq(1),
+            self.request.valid.eq(asks & ~outside),
         ]
         with m.If(self.response.valid):
             value = self.response.payload.data
@@ -161,14 +163,13 @@ class PacketFetch(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += check.restart.eq(1)
                 m.d.sync += index.eq(0)
-                m.d.sync += [asked.eq(0), left.eq(beats), failed.eq(0), dropped.eq(0)]
+                m.d.sync += [asked.eq(0), asks.eq(self.start), left.eq(beats), failed.eq(0), dropped.eq(0)]
                 m.d.sync += [choice.eq(where) for choice, where in zip(choices, self.where, strict=True)]
                 with m.If(self.start):
                     m.next = "ASK"
             with m.State("ASK"):
-                m.d.comb += self.request.valid.eq((asked != beats) & ~outside)
                 with m.If(self.request.valid & self.request.ready):
-                    m.d.sync += asked.eq(asked + burst)
+                    m.d.sync += [asked.eq(asked + burst), asks.eq(asked != beats - burst)]
                 with m.If(self.drop):
                     m.d.sync += dropped.eq(1)
                 with m.If(self.response.valid & (left == 1)):

@@ -34,7 +34,7 @@ from sley.hw.core.vector_reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, Vector
 from sley.hw.core.vector_source import Source
 from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
-from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.stream.wide import WideFIFO
 
 
 def output_rows(config: ChipConfig) -> int:
@@ -257,7 +257,7 @@ class VectorUnit(wiring.Component):
             part_before.append(before)
         then = part_before[-1]
 
-        m.submodules.queue = queue = ResetInserter(self.abort)(StreamFIFO(32 * self._config.array, rows_at_once))
+        m.submodules.queue = queue = ResetInserter(self.abort)(WideFIFO(32 * self._config.array, rows_at_once))
         lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
         splat = Signal(32, reset_less=True)
         m.d.sync += splat.eq(command.a)

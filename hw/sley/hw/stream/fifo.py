@@ -37,10 +37,12 @@ class StreamFIFO(wiring.Component):
 
     held_outside = 1
     """Items in registers behind the memory."""
+    least = 2
+    """Items of the memory that full throughput takes."""
 
     def __init__(self, shape: Any, depth: int) -> None:
-        if depth < 2:
-            raise ValueError(f"depth is {depth}; a queue at full throughput needs at least 2")
+        if depth < self.least:
+            raise ValueError(f"depth is {depth}; a queue at full throughput needs at least {self.least}")
         self._shape = shape
         self._depth = depth
         super().__init__(
@@ -58,7 +60,7 @@ class StreamFIFO(wiring.Component):
         # An item is never read in the cycle in which it is written. Yosys believes it only where the register behind
         # the memory is one of its own.
         attributes: dict[str, Any] = {"no_rw_check": 1}
-        if depth > LUT_WORDS and Shape.cast(self._shape).width <= BLOCK_BITS:
+        if self.held_outside and depth > LUT_WORDS and Shape.cast(self._shape).width <= BLOCK_BITS:
             attributes["ram_style"] = "block"
         m.submodules.memory = memory = Memory(shape=self._shape, depth=depth, init=[], attrs=attributes)
         write = memory.write_port()
@@ -67,7 +69,8 @@ class StreamFIFO(wiring.Component):
         some = Signal()  # items in the memory
         full = Signal()
         push = self.i.valid & self.i.ready
-        fetch = self._output(m, some, read.data)
+        last = Signal()  # the oldest item of the memory is its only one
+        fetch = self._output(m, some, last, read.data)
         write_index = Signal(range(depth))
         read_index = Signal(range(depth))
         next_write = Signal(range(depth))
@@ -75,6 +78,7 @@ class StreamFIFO(wiring.Component):
         m.d.comb += [
             next_write.eq(self._behind(write_index)),
             next_read.eq(self._behind(read_index)),
+            last.eq(next_read == write_index),
             self.i.ready.eq(~full),
             write.addr.eq(write_index),
             write.en.eq(push),
@@ -88,12 +92,13 @@ class StreamFIFO(wiring.Component):
         with m.If(push & ~fetch):
             m.d.sync += [some.eq(1), full.eq(next_write == read_index)]
         with m.Elif(fetch & ~push):
-            m.d.sync += [some.eq(next_read != write_index), full.eq(0)]
+            m.d.sync += [some.eq(~last), full.eq(0)]
         m.d.sync += self.level.eq(self.level + step(push, self.o.valid & self.o.ready, len(self.level)))
         return m
 
-    def _output(self, m: Module, some: Value, word: Value) -> Value:
-        """What is behind the memory, whose oldest item is ``word`` if it has ``some``; returns whether it leaves."""
+    def _output(self, m: Module, some: Value, last: Value, word: Value) -> Value:
+        """What is behind the memory, whose oldest item is ``word`` if it has ``some``, and the only one if that is the
+        ``last``; returns whether it leaves."""
         output = Signal(self._shape, reset_less=True)
         fetch = some & (~self.o.valid | self.o.ready)
         m.d.comb += [self.o.payload.eq(output), self.empty.eq(~some & ~self.o.valid)]

@@ -18,7 +18,7 @@ class PrefetchFIFO(StreamFIFO):
 
     held_outside = 2
 
-    def _output(self, m: Module, some: Value, word: Value) -> Value:
+    def _output(self, m: Module, some: Value, last: Value, word: Value) -> Value:
         output = Signal(self._shape, reset_less=True)
         ahead = Signal(self._shape, reset_less=True)  # the item that was read
         ahead_valid = Signal()
