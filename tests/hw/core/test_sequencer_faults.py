@@ -406,6 +406,9 @@ def test_cancel(at: int) -> None:
             await ctx.tick()
         await ctx.tick().repeat(at + 1)
         ctx.set(bench.dut.cancel, 0b10)
+        while not block.reported:  # where it waited, for whoever looks
+            assert at < 90 or ctx.get(bench.dut.pc) == 2
+            await ctx.tick()
 
     bench.bench.add(cancel)
     bench.run()
