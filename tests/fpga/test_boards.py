@@ -56,10 +56,21 @@ def test_what_is_refused() -> None:
         (["--clock", "50"], "Invalid value for --clock: clock_hz is 50000000; .* take on-chip memory"),
         (["--config", "edge", "--array-blocks", "8"], "Invalid value for --array-blocks: edge has bf16, .* int8 alone"),
         (["--array-blocks", "-1"], "Invalid value for '--array-blocks'"),
+        (["--seeds", "0"], "Invalid value for '--seeds'"),
     ],
 )
 def test_command_refuses(arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(app, ["fpga", "build", "ulx3s", *arguments])
+    refuses("ulx3s", arguments, message)
+
+
+def test_no_seeds_where_nothing_is_placed() -> None:
+    refuses(
+        "arty_a7", ["--seeds", "2", "--without-chip"], "Invalid value for --seeds: .* is not placed here; leave it out"
+    )
+
+
+def refuses(board: str, arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["fpga", "build", board, *arguments])
     assert result.exit_code == 2
     assert re.search(message, re.sub(r"[^\w.;:',-]+", " ", result.output))
 

@@ -42,6 +42,12 @@ def build(
             "logic; default: as many as leave some to other units.",
         ),
     ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            "--seeds", min=1, help="Placements to try; the one with the highest clock by nextpnr's estimate is routed."
+        ),
+    ] = 1,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for the bitstream, reports and logs.", file_okay=False)
     ] = Path("build"),
@@ -74,6 +80,8 @@ def build(
     clock_hz = round(1e6 * clock) if clock else target.clock_hz
     platform = target.platform()
     device = device_of(platform)
+    if seeds > 1 and not device.family.bitstream:
+        raise typer.BadParameter(f"{device.family.about} is not placed here; leave it out", param_hint="--seeds")
     try:
         pll_dividers(PLLS[device.family.name], int(platform.default_clk_frequency), clock_hz)
         design = target.system(chosen, clock_hz, memory) if chip else target.line(clock_hz, memory)
@@ -88,7 +96,7 @@ def build(
         typer.echo(f"netlist {output / 'sley.json'}, {output / 'sley.edif'}; {device.usage(made.top.total)}")
         typer.echo(f"{device.family.about} is not placed and routed here: neither clock nor bitstream is known")
         return
-    placed = implement(platform, top, output, dense=chip, array_blocks=array_blocks)
+    placed = implement(platform, top, output, dense=chip, array_blocks=array_blocks, seeds=seeds)
     typer.echo(f"bitstream {placed.bitstream}; clock {placed.fmax:.1f} MHz, {placed.constraint:.1f} MHz needed")
     for kind, used in placed.used.items():
         if used:

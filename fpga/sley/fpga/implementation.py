@@ -14,6 +14,7 @@ from sley.fpga.device import device_of, tell_gateware
 from sley.fpga.family import Resources
 from sley.fpga.fanout import copy_drivers
 from sley.fpga.floorplan import place_blocks
+from sley.fpga.seeds import best_seed, with_seed
 from sley.fpga.synthesis import Synthesis, synthesise
 from sley.fpga.toolchain import run_tool
 
@@ -65,12 +66,13 @@ def implement(
     dense: bool = False,
     may_miss: bool = False,
     array_blocks: int | None = None,
+    seeds: int = 1,
 ) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
-    ``dense``: see ``Dense``; ``array_blocks``: see ``tell_gateware``. A clock constraint that is not met is a
-    ``FlowError`` unless it ``may_miss``; so is a design with more cells of a kind than the device has, which is known
-    before place and route, and a step that fails.
+    ``dense``: see ``Dense``; ``array_blocks``: see ``tell_gateware``; ``seeds``: see ``best_seed``. A clock constraint
+    that is not met is a ``FlowError`` unless it ``may_miss``; so is a design with more cells of a kind than the device
+    has, which is known before place and route, and a step that fails.
     """
     began = time.monotonic()
     device = device_of(platform)
@@ -88,6 +90,8 @@ def implement(
     copy_drivers(folder / f"{name}.json", device.family)
     place_blocks(folder / f"{name}.json", device)
     _, place, pack = json.loads(plan.files[f"build_{name}.json"])["commands"]
+    if seeds > 1:
+        place = with_seed(place, best_seed(place, seeds, folder))
     for step, command, log in (("place and route", place, f"{name}.tim"), ("packing", pack, f"{name}.pack")):
         run_tool(step, command, folder, folder / log)
     return read_report(
