@@ -94,7 +94,16 @@ def test_abort(seed: int) -> None:
     dut = UnitFront(Unit.LOAD, 4, WORDS)
     bench = StreamBench(dut)
     fresh = commands(rng, 10)
+    fresh[0] |= {"op": int(Op.LOAD), "wait": 5}
     passed: list[int] = []
+    waited: list[int] = []
+
+    async def waits(ctx: Any) -> None:
+        async for _, _, abort, valid, ready, mask in ctx.tick().sample(
+            dut.abort, dut.wait.valid, dut.wait.ready, dut.wait.payload
+        ):
+            if valid and ready and not abort:
+                waited.append(mask)
 
     async def process(ctx: Any) -> None:
         ctx.set(dut.i.valid, 1)
@@ -145,9 +154,12 @@ def test_abort(seed: int) -> None:
             if valid:
                 passed.append(pc)
 
+    bench.add(waits)
     bench.add(process, wait=True)
     bench.run()
     assert passed == [c["pc"] for c in fresh]
+    masks = [c["wait"] for c in fresh if asks(c)]
+    assert waited[len(waited) - len(masks) :] == masks
 
 
 def test_parameters() -> None:
