@@ -48,6 +48,7 @@ class Family:
     for families whose tools pip has. ``guarded``: Yosys may give the register of a sum to two DSP blocks, unless what
     has a multiplier in it is a module of its own while DSP blocks are made. ``dense``: how to make a netlist of fewer
     LUTs and more levels of them. ``late``: cells whose outputs follow the clock as late as behind so many LUTs.
+    ``refined``: what nextpnr has placed is refined before it is routed.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Family:
     guarded: bool = False
     dense: Dense | None = None
     late: Mapping[str, int] = field(default_factory=dict)
+    refined: bool = False
 
 
 def _cells(
@@ -110,6 +112,7 @@ FAMILIES = {
             bitstream=".bit",
             dense=Dense("-nowidelut", f'abc -lut 4 -dress -script "+{_SHALLOW}"', 8, _ECP5_REGISTERS, 4, "static"),
             late={"DP16KD": 4, "PDPW16KD": 4},  # 5.8 ns, speed grade 6
+            refined=True,
         ),
         Family(
             "ice40",

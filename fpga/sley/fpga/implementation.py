@@ -14,7 +14,7 @@ from sley.fpga.device import device_of, tell_gateware
 from sley.fpga.family import Resources
 from sley.fpga.fanout import copy_drivers
 from sley.fpga.floorplan import place_blocks
-from sley.fpga.seeds import best_seed, with_seed
+from sley.fpga.nextpnr import best_seed, place, place_refined, routing, with_seed
 from sley.fpga.synthesis import Synthesis, synthesise
 from sley.fpga.toolchain import run_tool
 
@@ -89,11 +89,15 @@ def implement(
     device.check(made.top.total)
     copy_drivers(folder / f"{name}.json", device.family)
     place_blocks(folder / f"{name}.json", device)
-    _, place, pack = json.loads(plan.files[f"build_{name}.json"])["commands"]
-    if seeds > 1:
-        place = with_seed(place, best_seed(place, seeds, folder))
-    for step, command, log in (("place and route", place, f"{name}.tim"), ("packing", pack, f"{name}.pack")):
-        run_tool(step, command, folder, folder / log)
+    _, command, packing = json.loads(plan.files[f"build_{name}.json"])["commands"]
+    if device.family.refined:
+        seed = best_seed(lambda seed: place_refined(command, seed, folder), seeds)
+        last = ("routing", routing(command, seed, design.clock_hz / 1e6), f"{name}.tim")
+    else:
+        seed = best_seed(lambda seed: place(command, seed, folder), seeds) if seeds > 1 else 1
+        last = ("place and route", with_seed(command, seed), f"{name}.tim")
+    for step, words, log in (last, ("packing", packing, f"{name}.pack")):
+        run_tool(step, words, folder, folder / log)
     return read_report(
         folder / f"{name}{device.family.bitstream}", folder / report, made.top.total, time.monotonic() - began
     )

@@ -73,19 +73,19 @@ class BoardTop(Elaboratable):
     """A design with a serial line on a board: clock and pins around it.
 
     ``design`` has the members ``uart_rx``, ``uart_tx`` and ``irq``; the last one lights LED 0, of a coloured one its
-    green. It may have ``sdram``.
+    green. It may have ``sdram``. ``clock_hz`` is the frequency of its clock.
     """
 
     def __init__(self, design: Component, clock_hz: int) -> None:
         self._design = design
-        self._clock_hz = clock_hz
+        self.clock_hz = clock_hz
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         design: Any = self._design
         family = device_of(platform).family.name
         m.domains.sync = sync = ClockDomain(reset_less=family in GATED)
-        m.submodules.clock = PllClock(sync, family, int(platform.default_clk_frequency), self._clock_hz)
+        m.submodules.clock = PllClock(sync, family, int(platform.default_clk_frequency), self.clock_hz)
         m.submodules.system = design
         uart = platform.request("uart", 0, dir="-")
         coloured = ("led", 0) not in platform.resources

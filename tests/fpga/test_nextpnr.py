@@ -1,4 +1,4 @@
-"""The choice among placements: by nextpnr's estimate, with files of their own, and with its errors."""
+"""Placements, with files of their own and with their errors; the choice among them; what goes on from them."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.implementation import implement
-from sley.fpga.seeds import best_seed, with_seed
+from sley.fpga.nextpnr import best_seed, place, routing, with_seed
 from sley.fpga.testing.counter import Counter
 from sley.fpga.toolchain import FlowError
 
@@ -19,14 +19,14 @@ import sys
 words = sys.argv[1:]
 given = dict(zip(words, words[1:]))
 mhz = {estimates}[int(given["--seed"]) - 1]
-assert "--no-route" in words and given["--json"] == "in"
+assert "--no-route" in words and given["--json"] == "in" and words.count("--timing-allow-fail") == 1
 with open(given["--log"], "w") as log:
     if not mhz:
         print("ERROR: no place for a", file=log)
         sys.exit(1)
     print(f"Info: Max frequency for clock 'fast': 500.00 MHz (PASS at 100.00 MHz)", file=log)
     print(f"Info: Max frequency for clock     'clk': {{mhz:.2f}} MHz (FAIL at 100.00 MHz)", file=log)
-open(given["--textcfg"], "x"), open(given["--report"], "x")
+open(given["--textcfg"], "x"), open(given["--report"], "x"), open(given["--write"], "x")
 """
 
 
@@ -46,17 +46,33 @@ def test_highest_estimate(
     estimates: tuple[float, ...], best: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placer(tmp_path, monkeypatch, *estimates)
-    assert best_seed(COMMAND, len(estimates), tmp_path) == best
+    assert best_seed(lambda seed: place(COMMAND, seed, tmp_path), len(estimates)) == best
 
 
 def test_the_command_starts_from_the_seed() -> None:
     assert with_seed(COMMAND, 12) == [word if word != "1" else "12" for word in COMMAND]
 
 
+def test_routing_goes_on_from_the_placement() -> None:
+    assert routing(COMMAND, 3, 62.5) == [
+        *["nextpnr-ecp5", "--report", "r", "--seed", "3", "--log", "l", "--textcfg", "c", "--json", "seed3.json"],
+        *["--no-pack", "--freq", "62.5"],
+    ]
+
+
+def test_a_missed_estimate_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said once: nextpnr takes no option twice."""
+    placer(tmp_path, monkeypatch, 80.0)
+    for command in (COMMAND, [*COMMAND, "--timing-allow-fail"]):
+        for written in tmp_path.glob("seed*"):
+            written.unlink()
+        assert place(command, 1, tmp_path) == 80.0
+
+
 def test_a_placement_that_fails_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     placer(tmp_path, monkeypatch, 80.0, 0)
     with pytest.raises(FlowError, match=r"placement failed: ERROR: no place for a; its log is .*seed2\.log"):
-        best_seed(COMMAND, 2, tmp_path)
+        best_seed(lambda seed: place(COMMAND, seed, tmp_path), 2)
 
 
 def test_a_design_is_routed_from_one_of_them(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""nextpnr in two steps, placement, refined on an ECP5, and routing; and which of several placements is routed."""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sley.fpga.placement import Placement
+from sley.fpga.refinement import refine
+from sley.fpga.toolchain import run_tool
+
+OUTPUTS = ("--report", "--log", "--textcfg", "--asc")
+"""Options of nextpnr that name a file which it writes."""
+ESTIMATE = r"Max frequency for clock .*: ([\d.]+) MHz"
+"""What its log says of each clock; its report is of routed designs alone."""
+
+
+def with_seed(command: Sequence[str], seed: int) -> list[str]:
+    """A command of nextpnr that starts from another seed."""
+    return _with(command, {"--seed": str(seed)})
+
+
+def place(command: Sequence[str], seed: int, folder: Path) -> float:
+    """Runs ``command`` in ``folder`` as far as placement, which is left in ``seed<seed>.json``.
+
+    Returns the MHz of the slowest clock by nextpnr's estimate. A placement that fails is a ``FlowError``.
+    """
+    files = {option: f"seed{seed}.{option[2:]}" for option in OUTPUTS if option in command}
+    placing = [word for word in _with(command, {**files, "--seed": str(seed)}) if word != "--timing-allow-fail"]
+    log = folder / files["--log"]
+    run_tool("placement", [*placing, "--no-route", "--timing-allow-fail", "--write", f"seed{seed}.json"], folder, log)
+    return min(map(float, re.findall(ESTIMATE, log.read_text())))
+
+
+def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
+    """``place``, and ``refine`` for an ECP5. The MHz are those of the longest way by ``Delays``, of speed 8."""
+    place(command, seed, folder)
+    placed = folder / f"seed{seed}.json"
+    placement = Placement.read(placed)
+    refinement = refine(placement)
+    placement.write(placed)
+    return 1000 / refinement.after
+
+
+def routing(command: Sequence[str], seed: int, mhz: float) -> list[str]:
+    """The command that goes on from ``place_refined``: nextpnr checks the places, and routes.
+
+    ``mhz`` is asked for of each clock: nextpnr does not write down what its constraints were.
+    """
+    return [*_with(command, {"--json": f"seed{seed}.json", "--seed": str(seed)}), "--no-pack", "--freq", f"{mhz:g}"]
+
+
+def best_seed(estimate: Callable[[int], float], seeds: int) -> int:
+    """The seed, from 1 to ``seeds``, with the highest estimate; the first of equals.
+
+    As many are placed at once as there are processors. Routing takes most of the time and decides less.
+    """
+    with ThreadPoolExecutor(os.cpu_count()) as runs:
+        estimates = list(runs.map(estimate, range(1, seeds + 1)))
+    return 1 + estimates.index(max(estimates))
+
+
+def _with(command: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    return [values.get(option, word) for option, word in zip(("", *command), command, strict=False)]

