@@ -200,6 +200,22 @@ def test_small_accesses_behind_a_read_index(seed: int) -> None:
     assert all(answered[:-1])
 
 
+@pytest.mark.parametrize("latency", [1, 40])
+def test_a_copy_behind_a_read_index(latency: int) -> None:
+    """It has been fetched ahead, and waits for the acknowledgement before it reads or writes."""
+    host = CommandBench(NANO, size=0x1000, latency=(latency, latency), core_delay=(200, 200))
+
+    async def test(ctx: Any) -> None:
+        await host.open(ctx, 0, base=RING, log2=2, readback=0x80)
+        await host.submit(ctx, 0, launch(), encode_packet(PacketOp.COPY, src=DATA, dst=DATA + 0x80, bytes=32))
+        await host.drained(ctx, 0)
+
+    host.run(test)
+    copied = [cycle for cycle, _, addr in host.heads() if addr >= DATA]
+    assert len(copied) >= 2
+    assert copied[0] > host.answers("WORD")[0]
+
+
 def test_semaphores_between_queues() -> None:
     host = CommandBench(NANO, seed=13, size=0x1000, latency=(1, 10))
     seen: set[int] = set()
