@@ -122,6 +122,20 @@ def test_a_detour_ends_between_its_ends() -> None:
     assert refinement.after == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + TILE * 4)
 
 
+def test_luts_that_lie_together_off_their_way_come_back_together() -> None:
+    """No move of one alone makes the way shorter."""
+    design = PlacedDesign()
+    row(design, range(1, 32), 5)
+    for name, place, data in (("first", "X1/Y5/SLICEA.FF0", ""), ("end", "X1/Y5/SLICEB.FF0", "c")):
+        design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
+    for k, (source, output) in enumerate(pairwise(("first", "a", "b", "c"))):
+        design.lut(f"X{29 + k % 2}/Y5/SLICE{'ABC'[k]}.K0", output, source)
+    refinement = refine(Placement(design.design))
+    straight = CLOCK_TO[FLIP_FLOP] + 4 * WIRE + 3 * THROUGH
+    assert refinement.before > straight + 56 * TILE
+    assert refinement.after < straight + 6 * TILE
+
+
 @pytest.mark.parametrize("fed", [False, True])
 def test_a_flip_flop_goes_to_the_end_that_waits_for_it(fed: bool) -> None:
     """It has nothing in front of it and three LUTs behind it."""

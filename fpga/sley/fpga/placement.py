@@ -195,16 +195,12 @@ class Placement:
 
     def _may_join(self, flip_flop: int, tile: Mapping[str, int]) -> bool:
         """The flip-flops of a tile share clock and reset. LUT RAM takes both for itself."""
-        for cell in tile.values():
-            if (
-                cell != flip_flop
-                and self.kinds[cell] == FLIP_FLOP
-                and self._rules[cell][0] != self._rules[flip_flop][0]
-            ):
-                return False
-            if self.cells[cell]["parameters"].get("MODE") in ("DPRAM", "RAMW_BLOCK"):
-                return False
-        return True
+        return all(
+            self._rules[cell][0] == self._rules[flip_flop][0]
+            if self.kinds[cell] == FLIP_FLOP
+            else self.cells[cell]["parameters"].get("MODE") not in LUT_RAM
+            for cell in tile.values()
+        )
 
     def _may_share(self, flip_flop: int, name: str, tile: Mapping[str, int]) -> bool:
         """The two flip-flops of a slice share an enable."""
