@@ -41,21 +41,29 @@ def test_bitstream_and_report(board: str, mhz: int, dense: bool, cells: dict[str
 
 
 @pytest.mark.slow
-def test_sdram_on_its_pins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dense", [False, True])
+def test_sdram_on_its_pins(dense: bool, tmp_path: Path) -> None:
     """All pins of the part are placed, with a register in the I/O cell of each, that of the clock too."""
     board = BOARDS["ulx3s"]
-    made = implement(board.platform(), BoardTop(board.line(memory="sdram"), board.clock_hz), tmp_path)
+    made = implement(board.platform(), BoardTop(board.line(memory="sdram"), board.clock_hz), tmp_path, dense=dense)
     assert made.met
     part = 1 + 2 + 3 + 2 + 13 + 2 + 16  # clock, enable and select, command, bank, address, mask, data
     assert made.used["IOLOGIC"] == part
     assert made.used["TRELLIS_IO"] == part + 4  # clock, line, LED
 
 
-@pytest.mark.parametrize(("board", "mhz"), [pytest.param("ulx3s", 250, marks=pytest.mark.slow), ("icebreaker", 120)])
-def test_missed_clock_is_an_error(board: str, mhz: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("board", "mhz", "dense", "step"),
+    [
+        pytest.param("ulx3s", 250, False, "place and route", marks=pytest.mark.slow),
+        pytest.param("ulx3s", 250, True, "routing", marks=pytest.mark.slow),
+        ("icebreaker", 120, False, "place and route"),
+    ],
+)
+def test_missed_clock_is_an_error(board: str, mhz: int, dense: bool, step: str, tmp_path: Path) -> None:
     top = BoardTop(Counter(200), 1_000_000 * mhz)
-    with pytest.raises(FlowError, match=rf"(routing|place and route) failed.*FAIL at {mhz}\.\d\d MHz.*sley\.tim"):
-        implement(BOARDS[board].platform(), top, tmp_path)
+    with pytest.raises(FlowError, match=rf"{step} failed.*FAIL at {mhz}\.\d\d MHz.*sley\.tim"):
+        implement(BOARDS[board].platform(), top, tmp_path, dense=dense)
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,9 @@ def test_the_command_starts_from_the_seed() -> None:
 
 
 def test_routing_goes_on_from_the_placement() -> None:
-    assert routing(COMMAND, 3, 62.5) == [
+    assert routing([*COMMAND, "--placer", "static"], 3, 62.5) == [
         *["nextpnr-ecp5", "--report", "r", "--seed", "3", "--log", "l", "--textcfg", "c", "--json", "seed3.json"],
-        *["--no-pack", "--freq", "62.5"],
+        *["--placer", "heap", "--no-pack", "--freq", "62.5"],
     ]
 
 

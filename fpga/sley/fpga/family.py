@@ -28,7 +28,7 @@ class Dense:
     ``options`` are those of the family's command, ``mapper`` is the command in place of its own. Carry chains of at
     most ``gates`` bits are made of LUTs, which can be joined with the logic around them. ``registers`` makes the
     flip-flops; an enable that fewer than ``enables`` of them share is in LUTs, as is a reset of fewer than the device
-    says. ``placer`` is nextpnr's.
+    says. ``placer`` is nextpnr's; what it has placed is refined before it is routed.
     """
 
     options: str
@@ -48,7 +48,6 @@ class Family:
     for families whose tools pip has. ``guarded``: Yosys may give the register of a sum to two DSP blocks, unless what
     has a multiplier in it is a module of its own while DSP blocks are made. ``dense``: how to make a netlist of fewer
     LUTs and more levels of them. ``late``: cells whose outputs follow the clock as late as behind so many LUTs.
-    ``refined``: what nextpnr has placed is refined before it is routed.
     """
 
     name: str
@@ -60,7 +59,6 @@ class Family:
     guarded: bool = False
     dense: Dense | None = None
     late: Mapping[str, int] = field(default_factory=dict)
-    refined: bool = False
 
 
 def _cells(
@@ -112,7 +110,6 @@ FAMILIES = {
             bitstream=".bit",
             dense=Dense("-nowidelut", f'abc -lut 4 -dress -script "+{_SHALLOW}"', 8, _ECP5_REGISTERS, 4, "static"),
             late={"DP16KD": 4, "PDPW16KD": 4},  # 5.8 ns, speed grade 6
-            refined=True,
         ),
         Family(
             "ice40",

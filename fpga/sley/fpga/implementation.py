@@ -90,7 +90,7 @@ def implement(
     copy_drivers(folder / f"{name}.json", device.family)
     place_blocks(folder / f"{name}.json", device)
     _, command, packing = json.loads(plan.files[f"build_{name}.json"])["commands"]
-    if device.family.refined:
+    if dense_flow:
         seed = best_seed(lambda seed: place_refined(command, seed, folder), seeds)
         last = ("routing", routing(command, seed, design.clock_hz / 1e6), f"{name}.tim")
     else:

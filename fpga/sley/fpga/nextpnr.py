@@ -1,4 +1,4 @@
-"""nextpnr in two steps, placement, refined on an ECP5, and routing; and which of several placements is routed."""
+"""nextpnr in two steps, placement, that of a chip on an ECP5 refined, and routing; which of several is routed."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def place(command: Sequence[str], seed: int, folder: Path) -> float:
 
 
 def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
-    """``place``, and ``refine`` for an ECP5. The MHz are those of the longest way by ``Delays``, of speed 8."""
+    """``place``, and ``refine``, for a chip on an ECP5. The MHz are of the longest way by ``Delays``, at speed 8."""
     place(command, seed, folder)
     placed = folder / f"seed{seed}.json"
     placement = Placement.read(placed)
@@ -46,9 +46,11 @@ def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
 def routing(command: Sequence[str], seed: int, mhz: float) -> list[str]:
     """The command that goes on from ``place_refined``: nextpnr checks the places, and routes.
 
-    ``mhz`` is asked for of each clock: nextpnr does not write down what its constraints were.
+    ``mhz`` is asked for of each clock: nextpnr does not write down what its constraints were. Of its placers the usual
+    one checks what is fixed.
     """
-    return [*_with(command, {"--json": f"seed{seed}.json", "--seed": str(seed)}), "--no-pack", "--freq", f"{mhz:g}"]
+    values = {"--json": f"seed{seed}.json", "--seed": str(seed), "--placer": "heap"}
+    return [*_with(command, values), "--no-pack", "--freq", f"{mhz:g}"]
 
 
 def best_seed(estimate: Callable[[int], float], seeds: int) -> int:

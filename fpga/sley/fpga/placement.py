@@ -15,8 +15,8 @@ SLICES = "ABCD"
 PLACE = re.compile(r"X(\d+)/Y(\d+)/(.*)")
 FIXED = f"{4:032b}"
 """nextpnr's strength of a place that its placer leaves alone."""
-TOLD = ("target_freq", "timing/allowFail")
-"""nextpnr's settings from ``--freq`` and ``--timing-allow-fail``."""
+TOLD = ("target_freq", "timing/allowFail", "placer")
+"""nextpnr's settings from ``--freq``, ``--timing-allow-fail`` and ``--placer``."""
 SHARED = ("CLK", "CE", "RST")
 """Signals of which the multipliers of a group have four each, at most."""
 LUT_RAM = ("DPRAM", "RAMW_BLOCK")
@@ -82,7 +82,7 @@ class Placement:
     def write(self, path: Path) -> None:
         """For ``nextpnr-ecp5 --no-pack``: its placer checks all places and leaves them as they are.
 
-        What the run that has placed was told of clocks is left out: it would count in place of what the next is told.
+        What the run that has placed was told is left out: it would count in place of what the next one is told.
         """
         for name in TOLD:
             self._module["settings"].pop(name, None)
