@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.fpga.placement import FLIP_FLOP, LUT, MULTIPLIER, Placement
+from sley.fpga.floorplan import MEMORY, MULTIPLIER
+from sley.fpga.placement import FLIP_FLOP, LUT, Placement
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -17,12 +18,12 @@ WIRE, TILE = 0.52, 0.040
 other speeds all delays of this module are longer by much the same factor."""
 THROUGH, INTO_CARRY, ALONG_CARRY, PRODUCT = 0.14, 0.28, 0.04, 3.0
 """Through a LUT, into a carry chain, from one cell of it to the next, through a multiplier without registers."""
-CLOCK_TO = {FLIP_FLOP: 0.31, "DP16KD": 3.5}
+CLOCK_TO = {FLIP_FLOP: 0.31, MEMORY: 3.5}
 """From the clock to the output."""
 CLOCK_TO_OTHERS = 0.4
 INSIDE = ("DI", "FCI", "F1", "FXA", "FXB")
 """Ports with a wire of their own inside a tile."""
-SOURCES = (FLIP_FLOP, LUT, MULTIPLIER, "DP16KD")
+SOURCES = (FLIP_FLOP, LUT, MULTIPLIER, MEMORY)
 """Cells at whose outputs ways are counted: not clocks, pins and constants."""
 
 

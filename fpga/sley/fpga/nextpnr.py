@@ -29,17 +29,16 @@ def place(command: Sequence[str], seed: int, folder: Path) -> float:
     files = {option: f"seed{seed}.{option[2:]}" for option in OUTPUTS if option in command}
     placing = [word for word in _with(command, {**files, "--seed": str(seed)}) if word != "--timing-allow-fail"]
     log = folder / files["--log"]
-    run_tool("placement", [*placing, "--no-route", "--timing-allow-fail", "--write", f"seed{seed}.json"], folder, log)
+    run_tool("placement", [*placing, "--no-route", "--timing-allow-fail", "--write", _placed(seed)], folder, log)
     return min(map(float, re.findall(ESTIMATE, log.read_text())))
 
 
 def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
     """``place``, and ``refine``, for a chip on an ECP5. The MHz are of the longest way by ``Delays``, at speed 8."""
     place(command, seed, folder)
-    placed = folder / f"seed{seed}.json"
-    placement = Placement.read(placed)
+    placement = Placement.read(folder / _placed(seed))
     refinement = refine(placement)
-    placement.write(placed)
+    placement.write(folder / _placed(seed))
     return 1000 / refinement.after
 
 
@@ -49,7 +48,7 @@ def routing(command: Sequence[str], seed: int, mhz: float) -> list[str]:
     ``mhz`` is asked for of each clock: nextpnr does not write down what its constraints were. Of its placers the usual
     one checks what is fixed.
     """
-    values = {"--json": f"seed{seed}.json", "--seed": str(seed), "--placer": "heap"}
+    values = {"--json": _placed(seed), "--seed": str(seed), "--placer": "heap"}
     return [*_with(command, values), "--no-pack", "--freq", f"{mhz:g}"]
 
 
@@ -61,6 +60,10 @@ def best_seed(estimate: Callable[[int], float], seeds: int) -> int:
     with ThreadPoolExecutor(os.cpu_count()) as runs:
         estimates = list(runs.map(estimate, range(1, seeds + 1)))
     return 1 + estimates.index(max(estimates))
+
+
+def _placed(seed: int) -> str:
+    return f"seed{seed}.json"
 
 
 def _with(command: Sequence[str], values: Mapping[str, str]) -> list[str]:

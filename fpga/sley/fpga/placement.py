@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-LUT, FLIP_FLOP, WRITE_PORT, MULTIPLIER = "TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "MULT18X18D"
+from sley.fpga.floorplan import MULTIPLIER
+
+LUT, FLIP_FLOP, WRITE_PORT = "TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW"
 SLICES = "ABCD"
 PLACE = re.compile(r"X(\d+)/Y(\d+)/(.*)")
 FIXED = f"{4:032b}"
@@ -110,8 +112,8 @@ class Placement:
                     continue
                 if movable.flip_flop is not None and f"SLICE{name}.FF{half}" in tile:
                     continue
-                if movable.lut is None and self._uses(tile.get(f"SLICE{name}.K{half}"), "M"):
-                    continue  # which is the only way to a flip-flop without a LUT
+                if movable.lut is None and self._wide(tile.get(f"SLICE{name}.K{half}")):
+                    continue
                 return name, half
         return None
 
@@ -190,8 +192,9 @@ class Placement:
         """Whether a LUT is of a carry chain or of RAM, and keeps others out of its slice."""
         return cell is not None and self.cells[cell]["parameters"].get("MODE", "LOGIC") != "LOGIC"
 
-    def _uses(self, cell: int | None, port: str) -> bool:
-        return cell is not None and bool(self.cells[cell]["connections"].get(port))
+    def _wide(self, cell: int | None) -> bool:
+        """Whether a LUT takes the wire M of its slot, the only one to a flip-flop without a LUT."""
+        return cell is not None and bool(self.cells[cell]["connections"].get("M"))
 
     def _may_join(self, flip_flop: int, tile: Mapping[str, int]) -> bool:
         """The flip-flops of a tile share clock and reset. LUT RAM takes both for itself."""
