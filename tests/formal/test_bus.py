@@ -1,14 +1,16 @@
 """The host's way to the registers: the AXI4-Lite target and the register bank."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value
 
 from sley.abi.config import ChipConfig, preset
-from sley.abi.registers import Access, PlacedRegister, RegisterMap
+from sley.abi.registers import Access, PlacedRegister, RegisterBlock, RegisterMap
 from sley.hw.bus.axi_lite import AxiLiteTarget, AxiResponse
 from sley.hw.bus.register_bank import RegisterBank, is_array
+from sley.hw.command.bank import READ_STROBES, SHARED, command_bank
 from sley.hw.testing.axi_rules import AxiRules
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, Property, prove
@@ -140,12 +142,24 @@ class Kept(Property):
     in the bits of their fields, and nothing else changes them; bits outside are zero. A W1C bit is cleared by a one
     written to it and set by the chip, which wins. CONST and RO are not changed by writes. After reset each has its
     reset value, but for WO, of which ``written`` is low.
+
+    Assumed of shared registers, with ``looks`` "index": the chip looks at one copy all the time, any one; with
+    "read_index": software does.
     """
+
+    def __init__(self, dut: Any, looks: str = "index") -> None:
+        super().__init__(dut)
+        self.looks = looks
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.dut = dut = self.dut
         self.free_inputs(m, dut)
+        for block in dut.map.blocks:
+            common = self.common(block)
+            if common and self.looks in common.signature.members:
+                index = getattr(common, self.looks)
+                m.d.comb += Assume(index == self.constant(len(index), block.name.lower()))
         bus = dut.bus
         known, write, address, word = Signal(), Signal(), Signal(16), Signal(32)
         read, value, there = Signal(), Signal(32), Signal()
@@ -157,6 +171,9 @@ class Kept(Property):
             for placed in dut.map:
                 with m.Case(placed.address):
                     m.d.comb += [there.eq(1), value.eq(self.reads_as(placed))]
+                    if dut.is_shared(placed.block, placed.register) and placed.register.access is not Access.WO:
+                        common = self.common(placed.block)
+                        m.d.comb += Assert(~bus.read | (common.read_index == placed.index))
         expected = Signal(32)
         with m.If(bus.read):
             m.d.sync += [expected.eq(value), error.eq(~there)]
@@ -170,11 +187,17 @@ class Kept(Property):
             self.keeps(m, placed, known, write & (address == placed.address), word)
         return m
 
+    def common(self, block: RegisterBlock) -> Any:
+        """The shared registers of a block, if it has any."""
+        return getattr(self.dut, f"{block.name.lower()}_shared", None)
+
     def port(self, placed: PlacedRegister, suffix: str = "") -> Value:
-        block = getattr(self.dut, placed.block.name.lower())
-        if is_array(placed.block):
+        shared = self.dut.is_shared(placed.block, placed.register)
+        block = self.common(placed.block) if shared else getattr(self.dut, placed.block.name.lower())
+        if is_array(placed.block) and not shared:
             block = block[placed.index]
-        return Value.cast(getattr(block, placed.register.name.lower() + suffix))
+        port = Value.cast(getattr(block, placed.register.name.lower() + suffix))
+        return port[placed.index] if shared and suffix == "_written" else port
 
     def reads_as(self, placed: PlacedRegister) -> Any:
         match placed.register.access:
@@ -184,6 +207,8 @@ class Kept(Property):
                 return 0
             case Access.RO:
                 return self.port(placed) & placed.layout.mask
+            case Access.RW if self.dut.is_shared(placed.block, placed.register):
+                return self.port(placed, "_read")
             case _:
                 return self.port(placed)
 
@@ -194,6 +219,9 @@ class Kept(Property):
             strobe = self.dut.bus.read & (self.dut.bus.read_address == placed.address)
             m.d.comb += Assert(self.port(placed, "_read") == strobe)
         if access in (Access.CONST, Access.RO):
+            return
+        if self.dut.is_shared(placed.block, placed.register):
+            self.keeps_shared(m, placed, written, word & mask)
             return
         now, past = self.port(placed), Signal(32, name=f"{name}_past", init=placed.layout.reset)
         m.d.sync += past.eq(now)
@@ -210,17 +238,41 @@ class Kept(Property):
                     Assert(~known | (now == Mux(written, word & mask, past))),
                 ]
 
+    def keeps_shared(self, m: Module, placed: PlacedRegister, written: Any, word: Any) -> None:
+        """RW: the chip and software see the same."""
+        common, now = self.common(placed.block), self.port(placed)
+        if placed.register.access is Access.WO:
+            m.d.comb += [
+                Assert(self.port(placed, "_written") == written),
+                Assert(~written | (now == word)),
+            ]
+            return
+        past = Signal(32, name=f"{placed.name}_past", init=placed.layout.reset)
+        expected = Mux(written, word, past)
+        with m.If(getattr(common, self.looks) == placed.index):
+            m.d.sync += past.eq(expected)
+            with m.If(common.index == placed.index):
+                m.d.comb += Assert(now == expected)
+            with m.If(common.read_index == placed.index):
+                m.d.comb += Assert(self.port(placed, "_read") == expected)
+
 
 CONFIG = preset("nano")
 LARGE = preset("quad").replace(queues=8, contexts=16)
-STROBES = ("CHIP.TIME_LO",)
+
+
+def prove_shared(bank: Callable[[], Any], depth: int) -> None:
+    """A bank with shared registers, whoever of its two sides looks at one copy."""
+    for looks in ("index", "read_index"):
+        prove(Kept(bank(), looks), depth)
 
 
 @pytest.mark.parametrize(
     "config", [pytest.param(CONFIG, id="nano"), pytest.param(LARGE, id="large", marks=pytest.mark.slow)]
 )
 def test_register_bank(config: ChipConfig) -> None:
-    prove(Kept(RegisterBank(RegisterMap(config), STROBES)), 2)
+    prove(Kept(RegisterBank(RegisterMap(config), READ_STROBES)), 2)
+    prove_shared(lambda: command_bank(config), 2)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +306,7 @@ def test_register_bank(config: ChipConfig) -> None:
             "return Value.cast(self._port(placed))",
             marks=pytest.mark.slow,
         ),
-        pytest.param("m.d.sync += word.eq(0)", "pass", marks=pytest.mark.slow),
+        pytest.param("m.d.sync += word.eq(0)\n            with", "pass\n            with", marks=pytest.mark.slow),
         ("reset_less=access is Access.WO", "reset_less=True"),
         *(
             pytest.param(
@@ -270,6 +322,12 @@ def test_register_bank(config: ChipConfig) -> None:
             marks=pytest.mark.slow,
         ),
         pytest.param('_read").eq(bus.read & ', '_read").eq(', marks=pytest.mark.slow),
+        pytest.param("m.d.sync += word.eq(0)\n        for", "pass\n        for", marks=pytest.mark.slow),
+        ("known.eq(known | written)", "known.eq(written)"),
+        ("_copy(block, self.bus.write_address)", "_copy(block, self.bus.read_address)"),
+        pytest.param("(port.read_index, f", "(port.index, f", marks=pytest.mark.slow),
+        ('f"{name}_written").eq(written)', 'f"{name}_written").eq(written << 1)'),
+        pytest.param("read_index.eq(_copy(block, bus.read_address))", "read_index.eq(0)", marks=pytest.mark.slow),
     ],
     ids=[
         *(
@@ -282,8 +340,10 @@ def test_register_bank(config: ChipConfig) -> None:
             "reserved read",
         ),
         *("old data", "not reset", "unknown read", "unknown write", "every write", "strobe"),
+        *("old shared data", "forgotten", "another copy", "what the chip reads", "another bell", "first copy"),
     ],
 )
 def test_register_bank_finds(line: str, bug: str) -> None:
+    bank = mutated(RegisterBank, line, bug)
     with pytest.raises(Counterexample):
-        prove(Kept(mutated(RegisterBank, line, bug)(RegisterMap(CONFIG), STROBES)), 4)
+        prove_shared(lambda: bank(RegisterMap(CONFIG), READ_STROBES, SHARED), 4)

@@ -16,6 +16,7 @@ from sley.abi.faults import Unit
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.axi_lite import AxiLiteTarget
 from sley.hw.bus.register_bank import RegisterBank
+from sley.hw.command.bank import READ_STROBES
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import Queue
 from sley.hw.command.splitter import RunSplitter
@@ -121,7 +122,7 @@ BLOCKS = {
     "loop stack": lambda: LoopStack(NANO.program_words),
     "parameters of Load": lambda: UnitParams(Unit.LOAD),
     "semaphores": Semaphores,
-    "register bank": lambda: RegisterBank(RegisterMap(NANO), ("CHIP.TIME_LO",)),
+    "register bank": lambda: RegisterBank(RegisterMap(NANO), READ_STROBES),
 }
 
 

@@ -8,7 +8,7 @@ from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState
 from sley.hw.command.queue import Queue
-from sley.hw.command.records import INDEX_BITS, QueueEvent
+from sley.hw.command.records import INDEX_BITS, ErrorAddress, QueueEvent
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, Property, prove
 
@@ -44,7 +44,7 @@ class Ring(Property):
             twice.eq(length << 1),
             Assume(r.size.log2 == log2),
             Assume(dut.lost_code != FaultCode.BAD_DOORBELL),
-            Assume(dut.fault.code != FaultCode.BAD_DOORBELL),
+            Assume(dut.fault_code != FaultCode.BAD_DOORBELL),
             Assume((log2 >= self.log2[0]) & (log2 <= self.log2[1])),
         ]
         read, write = r.read_index.index, r.write_index.index
@@ -64,17 +64,22 @@ class Ring(Property):
         rings = dut.doorbell_written & on & ~stopped
         if not self.takes_back:
             m.d.comb += Assume(~(rings & good) | (there >= here))
+        told, rung = Signal(INDEX_BITS), Signal()  # by the last doorbell that was heard, also a bad one
+        with m.If(state == QueueState.DISABLED):
+            m.d.sync += [told.eq(0), rung.eq(0)]
+        with m.Elif(rings):
+            m.d.sync += [told.eq(dut.doorbell), rung.eq(1)]
+        m.d.comb += [Assert(dut.rings == rings), Assert(dut.rung == rung)]
 
         past_read, past_write, past_state = Signal.like(read), Signal.like(write), Signal.like(state)
         accepted, offered = Signal(), Signal(INDEX_BITS)
-        refused, retires, known, past_stopped = Signal(), Signal(), Signal(), Signal()
+        refused, retires, known = Signal(), Signal(), Signal()
         last = ~dut.registers.buffer_index.in_buffer | (r.buffer_index.index == inner["buffer_last"])
         m.d.sync += [
             known.eq(1),
             past_read.eq(read),
             past_write.eq(write),
             past_state.eq(state),
-            past_stopped.eq(stopped),
             accepted.eq(rings & good),
             refused.eq(rings & ~good),
             offered.eq(dut.doorbell),
@@ -93,12 +98,12 @@ class Ring(Property):
             Assert(write < twice),
             Assert((here <= length) | (self.takes_back & (here == twice - 1))),
             Assert(~(stopped & (dut.event == QueueEvent.TAKE)) | refused),
-            Assert(~on | (r.error.code == 0)),
+            Assert(~on | (dut.error.code == 0)),
             Assert(
                 (state != QueueState.ERROR)
                 | (past_state == QueueState.ERROR)
-                | (r.error.code != FaultCode.BAD_DOORBELL)
-                | (r.error_address.address == Mux(past_stopped, inner["told"], past_write))
+                | (dut.error.code != FaultCode.BAD_DOORBELL)
+                | (dut.error.address == ErrorAddress.DOORBELL)
             ),
         ]
         passed = Signal()
@@ -115,7 +120,7 @@ class Ring(Property):
         m.d.comb += [
             Assert(~known | ((inner["below"] == length - 1) & (inner["upper"] == length))),
             Assert(known | ((state == QueueState.DISABLED) & ~running & (inner["below"] == 0))),
-            Assert(stopped | (inner["told"] == write)),
+            Assert(stopped | (told == write)),
             Assert(
                 ~(running | (dut.pending & (self.quiet == 2)))
                 | (self.quiet == 0)

@@ -8,10 +8,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
-from sley.abi.registers import RegisterMap
 from sley.hw.bus.axi_lite import AxiLite, AxiLiteTarget
-from sley.hw.bus.register_bank import RegisterBank
-from sley.hw.command.processor import READ_STROBES, CommandProcessor
+from sley.hw.command.bank import command_bank
+from sley.hw.command.processor import CommandProcessor
 from sley.hw.core.core import Core
 from sley.hw.counters.bus import BUS_EVENTS, BusCounters
 from sley.hw.memory.axi import axi4_signature
@@ -52,7 +51,7 @@ class Chip(wiring.Component):
         c = self.config
         m = Module()
         m.submodules.target = target = AxiLiteTarget()
-        m.submodules.bank = bank = RegisterBank(RegisterMap(c), READ_STROBES)
+        m.submodules.bank = bank = command_bank(c)
         m.submodules.memory = memory = MemoryGateway(c)
         m.submodules.reset_control = control = ResetControl()
         command, mesh = CommandProcessor(c), Mesh(c)
@@ -66,9 +65,10 @@ class Chip(wiring.Component):
         connect(m, flipped(self.s_axil), target.bus)
         connect(m, target.registers, bank.bus)
         connect(m, bank.chip, command.chip)
+        connect(m, bank.queue_shared, command.queue_shared)
+        connect(m, bank.doorbell_shared, command.doorbell_shared)
         for k in range(c.queues):
             connect(m, bank.queue[k], command.queue[k])
-            connect(m, bank.doorbell[k], command.doorbell[k])
         connect(m, memory.axi, flipped(self.m_axi))
         for k in range(c.contexts):
             connect(m, bank.context[k], memory.roots[k])

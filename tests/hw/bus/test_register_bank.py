@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.hdl import Value
+from amaranth.hdl import ResetInserter, Signal, Value
 from amaranth.sim import Simulator
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
 from sley.hw.bus.register_bank import RegisterBank, bank_members
+from sley.hw.command.bank import SHARED
 from sley.hw.testing.coverage import Coverage
 
 WORD = 0xFFFF_FFFF
@@ -28,13 +29,14 @@ COVERAGE = Coverage(
 class Bench:
     """One bank, with blocking accesses on its software side."""
 
-    def __init__(self, config: ChipConfig, read_strobes: tuple[str, ...] = ()):
+    def __init__(self, config: ChipConfig, read_strobes: tuple[str, ...] = (), shared: tuple[str, ...] = ()):
         self.map = RegisterMap(config)
-        self.dut = RegisterBank(self.map, read_strobes)
+        self.dut = RegisterBank(self.map, read_strobes, shared)
         self.rng = random.Random(1)
 
-    def run(self, test: Any) -> None:
-        sim = Simulator(self.dut)
+    def run(self, test: Any, design: Any = None) -> None:
+        """``design``: what has the bank in it."""
+        sim = Simulator(design or self.dut)
         sim.add_clock(1e-6)
         sim.add_testbench(test)
         sim.run()
@@ -42,12 +44,25 @@ class Bench:
     def of(self, access: Access) -> list[PlacedRegister]:
         return [r for r in self.map if r.register.access is access]
 
+    def is_shared(self, placed: PlacedRegister) -> bool:
+        return self.dut.is_shared(placed.block, placed.register)
+
+    def block(self, placed: PlacedRegister) -> Any:
+        """The member of the bank that has the register."""
+        name = placed.block.name.lower()
+        if self.is_shared(placed):
+            return getattr(self.dut, f"{name}_shared")
+        block = getattr(self.dut, name)
+        return block if placed.block.name == "CHIP" else block[placed.index]
+
     def port(self, placed: PlacedRegister, suffix: str = "") -> Any:
-        block = getattr(self.dut, placed.block.name.lower())
-        if placed.block.name != "CHIP":
-            block = block[placed.index]
-        port = getattr(block, placed.register.name.lower() + suffix)
-        return Value.cast(port)
+        port = Value.cast(getattr(self.block(placed), placed.register.name.lower() + suffix))
+        return port[placed.index] if self.is_shared(placed) and suffix == "_written" else port
+
+    def look(self, ctx: Any, placed: PlacedRegister) -> None:
+        """The chip does, at this copy of a register."""
+        if self.is_shared(placed) and placed.register.access is Access.RW:
+            ctx.set(self.block(placed).index, placed.index)
 
     def cover(self, way: str, address: int) -> None:
         placed = self.map.by_address.get(address)
@@ -58,6 +73,9 @@ class Bench:
         bus = self.dut.bus
         ctx.set(bus.read, 1)
         ctx.set(bus.read_address, address)
+        placed = self.map.by_address.get(address)
+        if placed and self.is_shared(placed) and placed.register.access is not Access.WO:
+            assert ctx.get(self.block(placed).read_index) == placed.index
         await ctx.tick()
         ctx.set(bus.read, 0)
         return ctx.get(bus.read_data), ctx.get(bus.read_error)
@@ -76,9 +94,13 @@ class Bench:
         return int(ctx.get(bus.write_error))
 
 
+SHARING = pytest.mark.parametrize("shared", [(), SHARED], ids=["own", "shared"])
+
+
+@SHARING
 @pytest.mark.parametrize("name", ["nano", "edge", "base", "quad"])
-def test_const_and_reset_values(name: str) -> None:
-    bench = Bench(preset(name))
+def test_const_and_reset_values(name: str, shared: tuple[str, ...]) -> None:
+    bench = Bench(preset(name), shared=shared)
 
     async def test(ctx: Any) -> None:
         for r in bench.map:
@@ -90,8 +112,9 @@ def test_const_and_reset_values(name: str) -> None:
     bench.run(test)
 
 
-def test_ro() -> None:
-    bench = Bench(preset("nano").replace(queues=3))
+@SHARING
+def test_ro(shared: tuple[str, ...]) -> None:
+    bench = Bench(preset("nano").replace(queues=3), shared=shared)
 
     async def test(ctx: Any) -> None:
         for r in bench.of(Access.RO):
@@ -103,18 +126,21 @@ def test_ro() -> None:
     bench.run(test)
 
 
-def test_rw_stores_its_fields_alone() -> None:
-    bench = Bench(preset("nano").replace(queues=8))
+@SHARING
+@pytest.mark.parametrize("queues", [1, 3, 8])
+def test_rw_stores_its_fields_alone(queues: int, shared: tuple[str, ...]) -> None:
+    bench = Bench(preset("nano").replace(queues=queues), shared=shared)
 
     async def test(ctx: Any) -> None:
-        values = {}
-        for r in bench.of(Access.RW):
+        values = {r.name: r.layout.reset for r in bench.of(Access.RW)}
+        for r in bench.of(Access.RW) + bench.rng.choices(bench.of(Access.RW), k=20):
             values[r.name] = bench.rng.getrandbits(32)
             assert await bench.write(ctx, r.address, values[r.name]) == 0
+            for other in (r, *bench.rng.choices(bench.of(Access.RW), k=3)):
+                bench.look(ctx, other)
+                assert ctx.get(bench.port(other)) == values[other.name] & other.layout.mask, other.name
         for r in bench.of(Access.RW):
-            expected = values[r.name] & r.layout.mask
-            assert await bench.read(ctx, r.address) == (expected, 0), r.name
-            assert ctx.get(bench.port(r)) == expected
+            assert await bench.read(ctx, r.address) == (values[r.name] & r.layout.mask, 0), r.name
 
     bench.run(test)
 
@@ -140,8 +166,9 @@ def test_w1c() -> None:
     bench.run(test)
 
 
-def test_wo_is_a_strobe_of_one_cycle() -> None:
-    bench = Bench(preset("nano").replace(queues=2))
+@SHARING
+def test_wo_is_a_strobe_of_one_cycle(shared: tuple[str, ...]) -> None:
+    bench = Bench(preset("nano").replace(queues=2), shared=shared)
 
     async def test(ctx: Any) -> None:
         for r in bench.of(Access.WO):
@@ -193,9 +220,40 @@ def test_read_strobe() -> None:
     bench.run(test)
 
 
-def test_unknown_read_strobe() -> None:
-    with pytest.raises(ValueError, match=r"CHIP\.NOPE; the map has no such register"):
-        bank_members(RegisterMap(preset("nano")), ("CHIP.NOPE",))
+def test_reset_of_shared_registers() -> None:
+    """What was written before it reads as the reset value after it."""
+    bench = Bench(preset("nano"), shared=SHARED)
+    reset = Signal()
+
+    async def test(ctx: Any) -> None:
+        registers = [r for r in bench.of(Access.RW) if f"{r.block.name}.{r.register.name}" in SHARED]
+        assert len(registers) == 2 * bench.map.config.queues
+        for r in registers:
+            await bench.write(ctx, r.address, WORD)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        await bench.write(ctx, registers[0].address, 5)
+        for r in registers:
+            bench.look(ctx, r)
+            expected = 5 if r is registers[0] else r.layout.reset
+            assert await bench.read(ctx, r.address) == (expected, 0)
+            assert ctx.get(bench.port(r)) == expected
+
+    bench.run(test, ResetInserter(reset)(bench.dut))
+
+
+@pytest.mark.parametrize(
+    ("option", "names", "message"),
+    [
+        ("read_strobes", ("CHIP.NOPE",), r"read_strobes names CHIP\.NOPE; the map has no such register"),
+        ("shared", ("QUEUE.NOPE", *SHARED), r"shared names QUEUE\.NOPE; the map has no such register"),
+        ("shared", ("CHIP.IRQ_STATUS",), r"CHIP\.IRQ_STATUS; the map has no such register of kind RO/RW/WO"),
+    ],
+)
+def test_unknown_names(option: str, names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bank_members(RegisterMap(preset("nano")), **{option: names})
 
 
 def test_coverage(record_property: Callable[[str, object], None]) -> None:

@@ -7,9 +7,9 @@ import pytest
 from amaranth.sim import Simulator
 
 from sley.abi.config import preset
-from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.faults import FaultCode, QueueState
 from sley.hw.command.queue import RETRY_CYCLES, Queue
-from sley.hw.command.records import QueueEvent
+from sley.hw.command.records import ErrorAddress, QueueEvent
 from sley.hw.testing.coverage import Coverage
 
 CONFIG = preset("nano")
@@ -53,16 +53,17 @@ class Bench:
         await ctx.tick().repeat(2)
         assert self.state(ctx) == QueueState.READY
 
-    def stopped(self, ctx: Any, code: FaultCode) -> None:
-        """By that error."""
+    def stopped(self, ctx: Any, code: FaultCode, address: ErrorAddress) -> None:
+        """By that error, whose address is there."""
         COVERAGE.hit("stopped by", code.name)
         assert self.state(ctx) == QueueState.ERROR
-        assert ctx.get(self.dut.registers.error.code) == code
+        assert (ctx.get(self.dut.error.code), ctx.get(self.dut.error.address)) == (code, address)
 
-    async def ring(self, ctx: Any, index: int) -> None:
+    async def ring(self, ctx: Any, index: int, *, heard: bool = True) -> None:
         COVERAGE.hit("doorbell", QueueState(self.state(ctx)).name)
         ctx.set(self.dut.doorbell, index)
         ctx.set(self.dut.doorbell_written, 1)
+        assert ctx.get(self.dut.rings) == heard
         await ctx.tick()
         ctx.set(self.dut.doorbell_written, 0)
 
@@ -105,11 +106,8 @@ def test_doorbell_limits(log2: int) -> None:
                 assert bench.indices(ctx) == (done, done)
                 await bench.ring(ctx, index)
                 await ctx.tick().repeat(2)
-                r = bench.dut.registers
                 if index >= ring or (index - done) % ring > length:
-                    bench.stopped(ctx, FaultCode.BAD_DOORBELL)
-                    assert ctx.get(r.error.unit) == Unit.COMMAND
-                    assert ctx.get(r.error_address.address) == index
+                    bench.stopped(ctx, FaultCode.BAD_DOORBELL, ErrorAddress.DOORBELL)
                     assert not ctx.get(bench.dut.pending)
                     assert bench.indices(ctx) == (done, done)
                 else:
@@ -139,15 +137,13 @@ def test_pending_two_cycles_after_the_doorbell() -> None:
     bench = Bench()
 
     async def test(ctx: Any) -> None:
-        ctx.set(bench.dut.time, 0x1234_5678_9ABC)
         await bench.open(ctx, 2)
+        assert not ctx.get(bench.dut.rung)
         await bench.ring(ctx, 1)
+        assert ctx.get(bench.dut.rung)
         assert not ctx.get(bench.dut.pending)
         await ctx.tick()
         assert ctx.get(bench.dut.pending)
-        r = bench.dut.registers
-        assert ctx.get(r.doorbell_time_lo.cycles) == 0x5678_9ABC
-        assert ctx.get(r.doorbell_time_hi.cycles) == 0x1234
 
     bench.run(test)
 
@@ -320,7 +316,7 @@ def test_buffer_taken_back() -> None:
         await bench.ring(ctx, 0)
         await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
         await ctx.tick().repeat(2)
-        bench.stopped(ctx, FaultCode.BAD_DOORBELL)
+        bench.stopped(ctx, FaultCode.BAD_DOORBELL, ErrorAddress.DOORBELL)
         assert ctx.get(bench.dut.registers.buffer_index.index) == 2
 
     bench.run(test)
@@ -341,10 +337,10 @@ def test_taken_back(log2: int) -> None:
                 await bench.ring(ctx, 1)
             await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
             await ctx.tick().repeat(3)
-            assert bench.state(ctx) == (QueueState.READY if again else QueueState.ERROR)
-            if not again:
-                assert ctx.get(bench.dut.registers.error.code) == FaultCode.BAD_DOORBELL
-                assert ctx.get(bench.dut.registers.error_address.address) == 0
+            if again:
+                assert bench.state(ctx) == QueueState.READY
+            else:
+                bench.stopped(ctx, FaultCode.BAD_DOORBELL, ErrorAddress.DOORBELL)
 
     bench.run(test)
 
@@ -384,18 +380,17 @@ def test_abort(when: str, enable: int) -> None:
             if when == "active":  # it has finished all the same
                 await bench.event(ctx, QueueEvent.RETIRE, QueueEvent.FINISH)
             else:
-                ctx.set(dut.fault, {"code": FaultCode.ABORTED, "pc": 7})
+                ctx.set(dut.fault_code, FaultCode.ABORTED)
                 await bench.event(ctx, QueueEvent.FAULT)
         await tick(4)
         assert not ctx.get(dut.pending)
-        r = dut.registers
         if enable:
-            bench.stopped(ctx, FaultCode.ABORTED)
-            assert ctx.get(r.error_pc.pc) == (7 if when == "launched" else 0)
+            bench.stopped(ctx, FaultCode.ABORTED, ErrorAddress.FAULT if when == "launched" else ErrorAddress.NONE)
             assert failed == 1
         else:
             assert bench.state(ctx) == QueueState.DISABLED
-            assert ctx.get(r.error.code) == FaultCode.NONE
+            assert (ctx.get(dut.error.code), ctx.get(dut.error.address)) == (FaultCode.NONE, ErrorAddress.NONE)
+            assert not ctx.get(dut.rung)
             assert not failed
         await bench.open(ctx, 2)
         await bench.ring(ctx, 1)
@@ -411,18 +406,17 @@ def test_ignored_doorbells() -> None:
 
     async def test(ctx: Any) -> None:
         for index in (1, 0xFFFF):
-            await bench.ring(ctx, index)
+            await bench.ring(ctx, index, heard=False)
             await ctx.tick().repeat(3)
             assert bench.state(ctx) == QueueState.DISABLED
             assert bench.indices(ctx) == (0, 0)
         await bench.open(ctx, 2)
         await bench.ring(ctx, 9)
         await ctx.tick().repeat(3)
-        await bench.ring(ctx, 1)
+        await bench.ring(ctx, 1, heard=False)
         await ctx.tick().repeat(3)
-        assert bench.state(ctx) == QueueState.ERROR
         assert bench.indices(ctx) == (0, 0)
-        assert ctx.get(bench.dut.registers.error_address.address) == 9
+        bench.stopped(ctx, FaultCode.BAD_DOORBELL, ErrorAddress.DOORBELL)
 
     bench.run(test)
 

@@ -5,12 +5,13 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Member, Out, Signature
 from amaranth.utils import exact_log2
 
-from sley.abi.registers import Access, PlacedRegister, RegisterBlock, RegisterMap
+from sley.abi.registers import Access, PlacedRegister, Register, RegisterBlock, RegisterMap
 from sley.hw.bus.axi_lite import DATA_BITS, RegisterBus
 from sley.hw.layouts import struct
 
@@ -18,7 +19,9 @@ WINDOW = 64
 """Bytes of the map whose registers share a word of the answer: all registers of a queue."""
 
 
-def bank_members(registers: RegisterMap, read_strobes: Collection[str] = ()) -> dict[str, Member]:
+def bank_members(
+    registers: RegisterMap, read_strobes: Collection[str] = (), shared: Collection[str] = ()
+) -> dict[str, Member]:
     """The registers as the bank offers them to the rest of the chip.
 
     One member per block, in lower case (``chip``); a block that comes once per queue is an array (``queue[1]``).
@@ -31,15 +34,25 @@ def bank_members(registers: RegisterMap, read_strobes: Collection[str] = ()) -> 
 
     A register named in ``read_strobes`` (``CHIP.TIME_LO``) has an output ``name_read`` besides, high in the cycle in
     which the bank samples it.
+
+    Of a register named in ``shared`` (``QUEUE.WATCHDOG``) the chip sees one copy at a time. These are in a member of
+    their own, not an array (``queue_shared``):
+
+    * ``read_index`` out, the copy that software reads; RO: ``name`` in, the value of that copy.
+    * ``index`` in, a copy; RW: ``name`` out, the value of that copy, and ``name_read``, of the one that software reads.
+    * WO: ``name`` out and ``name_written``, with a bit per copy.
     """
-    unknown = set(read_strobes) - {f"{b.name}.{r.name}" for b in registers.blocks for r in b.registers}
-    if unknown:
-        raise ValueError(f"read_strobes names {', '.join(sorted(unknown))}; the map has no such register")
+    _check_names(registers, "read_strobes", read_strobes, tuple(Access))
+    _check_names(registers, "shared", shared, (Access.RO, Access.RW, Access.WO))
     members: dict[str, Member] = {}
     for block in registers.blocks:
         inner: dict[str, Member] = {}
+        common: dict[str, Member] = {}
         for register in block.registers:
-            name, shape = register.name.lower(), struct(register.layout)
+            name, shape, full = register.name.lower(), struct(register.layout), f"{block.name}.{register.name}"
+            if full in shared:
+                common |= _shared_members(block, register)
+                continue
             match register.access:
                 case Access.CONST:
                     pass
@@ -51,11 +64,32 @@ def bank_members(registers: RegisterMap, read_strobes: Collection[str] = ()) -> 
                     inner |= {name: Out(shape), f"{name}_set": In(shape)}
                 case Access.WO:
                     inner |= {name: Out(shape), f"{name}_written": Out(1)}
-            if f"{block.name}.{register.name}" in read_strobes:
+            if full in read_strobes:
                 inner[f"{name}_read"] = Out(1)
         member = Out(Signature(inner))
-        members[block.name.lower()] = member.array(block.count) if is_array(block) else member
+        if inner or not common:
+            members[block.name.lower()] = member.array(block.count) if is_array(block) else member
+        if common:
+            members[f"{block.name.lower()}_shared"] = Out(Signature(common))
     return members
+
+
+def _shared_members(block: RegisterBlock, register: Register) -> dict[str, Member]:
+    name, shape, index = register.name.lower(), struct(register.layout), range(max(block.count, 2))
+    match register.access:
+        case Access.RO:
+            return {"read_index": Out(index), name: In(shape)}
+        case Access.RW:
+            return {"read_index": Out(index), "index": In(index), name: Out(shape), f"{name}_read": Out(shape)}
+        case _:
+            return {name: Out(shape), f"{name}_written": Out(block.count)}
+
+
+def _check_names(registers: RegisterMap, option: str, names: Collection[str], kinds: Collection[Access]) -> None:
+    known = {f"{b.name}.{r.name}" for b in registers.blocks for r in b.registers if r.access in kinds}
+    if unknown := set(names) - known:
+        wanted = "/".join(kind.name for kind in kinds)
+        raise ValueError(f"{option} names {', '.join(sorted(unknown))}; the map has no such register of kind {wanted}")
 
 
 def is_array(block: RegisterBlock) -> bool:
@@ -66,15 +100,17 @@ def is_array(block: RegisterBlock) -> bool:
 class RegisterBank(wiring.Component):
     """Storage and address decoder of every register of a chip.
 
-    Parameters: ``registers``, the map; ``read_strobes``, see ``bank_members``. Members: ``bus`` (``RegisterBus``,
-    the software side), ``chip``, ``queue[k]``, ``context[k]``, ``doorbell[k]`` (the chip's side, see ``bank_members``).
+    Parameters: ``registers``, the map; ``read_strobes`` and ``shared``, see ``bank_members``. Members: ``bus``
+    (``RegisterBus``, the software side), ``chip``, ``queue[k]``, ``context[k]``, ``doorbell[k]``, and ``queue_shared``
+    or others of this kind, if there are any (the chip's side, see ``bank_members``).
 
     Addresses that no register has, misaligned ones included, are errors; writes to CONST and RO registers do nothing.
     Bits of RW and W1C registers that belong to no field are not stored and read as zero.
 
     Latency: reads and write errors answer one cycle after the command, an RW output changes in that cycle, and
     ``name_written`` is high in it. Cost: the RW, W1C and WO fields; for each window of WINDOW bytes a multiplexer over
-    its registers and a word of flip-flops, so that the wires of a queue's registers end beside that queue.
+    its registers and a word of flip-flops, so that the wires of a queue's registers end beside that queue. Of shared
+    registers RW is LUT RAM with a flip-flop for each copy, WO one register, and all of a block have one multiplexer.
     """
 
     bus: Any
@@ -82,27 +118,38 @@ class RegisterBank(wiring.Component):
     queue: Any
     context: Any
     doorbell: Any
+    queue_shared: Any
+    doorbell_shared: Any
 
-    def __init__(self, registers: RegisterMap, read_strobes: Collection[str] = ()) -> None:
+    def __init__(
+        self, registers: RegisterMap, read_strobes: Collection[str] = (), shared: Collection[str] = ()
+    ) -> None:
         self.map = registers
         self.read_strobes = frozenset(read_strobes)
+        self.shared = frozenset(shared)
         super().__init__(
             {
                 "bus": In(RegisterBus(exact_log2(registers.size))),
-                **bank_members(registers, read_strobes),
+                **bank_members(registers, read_strobes, shared),
             }
         )
+
+    def is_shared(self, block: RegisterBlock, register: Register) -> bool:
+        """Whether the chip sees one copy of this register at a time."""
+        return f"{block.name}.{register.name}" in self.shared
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.bus
-        for placed in self.map:
-            self._connect(m, placed)
-
         windows: dict[int, list[PlacedRegister]] = {}
         for placed in self.map:
-            windows.setdefault(placed.address // WINDOW, []).append(placed)
+            if not self.is_shared(placed.block, placed.register):
+                self._connect(m, placed)
+                windows.setdefault(placed.address // WINDOW, []).append(placed)
         words = [self._window(m, number, registers) for number, registers in windows.items()]
+        for block in self.map.blocks:
+            if shared := [register for register in block.registers if self.is_shared(block, register)]:
+                words.append(self._shared_window(m, block, shared))
         m.d.comb += bus.read_data.eq(reduce(or_, words))
         with m.If(bus.read), m.Switch(bus.read_address):
             with m.Case(*self.map.by_address):
@@ -171,3 +218,60 @@ class RegisterBank(wiring.Component):
                     m.d.sync += stored.eq(bus.write_data & mask)
                 if access is Access.WO:
                     m.d.sync += self._port(placed, "_written").eq(written)
+
+    def _shared_window(self, m: Module, block: RegisterBlock, registers: list[Register]) -> Signal:
+        """State and outputs of the shared registers of a block, and what the last read found in one of them, or 0."""
+        bus, port = self.bus, getattr(self, f"{block.name.lower()}_shared")
+        word = Signal(DATA_BITS, name=f"{block.name.lower()}_shared_word", reset_less=True)
+        if "read_index" in port.signature.members:
+            m.d.comb += port.read_index.eq(_copy(block, bus.read_address))
+        with m.If(bus.read):
+            m.d.sync += word.eq(0)
+        for register in registers:
+            name = register.name.lower()
+            addresses = [block.base + k * block.stride + register.offset for k in range(block.count)]
+            written = Signal(block.count, name=f"{block.name.lower()}_{name}_write")
+            m.d.comb += [
+                bit.eq(bus.write & (bus.write_address == a)) for bit, a in zip(written, addresses, strict=True)
+            ]
+            match register.access:
+                case Access.RO:
+                    value = Value.cast(getattr(port, name)) & register.layout.mask
+                case Access.RW:
+                    self._keep(m, block, register, written)
+                    value = Value.cast(getattr(port, f"{name}_read"))
+                case _:
+                    stored = Signal(DATA_BITS, name=f"{block.name.lower()}_{name}", reset_less=True)
+                    with m.If(written.any()):
+                        m.d.sync += stored.eq(bus.write_data & register.layout.mask)
+                    m.d.sync += getattr(port, f"{name}_written").eq(written)
+                    m.d.comb += Value.cast(getattr(port, name)).eq(stored)
+                    continue
+            with m.If(bus.read), m.Switch(bus.read_address), m.Case(*addresses):
+                m.d.sync += word.eq(value)
+        return word
+
+    def _keep(self, m: Module, block: RegisterBlock, register: Register, written: Signal) -> None:
+        """All copies of a shared RW register. RAM has no reset: which copies were written since then is a flip-flop."""
+        name, layout = register.name.lower(), register.layout
+        port = getattr(self, f"{block.name.lower()}_shared")
+        known = Signal(block.count, name=f"{block.name.lower()}_{name}_known")
+        m.d.sync += known.eq(known | written)
+        memory = Memory(shape=DATA_BITS, depth=max(block.count, 2), init=[])
+        m.submodules[f"{block.name.lower()}_{name}"] = memory
+        write = memory.write_port()
+        m.d.comb += [
+            write.en.eq(written.any()),
+            write.addr.eq(_copy(block, self.bus.write_address)),
+            write.data.eq(self.bus.write_data & layout.mask),
+        ]
+        for index, output in ((port.index, name), (port.read_index, f"{name}_read")):
+            read = memory.read_port(domain="comb")
+            value = Mux(known.bit_select(index, 1), read.data, layout.reset)
+            m.d.comb += [read.addr.eq(index), Value.cast(getattr(port, output)).eq(value)]
+
+
+def _copy(block: RegisterBlock, address: Value) -> Value:
+    """Which copy of a block has this address, if any has."""
+    number: Value = address[exact_log2(block.stride) :] - block.base // block.stride
+    return number

@@ -12,9 +12,10 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.fetch import CHOICES, PacketFetch, PacketPlace
-from sley.hw.command.queue import BUFFER_BITS, PACKET_ADDRESS_BITS, PACKET_SHIFT, READBACK_BYTES
+from sley.hw.command.queue import BUFFER_BITS, PACKET_ADDRESS_BITS, PACKET_SHIFT
 from sley.hw.command.records import (
     INDEX_BITS,
+    READBACK_BYTES,
     CopyCommand,
     FaultRecord,
     LaunchCommand,
@@ -34,11 +35,9 @@ from sley.hw.noc.placement import Source
 KEPT_BITS = max(f.layout.mask.bit_length() for op, f in PACKETS.items() if op is not PacketOp.LAUNCH)
 """Of a packet that executes. A LAUNCH leaves the executor at once."""
 
-QueueView = data.StructLayout(
-    {"where": PacketPlace, "ahead": 1, "stays": 1, "readback": 32, "read_next": INDEX_BITS, "watchdog": 32}
-)
+QueueView = data.StructLayout({"where": PacketPlace, "ahead": 1, "stays": 1, "read_next": INDEX_BITS})
 """What the executor sees of a queue: where its next packet is and whether there is one, whether a packet that retires
-leaves it inside a buffer, the read index if it does not, and where that goes."""
+leaves it inside a buffer, the read index if it does not."""
 
 
 class Executor(wiring.Component):
@@ -58,7 +57,7 @@ class Executor(wiring.Component):
 
     * ``pending``, ``priorities``, ``queues``: one bit, priority and view per queue; ``queue``, ``event``, ``fault``,
       ``buffer``, ``buffer_packets``: to the queue with number ``queue`` (one-hot, a register);
-      ``taken``: one-hot, TAKE to that queue.
+      ``taken``: one-hot, TAKE to that queue. ``readback``, ``watchdog``: settings of the queue with number ``queue``.
     * ``launch``, ``copy``: to the schedulers, always taken; ``grid_result``, ``copy_result``. ``beat``: of the packet
       that is fetched; a launch is of the one that has come.
     * ``posted``: one bit per queue, its read index is on the way to memory; ``lost``: high for a cycle when memory
@@ -77,6 +76,8 @@ class Executor(wiring.Component):
     queues: Any
     queue: Signal
     taken: Signal
+    readback: Signal
+    watchdog: Signal
     event: Any
     fault: Any
     buffer: Signal
@@ -111,6 +112,8 @@ class Executor(wiring.Component):
                     "queues": In(QueueView).array(config.queues),
                     "queue": Out(config.queues),
                     "taken": Out(config.queues),
+                    "readback": In(32),
+                    "watchdog": In(32),
                     "event": Out(QueueEvent),
                     "fault": Out(FaultRecord),
                     "buffer": Out(PACKET_ADDRESS_BITS),
@@ -170,10 +173,10 @@ class Executor(wiring.Component):
             m.d.comb += choice.eq(Mux(takes, granted, Mux(returns, wanted[k], 0 if k else view.where)))
 
         # READBACK is set up before the queue is enabled, and its owner is known a cycle before it is asked for.
-        readback = Signal.like(view.readback, reset_less=True)
+        readback = Signal.like(self.readback, reset_less=True)
         stays = Signal(reset_less=True)  # what was retired has more of its buffer behind it
         read_index = Signal(INDEX_BITS, reset_less=True)
-        m.d.sync += readback.eq(view.readback & ~(READBACK_BYTES - 1))
+        m.d.sync += readback.eq(self.readback & ~(READBACK_BYTES - 1))
 
         # One small read or write at a time: a semaphore, a fence, a read index.
         word = self.words.payload
@@ -220,7 +223,7 @@ class Executor(wiring.Component):
         m.d.comb += [
             self.launch.payload.queue.eq(number(owner)),
             grid.context.eq(view.where.context),
-            grid.watchdog.eq(view.watchdog),
+            grid.watchdog.eq(self.watchdog),
             grid.program_words.eq(launch.program_words),
             grid.arg_words.eq(launch.arg_words),
             grid.gang.eq(launch.gang),

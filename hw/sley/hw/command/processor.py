@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CHIP_GROUPS, COUNTER_BITS
-from sley.abi.registers import RegisterMap
-from sley.hw.bus.register_bank import bank_members
+from sley.hw.command.bank import command_registers
 from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.debug import CORE_UNITS, CoreDebug, CoreWatch
 from sley.hw.command.executor import Executor
 from sley.hw.command.interrupts import Interrupts
 from sley.hw.command.queue import Queue
+from sley.hw.command.queue_records import QueueRecords
 from sley.hw.command.records import QueueEvent
 from sley.hw.command.scheduler import BlockScheduler
 from sley.hw.command.words import WordAccess
@@ -26,10 +26,8 @@ from sley.hw.mmu.tlb import Invalidation
 from sley.hw.noc.messages import Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node
 
-READ_STROBES = ("CHIP.TIME_LO",)
 INVALIDATE_CYCLES = 8
 """From a write of INVALIDATE until every translator has heard of it, and some."""
-"""Registers whose reading has an effect; the register bank must be built with them."""
 
 
 class CommandProcessor(wiring.Component):
@@ -37,7 +35,7 @@ class CommandProcessor(wiring.Component):
 
     Members:
 
-    * ``chip``, ``queue[k]``, ``doorbell[k]``: to those of the register bank built with ``READ_STROBES``.
+    * ``chip``, ``queue[k]``, ``queue_shared``, ``doorbell_shared``: to those of ``command_bank``.
     * ``request``, ``response``: to and from the router; ``response`` is taken without help of ``request``.
     * ``irq``: level, an enabled cause is pending.
     * ``core_debug``: state of each core; ``abort``: queues whose blocks shall end, a register.
@@ -51,7 +49,8 @@ class CommandProcessor(wiring.Component):
 
     chip: Any
     queue: Any
-    doorbell: Any
+    queue_shared: Any
+    doorbell_shared: Any
     request: stream.Interface
     response: stream.Interface
     irq: Signal
@@ -68,11 +67,7 @@ class CommandProcessor(wiring.Component):
         self._config = config
         super().__init__(
             {
-                **{
-                    name: port.flip()
-                    for name, port in bank_members(RegisterMap(config), READ_STROBES).items()
-                    if name != "context"
-                },
+                **{name: port.flip() for name, port in command_registers(config).items() if name != "context"},
                 "request": Out(stream.Signature(request_flit(config))),
                 "response": In(stream.Signature(response_flit(config))),
                 "irq": Out(1),
@@ -101,6 +96,7 @@ class CommandProcessor(wiring.Component):
         m.submodules.port = port = TranslatedPort(config, tags)
         m.submodules.watch = watch = CoreWatch(config)
         m.submodules.interrupts = interrupts = Interrupts(config)
+        m.submodules.records = records = QueueRecords(config)
 
         wiring.connect(m, port.request_i, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), port.response_o)
@@ -138,6 +134,18 @@ class CommandProcessor(wiring.Component):
             self.ended.eq(scheduler.ended),
         ]
 
+        shared, bell = self.queue_shared, self.doorbell_shared
+        wiring.connect(m, wiring.flipped(shared), records.registers)
+        m.d.comb += [
+            executor.readback.eq(shared.readback.address),
+            executor.watchdog.eq(shared.watchdog.cycles),
+            records.time.eq(time),
+            records.doorbell.eq(bell.write_index.index),
+            records.owner.eq(executor.queue),
+            records.faulted.eq((executor.event & QueueEvent.FAULT).any()),
+            records.fault.eq(executor.fault),
+        ]
+
         failed, aborting = Signal(config.queues), Signal(config.queues)
         m.d.comb += [scheduler.abort.eq(aborting), copies.abort.eq(aborting)]
         m.d.sync += self.abort.eq(aborting)
@@ -145,14 +153,13 @@ class CommandProcessor(wiring.Component):
             m.submodules[f"queue{k}"] = queue = Queue(config)
             registers = self.queue[k]
             wiring.connect(m, wiring.flipped(registers), queue.registers)
-            bell, view = self.doorbell[k], executor.queues[k]
+            view = executor.queues[k]
             event = Mux(executor.queue[k], executor.event, 0) | Mux(executor.taken[k], QueueEvent.TAKE, 0)
             m.d.comb += [
                 queue.event.eq(event),
                 queue.doorbell.eq(bell.write_index.index),
-                queue.doorbell_written.eq(bell.write_index_written),
-                queue.time.eq(time),
-                queue.fault.eq(executor.fault),
+                queue.doorbell_written.eq(bell.write_index_written[k]),
+                queue.fault_code.eq(executor.fault.code),
                 queue.buffer.eq(executor.buffer),
                 queue.buffer_packets.eq(executor.buffer_packets),
                 executor.pending[k].eq(queue.pending),
@@ -164,12 +171,13 @@ class CommandProcessor(wiring.Component):
                 view.where.context.eq(registers.owner.context),
                 view.ahead.eq(queue.ahead),
                 view.stays.eq(queue.stays),
-                view.readback.eq(registers.readback.address),
                 view.read_next.eq(queue.read_next),
-                view.watchdog.eq(registers.watchdog.cycles),
                 *(user.priorities[k].eq(registers.owner.priority) for user in (executor, scheduler, copies)),
                 failed[k].eq(queue.failed),
                 aborting[k].eq(queue.aborting),
+                records.rings[k].eq(queue.rings),
+                records.rung[k].eq(queue.rung),
+                records.errors[k].eq(queue.error),
             ]
 
         time_high = Signal(32)

@@ -1,4 +1,4 @@
-"""State of one hardware queue: indices, state, error record."""
+"""State of one hardware queue: indices, state, whether it has an error."""
 
 from functools import reduce
 from operator import or_
@@ -9,13 +9,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.faults import FaultCode, QueueState
 from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp
-from sley.abi.registers import RegisterMap
-from sley.hw.bus.register_bank import bank_members
-from sley.hw.command.records import INDEX_BITS, FaultRecord, QueueEvent
+from sley.hw.command.bank import command_registers
+from sley.hw.command.records import INDEX_BITS, ErrorAddress, QueueError, QueueEvent
 
-READBACK_BYTES = 4
 RETRY_CYCLES = 64
 """Least number of cycles between two looks at the semaphore of a WAIT."""
 PACKET_SHIFT = PACKET_BYTES.bit_length() - 1
@@ -40,9 +38,10 @@ class Queue(wiring.Component):
 
     Members:
 
-    * ``registers``: its block of the register bank; ``doorbell``, ``doorbell_written``: its page; ``time``.
-    * ``event``, ``fault``, ``buffer``, ``buffer_packets``: from the executor, ``event`` for this queue alone. ``fault``
-      is valid with FAULT, the others with ENTER: address of the first packet in units of packets, and their number.
+    * ``registers``: its block of the register bank; ``doorbell``, ``doorbell_written``: its page.
+    * ``event``, ``fault_code``, ``buffer``, ``buffer_packets``: from the executor, ``event`` for this queue alone.
+      ``fault_code`` is valid with FAULT, the others with ENTER: address of the first packet in units of packets, and
+      their number.
     * ``posted``: its read index is on the way to memory; ``lost``: high for a cycle when memory refused that, with
       ``lost_code``.
     * ``pending``: wants to be taken. Registered, so stale for two cycles after an event: leave it alone that long.
@@ -53,16 +52,17 @@ class Queue(wiring.Component):
       index then.
     * ``aborting``: whatever of it runs shall end. From CONTROL.abort until the queue has stopped.
     * ``failed``: high for one cycle when the queue stops with an error.
+    * ``rings``: a doorbell is heard, a bad one too; ``rung``: one was since the queue was turned on; ``error``: see
+      ``QueueRecords``, which keeps what software reads of both.
 
-    Latency: doorbell to ``pending`` two cycles. Cost: about 350 flip-flops, most of them the records software reads.
+    Latency: doorbell to ``pending`` two cycles. Cost: about 220 flip-flops.
     """
 
     registers: Any
     doorbell: Any
     doorbell_written: Any
-    time: Any
     event: Any
-    fault: Any
+    fault_code: Any
     buffer: Any
     buffer_packets: Any
     posted: Any
@@ -76,17 +76,18 @@ class Queue(wiring.Component):
     read_next: Any
     aborting: Any
     failed: Any
+    rings: Any
+    rung: Any
+    error: Any
 
     def __init__(self, config: ChipConfig) -> None:
-        bank = bank_members(RegisterMap(config))
         super().__init__(
             {
-                "registers": In(bank["queue"].signature),
+                "registers": In(command_registers(config)["queue"].signature),
                 "doorbell": In(INDEX_BITS),
                 "doorbell_written": In(1),
-                "time": In(64),
                 "event": In(QueueEvent),
-                "fault": In(FaultRecord),
+                "fault_code": In(8),
                 "buffer": In(PACKET_ADDRESS_BITS),
                 "buffer_packets": In(BUFFER_BITS),
                 "posted": In(1),
@@ -100,6 +101,9 @@ class Queue(wiring.Component):
                 "read_next": Out(INDEX_BITS),
                 "aborting": Out(1),
                 "failed": Out(1),
+                "rings": Out(1),
+                "rung": Out(1),
+                "error": Out(QueueError),
             }
         )
 
@@ -123,10 +127,7 @@ class Queue(wiring.Component):
         retry = Signal(range(RETRY_CYCLES))
         read = Signal(INDEX_BITS)
         write = Signal(INDEX_BITS)
-        told = Signal(INDEX_BITS)  # by the last doorbell, also a bad one
-        record = Signal(FaultRecord)
         lost_code = Signal(8, reset_less=True)
-        rung = Signal(64)
 
         buffer = Signal(PACKET_ADDRESS_BITS, reset_less=True)
         buffer_last = Signal(BUFFER_BITS, reset_less=True)
@@ -177,16 +178,15 @@ class Queue(wiring.Component):
             rung_empty.eq(self.doorbell == read),
             beyond.eq(((gap & upper).any() & (gap & below).any()) | (self.doorbell & ~mask).any()),
         ]
-        rings = Signal()
         counts = Signal()
         none_left = Signal()  # no packet is in the ring, with this cycle's doorbell; of no meaning if that is bad
         m.d.comb += [
-            rings.eq(self.doorbell_written & on & ~bad),
-            counts.eq(rings & ~beyond),
-            none_left.eq(Mux(rings, rung_empty, empty)),
+            self.rings.eq(self.doorbell_written & on & ~bad),
+            counts.eq(self.rings & ~beyond),
+            none_left.eq(Mux(self.rings, rung_empty, empty)),
         ]
-        with m.If(rings):
-            m.d.sync += [rung.eq(self.time), told.eq(self.doorbell), bad.eq(beyond), passed.eq(0)]
+        with m.If(self.rings):
+            m.d.sync += [self.rung.eq(1), bad.eq(beyond), passed.eq(0)]
         with m.If(counts):
             m.d.sync += write.eq(self.doorbell)
 
@@ -215,9 +215,9 @@ class Queue(wiring.Component):
         faulted = Signal()
         stops = Signal()
         m.d.comb += off.eq(state == QueueState.DISABLED)
-        code = Signal.like(record.code)
+        code = Signal.like(self.error.code)
         # What is to be named, whoever stops the queue: chosen by registers, as the word to stop comes late.
-        address = Mux(lost, r.readback.address & ~(READBACK_BYTES - 1), Mux(bad | behind, told, 0))
+        address = Mux(lost, ErrorAddress.READBACK, Mux(bad | behind, ErrorAddress.DOORBELL, ErrorAddress.NONE))
 
         def stop(why: Any) -> None:
             m.d.sync += self.failed.eq(1)
@@ -290,21 +290,19 @@ class Queue(wiring.Component):
                 stop(FaultCode.BAD_DOORBELL)
             with m.Elif(waiting & self.aborting):
                 stop(FaultCode.ABORTED)
-        with m.If(faulted):
-            m.d.sync += record.eq(self.fault)
-        with m.If(stops):
-            m.d.sync += [record.code.eq(code), record.unit.eq(Unit.COMMAND)]
         with m.If(faulted | stops):
-            m.d.sync += record.address.eq(Mux(held, self.fault.address, address))
+            m.d.sync += [
+                self.error.code.eq(Mux(held, self.fault_code, code)),
+                self.error.address.eq(Mux(held, ErrorAddress.FAULT, address)),
+            ]
         with m.If(off):
             m.d.sync += [
                 read.eq(0),
                 write.eq(0),
-                told.eq(0),
                 inside.eq(0),
                 buffer_index.eq(0),
-                record.eq(0),
-                rung.eq(0),
+                self.error.eq(0),
+                self.rung.eq(0),
                 retry.eq(0),
                 bad.eq(0),
                 passed.eq(0),
@@ -321,13 +319,5 @@ class Queue(wiring.Component):
             r.buffer_index.index.eq(buffer_index),
             r.buffer_index.in_buffer.eq(inside),
             r.state.state.eq(state),
-            r.error.code.eq(record.code),
-            r.error.unit.eq(record.unit),
-            r.error.core.eq(record.core),
-            r.error_pc.pc.eq(record.pc),
-            r.error_block.block.eq(record.block),
-            r.error_address.address.eq(record.address),
-            r.doorbell_time_lo.cycles.eq(rung[:32]),
-            r.doorbell_time_hi.cycles.eq(rung[32:]),
         ]
         return m

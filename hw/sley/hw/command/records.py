@@ -15,6 +15,8 @@ WORD_BITS = 32
 WORDS = 8 * PACKET_BYTES // WORD_BITS
 INDEX_BITS = 16
 """Width of a packet index (the field of the READ_INDEX register)."""
+READBACK_BYTES = 4
+"""What the read index is in memory."""
 GRID_BITS = MAX_GRID.bit_length()
 """Width of a dimension of a grid."""
 
@@ -35,6 +37,19 @@ def packet_beat(config: ChipConfig) -> data.StructLayout:
     """A beat of a packet that is fetched, or the whole packet if that is less; ``index``: its place in the packet."""
     lanes = packet_lanes(config)
     return data.StructLayout({"valid": 1, "index": range(max(WORDS // lanes, 2)), "data": WORD_BITS * lanes})
+
+
+class ErrorAddress(IntEnum):
+    """Where the address of a queue's error record is."""
+
+    NONE = 0  # it is 0
+    FAULT = 1  # in the executor's record, with all but the code
+    DOORBELL = 2  # it is the index of the last doorbell
+    READBACK = 3  # it is where the read index should have gone
+
+
+QueueError = data.StructLayout({"code": 8, "address": ErrorAddress})
+"""What a queue itself knows of its error record."""
 
 
 class QueueEvent(IntEnum):

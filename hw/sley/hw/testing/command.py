@@ -23,9 +23,9 @@ from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.axi_lite import RegisterBus
-from sley.hw.bus.register_bank import RegisterBank
+from sley.hw.command.bank import command_bank
 from sley.hw.command.debug import CoreDebug
-from sley.hw.command.processor import READ_STROBES, CommandProcessor
+from sley.hw.command.processor import CommandProcessor
 from sley.hw.command.records import INDEX_BITS
 from sley.hw.noc.messages import LaunchWord, Tag, request_flit, response_flit
 from sley.hw.noc.placement import command_node, core_node
@@ -67,14 +67,15 @@ class CommandSystem(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.bank = bank = RegisterBank(RegisterMap(self._config), READ_STROBES)
+        m.submodules.bank = bank = command_bank(self._config)
         m.submodules.processor = processor = CommandProcessor(self._config)
         m.submodules.merge = merge = PacketArbiter(response_flit(self._config), 2)
         wiring.connect(m, wiring.flipped(self.bus), bank.bus)
         wiring.connect(m, bank.chip, processor.chip)
+        wiring.connect(m, bank.queue_shared, processor.queue_shared)
+        wiring.connect(m, bank.doorbell_shared, processor.doorbell_shared)
         for k in range(self._config.queues):
             wiring.connect(m, bank.queue[k], processor.queue[k])
-            wiring.connect(m, bank.doorbell[k], processor.doorbell[k])
             m.d.comb += [
                 self.states[k].eq(processor.queue[k].state.state),
                 self.read_indices[k].eq(processor.queue[k].read_index.index),

@@ -1,0 +1,107 @@
+"""What software reads of a queue's last doorbell and of its error."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import FaultCode, Unit
+from sley.hw.command.bank import command_registers
+from sley.hw.command.records import INDEX_BITS, READBACK_BYTES, ErrorAddress, FaultRecord, QueueError, number
+
+Doorbell = data.StructLayout({"time": 64, "index": INDEX_BITS})
+
+
+class QueueRecords(wiring.Component):
+    """Time and index of each queue's last doorbell, and each queue's last fault: of one queue at a time.
+
+    Only one doorbell rings in a cycle, and the executor tells of one fault; software reads of one queue. A queue itself
+    keeps what decides whether there is anything to read.
+
+    Members:
+
+    * ``registers``: the shared registers of queues in the register bank, of which the settings are those of ``owner``.
+    * ``time``; ``doorbell``: the index that is rung; ``rings``: one bit per queue, at most one is set.
+    * ``owner``: the executor's queue, one-hot; ``fault``: its record, when ``faulted``.
+    * ``rung``, ``errors``: of each queue, see ``Queue``.
+
+    Latency: what is told in a cycle is read in the next one. Cost: LUT RAM of 172 bits for each queue.
+    """
+
+    registers: Any
+    time: Signal
+    doorbell: Signal
+    rings: Signal
+    owner: Signal
+    faulted: Signal
+    fault: Any
+    rung: Signal
+    errors: Any
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._queues = config.queues
+        super().__init__(
+            {
+                "registers": In(command_registers(config)["queue_shared"].signature),
+                "time": In(64),
+                "doorbell": In(INDEX_BITS),
+                "rings": In(config.queues),
+                "owner": In(config.queues),
+                "faulted": In(1),
+                "fault": In(FaultRecord),
+                "rung": In(config.queues),
+                "errors": In(QueueError).array(config.queues),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        r, queue = self.registers, self.registers.read_index
+        m.submodules.bells = bells = Memory(shape=Doorbell, depth=max(self._queues, 2), init=[])
+        m.submodules.faults = faults = Memory(shape=FaultRecord, depth=max(self._queues, 2), init=[])
+        ring, rung = bells.write_port(), bells.read_port(domain="comb")
+        keep, kept = faults.write_port(), faults.read_port(domain="comb")
+        bell = Signal(Doorbell)  # the last one of the queue that is read, if there was any
+        record = Signal(FaultRecord)  # and its last fault
+        m.d.comb += [
+            ring.en.eq(self.rings.any()),
+            ring.addr.eq(number(self.rings)),
+            ring.data.time.eq(self.time),
+            ring.data.index.eq(self.doorbell),
+            rung.addr.eq(queue),
+            keep.en.eq(self.faulted),
+            r.index.eq(number(self.owner)),
+            keep.addr.eq(r.index),
+            keep.data.eq(self.fault),
+            kept.addr.eq(queue),
+            bell.eq(rung.data),
+            record.eq(kept.data),
+        ]
+
+        error, fault = Signal(QueueError), Signal(FaultRecord)
+        m.d.comb += error.eq(Array(self.errors)[queue])
+        with m.If(error.address == ErrorAddress.FAULT):
+            m.d.comb += fault.eq(record)
+        with m.Elif(error.code != FaultCode.NONE):
+            m.d.comb += fault.unit.eq(Unit.COMMAND)
+        with m.Switch(error.address):
+            with m.Case(ErrorAddress.FAULT):
+                m.d.comb += r.error_address.address.eq(record.address)
+            with m.Case(ErrorAddress.DOORBELL):
+                m.d.comb += r.error_address.address.eq(bell.index)
+            with m.Case(ErrorAddress.READBACK):
+                m.d.comb += r.error_address.address.eq(r.readback_read.address & ~(READBACK_BYTES - 1))
+        time = Mux(self.rung.bit_select(queue, 1), bell.time, 0)
+        m.d.comb += [
+            r.error.code.eq(error.code),
+            r.error.unit.eq(fault.unit),
+            r.error.core.eq(fault.core),
+            r.error_pc.pc.eq(fault.pc),
+            r.error_block.block.eq(fault.block),
+            r.doorbell_time_lo.cycles.eq(time[:32]),
+            r.doorbell_time_hi.cycles.eq(time[32:]),
+        ]
+        return m
