@@ -61,6 +61,15 @@ class PlacedDesign:
         port = {"DI": data, "M": ""} if fed else {"DI": "", "M": data}
         self.add(output, "TRELLIS_FF", place, parameters, Q=output, CLK="clk", CE=enable, LSR=reset, **port)
 
+    def carry_chain(self, x: int, y: int, name: str, data: str, length: int, **registers: str) -> None:
+        """From slice A on, so many cells, the first of which has an input. The last leads to a flip-flop ``name``_q in
+        its slot; ``registers``: its rules."""
+        for k in range(length):
+            place = f"X{x + k // 8}/Y{y}/SLICE{'ABCD'[k // 2 % 4]}"
+            ports = {"A": data if k == 0 else "", "FCI": f"{name}{k - 1}c" if k else "", "FCO": f"{name}{k}c"}
+            self.add(f"{name}{k}", "TRELLIS_COMB", f"{place}.K{k % 2}", {"MODE": "CCU2"}, F=f"{name}{k}", **ports)
+        self.flip_flop(f"{place}.FF{k % 2}", f"{name}_q", f"{name}{k}", fed=True, **registers)
+
     @property
     def design(self) -> dict[str, Any]:
         return {"modules": {"top": {"settings": {"arch.type": "lfe5u_85f"}, "cells": self._cells}}}

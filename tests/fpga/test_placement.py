@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from placed_design import PlacedDesign
 
-from sley.fpga.placement import FIXED, Movable, Placement
+from sley.fpga.placement import FIXED, Chain, Movable, Placement
 
 
 def numbered(placement: Placement, lut: str | None, flip_flop: str | None = None) -> Movable:
@@ -51,6 +51,84 @@ def test_what_may_be_moved() -> None:
     placement = Placement(design.design)
     names = {tuple(placement.names[cell] for cell in movable.cells) for movable in placement.movables}
     assert names == {("alone",), ("front", "q"), ("by_wire",), ("named",)}
+    (chain,) = placement.chains
+    assert [placement.names[cell] for cell in chain.cells] == ["carry", "behind_carry", "carried"]
+    assert chain.offsets == (0, 0, 0)
+
+
+def test_a_chain_with_a_place_by_name_stays() -> None:
+    design = PlacedDesign()
+    design.lut("X2/Y1/SLICEA.K0", "carry", "q", mode="CCU2", FCO="c")
+    place = "X2/Y1/SLICEA.K1"
+    design.add("carried", "TRELLIS_COMB", place, {"MODE": "CCU2"}, {"BEL": place}, F="carried", FCI="c")
+    assert Placement(design.design).chains == []
+
+
+def chain_and(*others: tuple[str, dict[str, str]], mode: str | None = None) -> tuple[Placement, Chain]:
+    """A chain over two tiles, from column 2 on, whose flip-flop has the reset r, and flip-flops and LUTs elsewhere."""
+    design = PlacedDesign()
+    design.carry_chain(2, 1, "sum", "a", 10, reset="r")
+    for k, (place, rules) in enumerate(others):
+        if "FF" in place:
+            design.flip_flop(place, f"other{k}", "a", **rules)
+        else:
+            design.lut(place, f"other{k}", "a", mode=mode)
+    for x in range(1, 12):
+        design.lut(f"X{x}/Y3/SLICED.K1", f"row{x}", "a")
+    placement = Placement(design.design)
+    return placement, placement.chains[0]
+
+
+def test_a_chain_moves_as_a_whole(tmp_path: Path) -> None:
+    placement, chain = chain_and(("X6/Y3/SLICEB.K0", {}), ("X7/Y3/SLICEA.K1", {}), ("X7/Y3/SLICEC.FF0", {"reset": "r"}))
+    before = placement.places()
+    assert chain.offsets == (0,) * 8 + (1,) * 3
+    assert placement.occupants(chain, 6, 3) is not None
+    names = {placement.names[cell] for movable in placement.occupants(chain, 6, 3) or () for cell in movable.cells}
+    assert names == {"other0", "other1", "row6"}  # not what is behind its end
+    assert placement.occupants(chain, 9, 3) == [numbered(placement, "row9")]
+    assert placement.occupants(chain, 2, 1) == []
+    placement.move(numbered(placement, "row9"), 8, 3, ("A", 0))
+    placement.carry(chain, 9, 3)
+    found = places(written(placement, tmp_path / "out.json"))
+    assert found["sum0"] == "X9/Y3/SLICEA.K0"
+    assert found["sum9"] == "X10/Y3/SLICEA.K1"
+    assert found["sum_q"] == "X10/Y3/SLICEA.FF1"
+    assert placement.slot(numbered(placement, "other0"), 9, 3) is None
+    assert placement.slot(numbered(placement, "other0"), 2, 1) == ("A", 0)
+    placement.restore(before)
+    assert places(written(placement, tmp_path / "out.json"))["sum9"] == "X3/Y1/SLICEA.K1"
+    assert placement.slot(numbered(placement, "other0"), 9, 3) == ("A", 0)
+
+
+@pytest.mark.parametrize(
+    ("other", "mode", "leaves"),
+    [
+        (("X7/Y3/SLICEC.FF0", {"reset": "s"}), None, True),  # another reset in the tile of the chain's flip-flop
+        (("X7/Y3/SLICEA.FF0", {"reset": "r", "enable": "e"}), None, True),
+        (("X7/Y3/SLICEC.K0", {}), "DPRAM", None),
+        (("X6/Y3/SLICEB.K0", {}), "DPRAM", None),
+        (("X6/Y3/SLICEB.K0", {}), "CCU2", None),
+        (("X7/Y3/SLICEC.K0", {}), "CCU2", False),
+    ],
+)
+def test_what_is_in_the_way_of_a_chain(
+    other: tuple[str, dict[str, str]], mode: str | None, leaves: bool | None
+) -> None:
+    placement, chain = chain_and(other, mode=mode)
+    found = placement.occupants(chain, 6, 3)
+    if leaves is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (placement.names.index("other0") in {cell for movable in found for cell in movable.cells}) == leaves
+
+
+def test_a_chain_stays_on_logic() -> None:
+    placement, chain = chain_and()
+    assert placement.occupants(chain, 11, 3) is None  # its second tile would be column 12
+    assert placement.occupants(chain, 6, 2) is None
+    assert placement.occupants(chain, -1, 3) is None
 
 
 @pytest.mark.parametrize("kind", ["lut", "pair", "flip_flop"])
@@ -138,7 +216,7 @@ def test_what_may_change_places() -> None:
     assert list(placement.alike(numbered(placement, "l"), 2, 2)) == [numbered(placement, "other")]
     assert list(placement.alike(numbered(placement, "m", "p"), 2, 2)) == [numbered(placement, "pair", "pair_q")]
     placement.exchange(numbered(placement, "m", "p"), numbered(placement, "pair", "pair_q"))
-    assert placement.slot(numbered(placement, "l"), 1, 1) == ("A", 1)
+    assert placement.slot(numbered(placement, "other"), 1, 1) == ("A", 1)
 
 
 def test_moves_are_written_and_taken_back(tmp_path: Path) -> None:

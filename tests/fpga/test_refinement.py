@@ -46,7 +46,12 @@ def check(before: Placement, after: Placement) -> None:
     """No slot is taken twice, what is joined stays so, nothing else has moved, and each tile keeps nextpnr's rules."""
     names = {name for name in after.names}
     assert names == set(before.names)
-    movable = {cell for item in before.movables for cell in item.cells}
+    movable = {cell for item in (*before.movables, *before.chains) for cell in item.cells}
+    for chain in before.chains:
+        assert {
+            (int(after.x[cell]) - offset, int(after.y[cell]), after.slots[cell] == before.slots[cell])
+            for cell, offset in zip(chain.cells, chain.offsets, strict=True)
+        } == {(int(after.x[chain.cells[0]]), int(after.y[chain.cells[0]]), True)}
     for cell in set(range(len(before.names))) - movable:
         assert (before.x[cell], before.y[cell], before.slots[cell]) == (
             after.x[cell],
@@ -80,7 +85,11 @@ def random_design(seed: int) -> PlacedDesign:
     resets = {tile: choose.choice(["", "", "r"]) for tile in free}
     enables = {(tile, name): choose.choice(["", "e", "f"]) for tile in free for name in "ABCD"}
     outputs = [f"n{k}" for k in range(380)]
-    for k, output in enumerate(outputs):
+    row(design, range(3, 13, 3), 7)
+    for k in range(4):
+        design.carry_chain(1 + 3 * k, 7, f"n{380 + k}", choose.choice(outputs), choose.randint(2, 12))
+        outputs.append(f"n{380 + k}_q")
+    for k, output in enumerate(outputs[:380]):
         tile = choose.choice([tile for tile, left in free.items() if left])
         half = free[tile].pop(choose.randrange(len(free[tile])))
         at = f"X{tile[0]}/Y{tile[1]}/SLICE{half}"
@@ -179,6 +188,42 @@ def test_what_cannot_move_stays() -> None:
     refinement = refine(Placement(design.design))
     assert refinement.before == refinement.after
     assert refinement.moves == 0
+
+
+def test_a_chain_goes_to_what_it_is_joined_to_and_others_make_room() -> None:
+    design = PlacedDesign()
+    for name, data in (("first", ""), ("end", "sum9")):
+        place = f"X{5 if name == 'first' else 8}/Y5/SLICED.FF0"
+        design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
+    for y in (4, 5, 6):
+        row(design, range(3, 30), y)
+        for x in range(3, 12):
+            design.lut(f"X{x}/Y{y}/SLICEB.K0", f"way{x}_{y}", "first")
+    design.carry_chain(30, 5, "sum", "first", 10)
+    before, placement = (Placement(design.design) for _ in range(2))
+    refinement = refine(placement)
+    assert refinement.after < refinement.before - 40 * TILE
+    assert placement.x[placement.names.index("sum0")] < 10
+    check(before, placement)
+
+
+def test_flip_flops_of_another_reset_make_room() -> None:
+    """Every tile in which the flip-flop should lie has one with another reset."""
+    design = PlacedDesign()
+    for name, x, data in (("first", 5, ""), ("end", 9, "q")):
+        place = f"X{x}/Y5/SLICED.FF0"
+        design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
+    for y in range(3, 8):
+        row(design, range(3, 40), y)
+        for x in range(3, 16):
+            if y != 5 or x not in (5, 9):
+                design.flip_flop(f"X{x}/Y{y}/SLICEA.FF0", f"other{x}_{y}", "", reset="s")
+    design.lut("X30/Y5/SLICEB.K0", "d", "first")
+    design.flip_flop("X30/Y5/SLICEB.FF0", "q", "d", fed=True, reset="r")
+    before, placement = (Placement(design.design) for _ in range(2))
+    refinement = refine(placement)
+    assert refinement.after < CLOCK_TO[FLIP_FLOP] + WIRE + THROUGH + 8 * TILE < refinement.before
+    check(before, placement)
 
 
 @pytest.mark.slow

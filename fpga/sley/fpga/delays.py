@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.fpga.floorplan import MEMORY, MULTIPLIER
-from sley.fpga.placement import FLIP_FLOP, LUT, Placement
+from sley.fpga.placement import CARRY, FLIP_FLOP, LUT, Placement
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -30,7 +30,8 @@ SOURCES = (FLIP_FLOP, LUT, MULTIPLIER, MEMORY)
 class Delays:
     """The wires of a placement, from the cell ``source`` to the cell ``sink``, and what they are parts of.
 
-    ``through`` is how long the sink takes to its output, or -1 where a way ends. ``into`` and ``out_of`` have the wires
+    ``through`` is how long the sink takes to its output, or -1 where a way ends; wires that are not ``wired`` are
+    inside of a tile and take no time. ``into`` and ``out_of`` have the wires
     of each cell. ``analyse`` finds ``arrival``, when the output of a cell is known after the clock, ``departure``, how
     long it takes from there to the end of the longest way, and ``end``, when the longest way that ends in a cell does.
     """
@@ -51,7 +52,7 @@ class Delays:
                 through = self._through(sink, port) if computes[sink] else -1.0
                 wires.append((source, sink, port not in INSIDE, through))
         self.source, self.sink = (np.array([wire[k] for wire in wires], np.int64) for k in (0, 1))
-        self._wired = np.array([wire[2] for wire in wires], float)
+        self.wired = np.array([wire[2] for wire in wires], bool)
         self.through = np.array([wire[3] for wire in wires])
         self.into: dict[int, list[int]] = defaultdict(list)
         self.out_of: dict[int, list[int]] = defaultdict(list)
@@ -86,9 +87,9 @@ class Delays:
         """Nanoseconds of the longest way."""
         return float(self.end.max())
 
-    def wire(self, distance: Integers, wires: Integers | slice) -> Floats:
+    def wire(self, distance: Integers, wires: Integers | slice | int) -> Floats:
         """Nanoseconds of these wires over so many columns and rows."""
-        made: Floats = self._wired[wires] * (WIRE + TILE * distance)
+        made: Floats = self.wired[wires] * (WIRE + TILE * distance)
         return made
 
     def rest(self, wires: Integers) -> Floats:
@@ -104,7 +105,7 @@ class Delays:
     def _through(self, cell: int, port: str) -> float:
         if self._placement.kinds[cell] == MULTIPLIER:
             return PRODUCT
-        if self._placement.cells[cell]["parameters"].get("MODE") == "CCU2":
+        if self._placement.cells[cell]["parameters"].get("MODE") == CARRY:
             return ALONG_CARRY if port == "FCI" else INTO_CARRY
         return -1.0 if port in ("WRE", "WCK") else THROUGH
 

@@ -21,10 +21,14 @@ TOLD = ("target_freq", "timing/allowFail", "placer")
 """nextpnr's settings from ``--freq``, ``--timing-allow-fail`` and ``--placer``."""
 SHARED = ("CLK", "CE", "RST")
 """Signals of which the multipliers of a group have four each, at most."""
-LUT_RAM = ("DPRAM", "RAMW_BLOCK")
-"""nextpnr's modes of LUTs that are RAM, or that its write port takes."""
+LOGIC, CARRY, LUT_RAM = "LOGIC", "CCU2", ("DPRAM", "RAMW_BLOCK")
+"""nextpnr's modes of LUTs: as such, in a carry chain, as RAM or taken by its write port."""
+IN_SLICE = ("K0", "K1", "FF0", "FF1", "RAMW")
+"""nextpnr's names of what is in a slice."""
 JOINED = ("M", "OFX", "F1", "FXA", "FXB")
 """Ports by which LUTs are joined to wider ones, which have to lie beside each other."""
+Slot = tuple[str, int]
+"""Of a tile: the slice, and which half of it."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +39,32 @@ class Movable:
     flip_flop: int | None
 
     @property
-    def cells(self) -> Iterator[int]:
-        return (cell for cell in (self.lut, self.flip_flop) if cell is not None)
+    def cells(self) -> tuple[int, ...]:
+        return tuple(cell for cell in (self.lut, self.flip_flop) if cell is not None)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """All lie in one tile."""
+        return (0,) * len(self.cells)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A carry chain with the flip-flops that it feeds, and how many columns each of them lies behind the first.
+
+    It moves as a whole, into the same slots of other tiles.
+    """
+
+    cells: tuple[int, ...]
+    offsets: tuple[int, ...]
 
 
 class Placement:
     """Cells by number, in the order of nextpnr's file: ``names``, ``kinds`` (nextpnr's types), and the tiles in which
     they lie, in columns ``x`` and rows ``y``, with their ``slots`` there.
 
-    ``movables`` are what may be moved: not what is joined to neighbours by wires of a tile, carry chains, RAM and wide
-    LUTs, and nothing that has a place by name. ``drivers`` has the cell that drives each of nextpnr's nets.
+    ``movables`` and ``chains`` are what may be moved: not what is joined to neighbours by other wires of a tile, RAM
+    and wide LUTs, and nothing that has a place by name. ``drivers`` has the cell that drives each of nextpnr's nets.
     """
 
     def __init__(self, design: dict[str, Any]) -> None:
@@ -72,6 +92,7 @@ class Placement:
         self._rules = {number: _rules(self.cells[number]) for number in self.feeds}
         self.movables = list(self._movables())
         self._of_cell = {cell: movable for movable in self.movables for cell in movable.cells}
+        self.chains = list(self._chains())
         self.logic = np.zeros((self.x.max() + 1, self.y.max() + 1), bool)
         for place in self._tiles:
             self.logic[place] = True
@@ -97,28 +118,34 @@ class Placement:
                     cell["connections"][port] = cell["connections"].get(port) or ["x"]
         path.write_text(json.dumps(self._design))
 
-    def slot(self, movable: Movable, x: int, y: int) -> tuple[str, int] | None:
-        """A free slot of a tile in which ``movable`` may lie: slice and which half of it, or None."""
+    def slot(self, movable: Movable, x: int, y: int) -> Slot | None:
+        """A free slot of a tile in which ``movable`` may lie, or None."""
+        return next((slot for slot, leaving in self.slots_of(movable, x, y) if not leaving), None)
+
+    def slots_of(self, movable: Movable, x: int, y: int) -> Iterator[tuple[Slot, list[Movable]]]:
+        """The slots of a tile in which ``movable`` may lie when others have left, and which."""
         tile = self._tiles[x, y]
-        if movable.flip_flop is not None and not self._may_join(movable.flip_flop, tile):
-            return None
+        apart = self._apart(movable.flip_flop, tile)
         for name in SLICES:
             if movable.lut is not None and any(self._bound(tile.get(f"SLICE{name}.K{half}")) for half in (0, 1)):
                 continue
-            if movable.flip_flop is not None and not self._may_share(movable.flip_flop, name, tile):
-                continue
             for half in (0, 1):
-                if movable.lut is not None and f"SLICE{name}.K{half}" in tile:
-                    continue
-                if movable.flip_flop is not None and f"SLICE{name}.FF{half}" in tile:
-                    continue
-                if movable.lut is None and self._wide(tile.get(f"SLICE{name}.K{half}")):
-                    continue
-                return name, half
-        return None
+                leaving = [*apart]
+                lut, flip_flop = tile.get(f"SLICE{name}.K{half}"), tile.get(f"SLICE{name}.FF{half}")
+                if lut is not None and (movable.lut is not None or self._wide(lut)):
+                    leaving.append(lut)
+                if movable.flip_flop is not None:
+                    if flip_flop is not None:
+                        leaving.append(flip_flop)
+                    other = tile.get(f"SLICE{name}.FF{1 - half}")
+                    if other is not None and self._rules[other][1] != self._rules[movable.flip_flop][1]:
+                        leaving.append(other)
+                leaving = [cell for cell in leaving if cell not in movable.cells]
+                if all(cell in self._of_cell for cell in leaving):
+                    yield (name, half), list(dict.fromkeys(self._of_cell[cell] for cell in leaving))
 
-    def move(self, movable: Movable, x: int, y: int, slot: tuple[str, int]) -> None:
-        """To a slot that ``slot`` has given."""
+    def move(self, movable: Movable, x: int, y: int, slot: Slot) -> None:
+        """To a slot that is free."""
         for cell in movable.cells:
             del self._tile(cell)[self.slots[cell]]
         for cell in movable.cells:
@@ -126,11 +153,42 @@ class Placement:
             self.slots[cell] = f"SLICE{slot[0]}.{'K' if cell == movable.lut else 'FF'}{slot[1]}"
             self._tile(cell)[self.slots[cell]] = cell
 
+    def occupants(self, chain: Chain, x: int, y: int) -> list[Movable] | None:
+        """What has to leave for ``chain`` to begin in this tile; None if that would not do."""
+        mine, found = set(chain.cells), dict[Movable, None]()  # in their order
+        for cell, offset in zip(chain.cells, chain.offsets, strict=True):
+            place = x + offset, y
+            if not 0 <= place[0] < len(self.logic) or not self.logic[place]:
+                return None
+            tile = self._tiles[place]
+            for other in (tile.get(f"{self.slots[cell][:6]}.{name}") for name in IN_SLICE):
+                if other is None or other in mine:
+                    continue
+                if other not in self._of_cell:
+                    return None
+                found[self._of_cell[other]] = None
+        for cell, offset in zip(chain.cells, chain.offsets, strict=True):
+            if self.kinds[cell] == FLIP_FLOP:
+                for other in self._apart(cell, self._tiles[x + offset, y]):
+                    if other not in mine:
+                        if other not in self._of_cell:
+                            return None
+                        found[self._of_cell[other]] = None
+        return list(found)
+
+    def carry(self, chain: Chain, x: int, y: int) -> None:
+        """To where ``occupants`` has said that nothing is in the way any more."""
+        for cell in chain.cells:
+            del self._tile(cell)[self.slots[cell]]
+        for cell, offset in zip(chain.cells, chain.offsets, strict=True):
+            self.x[cell], self.y[cell] = x + offset, y
+            self._tile(cell)[self.slots[cell]] = cell
+
     def alike(self, movable: Movable, x: int, y: int) -> Iterator[Movable]:
         """What of a tile may change places with ``movable``."""
         for cell in self._tiles[x, y].values():
             other = self._of_cell.get(cell)
-            if other and cell == next(other.cells) and self._shape(other) == self._shape(movable):
+            if other and cell == other.cells[0] and self._shape(other) == self._shape(movable):
                 yield other
 
     def exchange(self, one: Movable, other: Movable) -> None:
@@ -155,6 +213,7 @@ class Placement:
     def restore(self, places: tuple[Any, Any, list[str]]) -> None:
         """All cells to where they were."""
         moved = [cell for movable in self.movables for cell in movable.cells]
+        moved += [cell for chain in self.chains for cell in chain.cells]
         for cell in moved:
             del self._tile(cell)[self.slots[cell]]
         self.x, self.y, self.slots = places[0].copy(), places[1].copy(), list(places[2])
@@ -188,27 +247,49 @@ class Placement:
             elif self.kinds[number] == FLIP_FLOP and self.feeds[number] is None:
                 yield Movable(None, number)
 
+    def _chains(self) -> Iterator[Chain]:
+        behind = {lut: flip_flop for flip_flop, lut in self.feeds.items() if lut is not None}
+        carries = [cell for cell, kind in enumerate(self.kinds) if kind == LUT and self._mode(cell) == CARRY]
+        following = {}  # the cell behind each one
+        for cell in carries:
+            nets = self.cells[cell]["connections"].get("FCI")
+            if nets and nets[0] in self.drivers:
+                following[self.drivers[nets[0]]] = cell
+        for first in set(carries) - set(following.values()):
+            luts = [first]
+            while luts[-1] in following:
+                luts.append(following[luts[-1]])
+            cells = [cell for lut in luts for cell in (lut, behind.get(lut)) if cell is not None]
+            if not any("BEL" in self.cells[cell]["attributes"] for cell in cells):
+                offsets = (int(self.x[cell] - self.x[first]) for cell in cells)
+                yield Chain(tuple(cells), tuple(offsets))
+
+    def _mode(self, cell: int) -> str:
+        mode: str = self.cells[cell]["parameters"].get("MODE", LOGIC)
+        return mode
+
     def _bound(self, cell: int | None) -> bool:
         """Whether a LUT is of a carry chain or of RAM, and keeps others out of its slice."""
-        return cell is not None and self.cells[cell]["parameters"].get("MODE", "LOGIC") != "LOGIC"
+        return cell is not None and self._mode(cell) != LOGIC
 
     def _wide(self, cell: int | None) -> bool:
         """Whether a LUT takes the wire M of its slot, the only one to a flip-flop without a LUT."""
         return cell is not None and bool(self.cells[cell]["connections"].get("M"))
 
-    def _may_join(self, flip_flop: int, tile: Mapping[str, int]) -> bool:
-        """The flip-flops of a tile share clock and reset. LUT RAM takes both for itself."""
-        return all(
-            self._rules[cell][0] == self._rules[flip_flop][0]
-            if self.kinds[cell] == FLIP_FLOP
-            else self.cells[cell]["parameters"].get("MODE") not in LUT_RAM
+    def _apart(self, flip_flop: int | None, tile: Mapping[str, int]) -> list[int]:
+        """What may not be in a tile with a flip-flop: the flip-flops of one share clock and reset, and LUT RAM takes
+        both for itself."""
+        if flip_flop is None:
+            return []
+        return [
+            cell
             for cell in tile.values()
-        )
-
-    def _may_share(self, flip_flop: int, name: str, tile: Mapping[str, int]) -> bool:
-        """The two flip-flops of a slice share an enable."""
-        neighbours = (tile.get(f"SLICE{name}.FF{half}", flip_flop) for half in (0, 1))
-        return all(self._rules[cell][1] == self._rules[flip_flop][1] for cell in neighbours)
+            if (
+                self._rules[cell][0] != self._rules[flip_flop][0]
+                if self.kinds[cell] == FLIP_FLOP
+                else self._mode(cell) in LUT_RAM
+            )
+        ]
 
 
 def _rules(cell: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

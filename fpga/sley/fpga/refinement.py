@@ -1,28 +1,31 @@
 """Moves what lies on the longest ways of a placement, so that they become shorter."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from sley.fpga.delays import CLOCK_TO, Delays, Floats, Integers
-from sley.fpga.placement import FLIP_FLOP, Movable, Placement
+from sley.fpga.delays import Delays, Floats
+from sley.fpga.placement import Chain, Movable, Placement, Slot
+from sley.fpga.relaxation import relax
+from sley.fpga.view import View
 
 AIM = 0.95
-"""What is on ways longer than this share of the longest is moved."""
-NEAR = 0.85
-"""Wires on ways longer than this share of the aim pull."""
+"""What is on ways longer than this share of the longest is moved by itself."""
+TOGETHER = 0.93
+"""What is on ways longer than this share of the longest is moved together."""
 RESTING = 0.3
 """Share that rests in a round, at random: two that wait for each other would go around in a circle."""
 PATIENCE, ROUNDS = 25, 300
 """Rounds without a shorter way, and rounds at all, after which it ends."""
-MARGIN = 2
-"""Columns and rows beyond what a movable is joined to in which it may lie."""
-TRIES = 400
-"""Tiles in which a place is looked for, the best first."""
-LENGTH, PULL, WIRE_LENGTH, GAIN = 100.0, 0.02, 0.001, 0.02
-"""What a place costs for each nanosecond of the longest way, for the square of the tiles of the longest near wire of
-each kind, and for each tile of any wire; and how much less it has to cost for a move."""
+PASSES, LEAST = 12, 0.01
+"""Passes of moves together at most, and by how many nanoseconds the longest way has to become shorter for another."""
+STAYS = 0.75
+"""Columns and rows from where it would lie best at which a cell stays."""
+LEAVING = 8
+"""Others that may have to leave a tile for a cell."""
+NEARBY = 6
+"""Columns and rows from there in which a place is looked for."""
 
 
 @dataclass(frozen=True)
@@ -37,148 +40,204 @@ class Refinement:
 def refine(placement: Placement) -> Refinement:
     """Moves what lies on the longest ways, as long as these become shorter; the same placement gives the same result.
 
-    nextpnr's placers mind the length of all wires and leave a few ways much longer than all others. In each round, what
-    lies on a way longer than ``AIM`` of the longest goes where the longest of its own ways is shortest, and of such
-    places to where its near wires have equal shares: so a flip-flop moves towards the end that waits for it. It goes to
-    a free slot, or changes places with what is far from any long way. Nothing moves beside what has just moved, as the
-    analysis is of before that. The best of all rounds is kept.
+    nextpnr's placers mind the length of all wires and leave a few ways much longer than all others. First cells move
+    one by one, then together, as ``relax`` says, which also moves carry chains. The best placement of all is kept.
     """
-    delays, random = Delays(placement), np.random.default_rng(1)
-    views = [_View(movable, placement, delays) for movable in placement.movables]
-    of_cell = {cell: view for view in views for cell in view.movable.cells}
-    delays.analyse()
-    before = best = delays.longest
-    kept, moves, waited = placement.places(), 0, 0
-    for _ in range(ROUNDS):
-        aim = AIM * min(delays.longest, best)
-        longest = np.maximum(delays.end, delays.arrival + delays.departure)
-        own = np.array([max(longest[cell] for cell in view.movable.cells) for view in views])
-        near = np.nonzero(own > aim)[0]
-        resting: set[_View] = set()
-        for number in near[np.argsort(-own[near], kind="stable")]:
-            if views[number] in resting or random.random() < RESTING:
-                continue
-            for moved in _move(views[number], aim, placement, of_cell, resting):
-                resting.update(of_cell[cell] for cell in moved.neighbours if cell in of_cell)
-                moves += 1
-        delays.analyse()
-        waited += 1
-        if delays.longest < best:
-            best, kept, waited = delays.longest, placement.places(), 0
-        if waited > PATIENCE:
-            break
-    placement.restore(kept)
-    return Refinement(before, best, moves)
+    refining = _Refining(placement)
+    before = refining.best
+    refining.one_by_one()
+    refining.together()
+    return Refinement(before, refining.best, refining.moves)
 
 
-def _move(
-    view: "_View", aim: float, placement: Placement, of_cell: dict[int, "_View"], resting: set["_View"]
-) -> "tuple[_View, ...]":
-    """Moves one to the best place that it can have; what has moved then, with what it has changed places with."""
-    here = view.place
-    for there in view.better(aim):
-        slot = placement.slot(view.movable, *there)
-        if slot:
-            placement.move(view.movable, *there, slot)
-            return (view,)
-        for movable in placement.alike(view.movable, *there):
-            other = of_cell[next(movable.cells)]
-            beside = other in resting or any(cell in view.neighbours for cell in movable.cells)
-            if not beside and other.longest_at(*here) <= aim:
-                placement.exchange(view.movable, movable)
-                return view, other
-    return ()
+class _Refining:
+    def __init__(self, placement: Placement) -> None:
+        self._placement, self._delays = placement, Delays(placement)
+        self._views = [View(movable, placement, self._delays) for movable in placement.movables]
+        self._of_cell = {cell: view for view in self._views for cell in view.movable.cells}
+        self._delays.analyse()
+        self.best = self._delays.longest
+        self._kept = placement.places()
+        self.moves = 0
 
+    def one_by_one(self) -> None:
+        """In each round, what lies on a way longer than ``AIM`` of the longest goes where the longest of its own ways
+        is shortest, and of such places to where its near wires have equal shares: so a flip-flop moves towards the end
+        that waits for it. It goes to a free slot, or changes places with what is far from any long way. Nothing moves
+        beside what has just moved, as the analysis is of before that.
+        """
+        random = np.random.default_rng(1)
+        waited = 0
+        for _ in range(ROUNDS):
+            aim = AIM * min(self._delays.longest, self.best)
+            own = self._own(view.movable for view in self._views)
+            near = np.nonzero(own > aim)[0]
+            resting: set[View] = set()
+            for number in near[np.argsort(-own[near], kind="stable")]:
+                if self._views[number] in resting or random.random() < RESTING:
+                    continue
+                for moved in self._move(self._views[number], aim, resting):
+                    resting.update(self._of_cell[cell] for cell in moved.neighbours if cell in self._of_cell)
+                    self.moves += 1
+            waited = 0 if self._keep() else waited + 1
+            if waited > PATIENCE:
+                break
+        self._restore()
 
-class _View:
-    """What a movable sees: its wires into the LUT, out of it, into the flip-flop and out of that, in this order."""
+    def together(self) -> None:
+        """In each pass, all that lies on a way longer than ``TOGETHER`` of the longest goes towards where all of it
+        together would lie best. What finds no place near there stays; for what remains this is then found again, with
+        the others where they are now.
+        """
+        for _ in range(PASSES):
+            before = self.best
+            limit = TOGETHER * before
+            settled: set[Movable | Chain] = set()
+            while True:
+                parts: list[Movable | Chain] = [*self._placement.movables, *self._placement.chains]
+                own = self._own(parts)
+                chosen = [parts[k] for k in np.nonzero(own > limit)[0] if parts[k] not in settled]
+                best = relax(self._placement, self._delays, chosen, limit)
+                aims = list(self._displaced(chosen, best.x, best.y))
+                if not aims:
+                    break
+                aims = [aim for aim in aims if self._is_choosy(aim[0])] or aims
+                aims.sort(key=lambda aim: -self._own([aim[0]])[0])
+                settled.update(part for part, *_ in aims)
+                busy = {cell for part in (*chosen, *settled) for cell in part.cells}
+                for part, x, y in aims:
+                    if isinstance(part, Chain):
+                        self.moves += self._carry(part, x, y, best.longest, busy)
+                    else:
+                        self.moves += self._approach(part, x, y, best.longest, busy)
+                self._keep()
+            self._restore()
+            if self.best > before - LEAST:
+                break
 
-    def __init__(self, movable: Movable, placement: Placement, delays: Delays) -> None:
-        self.movable, self._placement, self._delays = movable, placement, delays
-        mine = set(movable.cells)
-        wires: list[int] = []
-        far: list[int] = []
-        self._kinds: list[slice] = []
-        for cell in (movable.lut, movable.flip_flop):
-            for ways, ends in ((delays.into, delays.source), (delays.out_of, delays.sink)):
-                found = [wire for wire in ways.get(cell, ()) if ends[wire] not in mine] if cell is not None else []
-                self._kinds.append(slice(len(wires), len(wires) + len(found)))
-                wires += found
-                far += [int(ends[wire]) for wire in found]
-        self._wires, self._far = np.array(wires, np.int64), np.array(far, np.int64)
-        self.neighbours = set(far)
+    def _is_choosy(self, part: Movable | Chain) -> bool:
+        """Whether it finds a place in few tiles alone."""
+        return isinstance(part, Chain) or part.flip_flop is not None
 
-    @property
-    def place(self) -> tuple[int, int]:
-        """Column and row of the tile in which it lies."""
-        cell = next(self.movable.cells)
-        return int(self._placement.x[cell]), int(self._placement.y[cell])
+    def _displaced(
+        self, parts: list[Movable | Chain], xs: Floats, ys: Floats
+    ) -> Iterator[tuple[Movable | Chain, float, float]]:
+        """Those that do not lie where they would lie best, with that."""
+        for part, x, y in zip(parts, xs, ys, strict=True):
+            if self._away(part, float(x), float(y)) >= STAYS:
+                yield part, float(x), float(y)
 
-    def better(self, aim: float) -> Iterator[tuple[int, int]]:
-        """Tiles in which it costs less, the best first."""
-        here = self.place
-        base = self._base()
-        distance = self._distance(*here)
-        length = self._lengths(base, distance)
-        weight = np.maximum(0, (length[0] / aim - NEAR) / (1 - NEAR)) ** 2
-        now = self._cost(distance, length, weight, aim)[0]
-        x, y = self._around(self._far[weight > 0], *here)
-        distance = self._distance(x, y)
-        costs = self._cost(distance, self._lengths(base, distance), weight, aim)
-        for k in np.argsort(costs, kind="stable")[:TRIES]:
-            if costs[k] >= now - GAIN:
-                return
-            if (x[k], y[k]) != here:
-                yield int(x[k]), int(y[k])
+    def _away(self, part: Movable | Chain, x: float, y: float) -> float:
+        first = part.cells[0]
+        return float(abs(self._placement.x[first] - x) + abs(self._placement.y[first] - y))
 
-    def longest_at(self, x: int, y: int) -> float:
-        """Nanoseconds of the longest of its ways, if it lay in this tile."""
-        return float(self._lengths(self._base(), self._distance(x, y)).max(initial=0))
-
-    def _base(self) -> Floats:
-        """Of the longest way through each wire, what lies beyond its far end, and the cell itself."""
-        delays, (into_lut, out_of_lut, into_flip_flop, out_of_flip_flop) = self._delays, self._kinds
-        base = np.empty(len(self._wires))
-        for part in (into_lut, into_flip_flop):
-            wires = self._wires[part]
-            base[part] = delays.arrival[self._far[part]] + np.maximum(0, delays.through[wires])
-        for part in (out_of_lut, out_of_flip_flop):
-            base[part] = delays.rest(self._wires[part])
-        base[out_of_flip_flop] += CLOCK_TO[FLIP_FLOP]
-        return base
-
-    def _distance(self, x: Integers | int, y: Integers | int) -> Integers:
-        """From each of these tiles over each wire."""
-        placement, far = self._placement, self._far
-        made: Integers = abs(np.reshape(x, (-1, 1)) - placement.x[far]) + abs(np.reshape(y, (-1, 1)) - placement.y[far])
-        return made
-
-    def _lengths(self, base: Floats, distance: Integers) -> Floats:
-        """The longest way through each wire: all into the LUT go on with the longest out of it."""
-        into, out, *_ = self._kinds
-        parts = base + self._delays.wire(distance, self._wires)
-        made = parts.copy()
-        made[:, into] += _most(parts[:, out])[:, None]
-        made[:, out] += _most(parts[:, into])[:, None]
-        return made
-
-    def _cost(self, distance: Integers, length: Floats, weight: Floats, aim: float) -> Floats:
-        pull = distance**2 * weight
-        made: Floats = LENGTH * np.maximum(_most(length), aim) + WIRE_LENGTH * distance.sum(1)
-        return made + PULL * sum(_most(pull[:, kind]) for kind in self._kinds)
-
-    def _around(self, far: Integers, x: int, y: int) -> tuple[Integers, Integers]:
-        """The tiles of logic between here and these cells."""
+    def _tiles(self, part: Movable | Chain, x: float, y: float) -> Iterator[tuple[int, int]]:
+        """Tiles of logic near there, the nearest first, that are nearer than where it lies."""
         logic = self._placement.logic
-        spans = [
-            slice(max(0, min(ends) - MARGIN), max(ends) + MARGIN + 1)
-            for ends in (np.append(self._placement.x[far], x), np.append(self._placement.y[far], y))
+        near = [
+            (abs(column - x) + abs(row - y), column, row)
+            for column in range(round(x) - NEARBY, round(x) + NEARBY + 1)
+            for row in range(round(y) - NEARBY, round(y) + NEARBY + 1)
+            if 0 <= column < logic.shape[0] and 0 <= row < logic.shape[1] and logic[column, row]
         ]
-        columns, rows = np.nonzero(logic[spans[0], spans[1]])
-        return columns + spans[0].start, rows + spans[1].start
+        here = self._away(part, x, y)
+        return ((column, row) for away, column, row in sorted(near) if away < here)
 
+    def _own(self, parts: Iterable[Movable | Chain]) -> Floats:
+        """The longest way of each of these."""
+        longest = np.maximum(self._delays.end, self._delays.arrival + self._delays.departure)
+        return np.array([max(longest[cell] for cell in part.cells) for part in parts])
 
-def _most(values: Floats) -> Floats:
-    """The largest of each row, 0 of none."""
-    made: Floats = values.max(1, initial=0)
-    return made
+    def _keep(self) -> bool:
+        """Analyses, and keeps the placement if it is the best."""
+        self._delays.analyse()
+        if self._delays.longest >= self.best:
+            return False
+        self.best, self._kept = self._delays.longest, self._placement.places()
+        return True
+
+    def _restore(self) -> None:
+        self._placement.restore(self._kept)
+        self._delays.analyse()
+
+    def _move(self, view: View, aim: float, resting: set[View]) -> tuple[View, ...]:
+        """Moves one to the best place that it can have; what has moved then, with what it has changed places with."""
+        placement, here = self._placement, view.place
+        for there in view.better(aim):
+            slot = placement.slot(view.movable, *there)
+            if slot:
+                placement.move(view.movable, *there, slot)
+                return (view,)
+            for movable in placement.alike(view.movable, *there):
+                other = self._of_cell[movable.cells[0]]
+                beside = other in resting or any(cell in view.neighbours for cell in movable.cells)
+                if not beside and other.longest_at(*here) <= aim:
+                    placement.exchange(view.movable, movable)
+                    return view, other
+        return ()
+
+    def _approach(self, movable: Movable, x: float, y: float, limit: float, busy: set[int]) -> bool:
+        """Moves one as near to a place as it can; whether it could. What is ``busy`` does not make room."""
+        placement = self._placement
+
+        def may_leave(others: list[Movable]) -> bool:
+            return len(others) <= LEAVING and not any(cell in busy for other in others for cell in other.cells)
+
+        here = self._of_cell[movable.cells[0]].place
+        for there in self._tiles(movable, x, y):
+            slot = placement.slot(movable, *there)
+            if slot:
+                placement.move(movable, *there, slot)
+                return True
+            for other in placement.alike(movable, *there):
+                cell = other.cells[0]
+                if cell not in busy and self._of_cell[cell].longest_at(*here) <= limit:
+                    placement.exchange(movable, other)
+                    return True
+            rooms = [(len(others), slot, others) for slot, others in placement.slots_of(movable, *there)]
+            for _, slot, others in sorted(rooms, key=lambda room: room[0]):
+                if may_leave(others) and self._make_room(others, there[0], there[0], there[1], limit):
+                    placement.move(movable, *there, slot)
+                    return True
+        return False
+
+    def _carry(self, chain: Chain, x: float, y: float, limit: float, busy: set[int]) -> bool:
+        """The same of a chain: what lies in its way goes to free slots nearby."""
+        for there in self._tiles(chain, x, y):
+            occupants = self._placement.occupants(chain, *there)
+            if occupants is None or any(cell in busy for movable in occupants for cell in movable.cells):
+                continue
+            if self._make_room(occupants, there[0], there[0] + max(chain.offsets), there[1], limit):
+                self._placement.carry(chain, *there)
+                return True
+        return False
+
+    def _make_room(self, occupants: list[Movable], first: int, last: int, row: int, limit: float) -> bool:
+        """Moves these out of a part of a row, or leaves them where they are if one has no place."""
+        placement = self._placement
+        undo: list[tuple[Movable, tuple[int, int], Slot]] = []
+        for movable in occupants:
+            view = self._of_cell[movable.cells[0]]
+            here = view.place
+            for there in self._tiles_around(*here):
+                if there[1] == row and first <= there[0] <= last:
+                    continue
+                slot = placement.slot(movable, *there)
+                if slot and view.longest_at(*there) <= limit:
+                    name = placement.slots[movable.cells[0]]
+                    undo.append((movable, here, (name[len("SLICE")], int(name[-1]))))
+                    placement.move(movable, *there, slot)
+                    break
+            else:
+                for moved, place, left in reversed(undo):
+                    placement.move(moved, *place, left)
+                return False
+        return True
+
+    def _tiles_around(self, x: int, y: int) -> Iterator[tuple[int, int]]:
+        """Tiles of logic near one, the nearest first."""
+        logic = self._placement.logic
+        columns, rows = np.nonzero(logic[max(0, x - NEARBY) : x + NEARBY + 1, max(0, y - NEARBY) : y + NEARBY + 1])
+        columns, rows = columns + max(0, x - NEARBY), rows + max(0, y - NEARBY)
+        order = np.argsort(abs(columns - x) + abs(rows - y), kind="stable")
+        return ((int(columns[k]), int(rows[k])) for k in order)

@@ -1,0 +1,131 @@
+"""The linear programme against places tried one by one, and against the ways that it promises."""
+
+import random
+
+import numpy as np
+import pytest
+from placed_design import PlacedDesign
+
+from sley.fpga.delays import CLOCK_TO, INTO_CARRY, THROUGH, TILE, WIRE, Delays
+from sley.fpga.placement import FLIP_FLOP, Placement
+from sley.fpga.relaxation import REACH, relax
+
+
+def fixed(design: PlacedDesign, place: str, name: str, data: str = "") -> None:
+    design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
+
+
+def read(design: PlacedDesign) -> tuple[Placement, Delays]:
+    for x in (0, 60):  # the ends of the device
+        design.lut(f"X{x}/Y{x}/SLICED.K1", f"corner{x}", "nothing")
+    placement = Placement(design.design)
+    delays = Delays(placement)
+    delays.analyse()
+    return placement, delays
+
+
+def test_between_its_ends() -> None:
+    """Anywhere there is as good; of these the nearest to where it lies."""
+    design = PlacedDesign()
+    fixed(design, "X5/Y5/SLICEA.FF0", "q")
+    design.lut("X20/Y9/SLICEA.K0", "l", "q")
+    fixed(design, "X9/Y5/SLICEA.FF0", "end", "l")
+    placement, delays = read(design)
+    (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "l")
+    found = relax(placement, delays, [movable], 0)
+    assert found.longest == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + 4 * TILE)
+    assert (found.x[0], found.y[0]) == pytest.approx((9, 5))
+
+
+def test_within_reach() -> None:
+    design = PlacedDesign()
+    fixed(design, "X5/Y5/SLICEA.FF0", "q")
+    design.lut("X50/Y5/SLICEA.K0", "l", "q")
+    fixed(design, "X9/Y5/SLICEA.FF0", "end", "l")
+    placement, delays = read(design)
+    (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "l")
+    assert relax(placement, delays, [movable], 0).x[0] == pytest.approx(50 - REACH)
+
+
+def test_a_chain_lies_where_its_far_end_is_wanted() -> None:
+    """Its cells of the second tile lie a column behind the first."""
+    design = PlacedDesign()
+    fixed(design, "X5/Y5/SLICEA.FF0", "q")
+    design.carry_chain(10, 5, "sum", "q", 9)
+    fixed(design, "X3/Y5/SLICEA.FF0", "end", "sum8")
+    placement, delays = read(design)
+    found = relax(placement, delays, placement.chains, 0)
+    # five columns at least on the way to its first cell and from its last one
+    shortest = CLOCK_TO[FLIP_FLOP] + 2 * WIRE + INTO_CARRY + 8 * 0.04 + TILE * 3
+    assert found.longest == pytest.approx(shortest, abs=1e-6)
+    assert 2 - 1e-6 <= found.x[0] <= 5 + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_places_are_better_and_its_own_are_as_good(seed: int) -> None:
+    """Of random designs: the ways that it promises are those at its places; no other places within reach, random ones
+    near these and all of one cell, have a shorter longest way."""
+    choose = random.Random(seed)
+    design = PlacedDesign()
+    outputs = [f"f{k}" for k in range(4)]
+    for k in range(4):
+        fixed(
+            design,
+            f"X{choose.randrange(10, 50)}/Y{choose.randrange(10, 50)}/SLICEA.FF0",
+            f"f{k}",
+            f"n{choose.randrange(4, 12)}",
+        )
+    for k in range(12):
+        x, y = choose.randrange(15, 45), choose.randrange(15, 45)
+        source = choose.sample(outputs, k=choose.randint(1, 3))
+        if choose.random() < 0.3:
+            design.flip_flop(f"X{x}/Y{y}/SLICEB.FF0", f"n{k}", source[0])
+        else:
+            design.lut(f"X{x}/Y{y}/SLICEC.K{k % 2}", f"n{k}", *source)
+        outputs.append(f"n{k}")
+    placement, delays = read(design)
+    movables = [m for m in placement.movables if placement.names[m.cells[0]].startswith("n")]
+    found = relax(placement, delays, movables, 0)
+    cells = np.array([m.cells[0] for m in movables])
+    start = placement.x[cells], placement.y[cells]
+    before = delays.longest
+
+    def longest(x: object, y: object) -> float:
+        placement.x, placement.y = placement.x.astype(float), placement.y.astype(float)
+        placement.x[cells], placement.y[cells] = x, y
+        delays.analyse()
+        return delays.longest
+
+    assert longest(found.x, found.y) == pytest.approx(found.longest, abs=1e-5)
+    assert found.longest <= before + 1e-6
+    noise = np.random.default_rng(seed)
+    for spread in (0.5, 2, 8) * 30:
+        places = [
+            np.clip(here + noise.normal(0, spread, len(cells)), old - REACH, old + REACH)
+            for here, old in zip((found.x, found.y), start, strict=True)
+        ]
+        assert longest(*places) >= found.longest - 1e-5
+
+
+def test_what_is_not_near_the_limit_is_left_out_and_does_not_become_longer() -> None:
+    """A short way beside the long one, through the same LUT: its end holds the LUT back as soon as it would count."""
+    design = PlacedDesign()
+    fixed(design, "X5/Y5/SLICEA.FF0", "q")
+    design.lut("X25/Y5/SLICEA.K0", "l", "q")
+    fixed(design, "X5/Y6/SLICEA.FF0", "end", "l")
+    fixed(design, "X40/Y5/SLICEA.FF0", "other", "l")
+    placement, delays = read(design)
+    (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "l")
+    found = relax(placement, delays, [movable], 0.9 * delays.longest)
+    best = CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + TILE * 35
+    assert found.longest == pytest.approx(best)
+    assert 5 - 1e-6 <= found.x[0] <= 22.5 + 1e-6
+
+
+def test_nothing_to_move() -> None:
+    design = PlacedDesign()
+    fixed(design, "X5/Y5/SLICEA.FF0", "q")
+    fixed(design, "X9/Y5/SLICEA.FF0", "end", "q")
+    placement, delays = read(design)
+    found = relax(placement, delays, [], 0)
+    assert (found.longest, len(found.x), len(found.y)) == (delays.longest, 0, 0)
