@@ -127,7 +127,7 @@ def memory(name: str, banks: int, columns: int, cores: int = 1) -> dict[tuple[in
     ("banks", "columns", "cores", "most"),
     [(1, 1, 1, 1), (4, 1, 1, 2), (2, 4, 1, 2), (2, 8, 1, 2), (2, 13, 1, 2), (2, 15, 1, 3), (4, 4, 2, 3), (4, 13, 1, 4)],
 )
-@pytest.mark.parametrize("name", ["scratchpad", "accumulator"])
+@pytest.mark.parametrize("name", ["scratchpad", "accumulator", "load.feed.permute.transposer"])
 def test_columns_of_banks_lie_side_by_side(name: str, banks: int, columns: int, cores: int, most: int) -> None:
     device = ECP5["ecp5-5g-85f"]
     groups = GROUPS[device.places]
@@ -139,7 +139,7 @@ def test_columns_of_banks_lie_side_by_side(name: str, banks: int, columns: int, 
     for block in blocks.values():
         x, y = spot(found[block])
         xs.append(x)
-        assert y in MEMORY_ROWS[device.places][name]
+        assert y in MEMORY_ROWS[device.places][name.rpartition(".")[2]]
         assert found[block] == f"X{x}/Y{y}/EBR{(x - max(g for g in groups if g <= x)) // 2}"
     assert xs == sorted(xs)
     assert max(Counter(max(g for g in groups if g <= x) for x in xs).values()) == most

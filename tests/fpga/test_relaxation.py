@@ -24,17 +24,18 @@ def read(design: PlacedDesign) -> tuple[Placement, Delays]:
     return placement, delays
 
 
-def test_between_its_ends() -> None:
+@pytest.mark.parametrize(("start", "nearest"), [(2, 5), (6, 6), (7, 7), (20, 9)])
+def test_between_its_ends(start: int, nearest: int) -> None:
     """Anywhere there is as good; of these the nearest to where it lies."""
     design = PlacedDesign()
     fixed(design, "X5/Y5/SLICEA.FF0", "q")
-    design.lut("X20/Y9/SLICEA.K0", "l", "q")
+    design.lut(f"X{start}/Y9/SLICEA.K0", "l", "q")
     fixed(design, "X9/Y5/SLICEA.FF0", "end", "l")
     placement, delays = read(design)
     (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "l")
     found = relax(placement, delays, [movable], 0)
     assert found.longest == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + 4 * TILE)
-    assert (found.x[0], found.y[0]) == pytest.approx((9, 5))
+    assert (found.x[0], found.y[0]) == pytest.approx((nearest, 5))
 
 
 def test_within_reach() -> None:
@@ -107,19 +108,26 @@ def test_no_places_are_better_and_its_own_are_as_good(seed: int) -> None:
         assert longest(*places) >= found.longest - 1e-5
 
 
-def test_what_is_not_near_the_limit_is_left_out_and_does_not_become_longer() -> None:
-    """A short way beside the long one, through the same LUT: its end holds the LUT back as soon as it would count."""
+def test_a_short_way_that_would_become_the_longest_counts() -> None:
+    """A flip-flop far from what is before it, and near to what is behind it: shares are equal in the middle."""
     design = PlacedDesign()
-    fixed(design, "X5/Y5/SLICEA.FF0", "q")
-    design.lut("X25/Y5/SLICEA.K0", "l", "q")
-    fixed(design, "X5/Y6/SLICEA.FF0", "end", "l")
-    fixed(design, "X40/Y5/SLICEA.FF0", "other", "l")
+    fixed(design, "X5/Y5/SLICEA.FF0", "first")
+    design.flip_flop("X30/Y5/SLICEA.FF0", "q", "first")
+    fixed(design, "X35/Y5/SLICEA.FF0", "end", "q")
     placement, delays = read(design)
-    (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "l")
+    (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "q")
     found = relax(placement, delays, [movable], 0.9 * delays.longest)
-    best = CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + TILE * 35
-    assert found.longest == pytest.approx(best)
-    assert 5 - 1e-6 <= found.x[0] <= 22.5 + 1e-6
+    assert found.longest == pytest.approx(CLOCK_TO[FLIP_FLOP] + WIRE + TILE * 15)
+    assert found.x[0] == pytest.approx(20)
+
+
+def test_a_chain_ends_on_the_device() -> None:
+    design = PlacedDesign()
+    fixed(design, "X60/Y5/SLICEA.FF0", "q")
+    design.carry_chain(45, 5, "sum", "q", 17)
+    placement, delays = read(design)
+    assert max(placement.chains[0].offsets) == 2
+    assert relax(placement, delays, placement.chains, 0).x[0] == pytest.approx(58)
 
 
 def test_nothing_to_move() -> None:
