@@ -4,13 +4,13 @@ from typing import Any
 
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.bank import command_registers
 from sley.hw.command.records import INDEX_BITS, READBACK_BYTES, ErrorAddress, FaultRecord, QueueError, number
+from sley.hw.entries import entry_memory
 
 Doorbell = data.StructLayout({"time": 64, "index": INDEX_BITS})
 
@@ -60,8 +60,8 @@ class QueueRecords(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         r, queue = self.registers, self.registers.read_index
-        m.submodules.bells = bells = Memory(shape=Doorbell, depth=max(self._queues, 2), init=[])
-        m.submodules.faults = faults = Memory(shape=FaultRecord, depth=max(self._queues, 2), init=[])
+        m.submodules.bells = bells = entry_memory(Doorbell, self._queues)
+        m.submodules.faults = faults = entry_memory(FaultRecord, self._queues)
         ring, rung = bells.write_port(), bells.read_port(domain="comb")
         keep, kept = faults.write_port(), faults.read_port(domain="comb")
         bell = Signal(Doorbell)  # the last one of the queue that is read, if there was any

@@ -27,6 +27,7 @@ from sley.hw.command.records import (
     packet_lanes,
 )
 from sley.hw.command.urgent import UrgentGrant
+from sley.hw.entries import entry_memory
 from sley.hw.noc.messages import (
     QUEUE_BITS,
     DoneWord,
@@ -149,7 +150,7 @@ class BlockScheduler(wiring.Component):
         begun = Signal(queues)  # its place is in memory; otherwise it is 0
         goes_on = Signal(reset_less=True)  # that of the block being sent is; known behind the head
         running = [Signal(range(cores + 1), name=f"running{k}") for k in range(queues)]
-        m.submodules.grids = grids = _memory(Grid, queues)
+        m.submodules.grids = grids = entry_memory(Grid, queues)
         queue = Signal(QUEUE_BITS, reset_less=True)  # whose block is being sent
         sending = Signal(queues, reset_less=True)  # the same, one-hot
         core = Signal(range(max(cores, 2)), reset_less=True)
@@ -264,8 +265,8 @@ class BlockScheduler(wiring.Component):
 
         # Which block a core runs: written when it is handed out, read when the core reports.
         busy = Signal(cores)
-        m.submodules.owners = owners = _memory(QUEUE_BITS, cores)
-        m.submodules.blocks = blocks = _memory(32, cores)
+        m.submodules.owners = owners = entry_memory(QUEUE_BITS, cores)
+        m.submodules.blocks = blocks = entry_memory(32, cores)
         give, given = owners.write_port(), owners.read_port()
         count, counted = blocks.write_port(granularity=GRID_BITS), blocks.read_port()
         m.d.comb += [
@@ -383,7 +384,7 @@ class BlockScheduler(wiring.Component):
                     m.d.sync += Cat(pending.core, pending.code, pending.unit).eq(value)
                 with m.Case(DoneWord.PC):
                     m.d.sync += pending.pc.eq(value)
-        m.submodules.faults = faults = _memory(FaultRecord, queues)
+        m.submodules.faults = faults = entry_memory(FaultRecord, queues)
         record, recorded = faults.write_port(), faults.read_port(domain="comb")
         guilty = Mux(pending.code != FaultCode.NONE, owner, 0)
         # Found from the first of the three words, a cycle after it: until the last one nothing of it changes.
@@ -451,8 +452,3 @@ class BlockScheduler(wiring.Component):
         for k, count in enumerate(running):
             m.d.sync += count.eq(count + chosen[k] - owner[k])
         return m
-
-
-def _memory(shape: Any, entries: int) -> Memory:
-    """One entry is better off in flip-flops."""
-    return Memory(shape=shape, depth=max(entries, 2), init=[], attrs={"ram_style": "logic"} if entries == 1 else {})
