@@ -306,7 +306,9 @@ def test_register_bank(config: ChipConfig) -> None:
             "return Value.cast(self._port(placed))",
             marks=pytest.mark.slow,
         ),
-        pytest.param("m.d.sync += word.eq(0)\n            with", "pass\n            with", marks=pytest.mark.slow),
+        pytest.param(
+            "m.d.sync += word.eq(0)\n            with m.If", "pass\n            with m.If", marks=pytest.mark.slow
+        ),
         ("reset_less=access is Access.WO", "reset_less=True"),
         *(
             pytest.param(
@@ -322,7 +324,7 @@ def test_register_bank(config: ChipConfig) -> None:
             marks=pytest.mark.slow,
         ),
         pytest.param('_read").eq(bus.read & ', '_read").eq(', marks=pytest.mark.slow),
-        pytest.param("m.d.sync += word.eq(0)\n        for", "pass\n        for", marks=pytest.mark.slow),
+        pytest.param("m.d.sync += word.eq(0)\n        return", "pass\n        return", marks=pytest.mark.slow),
         ("known.eq(known | written)", "known.eq(written)"),
         ("_copy(block, self.bus.write_address)", "_copy(block, self.bus.read_address)"),
         pytest.param("(port.read_index, f", "(port.index, f", marks=pytest.mark.slow),

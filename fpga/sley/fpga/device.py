@@ -4,20 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sley.fpga.family import FAMILIES, Family, Resources
+from sley.fpga.family import FAMILIES, OWN_RESET, Family, Resources
 from sley.fpga.toolchain import FlowError
 
 
 @dataclass(frozen=True)
 class Device:
     """An FPGA. ``capacity`` is counted as in ``Family.cells``; ``die`` is the device that has its blocks at the same
-    places, if that is another one. ``crowded``: a chip takes nearly all places."""
+    places, if that is another one. ``resets``: see ``synthesise``; more where a chip takes nearly all places."""
 
     name: str
     family: Family
     capacity: Resources
     die: str = ""
-    crowded: bool = False
+    resets: int = OWN_RESET
 
     @property
     def places(self) -> str:
@@ -49,7 +49,7 @@ class Device:
 _NAMES = {"lut": "LUTs", "ff": "flip-flops", "dsp": "DSP blocks", "bram": "block RAMs"}
 
 DEVICES = {
-    "LFE5U-25F": Device("ecp5-25f", FAMILIES["ecp5"], Resources(24_288, 24_288, 28, 56), crowded=True),
+    "LFE5U-25F": Device("ecp5-25f", FAMILIES["ecp5"], Resources(24_288, 24_288, 28, 56), resets=64),
     "LFE5U-45F": Device("ecp5-45f", FAMILIES["ecp5"], Resources(43_848, 43_848, 72, 108)),
     "LFE5U-85F": Device("ecp5-85f", FAMILIES["ecp5"], Resources(83_640, 83_640, 156, 208)),
     "LFE5UM5G-85F": Device("ecp5-5g-85f", FAMILIES["ecp5"], Resources(83_640, 83_640, 156, 208), die="ecp5-85f"),

@@ -17,25 +17,22 @@ class Resources:
         return Resources(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
-OWN_RESET, OWN_RESET_CROWDED = 8, 64
-"""From so many flip-flops on a reset is theirs, not one in LUTs: the eight of an ECP5's tile share one or have none.
-More where a chip takes nearly all places."""
+OWN_RESET = 8
+"""From so many flip-flops on a reset is theirs, not one in LUTs: the eight of an ECP5's tile share one or have none."""
 
 
 @dataclass(frozen=True)
 class Dense:
     """How Yosys saves LUTs and makes flip-flops that lie well together, and how nextpnr places what fills a device.
 
-    ``options`` are those of the family's command, ``mapper`` is the command in place of its own, ``crowded`` that where
-    a chip takes nearly all places. Carry chains of at
+    ``options`` are those of the family's command, ``mapper`` is the command in place of its own. Carry chains of at
     most ``gates`` bits are made of LUTs, which can be joined with the logic around them. ``registers`` makes the
-    flip-flops; an enable that fewer than ``enables`` of them share is in LUTs, as is a reset of fewer than
-    ``OWN_RESET``. ``placer`` is nextpnr's; what it has placed is refined before it is routed.
+    flip-flops; an enable that fewer than ``enables`` of them share is in LUTs, as is a reset of fewer than the device
+    says. ``placer`` is nextpnr's; what it has placed is refined before it is routed.
     """
 
     options: str
     mapper: str
-    crowded: str
     gates: int
     registers: str
     enables: int
@@ -90,18 +87,13 @@ _ECP5_REGISTERS = (
     "-cell $_DFFE_??_ 01 -cell $_DFFE_?P??_ r -cell $_SDFFE_?P??_ r"
 )
 """The flip-flops of an ECP5, as Yosys' own command for it knows them."""
-
-
-def _mapper(shallow: str) -> str:
-    """Yosys' script for LUTs of one size. In place of ``dc2``, which restructures logic for fewer gates and lets ways
-    grow by one or two LUTs, it has ``balance`` and ``shallow``; and more cuts and more rounds of the area recovery that
-    keeps depth."""
-    script = f"strash; &get -n; &fraig -x; &put; scorr; balance; {shallow}strash; dch -f; if -C 16 -F 4 -A 4; mfs2; "
-    return f'abc -lut 4 -dress -script "+{(script + "lutpack -S 1").replace(" ", ",")}"'
-
-
-_SUMS = 2 * "strash; if -g -K 6 -C 8; "
-"""Twice balanced sums of products of six inputs: a hundredth more LUTs, and ways that are shorter by one or two."""
+_SHALLOW = (
+    "strash; &get -n; &fraig -x; &put; scorr; balance; strash; if -g -K 6 -C 8; strash; if -g -K 6 -C 8; strash; "
+    "dch -f; if -C 16 -F 4 -A 4; mfs2; lutpack -S 1"
+).replace(" ", ",")
+"""Yosys' script for LUTs of one size. In place of ``dc2``, which restructures logic for fewer gates and lets ways grow
+by one or two LUTs, it has ``balance`` and twice balanced sums of products of six inputs, which make ways shorter by one
+or two; and more cuts and more rounds of the area recovery that keeps depth."""
 
 FAMILIES = {
     family.name: family
@@ -118,7 +110,7 @@ FAMILIES = {
             ),
             "MULT18X18D; 18 Kbit",
             bitstream=".bit",
-            dense=Dense("-nowidelut", _mapper(_SUMS), _mapper(""), 8, _ECP5_REGISTERS, 4, "static"),
+            dense=Dense("-nowidelut", f'abc -lut 4 -dress -script "+{_SHALLOW}"', 8, _ECP5_REGISTERS, 4, "static"),
             late={"DP16KD": 4, "PDPW16KD": 4},  # 5.8 ns, speed grade 6
         ),
         Family(

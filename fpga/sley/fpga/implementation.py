@@ -85,7 +85,7 @@ def implement(
     plan = platform.prepare(design, name, nextpnr_opts=options)
     plan.extract(folder)
     text = plan.files[f"{name}.il"]
-    made = synthesise(text, device.family, folder, name=name, dense=dense, crowded=device.crowded)
+    made = synthesise(text, device.family, folder, name=name, dense=dense, resets=device.resets)
     device.check(made.top.total)
     copy_drivers(folder / f"{name}.json", device.family)
     place_blocks(folder / f"{name}.json", device)

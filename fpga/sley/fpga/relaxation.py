@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from sley.fpga.delays import TILE, WIRE, Delays, Floats, Integers
 from sley.fpga.placement import Chain, Movable, Placement
+from sley.fpga.toolchain import FlowError
 
 REACH = 20
 """Columns and rows that a cell may go at once."""
@@ -31,7 +32,7 @@ def relax(placement: Placement, delays: Delays, parts: Sequence[Movable | Chain]
     All moves count at once, in contrast to one move after another, each of which may be of no use without the others.
     A wire takes time for the columns and rows between its ends, and a way is a sum of wires, so both are linear; each
     wire that may become part of a way longer than ``limit`` is a row of the programme. Others count as ``delays`` has
-    analysed them. HiGHS solves 20,000 rows in some seconds.
+    analysed them. HiGHS solves 20,000 rows in some seconds; a programme that it cannot solve is a ``FlowError``.
     """
     return _Relaxing(placement, delays, parts, limit).solve()
 
@@ -105,7 +106,7 @@ class _Relaxing:
             cost, A_ub=matrix, b_ub=np.array(self._bounds), bounds=np.column_stack((low, high)), method="highs-ipm"
         )
         if not found.success:
-            raise RuntimeError(f"places of {len(self._cells)} cells were not found: {found.message}")
+            raise FlowError(f"refinement failed: places of {len(self._cells)} cells were not found: {found.message}")
         x, y = (found.x[first : first + len(self._cells)] for first in (self._x, self._y))
         return Relaxation(float(found.x[self._longest]), x, y)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sley.fpga.family import OWN_RESET, OWN_RESET_CROWDED, Dense, Family, Resources
+from sley.fpga.family import OWN_RESET, Dense, Family, Resources
 from sley.fpga.toolchain import FlowError, run_tool, tool_versions
 
 GUARD = "setattr -mod -set keep_hierarchy 1 -set guarded 1 t:$mul %m"
@@ -58,14 +58,14 @@ def synthesise(
     depth: int = 0,
     edif: bool = False,
     dense: bool = False,
-    crowded: bool = False,
+    resets: int = OWN_RESET,
 ) -> Synthesis:
     """Synthesises ``text``, RTLIL whose top is module ``name``; leaves netlist, script and log in ``folder``.
 
     Blocks keep their borders down to ``depth`` levels below the top: cells are counted for each, and nothing is
     optimised across. With 0 the design is flat, as on a board. The netlist that is left is flat in any case. ``dense``:
-    fewer LUTs are worth more levels of them, and a reset that few flip-flops share is in their LUTs; ``crowded``: yet
-    fewer LUTs, and fewer resets. Both make a difference on an ECP5.
+    fewer LUTs are worth more levels of them, and a reset that fewer than ``resets`` flip-flops share is in their LUTs;
+    both make a difference on an ECP5.
     """
     tool_versions()
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def synthesise(
         "delete w:$verilog_initial_trigger",
         *borders,
         *guards,
-        *_mapping(f"{family.script} -top {name}", f"rename -hide {hidden}", family.dense if dense else None, crowded),
+        *_mapping(f"{family.script} -top {name}", f"rename -hide {hidden}", family.dense if dense else None, resets),
         *(_unguarded(borders) if guards else []),
         f"tee -q -o {name}.stat.json stat -json",
         *(["setattr -mod -unset keep_hierarchy", "flatten"] if kept else []),
@@ -99,7 +99,7 @@ def synthesise(
     return read_stat((folder / f"{name}.stat.json").read_text(), family, name, time.monotonic() - began)
 
 
-def _mapping(script: str, hide: str, dense: Dense | None, crowded: bool) -> list[str]:
+def _mapping(script: str, hide: str, dense: Dense | None, resets: int) -> list[str]:
     """From the design to cells of the family: ``script`` in parts, with ``hide`` before LUTs are made."""
     if dense is None:
         return [f"{script} -run :map_luts", hide, f"{script} -run map_luts:"]
@@ -108,10 +108,10 @@ def _mapping(script: str, hide: str, dense: Dense | None, crowded: bool) -> list
         f"{script} -run :map_gates",
         f"techmap -map +/techmap.v t:$alu r:Y_WIDTH<={dense.gates} %i",
         f"{script} -run map_gates:map_ffs",
-        f"{dense.registers} -mince {dense.enables} -minsrst {OWN_RESET_CROWDED if crowded else OWN_RESET}",
+        f"{dense.registers} -mince {dense.enables} -minsrst {resets}",
         f"{script} -run map_ffs:map_luts",
         hide,
-        dense.crowded if crowded else dense.mapper,
+        dense.mapper,
         "clean",
         f"{script} -run map_cells:",
     ]

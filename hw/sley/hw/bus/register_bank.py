@@ -225,8 +225,7 @@ class RegisterBank(wiring.Component):
         word = Signal(DATA_BITS, name=f"{block.name.lower()}_shared_word", reset_less=True)
         if "read_index" in port.signature.members:
             m.d.comb += port.read_index.eq(_copy(block, bus.read_address))
-        with m.If(bus.read):
-            m.d.sync += word.eq(0)
+        values: list[tuple[list[int], Any]] = []
         for register in registers:
             name = register.name.lower()
             addresses = [block.base + k * block.stride + register.offset for k in range(block.count)]
@@ -236,25 +235,35 @@ class RegisterBank(wiring.Component):
             ]
             match register.access:
                 case Access.RO:
-                    value = Value.cast(getattr(port, name)) & register.layout.mask
+                    values.append((addresses, Value.cast(getattr(port, name)) & register.layout.mask))
                 case Access.RW:
                     self._keep(m, block, register, written)
-                    value = Value.cast(getattr(port, f"{name}_read"))
+                    values.append((addresses, getattr(port, f"{name}_read")))
                 case _:
                     stored = Signal(DATA_BITS, name=f"{block.name.lower()}_{name}", reset_less=True)
                     with m.If(written.any()):
                         m.d.sync += stored.eq(bus.write_data & register.layout.mask)
                     m.d.sync += getattr(port, f"{name}_written").eq(written)
                     m.d.comb += Value.cast(getattr(port, name)).eq(stored)
-                    continue
-            with m.If(bus.read), m.Switch(bus.read_address), m.Case(*addresses):
-                m.d.sync += word.eq(value)
+        with m.If(bus.read), m.Switch(bus.read_address):
+            for addresses, value in values:
+                with m.Case(*addresses):
+                    m.d.sync += word.eq(value)
+            with m.Default():
+                m.d.sync += word.eq(0)
         return word
 
     def _keep(self, m: Module, block: RegisterBlock, register: Register, written: Signal) -> None:
-        """All copies of a shared RW register. RAM has no reset: which copies were written since then is a flip-flop."""
+        """All copies of a shared RW register. RAM has no reset: which copies were written since then is a flip-flop.
+        One copy is a register."""
         name, layout = register.name.lower(), register.layout
         port = getattr(self, f"{block.name.lower()}_shared")
+        if block.count == 1:
+            stored = Signal(DATA_BITS, name=f"{block.name.lower()}_{name}", init=layout.reset)
+            with m.If(written):
+                m.d.sync += stored.eq(self.bus.write_data & layout.mask)
+            m.d.comb += [Value.cast(getattr(port, output)).eq(stored) for output in (name, f"{name}_read")]
+            return
         known = Signal(block.count, name=f"{block.name.lower()}_{name}_known")
         m.d.sync += known.eq(known | written)
         memory = entry_memory(DATA_BITS, block.count)
