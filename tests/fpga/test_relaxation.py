@@ -7,7 +7,7 @@ import pytest
 from placed_design import PlacedDesign
 
 from sley.fpga.delays import CLOCK_TO, INTO_CARRY, THROUGH, TILE, WIRE, Delays
-from sley.fpga.placement import FLIP_FLOP, Placement
+from sley.fpga.placement import FLIP_FLOP, Movable, Placement
 from sley.fpga.relaxation import REACH, relax
 
 
@@ -24,28 +24,26 @@ def read(design: PlacedDesign) -> tuple[Placement, Delays]:
     return placement, delays
 
 
+def between(start: tuple[int, int]) -> tuple[Placement, Delays, list[Movable]]:
+    """A LUT that lies there, between flip-flops in columns 5 and 9 of row 5."""
+    design = PlacedDesign()
+    fixed(design, "X5/Y5/SLICEA.FF0", "q")
+    design.lut(f"X{start[0]}/Y{start[1]}/SLICEA.K0", "l", "q")
+    fixed(design, "X9/Y5/SLICEA.FF0", "end", "l")
+    placement, delays = read(design)
+    return placement, delays, [m for m in placement.movables if placement.names[m.cells[0]] == "l"]
+
+
 @pytest.mark.parametrize(("start", "nearest"), [(2, 5), (6, 6), (7, 7), (20, 9)])
 def test_between_its_ends(start: int, nearest: int) -> None:
     """Anywhere there is as good; of these the nearest to where it lies."""
-    design = PlacedDesign()
-    fixed(design, "X5/Y5/SLICEA.FF0", "q")
-    design.lut(f"X{start}/Y9/SLICEA.K0", "l", "q")
-    fixed(design, "X9/Y5/SLICEA.FF0", "end", "l")
-    placement, delays = read(design)
-    (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "l")
-    found = relax(placement, delays, [movable], 0)
+    found = relax(*between((start, 9)), 0)
     assert found.longest == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + 4 * TILE)
     assert (found.x[0], found.y[0]) == pytest.approx((nearest, 5))
 
 
 def test_within_reach() -> None:
-    design = PlacedDesign()
-    fixed(design, "X5/Y5/SLICEA.FF0", "q")
-    design.lut("X50/Y5/SLICEA.K0", "l", "q")
-    fixed(design, "X9/Y5/SLICEA.FF0", "end", "l")
-    placement, delays = read(design)
-    (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "l")
-    assert relax(placement, delays, [movable], 0).x[0] == pytest.approx(50 - REACH)
+    assert relax(*between((50, 5)), 0).x[0] == pytest.approx(50 - REACH)
 
 
 def test_a_chain_lies_where_its_far_end_is_wanted() -> None:

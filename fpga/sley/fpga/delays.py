@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.fpga.floorplan import MEMORY, MULTIPLIER
-from sley.fpga.placement import CARRY, FLIP_FLOP, LUT, Placement
+from sley.fpga.placement import CARRY, FLIP_FLOP, LUT, RAM_WRITE, Placement
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -97,15 +97,15 @@ class Delays:
         return np.where(self.through[wires] < 0, 0, self.through[wires] + self.departure[self.sink[wires]])
 
     def _computes(self, cell: int) -> bool:
-        parameters = self._placement.cells[cell]["parameters"]
         if self._placement.kinds[cell] == MULTIPLIER:
+            parameters = self._placement.cells[cell]["parameters"]
             return all(value == "NONE" for name, value in parameters.items() if name.startswith("REG_"))
-        return self._placement.kinds[cell] == LUT and parameters.get("MODE") != "RAMW_BLOCK"
+        return self._placement.kinds[cell] == LUT and self._placement.mode(cell) != RAM_WRITE
 
     def _through(self, cell: int, port: str) -> float:
         if self._placement.kinds[cell] == MULTIPLIER:
             return PRODUCT
-        if self._placement.cells[cell]["parameters"].get("MODE") == CARRY:
+        if self._placement.mode(cell) == CARRY:
             return ALONG_CARRY if port == "FCI" else INTO_CARRY
         return -1.0 if port in ("WRE", "WCK") else THROUGH
 

@@ -21,7 +21,8 @@ TOLD = ("target_freq", "timing/allowFail", "placer")
 """nextpnr's settings from ``--freq``, ``--timing-allow-fail`` and ``--placer``."""
 SHARED = ("CLK", "CE", "RST")
 """Signals of which the multipliers of a group have four each, at most."""
-LOGIC, CARRY, LUT_RAM = "LOGIC", "CCU2", ("DPRAM", "RAMW_BLOCK")
+LOGIC, CARRY, RAM, RAM_WRITE = "LOGIC", "CCU2", "DPRAM", "RAMW_BLOCK"
+LUT_RAM = (RAM, RAM_WRITE)
 """nextpnr's modes of LUTs: as such, in a carry chain, as RAM or taken by its write port."""
 IN_SLICE = ("K0", "K1", "FF0", "FF1", "RAMW")
 """nextpnr's names of what is in a slice."""
@@ -90,6 +91,7 @@ class Placement:
                 self._tile(number)[self.slots[number]] = number
         self.feeds = {number: self._feed(number) for number, kind in enumerate(self.kinds) if kind == FLIP_FLOP}
         self._rules = {number: _rules(self.cells[number]) for number in self.feeds}
+        self._behind = {lut: flip_flop for flip_flop, lut in self.feeds.items() if lut is not None}
         self.movables = list(self._movables())
         self._of_cell = {cell: movable for movable in self.movables for cell in movable.cells}
         self.chains = list(self._chains())
@@ -117,6 +119,16 @@ class Placement:
                 for port in (f"{signal}{k}" for signal in SHARED for k in range(4)):
                     cell["connections"][port] = cell["connections"].get(port) or ["x"]
         path.write_text(json.dumps(self._design))
+
+    def mode(self, lut: int) -> str:
+        """nextpnr's mode of a LUT."""
+        mode: str = self.cells[lut]["parameters"].get("MODE", LOGIC)
+        return mode
+
+    def slot_of(self, movable: Movable) -> Slot:
+        """Where it lies in its tile."""
+        name = self.slots[movable.cells[0]]
+        return name[len("SLICE")], int(name[-1])
 
     def slot(self, movable: Movable, x: int, y: int) -> Slot | None:
         """A free slot of a tile in which ``movable`` may lie, or None."""
@@ -155,26 +167,19 @@ class Placement:
 
     def occupants(self, chain: Chain, x: int, y: int) -> list[Movable] | None:
         """What has to leave for ``chain`` to begin in this tile; None if that would not do."""
-        mine, found = set(chain.cells), dict[Movable, None]()  # in their order
+        beside: list[int] = []  # in its slices
+        apart: list[int] = []
         for cell, offset in zip(chain.cells, chain.offsets, strict=True):
             place = x + offset, y
             if not 0 <= place[0] < len(self.logic) or not self.logic[place]:
                 return None
-            tile = self._tiles[place]
-            for other in (tile.get(f"{self.slots[cell][:6]}.{name}") for name in IN_SLICE):
-                if other is None or other in mine:
-                    continue
-                if other not in self._of_cell:
-                    return None
-                found[self._of_cell[other]] = None
-        for cell, offset in zip(chain.cells, chain.offsets, strict=True):
-            if self.kinds[cell] == FLIP_FLOP:
-                for other in self._apart(cell, self._tiles[x + offset, y]):
-                    if other not in mine:
-                        if other not in self._of_cell:
-                            return None
-                        found[self._of_cell[other]] = None
-        return list(found)
+            tile, (slice_, _) = self._tiles[place], self.slots[cell].split(".")
+            beside += [tile[f"{slice_}.{name}"] for name in IN_SLICE if f"{slice_}.{name}" in tile]
+            apart += self._apart(cell if self.kinds[cell] == FLIP_FLOP else None, tile)
+        others = [other for other in (*beside, *apart) if other not in chain.cells]
+        if not all(other in self._of_cell for other in others):
+            return None
+        return list(dict.fromkeys(self._of_cell[other] for other in others))
 
     def carry(self, chain: Chain, x: int, y: int) -> None:
         """To where ``occupants`` has said that nothing is in the way any more."""
@@ -229,7 +234,6 @@ class Placement:
         return self.drivers[nets[0]] if nets else None
 
     def _movables(self) -> Iterator[Movable]:
-        behind = {lut: flip_flop for flip_flop, lut in self.feeds.items() if lut is not None}
         joined = {
             self.drivers.get(net)
             for cell in self.cells
@@ -243,13 +247,12 @@ class Placement:
                 continue
             if self.kinds[number] == LUT and number not in joined and not self._bound(number):
                 if not any(cell["connections"].get(port) for port in JOINED):
-                    yield Movable(number, behind.get(number))
+                    yield Movable(number, self._behind.get(number))
             elif self.kinds[number] == FLIP_FLOP and self.feeds[number] is None:
                 yield Movable(None, number)
 
     def _chains(self) -> Iterator[Chain]:
-        behind = {lut: flip_flop for flip_flop, lut in self.feeds.items() if lut is not None}
-        carries = [cell for cell, kind in enumerate(self.kinds) if kind == LUT and self._mode(cell) == CARRY]
+        carries = [cell for cell, kind in enumerate(self.kinds) if kind == LUT and self.mode(cell) == CARRY]
         following = {}  # the cell behind each one
         for cell in carries:
             nets = self.cells[cell]["connections"].get("FCI")
@@ -259,18 +262,14 @@ class Placement:
             luts = [first]
             while luts[-1] in following:
                 luts.append(following[luts[-1]])
-            cells = [cell for lut in luts for cell in (lut, behind.get(lut)) if cell is not None]
+            cells = [cell for lut in luts for cell in (lut, self._behind.get(lut)) if cell is not None]
             if not any("BEL" in self.cells[cell]["attributes"] for cell in cells):
                 offsets = (int(self.x[cell] - self.x[first]) for cell in cells)
                 yield Chain(tuple(cells), tuple(offsets))
 
-    def _mode(self, cell: int) -> str:
-        mode: str = self.cells[cell]["parameters"].get("MODE", LOGIC)
-        return mode
-
     def _bound(self, cell: int | None) -> bool:
         """Whether a LUT is of a carry chain or of RAM, and keeps others out of its slice."""
-        return cell is not None and self._mode(cell) != LOGIC
+        return cell is not None and self.mode(cell) != LOGIC
 
     def _wide(self, cell: int | None) -> bool:
         """Whether a LUT takes the wire M of its slot, the only one to a flip-flop without a LUT."""
@@ -287,7 +286,7 @@ class Placement:
             if (
                 self._rules[cell][0] != self._rules[flip_flop][0]
                 if self.kinds[cell] == FLIP_FLOP
-                else self._mode(cell) in LUT_RAM
+                else self.mode(cell) in LUT_RAM
             )
         ]
 

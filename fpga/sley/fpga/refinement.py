@@ -131,17 +131,20 @@ class _Refining:
         first = part.cells[0]
         return float(abs(self._placement.x[first] - x) + abs(self._placement.y[first] - y))
 
-    def _tiles(self, part: Movable | Chain, x: float, y: float) -> Iterator[tuple[int, int]]:
-        """Tiles of logic near there, the nearest first, that are nearer than where it lies."""
+    def _nearer(self, part: Movable | Chain, x: float, y: float) -> Iterator[tuple[int, int]]:
+        """Tiles near there, the nearest first, that are nearer than where it lies."""
+        here = self._away(part, x, y)
+        return ((column, row) for away, column, row in self._near(x, y) if away < here)
+
+    def _near(self, x: float, y: float) -> list[tuple[float, int, int]]:
+        """Tiles of logic near there, the nearest first, with how far they are away."""
         logic = self._placement.logic
-        near = [
+        return sorted(
             (abs(column - x) + abs(row - y), column, row)
             for column in range(round(x) - NEARBY, round(x) + NEARBY + 1)
             for row in range(round(y) - NEARBY, round(y) + NEARBY + 1)
             if 0 <= column < logic.shape[0] and 0 <= row < logic.shape[1] and logic[column, row]
-        ]
-        here = self._away(part, x, y)
-        return ((column, row) for away, column, row in sorted(near) if away < here)
+        )
 
     def _own(self, parts: Iterable[Movable | Chain]) -> Floats:
         """The longest way of each of these."""
@@ -184,7 +187,7 @@ class _Refining:
             return len(others) <= LEAVING and not any(cell in busy for other in others for cell in other.cells)
 
         here = self._of_cell[movable.cells[0]].place
-        for there in self._tiles(movable, x, y):
+        for there in self._nearer(movable, x, y):
             slot = placement.slot(movable, *there)
             if slot:
                 placement.move(movable, *there, slot)
@@ -203,7 +206,7 @@ class _Refining:
 
     def _carry(self, chain: Chain, x: float, y: float, limit: float, busy: set[int]) -> bool:
         """The same of a chain: what lies in its way goes to free slots nearby."""
-        for there in self._tiles(chain, x, y):
+        for there in self._nearer(chain, x, y):
             occupants = self._placement.occupants(chain, *there)
             if occupants is None or any(cell in busy for movable in occupants for cell in movable.cells):
                 continue
@@ -219,25 +222,16 @@ class _Refining:
         for movable in occupants:
             view = self._of_cell[movable.cells[0]]
             here = view.place
-            for there in self._tiles_around(*here):
-                if there[1] == row and first <= there[0] <= last:
+            for _, x, y in self._near(*here):
+                if y == row and first <= x <= last:
                     continue
-                slot = placement.slot(movable, *there)
-                if slot and view.longest_at(*there) <= limit:
-                    name = placement.slots[movable.cells[0]]
-                    undo.append((movable, here, (name[len("SLICE")], int(name[-1]))))
-                    placement.move(movable, *there, slot)
+                slot = placement.slot(movable, x, y)
+                if slot and view.longest_at(x, y) <= limit:
+                    undo.append((movable, here, placement.slot_of(movable)))
+                    placement.move(movable, x, y, slot)
                     break
             else:
                 for moved, place, left in reversed(undo):
                     placement.move(moved, *place, left)
                 return False
         return True
-
-    def _tiles_around(self, x: int, y: int) -> Iterator[tuple[int, int]]:
-        """Tiles of logic near one, the nearest first."""
-        logic = self._placement.logic
-        columns, rows = np.nonzero(logic[max(0, x - NEARBY) : x + NEARBY + 1, max(0, y - NEARBY) : y + NEARBY + 1])
-        columns, rows = columns + max(0, x - NEARBY), rows + max(0, y - NEARBY)
-        order = np.argsort(abs(columns - x) + abs(rows - y), kind="stable")
-        return ((int(columns[k]), int(rows[k])) for k in order)
