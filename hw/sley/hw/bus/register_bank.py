@@ -7,12 +7,12 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Member, Out, Signature
 from amaranth.utils import exact_log2
 
 from sley.abi.registers import Access, PlacedRegister, Register, RegisterBlock, RegisterMap
 from sley.hw.bus.axi_lite import DATA_BITS, RegisterBus
-from sley.hw.entries import entry_memory
 from sley.hw.layouts import struct
 
 WINDOW = 64
@@ -266,7 +266,7 @@ class RegisterBank(wiring.Component):
             return
         known = Signal(block.count, name=f"{block.name.lower()}_{name}_known")
         m.d.sync += known.eq(known | written)
-        memory = entry_memory(DATA_BITS, block.count)
+        memory = Memory(shape=DATA_BITS, depth=block.count, init=[])
         m.submodules[f"{block.name.lower()}_{name}"] = memory
         write = memory.write_port()
         m.d.comb += [
