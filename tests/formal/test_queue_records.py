@@ -98,7 +98,7 @@ def test_records() -> None:
         ("self.rung.bit_select(queue, 1)", "self.rung.any()"),
         ("address.eq(bell.index)", "address.eq(record.address)"),
         ("with m.Elif(error.code != FaultCode.NONE):", "with m.Else():"),
-        ("& ~(READBACK_BYTES - 1)", ""),
+        ("readback_word(r.readback_read.address)", "r.readback_read.address"),
         ("m.d.comb += fault.eq(record)", "m.d.comb += fault.eq(self.fault)"),
     ],
     ids=[

@@ -4,7 +4,6 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -14,6 +13,7 @@ from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.copy import CopyEngine, chunk_beats
 from sley.hw.command.records import CopyCommand, CopyJob, WorkResult, number
 from sley.hw.command.urgent import UrgentGrant
+from sley.hw.entries import entry_memory
 from sley.hw.memory.access import ERROR_BITS, fault_code
 from sley.hw.memory.run import Run, beat
 from sley.hw.noc.messages import QUEUE_BITS
@@ -84,8 +84,8 @@ class CopyScheduler(wiring.Component):
         used_up = Signal(reset_less=True)  # it is 0
         fault = Signal(WorkResult["fault"].shape, reset_less=True)
 
-        m.submodules.jobs = jobs = Memory(shape=CopyJob, depth=max(queues, 2), init=[])
-        m.submodules.rests = rests = Memory(shape=32, depth=max(queues, 2), init=[])
+        m.submodules.jobs = jobs = entry_memory(CopyJob, queues)
+        m.submodules.rests = rests = entry_memory(32, queues)
         new, held = jobs.write_port(), jobs.read_port(domain="comb")
         keep, kept = rests.write_port(), rests.read_port(domain="comb")
         job = held.data

@@ -24,6 +24,7 @@ from sley.hw.command.records import (
     number,
     one_of,
     packet_beat,
+    readback_word,
 )
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.command.words import WordCommand, word_line
@@ -176,7 +177,7 @@ class Executor(wiring.Component):
         readback = Signal.like(self.readback, reset_less=True)
         stays = Signal(reset_less=True)  # what was retired has more of its buffer behind it
         read_index = Signal(INDEX_BITS, reset_less=True)
-        m.d.sync += readback.eq(self.readback & ~(READBACK_BYTES - 1))
+        m.d.sync += readback.eq(readback_word(self.readback))
 
         # One small read or write at a time: a semaphore, a fence, a read index.
         word = self.words.payload

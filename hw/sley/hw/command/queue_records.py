@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.bank import command_registers
-from sley.hw.command.records import INDEX_BITS, READBACK_BYTES, ErrorAddress, FaultRecord, QueueError, number
+from sley.hw.command.records import INDEX_BITS, ErrorAddress, FaultRecord, QueueError, number, readback_word
 from sley.hw.entries import entry_memory
 
 Doorbell = data.StructLayout({"time": 64, "index": INDEX_BITS})
@@ -93,7 +93,7 @@ class QueueRecords(wiring.Component):
             with m.Case(ErrorAddress.DOORBELL):
                 m.d.comb += r.error_address.address.eq(bell.index)
             with m.Case(ErrorAddress.READBACK):
-                m.d.comb += r.error_address.address.eq(r.readback_read.address & ~(READBACK_BYTES - 1))
+                m.d.comb += r.error_address.address.eq(readback_word(r.readback_read.address))
         time = Mux(self.rung.bit_select(queue, 1), bell.time, 0)
         m.d.comb += [
             r.error.code.eq(error.code),

@@ -78,6 +78,12 @@ CopyJob = data.StructLayout({"context": CONTEXT_BITS, "fill": 1, "value": 8, "sr
 CopyCommand = data.StructLayout({"queue": QUEUE_BITS, "job": CopyJob})
 
 
+def readback_word(address: Value) -> Value:
+    """Where a read index goes: the low bits of READBACK are ignored."""
+    word: Value = address & ~(READBACK_BYTES - 1)
+    return word
+
+
 def number(one_hot: Value) -> Value:
     """Position of the bit that is set."""
     position: Value = one_hot & 0
