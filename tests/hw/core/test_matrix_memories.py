@@ -40,14 +40,14 @@ def test_with_real_memories(config: ChipConfig) -> None:
     m = Module()
     m.submodules.unit = unit = MatrixUnit(c)
     m.submodules.scratchpad = scratchpad = BankedSram(
-        c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, 2, 1
+        c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, (1, 1), 1
     )
     m.submodules.accumulators = accumulators = BankedSram(
         c.accumulator_rows,
         8 * c.accumulator_row_bytes,
         c.accumulator_banks,
         c.beats_per_accumulator_row,
-        readers=2,
+        readers=(1, 1),
         writers=1,
         zeros=not c.bf16,
     )

@@ -1,5 +1,6 @@
 # amaranth: UnusedElaboratable=no
 import random
+from typing import Any
 
 import pytest
 from amaranth.sim import Simulator
@@ -10,17 +11,18 @@ from sley.hw.core.sram import READ_LATENCY, BankedSram
 @pytest.mark.parametrize(
     ("rows", "width", "banks", "granules", "readers", "writers", "zeros"),
     [
-        (32, 24, 4, 3, 5, 2, True),
-        (16, 8, 1, 1, 1, 1, False),
-        (16, 8, 1, 2, 3, 2, True),
-        (8, 64, 4, 4, 4, 3, False),
-        (64, 16, 2, 2, 2, 3, True),
-        (64, 16, 8, 1, 3, 2, False),
-        (64, 8, 16, 1, 2, 1, False),
+        (32, 24, 4, 3, (1,) * 5, 2, True),
+        (16, 8, 1, 1, (1,), 1, False),
+        (16, 8, 1, 2, (1, 1, 4), 2, True),
+        (8, 64, 4, 4, (1, 16, 16, 4), 3, False),
+        (64, 16, 2, 2, (1, 2), 3, True),
+        (64, 16, 8, 1, (1, 4, 1), 2, False),
+        (64, 8, 16, 1, (8, 1), 1, False),
+        (16, 12, 2, 1, (2, 4), 1, False),
     ],
 )
 def test_random_traffic(
-    rows: int, width: int, banks: int, granules: int, readers: int, writers: int, zeros: bool
+    rows: int, width: int, banks: int, granules: int, readers: tuple[int, ...], writers: int, zeros: bool
 ) -> None:
     dut = BankedSram(rows, width, banks, granules, readers, writers, zeros)
     rng = random.Random(rows * width)
@@ -40,12 +42,14 @@ def test_random_traffic(
     async def bench(ctx) -> None:  # type: ignore[no-untyped-def]
         for cycle in range(600):
             density = rng.choice((0.1, 0.6, 1.0))
-            reads = [(rng.random() < density, rng.randrange(rows)) for _ in range(readers)]
+            reads = [(rng.random() < density, rng.randrange(rows)) for _ in readers]
+            wanted = [rng.randrange(parts) for parts in readers]
             writes = [(rng.random() < density, rng.randrange(rows)) for _ in range(writers)]
             payloads = [(rng.getrandbits(width), rng.getrandbits(granules)) for _ in range(writers)]
-            for port, (valid, row) in zip(dut.read, reads, strict=True):
+            for port, (valid, row), part in zip(dut.read, reads, wanted, strict=True):
                 ctx.set(port.valid, valid)
                 ctx.set(port.row, row)
+                ctx.set(port.part, part)
             for port, (valid, row), (value, enable) in zip(dut.write, writes, payloads, strict=True):
                 ctx.set(port.valid, valid)
                 ctx.set(port.row, row)
@@ -60,7 +64,8 @@ def test_random_traffic(
                     assert ctx.get(port.data) == 0 or cycle < READ_LATENCY
             for k, ((valid, row), granted) in enumerate(zip(reads, grants(reads), strict=True)):
                 if valid and granted:
-                    expected[cycle + READ_LATENCY, k] = memory[row]
+                    size = width // readers[k]
+                    expected[cycle + READ_LATENCY, k] = memory[row] >> (wanted[k] * size) & ((1 << size) - 1)
             for (valid, row), granted, (value, enable) in zip(writes, grants(writes), payloads, strict=True):
                 if valid and granted:
                     mask = sum(((1 << granule) - 1) << (granule * g) for g in range(granules) if enable >> g & 1)
@@ -77,7 +82,7 @@ def test_random_traffic(
 def test_clear(banks: int, writers: int) -> None:
     """All rows are zero after as many cycles as a bank has rows, and writers find their rows again behind that."""
     rows = 16
-    dut = BankedSram(rows, 8, banks, 1, 1, writers)
+    dut = BankedSram(rows, 8, banks, 1, (1,), writers)
 
     async def bench(ctx) -> None:  # type: ignore[no-untyped-def]
         async def write(port, row: int) -> None:  # type: ignore[no-untyped-def]
@@ -118,14 +123,18 @@ def test_clear(banks: int, writers: int) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((24, 8, 2, 1, 1, 1), "rows is 24"),
-        ((16, 8, 3, 1, 1, 1), "banks is 3"),
-        ((16, 8, 16, 1, 1, 1), "at most 8"),
-        ((16, 8, 2, 3, 1, 1), "granules is 3"),
-        ((16, 8, 2, 1, 0, 1), "readers is 0"),
-        ((16, 8, 2, 1, 1, 0), "writers is 0"),
+        ((24, 8, 2, 1, (1,), 1), "rows is 24"),
+        ((16, 8, 3, 1, (1,), 1), "banks is 3"),
+        ((16, 8, 16, 1, (1,), 1), "at most 8"),
+        ((16, 8, 2, 3, (1,), 1), "granules is 3"),
+        ((16, 8, 2, 1, (), 1), "readers: 0"),
+        ((16, 8, 2, 1, (1,), 0), "writers: 0"),
+        ((16, 8, 2, 1, (1, 3), 1), "reader 1 are 3"),
+        ((16, 8, 2, 1, (16,), 1), "reader 0 are 16"),
+        ((16, 8, 2, 1, (0,), 1), "reader 0 are 0"),
+        ((16, 8, 2, 1, (2, 1), 1, True), "one of 2 parts"),
     ],
 )
-def test_bad_parameters(args: tuple[int, ...], message: str) -> None:
+def test_bad_parameters(args: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BankedSram(*args)

@@ -67,7 +67,7 @@ class Bench:
         self.bench.add(self._watch)
 
     def _memory(self, memory: np.ndarray, read_a, read_b, write):
-        row_bits = memory[0].nbytes * 8
+        row_bits, part_bits = memory[0].nbytes * 8, len(read_a.data)
 
         async def process(ctx):
             arriving = [[None] * (READ_LATENCY - 1) for _ in range(2)]
@@ -77,6 +77,7 @@ class Bench:
                 ctx.tick().sample(
                     *(read_a.valid, read_b.valid, write.valid),
                     *(read_a.row, read_b.row, write.row),
+                    *(read_a.part, read_b.part),
                     *(write.data, write.enable),
                 )
             )
@@ -86,15 +87,16 @@ class Bench:
                 if self.one_bank:
                     ready[1] = ready[1] and not ctx.get(read_a.valid)
                 accept.set(ctx, *ready)
-                _, _, valid_a, valid_b, valid_w, row_a, row_b, row_w, data, enable = await anext(edges)
+                _, _, valid_a, valid_b, valid_w, row_a, row_b, row_w, part_a, part_b, data, enable = await anext(edges)
                 words = []
-                for granted, row, queue in (
-                    (valid_a and ready[0], row_a, arriving[0]),
-                    (valid_b and ready[1], row_b, arriving[1]),
+                for granted, row, part, queue in (
+                    (valid_a and ready[0], row_a, part_a, arriving[0]),
+                    (valid_b and ready[1], row_b, part_b, arriving[1]),
                 ):
-                    queue.append(int.from_bytes(memory[row].tobytes(), "little") if granted else None)
+                    whole = int.from_bytes(memory[row].tobytes(), "little")
+                    queue.append(whole >> (part * part_bits) & ((1 << part_bits) - 1) if granted else None)
                     word = queue.pop(0)
-                    words.append(self.rng.getrandbits(row_bits) if word is None else word)
+                    words.append(self.rng.getrandbits(part_bits) if word is None else word)
                 answer.set(ctx, *words)
                 if valid_w and ready[2]:
                     granule = row_bits // 8 // len(write.enable)

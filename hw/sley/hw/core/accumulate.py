@@ -10,7 +10,8 @@ from sley.abi.config import ChipConfig
 from sley.hw.core.array import OLD_DELAY
 from sley.hw.core.array_timing import SUM_BITS, array_latency, bf16_old_latency, sums
 from sley.hw.core.delay import MemoryDelay, pointer_bits
-from sley.hw.core.sram import READ_LATENCY, read_port, write_port
+from sley.hw.core.memories import accumulator_read, accumulator_write
+from sley.hw.core.sram import READ_LATENCY
 
 MOST_LASTS = 7
 """MATMULs that may be complete with one row: those without rows that follow it count."""
@@ -107,13 +108,12 @@ class Accumulate(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        rows, width = config.accumulator_rows, SUM_BITS * config.array
         super().__init__(
             {
                 "slot": In(issue_slot(config)),
                 "sums": In(sums(config)),
-                "read": Out(read_port(rows, width)),
-                "write": Out(write_port(rows, width, config.beats_per_accumulator_row)),
+                "read": Out(accumulator_read(config)),
+                "write": Out(accumulator_write(config)),
                 "entering": Out(1),
                 "done": Out(range(MOST_LASTS + 1)),
             }

@@ -12,8 +12,9 @@ from sley.abi.instructions import PARAMS, SEMAPHORES, Param
 from sley.hw.core.accumulate import MOST_LASTS, issue_slot, write_latency
 from sley.hw.core.array_timing import lanes
 from sley.hw.core.hazards import Hazards
+from sley.hw.core.memories import scratchpad_read
 from sley.hw.core.row_walk import RowWalk
-from sley.hw.core.sram import READ_LATENCY, read_port
+from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.unit import Fault
 from sley.hw.core.weights import ORDER_BITS
 
@@ -117,7 +118,7 @@ class ActivationStreamer(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(matmul_job(config))),
-                "read": Out(read_port(config.scratchpad_rows, 8 * config.row_bytes)),
+                "read": Out(scratchpad_read(config)),
                 "activations": Out(lanes(config)),
                 "activations_swap": Out(1),
                 "slot": Out(issue_slot(config)),

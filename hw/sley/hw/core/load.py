@@ -11,7 +11,7 @@ from sley.abi.instructions import SEMAPHORES, Space
 from sley.hw.core.load_feed import LoadFeed, placed
 from sley.hw.core.load_queues import FEED, PENDING, TARGET
 from sley.hw.core.load_request import LoadRequest
-from sley.hw.core.sram import write_port
+from sley.hw.core.memories import accumulator_write, scratchpad_write
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.run import Run, beat
 from sley.hw.stream.buffer import StreamBuffer
@@ -84,8 +84,8 @@ class LoadUnit(wiring.Component):
                 "gang": In(1),
                 "run": Out(stream.Signature(Run)),
                 "beat": In(stream.Signature(beat(c))),
-                "scratchpad": Out(write_port(c.scratchpad_rows, 8 * c.row_bytes, c.lane_elements)),
-                "accumulator": Out(write_port(c.accumulator_rows, 8 * c.accumulator_row_bytes, self._beats)),
+                "scratchpad": Out(scratchpad_write(c)),
+                "accumulator": Out(accumulator_write(c)),
             }
         )
 

@@ -10,9 +10,8 @@ from sley.abi.instructions import SEMAPHORES
 from sley.hw.core.accumulate import Accumulate
 from sley.hw.core.activations import ActivationStreamer
 from sley.hw.core.array import SystolicArray, settle_cycles
-from sley.hw.core.array_timing import SUM_BITS
 from sley.hw.core.matrix_front import MatrixFront
-from sley.hw.core.sram import read_port, write_port
+from sley.hw.core.memories import accumulator_read, accumulator_write, scratchpad_read
 from sley.hw.core.unit import Fault, unit_signature
 from sley.hw.core.weights import WeightLoader
 from sley.hw.counters.classes import class_events
@@ -77,15 +76,13 @@ class MatrixUnit(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        scratchpad = read_port(config.scratchpad_rows, 8 * config.row_bytes)
-        rows, width = config.accumulator_rows, SUM_BITS * config.array
         super().__init__(
             {
                 **unit_signature(signals=2).members,
-                "activations": Out(scratchpad),
-                "weights": Out(scratchpad),
-                "accumulate_read": Out(read_port(rows, width)),
-                "accumulate_write": Out(write_port(rows, width, config.beats_per_accumulator_row)),
+                "activations": Out(scratchpad_read(config)),
+                "weights": Out(scratchpad_read(config)),
+                "accumulate_read": Out(accumulator_read(config)),
+                "accumulate_write": Out(accumulator_write(config)),
                 "rows": Out(1),
                 "events": Out(class_events(MatrixCycle)),
             }

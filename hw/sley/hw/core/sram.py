@@ -1,5 +1,8 @@
 """Banked on-chip memory: ports as its users see them, and the memory itself."""
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
@@ -12,15 +15,17 @@ READ_LATENCY = 2
 and an output register behind it."""
 
 
-def read_port(rows: int, width: int) -> Signature:
-    """A reader's port: the read of ``row`` is granted in a cycle with ``valid`` and ``ready``; ``data`` is valid
-    exactly READ_LATENCY cycles later and not held. The row must exist. A reader may take ``valid`` back."""
+def read_port(rows: int, width: int, parts: int = 1) -> Signature:
+    """A reader's port: the read of ``row`` is granted in a cycle with ``valid`` and ``ready``; ``data``, one of
+    ``parts`` equal parts of it, is valid exactly READ_LATENCY cycles later and not held. The row must exist. A reader
+    may take ``valid`` back."""
     return Signature(
         {
             "row": Out(range(rows)),
+            "part": Out(range(parts)),
             "valid": Out(1),
             "ready": In(1),
-            "data": In(width),
+            "data": In(width // parts),
         }
     )
 
@@ -52,14 +57,18 @@ class BankedSram(wiring.Component):
         contiguous range of rows.
     granules : int
         Separately writable parts of a row; divides ``width``.
-    readers, writers : int
-        Number of ports.
+    readers : sequence of int
+        Of each reader, the parts of a row of which it gets one: 1, 2, 4, ..., parts of ``width``.
+    writers : int
+        Number of writers.
     zeros : bool
-        The data of reader 0 are 0 in every cycle for which it has read nothing: who adds them need not ask.
+        The data of reader 0, which reads whole rows, are 0 in every cycle for which it has read nothing: who adds them
+        need not ask.
 
     Members
     -------
-    read : In(read_port(rows, width)).array(readers)
+    read0, read1, ... : In(read_port(rows, width, parts))
+        Also as a list, ``read``.
     write : In(write_port(rows, width, granules)).array(writers)
     clear : In(1), clearing : Out(1)
         All rows become zero, one of each bank a cycle: from the cycle after ``clear`` for ``rows / banks`` cycles, in
@@ -72,7 +81,8 @@ class BankedSram(wiring.Component):
     of one row in one cycle would cost a bypass around each bank.
 
     Cost: ``banks`` simple dual-port memories of ``rows / banks`` rows, an output register of ``width`` bits for each,
-    and for each reader a multiplexer of ``banks`` to one behind them: for 4 banks two LUTs a bit.
+    and for each reader a multiplexer of ``banks`` to one behind them: for 4 banks two LUTs a bit. If there are readers
+    of parts, another register of ``width`` bits for each bank, and its parts are joined by OR once for all of them.
     """
 
     read: list[Any]
@@ -81,7 +91,14 @@ class BankedSram(wiring.Component):
     clearing: Signal
 
     def __init__(
-        self, rows: int, width: int, banks: int, granules: int, readers: int, writers: int, zeros: bool = False
+        self,
+        rows: int,
+        width: int,
+        banks: int,
+        granules: int,
+        readers: Sequence[int],
+        writers: int,
+        zeros: bool = False,
     ) -> None:
         for name, value in (("rows", rows), ("banks", banks)):
             if value < 1 or value & (value - 1):
@@ -90,22 +107,29 @@ class BankedSram(wiring.Component):
             raise ValueError(f"banks is {banks}; {rows} rows allow at most {rows // 2}")
         if granules < 1 or width < 1 or width % granules:
             raise ValueError(f"granules is {granules}; it must divide the width, {width}")
-        for name, value in (("readers", readers), ("writers", writers)):
+        for name, value in (("readers", len(readers)), ("writers", writers)):
             if value < 1:
-                raise ValueError(f"{name} is {value}; the memory needs at least one")
+                raise ValueError(f"{name}: {value}; the memory needs at least one")
+        for reader, parts in enumerate(readers):
+            if parts < 1 or parts & (parts - 1) or width % parts:
+                raise ValueError(f"parts of reader {reader} are {parts}; a power of two must divide the width, {width}")
+        if zeros and readers[0] > 1:
+            raise ValueError(f"zeros is set and reader 0 reads one of {readers[0]} parts; it must read whole rows")
         self._rows = rows
         self._width = width
         self._banks = banks
         self._granules = granules
+        self._readers = readers
         self._zeros = zeros
         super().__init__(
             {
-                "read": In(read_port(rows, width)).array(readers),
+                **{f"read{k}": In(read_port(rows, width, parts)) for k, parts in enumerate(readers)},
                 "write": In(write_port(rows, width, granules)).array(writers),
                 "clear": In(1),
                 "clearing": Out(1),
             }
         )
+        self.read = [getattr(self, f"read{k}") for k in range(len(readers))]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -129,7 +153,8 @@ class BankedSram(wiring.Component):
         write_enables = [port.enable for port in self.write]
         write_enables[-1] = write_enables[-1] | self.clearing.replicate(self._granules)
 
-        registers, outputs = [], []
+        registers = []
+        words: list[dict[int, Any]] = []  # of each bank, by the parts of which it is one
         for b in range(self._banks):
             m.submodules[f"bank{b}"] = memory = Memory(
                 shape=unsigned(self._width), depth=depth, init=[], attrs={"no_rw_check": 1}
@@ -141,7 +166,6 @@ class BankedSram(wiring.Component):
             output = Signal(self._width, name=f"output{b}", reset_less=True)
             m.d.sync += [register.eq(read.data), output.eq(register)]
             registers.append(register)
-            outputs.append(output)
             reads, writes = self._asks(m, "read", b), self._asks(m, "write", b)
             m.d.comb += [
                 read.addr.eq(_first_of(reads, [port.row[:index_bits] for port in self.read])),
@@ -150,8 +174,9 @@ class BankedSram(wiring.Component):
             ]
             with m.If(Cat(writes).any() | self.clearing):
                 m.d.comb += write.en.eq(_first_of(writes, write_enables))
+            words.append({1: output, **self._parts(m, b, register, reads)})
 
-        for k, port in enumerate(self.read):
+        for k, (port, parts) in enumerate(zip(self.read, self._readers, strict=True)):
             bank: Any = port.row[index_bits:]
             inverse: Any = ~bank
             for i in range(READ_LATENCY):
@@ -159,10 +184,39 @@ class BankedSram(wiring.Component):
                 other = Signal.like(later, name=f"reader{k}_inverse{i}", reset_less=True)
                 m.d.sync += [later.eq(bank), other.eq(inverse)]
                 bank, inverse = later, other
-            m.d.comb += port.data.eq(_at(outputs, bank, inverse))
+            m.d.comb += port.data.eq(_at([word[parts] for word in words], bank, inverse))
         if self._zeros:
             self._zero(m, registers)
         return m
+
+    def _parts(self, m: Module, bank: int, register: Any, asks: list[Signal]) -> dict[int, Any]:
+        """For each number of parts that readers know, the part that the first of those who asked reads.
+
+        Beside the output register is another one in which all is 0 but that part, so joining its parts takes an OR, and
+        what is joined for few large parts is joined further for many small ones.
+        """
+        parts_of = {k: parts for k, parts in enumerate(self._readers) if parts > 1}
+        if not parts_of:
+            return {}
+        most = max(parts_of.values())
+        masks = [
+            Cat(self.read[k].part == piece * parts // most for piece in range(most)) for k, parts in parts_of.items()
+        ]
+        selects = Signal(most, name=f"selects{bank}", reset_less=True)
+        picked = Signal(self._width, name=f"picked{bank}", reset_less=True)
+        m.d.sync += [selects.eq(_first_of([asks[k] for k in parts_of], masks)), picked.eq(register)]
+        size = self._width // most
+        for piece in range(most):
+            with m.If(~selects[piece]):
+                m.d.sync += picked.word_select(piece, size).eq(0)
+        made: dict[int, Any] = {}
+        word: Any = picked
+        for parts in sorted(set(parts_of.values())):
+            width = self._width // parts
+            joined = Signal(width, name=f"part{bank}_of_{parts}")
+            m.d.comb += joined.eq(reduce(or_, (word[at : at + width] for at in range(0, len(word), width))))
+            made[parts] = word = joined
+        return made
 
     def _zero(self, m: Module, registers: list[Any]) -> None:
         """Data of reader 0 that are 0 unless a row arrives."""

@@ -11,8 +11,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import SEMAPHORES, Op, Space
 from sley.hw.core.affine import Loops, Positions, ends_beyond
+from sley.hw.core.memories import accumulator_read, scratchpad_read
 from sley.hw.core.params import UnitParams, flag_bits
-from sley.hw.core.sram import read_port
 from sley.hw.core.store_reads import STRIDE_BITS, StoreReads
 from sley.hw.core.store_span import StoreSpan
 from sley.hw.core.unit import unit_signature
@@ -75,7 +75,7 @@ class StoreUnit(wiring.Component):
     cut : Out(1)
         No run comes any more, whatever ``more`` of the last one said.
     scratchpad, accumulator : Out(read_port(...))
-        Each beat is one read, also of an accumulator row.
+        Each beat is one read: a row of the scratchpad, or a part of an accumulator row.
     acknowledging : Out(1)
         No beat is to be handed over, and memory has not acknowledged all that were; for counters.
 
@@ -126,8 +126,8 @@ class StoreUnit(wiring.Component):
                 "writer_error": In(ERROR_BITS),
                 "writer_error_phase": In(1),
                 "cut": Out(1),
-                "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),
-                "accumulator": Out(read_port(c.accumulator_rows, 8 * c.accumulator_row_bytes)),
+                "scratchpad": Out(scratchpad_read(c)),
+                "accumulator": Out(accumulator_read(c, c.beats_per_accumulator_row)),
                 "acknowledging": Out(1),
             }
         )

@@ -1,16 +1,15 @@
 """The reads of the store unit: beats of the rows of each run, in order."""
 
-from functools import reduce
-from operator import or_
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import PARAMS, Param, Space
-from sley.hw.core.sram import READ_LATENCY, read_port
+from sley.hw.core.memories import accumulator_read, scratchpad_read
+from sley.hw.core.sram import READ_LATENCY
 from sley.hw.memory.run import RUN_BYTES_BITS
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -35,12 +34,12 @@ class StoreReads(wiring.Component):
         no run is here.
     data : Out(stream of 8 * bus_bytes bits)
     scratchpad, accumulator : Out(read_port(...))
-        Each beat is one read, also of an accumulator row.
+        Each beat is one read: a row of the scratchpad, or a part of an accumulator row.
     idle : Out(1), taken : Out(1)
         No run is being read; and all beats have been taken.
 
     Latency: 1 cycle from a run to its first read, 4 from a read to its beat. Throughput: a beat a cycle, also from run
-    to run. Cost: a queue of beats, a row counter, gates that pick a beat.
+    to run. Cost: a queue of beats, a row counter, a multiplexer of two beats.
     """
 
     start: stream.Interface
@@ -62,8 +61,8 @@ class StoreReads(wiring.Component):
                 "stride": In(signed(STRIDE_BITS)),
                 "last_beat": In(RUN_BYTES_BITS),
                 "data": Out(stream.Signature(8 * c.bus_bytes)),
-                "scratchpad": Out(read_port(c.scratchpad_rows, 8 * c.row_bytes)),
-                "accumulator": Out(read_port(c.accumulator_rows, 8 * c.accumulator_row_bytes)),
+                "scratchpad": Out(scratchpad_read(c)),
+                "accumulator": Out(accumulator_read(c, c.beats_per_accumulator_row)),
                 "idle": Out(1),
                 "taken": Out(1),
             }
@@ -73,8 +72,7 @@ class StoreReads(wiring.Component):
         m = Module()
         c = self._config
         beats = c.beats_per_accumulator_row
-        width = 8 * c.bus_bytes
-        m.submodules.beats = queue = StreamFIFO(width, BEATS_AHEAD)
+        m.submodules.beats = queue = StreamFIFO(8 * c.bus_bytes, BEATS_AHEAD)
         wiring.connect(m, queue.o, wiring.flipped(self.data))
         starts, space, stride, last_beat = self.start, self.space, self.stride, self.last_beat
         active = Signal()
@@ -93,6 +91,7 @@ class StoreReads(wiring.Component):
             self.scratchpad.row.eq(row),
             self.accumulator.valid.eq(ask & (space == Space.ACCUMULATOR)),
             self.accumulator.row.eq(row),
+            self.accumulator.part.eq(index),
             granted.eq(ask & Mux(space, self.accumulator.ready, self.scratchpad.ready)),
             ended.eq(granted & last),
             starts.ready.eq(~active | ended),
@@ -107,21 +106,17 @@ class StoreReads(wiring.Component):
             m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0)]
             m.d.sync += [ahead.eq(1), last.eq(last_beat == 0)]
 
-        # Which word of what is read: decoded on the way, so that a gate picks it and not a multiplexer.
-        words = [*(self.accumulator.data.word_select(k, width) for k in range(beats)), self.scratchpad.data]
-        wanted = [*((space == Space.ACCUMULATOR) & (index == k) for k in range(beats)), space == Space.SCRATCHPAD]
         valid: Any = granted
-        arriving: Any = Cat(wanted)
+        arriving: Any = space
         for k in range(READ_LATENCY):
             valid_next = Signal(name=f"valid_{k}")
-            arriving_next = Signal(len(words), name=f"arriving_{k}", reset_less=True)
+            arriving_next = Signal(name=f"arriving_{k}", reset_less=True)
             m.d.sync += [valid_next.eq(valid), arriving_next.eq(arriving)]
             valid, arriving = valid_next, arriving_next
+        from_accumulator = arriving == Space.ACCUMULATOR
         m.d.comb += [
             queue.i.valid.eq(valid),
-            queue.i.payload.eq(
-                reduce(or_, (word & chosen.replicate(width) for word, chosen in zip(words, arriving, strict=True)))
-            ),
+            queue.i.payload.eq(Mux(from_accumulator, self.accumulator.data, self.scratchpad.data)),
         ]
         m.d.comb += [self.idle.eq(~active), self.taken.eq(~active & (room == BEATS_AHEAD))]
         return m

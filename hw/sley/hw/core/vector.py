@@ -17,8 +17,9 @@ from sley.abi.instructions import (
     VectorOutput,
     VectorRow,
 )
+from sley.hw.core.memories import accumulator_write, scratchpad_write
 from sley.hw.core.params import UnitParams
-from sley.hw.core.sram import READ_LATENCY, read_port, write_port
+from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.unit import UnitCommand, unit_signature
 from sley.hw.core.vector_lane import (
     SOURCE_LATENCY,
@@ -30,7 +31,7 @@ from sley.hw.core.vector_lane import (
     output_latency,
     scale_latency,
 )
-from sley.hw.core.vector_reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, VectorReads
+from sley.hw.core.vector_reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, VectorReads, operand_ports
 from sley.hw.core.vector_source import Source
 from sley.hw.counters.classes import class_events
 from sley.hw.shared import shared
@@ -91,8 +92,8 @@ class VectorUnit(wiring.Component):
 
     Members (besides ``unit_signature``)
     -------
-    scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: sources; VROW uses
-        accumulator_read_a.
+    scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: sources, of ``row_parts`` parts; VROW
+        uses accumulator_read_a.
     scratchpad_write: INT8 outputs, one half of a row, and BF16 outputs, whole rows. accumulator_write: all other
         outputs, whole rows.
 
@@ -104,7 +105,7 @@ class VectorUnit(wiring.Component):
     command is accepted in the cycle after the signal set. Throughput 1 part per cycle if the ports grant it; 2 cycles
     per part if A and B are in one bank. No timing depends on data.
     Cost: the lanes (see ``VectorLane``), a queue of ``output_rows`` rows of N words, three walks; with several parts a
-    row of registers to collect them, and two of words to take the operands.
+    row of registers to collect them.
     """
 
     command: stream.Interface
@@ -117,18 +118,12 @@ class VectorUnit(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        self._scratchpad = (config.scratchpad_rows, 8 * config.row_bytes)
-        self._accumulator = (config.accumulator_rows, 8 * config.accumulator_row_bytes)
-        granules = config.beats_per_accumulator_row
         super().__init__(
             {
                 **unit_signature().members,
-                "scratchpad_read_a": Out(read_port(*self._scratchpad)),
-                "scratchpad_read_b": Out(read_port(*self._scratchpad)),
-                "accumulator_read_a": Out(read_port(*self._accumulator)),
-                "accumulator_read_b": Out(read_port(*self._accumulator)),
-                "scratchpad_write": Out(write_port(*self._scratchpad, config.lane_elements)),
-                "accumulator_write": Out(write_port(*self._accumulator, granules)),
+                **operand_ports(config),
+                "scratchpad_write": Out(scratchpad_write(config)),
+                "accumulator_write": Out(accumulator_write(config)),
                 "events": Out(class_events(VectorCycle)),
             }
         )
@@ -243,19 +238,18 @@ class VectorUnit(wiring.Component):
         ends = self._later(m, "end", at_relu, output_latency(vector, bf16))
         m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
 
-        # Part of a row: that is read, whose data arrive in the next cycle, that is at bias or scale, that arrives
+        # Part of a row: that is at bias or scale, that arrives, whose data arrive
         arrived_part, bias_part, scale_part = (
             self._part(m, name, start, event)
             for name, event in (("arrived", arrived), ("bias", at_bias), ("scale", at_scale))
         )
         row_arrived = Signal()
         m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
-        part_before = [part]
-        for cycles in range(1, READ_LATENCY):
-            before = Signal.like(part, name=f"part_{cycles}", reset_less=True)
-            m.d.sync += before.eq(part_before[-1])
-            part_before.append(before)
-        then = part_before[-1]
+        read_part = part
+        for cycles in range(1, READ_LATENCY + 1):
+            later = Signal.like(part, name=f"part_{cycles}", reset_less=True)
+            m.d.sync += later.eq(read_part)
+            read_part = later
 
         m.submodules.queue = queue = ResetInserter(self.abort)(WideFIFO(32 * self._config.array, rows_at_once))
         lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
@@ -264,11 +258,13 @@ class VectorUnit(wiring.Component):
         with m.If(~is_splat):
             m.d.sync += splat.eq(0)
         a_source = Source(
-            *(m, "a", self._config, then, a_arriving[-1], Const(0, 1), self.scratchpad_read_a, self.accumulator_read_a),
+            *(m, "a", self._config, read_part, a_arriving[-1], Const(0, 1)),
+            *(self.scratchpad_read_a, self.accumulator_read_a),
             *(a_accumulator & ~is_splat, ~a_accumulator, vector.a_half, vector.a_type),
         )
         b_source = Source(
-            *(m, "b", self._config, then, b_arriving[-1], ~uses_b, self.scratchpad_read_b, self.accumulator_read_b),
+            *(m, "b", self._config, read_part, b_arriving[-1], ~uses_b),
+            *(self.scratchpad_read_b, self.accumulator_read_b),
             *(b_accumulator, ~b_accumulator, vector.b_half, vector.b_type),
         )
         for index, lane in enumerate(lanes):

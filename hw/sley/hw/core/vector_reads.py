@@ -5,13 +5,13 @@ from operator import or_
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Member, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op
+from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, OperandType
+from sley.hw.core.memories import accumulator_read, scratchpad_read
 from sley.hw.core.params import params_layout
-from sley.hw.core.sram import read_port
 from sley.hw.core.unit import UnitCommand
 from sley.hw.core.vector_lane import VECTOR_FLAGS
 from sley.hw.core.vector_walk import ROW_BITS, RowWalk
@@ -30,6 +30,12 @@ COUNT_BITS = 16
 """Of the number of rows."""
 
 READ_PORTS = ("scratchpad_read_a", "scratchpad_read_b", "accumulator_read_a", "accumulator_read_b")
+
+
+def operand_ports(config: ChipConfig) -> dict[str, Member]:
+    """The ``READ_PORTS`` of a vector unit: it reads what its lanes take at once."""
+    scratchpad, accumulator = scratchpad_read(config, config.row_parts), accumulator_read(config, config.row_parts)
+    return dict(zip(READ_PORTS, map(Out, (scratchpad, scratchpad, accumulator, accumulator)), strict=True))
 
 
 class VectorReads(wiring.Component):
@@ -84,10 +90,6 @@ class VectorReads(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        ports = {
-            "scratchpad": read_port(config.scratchpad_rows, 8 * config.row_bytes),
-            "accumulator": read_port(config.accumulator_rows, 8 * config.accumulator_row_bytes),
-        }
         outputs = ("a_granted", "b_granted", "advance", "row_advance", "ends", "outside")
         decoded = ("splat", "uses_b", "a_accumulator", "b_accumulator")
         super().__init__(
@@ -98,7 +100,7 @@ class VectorReads(wiring.Component):
                 "to_scratchpad": In(1),
                 "start": In(1),
                 "go": In(1),
-                **{name: Out(ports[name.split("_")[0]]) for name in READ_PORTS},
+                **operand_ports(config),
                 **{name: Out(1) for name in (*outputs, *decoded)},
                 "part": Out(range(config.row_parts)),
                 "faulted": In(1),
@@ -120,12 +122,13 @@ class VectorReads(wiring.Component):
         ]
         walks = self._walks(m, splats, reads_b)
 
-        # Each operand of a part is asked for until granted
+        # Each operand of a part is asked for until granted. Of int8 one part has two, where lanes are of 16 bits.
+        two_of_int8 = self._config.lane_elements > 1
         all_read = []
         operands = []
-        for name, walk, from_accumulator, unused in (
-            ("a", walks[0], self.a_accumulator, splats),
-            ("b", walks[1], self.b_accumulator, ~reads_b),
+        for name, walk, from_accumulator, unused, kind, half in (
+            ("a", walks[0], self.a_accumulator, splats, vector.a_type, vector.a_half),
+            ("b", walks[1], self.b_accumulator, ~reads_b, vector.b_type, vector.b_half),
         ):
             scratchpad, accumulator = (
                 getattr(self, f"scratchpad_read_{name}"),
@@ -135,6 +138,8 @@ class VectorReads(wiring.Component):
             m.d.comb += [
                 scratchpad.row.eq(walk.row),
                 accumulator.row.eq(walk.row),
+                accumulator.part.eq(self.part),
+                scratchpad.part.eq(Mux(two_of_int8 & (kind == OperandType.INT8), Cat(self.part, half)[1:], self.part)),
                 scratchpad.valid.eq(self.go & ~skip & ~from_accumulator),
                 accumulator.valid.eq(self.go & ~skip & from_accumulator),
                 read.eq(skip | Mux(from_accumulator, accumulator.ready, scratchpad.ready)),

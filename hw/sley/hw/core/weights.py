@@ -8,8 +8,9 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
 from sley.hw.core.array_timing import lanes
+from sley.hw.core.memories import scratchpad_read
 from sley.hw.core.row_walk import RowWalk
-from sley.hw.core.sram import READ_LATENCY, read_port
+from sley.hw.core.sram import READ_LATENCY
 from sley.hw.core.unit import Fault
 
 NEUTRAL_BF16 = 0x8000
@@ -102,7 +103,7 @@ class WeightLoader(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(weights_job(config))),
-                "read": Out(read_port(config.scratchpad_rows, 8 * config.row_bytes)),
+                "read": Out(scratchpad_read(config)),
                 "weights": Out(lanes(config)),
                 "weights_valid": Out(1),
                 "weights_row": Out(range(config.array)),

@@ -316,19 +316,20 @@ class DmaBench(StreamBench):
 
     def _reads(self, port: Any, rows: list[bytearray], denied: float) -> Any:
         rng = random.Random(self.rng.random())
-        width = 8 * len(rows[0])
+        width = len(port.data)
 
         async def process(ctx: Any) -> None:
             pipe: list[int | None] = [None] * READ_LATENCY
-            pins, edges = Pins(port.ready, port.data), aiter(ctx.tick().sample(port.valid, port.row))
+            pins, edges = Pins(port.ready, port.data), aiter(ctx.tick().sample(port.valid, port.row, port.part))
             while True:
                 ready = rng.random() >= denied
                 arriving = pipe.pop(0)
                 pins.set(ctx, ready, rng.getrandbits(width) if arriving is None else arriving)
-                _, _, valid, row = await anext(edges)
+                _, _, valid, row, part = await anext(edges)
                 if valid and ready:
                     self.grants.append(self.cycle)
-                pipe.append(int.from_bytes(rows[row], "little") if valid and ready else None)
+                read = int.from_bytes(rows[row], "little") >> (part * width) & ((1 << width) - 1)
+                pipe.append(read if valid and ready else None)
 
         return process
 
