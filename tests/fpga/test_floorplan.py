@@ -127,7 +127,7 @@ def memory(name: str, banks: int, columns: int, cores: int = 1) -> dict[tuple[in
     ("banks", "columns", "cores", "most"),
     [(1, 1, 1, 1), (4, 1, 1, 2), (2, 4, 1, 2), (2, 8, 1, 2), (2, 13, 1, 2), (2, 15, 1, 3), (4, 4, 2, 3), (4, 13, 1, 4)],
 )
-@pytest.mark.parametrize("name", ["scratchpad", "accumulator", "load.feed.permute.transposer"])
+@pytest.mark.parametrize("name", ["scratchpad", "load.feed.permute.transposer"])
 def test_columns_of_banks_lie_side_by_side(name: str, banks: int, columns: int, cores: int, most: int) -> None:
     device = ECP5["ecp5-5g-85f"]
     groups = GROUPS[device.places]
@@ -143,6 +143,18 @@ def test_columns_of_banks_lie_side_by_side(name: str, banks: int, columns: int, 
         assert found[block] == f"X{x}/Y{y}/EBR{(x - max(g for g in groups if g <= x)) // 2}"
     assert xs == sorted(xs)
     assert max(Counter(max(g for g in groups if g <= x) for x in xs).values()) == most
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(4, 1), (13, 1), (15, 2), (26, 2)])
+def test_banks_of_accumulators_have_rows_of_their_own_if_one_is_too_few(columns: int, rows: int) -> None:
+    device = ECP5["ecp5-5g-85f"]
+    blocks = memory("accumulator", 2, columns)
+    found = memory_places(blocks.values(), device)
+    of_bank = {bank: {spot(found[blocks[column, 0, bank]])[1] for column in range(columns)} for bank in range(2)}
+    assert len(of_bank[0]) == len(of_bank[1]) == 1
+    assert sorted(of_bank[0] | of_bank[1]) == sorted(MEMORY_ROWS[device.places]["accumulator"][:rows])
+    groups = Counter((max(g for g in GROUPS[device.places] if g <= x), y) for x, y in map(spot, found.values()))
+    assert max(groups.values()) == 2
 
 
 @pytest.mark.parametrize(("name", "banks"), [("ecp5-85f", 53), *((name, 4) for name in ("ecp5-25f", "ecp5-45f"))])

@@ -12,6 +12,7 @@ from sley.fpga.placement import CARRY, FLIP_FLOP, LUT, RAM_WRITE, Placement
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 WIRE, TILE = 0.52, 0.040
 """Nanoseconds of a wire, and what each column or row adds, at speed 8: fitted to what nextpnr says of routed chips. At

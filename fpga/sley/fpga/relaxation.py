@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from sley.fpga.delays import TILE, WIRE, Delays, Floats, Integers
+from sley.fpga.delays import TILE, WIRE, Bools, Delays, Floats, Integers
 from sley.fpga.placement import Chain, Movable, Placement
 from sley.fpga.toolchain import FlowError
 
@@ -51,30 +51,37 @@ class _Relaxing:
             self._part[list(part.cells)] = k
         moves = self._part >= 0
 
-        source, sink, through = delays.source, delays.sink, delays.through
+        source, sink = delays.source, delays.sink
         computes = np.zeros(number, bool)
-        computes[sink[through >= 0]] = True
+        computes[sink[delays.through >= 0]] = True
         computes &= moves | (np.maximum(delays.end, delays.arrival + delays.departure) > limit)
-        every = np.arange(len(source))
-        distance = abs(placement.x[source] - placement.x[sink]) + abs(placement.y[source] - placement.y[sink])
-        way = delays.arrival[source] + delays.wire(distance, every) + delays.rest(every)
-        way += 2 * REACH * TILE * (moves[source].astype(float) + moves[sink])
-        touched = moves[source] | moves[sink] | computes[source] | computes[sink]
-        self._wires = every[touched & (way > limit)]
-        self._distance = distance
+        self._distance = abs(placement.x[source] - placement.x[sink]) + abs(placement.y[source] - placement.y[sink])
+        self._wires = self._that_count(moves, computes, limit)
         stretches = (moves[source] | moves[sink]) & (self._part[source] != self._part[sink])
         self._spans = self._numbered(self._wires[(stretches & delays.wired)[self._wires]], len(source))
         self._known = self._numbered(np.nonzero(computes)[0], number)
 
-        count, spans, known = len(parts), int(self._spans.max()) + 1, int(self._known.max()) + 1
-        sizes = [count, count, known, 1, spans, spans, count, count]
-        starts = np.concatenate(([0], np.cumsum(sizes)))
-        self._variables = int(starts[-1])
-        self._x, self._y, self._arrival, self._longest, self._columns, self._rows, self._away_x, self._away_y = map(
-            int, starts[:-1]
-        )
+        self._variables = 0
+        self._x, self._y = self._block(len(parts)), self._block(len(parts))
+        self._arrival, self._longest = self._block(int(self._known.max()) + 1), self._block(1)
+        self._columns, self._rows = (self._block(int(self._spans.max()) + 1) for _ in range(2))
+        self._away_x, self._away_y = self._block(len(parts)), self._block(len(parts))
         self._terms: list[tuple[int, int, float]] = []
         self._bounds: list[float] = []
+
+    def _that_count(self, moves: Bools, computes: Bools, limit: float) -> Integers:
+        """Wires from or to what moves or computes, which may become part of a way longer than the limit."""
+        delays = self._delays
+        every = np.arange(len(delays.source))
+        way = delays.arrival[delays.source] + delays.wire(self._distance, every) + delays.rest(every)
+        way += 2 * REACH * TILE * (moves[delays.source].astype(float) + moves[delays.sink])
+        touched = moves | computes
+        return every[(touched[delays.source] | touched[delays.sink]) & (way > limit)]
+
+    def _block(self, size: int) -> int:
+        """The first of so many variables."""
+        self._variables += size
+        return self._variables - size
 
     @staticmethod
     def _numbered(chosen: Integers, number: int) -> Integers:
