@@ -12,14 +12,16 @@ from sley.fpga.view import View
 
 AIM = 0.95
 """What is on ways longer than this share of the longest is moved by itself."""
-TOGETHER = 0.93
-"""What is on ways longer than this share of the longest is moved together."""
+TOGETHER = (0.93, 0.90)
+"""What is on ways longer than this share of the longest is moved together; with the second, four times as many, when
+the first is of no more use."""
 RESTING = 0.3
 """Share that rests in a round, at random: two that wait for each other would go around in a circle."""
 PATIENCE, ROUNDS = 25, 300
 """Rounds without a shorter way, and rounds at all, after which it ends."""
 PASSES, LEAST = 12, 0.01
-"""Passes of moves together at most, and by how many nanoseconds the longest way has to become shorter for another."""
+"""Passes of moves together at most, for each share, and by how many nanoseconds the longest way has to become shorter
+for another."""
 STAYS = 0.75
 """Columns and rows from where it would lie best at which a cell stays."""
 LEAVING = 8
@@ -89,31 +91,34 @@ class _Refining:
         together would lie best. What finds no place near there stays; for what remains this is then found again, with
         the others where they are now.
         """
-        for _ in range(PASSES):
-            before = self.best
-            limit = TOGETHER * before
-            settled: set[Movable | Chain] = set()
-            while True:
-                parts: list[Movable | Chain] = [*self._placement.movables, *self._placement.chains]
-                own = self._own(parts)
-                chosen = [parts[k] for k in np.nonzero(own > limit)[0] if parts[k] not in settled]
-                best = relax(self._placement, self._delays, chosen, limit)
-                aims = list(self._displaced(chosen, best.x, best.y))
-                if not aims:
+        for share in TOGETHER:
+            for _ in range(PASSES):
+                before = self.best
+                self._pass(share * before)
+                if self.best > before - LEAST:
                     break
-                aims = [aim for aim in aims if self._is_choosy(aim[0])] or aims
-                aims.sort(key=lambda aim: -self._own([aim[0]])[0])
-                settled.update(part for part, *_ in aims)
-                busy = {cell for part in (*chosen, *settled) for cell in part.cells}
-                for part, x, y in aims:
-                    if isinstance(part, Chain):
-                        self.moves += self._carry(part, x, y, best.longest, busy)
-                    else:
-                        self.moves += self._approach(part, x, y, best.longest, busy)
-                self._keep()
-            self._restore()
-            if self.best > before - LEAST:
+
+    def _pass(self, limit: float) -> None:
+        settled: set[Movable | Chain] = set()
+        while True:
+            parts: list[Movable | Chain] = [*self._placement.movables, *self._placement.chains]
+            own = self._own(parts)
+            chosen = [parts[k] for k in np.nonzero(own > limit)[0] if parts[k] not in settled]
+            best = relax(self._placement, self._delays, chosen, limit)
+            aims = list(self._displaced(chosen, best.x, best.y))
+            if not aims:
                 break
+            aims = [aim for aim in aims if self._is_choosy(aim[0])] or aims
+            aims.sort(key=lambda aim: -self._own([aim[0]])[0])
+            settled.update(part for part, *_ in aims)
+            busy = {cell for part in (*chosen, *settled) for cell in part.cells}
+            for part, x, y in aims:
+                if isinstance(part, Chain):
+                    self.moves += self._carry(part, x, y, best.longest, busy)
+                else:
+                    self.moves += self._approach(part, x, y, best.longest, busy)
+            self._keep()
+        self._restore()
 
     def _is_choosy(self, part: Movable | Chain) -> bool:
         """Whether it finds a place in few tiles alone."""
