@@ -15,7 +15,7 @@ from sley.fpga.delays import CLOCK_TO, THROUGH, TILE, WIRE, Delays
 from sley.fpga.implementation import implement
 from sley.fpga.nextpnr import routing
 from sley.fpga.placement import FLIP_FLOP, LUT, Movable, Placement
-from sley.fpga.refinement import refine
+from sley.fpga.refinement import TOGETHER, _Refining, refine
 from sley.fpga.testing.counter import Counter as CounterDesign
 from sley.fpga.toolchain import FlowError, run_tool
 
@@ -122,6 +122,22 @@ def test_the_same_placement_gives_the_same_result() -> None:
     assert refine(one) == refine(other)
     assert np.array_equal(one.x, other.x)
     assert np.array_equal(one.y, other.y)
+
+
+def test_shares_that_move_together_follow_each_other_when_one_is_of_no_more_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gains = iter([0.1, 0.1, 0.0, 0.1, 0.0])
+    shares: list[float] = []
+
+    def a_pass(refining: _Refining, limit: float) -> None:
+        shares.append(limit / refining.best)
+        refining.best -= next(gains)
+
+    monkeypatch.setattr(_Refining, "_pass", a_pass)
+    refine(Placement(detour("X39/Y5/SLICEA.K0").design))
+    first, second = TOGETHER
+    assert shares == pytest.approx([first] * 3 + [second] * 2)
 
 
 def test_a_detour_ends_between_its_ends() -> None:
