@@ -155,6 +155,9 @@ def test_banks_of_accumulators_have_rows_of_their_own_if_one_is_too_few(columns:
     assert sorted(of_bank[0] | of_bank[1]) == sorted(MEMORY_ROWS[device.places]["accumulator"][:rows])
     groups = Counter((max(g for g in GROUPS[device.places] if g <= x), y) for x, y in map(spot, found.values()))
     assert max(groups.values()) == 2
+    for bank in range(2):
+        xs = [spot(found[blocks[column, 0, bank]])[0] for column in range(columns)]
+        assert xs == sorted(xs)
 
 
 @pytest.mark.parametrize(("name", "banks"), [("ecp5-85f", 53), *((name, 4) for name in ("ecp5-25f", "ecp5-45f"))])

@@ -99,6 +99,7 @@ class _Refining:
                     break
 
     def _pass(self, limit: float) -> None:
+        """Moves all that lies on a way longer than the limit."""
         settled: set[Movable | Chain] = set()
         while True:
             parts: list[Movable | Chain] = [*self._placement.movables, *self._placement.chains]

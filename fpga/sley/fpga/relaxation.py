@@ -56,7 +56,7 @@ class _Relaxing:
         computes[sink[delays.through >= 0]] = True
         computes &= moves | (np.maximum(delays.end, delays.arrival + delays.departure) > limit)
         self._distance = abs(placement.x[source] - placement.x[sink]) + abs(placement.y[source] - placement.y[sink])
-        self._wires = self._that_count(moves, computes, limit)
+        self._wires = self._wires_that_count(moves, computes, limit)
         stretches = (moves[source] | moves[sink]) & (self._part[source] != self._part[sink])
         self._spans = self._numbered(self._wires[(stretches & delays.wired)[self._wires]], len(source))
         self._known = self._numbered(np.nonzero(computes)[0], number)
@@ -69,7 +69,7 @@ class _Relaxing:
         self._terms: list[tuple[int, int, float]] = []
         self._bounds: list[float] = []
 
-    def _that_count(self, moves: Bools, computes: Bools, limit: float) -> Integers:
+    def _wires_that_count(self, moves: Bools, computes: Bools, limit: float) -> Integers:
         """Wires from or to what moves or computes, which may become part of a way longer than the limit."""
         delays = self._delays
         every = np.arange(len(delays.source))

@@ -238,18 +238,13 @@ class VectorUnit(wiring.Component):
         ends = self._later(m, "end", at_relu, output_latency(vector, bf16))
         m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
 
-        # Part of a row: that is at bias or scale, that arrives, whose data arrive
+        # Part of a row: that is at bias or scale, that arrives
         arrived_part, bias_part, scale_part = (
             self._part(m, name, start, event)
             for name, event in (("arrived", arrived), ("bias", at_bias), ("scale", at_scale))
         )
         row_arrived = Signal()
         m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
-        read_part = part
-        for cycles in range(1, READ_LATENCY + 1):
-            later = Signal.like(part, name=f"part_{cycles}", reset_less=True)
-            m.d.sync += later.eq(read_part)
-            read_part = later
 
         m.submodules.queue = queue = ResetInserter(self.abort)(WideFIFO(32 * self._config.array, rows_at_once))
         lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
@@ -258,12 +253,12 @@ class VectorUnit(wiring.Component):
         with m.If(~is_splat):
             m.d.sync += splat.eq(0)
         a_source = Source(
-            *(m, "a", self._config, read_part, a_arriving[-1], Const(0, 1)),
+            *(m, "a", self._config, part, a_arriving[-1], Const(0, 1)),
             *(self.scratchpad_read_a, self.accumulator_read_a),
             *(a_accumulator & ~is_splat, ~a_accumulator, vector.a_half, vector.a_type),
         )
         b_source = Source(
-            *(m, "b", self._config, read_part, b_arriving[-1], ~uses_b),
+            *(m, "b", self._config, part, b_arriving[-1], ~uses_b),
             *(self.scratchpad_read_b, self.accumulator_read_b),
             *(b_accumulator, ~b_accumulator, vector.b_half, vector.b_type),
         )

@@ -14,6 +14,7 @@ from sley.hw.core.memories import accumulator_read, scratchpad_read
 from sley.hw.core.params import params_layout
 from sley.hw.core.unit import UnitCommand
 from sley.hw.core.vector_lane import VECTOR_FLAGS
+from sley.hw.core.vector_source import int8_part
 from sley.hw.core.vector_walk import ROW_BITS, RowWalk
 
 VROW_FLAGS = data.FlexibleLayout(
@@ -122,8 +123,8 @@ class VectorReads(wiring.Component):
         ]
         walks = self._walks(m, splats, reads_b)
 
-        # Each operand of a part is asked for until granted. Of int8 one part has two, where lanes are of 16 bits.
-        two_of_int8 = self._config.lane_elements > 1
+        # Each operand of a part is asked for until granted
+        two_int8 = self._config.lane_elements > 1
         all_read = []
         operands = []
         for name, walk, from_accumulator, unused, kind, half in (
@@ -139,7 +140,9 @@ class VectorReads(wiring.Component):
                 scratchpad.row.eq(walk.row),
                 accumulator.row.eq(walk.row),
                 accumulator.part.eq(self.part),
-                scratchpad.part.eq(Mux(two_of_int8 & (kind == OperandType.INT8), Cat(self.part, half)[1:], self.part)),
+                scratchpad.part.eq(
+                    Mux(two_int8 & (kind == OperandType.INT8), int8_part(self.part, half)[1:], self.part)
+                ),
                 scratchpad.valid.eq(self.go & ~skip & ~from_accumulator),
                 accumulator.valid.eq(self.go & ~skip & from_accumulator),
                 read.eq(skip | Mux(from_accumulator, accumulator.ready, scratchpad.ready)),

@@ -5,12 +5,20 @@ from amaranth.lib import wiring
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import OperandType
+from sley.hw.core.sram import READ_LATENCY
+
+
+def int8_part(part: Value, half: Value) -> Value:
+    """Which part of int8 of a row it is, where lanes are of 16 bits: the lowest bit says which of the two that are one
+    part of the memory, the others which part that is."""
+    return Cat(part, half)
 
 
 class Source:
     """Registers of what the lanes read of an operand: a word, an int8 of the half or a bf16, the others being 0.
 
-    ``load`` tells that the data of ``part`` arrive; they are held until the next do. ``unused`` makes all of them 0.
+    ``part`` is what is read, ``load`` tells that data arrive, READ_LATENCY later. They are held until the next do;
+    ``unused`` makes all of them 0.
     """
 
     def __init__(
@@ -31,8 +39,13 @@ class Source:
         self._m, self._name, self._load, self._unused = m, name, load, unused
         is_bf16 = (kind == OperandType.BF16) & config.bf16
         int8 = scratchpad.data
-        if config.lane_elements > 1:  # two parts of int8 in one
-            int8 = int8.word_select(Cat(part, half)[0], len(int8) // 2)
+        if config.lane_elements > 1:
+            which = int8_part(part, half)[0]
+            for cycles in range(1, READ_LATENCY + 1):
+                later = Signal(name=f"{name}_which_{cycles}", reset_less=True)
+                m.d.sync += later.eq(which)
+                which = later
+            int8 = int8.word_select(which, len(int8) // 2)
         kinds = {
             "word": (from_accumulator, accumulator.data, 32),
             "int8": (from_scratchpad & ~is_bf16, int8, 8),
