@@ -36,6 +36,7 @@ def test_bitstream_and_report(board: str, mhz: int, dense: bool, cells: dict[str
     assert made.resources.dsp == 1
     for kind, available in cells.items():
         assert (made.used[kind], made.available[kind]) == (1, available)
+    assert ('"CIN": ["x"]' in (tmp_path / "sley.json").read_text()) == ("MULT18X18D" in cells)  # see carry_ends.py
     assert made.path.blocks[0] in ("system.adder", "system.product0")
     assert made.path.delay == pytest.approx(1000 / made.fmax, abs=0.01)
 

@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.fpga.boards.board import BoardTop
+from sley.fpga.carry_ends import trim_carry_chains
 from sley.fpga.device import device_of, tell_gateware
 from sley.fpga.family import Resources
 from sley.fpga.fanout import copy_drivers
@@ -87,6 +88,7 @@ def implement(
     text = plan.files[f"{name}.il"]
     made = synthesise(text, device.family, folder, name=name, dense=dense, resets=device.resets)
     device.check(made.top.total)
+    trim_carry_chains(folder / f"{name}.json", device.family)
     copy_drivers(folder / f"{name}.json", device.family)
     place_blocks(folder / f"{name}.json", device)
     _, command, packing = json.loads(plan.files[f"build_{name}.json"])["commands"]

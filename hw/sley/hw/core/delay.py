@@ -1,9 +1,13 @@
 """A delay of many cycles in a memory instead of registers."""
 
+from typing import Any
+
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+
+from sley.hw.stream.fifo import LUT_WORDS
 
 
 class MemoryDelay(wiring.Component):
@@ -52,17 +56,22 @@ class MemoryDelay(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.memory = memory = Memory(shape=unsigned(self._width), depth=1 << len(self.pointer), init=[])
-        write, read = memory.write_port(), memory.read_port()
+        depth = 1 << len(self.pointer)
+        # What is read was written in an earlier cycle. Yosys believes it of a port whose register is one of its own.
+        attributes: dict[str, Any] = {"no_rw_check": 1} | ({"ram_style": "block"} if depth > LUT_WORDS else {})
+        m.submodules.memory = memory = Memory(shape=unsigned(self._width), depth=depth, init=[], attrs=attributes)
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        output = Signal(self._width, reset_less=True)
         m.d.comb += [
             write.addr.eq(self.pointer),
             write.data.eq(self.i),
             write.en.eq(self.run),
             # The read takes one of the cycles.
             read.addr.eq(self.pointer - (self._cycles - 1)),
-            read.en.eq(self.run),
-            self.o.eq(read.data),
+            self.o.eq(output),
         ]
+        with m.If(self.run):
+            m.d.sync += output.eq(read.data)
         return m
 
 

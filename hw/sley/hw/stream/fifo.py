@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Shape, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -13,8 +13,6 @@ SHORT = 4
 """Bits of an index that counts without a chain of carries: one LUT per bit."""
 LUT_WORDS = 16
 """Words of the memory that LUTs make; more of them take a multiplexer."""
-BLOCK_BITS = 36
-"""Width of a block of memory."""
 
 
 class StreamFIFO(wiring.Component):
@@ -26,8 +24,7 @@ class StreamFIFO(wiring.Component):
     Holds ``depth`` items in memory and one more in the output register: it always takes ``depth`` items without
     one leaving. Latency 2 cycles; throughput 1 item per cycle. ``i.ready`` and ``o.valid`` are registers.
     Cost: ``depth`` words of memory, 2 pointers, and a counter where ``level`` is used. A queue of more than
-    ``LUT_WORDS`` items that fit into one block of memory is one, and its payload comes late in the cycle (see
-    ``PrefetchFIFO``).
+    ``LUT_WORDS`` items is in block RAM, and its payload comes late in the cycle (see ``PrefetchFIFO``).
     """
 
     i: stream.Interface
@@ -60,7 +57,7 @@ class StreamFIFO(wiring.Component):
         # An item is never read in the cycle in which it is written. Yosys believes it only where the register behind
         # the memory is one of its own.
         attributes: dict[str, Any] = {"no_rw_check": 1}
-        if self.held_outside and depth > LUT_WORDS and Shape.cast(self._shape).width <= BLOCK_BITS:
+        if self.held_outside and depth > LUT_WORDS:
             attributes["ram_style"] = "block"
         m.submodules.memory = memory = Memory(shape=self._shape, depth=depth, init=[], attrs=attributes)
         write = memory.write_port()
