@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Mux
 from amaranth.sim import Simulator
 
-from sley.hw.fp.carry_chain import ChosenIncrement, SumOfEither
+from sley.hw.fp.carry_chain import ChosenIncrement, SumOfChosen
 
 
 class Cells:
@@ -57,7 +57,7 @@ def inputs_of(component):
 
 
 @pytest.mark.parametrize(
-    "make", [*(lambda width=width: SumOfEither(width) for width in (3, 4)), lambda: ChosenIncrement(3, 2, 3)]
+    "make", [*(lambda width=width: SumOfChosen(width) for width in (3, 4)), lambda: ChosenIncrement(3, 2, 3)]
 )
 def test_carry_chains_of_an_ecp5(make, monkeypatch):
     """All inputs."""
@@ -77,9 +77,9 @@ def test_carry_chains_of_an_ecp5(make, monkeypatch):
 
 
 def expected(component, *values):
-    if isinstance(component, SumOfEither):
-        a, b, c, carry = values
-        total = a + (b | c) + carry
+    if isinstance(component, SumOfChosen):
+        a, b, c, choose, carry = values
+        total = a + (b if choose else c) + carry
     else:
         a, b, choose, high, carry = values
         total = (high + 3 << 3) + (b if choose else a) + carry

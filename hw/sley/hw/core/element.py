@@ -92,7 +92,7 @@ class ProcessingElement(wiring.Component):
 
     Latency INT8_LATENCY for int8, BF16_PRODUCT_LATENCY + AddProduct.LATENCY for bf16. Cost: three lanes,
     ``lane_elements`` multipliers with their registers, their adders, and for bf16 60 bits of registers and
-    ``AddProduct``. On an ECP5 with bf16: 455 LUTs, 557 flip-flops, two MULT18X18D without enables of their own.
+    ``AddProduct``. On an ECP5 with bf16: 485 LUTs, 532 flip-flops, two MULT18X18D without enables of their own.
     """
 
     activation_i: Signal

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.hw.fp.carry_chain import ChosenIncrement, SumOfEither
+from sley.hw.fp.carry_chain import ChosenIncrement, SumOfChosen
 from sley.hw.fp.float32 import FRACTION_BITS, Float32
 
 PRODUCT_BITS = 16
@@ -19,14 +19,16 @@ PRODUCT = data.StructLayout(
 counts. ``special``: infinite or NaN, and the exponent does not count."""
 
 TOTAL = data.StructLayout({"fraction": FRACTION_BITS, "exponent": 8, "sign": 1, "zero": 1, "nan": 1})
-"""An fp32 between two additions, and what is known of it. With ``zero`` only the sign counts; with ``nan`` the exponent
-is that of an infinity and the fraction does not count."""
+"""An fp32 between two additions, and what is known of it. With ``zero`` the fraction is 0 and the exponent does not
+count; with ``nan`` the exponent is that of an infinity and the fraction does not count."""
 
 
 def unpack_total(pattern: Value) -> Value:
     """An fp32 as TOTAL."""
     number = Float32(pattern)
-    return Cat(pattern, number.is_zero(), number.is_nan())
+    zero = number.is_zero()
+    fraction = pattern[:FRACTION_BITS] & ~zero.replicate(FRACTION_BITS)
+    return Cat(fraction, pattern[FRACTION_BITS:], zero, number.is_nan())
 
 
 def pack_total(total: Any) -> Value:
@@ -92,12 +94,14 @@ class AddProduct(wiring.Component):
         swap_1 = Signal(reset_less=True)
         subtract_1 = Signal(reset_less=True)
         product_sign_1 = Signal(reset_less=True)
+        product_zero_1 = Signal(reset_less=True)
         distance = Signal(9)
         infinite = total.exponent.all()
         m.d.comb += distance.eq(product.exponent + ~total.exponent)
         m.d.sync += [
-            total_1.eq(Cat(total.fraction, 1)),
+            total_1.eq(Cat(total.fraction, ~total.zero)),
             product_1.eq(product.significand),
+            product_zero_1.eq(product.zero),
             total_exponent_1.eq(total.exponent),
             product_exponent_1.eq(product.exponent),
             distance_1.eq(distance),
@@ -109,48 +113,46 @@ class AddProduct(wiring.Component):
             other[0].special.eq(infinite | product.special),
             other[0].nan.eq(total.nan | product.nan | (infinite & product.special & (total.sign ^ product.sign))),
         ]
-        with m.If(total.zero):
-            m.d.sync += total_1.eq(0)
-        with m.If(product.zero):
-            m.d.sync += product_1.eq(0)
 
-        # 2: order; the smaller one's first step is 16. A smaller total begins one place lower, with one less to go.
+        # 2: order; the smaller one's first step is 16. A smaller total begins one place lower, with one less to go. A
+        # product that is zero is the smaller one, and nothing is left of it. Few bits are cleared by LUTs, as the
+        # flip-flops of a tile of an ECP5 have one reset among them.
         far = (distance_1[5:] ^ ~swap_1.replicate(3)).any()
         steps = Signal(5)
-        m.d.comb += steps.eq((distance_1[:5] ^ ~swap_1.replicate(5)) | far.replicate(5))
+        near, shifted = Signal(), Signal()
+        m.d.comb += [
+            steps.eq((distance_1[:5] ^ ~swap_1.replicate(5)) | far.replicate(5)),
+            near.eq(~(steps[4] | product_zero_1)),
+            shifted.eq(steps[4] & ~product_zero_1),
+        ]
         larger_2 = Signal(FRACTION_BITS + 2, reset_less=True)
         low = FRACTION_BITS + 2 - PRODUCT_BITS
         m.d.sync += [
-            larger_2[:low].eq(total_1),
-            larger_2[low:].eq(Mux(swap_1, product_1, total_1[low:])),
+            larger_2[:low].eq(total_1 & ~swap_1.replicate(low)),
+            larger_2[low:-1].eq(Mux(swap_1, product_1, total_1[low:])),
+            larger_2[-1].eq(product_1[-1] & swap_1),
             other[1].sign.eq(Mux(swap_1, product_sign_1, other[0].sign)),
             exponent[0].eq(Mux(swap_1, product_exponent_1, total_exponent_1)),
         ]
-        with m.If(swap_1):
-            m.d.sync += larger_2[:low].eq(0)
         smaller = Mux(swap_1, Cat(Const(0, 1), total_1, Const(0, 2)), Cat(Const(0, 11), product_1))
         upper_2 = Signal(PRODUCT_BITS, reset_less=True)  # what both have; below is what only the total has there
         middle_2 = Signal(10, reset_less=True)
         lower_2 = Signal(11, reset_less=True)
         m.d.sync += [
-            upper_2.eq(smaller[11:] & ~steps[4].replicate(PRODUCT_BITS)),
-            middle_2.eq(total_1[:10]),
-            lower_2.eq(smaller[16:]),
+            upper_2.eq(smaller[11:] & near.replicate(PRODUCT_BITS)),
+            middle_2.eq(total_1[:10] & (~steps[4] & swap_1).replicate(10)),
+            lower_2.eq(smaller[16:] & shifted.replicate(11)),
         ]
-        with m.If(steps[4] | ~swap_1):
-            m.d.sync += middle_2.eq(0)
-        with m.If(~steps[4]):
-            m.d.sync += lower_2.eq(0)
         steps_2 = Signal(4, reset_less=True)
         subtract_2 = Signal(reset_less=True)
         sticky_2 = Signal(reset_less=True)
         m.d.sync += [
             steps_2.eq(steps),
             subtract_2.eq(subtract_1),
-            sticky_2.eq(steps[4] & Mux(swap_1, total_1[:15].any(), product_1[:5].any())),
+            sticky_2.eq(shifted & Mux(swap_1, total_1[:15].any(), product_1[:5].any())),
         ]
 
-        # 3: align all but the last step, and invert for a difference; what the last step chooses from
+        # 3: align all but the last step, and invert for a difference
         aligned: Value = Cat(lower_2 | Cat(Const(0, 1), middle_2), upper_2)
         sticky: Value = sticky_2
         for step in (3, 2, 1):
@@ -159,32 +161,29 @@ class AddProduct(wiring.Component):
         sticky = sticky | (steps_2[0] & aligned[0])
         inverted = (aligned ^ subtract_2.replicate(27))[:27]
         larger_3, subtract_3 = Signal.like(larger_2, name="larger_3"), Signal(reset_less=True)
-        straight_3 = Signal(27, reset_less=True)
-        shifted_3 = Signal(27, reset_less=True)
+        aligned_3 = Signal(27, reset_less=True)
+        step_3 = Signal(reset_less=True)
         sticky_3 = Signal(reset_less=True)
         carry_3 = Signal(reset_less=True)
         m.d.sync += [
             larger_3.eq(larger_2),
-            straight_3.eq(inverted),
-            shifted_3.eq(Cat(inverted[1:], subtract_2)),
+            aligned_3.eq(inverted),
+            step_3.eq(steps_2[0]),
             subtract_3.eq(subtract_2),
             sticky_3.eq(sticky),
             carry_3.eq(subtract_2 & ~sticky),
         ]
-        with m.If(steps_2[0]):
-            m.d.sync += straight_3.eq(0)
-        with m.Else():
-            m.d.sync += shifted_3.eq(0)
 
-        # 4: add
-        m.submodules.sum = adder = SumOfEither(_WIDTH)
+        # 4: add, with the last step
+        m.submodules.sum = adder = SumOfChosen(_WIDTH)
         sum_4 = Signal(_WIDTH, reset_less=True)
         subtract_4 = Signal(reset_less=True)
         sticky_4 = Signal(reset_less=True)
         m.d.comb += [
             adder.a.eq(Cat(Const(0, 2), larger_3)),
-            adder.b.eq(Cat(straight_3, subtract_3)),
-            adder.c.eq(shifted_3),
+            adder.b.eq(Cat(aligned_3[1:], subtract_3.replicate(2))),
+            adder.c.eq(Cat(aligned_3, subtract_3)),
+            adder.choose.eq(step_3),
             adder.carry.eq(carry_3),
         ]
         m.d.sync += [sum_4.eq(adder.o), subtract_4.eq(subtract_3), sticky_4.eq(sticky_3)]
@@ -205,13 +204,12 @@ class AddProduct(wiring.Component):
         negative_5 = Signal(reset_less=True)
         sticky_5 = Signal(reset_less=True)
         m.d.sync += [
-            sum_5.eq(_left(_left(sum_4, by_16, 16), by_8, 8)),
+            sum_5[:8].eq(sum_4[:8] & ~(by_16 | by_8).replicate(8)),
+            sum_5[8:].eq(_left(_left(sum_4, by_16, 16), by_8, 8)[8:]),
             eights_5.eq(Cat(by_8, by_16)),
             negative_5.eq(negative),
             sticky_5.eq(sticky_4),
         ]
-        with m.If(by_16 | by_8):
-            m.d.sync += sum_5[:8].eq(0)
 
         # 6: normalise by 4 and 2, and invert a negative one
         first, second, third = (_all_equal(sum_5[begin : begin + 2], negative_5) for begin in (26, 24, 22))
