@@ -1,6 +1,7 @@
 """Where the DSP blocks of an array and the block RAMs of a core's memories lie."""
 
 import json
+import random
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_columns_of_banks_lie_side_by_side(name: str, banks: int, columns: int, 
     device = ECP5["ecp5-5g-85f"]
     groups = GROUPS[device.places]
     blocks = memory(name, banks, columns, cores)
-    found = memory_places([*blocks.values(), "system.memory.storage.memory.0.0"], device)
+    found = memory_places([*blocks.values(), "system.bridge.receiver.buffer.0.0"], device)
     assert found.keys() == set(blocks.values())
     assert len(set(found.values())) == len(found)
     xs = []
@@ -158,6 +159,30 @@ def test_banks_of_accumulators_have_rows_of_their_own_if_one_is_too_few(columns:
     for bank in range(2):
         xs = [spot(found[blocks[column, 0, bank]])[0] for column in range(columns)]
         assert xs == sorted(xs)
+
+
+@pytest.mark.parametrize(("storage", "beside"), [(0, 0), (1, 1), (11, 11), (64, 32), (208, 32)])
+def test_the_memory_of_a_system_lies_between_the_blocks_of_others(storage: int, beside: int) -> None:
+    """15 accumulators and 13 banks of the scratchpad leave 17 and 15 places of their groups of four."""
+    device = ECP5["ecp5-5g-85f"]
+    others = [*memory("accumulator", 1, 15).values(), *memory("scratchpad", 13, 1).values()]
+    names = [f"system.memory.storage.memory.0.{k}" for k in range(storage)]
+    random.Random(storage).shuffle(names)
+    alone = memory_places(others, device)
+    found = memory_places([*names, *others], device)
+    assert {name: found[name] for name in others} == alone
+    assert len(set(found.values())) == len(found) == len(others) + beside
+    groups = {(max(g for g in GROUPS[device.places] if g <= x), y) for x, y in map(spot, alone.values())}
+    xs = []
+    for k in range(beside):
+        x, y = spot(found[f"system.memory.storage.memory.0.{k}"])
+        group = max(g for g in GROUPS[device.places] if g <= x)
+        assert (group, y) in groups
+        assert found[f"system.memory.storage.memory.0.{k}"] == f"X{x}/Y{y}/EBR{(x - group) // 2}"
+        xs.append(group)
+    of_scratchpad = sum(spot(found[f"system.memory.storage.memory.0.{k}"])[1] == 22 for k in range(beside))
+    assert xs[:of_scratchpad] == sorted(xs[:of_scratchpad])  # neighbours lie side by side
+    assert xs[of_scratchpad:] == sorted(xs[of_scratchpad:])
 
 
 @pytest.mark.parametrize(("name", "banks"), [("ecp5-85f", 53), *((name, 4) for name in ("ecp5-25f", "ecp5-45f"))])

@@ -12,6 +12,8 @@ ELEMENT = re.compile(r"(.*)(?:element|pair)_(\d+)_(\d+)\.multiplier.*")
 """Names of an array's blocks: of the array, row and column of the element, or of the first of two."""
 BANK = re.compile(r"(.*)\.(\w+)\.bank(\d+)\.(\d+)\.(\d+)")
 """Names of a core's block RAMs: of the core and its memory, bank, part of its rows and part of its columns."""
+STORAGE = re.compile(r".*\.storage\.memory\.\d+\.(\d+)")
+"""Names of the block RAMs of a system's memory on chip: of their number."""
 
 ROWS = {"ecp5-25f": (13,), "ecp5-45f": (46, 22), "ecp5-85f": (34, 58, 10)}
 GROUPS = {
@@ -72,15 +74,26 @@ def memory_places(names: Iterable[str], device: Device) -> dict[str, str]:
     """nextpnr's place of each of these block RAMs that is of a core's memories.
 
     Banks are shared out over as few rows of the device as hold them, and the same columns of all banks lie side by side
-    in each, in the order of the array's. A memory that needs more rows than there are for it stays as it is.
+    in each, in the order of the array's. A memory that needs more rows than there are for it stays as it is. What is
+    left of their groups goes to the system's memory on chip, of which hardly any wires end at each block.
     """
-    placed = {}
+    names = list(names)
+    placed: dict[str, str] = {}
+    beside: list[str] = []
     for memory, rows in MEMORY_ROWS.get(device.places, {}).items():
         matches = [match for match in map(BANK.fullmatch, names) if match and match[2] == memory]
         found: list[Block] = [((match[1], int(match[3]), int(match[4])), int(match[5]), match[0]) for match in matches]
-        for name, group, number, y in _spots(found, rows, GROUPS[device.places], MEMORY_NUMBERS):
-            placed[name] = f"X{group + 2 * number}/Y{y}/EBR{number}"
-    return placed
+        spots = {name: spot for name, *spot in _spots(found, rows, GROUPS[device.places], MEMORY_NUMBERS)}
+        placed |= {name: _ram(*spot) for name, spot in spots.items()}
+        groups = sorted({(group, y) for group, _, y in spots.values()})
+        beside += [_ram(group, number, y) for group, y in groups for number in MEMORY_NUMBERS[-1]]
+    free = [place for place in beside if place not in placed.values()]
+    storage = sorted((int(match[1]), match[0]) for match in map(STORAGE.fullmatch, names) if match)
+    return placed | {name: place for (_, name), place in zip(storage, free, strict=False)}
+
+
+def _ram(group: int, number: int, y: int) -> str:
+    return f"X{group + 2 * number}/Y{y}/EBR{number}"
 
 
 def _spots(
