@@ -115,8 +115,8 @@ class AddProduct(wiring.Component):
         ]
 
         # 2: order; the smaller one's first step is 16. A smaller total begins one place lower, with one less to go. A
-        # product that is zero is the smaller one, and nothing is left of it. Few bits are cleared by LUTs, as the
-        # flip-flops of a tile of an ECP5 have one reset among them.
+        # product that is zero is the smaller one, and nothing is left of it. LUTs clear what is few bits, as all
+        # flip-flops of a tile of an ECP5 have the same reset or none.
         far = (distance_1[5:] ^ ~swap_1.replicate(3)).any()
         steps = Signal(5)
         near, shifted = Signal(), Signal()
@@ -129,7 +129,7 @@ class AddProduct(wiring.Component):
         low = FRACTION_BITS + 2 - PRODUCT_BITS
         m.d.sync += [
             larger_2[:low].eq(total_1 & ~swap_1.replicate(low)),
-            larger_2[low:-1].eq(Mux(swap_1, product_1, total_1[low:])),
+            larger_2[low:-1].eq(Mux(swap_1, product_1[:-1], total_1[low:])),
             larger_2[-1].eq(product_1[-1] & swap_1),
             other[1].sign.eq(Mux(swap_1, product_sign_1, other[0].sign)),
             exponent[0].eq(Mux(swap_1, product_exponent_1, total_exponent_1)),
