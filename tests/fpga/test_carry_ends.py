@@ -111,7 +111,7 @@ class Sums(wiring.Component):
     a: In(19)
     b: In(19)
     c: In(1)
-    o: Out(200)
+    o: Out(202)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -120,6 +120,7 @@ class Sums(wiring.Component):
             a, b = self.a[:width], self.b[:width]
             found += [a + b, (a - b)[:width], a < b, a.as_signed() < b.as_signed(), (a + 1)[:width], (a - 1)[1:width]]
             found += [(Cat(1, a) + Cat(self.c, b))[1:], (a.as_signed() - b.as_signed()) == -(1 << (width - 1))]
+        assert len(Cat(*found)) == len(self.o)
         m.d.sync += self.o.eq(Cat(*found))
         return m
 
@@ -128,7 +129,7 @@ BENCH = """
 module bench;
   reg clk = 0, rst = 0, c;
   reg [18:0] a, b;
-  wire [199:0] expected, found;
+  wire [201:0] expected, found;
   integer cycle, equal = 0;
   gold g (.clk, .rst, .a, .b, .c, .o(expected));
   sley s (.clk, .rst, .a, .b, .c, .o(found));

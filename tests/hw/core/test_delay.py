@@ -3,6 +3,7 @@
 
 import random
 from collections import deque
+from typing import Any
 
 import pytest
 from amaranth import Module, Signal
@@ -26,7 +27,7 @@ def test_what_comes_out_went_in_so_many_cycles_ago(cycles: int, longest: int, se
     with m.If(delay.run):
         m.d.sync += pointer.eq(pointer + 1)
 
-    async def bench(ctx) -> None:  # type: ignore[no-untyped-def]
+    async def bench(ctx: Any) -> None:
         inside: deque[int] = deque(maxlen=cycles)
         for _ in range(12 * longest):
             value, run = rng.randrange(1 << width), rng.random() < 0.8

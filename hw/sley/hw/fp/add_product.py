@@ -27,7 +27,7 @@ def unpack_total(pattern: Value) -> Value:
     """An fp32 as TOTAL."""
     number = Float32(pattern)
     zero = number.is_zero()
-    fraction = pattern[:FRACTION_BITS] & ~zero.replicate(FRACTION_BITS)
+    fraction = number.fraction & ~zero.replicate(FRACTION_BITS)
     return Cat(fraction, pattern[FRACTION_BITS:], zero, number.is_nan())
 
 
