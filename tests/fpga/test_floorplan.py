@@ -104,7 +104,7 @@ def test_neighbours_are_neighbours(size: int, name: str, cores: int) -> None:
 )
 def test_blocks_in_a_group(size: int, name: str, array_blocks: int | None, most: int) -> None:
     found = array_places(array(size, ECP5[name], array_blocks=array_blocks).values(), ECP5[name])
-    groups = Counter((max(g for g in GROUPS[name] if g <= x), y) for x, y in map(spot, found.values()))
+    groups = Counter((group_of(x, ECP5[name]), y) for x, y in map(spot, found.values()))
     assert max(groups.values()) == most
 
 
@@ -112,6 +112,11 @@ def test_blocks_in_a_group(size: int, name: str, array_blocks: int | None, most:
 def test_places_are_all_that_there_are(name: str) -> None:
     where = ECP5[name].places
     assert len(ROWS[where]) * len(GROUPS[where]) * len(OFFSETS[-1]) == ECP5[name].capacity.dsp
+
+
+def group_of(x: int, device: Device) -> int:
+    """The first column of the group of blocks that a column is in."""
+    return max(group for group in GROUPS[device.places] if group <= x)
 
 
 def memory(name: str, banks: int, columns: int, cores: int = 1) -> dict[tuple[int, int, int], str]:
@@ -131,7 +136,6 @@ def memory(name: str, banks: int, columns: int, cores: int = 1) -> dict[tuple[in
 @pytest.mark.parametrize("name", ["scratchpad", "load.feed.permute.transposer"])
 def test_columns_of_banks_lie_side_by_side(name: str, banks: int, columns: int, cores: int, most: int) -> None:
     device = ECP5["ecp5-5g-85f"]
-    groups = GROUPS[device.places]
     blocks = memory(name, banks, columns, cores)
     found = memory_places([*blocks.values(), "system.bridge.receiver.buffer.0.0"], device)
     assert found.keys() == set(blocks.values())
@@ -141,9 +145,9 @@ def test_columns_of_banks_lie_side_by_side(name: str, banks: int, columns: int, 
         x, y = spot(found[block])
         xs.append(x)
         assert y in MEMORY_ROWS[device.places][name.rpartition(".")[2]]
-        assert found[block] == f"X{x}/Y{y}/EBR{(x - max(g for g in groups if g <= x)) // 2}"
+        assert found[block] == f"X{x}/Y{y}/EBR{(x - group_of(x, device)) // 2}"
     assert xs == sorted(xs)
-    assert max(Counter(max(g for g in groups if g <= x) for x in xs).values()) == most
+    assert max(Counter(group_of(x, device) for x in xs).values()) == most
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(4, 1), (13, 1), (15, 2), (26, 2)])
@@ -154,7 +158,7 @@ def test_banks_of_accumulators_have_rows_of_their_own_if_one_is_too_few(columns:
     of_bank = {bank: {spot(found[blocks[column, 0, bank]])[1] for column in range(columns)} for bank in range(2)}
     assert len(of_bank[0]) == len(of_bank[1]) == 1
     assert sorted(of_bank[0] | of_bank[1]) == sorted(MEMORY_ROWS[device.places]["accumulator"][:rows])
-    groups = Counter((max(g for g in GROUPS[device.places] if g <= x), y) for x, y in map(spot, found.values()))
+    groups = Counter((group_of(x, device), y) for x, y in map(spot, found.values()))
     assert max(groups.values()) == 2
     for bank in range(2):
         xs = [spot(found[blocks[column, 0, bank]])[0] for column in range(columns)]
@@ -172,11 +176,11 @@ def test_the_memory_of_a_system_lies_between_the_blocks_of_others(storage: int, 
     found = memory_places([*names, *others], device)
     assert {name: found[name] for name in others} == alone
     assert len(set(found.values())) == len(found) == len(others) + beside
-    groups = {(max(g for g in GROUPS[device.places] if g <= x), y) for x, y in map(spot, alone.values())}
+    groups = {(group_of(x, device), y) for x, y in map(spot, alone.values())}
     xs = []
     for k in range(beside):
         x, y = spot(found[f"system.memory.storage.memory.0.{k}"])
-        group = max(g for g in GROUPS[device.places] if g <= x)
+        group = group_of(x, device)
         assert (group, y) in groups
         assert found[f"system.memory.storage.memory.0.{k}"] == f"X{x}/Y{y}/EBR{(x - group) // 2}"
         xs.append(group)

@@ -1,11 +1,11 @@
 """Carry chains without the cells that nextpnr puts at their ends, on an ECP5."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from sley.fpga.family import Family
+from sley.fpga.netlist import edited
 
 CHAINS = {"ecp5": "CCU2C"}
 """Two bits of a carry chain, by family."""
@@ -28,11 +28,8 @@ def trim_carry_chains(netlist: Path, family: Family) -> int:
     chains = CHAINS.get(family.name)
     if chains is None:
         return 0
-    design = json.loads(netlist.read_text())
-    modules = [module for module in design["modules"].values() if "blackbox" not in module["attributes"]]
-    trimmed = sum(_trim_in(module, chains) for module in modules)
-    netlist.write_text(json.dumps(design))
-    return trimmed
+    with edited(netlist) as modules:
+        return sum(_trim_in(module, chains) for module in modules)
 
 
 def _trim_in(module: dict[str, Any], chains: str) -> int:

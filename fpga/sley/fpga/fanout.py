@@ -1,12 +1,12 @@
 """Copies of what drives many cells, each for the cells of one neighbourhood."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sley.fpga.family import Family
+from sley.fpga.netlist import edited
 
 MOST = 64
 """Cells that one driver may lead to, unless it resets them."""
@@ -29,11 +29,8 @@ def copy_drivers(netlist: Path, family: Family, most: int = MOST, most_resets: i
     outputs = OUTPUTS.get(family.name)
     if outputs is None:
         return 0
-    design = json.loads(netlist.read_text())
-    modules = [module for module in design["modules"].values() if "blackbox" not in module["attributes"]]
-    made = sum(_copy_in(module, outputs, most, most_resets) for module in modules)
-    netlist.write_text(json.dumps(design))
-    return made
+    with edited(netlist) as modules:
+        return sum(_copy_in(module, outputs, most, most_resets) for module in modules)
 
 
 def _copy_in(module: dict[str, Any], outputs: Mapping[str, str], most: int, most_resets: int) -> int:

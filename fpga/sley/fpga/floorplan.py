@@ -1,11 +1,11 @@
 """Where the DSP blocks of systolic arrays and the block RAMs of a core's memories lie on an ECP5."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sley.fpga.device import Device
+from sley.fpga.netlist import edited
 
 MULTIPLIER, MEMORY = "MULT18X18D", "DP16KD"
 ELEMENT = re.compile(r"(.*)(?:element|pair)_(\d+)_(\d+)\.multiplier.*")
@@ -46,16 +46,15 @@ def place_blocks(netlist: Path, device: Device) -> None:
     """
     if device.places not in ROWS:
         return
-    design = json.loads(netlist.read_text())
-    blocks = {
-        name: cell
-        for module in design["modules"].values()
-        for name, cell in module["cells"].items()
-        if cell["type"] in (MULTIPLIER, MEMORY)
-    }
-    for name, place in (array_places(blocks, device) | memory_places(blocks, device)).items():
-        blocks[name]["attributes"]["BEL"] = place
-    netlist.write_text(json.dumps(design))
+    with edited(netlist) as modules:
+        blocks = {
+            name: cell
+            for module in modules
+            for name, cell in module["cells"].items()
+            if cell["type"] in (MULTIPLIER, MEMORY)
+        }
+        for name, place in (array_places(blocks, device) | memory_places(blocks, device)).items():
+            blocks[name]["attributes"]["BEL"] = place
 
 
 def array_places(names: Iterable[str], device: Device) -> dict[str, str]:

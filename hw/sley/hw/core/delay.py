@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from sley.hw.stream.fifo import LUT_WORDS
+from sley.hw.stream.fifo import ram_style
 
 
 class MemoryDelay(wiring.Component):
@@ -56,8 +56,8 @@ class MemoryDelay(wiring.Component):
         m = Module()
         depth = 1 << len(self.pointer)
         # Yosys sees that no word is read as it is written, but only in front of a register that is not the port's own.
-        attributes = {"ram_style": "block"} if depth > LUT_WORDS else {}
-        m.submodules.memory = memory = Memory(shape=unsigned(self._width), depth=depth, init=[], attrs=attributes)
+        shape = unsigned(self._width)
+        m.submodules.memory = memory = Memory(shape=shape, depth=depth, init=[], attrs=ram_style(depth))
         write, read = memory.write_port(), memory.read_port(domain="comb")
         output = Signal(self._width, reset_less=True)
         m.d.comb += [

@@ -15,6 +15,11 @@ LUT_WORDS = 16
 """Words of the memory that LUTs make; more of them take a multiplexer."""
 
 
+def ram_style(words: int) -> dict[str, Any]:
+    """Attributes of a memory of so many words: block RAM where LUTs hold too few."""
+    return {"ram_style": "block"} if words > LUT_WORDS else {}
+
+
 class StreamFIFO(wiring.Component):
     """Queue in block or LUT RAM, with the memory's own read register as its output stage.
 
@@ -56,9 +61,7 @@ class StreamFIFO(wiring.Component):
         depth = self._depth
         # An item is never read in the cycle in which it is written. Yosys believes it only where the register behind
         # the memory is one of its own.
-        attributes: dict[str, Any] = {"no_rw_check": 1}
-        if self.held_outside and depth > LUT_WORDS:
-            attributes["ram_style"] = "block"
+        attributes = {"no_rw_check": 1} | (ram_style(depth) if self.held_outside else {})
         m.submodules.memory = memory = Memory(shape=self._shape, depth=depth, init=[], attrs=attributes)
         write = memory.write_port()
         read = memory.read_port(domain="comb")
