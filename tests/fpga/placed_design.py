@@ -1,6 +1,10 @@
 """A placed design as nextpnr writes it, cell by cell."""
 
+import random
+from collections import Counter, defaultdict
 from typing import Any
+
+from sley.fpga.placement import FLIP_FLOP, Placement
 
 PORTS = {
     "TRELLIS_COMB": ("F", "OFX", "FCO"),
@@ -73,3 +77,76 @@ class PlacedDesign:
     @property
     def design(self) -> dict[str, Any]:
         return {"modules": {"top": {"settings": {"arch.type": "lfe5u_85f"}, "cells": self._cells}}}
+
+
+def halves() -> list[str]:
+    return [f"{name}.{{}}{half}" for name in "ABCD" for half in (0, 1)]
+
+
+def logic_row(design: PlacedDesign, columns: range, y: int) -> None:
+    """Tiles of logic beside each other, with a LUT in each that leads nowhere."""
+    for x in columns:
+        design.lut(f"X{x}/Y{y}/SLICED.K1", f"idle{x}_{y}")
+
+
+def check_moves(before: Placement, after: Placement) -> None:
+    """No slot is taken twice, what is joined stays so, nothing else has moved, and each tile keeps nextpnr's rules."""
+    names = {name for name in after.names}
+    assert names == set(before.names)
+    movable = {cell for item in (*before.movables, *before.chains) for cell in item.cells}
+    for chain in before.chains:
+        assert {
+            (int(after.x[cell]) - offset, int(after.y[cell]), after.slots[cell] == before.slots[cell])
+            for cell, offset in zip(chain.cells, chain.offsets, strict=True)
+        } == {(int(after.x[chain.cells[0]]), int(after.y[chain.cells[0]]), True)}
+    for cell in set(range(len(before.names))) - movable:
+        assert (before.x[cell], before.y[cell], before.slots[cell]) == (
+            after.x[cell],
+            after.y[cell],
+            after.slots[cell],
+        )
+    taken = Counter(
+        (int(after.x[c]), int(after.y[c]), after.slots[c]) for c in range(len(after.names)) if after.slots[c]
+    )
+    assert set(taken.values()) == {1}
+    tiles = defaultdict(list)
+    for cell, kind in enumerate(after.kinds):
+        if kind == FLIP_FLOP:
+            nets = after.cells[cell]["connections"]
+            tiles[after.x[cell], after.y[cell]].append((after.slots[cell], nets.get("CE", ()), nets.get("LSR", ())))
+            feed = after.feeds[cell]
+            if feed is not None:
+                assert (after.x[feed], after.y[feed]) == (after.x[cell], after.y[cell])
+                assert after.slots[feed] == after.slots[cell].replace("FF", "K")
+    for found in tiles.values():
+        assert len({tuple(reset) for _, _, reset in found}) == 1
+        for name in "ABCD":
+            assert len({tuple(enable) for slot, enable, _ in found if f"SLICE{name}" in slot}) <= 1
+
+
+def random_design(seed: int) -> PlacedDesign:
+    """Flip-flops with enables and resets, and LUTs before some of them, at random in tiles that are nearly full."""
+    choose = random.Random(seed)
+    design = PlacedDesign()
+    free = {(x, y): halves() for x in range(1, 13) for y in range(1, 7)}
+    resets = {tile: choose.choice(["", "", "r"]) for tile in free}
+    enables = {(tile, name): choose.choice(["", "e", "f"]) for tile in free for name in "ABCD"}
+    outputs = [f"n{k}" for k in range(380)]
+    logic_row(design, range(3, 13, 3), 7)
+    for k in range(4):
+        design.carry_chain(1 + 3 * k, 7, f"n{380 + k}", choose.choice(outputs), choose.randint(2, 12))
+        outputs.append(f"n{380 + k}_q")
+    for k, output in enumerate(outputs[:380]):
+        tile = choose.choice([tile for tile, left in free.items() if left])
+        half = free[tile].pop(choose.randrange(len(free[tile])))
+        at = f"X{tile[0]}/Y{tile[1]}/SLICE{half}"
+        rules = {"enable": enables[tile, half[0]], "reset": resets[tile]}
+        inputs = choose.sample(outputs[:k] or outputs[-3:], k=min(3, max(1, k)))
+        if choose.random() < 0.3:
+            design.flip_flop(at.format("FF"), output, choose.choice(outputs), **rules)
+        elif choose.random() < 0.3:
+            design.lut(at.format("K"), f"d{k}", *inputs)
+            design.flip_flop(at.format("FF"), output, f"d{k}", fed=True, **rules)
+        else:
+            design.lut(at.format("K"), output, *inputs)
+    return design

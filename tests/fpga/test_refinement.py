@@ -1,13 +1,11 @@
 """Longest ways become shorter, by legal moves alone."""
 
-import random
-from collections import Counter, defaultdict
 from itertools import pairwise, permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from placed_design import PlacedDesign
+from placed_design import PlacedDesign, check_moves, halves, logic_row, random_design
 
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
@@ -22,86 +20,13 @@ from sley.fpga.toolchain import FlowError, run_tool
 BOARD = BOARDS["ulx3s"]
 
 
-def halves() -> list[str]:
-    return [f"{name}.{{}}{half}" for name in "ABCD" for half in (0, 1)]
-
-
-def row(design: PlacedDesign, columns: range, y: int) -> None:
-    """Tiles of logic beside each other, with a LUT in each that leads nowhere."""
-    for x in columns:
-        design.lut(f"X{x}/Y{y}/SLICED.K1", f"idle{x}_{y}")
-
-
 def detour(middle: str) -> PlacedDesign:
     """A LUT far from the flip-flops before and behind it, of which the last is fixed by its name."""
     design = PlacedDesign()
     design.add("q", "TRELLIS_FF", "X5/Y5/SLICEA.FF0", {}, {"BEL": "X5/Y5/SLICEA.FF0"}, Q="q", CLK="clk", M="")
     design.lut(middle, "l", "q")
     design.add("end", "TRELLIS_FF", "X9/Y5/SLICEA.FF0", {}, {"BEL": "X9/Y5/SLICEA.FF0"}, Q="end", CLK="clk", M="l")
-    row(design, range(3, 40), 5)
-    return design
-
-
-def check(before: Placement, after: Placement) -> None:
-    """No slot is taken twice, what is joined stays so, nothing else has moved, and each tile keeps nextpnr's rules."""
-    names = {name for name in after.names}
-    assert names == set(before.names)
-    movable = {cell for item in (*before.movables, *before.chains) for cell in item.cells}
-    for chain in before.chains:
-        assert {
-            (int(after.x[cell]) - offset, int(after.y[cell]), after.slots[cell] == before.slots[cell])
-            for cell, offset in zip(chain.cells, chain.offsets, strict=True)
-        } == {(int(after.x[chain.cells[0]]), int(after.y[chain.cells[0]]), True)}
-    for cell in set(range(len(before.names))) - movable:
-        assert (before.x[cell], before.y[cell], before.slots[cell]) == (
-            after.x[cell],
-            after.y[cell],
-            after.slots[cell],
-        )
-    taken = Counter(
-        (int(after.x[c]), int(after.y[c]), after.slots[c]) for c in range(len(after.names)) if after.slots[c]
-    )
-    assert set(taken.values()) == {1}
-    tiles = defaultdict(list)
-    for cell, kind in enumerate(after.kinds):
-        if kind == FLIP_FLOP:
-            nets = after.cells[cell]["connections"]
-            tiles[after.x[cell], after.y[cell]].append((after.slots[cell], nets.get("CE", ()), nets.get("LSR", ())))
-            feed = after.feeds[cell]
-            if feed is not None:
-                assert (after.x[feed], after.y[feed]) == (after.x[cell], after.y[cell])
-                assert after.slots[feed] == after.slots[cell].replace("FF", "K")
-    for found in tiles.values():
-        assert len({tuple(reset) for _, _, reset in found}) == 1
-        for name in "ABCD":
-            assert len({tuple(enable) for slot, enable, _ in found if f"SLICE{name}" in slot}) <= 1
-
-
-def random_design(seed: int) -> PlacedDesign:
-    """Flip-flops with enables and resets, and LUTs before some of them, at random in tiles that are nearly full."""
-    choose = random.Random(seed)
-    design = PlacedDesign()
-    free = {(x, y): halves() for x in range(1, 13) for y in range(1, 7)}
-    resets = {tile: choose.choice(["", "", "r"]) for tile in free}
-    enables = {(tile, name): choose.choice(["", "e", "f"]) for tile in free for name in "ABCD"}
-    outputs = [f"n{k}" for k in range(380)]
-    row(design, range(3, 13, 3), 7)
-    for k in range(4):
-        design.carry_chain(1 + 3 * k, 7, f"n{380 + k}", choose.choice(outputs), choose.randint(2, 12))
-        outputs.append(f"n{380 + k}_q")
-    for k, output in enumerate(outputs[:380]):
-        tile = choose.choice([tile for tile, left in free.items() if left])
-        half = free[tile].pop(choose.randrange(len(free[tile])))
-        at = f"X{tile[0]}/Y{tile[1]}/SLICE{half}"
-        rules = {"enable": enables[tile, half[0]], "reset": resets[tile]}
-        inputs = choose.sample(outputs[:k] or outputs[-3:], k=min(3, max(1, k)))
-        if choose.random() < 0.3:
-            design.flip_flop(at.format("FF"), output, choose.choice(outputs), **rules)
-        elif choose.random() < 0.3:
-            design.lut(at.format("K"), f"d{k}", *inputs)
-            design.flip_flop(at.format("FF"), output, f"d{k}", fed=True, **rules)
-        else:
-            design.lut(at.format("K"), output, *inputs)
+    logic_row(design, range(3, 40), 5)
     return design
 
 
@@ -109,7 +34,7 @@ def random_design(seed: int) -> PlacedDesign:
 def test_random_designs_stay_legal_and_become_no_slower(seed: int) -> None:
     before, after = (Placement(random_design(seed).design) for _ in range(2))
     refinement = refine(after)
-    check(before, after)
+    check_moves(before, after)
     delays = Delays(after)
     delays.analyse()
     assert refinement.after == delays.longest
@@ -150,7 +75,7 @@ def test_a_detour_ends_between_its_ends() -> None:
 def test_luts_that_lie_together_off_their_way_come_back_together() -> None:
     """No move of one alone makes the way shorter."""
     design = PlacedDesign()
-    row(design, range(1, 32), 5)
+    logic_row(design, range(1, 32), 5)
     for name, place, data in (("first", "X1/Y5/SLICEA.FF0", ""), ("end", "X1/Y5/SLICEB.FF0", "c")):
         design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
     for k, (source, output) in enumerate(pairwise(("first", "a", "b", "c"))):
@@ -165,7 +90,7 @@ def test_luts_that_lie_together_off_their_way_come_back_together() -> None:
 def test_a_flip_flop_goes_to_the_end_that_waits_for_it(fed: bool) -> None:
     """It has nothing in front of it and three LUTs behind it."""
     design = PlacedDesign()
-    row(design, range(1, 45), 5)
+    logic_row(design, range(1, 45), 5)
     design.add("first", "TRELLIS_FF", "X1/Y5/SLICEA.FF0", {}, {"BEL": "X1/Y5/SLICEA.FF0"}, Q="first", CLK="clk")
     if fed:
         design.lut("X2/Y5/SLICEA.K0", "d", "first")
@@ -192,7 +117,7 @@ def test_in_full_tiles_what_is_far_from_any_long_way_makes_room() -> None:
     placement = Placement(design.design)
     refinement = refine(placement)
     assert refinement.after == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + TILE * 4)
-    check(Placement(design.design), placement)
+    check_moves(Placement(design.design), placement)
     assert [
         placement.names[c] for c in range(len(placement.names)) if placement.x[c] == 30 and placement.kinds[c] == LUT
     ] != ["l"]
@@ -212,7 +137,7 @@ def test_a_chain_goes_to_what_it_is_joined_to_and_others_make_room() -> None:
         place = f"X{5 if name == 'first' else 8}/Y5/SLICED.FF0"
         design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
     for y in (4, 5, 6):
-        row(design, range(3, 30), y)
+        logic_row(design, range(3, 30), y)
         for x in range(3, 12):
             design.lut(f"X{x}/Y{y}/SLICEB.K0", f"way{x}_{y}", "first")
     design.carry_chain(30, 5, "sum", "first", 10)
@@ -220,7 +145,7 @@ def test_a_chain_goes_to_what_it_is_joined_to_and_others_make_room() -> None:
     refinement = refine(placement)
     assert refinement.after < refinement.before - 40 * TILE
     assert placement.x[placement.names.index("sum0")] < 10
-    check(before, placement)
+    check_moves(before, placement)
 
 
 def test_flip_flops_of_another_reset_make_room() -> None:
@@ -230,7 +155,7 @@ def test_flip_flops_of_another_reset_make_room() -> None:
         place = f"X{x}/Y5/SLICED.FF0"
         design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
     for y in range(3, 8):
-        row(design, range(3, 40), y)
+        logic_row(design, range(3, 40), y)
         for x in range(3, 16):
             if y != 5 or x not in (5, 9):
                 design.flip_flop(f"X{x}/Y{y}/SLICEA.FF0", f"other{x}_{y}", "", reset="s")
@@ -239,7 +164,7 @@ def test_flip_flops_of_another_reset_make_room() -> None:
     before, placement = (Placement(design.design) for _ in range(2))
     refinement = refine(placement)
     assert refinement.after < CLOCK_TO[FLIP_FLOP] + WIRE + THROUGH + 8 * TILE < refinement.before
-    check(before, placement)
+    check_moves(before, placement)
 
 
 @pytest.mark.slow
