@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from amaranth import Module, Signal, signed
-from amaranth.back import rtlil
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from icarus_bench import compile_bench, needs_icarus, run_bench, verilog, without_open_carries
+from icarus_bench import compile_beside, needs_icarus, run_bench
 
 from sley.abi.config import preset
 from sley.fpga.area import measure
@@ -68,14 +67,7 @@ def test_array(family: str, there: int | None, taken: int, tmp_path: Path) -> No
     ends = trim_carry_chains(tmp_path / "sley.json", FAMILIES[family])
     copies = copy_drivers(tmp_path / "sley.json", FAMILIES[family], 4)
     assert (ends > 0, copies > 0) == (family == "ecp5",) * 2
-    # Deferred: of a hundred models only those that the netlist has are elaborated, a second in place of a minute.
-    models = f"delete =A:blackbox; read_verilog -overwrite -defer +/{MODELS[family]}/cells_sim.v"
-    flat = "hierarchy -top sley; proc; flatten; opt_clean"
-    read = f"read_json {without_open_carries(tmp_path / 'sley.json')}"
-    verilog(tmp_path, f"{read}; {models}; {flat}; write_verilog -noattr gate.v")
-    (tmp_path / "gold.il").write_text(rtlil.convert(SystolicArray(preset("nano")), name="gold"))
-    verilog(tmp_path, "read_rtlil gold.il; proc; flatten; write_verilog -noattr gold.v")
-    compile_bench(tmp_path, BENCH, "gold.v", "gate.v", DSP_BLOCKS)
+    compile_beside(tmp_path, tmp_path / "sley.json", array, MODELS[family], BENCH, DSP_BLOCKS)
     assert run_bench(tmp_path) == ["400"]
 
 
