@@ -1,14 +1,20 @@
 """Placements, with files of their own and with their errors; the choice among them; what goes on from them."""
 
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from placed_design import random_design
 
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.implementation import implement
-from sley.fpga.nextpnr import best_seed, place, routing, with_seed
+from sley.fpga.nextpnr import best_seed, place, place_refined, routing, with_seed
+from sley.fpga.placement import Placement
+from sley.fpga.refinement import refine
+from sley.fpga.shortening import shorten
 from sley.fpga.testing.counter import Counter
 from sley.fpga.toolchain import FlowError
 
@@ -58,6 +64,23 @@ def test_routing_goes_on_from_the_placement() -> None:
         *["nextpnr-ecp5", "--report", "r", "--seed", "3", "--log", "l", "--textcfg", "c", "--json", "seed3.json"],
         *["--placer", "heap", "--no-pack", "--freq", "62.5"],
     ]
+
+
+def test_what_is_placed_is_shortened_and_then_refined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def placed(command: Sequence[str], seed: int, folder: Path) -> float:
+        (folder / f"seed{seed}.json").write_text(json.dumps(random_design(1).design))
+        return 50.0
+
+    monkeypatch.setattr("sley.fpga.nextpnr.place", placed)
+    mhz = place_refined(COMMAND, 2, tmp_path)
+    expected, found = Placement(random_design(1).design), Placement.read(tmp_path / "seed2.json")
+    shorten(expected)
+    assert mhz == 1000 / refine(expected).after
+    assert (found.x.tolist(), found.y.tolist(), found.slots) == (
+        expected.x.tolist(),
+        expected.y.tolist(),
+        expected.slots,
+    )
 
 
 def test_a_missed_estimate_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
