@@ -30,6 +30,8 @@ JOINED = ("M", "OFX", "F1", "FXA", "FXB")
 """Ports by which LUTs are joined to wider ones, which have to lie beside each other."""
 Slot = tuple[str, int]
 """Of a tile: the slice, and which half of it."""
+Tile = tuple[int, int]
+"""Column and row."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,14 @@ class Placement:
         """nextpnr's mode of a LUT."""
         mode: str = self.cells[lut]["parameters"].get("MODE", LOGIC)
         return mode
+
+    def logic_near(self, x: int, y: int, reach: int) -> Iterator[Tile]:
+        """The tiles of logic at most so many columns and rows from there."""
+        columns, rows = self.logic.shape
+        for column in range(max(0, x - reach), min(columns, x + reach + 1)):
+            for row in range(max(0, y - reach), min(rows, y + reach + 1)):
+                if self.logic[column, row]:
+                    yield column, row
 
     def slot_of(self, movable: Movable) -> Slot:
         """Where it lies in its tile."""

@@ -144,13 +144,8 @@ class _Refining:
 
     def _near(self, x: float, y: float) -> list[tuple[float, int, int]]:
         """Tiles of logic near there, the nearest first, with how far they are away."""
-        logic = self._placement.logic
-        return sorted(
-            (abs(column - x) + abs(row - y), column, row)
-            for column in range(round(x) - NEARBY, round(x) + NEARBY + 1)
-            for row in range(round(y) - NEARBY, round(y) + NEARBY + 1)
-            if 0 <= column < logic.shape[0] and 0 <= row < logic.shape[1] and logic[column, row]
-        )
+        near = self._placement.logic_near(round(x), round(y), NEARBY)
+        return sorted((abs(column - x) + abs(row - y), column, row) for column, row in near)
 
     def _own(self, parts: Iterable[Movable | Chain]) -> Floats:
         """The longest way of each of these."""

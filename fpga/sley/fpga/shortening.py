@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from sley.fpga.delays import SOURCES, Floats
-from sley.fpga.placement import Movable, Placement
+from sley.fpga.placement import Movable, Placement, Tile
 
 REACH = 4
 """Columns and rows from where a cell's wires would be shortest in which a place is looked for."""
@@ -26,8 +26,6 @@ SQUARE = 5
 CELLS, TREE = (3, 5, 10, 20, 30, 40, 50), (1.0, 1.15, 1.45, 1.89, 2.23, 2.54, 2.79)
 """A net of so many cells takes so many times half the way around the box about them, in wires: C. E. Cheng, "RISA:
 accurate and efficient placement routability modeling", ICCAD 1994."""
-Tile = tuple[int, int]
-"""Column and row."""
 Box = tuple[int, int, int, int]
 """First and last column, first and last row."""
 
@@ -82,7 +80,8 @@ class _Shortening:
     @property
     def length(self) -> int:
         """Of all nets."""
-        return sum(_half_way_around(box) for box in self._boxes)
+        west, east, north, south = np.array(self._boxes).T
+        return int((east - west + south - north).sum())
 
     def crowding(self) -> Floats:
         west, east, north, south = np.array(self._boxes).T
@@ -126,14 +125,9 @@ class _Shortening:
     def _around(self, boxes: Collection[Box], here: Tile) -> Iterator[Tile]:
         """The tiles of logic about the nearest one in which the wires to these boxes would be shortest."""
         if not boxes:
-            return
+            return iter(())
         west, east, north, south = zip(*boxes, strict=True)
-        column, row = _nearest(here[0], west + east), _nearest(here[1], north + south)
-        columns, rows = self._placement.logic.shape
-        for x in range(max(0, column - REACH), min(columns, column + REACH + 1)):
-            for y in range(max(0, row - REACH), min(rows, row + REACH + 1)):
-                if self._placement.logic[x, y]:
-                    yield x, y
+        return self._placement.logic_near(_nearest(here[0], west + east), _nearest(here[1], north + south), REACH)
 
     def _cost(self, boxes: Iterable[Box], tile: Tile, limit: float = inf) -> float:
         """Of wires from these boxes to a tile; or more than the limit, if it is."""
@@ -195,11 +189,6 @@ def _nets(placement: Placement) -> Iterator[set[int]]:
     for net, cells in nets.items():
         if len(cells) > 1 and net in placement.drivers and placement.kinds[placement.drivers[net]] in SOURCES:
             yield cells
-
-
-def _half_way_around(box: Box) -> int:
-    west, east, north, south = box
-    return east - west + south - north
 
 
 def _nearest(place: int, ends: tuple[int, ...]) -> int:
