@@ -32,7 +32,6 @@ def test_modules_are_written_and_cells_of_the_family_are_left_out(tmp_path: Path
 def test_nothing_is_written_after_an_error(tmp_path: Path) -> None:
     path = netlist(tmp_path)
     before = path.read_text()
-    with pytest.raises(KeyError), edited(path) as modules:
-        modules[0]["cells"]["new"] = {}
-        raise KeyError
+    with pytest.raises(KeyError, match="absent"), edited(path) as modules:
+        del modules[0]["cells"], modules[0]["absent"]
     assert path.read_text() == before
