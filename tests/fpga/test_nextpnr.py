@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from placed_design import random_design
 
+from sley.fpga.annealing import anneal
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.implementation import implement
 from sley.fpga.nextpnr import best_seed, place, place_refined, routing, with_seed
 from sley.fpga.placement import Placement
 from sley.fpga.refinement import refine
-from sley.fpga.shortening import shorten
 from sley.fpga.testing.counter import Counter
 from sley.fpga.toolchain import FlowError
 
@@ -66,7 +66,7 @@ def test_routing_goes_on_from_the_placement() -> None:
     ]
 
 
-def test_what_is_placed_is_shortened_and_then_refined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_placed_is_annealed_and_then_refined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def placed(command: Sequence[str], seed: int, folder: Path) -> float:
         (folder / f"seed{seed}.json").write_text(json.dumps(random_design(1).design))
         return 50.0
@@ -74,7 +74,7 @@ def test_what_is_placed_is_shortened_and_then_refined(tmp_path: Path, monkeypatc
     monkeypatch.setattr("sley.fpga.nextpnr.place", placed)
     mhz = place_refined(COMMAND, 2, tmp_path)
     expected, found = Placement(random_design(1).design), Placement.read(tmp_path / "seed2.json")
-    shorten(expected)
+    anneal(expected)
     assert mhz == 1000 / refine(expected).after
     assert (found.x.tolist(), found.y.tolist(), found.slots) == (
         expected.x.tolist(),

@@ -83,6 +83,13 @@ class Delays:
         self.end = np.zeros(len(self._start))
         np.maximum.at(self.end, sink[last], self.arrival[source[last]] + wire[last])
 
+    def along(self) -> Floats:
+        """Nanoseconds of the longest way along each wire."""
+        x, y, source, sink = self._placement.x, self._placement.y, self.source, self.sink
+        wire = self.wire(abs(x[source] - x[sink]) + abs(y[source] - y[sink]), slice(None))
+        made: Floats = self.arrival[source] + wire + self.rest(np.arange(len(source)))
+        return made
+
     @property
     def longest(self) -> float:
         """Nanoseconds of the longest way."""

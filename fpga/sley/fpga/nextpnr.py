@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from sley.fpga.annealing import anneal
 from sley.fpga.placement import Placement
 from sley.fpga.refinement import refine
-from sley.fpga.shortening import shorten
 from sley.fpga.toolchain import run_tool
 
 OUTPUTS = ("--report", "--log", "--textcfg", "--asc")
@@ -35,11 +35,11 @@ def place(command: Sequence[str], seed: int, folder: Path) -> float:
 
 
 def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
-    """``place``, ``shorten`` and ``refine``, for a chip on an ECP5. The MHz are of the longest way by ``Delays``, at
+    """``place``, ``anneal`` and ``refine``, for a chip on an ECP5. The MHz are of the longest way by ``Delays``, at
     speed 8."""
     place(command, seed, folder)
     placement = Placement.read(folder / _placed(seed))
-    shorten(placement)
+    anneal(placement)
     refinement = refine(placement)
     placement.write(folder / _placed(seed))
     return 1000 / refinement.after

@@ -67,7 +67,9 @@ class Placement:
     they lie, in columns ``x`` and rows ``y``, with their ``slots`` there.
 
     ``movables`` and ``chains`` are what may be moved: not what is joined to neighbours by other wires of a tile, RAM
-    and wide LUTs, and nothing that has a place by name. ``drivers`` has the cell that drives each of nextpnr's nets.
+    and wide LUTs, and nothing that has a place by name. ``drivers`` has the cell that drives each of nextpnr's nets,
+    ``feeds`` the LUT in front of each flip-flop, in the same slot, or None, and ``rules`` what each flip-flop shares
+    with all others of its tile, and with the other one of its slice.
     """
 
     def __init__(self, design: dict[str, Any]) -> None:
@@ -88,11 +90,9 @@ class Placement:
         self.y = np.array([int(place[2]) if place else 0 for place in places])
         self.slots = [place[3] if place else "" for place in places]
         self._tiles: dict[tuple[int, int], dict[str, int]] = defaultdict(dict)
-        for number, kind in enumerate(self.kinds):
-            if kind in (LUT, FLIP_FLOP, WRITE_PORT):
-                self._tile(number)[self.slots[number]] = number
+        self._fill()
         self.feeds = {number: self._feed(number) for number, kind in enumerate(self.kinds) if kind == FLIP_FLOP}
-        self._rules = {number: _rules(self.cells[number]) for number in self.feeds}
+        self.rules = {number: _rules(self.cells[number]) for number in self.feeds}
         self._behind = {lut: flip_flop for flip_flop, lut in self.feeds.items() if lut is not None}
         self.movables = list(self._movables())
         self._of_cell = {cell: movable for movable in self.movables for cell in movable.cells}
@@ -149,18 +149,18 @@ class Placement:
         tile = self._tiles[x, y]
         apart = self._apart(movable.flip_flop, tile)
         for name in SLICES:
-            if movable.lut is not None and any(self._bound(tile.get(f"SLICE{name}.K{half}")) for half in (0, 1)):
+            if movable.lut is not None and any(self.bound(tile.get(f"SLICE{name}.K{half}")) for half in (0, 1)):
                 continue
             for half in (0, 1):
                 leaving = [*apart]
                 lut, flip_flop = tile.get(f"SLICE{name}.K{half}"), tile.get(f"SLICE{name}.FF{half}")
-                if lut is not None and (movable.lut is not None or self._wide(lut)):
+                if lut is not None and (movable.lut is not None or self.wide(lut)):
                     leaving.append(lut)
                 if movable.flip_flop is not None:
                     if flip_flop is not None:
                         leaving.append(flip_flop)
                     other = tile.get(f"SLICE{name}.FF{1 - half}")
-                    if other is not None and self._rules[other][1] != self._rules[movable.flip_flop][1]:
+                    if other is not None and self.rules[other][1] != self.rules[movable.flip_flop][1]:
                         leaving.append(other)
                 leaving = [cell for cell in leaving if cell not in movable.cells]
                 if all(cell in self._of_cell for cell in leaving):
@@ -170,9 +170,8 @@ class Placement:
         """To a slot that is free."""
         for cell in movable.cells:
             del self._tile(cell)[self.slots[cell]]
+        self._set(movable, x, y, slot)
         for cell in movable.cells:
-            self.x[cell], self.y[cell] = x, y
-            self.slots[cell] = f"SLICE{slot[0]}.{'K' if cell == movable.lut else 'FF'}{slot[1]}"
             self._tile(cell)[self.slots[cell]] = cell
 
     def occupants(self, chain: Chain, x: int, y: int) -> list[Movable] | None:
@@ -218,8 +217,15 @@ class Placement:
 
     def _shape(self, movable: Movable) -> tuple[Any, ...]:
         """What has to be the same for two to change places."""
-        rules = None if movable.flip_flop is None else self._rules[movable.flip_flop]
+        rules = None if movable.flip_flop is None else self.rules[movable.flip_flop]
         return movable.lut is not None, rules
+
+    def rearrange(self, places: Mapping[Movable, tuple[int, int, Slot]]) -> None:
+        """All that moves at once: to column, row and slot."""
+        for movable, place in places.items():
+            self._set(movable, *place)
+        self._tiles.clear()
+        self._fill()
 
     def places(self) -> tuple[Any, Any, list[str]]:
         """Of all cells, to come back to."""
@@ -234,6 +240,17 @@ class Placement:
         self.x, self.y, self.slots = places[0].copy(), places[1].copy(), list(places[2])
         for cell in moved:
             self._tile(cell)[self.slots[cell]] = cell
+
+    def _set(self, movable: Movable, x: int, y: int, slot: Slot) -> None:
+        for cell in movable.cells:
+            self.x[cell], self.y[cell] = x, y
+            self.slots[cell] = f"SLICE{slot[0]}.{'K' if cell == movable.lut else 'FF'}{slot[1]}"
+
+    def _fill(self) -> None:
+        """The tiles, with what lies in slots."""
+        for number, kind in enumerate(self.kinds):
+            if kind in (LUT, FLIP_FLOP, WRITE_PORT):
+                self._tile(number)[self.slots[number]] = number
 
     def _tile(self, cell: int) -> dict[str, int]:
         return self._tiles[int(self.x[cell]), int(self.y[cell])]
@@ -255,7 +272,7 @@ class Placement:
         for number, cell in enumerate(self.cells):
             if "BEL" in cell["attributes"]:
                 continue
-            if self.kinds[number] == LUT and number not in joined and not self._bound(number):
+            if self.kinds[number] == LUT and number not in joined and not self.bound(number):
                 if not any(cell["connections"].get(port) for port in JOINED):
                     yield Movable(number, self._behind.get(number))
             elif self.kinds[number] == FLIP_FLOP and self.feeds[number] is None:
@@ -277,11 +294,11 @@ class Placement:
                 offsets = (int(self.x[cell] - self.x[first]) for cell in cells)
                 yield Chain(tuple(cells), tuple(offsets))
 
-    def _bound(self, cell: int | None) -> bool:
-        """Whether a LUT is of a carry chain or of RAM, and keeps others out of its slice."""
+    def bound(self, cell: int | None) -> bool:
+        """Whether a cell is a LUT of a carry chain or of RAM, which keeps others out of its slice."""
         return cell is not None and self.mode(cell) != LOGIC
 
-    def _wide(self, cell: int | None) -> bool:
+    def wide(self, cell: int | None) -> bool:
         """Whether a LUT takes the wire M of its slot, the only one to a flip-flop without a LUT."""
         return cell is not None and bool(self.cells[cell]["connections"].get("M"))
 
@@ -294,7 +311,7 @@ class Placement:
             cell
             for cell in tile.values()
             if (
-                self._rules[cell][0] != self._rules[flip_flop][0]
+                self.rules[cell][0] != self.rules[flip_flop][0]
                 if self.kinds[cell] == FLIP_FLOP
                 else self.mode(cell) in LUT_RAM
             )

@@ -1,0 +1,129 @@
+"""Anneals a placement: its wires become shorter, and lead around where they are crowded."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from sley.fpga.arrangement import Arrangement
+from sley.fpga.delays import Delays, Floats
+from sley.fpga.exchanges import DRAWS, NEAR, Pulls, exchange
+from sley.fpga.placement import Placement
+
+HOT, COLD, COOLING = 3.0, 0.15, 0.87
+"""The first temperature, in tiles of wire; the last but 0; and each as a share of the one before."""
+REACH, NARROWING = 10, 0.8
+"""Columns and rows in which a place is looked for when it is hot, and to which power of the temperature that becomes
+less."""
+ROUNDS, TRIES, LASTS = 12, 10, 4
+"""At each temperature, so many rounds of so many tries for each part that moves; crowding is counted anew in each, the
+delays once in so many."""
+ROOM, CROWDED, COLDEST = 87.0, 5.0, 0.25
+"""Wires through a tile of which there is no need to be fewer; how many times its length a wire costs more where there
+are twice as many, at a temperature of 1, and inversely so at others, but for those below the last: among costs that are
+far above the temperature, nothing moves."""
+SQUARE = 5
+"""Columns and rows about a tile whose mean is what it counts as."""
+LATE, LATENESS, PULL = 0.6, 4, 5.0
+"""What is on ways longer than this share of the longest is pulled together, by this power of how much longer they are:
+on the longest a tile between costs so many tiles of wire more."""
+MEMORY, LEAST = 0.5, 0.02
+"""The share of it that is of the delays before, and the least of it, of the longest's, that counts."""
+CELLS, TREE = (3, 5, 10, 20, 30, 40, 50), (1.0, 1.15, 1.45, 1.89, 2.23, 2.54, 2.79)
+"""A net of so many cells takes so many times half the way around the box about them, in wires: C. E. Cheng, "RISA:
+accurate and efficient placement routability modeling", ICCAD 1994."""
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """Tiles of wire before and after, half the way around the box about each net."""
+
+    before: int
+    after: int
+
+
+def anneal(placement: Placement) -> Annealing:
+    """Exchanges LUTs and flip-flops at random, and ever less what makes wires longer; the same placement gives the same
+    result.
+
+    A wire costs its length, more, the more crowded the tiles are through which it may lead, and more on long ways:
+    nextpnr's placers leave many cells far from their nets on a device that is nearly full, and mind no crowding, and
+    its router takes ever longer where wires run out. S. Kirkpatrick et al., "Optimization by simulated annealing",
+    Science 220, 1983.
+    """
+    annealing = _Annealing(placement)
+    before = annealing.length
+    temperature = HOT
+    while temperature > COLD:
+        annealing.at(temperature)
+        temperature *= COOLING
+    annealing.at(0.0)
+    annealing.finish()
+    return Annealing(before, annealing.length)
+
+
+def crowding(placement: Placement) -> Floats:
+    """Wires through each tile, column by column, before they are routed: each net's, spread over the box about it, and
+    of that the mean of a square of tiles."""
+    return _Annealing(placement).crowding()
+
+
+class _Annealing:
+    def __init__(self, placement: Placement) -> None:
+        self._placement = placement
+        self._arrangement = Arrangement(placement)
+        self._tree = np.interp(self._arrangement.sizes, CELLS, TREE)
+        self._delays = Delays(placement)
+        self._late = np.zeros(len(self._delays.source))
+        self._random = np.random.default_rng(1)
+
+    @property
+    def length(self) -> int:
+        return self._arrangement.length
+
+    def crowding(self) -> Floats:
+        west, east, north, south = self._arrangement.nets.box.T
+        wires = (east - west + south - north) * self._tree / ((east - west + 1) * (south - north + 1))
+        columns, rows = self._placement.logic.shape
+        corners = np.zeros((columns + 1, rows + 1))  # their sums from the north-west on are the wires of the tiles
+        for x, y, sign in ((west, north, 1), (east + 1, north, -1), (west, south + 1, -1), (east + 1, south + 1, 1)):
+            np.add.at(corners, (x, y), sign * wires)
+        tiles = np.pad(_sums(corners)[:-1, :-1], SQUARE // 2)
+        made: Floats = sliding_window_view(tiles, (SQUARE, SQUARE)).mean((2, 3))
+        return made
+
+    def at(self, temperature: float) -> None:
+        """As many tries as there are for a temperature."""
+        parts, slots, nets = self._arrangement.parts, self._arrangement.slots, self._arrangement.nets
+        reach = max(NEAR, round(REACH * (temperature / HOT) ** NARROWING))
+        tries = TRIES * parts.movable
+        for number in range(ROUNDS):
+            if number % LASTS == 0:
+                pulls = self._pulls()
+            excess = np.maximum(0, self.crowding() / ROOM - 1) * CROWDED / max(temperature, COLDEST)
+            draws = self._random.random((tries, DRAWS), np.float32)
+            before = _sums(np.pad(excess, ((1, 0), (1, 0))))
+            exchange(parts, slots, nets, pulls, before, temperature, reach, draws)
+
+    def finish(self) -> None:
+        self._arrangement.finish()
+
+    def _pulls(self) -> Pulls:
+        """Between what is on long ways, as they are now."""
+        self._arrangement.follow()
+        delays, part = self._delays, self._arrangement.of_cell
+        delays.analyse()
+        late = delays.wired * np.maximum(0, delays.along() - LATE * delays.longest)
+        self._late = MEMORY * self._late + (1 - MEMORY) * (late / (late.max(initial=0) or 1)) ** LATENESS
+        ends = np.stack([part[delays.source], part[delays.sink]])[:, self._late > LEAST]
+        of = np.concatenate(ends)
+        order = np.argsort(of, kind="stable")
+        first = np.searchsorted(of[order], np.arange(len(self._arrangement.parts.x) + 1))
+        weight = PULL * np.tile(self._late[self._late > LEAST], 2)
+        return Pulls(first, np.concatenate(ends[::-1])[order], weight[order])
+
+
+def _sums(tiles: Floats) -> Floats:
+    """Of all tiles up to each column and row."""
+    made: Floats = tiles.cumsum(0).cumsum(1)
+    return made
