@@ -71,11 +71,11 @@ class Pulls(NamedTuple):
     weight: Floats
 
 
-helper = njit(cache=True, inline="always")  # a call costs more than what is called
+helper = njit(inline="always")  # a call costs more than what is called
 """What ``exchange`` is made of."""
 
 
-@njit(cache=True)
+@njit
 def exchange(
     parts: Parts,
     slots: Slots,
