@@ -5,7 +5,7 @@ import pytest
 from placed_design import PlacedDesign, check_moves, halves, logic_row, random_design
 
 from sley.fpga.arrangement import Arrangement
-from sley.fpga.exchanges import DRAWS, EMPTY, SLOTS, Pulls, exchange
+from sley.fpga.exchanges import DRAWS, EMPTY, SLOTS, exchange, pulls
 from sley.fpga.placement import LUT, RAM, RAM_WRITE, WRITE_PORT, Placement
 
 
@@ -32,7 +32,7 @@ def shaken(placement: Placement, seed: int) -> Arrangement:
     """With every exchange made that is legal."""
     arrangement = Arrangement(placement)
     parts, slots, nets = arrangement.parts, arrangement.slots, arrangement.nets
-    none = Pulls(np.zeros(len(parts.x) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    none = pulls(len(parts.x), np.zeros((2, 0), np.int64), np.zeros(0))
     draws = np.random.default_rng(seed).random((20_000, DRAWS), np.float32)
     exchange(parts, slots, nets, none, np.zeros((64, 64)), 1e9, 5, draws)
     arrangement.finish()
@@ -69,7 +69,7 @@ def test_each_part_lies_where_the_placement_would_let_it(seed: int, mix: bool) -
     for movable in after.movables:
         cell = movable.cells[0]
         x, y = int(after.x[cell]), int(after.y[cell])
-        assert (after.slot_of(movable), []) in list(after.slots_of(movable, x, y))
+        assert (after.slot_of(cell), []) in list(after.slots_of(movable, x, y))
         moved += (x, y) != (before.x[cell], before.y[cell])
     assert moved > 0.8 * len(after.movables)
 

@@ -9,7 +9,7 @@ from placed_design import PlacedDesign, check_moves, random_design
 
 from sley.fpga.arrangement import Arrangement
 from sley.fpga.delays import Floats
-from sley.fpga.exchanges import DRAWS, EMPTY, NEAR, Pulls, exchange
+from sley.fpga.exchanges import DRAWS, EMPTY, NEAR, exchange, pulls
 from sley.fpga.placement import Placement
 
 HOT = 1e9
@@ -25,11 +25,8 @@ class Exchanged:
         count, (columns, rows) = len(self.arrangement.parts.x), self.placement.logic.shape
         self.excess = self._random.random((columns + 1, rows + 1)).cumsum(0).cumsum(1)
         self.excess[0], self.excess[:, 0] = 0, 0
-        ends = self._random.integers(count, size=(2, 50))
-        of = np.sort(np.concatenate(ends))
-        order = np.argsort(np.concatenate(ends), kind="stable")
-        weight = np.tile(self._random.random(50), 2)[order]
-        self.pulls = Pulls(np.searchsorted(of, np.arange(count + 1)), np.concatenate(ends[::-1])[order], weight)
+        self.ends, self.weight = self._random.integers(count, size=(2, 50)), self._random.random(50)
+        self.pulls = pulls(count, self.ends, self.weight)
 
     def __call__(self, tries: int, temperature: float, reach: int = 4) -> int:
         return self.by(self._random.random((tries, DRAWS), np.float32), temperature, reach)
@@ -56,11 +53,9 @@ class Exchanged:
 
     @property
     def cost(self) -> float:
-        """Counted anew; each pull twice, once from either end."""
-        x, y = self.arrangement.parts.x, self.arrangement.parts.y
-        of = np.repeat(np.arange(len(x)), np.diff(self.pulls.first))
-        other = self.pulls.other
-        pulled = self.pulls.weight @ (abs(x[of] - x[other]) + abs(y[of] - y[other])) / 2
+        """Counted anew."""
+        x, y, (of, other) = self.arrangement.parts.x, self.arrangement.parts.y, self.ends
+        pulled = self.weight @ (abs(x[of] - x[other]) + abs(y[of] - y[other]))
         return sum(self._net(*box) for box in self.boxes()) + float(pulled)
 
     def boxes(self) -> Iterator[tuple[int, int, int, int]]:
@@ -137,7 +132,7 @@ def test_parts_go_to_tiles_within_reach_or_to_what_they_are_joined_to() -> None:
     design.lut("X20/Y5/SLICEA.K0", "l", "fixed10_30", "fixed18_34", "fixed30_38")
     arrangement = Arrangement(Placement(design.design))
     parts, slots, nets = arrangement.parts, arrangement.slots, arrangement.nets
-    none = Pulls(np.zeros(len(parts.x) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    none = pulls(len(parts.x), np.zeros((2, 0), np.int64), np.zeros(0))
     reach, seen = 3, set()
     for draws in np.random.default_rng(1).random((300, 1, DRAWS), np.float32):
         was = int(parts.x[0]), int(parts.y[0])

@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from sley.fpga.arrangement import Arrangement
 from sley.fpga.delays import Delays, Floats
-from sley.fpga.exchanges import DRAWS, NEAR, Pulls, exchange
+from sley.fpga.exchanges import DRAWS, NEAR, Pulls, exchange, pulls
 from sley.fpga.placement import Placement
 
 HOT, COLD, COOLING = 3.0, 0.15, 0.87
@@ -51,62 +51,50 @@ def anneal(placement: Placement) -> Annealing:
     its router takes ever longer where wires run out. S. Kirkpatrick et al., "Optimization by simulated annealing",
     Science 220, 1983.
     """
-    annealing = _Annealing(placement)
-    before = annealing.length
-    temperature = HOT
+    arrangement = Arrangement(placement)
+    annealing = _Annealing(arrangement, Delays(placement))
+    before, temperature = arrangement.length, HOT
     while temperature > COLD:
         annealing.at(temperature)
         temperature *= COOLING
     annealing.at(0.0)
-    annealing.finish()
-    return Annealing(before, annealing.length)
+    arrangement.finish()
+    return Annealing(before, arrangement.length)
 
 
-def crowding(placement: Placement) -> Floats:
+def crowding(arrangement: Arrangement) -> Floats:
     """Wires through each tile, column by column, before they are routed: each net's, spread over the box about it, and
     of that the mean of a square of tiles."""
-    return _Annealing(placement).crowding()
+    west, east, north, south = arrangement.nets.box.T
+    wires = (east - west + south - north) * np.interp(arrangement.sizes, CELLS, TREE)
+    wires /= (east - west + 1) * (south - north + 1)
+    columns, rows = arrangement.slots.first.shape
+    corners = np.zeros((columns + 1, rows + 1))  # their sums from the north-west on are the wires of the tiles
+    for x, y, sign in ((west, north, 1), (east + 1, north, -1), (west, south + 1, -1), (east + 1, south + 1, 1)):
+        np.add.at(corners, (x, y), sign * wires)
+    tiles = np.pad(_sums(corners)[:-1, :-1], SQUARE // 2)
+    made: Floats = sliding_window_view(tiles, (SQUARE, SQUARE)).mean((2, 3))
+    return made
 
 
 class _Annealing:
-    def __init__(self, placement: Placement) -> None:
-        self._placement = placement
-        self._arrangement = Arrangement(placement)
-        self._tree = np.interp(self._arrangement.sizes, CELLS, TREE)
-        self._delays = Delays(placement)
-        self._late = np.zeros(len(self._delays.source))
+    def __init__(self, arrangement: Arrangement, delays: Delays) -> None:
+        self._arrangement, self._delays = arrangement, delays
+        self._late = np.zeros(len(delays.source))
         self._random = np.random.default_rng(1)
-
-    @property
-    def length(self) -> int:
-        return self._arrangement.length
-
-    def crowding(self) -> Floats:
-        west, east, north, south = self._arrangement.nets.box.T
-        wires = (east - west + south - north) * self._tree / ((east - west + 1) * (south - north + 1))
-        columns, rows = self._placement.logic.shape
-        corners = np.zeros((columns + 1, rows + 1))  # their sums from the north-west on are the wires of the tiles
-        for x, y, sign in ((west, north, 1), (east + 1, north, -1), (west, south + 1, -1), (east + 1, south + 1, 1)):
-            np.add.at(corners, (x, y), sign * wires)
-        tiles = np.pad(_sums(corners)[:-1, :-1], SQUARE // 2)
-        made: Floats = sliding_window_view(tiles, (SQUARE, SQUARE)).mean((2, 3))
-        return made
 
     def at(self, temperature: float) -> None:
         """As many tries as there are for a temperature."""
-        parts, slots, nets = self._arrangement.parts, self._arrangement.slots, self._arrangement.nets
+        arrangement = self._arrangement
+        parts, slots, nets = arrangement.parts, arrangement.slots, arrangement.nets
         reach = max(NEAR, round(REACH * (temperature / HOT) ** NARROWING))
-        tries = TRIES * parts.movable
         for number in range(ROUNDS):
             if number % LASTS == 0:
-                pulls = self._pulls()
-            excess = np.maximum(0, self.crowding() / ROOM - 1) * CROWDED / max(temperature, COLDEST)
-            draws = self._random.random((tries, DRAWS), np.float32)
+                pulled = self._pulls()
+            excess = np.maximum(0, crowding(arrangement) / ROOM - 1) * CROWDED / max(temperature, COLDEST)
             before = _sums(np.pad(excess, ((1, 0), (1, 0))))
-            exchange(parts, slots, nets, pulls, before, temperature, reach, draws)
-
-    def finish(self) -> None:
-        self._arrangement.finish()
+            draws = self._random.random((TRIES * parts.movable, DRAWS), np.float32)
+            exchange(parts, slots, nets, pulled, before, temperature, reach, draws)
 
     def _pulls(self) -> Pulls:
         """Between what is on long ways, as they are now."""
@@ -115,12 +103,9 @@ class _Annealing:
         delays.analyse()
         late = delays.wired * np.maximum(0, delays.along() - LATE * delays.longest)
         self._late = MEMORY * self._late + (1 - MEMORY) * (late / (late.max(initial=0) or 1)) ** LATENESS
-        ends = np.stack([part[delays.source], part[delays.sink]])[:, self._late > LEAST]
-        of = np.concatenate(ends)
-        order = np.argsort(of, kind="stable")
-        first = np.searchsorted(of[order], np.arange(len(self._arrangement.parts.x) + 1))
-        weight = PULL * np.tile(self._late[self._late > LEAST], 2)
-        return Pulls(first, np.concatenate(ends[::-1])[order], weight[order])
+        counts = self._late > LEAST
+        ends = np.stack([part[delays.source], part[delays.sink]])[:, counts]
+        return pulls(len(self._arrangement.parts.x), ends, PULL * self._late[counts])
 
 
 def _sums(tiles: Floats) -> Floats:

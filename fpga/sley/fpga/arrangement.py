@@ -86,8 +86,8 @@ class Arrangement:
                 slots.takes_flip_flop[tile : tile + SLOTS] = False
             if kind == WRITE_PORT:
                 continue
-            name, part = placement.slots[cell], self.of_cell[cell]
-            slot = tile + 2 * SLICES.index(name[len("SLICE")]) + int(name[-1])
+            (name, half), part = placement.slot_of(cell), self.of_cell[cell]
+            slot = tile + 2 * SLICES.index(name) + half
             self.parts.slot[part] = slot
             if kind == FLIP_FLOP:
                 slots.flip_flop[slot] = part

@@ -71,8 +71,7 @@ class Delays:
 
     def analyse(self) -> None:
         """With the cells where they are now."""
-        x, y, source, sink = self._placement.x, self._placement.y, self.source, self.sink
-        wire = self.wire(abs(x[source] - x[sink]) + abs(y[source] - y[sink]), slice(None))
+        source, sink, wire = self.source, self.sink, self.wire(self.distance(), slice(None))
         self.arrival = self._start.copy()
         for part in self._forwards:
             np.maximum.at(self.arrival, sink[part], self.arrival[source[part]] + wire[part] + self.through[part])
@@ -83,11 +82,16 @@ class Delays:
         self.end = np.zeros(len(self._start))
         np.maximum.at(self.end, sink[last], self.arrival[source[last]] + wire[last])
 
+    def distance(self) -> Integers:
+        """Columns and rows over each wire."""
+        x, y = self._placement.x, self._placement.y
+        made: Integers = abs(x[self.source] - x[self.sink]) + abs(y[self.source] - y[self.sink])
+        return made
+
     def along(self) -> Floats:
         """Nanoseconds of the longest way along each wire."""
-        x, y, source, sink = self._placement.x, self._placement.y, self.source, self.sink
-        wire = self.wire(abs(x[source] - x[sink]) + abs(y[source] - y[sink]), slice(None))
-        made: Floats = self.arrival[source] + wire + self.rest(np.arange(len(source)))
+        wire = self.wire(self.distance(), slice(None))
+        made: Floats = self.arrival[self.source] + wire + self.rest(np.arange(len(wire)))
         return made
 
     @property

@@ -7,8 +7,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sley.fpga.delays import Bools, Floats, Integers
+from sley.fpga.placement import SLICES
 
-SLOTS = 8
+SLOTS = 2 * len(SLICES)
 """Of a tile; each has a place for a LUT and one for a flip-flop, and two of them make a slice."""
 EMPTY = -1
 DRAWS = 12
@@ -71,6 +72,13 @@ class Pulls(NamedTuple):
     weight: Floats
 
 
+def pulls(parts: int, ends: Integers, weight: Floats) -> Pulls:
+    """Pulls between so many parts: ``ends`` has two rows, of the parts at either end."""
+    of, other = np.concatenate(ends), np.concatenate(ends[::-1])
+    order = np.argsort(of, kind="stable")
+    return Pulls(np.searchsorted(of[order], np.arange(parts + 1)), other[order], np.tile(weight, 2)[order])
+
+
 helper = njit(inline="always")  # a call costs more than what is called
 """What ``exchange`` is made of."""
 
@@ -80,7 +88,7 @@ def exchange(
     parts: Parts,
     slots: Slots,
     nets: Nets,
-    pulls: Pulls,
+    pulled: Pulls,
     excess: Floats,
     temperature: float,
     reach: int,
@@ -105,9 +113,9 @@ def exchange(
             continue
         luts, flip_flops = _kinds(part, there, parts, slots)
         count = _leaving(here, there, luts, flip_flops, parts, slots, moved, from_x, from_y)
-        cost = -_pull(moved[:count], parts, pulls)
+        cost = -_pull(moved[:count], parts, pulled)
         _lie(moved[:count], here, there, parts, slots)
-        cost += _pull(moved[:count], parts, pulls)
+        cost += _pull(moved[:count], parts, pulled)
         number = _boxes(moved[:count], from_x, from_y, parts, nets, touched, boxes, row)
         for n in range(number):
             cost += _cost(boxes, n, excess) - _cost(nets.box, touched[n], excess)

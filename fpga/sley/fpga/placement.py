@@ -135,9 +135,9 @@ class Placement:
                 if self.logic[column, row]:
                     yield column, row
 
-    def slot_of(self, movable: Movable) -> Slot:
-        """Where it lies in its tile."""
-        name = self.slots[movable.cells[0]]
+    def slot_of(self, cell: int) -> Slot:
+        """Where a LUT or flip-flop lies in its tile."""
+        name = self.slots[cell]
         return name[len("SLICE")], int(name[-1])
 
     def slot(self, movable: Movable, x: int, y: int) -> Slot | None:

@@ -228,7 +228,7 @@ class _Refining:
                     continue
                 slot = placement.slot(movable, x, y)
                 if slot and view.longest_at(x, y) <= limit:
-                    undo.append((movable, here, placement.slot_of(movable)))
+                    undo.append((movable, here, placement.slot_of(movable.cells[0])))
                     placement.move(movable, x, y, slot)
                     break
             else:

@@ -55,7 +55,7 @@ class _Relaxing:
         computes = np.zeros(number, bool)
         computes[sink[delays.through >= 0]] = True
         computes &= moves | (np.maximum(delays.end, delays.arrival + delays.departure) > limit)
-        self._distance = abs(placement.x[source] - placement.x[sink]) + abs(placement.y[source] - placement.y[sink])
+        self._distance = delays.distance()
         self._wires = self._wires_that_count(moves, computes, limit)
         stretches = (moves[source] | moves[sink]) & (self._part[source] != self._part[sink])
         self._spans = self._numbered(self._wires[(stretches & delays.wired)[self._wires]], len(source))
@@ -72,11 +72,9 @@ class _Relaxing:
     def _wires_that_count(self, moves: Bools, computes: Bools, limit: float) -> Integers:
         """Wires from or to what moves or computes, which may become part of a way longer than the limit."""
         delays = self._delays
-        every = np.arange(len(delays.source))
-        way = delays.arrival[delays.source] + delays.wire(self._distance, every) + delays.rest(every)
-        way += 2 * REACH * TILE * (moves[delays.source].astype(float) + moves[delays.sink])
+        way = delays.along() + 2 * REACH * TILE * (moves[delays.source].astype(float) + moves[delays.sink])
         touched = moves | computes
-        return every[(touched[delays.source] | touched[delays.sink]) & (way > limit)]
+        return np.nonzero((touched[delays.source] | touched[delays.sink]) & (way > limit))[0]
 
     def _block(self, size: int) -> int:
         """The first of so many variables."""
