@@ -7,7 +7,7 @@ import pytest
 from placed_design import PlacedDesign, check_moves, halves, logic_row, random_design
 
 from sley.fpga import annealing
-from sley.fpga.annealing import CELLS, SQUARE, TREE, anneal, crowding
+from sley.fpga.annealing import CELLS, SQUARE, TREE, anneal, crowding, excess
 from sley.fpga.arrangement import Arrangement
 from sley.fpga.delays import Delays
 from sley.fpga.placement import Placement
@@ -139,6 +139,25 @@ def test_crowding_is_the_wire_of_each_net_spread_over_its_box() -> None:
         assert made[x, y] == pytest.approx(around[x : x + SQUARE, y : y + SQUARE].mean())
 
 
+@pytest.mark.parametrize("room", [0.01, 2.0, 1e9])
+def test_excess_is_the_share_of_wires_for_which_there_is_no_room(room: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(annealing, "ROOM", room)
+    arrangement = Arrangement(Placement(random_design(1).design))
+    tiles = crowding(arrangement).ravel()
+    assert excess(arrangement) == pytest.approx(sum(wires - room for wires in tiles if wires > room) / sum(tiles))
+
+
+def test_where_wires_are_scarce_it_cools_again_and_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    once, again = (Placement(random_design(1).design) for _ in range(2))
+    made = anneal(once)
+    assert not made.scarce
+    monkeypatch.setattr(annealing, "SCARCE", -1.0)
+    slowly = anneal(again)
+    assert slowly.scarce
+    assert slowly.before == made.before
+    assert slowly.after == length(again) < made.after
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_wires_avoid_tiles_that_are_crowded(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     careless, careful = (Placement(random_design(seed).design) for _ in range(2))
@@ -146,6 +165,7 @@ def test_wires_avoid_tiles_that_are_crowded(seed: int, monkeypatch: pytest.Monke
         patch.setattr(annealing, "CROWDED", 0.0)
         anneal(careless)
     monkeypatch.setattr(annealing, "ROOM", 0.6 * crowding(Arrangement(careless)).max())
+    monkeypatch.setattr(annealing, "SCARCE", 1.0)
     anneal(careful)
     assert crowding(Arrangement(careful)).max() < 0.85 * crowding(Arrangement(careless)).max()
     assert length(careful) < 1.5 * length(careless)

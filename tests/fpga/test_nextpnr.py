@@ -11,6 +11,7 @@ from placed_design import random_design
 from sley.fpga.annealing import anneal
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
+from sley.fpga.delays import Delays
 from sley.fpga.implementation import implement
 from sley.fpga.nextpnr import best_seed, place, place_refined, routing, with_seed
 from sley.fpga.placement import Placement
@@ -66,21 +67,31 @@ def test_routing_goes_on_from_the_placement() -> None:
     ]
 
 
-def test_what_is_placed_is_annealed_and_then_refined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("scarce", "refined"), [(1.0, True), (-1.0, False)])
+def test_what_is_placed_is_annealed_and_then_refined_if_there_are_wires(
+    scarce: float, refined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def placed(command: Sequence[str], seed: int, folder: Path) -> float:
         (folder / f"seed{seed}.json").write_text(json.dumps(random_design(1).design))
         return 50.0
 
     monkeypatch.setattr("sley.fpga.nextpnr.place", placed)
+    monkeypatch.setattr("sley.fpga.annealing.SCARCE", scarce)
     mhz = place_refined(COMMAND, 2, tmp_path)
     expected, found = Placement(random_design(1).design), Placement.read(tmp_path / "seed2.json")
     anneal(expected)
-    assert mhz == 1000 / refine(expected).after
+    if refined:
+        refine(expected)
+    delays = Delays(expected)
+    delays.analyse()
+    assert mhz == pytest.approx(1000 / delays.longest)
     assert (found.x.tolist(), found.y.tolist(), found.slots) == (
         expected.x.tolist(),
         expected.y.tolist(),
         expected.slots,
     )
+    settings = json.loads((tmp_path / "seed2.json").read_text())["modules"]["top"]["settings"]
+    assert int(settings["timing_driven"], 2) == refined
 
 
 def test_a_missed_estimate_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

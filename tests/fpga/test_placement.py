@@ -247,7 +247,7 @@ def test_moves_are_written_and_taken_back(tmp_path: Path) -> None:
     block = top["cells"]["block"]["connections"]
     assert block["CLK0"] == start["modules"]["top"]["cells"]["block"]["connections"]["CLK0"]
     assert all(block[f"{signal}{k}"] == ["x"] for signal in ("CE", "RST") for k in range(4))
-    assert top["settings"] == {"arch.type": "lfe5u_85f"}
+    assert top["settings"] == {"arch.type": "lfe5u_85f", "timing_driven": f"{1:032b}"}
     placement.restore(before)
     assert places(written(placement, tmp_path / "back.json")) == places(start["modules"]["top"])
     assert placement.slot(pair, 7, 8) == ("A", 0)

@@ -22,6 +22,9 @@ ROOM, CROWDED, COLDEST = 87.0, 5.0, 0.25
 """Wires through a tile of which there is no need to be fewer; how many times its length a wire costs more where there
 are twice as many, at a temperature of 1, and inversely so at others, but for those below the last: among costs that are
 far above the temperature, nothing moves."""
+SCARCE, WARM, SLOWLY = 0.02, 1.5, 30
+"""Wires are scarce if a larger share of all is more than there is room for; then it cools again, from this temperature,
+with so many rounds at each."""
 SQUARE = 5
 """Columns and rows about a tile whose mean is what it counts as."""
 LATE, LATENESS, PULL = 0.6, 4, 5.0
@@ -36,10 +39,11 @@ accurate and efficient placement routability modeling", ICCAD 1994."""
 
 @dataclass(frozen=True)
 class Annealing:
-    """Tiles of wire before and after, half the way around the box about each net."""
+    """Tiles of wire before and after, half the way around the box about each net, and whether wires are scarce."""
 
     before: int
     after: int
+    scarce: bool
 
 
 def anneal(placement: Placement) -> Annealing:
@@ -53,13 +57,13 @@ def anneal(placement: Placement) -> Annealing:
     """
     arrangement = Arrangement(placement)
     annealing = _Annealing(arrangement, Delays(placement))
-    before, temperature = arrangement.length, HOT
-    while temperature > COLD:
-        annealing.at(temperature)
-        temperature *= COOLING
-    annealing.at(0.0)
+    before = arrangement.length
+    annealing.cool(HOT, ROUNDS)
+    scarce = excess(arrangement) > SCARCE
+    if scarce:
+        annealing.cool(WARM, SLOWLY)
     arrangement.finish()
-    return Annealing(before, arrangement.length)
+    return Annealing(before, arrangement.length, scarce)
 
 
 def crowding(arrangement: Arrangement) -> Floats:
@@ -77,22 +81,35 @@ def crowding(arrangement: Arrangement) -> Floats:
     return made
 
 
+def excess(arrangement: Arrangement) -> float:
+    """Which share of all wires is more than there is ``ROOM`` for, tile by tile."""
+    wires = crowding(arrangement)
+    return float(np.maximum(0, wires - ROOM).sum() / max(wires.sum(), 1))
+
+
 class _Annealing:
     def __init__(self, arrangement: Arrangement, delays: Delays) -> None:
         self._arrangement, self._delays = arrangement, delays
         self._late = np.zeros(len(delays.source))
         self._random = np.random.default_rng(1)
 
-    def at(self, temperature: float) -> None:
+    def cool(self, temperature: float, rounds: int) -> None:
+        """From a temperature to 0."""
+        while temperature > COLD:
+            self._at(temperature, rounds)
+            temperature *= COOLING
+        self._at(0.0, rounds)
+
+    def _at(self, temperature: float, rounds: int) -> None:
         """As many tries as there are for a temperature."""
         arrangement = self._arrangement
         parts, slots, nets = arrangement.parts, arrangement.slots, arrangement.nets
         reach = max(NEAR, round(REACH * (temperature / HOT) ** NARROWING))
-        for number in range(ROUNDS):
+        for number in range(rounds):
             if number % LASTS == 0:
                 pulled = self._pulls()
-            excess = np.maximum(0, crowding(arrangement) / ROOM - 1) * CROWDED / max(temperature, COLDEST)
-            before = _sums(np.pad(excess, ((1, 0), (1, 0))))
+            over = np.maximum(0, crowding(arrangement) / ROOM - 1) * CROWDED / max(temperature, COLDEST)
+            before = _sums(np.pad(over, ((1, 0), (1, 0))))
             draws = self._random.random((TRIES * parts.movable, DRAWS), np.float32)
             exchange(parts, slots, nets, pulled, before, temperature, reach, draws)
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sley.fpga.annealing import anneal
+from sley.fpga.delays import Delays
 from sley.fpga.placement import Placement
 from sley.fpga.refinement import refine
 from sley.fpga.toolchain import run_tool
@@ -36,13 +37,17 @@ def place(command: Sequence[str], seed: int, folder: Path) -> float:
 
 def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
     """``place``, ``anneal`` and ``refine``, for a chip on an ECP5. The MHz are of the longest way by ``Delays``, at
-    speed 8."""
+    speed 8.
+
+    Where wires are scarce, nothing is refined, which takes more of them, and nextpnr is told not to mind timing:
+    otherwise its router lets what is on long ways take the wires of all others, again and again.
+    """
     place(command, seed, folder)
     placement = Placement.read(folder / _placed(seed))
-    anneal(placement)
-    refinement = refine(placement)
-    placement.write(folder / _placed(seed))
-    return 1000 / refinement.after
+    scarce = anneal(placement).scarce
+    longest = _longest(placement) if scarce else refine(placement).after
+    placement.write(folder / _placed(seed), timing=not scarce)
+    return 1000 / longest
 
 
 def routing(command: Sequence[str], seed: int, mhz: float) -> list[str]:
@@ -63,6 +68,12 @@ def best_seed(estimate: Callable[[int], float], seeds: int) -> int:
     with ThreadPoolExecutor(os.cpu_count()) as runs:
         estimates = list(runs.map(estimate, range(1, seeds + 1)))
     return 1 + estimates.index(max(estimates))
+
+
+def _longest(placement: Placement) -> float:
+    delays = Delays(placement)
+    delays.analyse()
+    return delays.longest
 
 
 def _placed(seed: int) -> str:

@@ -106,13 +106,15 @@ class Placement:
         """Of what ``nextpnr-ecp5 --no-route --write`` has written."""
         return cls(json.loads(path.read_text()))
 
-    def write(self, path: Path) -> None:
-        """For ``nextpnr-ecp5 --no-pack``: its placer checks all places and leaves them as they are.
+    def write(self, path: Path, timing: bool = True) -> None:
+        """For ``nextpnr-ecp5 --no-pack``: its placer checks all places and leaves them as they are; its router minds
+        ``timing``, or wires alone.
 
         What the run that has placed was told is left out: it would count in place of what the next one is told.
         """
         for name in TOLD:
             self._module["settings"].pop(name, None)
+        self._module["settings"]["timing_driven"] = f"{timing:032b}"
         for number, cell in enumerate(self.cells):
             if self.slots[number]:
                 place = f"X{self.x[number]}/Y{self.y[number]}/{self.slots[number]}"
