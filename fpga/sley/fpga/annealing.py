@@ -22,7 +22,7 @@ ROOM, CROWDED, COLDEST = 87.0, 5.0, 0.25
 """Wires through a tile of which there is no need to be fewer; how many times its length a wire costs more where there
 are twice as many, at a temperature of 1, and inversely so at others, but for those below the last: among costs that are
 far above the temperature, nothing moves."""
-SCARCE, WARM, SLOWLY = 0.02, 1.5, 30
+SCARCE, WARM, SLOWLY = 0.025, 1.5, 30
 """Wires are scarce if a larger share of all is more than there is room for; then it cools again, from this temperature,
 with so many rounds at each."""
 SQUARE = 5
