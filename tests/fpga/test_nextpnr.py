@@ -11,7 +11,7 @@ from placed_design import random_design
 from sley.fpga.annealing import anneal
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.delays import Delays
+from sley.fpga.delays import longest_way
 from sley.fpga.implementation import implement
 from sley.fpga.nextpnr import best_seed, place, place_refined, routing, with_seed
 from sley.fpga.placement import Placement
@@ -82,9 +82,7 @@ def test_what_is_placed_is_annealed_and_then_refined_if_there_are_wires(
     anneal(expected)
     if refined:
         refine(expected)
-    delays = Delays(expected)
-    delays.analyse()
-    assert mhz == pytest.approx(1000 / delays.longest)
+    assert mhz == pytest.approx(1000 / longest_way(expected))
     assert (found.x.tolist(), found.y.tolist(), found.slots) == (
         expected.x.tolist(),
         expected.y.tolist(),

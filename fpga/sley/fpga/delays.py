@@ -28,6 +28,13 @@ SOURCES = (FLIP_FLOP, LUT, MULTIPLIER, MEMORY)
 """Cells at whose outputs ways are counted: not clocks, pins and constants."""
 
 
+def longest_way(placement: Placement) -> float:
+    """Nanoseconds of the longest way of a placement."""
+    delays = Delays(placement)
+    delays.analyse()
+    return delays.longest
+
+
 class Delays:
     """The wires of a placement, from the cell ``source`` to the cell ``sink``, and what they are parts of.
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sley.fpga.annealing import anneal
-from sley.fpga.delays import Delays
+from sley.fpga.delays import longest_way
 from sley.fpga.placement import Placement
 from sley.fpga.refinement import refine
 from sley.fpga.toolchain import run_tool
@@ -45,7 +45,7 @@ def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
     place(command, seed, folder)
     placement = Placement.read(folder / _placed(seed))
     scarce = anneal(placement).scarce
-    longest = _longest(placement) if scarce else refine(placement).after
+    longest = longest_way(placement) if scarce else refine(placement).after
     placement.write(folder / _placed(seed), timing=not scarce)
     return 1000 / longest
 
@@ -68,12 +68,6 @@ def best_seed(estimate: Callable[[int], float], seeds: int) -> int:
     with ThreadPoolExecutor(os.cpu_count()) as runs:
         estimates = list(runs.map(estimate, range(1, seeds + 1)))
     return 1 + estimates.index(max(estimates))
-
-
-def _longest(placement: Placement) -> float:
-    delays = Delays(placement)
-    delays.analyse()
-    return delays.longest
 
 
 def _placed(seed: int) -> str:
