@@ -186,7 +186,7 @@ def test_from_reset_to_the_answer_by_the_commands(name: str) -> None:
         found = re.search(r"is at (\S+);", process.stdout.readline())
         assert found is not None
         done = subprocess.run(
-            [*command, "demo", "--engine", f"fpga:{found[1]}", "-n", "5"], capture_output=True, text=True, check=False
+            [*command, "demo", "--device", f"fpga:{found[1]}", "-n", "5"], capture_output=True, text=True, check=False
         )
         process.terminate()
     assert done.returncode == 0, done.stderr

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,6 +104,10 @@ def test_bench_gemm() -> None:
         (("frobnicate",), 2, "No such command"),
         (("bench", "gemm", "-m", "0"), 2, "Invalid value"),
         (("bench", "gemm", "-e", "warp:base"), 1, "error: no engine 'warp'"),
+        (("bench", "gemm", "--engine", "warp:base"), 1, "error: no engine 'warp'"),
+        (("bench", "gemm", "--device", "warp:base"), 1, "error: no engine 'warp'"),
+        (("bench", "suite", "--device", "warp:base"), 1, "error: no engine 'warp'"),
+        (("demo", "--device", "warp:base"), 1, "error: no engine 'warp'"),
         (("bench", "sim", "huge"), 2, "no preset 'huge'"),
         (("bench", "array", "huge"), 2, "no preset 'huge'"),
         (("demo", "-e", "model:base?memory=lots"), 1, "error: memory=lots is no size"),
@@ -113,6 +120,17 @@ def test_errors_have_no_traceback(arguments: tuple[str, ...], code: int, message
     assert message in result.output + result.stderr
     assert "Traceback" not in result.output + result.stderr
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("arguments", [("demo", "--help"), ("info", "model:nano"), ("fpga", "boards")])
+def test_a_reader_that_has_seen_enough(arguments: tuple[str, ...]) -> None:
+    """As in ``sley fpga boards | head -1``: no word of the pipe, which the reader has closed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "sley.runtime.cli", *arguments]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writer)
+    assert ended.stderr == ""
 
 
 def test_bad_sources(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from sley.abi.layout import LayoutError
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import SleyError
 from sley.runtime.bench.command import bench_app
+from sley.runtime.bench.options import ENGINE_NAMES
 from sley.runtime.tune_command import tune
 
 USER_ERRORS = (SleyError, OSError, AsmError, ConfigError, LayoutError)
@@ -32,6 +33,8 @@ class _Group(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # the reader has seen enough, as with a pipe into head: typer ends without a word
+            raise
         except USER_ERRORS as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(1) from None
@@ -67,7 +70,7 @@ def sley(
 def demo(
     engine: Annotated[
         str | None,
-        typer.Option("--engine", "-e", help="Engine URL; default fast:base, or pysim:nano without a compiler."),
+        typer.Option(*ENGINE_NAMES, help="Engine URL; default fast:base, or pysim:nano without a compiler."),
     ] = None,
     images: Annotated[
         int | None, typer.Option("--images", "-n", min=1, help="Test images; default all 360 (few on pysim).")

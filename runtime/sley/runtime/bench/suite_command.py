@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from sley.runtime.bench.options import DType, OperandName, ResultType
+from sley.runtime.bench.options import ENGINE_NAMES, DType, OperandName, ResultType
 
 TABLE_WIDTH = 170
 """The tables' width where the terminal does not say, or is narrower: numbers must not be cut."""
@@ -14,7 +14,7 @@ TABLE_WIDTH = 170
 
 def suite(
     engine: Annotated[
-        str, typer.Option("--engine", "-e", help="Engine URL, with memory for the largest product.")
+        str, typer.Option(*ENGINE_NAMES, help="Engine URL, with memory for the largest product.")
     ] = "fast:base?memory=256M",
     family: Annotated[list[str] | None, typer.Option("--family", "-f", help="Only this family; repeatable.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first layers of each family.")] = None,

@@ -44,7 +44,7 @@ def simulate(
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         what = f"{board} of {config}" if config else board
-        typer.echo(f"{what} is at {terminal.name}; try: sley demo --engine fpga:{terminal.name} -n 5")
+        typer.echo(f"{what} is at {terminal.name}; try: sley demo --device fpga:{terminal.name} -n 5")
         while not stopped:
             terminal.serve_once()
     finally:
