@@ -20,7 +20,7 @@ REACHED_MHZ = 105
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_smallest_chip(tmp_path: Path) -> None:
-    """On an ECP5-5G-85F, where it is routed in minutes; on the 25F that it is meant for that takes most of an hour."""
+    """On an ECP5-5G-85F, whose wires are plenty: the 25F that it is meant for is full, and takes half as long again."""
     config = tmp_path / "small.json"
     config.write_text(SMALL.to_json())
     said = CliRunner().invoke(app, ["build", "ecpix5", "--config", str(config), "-o", str(tmp_path)])
