@@ -79,8 +79,8 @@ def pulls(parts: int, ends: Integers, weight: Floats) -> Pulls:
     return Pulls(np.searchsorted(of[order], np.arange(parts + 1)), other[order], np.tile(weight, 2)[order])
 
 
-helper = njit(inline="always")  # a call costs more than what is called
-"""What ``exchange`` is made of."""
+helper = njit(_nrt=False)  # to count who refers to an array takes longer than what is done with it
+"""What ``exchange`` is made of. Nothing is allocated there."""
 
 
 @njit
@@ -123,7 +123,7 @@ def exchange(
             _lie(moved[:count], here, there, parts, slots)
             continue
         for n in range(number):
-            nets.box[touched[n]] = boxes[n]
+            _copy(boxes, n, nets.box, touched[n])
         _exchange(here, there, luts, flip_flops, slots)
         made += 1
     return made
@@ -288,7 +288,7 @@ def _boxes(
             net = nets.of_part[k]
             if row[net] == EMPTY:
                 row[net], touched[count] = count, net
-                boxes[count] = nets.box[net]
+                _copy(nets.box, net, boxes, count)
                 count += 1
             own, box = row[net], nets.box[net]
             if box[0] < from_x[m] < box[1] and box[2] < from_y[m] < box[3]:
@@ -305,6 +305,13 @@ def _boxes(
     for n in range(count):
         row[touched[n]] = EMPTY
     return count
+
+
+@helper
+def _copy(boxes: Integers, number: int, others: Integers, other: int) -> None:
+    """One of the boxes becomes one of the others, side by side: a row assigned at once is allocated in between."""
+    for side in range(4):
+        others[other, side] = boxes[number, side]
 
 
 @helper
