@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sley.abi.config import ChipConfig, ConfigError, configuration
-from sley.fpga.toolchain import tool_versions
+from sley.fpga.toolchain import require_tools
 
 app = typer.Typer(help="Sley on an FPGA board, real or simulated.", no_args_is_help=True)
 
@@ -57,7 +57,7 @@ def build(
 
     For families that are not placed and routed here it ends with the netlist and what that takes of the FPGA.
     """
-    tool_versions()
+    require_tools()
     from sley.fpga.boards.board import BoardTop
     from sley.fpga.boards.known import BOARDS
     from sley.fpga.clock import PLLS, pll_dividers
@@ -129,7 +129,7 @@ def area(
     ),
 ) -> None:
     """Print what each block of a design takes after synthesis, and the LUTs on the longest ways between registers."""
-    tool_versions()
+    require_tools()
     from sley.fpga.area import DESIGNS, markdown, measure, ways_markdown
     from sley.fpga.family import FAMILIES
     from sley.fpga.levels import read_ways
@@ -161,7 +161,7 @@ def report(
     only: Annotated[str, typer.Option("--only", help="Designs whose name and device have this in it.")] = "",
 ) -> None:
     """Implement the matrix of designs and devices, and print size and speed of each. Takes hours for all of it."""
-    tool_versions()
+    require_tools()
     from sley.fpga.report import cells, implement_row, markdown, matrix
 
     rows = [row for row in matrix() if only in f"{row.name} {row.device.name}"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sley.fpga.family import OWN_RESET, Dense, Family, Resources
-from sley.fpga.toolchain import FlowError, run_tool, tool_versions
+from sley.fpga.toolchain import FlowError, require_tools, run_tool
 
 GUARD = "setattr -mod -set keep_hierarchy 1 -set guarded 1 t:$mul %m"
 """Modules with a multiplier in them stay modules; see ``Family.guarded``."""
@@ -67,7 +67,7 @@ def synthesise(
     fewer LUTs are worth more levels of them, and a reset that fewer than ``resets`` flip-flops share is in their LUTs;
     both make a difference on an ECP5.
     """
-    tool_versions()
+    require_tools()
     folder.mkdir(parents=True, exist_ok=True)
     kept = [module for module in re.findall(r"^module \\(\S+)", text, re.M) if module.count(".") in range(1, depth + 1)]
     # An element of an array, or a register of a memory, is called like a bit of a wire of that name, which abc9 cannot

@@ -25,6 +25,11 @@ class FlowError(OSError):
     """A design could not be implemented. Says which step failed and what to do about it."""
 
 
+def require_tools() -> None:
+    """Raises ``FlowError`` if a package is not installed."""
+    tool_versions()
+
+
 def tool_versions() -> dict[str, str]:
     """Version of each package. Raises ``FlowError`` if one is not installed."""
     try:
