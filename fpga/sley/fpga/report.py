@@ -72,13 +72,16 @@ def _line(board: Board) -> Row:
     return Row("bridge and memory", device_of(board.platform()), 0, board.line, board, board.clock_hz)
 
 
-def _chip(board: Board, config: ChipConfig | None = None, array_blocks: int | None = None) -> Row:
+def _chip(
+    board: Board, config: ChipConfig | None = None, array_blocks: int | None = None, clock_hz: int | None = None
+) -> Row:
     """What ``sley fpga build`` builds, of the board's chip or another one."""
     config = config or board.config
     device = device_of(board.platform())
     system = partial(board.system, config)
     name = f"chip {config.name}" + (f", array of {array_blocks} DSP" if array_blocks else "")
-    return Row(name, device, config.peak_macs, system, board, board.clock_hz, dense=True, array_blocks=array_blocks)
+    clock_hz = clock_hz or board.clock_hz
+    return Row(name, device, config.peak_macs, system, board, clock_hz, dense=True, array_blocks=array_blocks)
 
 
 def _unplaced_chip(name: str, device: Device) -> Row:
@@ -89,6 +92,8 @@ def _unplaced_chip(name: str, device: Device) -> Row:
 
 _EDGE1 = preset("edge").replace(name="edge1", bf16=False, vector_lanes=1)
 """``edge`` without bf16 and with one fp32 lane."""
+_EDGE_BF16 = preset("edge").replace(name="edgebf1", vector_lanes=1)
+"""``edge`` with one fp32 lane."""
 _WIDE1 = preset("nano").replace(
     name="16x16", array=16, vector_lanes=1, scratchpad_rows=1024, accumulator_rows=256, program_words=512
 )
@@ -116,6 +121,7 @@ def matrix() -> tuple[Row, ...]:
         _chip(_ECPIX5, array_blocks=8),
         _chip(_ECPIX5, _EDGE1),
         _chip(_ECPIX5, _EDGE1, array_blocks=32),
+        _chip(_ECPIX5, _EDGE_BF16, clock_hz=60_000_000),
         _chip(_ECPIX5, _WIDE1),
         *(_unplaced_chip("nano", device) for device in (_GW2A, _XC7A100T, _XCKU040)),
     )
