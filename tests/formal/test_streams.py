@@ -143,7 +143,7 @@ def test_buffer_finds(line: str, bug: str) -> None:
         prove(buffer(mutated(StreamBuffer, line, bug)), 8)
 
 
-@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("depth", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_fifo(depth: int) -> None:
     prove(fifo(depth), 6 * depth)
 

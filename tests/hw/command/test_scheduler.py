@@ -195,7 +195,15 @@ def blocks_of(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
     return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
 
 
-@pytest.mark.parametrize("config", [ONE, SIX, ONE.replace(array=8), ONE.replace(array=64)], ids=["1", "6", "8", "64"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(ONE, id="1"),
+        pytest.param(SIX, id="6"),
+        pytest.param(ONE.replace(array=8), id="8", marks=pytest.mark.slow),
+        pytest.param(ONE.replace(array=64), id="64", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("pause", [0.0, 0.4])
 def test_grids(config: ChipConfig, pause: float) -> None:
     """Eight grids at a time; the blocks of each come in order, whatever comes between them."""

@@ -3,12 +3,12 @@ import random
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 from numpy.typing import NDArray
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.hw.core.array import OLD_DELAY, SystolicArray, settle_cycles
 from sley.hw.core.array_timing import array_latency, bf16_old_latency
+from sley.hw.testing.streams import compiled
 from sley.sim.golden.float32 import Bits
 from sley.sim.golden.matmul import Lanes, bf16_sums, int8_sums
 
@@ -22,7 +22,8 @@ Tile = tuple[Lanes, Lanes]  # weights [up to N, N], rows [any, N]
 def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float, seed: int) -> list[int]:
     """Streams the tiles, as early as the rules of the array allow, with random gaps on both sides; the cycles in
     which rows entered."""
-    dut = SystolicArray(config)
+    design = compiled(SystolicArray, config)
+    dut = design.dut
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     n, latency = config.array, array_latency(config, bf16)
     words = [(tile, j, word) for tile, (w, _) in enumerate(tiles) for j, word in enumerate(tile_words(config, w))]
@@ -73,10 +74,7 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
             cycle += 1
             assert cycle < 10_000
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(bench)
-    sim.run()
+    design.run([bench])
     return entered
 
 
@@ -158,10 +156,11 @@ def test_tile_cut_short_does_no_harm(bf16: bool) -> None:
     config = WIDE
     n = config.array
     (good, row) = random_tiles(config, [1], seed=5)[0]
+    design = compiled(SystolicArray, config)
+    dut = design.dut
     for cut in range(1, n):
-        dut = SystolicArray(config)
 
-        async def bench(ctx, dut: SystolicArray = dut, cut: int = cut) -> None:  # type: ignore[no-untyped-def]
+        async def bench(ctx, cut: int = cut) -> None:  # type: ignore[no-untyped-def]
             ctx.set(dut.weights_bf16, bf16)
             words = [*range(cut), *range(n)]
             swap = len(words) - 1 + (settle_cycles(config) - 1 if bf16 else 0)
@@ -179,7 +178,4 @@ def test_tile_cut_short_does_no_harm(bf16: bool) -> None:
             await ctx.tick().repeat(array_latency(config) - 1)
             assert [ctx.get(s) for s in dut.sums] == int8_sums(row, good, None)[0].view(np.int32).tolist()
 
-        sim = Simulator(dut)
-        sim.add_clock(1e-6)
-        sim.add_testbench(bench)
-        sim.run()
+        design.run([bench])

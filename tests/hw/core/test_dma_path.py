@@ -17,6 +17,7 @@ from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import Tag
 from sley.hw.testing.dma import DmaBench, DmaState, Program
 from sley.hw.testing.memory import MemoryNode
+from sley.hw.testing.streams import compiled
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
 EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=32)
@@ -74,8 +75,8 @@ def check(
     state = DmaState.random(config, program.unit, random.Random(seed), MEMORY)
     expected = state.copy()
     expected.execute(program)
-    dut = DmaPath(config, program.unit)
-    bench = DmaBench(dut, state, seed=seed)
+    bench = DmaBench(compiled(DmaPath, config, program.unit), state, seed=seed)
+    dut = bench.dut
     memory = MemoryNode(
         bench, config, dut.path.request, dut.path.response, size=MEMORY, latency=latency, pause=stress, idle=stress
     )

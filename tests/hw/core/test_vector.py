@@ -33,7 +33,15 @@ NANO16 = NANO.replace(bf16=True)
 ONE_LANE, TWO_LANES = NANO.replace(vector_lanes=1), NANO16.replace(vector_lanes=2)
 
 
-@pytest.mark.parametrize("config", [NANO, NANO16, ONE_LANE, TWO_LANES], ids=["int8", "bf16", "int8-1", "bf16-2"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(NANO, id="int8"),
+        pytest.param(NANO16, id="bf16"),
+        pytest.param(ONE_LANE, id="int8-1", marks=pytest.mark.slow),
+        pytest.param(TWO_LANES, id="bf16-2", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("b_op", BinaryOp)
 @pytest.mark.parametrize("dtype", NumberType)
 def test_every_combination_of_flags(config, b_op, dtype):

@@ -294,7 +294,9 @@ def test_latency(config: ChipConfig, mhz: int) -> None:
     assert got.cycles[1] - asked.cycles[1] == timing.cas + timing.burst + 6
 
 
-@pytest.mark.parametrize(("config", "mhz"), [(NANO, 25), (EDGE, 100)], ids=lambda x: str(x)[:9])
+@pytest.mark.parametrize(
+    ("config", "mhz"), [(NANO, 25), pytest.param(EDGE, 100, marks=pytest.mark.slow)], ids=lambda x: str(x)[:9]
+)
 def test_refresh_is_never_late(config: ChipConfig, mhz: int) -> None:
     """Under traffic that leaves no cycle free, the k-th refresh comes within k intervals and the greatest delay."""
     dut = SdramBench(config, mhz * MHZ, replace(PART, refreshes=16384))
