@@ -6,6 +6,7 @@ from pathlib import Path
 from amaranth.hdl import Fragment
 from typer.testing import CliRunner
 
+from sley.abi.config import preset
 from sley.fpga.boards.known import BOARDS
 from sley.fpga.commands import app
 from sley.fpga.family import Resources
@@ -14,6 +15,7 @@ from sley.fpga.report import COLUMNS, cells, matrix
 from sley.fpga.synthesis import Block, Synthesis
 
 RUNNER = CliRunner()
+PAGE = Path(__file__).parents[2] / "docs/reference/fpga.md"
 TAKEN = Resources(1234, 567, 16, 8)
 
 
@@ -48,6 +50,18 @@ def test_row_of_a_netlist_has_no_speed() -> None:
     assert found["MMAC/s/DSP"] == "-"
     large = Synthesis(Block("sley", row.device.capacity + Resources(ff=1), ()), {}, 60.0)
     assert cells(row, large)[-2] == "synthesis only, does not fit"
+
+
+def test_the_page_has_all_chips_of_the_matrix_and_what_they_are() -> None:
+    page = PAGE.read_text()
+    chips = [row for row in matrix() if row.dense]
+    for row in chips:
+        assert f"| {row.name} | {row.device.name} |" in page
+    configs = [row.design.args[0] for row in chips]  # type: ignore[attr-defined]
+    written = [eval(expression, {"preset": preset}) for expression in re.findall(r"`(preset\(.*\))`", page)]
+    assert len(written) == 4
+    for config in written:
+        assert config in configs
 
 
 def test_every_device_of_a_family_is_in_the_report() -> None:
