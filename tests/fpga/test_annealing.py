@@ -7,7 +7,7 @@ import pytest
 from placed_design import PlacedDesign, check_moves, halves, logic_row, random_design
 
 from sley.fpga import annealing
-from sley.fpga.annealing import CELLS, SQUARE, TREE, anneal, crowding, excess
+from sley.fpga.annealing import CELLS, SQUARE, TREE, anneal, crowding, excess, tight
 from sley.fpga.arrangement import Arrangement
 from sley.fpga.delays import longest_way
 from sley.fpga.placement import Placement
@@ -145,6 +145,17 @@ def test_excess_is_the_share_of_wires_for_which_there_is_no_room(room: float, mo
     arrangement = Arrangement(Placement(random_design(1).design))
     tiles = crowding(arrangement).ravel()
     assert excess(arrangement) == pytest.approx(sum(wires - room for wires in tiles if wires > room) / sum(tiles))
+
+
+@pytest.mark.parametrize(("more", "expected"), [(-1e-6, True), (1e-6, False)])
+def test_wires_are_tight_if_a_share_of_them_has_no_room(
+    more: float, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = Placement(random_design(1).design)
+    assert not tight(placement)
+    monkeypatch.setattr(annealing, "ROOM", 2.0)
+    monkeypatch.setattr(annealing, "TIGHT", excess(Arrangement(placement)) + more)
+    assert tight(placement) == expected
 
 
 def test_where_wires_are_scarce_it_cools_again_and_slowly(monkeypatch: pytest.MonkeyPatch) -> None:

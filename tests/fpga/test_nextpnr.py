@@ -67,19 +67,25 @@ def test_routing_goes_on_from_the_placement() -> None:
     ]
 
 
-@pytest.mark.parametrize(("scarce", "refined"), [(1.0, True), (-1.0, False)])
-def test_what_is_placed_is_annealed_and_then_refined_if_there_are_wires(
-    scarce: float, refined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("tight", "scarce", "annealed", "refined"),
+    [(1.0, -1.0, False, True), (-1.0, 1.0, True, True), (-1.0, -1.0, True, False)],
+    ids=["room", "tight", "scarce"],
+)
+def test_what_is_placed_is_annealed_if_wires_are_tight_and_refined_if_they_are_not_scarce(
+    tight: float, scarce: float, annealed: bool, refined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def placed(command: Sequence[str], seed: int, folder: Path) -> float:
         (folder / f"seed{seed}.json").write_text(json.dumps(random_design(1).design))
         return 50.0
 
     monkeypatch.setattr("sley.fpga.nextpnr.place", placed)
+    monkeypatch.setattr("sley.fpga.annealing.TIGHT", tight)
     monkeypatch.setattr("sley.fpga.annealing.SCARCE", scarce)
     mhz = place_refined(COMMAND, 2, tmp_path)
     expected, found = Placement(random_design(1).design), Placement.read(tmp_path / "seed2.json")
-    anneal(expected)
+    if annealed:
+        anneal(expected)
     if refined:
         refine(expected)
     assert mhz == pytest.approx(1000 / longest_way(expected))

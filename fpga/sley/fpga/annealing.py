@@ -22,8 +22,10 @@ ROOM, CROWDED, COLDEST = 87.0, 5.0, 0.25
 """Wires through a tile of which there is no need to be fewer; how many times its length a wire costs more where there
 are twice as many, at a temperature of 1, and inversely so at others, but for those below the last: among costs that are
 far above the temperature, nothing moves."""
+TIGHT = 0.01
+"""Wires are tight if a larger share of all is more than there is room for as nextpnr has placed them."""
 SCARCE, WARM, SLOWLY = 0.025, 1.5, 30
-"""Wires are scarce if a larger share of all is more than there is room for; then it cools again, from this temperature,
+"""Wires are scarce if a larger share is still when they are annealed; then it cools again, from this temperature,
 with so many rounds at each."""
 SQUARE = 5
 """Columns and rows about a tile whose mean is what it counts as."""
@@ -64,6 +66,11 @@ def anneal(placement: Placement) -> Annealing:
         annealing.cool(WARM, SLOWLY)
     arrangement.finish()
     return Annealing(before, arrangement.length, scarce)
+
+
+def tight(placement: Placement) -> bool:
+    """Whether annealing is worth its time: where wires suffice, the router is as fast without, and the clock too."""
+    return excess(Arrangement(placement)) > TIGHT
 
 
 def crowding(arrangement: Arrangement) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sley.fpga.annealing import anneal
+from sley.fpga.annealing import anneal, tight
 from sley.fpga.delays import longest_way
 from sley.fpga.placement import Placement
 from sley.fpga.refinement import refine
@@ -36,15 +36,15 @@ def place(command: Sequence[str], seed: int, folder: Path) -> float:
 
 
 def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
-    """``place``, ``anneal`` and ``refine``, for a chip on an ECP5. The MHz are of the longest way by ``Delays``, at
-    speed 8.
+    """``place``, ``anneal`` where wires are tight, and ``refine``, for a chip on an ECP5. The MHz are of the longest
+    way by ``Delays``, at speed 8.
 
-    Where wires are scarce, nothing is refined, which takes more of them, and nextpnr is told not to mind timing:
-    otherwise its router lets what is on long ways take the wires of all others, again and again.
+    Where wires are scarce even then, nothing is refined, which takes more of them, and nextpnr is told not to mind
+    timing: otherwise its router lets what is on long ways take the wires of all others, again and again.
     """
     place(command, seed, folder)
     placement = Placement.read(folder / _placed(seed))
-    scarce = anneal(placement).scarce
+    scarce = tight(placement) and anneal(placement).scarce
     longest = longest_way(placement) if scarce else refine(placement).after
     placement.write(folder / _placed(seed), timing=not scarce)
     return 1000 / longest
