@@ -195,7 +195,7 @@ def test_prefetch_finds(line: str, bug: str) -> None:
         prove(prefetch(3, mutated(PrefetchFIFO, line, bug)), 12)
 
 
-@pytest.mark.parametrize("depth", [3, 4])
+@pytest.mark.parametrize("depth", [pytest.param(3, marks=pytest.mark.slow), 4])
 def test_wide(depth: int) -> None:
     prove(wide(depth), 6 * depth)
 

@@ -12,6 +12,8 @@ from sley.fpga.arrangement import Arrangement
 from sley.fpga.delays import longest_way
 from sley.fpga.placement import Placement
 
+SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+
 
 def nets(placement: Placement) -> list[list[int]]:
     """The cells of each net but the clock, which counts for none."""
@@ -38,7 +40,7 @@ def fixed(design: PlacedDesign, name: str, place: str, data: str = "") -> None:
     design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
 def test_random_designs_stay_legal_and_have_less_wire(seed: int) -> None:
     before, after = (Placement(random_design(seed).design) for _ in range(2))
     made = anneal(after)
@@ -169,7 +171,7 @@ def test_where_wires_are_scarce_it_cools_again_and_slowly(monkeypatch: pytest.Mo
     assert slowly.after == length(again) < made.after
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_wires_avoid_tiles_that_are_crowded(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     careless, careful = (Placement(random_design(seed).design) for _ in range(2))
     with monkeypatch.context() as patch:
@@ -182,7 +184,7 @@ def test_wires_avoid_tiles_that_are_crowded(seed: int, monkeypatch: pytest.Monke
     assert length(careful) < 1.5 * length(careless)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_long_ways_are_pulled_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pulled, loose = (Placement(random_design(seed).design) for _ in range(2))
     anneal(pulled)

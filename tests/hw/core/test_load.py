@@ -16,6 +16,7 @@ from sley.hw.testing.dma import Program
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
 EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=32)
 CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
+EDGE_SLOW = pytest.mark.parametrize("config", [NANO, pytest.param(EDGE, marks=pytest.mark.slow)], ids=["nano", "edge"])
 
 
 @CONFIGS
@@ -88,7 +89,7 @@ def test_permuting_loads_of_different_width_follow_one_another(config: ChipConfi
         check(config, program)
 
 
-@CONFIGS
+@EDGE_SLOW
 def test_other_commands_come_when_a_permuting_load_ends(config: ChipConfig) -> None:
     """A SET, which passes through it or past it, and right behind a load that waits for nothing: in every cycle."""
     for flags in kinds(config):
@@ -103,7 +104,7 @@ def test_other_commands_come_when_a_permuting_load_ends(config: ChipConfig) -> N
         check(config, program, gaps=gaps)
 
 
-@CONFIGS
+@EDGE_SLOW
 def test_permuting_faults(config: ChipConfig) -> None:
     """Each kind of fault, with the units before it complete; the loads around it run, also those in flight."""
     bus, n, rows = config.row_bytes, config.array, config.scratchpad_rows

@@ -40,7 +40,7 @@ def test_random_programs_equal_the_model(config: ChipConfig, seed: int) -> None:
 
 
 RANDOM_OF_BOTH = [
-    pytest.param(types, seed, marks=[pytest.mark.slow] if seed > 1 or (seed and types != "any") else [])
+    pytest.param(types, seed, marks=[pytest.mark.slow] if seed else [])
     for types in ("bf16", "tiles", "any")
     for seed in range(4)
 ]
@@ -76,7 +76,7 @@ def test_no_idle_cycle_between_matmuls_of_array_rows(config: ChipConfig, more: i
     assert result.rows == list(range(result.rows[0], result.rows[0] + 5 * rows))
 
 
-@pytest.mark.parametrize("empty", [1, 4])
+@pytest.mark.parametrize("empty", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_matmuls_without_rows_leave_no_idle_cycle(empty: int) -> None:
     """What waits and signals between two tiles of results keeps no weights back."""
     config = EDGE

@@ -80,7 +80,9 @@ def run(config: ChipConfig, clock_hz: int, edge: str) -> None:
     assert all(selected for _, selected in seen[2:])
 
 
-@pytest.mark.parametrize(("name", "mhz"), [("nano", 25), ("edge", 40), ("nano", 133)])
+@pytest.mark.parametrize(
+    ("name", "mhz"), [("nano", 25), pytest.param("edge", 40, marks=pytest.mark.slow), ("nano", 133)]
+)
 def test_pins(name: str, mhz: int) -> None:
     """At 133 MHz the cycles alone are looked at: of the way through pins and board nothing is modelled."""
     run(preset(name), mhz * 1_000_000, "neg")
