@@ -40,7 +40,7 @@ def test_random_programs_equal_the_model(config: ChipConfig, seed: int) -> None:
 
 
 RANDOM_OF_BOTH = [
-    pytest.param(types, seed, marks=[pytest.mark.slow] if seed else [])
+    pytest.param(types, seed, marks=[pytest.mark.slow] if seed > 1 or (seed and types != "any") else [])
     for types in ("bf16", "tiles", "any")
     for seed in range(4)
 ]
@@ -76,7 +76,7 @@ def test_no_idle_cycle_between_matmuls_of_array_rows(config: ChipConfig, more: i
     assert result.rows == list(range(result.rows[0], result.rows[0] + 5 * rows))
 
 
-@pytest.mark.parametrize("empty", [pytest.param(1, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("empty", [1, 4])
 def test_matmuls_without_rows_leave_no_idle_cycle(empty: int) -> None:
     """What waits and signals between two tiles of results keeps no weights back."""
     config = EDGE
@@ -197,8 +197,8 @@ def test_single_rows_accumulate_on_one_row(config: ChipConfig) -> None:
     ("config", "dtype", "length"),
     [
         *((NANO, 0, length) for length in (*range(1, 6), 9)),
-        (WIDE, 1, 1),
-        *(pytest.param(WIDE, 1, length, marks=pytest.mark.slow) for length in (7, 20, 38, 40)),
+        *((WIDE, 1, length) for length in (1, 38)),
+        *(pytest.param(WIDE, 1, length, marks=pytest.mark.slow) for length in (7, 20, 40)),
     ],
 )
 def test_matmuls_that_share_some_accumulator_rows(config: ChipConfig, dtype: int, length: int) -> None:

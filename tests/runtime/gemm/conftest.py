@@ -11,9 +11,6 @@ from sley.runtime.gemm.problem import Epilogue, Result
 
 CHIPS = [
     *(PRESETS[name] for name in ("nano", "edge", "quad")),
-    ChipConfig(name="square", cores_x=2, cores_y=2),
-]
-MORE_CHIPS = [
     ChipConfig(
         name="one_bank",
         bf16=True,
@@ -24,6 +21,9 @@ MORE_CHIPS = [
         accumulator_banks=1,
         unit_queue=2,
     ),
+    ChipConfig(name="square", cores_x=2, cores_y=2),
+]
+MORE_CHIPS = [
     PRESETS["base"],
     ChipConfig(name="int8_16", array=16, scratchpad_rows=256, accumulator_rows=64, program_words=512),
     ChipConfig(name="row_of_3", array=8, cores_x=3, scratchpad_rows=128, accumulator_rows=32, queues=1),
