@@ -69,7 +69,7 @@ def anneal(placement: Placement) -> Annealing:
 
 
 def tight(placement: Placement) -> bool:
-    """Whether annealing is worth its time: where wires suffice, the router is as fast without, and the clock too."""
+    """Whether annealing is worth its time: where wires suffice, the router takes as many steps without."""
     return excess(Arrangement(placement)) > TIGHT
 
 
