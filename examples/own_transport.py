@@ -8,10 +8,10 @@ import sys
 import numpy as np
 
 from sley.driver.device import Driver
-from sley.driver.engines import open_transport
-from sley.driver.transport import Transport
+from sley.driver.hardware.engines import open_transport
+from sley.driver.hardware.transport import Transport
 from sley.runtime import blas
-from sley.runtime.device import Device
+from sley.runtime.device.device import Device
 
 
 class Counting:

@@ -14,8 +14,8 @@ from rich.table import Table
 from sley.fpga.toolchain import TOOLS, prepared
 from sley.hw.testing.streams import compiled
 from sley.runtime import blas
-from sley.runtime.buffer import BF16, Buffer
-from sley.runtime.device import Device
+from sley.runtime.device.buffer import BF16, Buffer
+from sley.runtime.device.device import Device
 from sley.sim.testing.product import Product
 
 GARBAGE = (100_000, 50, 100)

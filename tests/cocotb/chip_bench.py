@@ -10,9 +10,9 @@ from cocotb_transport import CocotbTransport
 
 from sley.abi.config import preset
 from sley.driver.device import Driver
-from sley.driver.probe import probe
+from sley.driver.hardware.probe import probe
 from sley.runtime import blas
-from sley.runtime.device import Device
+from sley.runtime.device.device import Device
 
 
 @cocotb.test(timeout_time=100, timeout_unit="us")

@@ -6,7 +6,7 @@ import numpy as np
 
 from sley.driver.device import Driver
 from sley.runtime import blas
-from sley.runtime.device import Device
+from sley.runtime.device.device import Device
 
 STATUS = ("CHIP.PROGRESS", "CHIP.TIME_LO", "QUEUE0.DOORBELL_TIME_LO")
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sley.abi.instructions import INSTRUCTION_BYTES
-from sley.driver.buffer import Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
-from sley.driver.engines import open_transport
+from sley.driver.hardware.engines import open_transport
+from sley.driver.memory.buffer import Rights
 from sley.sim.engines.options import default_engine
 from sley.sim.engines.posted import PostedWrites
 

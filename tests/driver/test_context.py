@@ -10,7 +10,6 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.pages import PAGE_BYTES
-from sley.driver.buffer import ALL_RIGHTS, READ_WRITE, Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import (
@@ -25,7 +24,8 @@ from sley.driver.errors import (
     QueueFault,
     SleyError,
 )
-from sley.driver.fence import import_fence, wait_all, wait_any
+from sley.driver.memory.buffer import ALL_RIGHTS, READ_WRITE, Rights
+from sley.driver.queue.fence import import_fence, wait_all, wait_any
 from sley.sim.engines.options import default_engine
 
 Check = Callable[[], None]

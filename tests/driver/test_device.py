@@ -3,8 +3,8 @@ import pytest
 from sley.abi.faults import MEANING, FaultCode, QueueState, Unit, UnitState
 from sley.driver.context import Context
 from sley.driver.device import Driver
-from sley.driver.engines import open_transport
 from sley.driver.errors import BadRequest, OutOfDeviceMemory, QueueFault, ResetFailed, explain
+from sley.driver.hardware.engines import open_transport
 
 
 def test_dump_of_an_idle_device(driver: Driver, context: Context) -> None:

@@ -21,11 +21,11 @@ from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import Queue
 from sley.hw.command.splitter import RunSplitter
 from sley.hw.command.urgent import UrgentGrant
-from sley.hw.core.alu import Alu
-from sley.hw.core.launch import Report
-from sley.hw.core.loops import LoopStack
 from sley.hw.core.params import UnitParams
 from sley.hw.core.semaphores import Semaphores
+from sley.hw.core.sequencer.alu import Alu
+from sley.hw.core.sequencer.launch import Report
+from sley.hw.core.sequencer.loops import LoopStack
 from sley.hw.emission import TOP, emitted_modules
 from sley.hw.ip.readable import readable_modules
 from sley.hw.mmu.tlb import Tlb

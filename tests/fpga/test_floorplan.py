@@ -22,10 +22,10 @@ from sley.fpga.device import DEVICES, Device, device_of, tell_gateware
 from sley.fpga.family import FAMILIES
 from sley.fpga.floorplan import GROUPS, MEMORY_ROWS, OFFSETS, ROWS, array_places, memory_places, place_blocks
 from sley.fpga.implementation import implement
-from sley.hw.core.array import SystolicArray
-from sley.hw.core.ecp5_multiplier import Ecp5Multiplier
-from sley.hw.core.memories import scratchpad
-from sley.hw.core.multipliers import Multiplier, multipliers
+from sley.hw.core.matrix.array import SystolicArray
+from sley.hw.core.matrix.multiplier.assignment import Multiplier, multipliers
+from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier
+from sley.hw.core.sram.memories import scratchpad
 from sley.hw.shared import flat_ports
 
 SLOW = pytest.mark.slow

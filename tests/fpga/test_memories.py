@@ -6,8 +6,8 @@ import pytest
 
 from sley.fpga.area import measure
 from sley.fpga.family import FAMILIES
-from sley.hw.core.delay import MemoryDelay
-from sley.hw.core.sram import BankedSram
+from sley.hw.core.matrix.delay import MemoryDelay
+from sley.hw.core.sram.sram import BankedSram
 from sley.hw.stream.fifo import LUT_WORDS, StreamFIFO
 
 

@@ -20,7 +20,7 @@ from sley.fpga.fanout import copy_drivers
 from sley.fpga.harness import Harness
 from sley.fpga.implementation import netlist
 from sley.fpga.toolchain import FlowError
-from sley.hw.core.array import SystolicArray
+from sley.hw.core.matrix.array import SystolicArray
 
 pytestmark = needs_icarus
 MODELS = {"ecp5": "ecp5", "gowin": "gowin", "ice40": "ice40", "xc7": "xilinx", "xcu": "xilinx"}

@@ -17,7 +17,7 @@ from sley.fpga.family import FAMILIES, Resources
 from sley.fpga.synthesis import read_stat, synthesise
 from sley.fpga.testing.counter import Counter
 from sley.fpga.toolchain import FlowError
-from sley.hw.core.array import SystolicArray
+from sley.hw.core.matrix.array import SystolicArray
 from sley.hw.mmu.tlb import Tlb
 from sley.hw.shared import flat_ports
 

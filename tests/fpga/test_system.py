@@ -19,14 +19,14 @@ from typer.testing import CliRunner
 from sley.abi.config import preset
 from sley.driver.device import Driver
 from sley.driver.errors import EngineError
+from sley.examples.digits import run as digits
 from sley.fpga.bridge import link
 from sley.fpga.bridge.transport import FpgaTransport
 from sley.fpga.simulated import BAUD
 from sley.hw.rtlil import component_rtlil
 from sley.runtime import blas
 from sley.runtime.cli import app
-from sley.runtime.demo import digits
-from sley.runtime.device import Device
+from sley.runtime.device.device import Device
 from sley.sim.board.board import SimulatedBoard
 from sley.sim.board.design import DEFAULT, boards, open_board
 from sley.sim.board.host_uart import HostedDesign

@@ -14,6 +14,7 @@ ALLOWED = {
     "sim": {"sim", "hw", "abi"},
     "fpga": {"fpga", "hw", "abi"},
 }
+ALLOWED |= {"examples": {"examples", *ALLOWED}, "bench": {"bench", *ALLOWED}}
 NO_HDL = {"abi", "driver", "runtime"}
 FILES = [(portion, path) for portion in ALLOWED for path in sorted((ROOT / portion / "sley").rglob("*.py"))]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sley.runtime import blas
-from sley.runtime.device import Device
+from sley.runtime.device.device import Device
 from sley.sim.engines.options import default_engine
 
 ENGINES = [

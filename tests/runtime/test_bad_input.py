@@ -17,10 +17,10 @@ from sley.driver.errors import (
     QueueFull,
 )
 from sley.runtime import blas
-from sley.runtime.device import Device
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.device.device import Device
+from sley.runtime.device.program import Program
 from sley.runtime.errors import KernelError, ShapeMismatch, UnsupportedType
-from sley.runtime.kernel import KernelBuilder
-from sley.runtime.program import Program
 from sley.sim.engines.options import default_engine
 
 Usable = Callable[[], None]

@@ -52,16 +52,15 @@ def test_commands_and_groups_join(monkeypatch: pytest.MonkeyPatch) -> None:
 
     points = {"outer": lambda: group, "single": lambda: lambda: typer.echo("hello"), "gone": missing}
     found = [SimpleNamespace(name=name, load=load) for name, load in points.items()]
-    monkeypatch.setattr(cli, "entry_points", lambda group: found if group == "sley.commands" else found[:1])
-    monkeypatch.setattr(cli, "app", typer.Typer(cls=cli._Group))
-    monkeypatch.setattr(cli, "bench_app", typer.Typer())
-    cli._join_commands()
+    monkeypatch.setattr(cli, "entry_points", lambda group: found if group == "sley.commands" else [])
+    target = typer.Typer(cls=cli._Group)
+    cli._join(target, "sley.commands")
     invoke = CliRunner().invoke
-    assert invoke(cli.bench_app, ["outer", "other"]).exit_code == 0
-    assert invoke(cli.app, ["single"]).output == "hello\n"
-    result = invoke(cli.app, ["outer", "inner"])
+    assert invoke(target, ["outer", "other"]).exit_code == 0
+    assert invoke(target, ["single"]).output == "hello\n"
+    result = invoke(target, ["outer", "inner"])
     assert (result.exit_code, result.stderr) == (1, "error: something to do about it\n")
-    assert invoke(cli.app, ["gone"]).exit_code == 2
+    assert invoke(target, ["gone"]).exit_code == 2
 
 
 @pytest.mark.parametrize("name", PRESETS)

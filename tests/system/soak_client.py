@@ -13,10 +13,10 @@ from sley.abi.faults import FaultCode
 from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import FENCE_BYTES
 from sley.abi.pages import ENTRY_BYTES, LARGE_PAGE_BYTES, PAGE_BITS, PAGE_BYTES, PAGE_ENTRY, TABLE_ENTRIES
-from sley.driver.buffer import READ_WRITE, Rights
 from sley.driver.errors import QueueFault, SleyError
-from sley.driver.queue import Queue
-from sley.driver.space import Mapping
+from sley.driver.memory.buffer import READ_WRITE, Rights
+from sley.driver.memory.space import Mapping
+from sley.driver.queue.queue import Queue
 
 if TYPE_CHECKING:
     from soak_session import Session

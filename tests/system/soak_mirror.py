@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.faults import FaultCode, Unit
-from sley.driver.buffer import BufferObject
 from sley.driver.errors import QueueFault
+from sley.driver.memory.buffer import BufferObject
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from soak_client import Client, Line
 from soak_mirror import Entry, Place, Slot
 
 from sley.abi.faults import FaultCode
-from sley.driver.buffer import READ_WRITE
 from sley.driver.device import Driver
 from sley.driver.errors import ContextReset, DeviceReset, QueueFault, SleyError
-from sley.driver.fence import Fence
+from sley.driver.memory.buffer import READ_WRITE
+from sley.driver.queue.fence import Fence
 
 SPANS = ([1] * 8, [2, 2, 1, 1, 1, 1, 0, 0], [1, 3, 0, 1, 1, 1, 1, 0], [4, 4, 0, 0, 0, 0, 0, 0])
 """Queues of each client."""

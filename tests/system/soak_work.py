@@ -9,7 +9,7 @@ from soak_session import SLOT, Session
 
 from sley.abi.packets import FENCE_BYTES
 from sley.driver.errors import SleyError
-from sley.driver.fence import Fence
+from sley.driver.queue.fence import Fence
 from sley.sim.golden.vector import vector_op
 from sley.sim.testing.watched_transport import SMALL
 

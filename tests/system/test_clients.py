@@ -11,15 +11,15 @@ from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
-from sley.driver.buffer import Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import ContextReset, QueueFault
-from sley.driver.fence import import_fence
-from sley.driver.queue import Queue
+from sley.driver.memory.buffer import Rights
+from sley.driver.queue.fence import import_fence
+from sley.driver.queue.queue import Queue
 from sley.runtime import blas
-from sley.runtime.device import Device
-from sley.runtime.program import Program
+from sley.runtime.device.device import Device
+from sley.runtime.device.program import Program
 
 ENGINES = ["model:edge", "fast:edge"]
 STUCK = "sync wait=0\nend"

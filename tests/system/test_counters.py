@@ -26,11 +26,11 @@ from sley.abi.counters import (
     VectorCycle,
     WriteCycle,
 )
-from sley.driver.counters import Counters
 from sley.driver.errors import NoCycleCounts
-from sley.runtime.device import Device
-from sley.runtime.program import Program
-from sley.runtime.stream import Count
+from sley.driver.observe.counters import Counters
+from sley.runtime.device.device import Device
+from sley.runtime.device.program import Program
+from sley.runtime.device.stream import Count
 from sley.sim.engines.options import default_engine
 
 needs_compiler = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")

@@ -9,8 +9,8 @@ from sley.abi.asm import assemble
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.driver.errors import QueueFault
-from sley.runtime.device import Device
-from sley.runtime.program import Program
+from sley.runtime.device.device import Device
+from sley.runtime.device.program import Program
 from sley.sim.engines.options import default_engine
 
 MEMORY = 1 << 20

@@ -22,11 +22,11 @@ from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, MAX_ARGS, Op
 from sley.abi.layout import Layout
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_BYTES, PAGE_ENTRY, TABLE_ENTRIES, table_index
-from sley.driver.buffer import ALL_RIGHTS, Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import DeviceCorrupt, QueueFault
-from sley.driver.space import Mapping
+from sley.driver.memory.buffer import ALL_RIGHTS, Rights
+from sley.driver.memory.space import Mapping
 from sley.sim.engines.options import EngineOptions, default_engine
 from sley.sim.errors import EngineError
 from sley.sim.testing.watched_transport import SMALL, WatchedTransport

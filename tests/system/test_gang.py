@@ -12,14 +12,14 @@ from sley.abi.instructions import Share
 from sley.driver.device import Driver
 from sley.driver.errors import BadRequest, QueueFault
 from sley.hw.chip import Chip
-from sley.runtime.buffer import Buffer
-from sley.runtime.device import Device
-from sley.runtime.gemm.launch import launch
-from sley.runtime.gemm.problem import Problem
-from sley.runtime.gemm.tiling import Plan, Tiling
-from sley.runtime.kernel import KernelBuilder
-from sley.runtime.operands import Register
-from sley.runtime.program import Program
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.assembler.operands import Register
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.device import Device
+from sley.runtime.device.program import Program
+from sley.runtime.kernels.gemm.launch import launch
+from sley.runtime.kernels.gemm.problem import Problem
+from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.options import EngineOptions, default_engine

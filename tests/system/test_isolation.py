@@ -10,12 +10,12 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import ARG_REGISTER, REGISTERS
 from sley.abi.pages import PAGE_BYTES
-from sley.driver.buffer import ALL_RIGHTS
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import QueueFault
-from sley.driver.queue import Queue
-from sley.driver.space import Mapping
+from sley.driver.memory.buffer import ALL_RIGHTS
+from sley.driver.memory.space import Mapping
+from sley.driver.queue.queue import Queue
 
 SECRET = 0x53
 """Every byte that is planted: no zero, no register's number, no count."""

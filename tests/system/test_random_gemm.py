@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sley.abi.config import ChipConfig
-from sley.runtime.device import Device
+from sley.runtime.device.device import Device
 from sley.sim.engines.options import default_engine
 from sley.sim.testing.product import Product, random_product
 from sley.sim.toolchain import find_compiler, find_verilator

@@ -12,14 +12,14 @@ from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_ENTRIES, table_index
-from sley.driver.buffer import Rights
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import ContextHang, ContextReset, DeviceHang, DeviceReset, QueueFault, SleyError
-from sley.runtime.demo.digits import load_digits, networks
-from sley.runtime.demo.inference import DeviceNetwork
-from sley.runtime.demo.quantise import QuantisedNetwork, quantise
-from sley.runtime.device import Device
+from sley.driver.memory.buffer import Rights
+from sley.examples.digits.inference import DeviceNetwork
+from sley.examples.digits.quantise import QuantisedNetwork, quantise
+from sley.examples.digits.run import load_digits, networks
+from sley.runtime.device.device import Device
 from sley.sim.engines.options import default_engine
 
 ENGINE = "fast:nano?memory=4M" if default_engine() == "fast" else "model:nano?memory=4M"

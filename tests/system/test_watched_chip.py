@@ -8,10 +8,10 @@ from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.faults import FaultCode
 from sley.abi.packets import PacketOp, encode_packet
 from sley.abi.pages import PAGE_BITS, PAGE_BYTES, PAGE_ENTRY, table_index
-from sley.driver.buffer import ALL_RIGHTS
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import QueueFault
+from sley.driver.memory.buffer import ALL_RIGHTS
 from sley.sim.engines.options import default_engine
 from sley.sim.testing.watched_transport import WatchedTransport
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.abi.registers import PRIORITY_BITS
-from sley.driver.buffer import READ_WRITE, BufferObject, Rights
 from sley.driver.errors import BadRequest, ContextClosed, ContextReset, SleyError
-from sley.driver.heap import Heap
-from sley.driver.queue import STATUS_BYTES, Queue
-from sley.driver.space import AddressSpace, Mapping
+from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
+from sley.driver.memory.heap import Heap
+from sley.driver.memory.space import AddressSpace, Mapping
+from sley.driver.queue.queue import STATUS_BYTES, Queue
 
 if TYPE_CHECKING:
     from sley.driver.device import Driver

@@ -9,12 +9,7 @@ from itertools import count
 
 from sley.abi.faults import QueueState
 from sley.abi.registers import RegisterMap
-from sley.driver.awaiting import Awaiter
-from sley.driver.buffer import BufferObject, Rights
 from sley.driver.context import Context
-from sley.driver.counters import Counters, read_counters
-from sley.driver.dump import Dump, capture
-from sley.driver.engines import open_transport
 from sley.driver.errors import (
     BadRequest,
     ContextHang,
@@ -26,13 +21,18 @@ from sley.driver.errors import (
     ResetFailed,
     SleyError,
 )
-from sley.driver.fence import Fence
-from sley.driver.pages import Extent, PageAllocator
-from sley.driver.probe import probe
-from sley.driver.queue import Queue
-from sley.driver.registers import Registers
-from sley.driver.statistics import Statistics
-from sley.driver.transport import Transport
+from sley.driver.hardware.engines import open_transport
+from sley.driver.hardware.probe import probe
+from sley.driver.hardware.registers import Registers
+from sley.driver.hardware.transport import Transport
+from sley.driver.memory.buffer import BufferObject, Rights
+from sley.driver.memory.pages import Extent, PageAllocator
+from sley.driver.observe.counters import Counters, read_counters
+from sley.driver.observe.dump import Dump, capture
+from sley.driver.observe.statistics import Statistics
+from sley.driver.queue.awaiting import Awaiter
+from sley.driver.queue.fence import Fence
+from sley.driver.queue.queue import Queue
 
 HANG_CYCLES = 200_000
 PATIENCE = 4

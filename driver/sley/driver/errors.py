@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sley.abi.faults import MEANING, FaultCode, Unit
 
 if TYPE_CHECKING:
-    from sley.driver.dump import Dump
+    from sley.driver.observe.dump import Dump
 
 
 class SleyError(Exception):

@@ -8,17 +8,17 @@ from sley.fpga.bridge.bridge import HostBridge
 from sley.fpga.memory.arbiter import AxiArbiter
 from sley.fpga.memory.sdram.memory import SdramMemory
 from sley.hw.command.processor import CommandProcessor
-from sley.hw.core.array import SystolicArray
 from sley.hw.core.core import READ_TURNS
-from sley.hw.core.element import ProcessingElement
-from sley.hw.core.execute import Execute
-from sley.hw.core.load import LoadUnit
-from sley.hw.core.matrix import MatrixUnit
-from sley.hw.core.memories import accumulators, scratchpad
+from sley.hw.core.load.unit import LoadUnit
+from sley.hw.core.matrix.array import SystolicArray
+from sley.hw.core.matrix.element import ProcessingElement
+from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.core.semaphores import Semaphores
-from sley.hw.core.sequencer import Sequencer
-from sley.hw.core.store import StoreUnit
-from sley.hw.core.vector import VectorUnit
+from sley.hw.core.sequencer.execute import Execute
+from sley.hw.core.sequencer.sequencer import Sequencer
+from sley.hw.core.sram.memories import accumulators, scratchpad
+from sley.hw.core.store.unit import StoreUnit
+from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.counters.core import CoreCounters
 from sley.hw.memory.gateway import MemoryGateway
 from sley.hw.memory.port import MemoryPort

@@ -16,7 +16,7 @@ from sley.fpga.harness import Harness
 from sley.fpga.implementation import Implementation, implement
 from sley.fpga.synthesis import Synthesis
 from sley.fpga.toolchain import tool_versions
-from sley.hw.core.array import SystolicArray
+from sley.hw.core.matrix.array import SystolicArray
 
 MEASURED_BLOCKS = ("execute", "load", "matrix", "memory-port", "semaphores", "store", "translate", "vector")
 

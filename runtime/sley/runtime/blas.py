@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from sley.abi.instructions import OperandType
 from sley.driver.errors import BadRequest
-from sley.runtime.buffer import BF16, Buffer
+from sley.runtime.device.buffer import BF16, Buffer
+from sley.runtime.device.stream import Argument, Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
-from sley.runtime.gemm.launch import launch
-from sley.runtime.gemm.plan import plan
-from sley.runtime.gemm.problem import Epilogue, Problem, Result, Strides
-from sley.runtime.gemm.stored import Stored
-from sley.runtime.stream import Argument, Stream
+from sley.runtime.kernels.gemm.launch import launch
+from sley.runtime.kernels.gemm.plan import plan
+from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides
+from sley.runtime.kernels.gemm.stored import Stored
 
 OPERANDS = {np.dtype(np.int8): OperandType.INT8, BF16: OperandType.BF16}
 

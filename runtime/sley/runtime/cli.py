@@ -1,7 +1,6 @@
 """The command ``sley``.
 
-Commands of other parts of the system join through the entry points ``sley.commands`` and, below ``sley bench``,
-``sley.bench``.
+Commands of other parts of the system join through the entry points ``sley.commands``.
 """
 
 import signal
@@ -20,9 +19,6 @@ from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigErr
 from sley.abi.layout import LayoutError
 from sley.abi.registers import RegisterMap
 from sley.driver.errors import SleyError
-from sley.runtime.bench.command import bench_app
-from sley.runtime.bench.options import ENGINE_NAMES
-from sley.runtime.tune_command import tune
 
 USER_ERRORS = (SleyError, OSError, AsmError, ConfigError, LayoutError)
 
@@ -47,8 +43,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(bench_app, name="bench")
-app.command()(tune)
 
 
 def _print_version(asked: bool) -> None:
@@ -64,22 +58,6 @@ def sley(
     ] = False,
 ) -> None:
     """Sley, an open NPU: run it, look at it, program it."""
-
-
-@app.command()
-def demo(
-    engine: Annotated[
-        str | None,
-        typer.Option(*ENGINE_NAMES, help="Engine URL; default fast:base, or pysim:nano without a compiler."),
-    ] = None,
-    images: Annotated[
-        int | None, typer.Option("--images", "-n", min=1, help="Test images; default all 360 (few on pysim).")
-    ] = None,
-) -> None:
-    """Classify handwritten digits with a small MLP and a small CNN on the device."""
-    from sley.runtime.demo.digits import run_demo
-
-    run_demo(engine, images, Console())
 
 
 @app.command()
@@ -172,12 +150,7 @@ def _join(target: typer.Typer, group: str) -> None:
             target.command(point.name)(loaded)
 
 
-def _join_commands() -> None:
-    _join(app, "sley.commands")
-    _join(bench_app, "sley.bench")
-
-
-_join_commands()
+_join(app, "sley.commands")
 
 
 def _terminate(number: int, frame: object) -> None:

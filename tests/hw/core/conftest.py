@@ -1,12 +1,14 @@
-"""Lets the tests of this folder import their helpers, whose assertions explain themselves like those of tests."""
+"""Lets the tests of each unit import the benches of its folder; their assertions explain themselves as tests do."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("element_bench", "load_bench", "matrix_bench", "vector_bench")
+BENCHES = sorted(Path(__file__).parent.rglob("*_bench.py"))
+
+sys.path[:0] = sorted({str(bench.parent) for bench in BENCHES})
+pytest.register_assert_rewrite(*(bench.stem for bench in BENCHES))
 
 
 @pytest.fixture
@@ -14,4 +16,4 @@ def _dsp_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """DSP blocks of an ECP5 are simulated."""
     from ecp5_bench import DspBlock
 
-    monkeypatch.setattr("sley.hw.core.ecp5_multiplier.Instance", DspBlock)
+    monkeypatch.setattr("sley.hw.core.matrix.multiplier.ecp5.Instance", DspBlock)

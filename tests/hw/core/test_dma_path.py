@@ -10,8 +10,8 @@ from amaranth.lib import wiring
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Space
-from sley.hw.core.load import LoadUnit
-from sley.hw.core.store import StoreUnit
+from sley.hw.core.load.unit import LoadUnit
+from sley.hw.core.store.unit import StoreUnit
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import Tag

@@ -12,10 +12,10 @@ from sley.abi.packets import PACKET_BYTES
 from sley.abi.registers import RegisterMap
 from sley.driver.device import Driver
 from sley.driver.errors import SleyError
-from sley.driver.transport import Transport
+from sley.driver.hardware.transport import Transport
 from sley.runtime import blas
-from sley.runtime.device import Device
-from sley.runtime.program import Program
+from sley.runtime.device.device import Device
+from sley.runtime.device.program import Program
 from sley.sim.errors import EngineError
 
 HANG_CYCLES = 2_000

@@ -9,16 +9,16 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit, UnitState
 from sley.hw.command.debug import CoreDebug
-from sley.hw.core import memories
-from sley.hw.core.launch import CORE_BITS
-from sley.hw.core.load import LoadUnit
-from sley.hw.core.matrix import MatrixUnit
+from sley.hw.core.load.unit import LoadUnit
+from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.core.scrub import Scrub
 from sley.hw.core.semaphores import Semaphores
-from sley.hw.core.sequencer import Sequencer
-from sley.hw.core.store import StoreUnit
+from sley.hw.core.sequencer.launch import CORE_BITS
+from sley.hw.core.sequencer.sequencer import Sequencer
+from sley.hw.core.sram import memories
+from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.unit_front import UnitFront
-from sley.hw.core.vector import VectorUnit
+from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.counters.core import CoreCounters
 from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.reader import MemoryReader

@@ -11,7 +11,7 @@ from typing import Any
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
-from sley.hw.core.sram import READ_LATENCY
+from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.testing.pins import Pins
 from sley.hw.testing.streams import StreamBench, StreamError
 

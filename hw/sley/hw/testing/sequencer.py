@@ -14,9 +14,9 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, LOOP_DEPTH, REGISTERS, WORD, Op, decode
 from sley.abi.layout import LayoutError
 from sley.abi.packets import INLINE_ARGS
-from sley.hw.core.instruction import UNITS
 from sley.hw.core.semaphores import Semaphores
-from sley.hw.core.sequencer import Sequencer
+from sley.hw.core.sequencer.instruction import UNITS
+from sley.hw.core.sequencer.sequencer import Sequencer
 from sley.hw.noc.messages import request_flit
 from sley.hw.testing.streams import StreamBench, compiled
 

@@ -1,0 +1,145 @@
+"""Measures a matrix product on a device, in its own cycles."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sley.abi.counters import CounterGroup, MatrixCycle
+from sley.abi.instructions import OperandType
+from sley.bench.gemm.counter_tables import Needed
+from sley.driver.errors import SleyError
+from sley.runtime.device.buffer import BF16, Buffer
+from sley.runtime.device.device import Device
+from sley.runtime.device.stream import Argument, Count, Timing
+from sley.runtime.kernels.gemm.launch import launch
+from sley.runtime.kernels.gemm.plan import plan
+from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, Result, fold, lower_bound
+from sley.runtime.kernels.gemm.tiling import Plan
+
+ON_CHIP = (
+    MatrixCycle.ROW_INT8,
+    MatrixCycle.ROW_BF16,
+    MatrixCycle.OPERANDS,
+    MatrixCycle.WEIGHTS,
+    MatrixCycle.HAZARD,
+    MatrixCycle.COMMAND,
+    MatrixCycle.DRAIN,
+)
+LARGEST_BF16 = 8
+"""Operands of bf16 are whole numbers up to this size, so that every sum is exact in fp32, whatever the order."""
+
+
+class WrongResultError(SleyError):
+    """The device computed something else than numpy."""
+
+
+@dataclass(frozen=True)
+class GemmMeasurement:
+    """One GEMM: cycles from doorbell to fence with the program in place, and what they compare with."""
+
+    problem: Problem
+    cycles: int
+    bound: Bound
+    plan: Plan
+    peak_macs: int
+    """Multiply-accumulates in a cycle, of operands of this type."""
+    count: Count | None = None
+    """If it was asked for."""
+
+    @property
+    def macs(self) -> int:
+        return self.problem.macs
+
+    @property
+    def share_of_peak(self) -> float:
+        return self.macs / (self.cycles * self.peak_macs)
+
+    @property
+    def share_of_beats(self) -> float:
+        """Of the beats that the busier channel of the memory bus could carry, those that had to be."""
+        return self.bound.beats / self.cycles
+
+    @property
+    def matrix_cycles(self) -> int:
+        """Of the busiest matrix unit, the cycles in which what it worked on was there: all but those in which it
+        waited for other units and memory. What the product would take with its operands on chip."""
+        assert self.count is not None
+        cores = [core[CounterGroup.MATRIX] for core in self.count.counters.cores]
+        return max(sum(core[kind] for kind in ON_CHIP) for core in cores)
+
+    @property
+    def needed(self) -> Needed:
+        p = self.problem
+        return Needed(p.macs, p.read_bytes + 4 * p.n * p.epilogue.bias, p.written_bytes)
+
+
+def bench_problem(
+    size: tuple[int, int, int],
+    dtype: str = "int8",
+    result: str | None = None,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    batch: int = 1,
+) -> Problem:
+    """A product as the benches run it: a narrow result has an epilogue with bias (int8 operands) and scale."""
+    operands = OperandType.BF16 if dtype == "bf16" else OperandType.INT8
+    kind = Result(result) if result else (Result.FP32 if operands is OperandType.BF16 else Result.INT32)
+    scaled = operands is OperandType.INT8 and kind is not Result.INT32
+    epilogue = Epilogue(kind, bias=scaled, scale=scaled)
+    m, n, k = size
+    return Problem(m, n, k, operands, trans_a and m > 1, trans_b or n == 1, epilogue, batch)
+
+
+def measure_gemm(
+    device: Device, problem: Problem, chosen: Plan | None = None, *, seed: int = 0, counted: bool = False
+) -> GemmMeasurement:
+    """Multiplies random matrices twice, the second time measured with the program in place, and checks the result.
+
+    ``chosen``: the plan to use, if it is not the planner's. ``counted``: with the device's performance counters, which
+    takes a few hundred register accesses around it.
+    """
+    p, config, stream = problem, device.config, device.stream
+    random = np.random.default_rng(seed)
+    a, b = _operand(random, p, (p.m, p.k), p.trans_a), _operand(random, p, (p.k, p.n), p.trans_b)
+    operands = [device.array(x) for x in (a, b)]
+    out = device.empty((p.batch, p.m, p.n), BF16 if p.epilogue.result is Result.BF16 else p.epilogue.result.value)
+    scale = np.float32(1 / (64 * np.sqrt(p.k)))
+    more: list[Argument] = [device.array(np.zeros(p.n, np.int32))] if p.epilogue.bias else []
+    more += [float(scale)] if p.epilogue.scale else []
+    found = chosen or plan(config, p)
+    launch(stream, p, found, operands[0], operands[1], out, *more)
+    stream.synchronize()
+    measure: AbstractContextManager[Timing] = stream.counted() if counted else stream.timed()
+    with measure as timing:
+        launch(stream, p, found, operands[0], operands[1], out, *more)
+    _check(p, a, b, scale, out)
+    return GemmMeasurement(
+        *(p, timing.cycles, lower_bound(config, p), found, config.cores * config.array * fold(config, p.dtype)),
+        count=timing if isinstance(timing, Count) else None,
+    )
+
+
+def _operand(random: np.random.Generator, p: Problem, shape: tuple[int, int], transposed: bool) -> NDArray[Any]:
+    """Random values of the operands' type, a batch of them, as they are stored."""
+    stored = (p.batch, *(shape[::-1] if transposed else shape))
+    if p.dtype is OperandType.INT8:
+        return random.integers(-128, 128, stored, np.int8)
+    return random.integers(-LARGEST_BF16, LARGEST_BF16 + 1, stored).astype(BF16)
+
+
+def _check(p: Problem, a: NDArray[Any], b: NDArray[Any], scale: np.float32, out: Buffer) -> None:
+    # Exact: sums stay far below 2 ** 53, and unlike integers, floats are multiplied by a fast library.
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    sums = (a.transpose(0, 2, 1) if p.trans_a else a) @ (b.transpose(0, 2, 1) if p.trans_b else b)
+    if p.epilogue.scale:
+        sums = sums.astype(np.float32) * scale
+    if p.epilogue.result is Result.INT8:
+        sums = np.clip(np.rint(sums), -128, 127)
+    expected = sums.astype(out.dtype)
+    found = out.numpy()
+    if not np.array_equal(found, expected):
+        wrong = np.sum(found != expected)
+        raise WrongResultError(f"gemm {p.m} x {p.n} x {p.k} differs from numpy in {wrong} values")

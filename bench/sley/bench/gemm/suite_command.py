@@ -1,0 +1,95 @@
+"""The command ``sley bench suite``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sley.bench.options import DType, OperandName, ResultType
+from sley.runtime.options import ENGINE_NAMES
+
+TABLE_WIDTH = 170
+"""The tables' width where the terminal does not say, or is narrower: numbers must not be cut."""
+
+
+def suite(
+    engine: Annotated[
+        str, typer.Option(*ENGINE_NAMES, help="Engine URL, with memory for the largest product.")
+    ] = "fast:base?memory=256M",
+    family: Annotated[list[str] | None, typer.Option("--family", "-f", help="Only this family; repeatable.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first layers of each family.")] = None,
+    shapes: Annotated[
+        Path | None, typer.Option("--shapes", help="Your own list: CSV with family,layer,M,N,K,count.", dir_okay=False)
+    ] = None,
+    max_macs: Annotated[int, typer.Option("--max-macs", min=1, help="Larger products run on fewer rows M.")] = 1 << 32,
+    dtype: DType = OperandName.INT8,
+    result: ResultType = None,
+    scalesim: Annotated[bool, typer.Option(help="Compare with SCALE-Sim on the same products.")] = True,
+    scalesim_python: Annotated[
+        Path | None, typer.Option("--scalesim-python", help="A Python that has SCALE-Sim; default: one in the cache.")
+    ] = None,
+    scalesim_cycles: Annotated[
+        int, typer.Option("--scalesim-cycles", min=0, help="Longest run of SCALE-Sim; beyond it, its formula.")
+    ] = 100_000,
+    output: Annotated[Path | None, typer.Option("--csv", help="File for all numbers.", dir_okay=False)] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--roofline", help="File for a picture, for example .png or .svg.", dir_okay=False)
+    ] = None,
+) -> None:
+    """Multiply matrices of many shapes, also the layers of networks: against the lower bound and SCALE-Sim."""
+    from sley.bench.gemm.measure import bench_problem
+    from sley.bench.gemm.scalesim import environment, peers
+    from sley.bench.gemm.shapes import choose, families, load_layers
+    from sley.bench.gemm.suite import Result, arrays_to_compare, device_bytes, measure, size_to_run, write_csv
+    from sley.bench.gemm.tables import layer_table, summary_table
+    from sley.runtime.device.device import Device
+
+    def say(text: str) -> None:
+        typer.echo(text, err=True)
+
+    if picture is not None:
+        try:
+            from sley.bench.gemm.roofline import draw
+        except ImportError:
+            raise typer.BadParameter("--roofline needs matplotlib: pip install 'sley[bench]'") from None
+    layers = list(choose(load_layers(shapes), family or (), limit))
+    with Device.open(engine) as device:
+        config = device.config
+        sizes = {
+            layer: bench_problem(size_to_run(layer, max_macs, config), dtype.value, result and result.value)
+            for layer in layers
+        }
+        for layer, problem in list(sizes.items()):
+            if (needed := device_bytes(problem)) > device.memory.largest_free:
+                say(f"left out: {layer.family} {layer.name} needs {needed:,} bytes of device memory; memory=... in -e")
+                del sizes[layer]
+        if not sizes:
+            raise typer.BadParameter("no shape is left to run")
+        arrays = arrays_to_compare(config, next(iter(sizes.values())).dtype) if scalesim else []
+        if scalesim and not arrays:
+            say(f"SCALE-Sim simulates one array, {config.name} has {config.cores}: not compared")
+        found = {}
+        if arrays:
+            python = environment(scalesim_python, say)
+            found = {
+                array: peers(python, array, [(p.m, p.n, p.k) for p in sizes.values()], scalesim_cycles, say)
+                for array in arrays
+            }
+        measured = measure(device, sizes.values(), say)
+    results = [
+        Result(layer, measured[p], {array: found[array][p.m, p.n, p.k] for array in arrays})
+        for layer, p in sizes.items()
+    ]
+    console = Console()
+    console.width = max(console.width, TABLE_WIDTH)
+    for name in families(sizes):
+        console.print(layer_table(name, [result for result in results if result.layer.family == name]))
+    console.print(summary_table(results))
+    if engine.startswith("model"):
+        say("The engine model counts steps, not cycles: its numbers mean nothing here.")
+    if output is not None:
+        write_csv(output, engine, results)
+    if picture is not None:
+        types = f"{dtype.value} to {results[0].measured.problem.epilogue.result.value}"
+        draw(picture, f"{types} on {engine}", config, results)

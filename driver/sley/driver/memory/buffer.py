@@ -1,0 +1,117 @@
+"""Memory of a device that contexts map."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from enum import IntFlag
+from typing import TYPE_CHECKING
+
+from sley.abi.pages import Permission
+from sley.driver.errors import BadRequest, BufferFreed
+from sley.driver.memory.pages import Extent
+
+if TYPE_CHECKING:
+    from sley.driver.device import Driver
+
+
+class Rights(IntFlag):
+    """What a context may do with pages."""
+
+    NONE = 0
+    READ = 1 << Permission.READ
+    WRITE = 1 << Permission.WRITE
+    EXECUTE = 1 << Permission.EXECUTE
+
+
+READ_WRITE = Rights.READ | Rights.WRITE
+ALL_RIGHTS = READ_WRITE | Rights.EXECUTE
+
+
+class BufferObject:
+    """Physical pages, alive as long as somebody refers to them: who allocated them, every mapping, every handle.
+
+    Made by ``Context.allocate``. Fresh pages that another context had before hold zeros.
+
+    Attributes: ``number``: its name in dumps. ``length``: bytes, whole pages. ``extents``: where they are. ``held``: by
+    who allocated it, until ``release`` or until that context is closed.
+    """
+
+    def __init__(self, driver: Driver, length: int, owner: int) -> None:
+        self.driver = driver
+        self.number = next(driver.buffer_numbers)
+        self.owner = owner
+        self.extents = driver.take_pages(length, owner)
+        self.length = sum(extent.length for extent in self.extents)
+        self.references = 1
+        self.held = True
+        self._exported = False
+        driver.buffers[self.number] = self
+
+    def retain(self) -> None:
+        """One more refers to the buffer."""
+        self._check()
+        self.references += 1
+
+    def release(self) -> None:
+        """Who allocated the buffer does not need it any more; mappings and handles keep it."""
+        with self.driver.lock:
+            if not self.held:
+                raise BufferFreed(f"buffer {self.number} was released before")
+            self.held = False
+            self.drop()
+
+    def drop(self) -> None:
+        """One less refers to it; the last one gives the pages back."""
+        with self.driver.lock:
+            self._check()
+            self.references -= 1
+            if not self.references:
+                del self.driver.buffers[self.number]
+                if self._exported:
+                    self.driver.pages.shared(self.extents)
+                self.driver.pages.free(self.extents)
+
+    def _check(self) -> None:
+        if not self.references:
+            raise BufferFreed(f"buffer {self.number} was freed: nobody refers to it any more")
+
+    def export(self, rights: Rights = READ_WRITE) -> int:
+        """A handle, with which any context can map the buffer with up to these rights; it cannot be guessed. It holds
+        the buffer until ``Driver.revoke``."""
+        with self.driver.lock:
+            self.retain()
+            self._exported = True
+            handle = secrets.randbits(64)
+            self.driver.handles[handle] = (self, rights)
+        return handle
+
+    def pieces(self, offset: int, length: int) -> Iterator[Extent]:
+        """Where bytes of the buffer are in physical memory."""
+        self._check()
+        if offset < 0 or length < 0 or offset + length > self.length:
+            raise BadRequest(f"bytes {offset:#x}..{offset + length:#x} are outside the buffer's {self.length:#x}")
+        for extent in self.extents:
+            if length and offset < extent.length:
+                size = min(length, extent.length - offset)
+                yield Extent(extent.address + offset, size)
+                offset, length = offset + size, length - size
+            offset = max(offset - extent.length, 0) if length else 0
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Contents, as memory holds them now."""
+        with self.driver.lock:
+            read = self.driver.transport.read_memory
+            return b"".join(read(piece.address, piece.length) for piece in self.pieces(offset, length))
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        """Replaces contents; the device sees them at the latest with the next doorbell."""
+        with self.driver.lock:
+            view = memoryview(data).cast("B")
+            done = 0
+            for piece in self.pieces(offset, len(view)):
+                self.driver.transport.write_memory(piece.address, view[done : done + piece.length])
+                done += piece.length
+
+    def __repr__(self) -> str:
+        return f"BufferObject({self.number}, {self.length:#x} bytes, {self.references} references)"

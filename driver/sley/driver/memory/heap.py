@@ -1,0 +1,122 @@
+"""Small pieces of large mapped buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
+from sley.driver.errors import BufferFreed, OutOfDeviceMemory
+from sley.driver.memory.buffer import READ_WRITE, Rights
+from sley.driver.memory.ranges import Allocator
+from sley.driver.memory.space import Mapping
+
+if TYPE_CHECKING:
+    from sley.driver.context import Context
+
+ALIGNMENT = 64
+_SHARE = 3
+"""A chunk takes at most one part in so many of free memory, unless one allocation needs more."""
+
+
+@dataclass(frozen=True)
+class HeapStatistics:
+    """Bytes handed out now and at most so far; bytes held from the device; allocations that held memory could serve
+    (``hits``) and those that had to ask the device for more; allocations now; the longest that is sure to succeed."""
+
+    used: int
+    peak: int
+    reserved: int
+    hits: int
+    misses: int
+    allocations: int
+    largest_free: int
+
+
+class Heap:
+    """Allocations of any size in few mappings, so that translations are few.
+
+    Memory comes from the device in chunks and stays here when it is freed: the next allocation finds it mapped.
+    ``trim`` gives back chunks without allocations; when the device runs out of memory, all heaps are trimmed.
+
+    Parameters
+    ----------
+    context: who gets the memory. rights: of all of it. chunk: bytes of a chunk, or of a part of one that a single
+    allocation needs.
+    """
+
+    def __init__(self, context: Context, rights: Rights = READ_WRITE, chunk: int = LARGE_PAGE_BYTES) -> None:
+        self.context, self.rights = context, rights
+        self.chunk = max(chunk & -PAGE_BYTES, PAGE_BYTES)
+        self._chunks: dict[Mapping, Allocator] = {}
+        self._live: dict[int, Mapping] = {}
+        context.heaps.append(self)
+        self.hits = self.misses = self.used = self.peak = 0
+
+    def allocate(self, size: int, alignment: int = ALIGNMENT) -> int:
+        """Address of ``size`` bytes, whose contents are not defined but never another context's. Raises
+        ``OutOfDeviceMemory``."""
+        with self.context.driver.lock:
+            address = self._find(size, alignment)
+            if address is not None:
+                self.hits += 1
+            else:
+                self._grow(size)
+                address = self._find(size, alignment)
+                assert address is not None
+                self.misses += 1
+            self.used += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+            self.peak = max(self.peak, self.used)
+            return address
+
+    def _find(self, size: int, alignment: int) -> int | None:
+        for mapping, ranges in self._chunks.items():
+            try:
+                address = ranges.allocate(size, alignment)
+            except OutOfDeviceMemory:
+                continue
+            self._live[address] = mapping
+            return address
+        return None
+
+    def _grow(self, size: int) -> None:
+        needed = -(-max(size, 1) // PAGE_BYTES) * PAGE_BYTES
+        share = self.context.driver.pages.statistics().free // _SHARE
+        wanted = -(-needed // self.chunk) * self.chunk
+        while wanted > max(share, needed):
+            wanted = max(wanted // 2 & -PAGE_BYTES, needed)
+        buffer = self.context.allocate(wanted)
+        mapping = self.context.map(buffer, self.rights)
+        buffer.release()
+        self._chunks[mapping] = Allocator(mapping.address, mapping.length, ALIGNMENT)
+
+    def free(self, address: int) -> None:
+        """Gives an allocation back; nothing in flight may use it. Raises ``BufferFreed``."""
+        with self.context.driver.lock:
+            mapping = self._live.pop(address, None)
+            if mapping is None:
+                raise BufferFreed(f"no allocation starts at {address:#x}: it was freed before, or never allocated")
+            ranges = self._chunks[mapping]
+            before = ranges.used
+            ranges.free(address)
+            self.used -= before - ranges.used
+
+    def trim(self) -> int:
+        """Gives chunks without allocations back to the device; the number of bytes."""
+        with self.context.driver.lock:
+            empty = [mapping for mapping, ranges in self._chunks.items() if not ranges.used]
+            for mapping in empty:
+                del self._chunks[mapping]
+                self.context.space.unmap(mapping)
+        return sum(mapping.length for mapping in empty)
+
+    def statistics(self) -> HeapStatistics:
+        """How the heap is used."""
+        with self.context.driver.lock:
+            states = [ranges.statistics() for ranges in self._chunks.values()]
+            held = max((state.largest_free for state in states), default=0)
+            free = self.context.driver.pages.statistics().free
+            reserved = sum(mapping.length for mapping in self._chunks)
+            return HeapStatistics(
+                self.used, self.peak, reserved, self.hits, self.misses, len(self._live), max(held, free)
+            )

@@ -1,0 +1,150 @@
+"""Fences: how software knows that a queue has come as far as some packet."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sley.abi.packets import FENCE_BYTES
+from sley.abi.pages import PAGE_BYTES
+from sley.driver.errors import BadRequest, WaitTimeout
+
+if TYPE_CHECKING:
+    from sley.driver.context import Context
+    from sley.driver.queue.queue import Queue
+
+_SETTLE_CYCLES = 16
+
+
+@dataclass(frozen=True)
+class FenceHandle:
+    """A fence for other contexts: the page it is written to, the place in there, and its sequence number."""
+
+    buffer: int
+    offset: int
+    sequence: int
+
+
+@dataclass(frozen=True)
+class ImportedFence:
+    """A fence of another context, as a semaphore that a queue of this context can wait for."""
+
+    address: int
+    sequence: int
+
+
+class Fence:
+    """A fence packet on its way: the device writes ``sequence`` and the time to ``address``.
+
+    Sequence numbers of a queue only grow, so one word of memory serves any number of fences: a fence is done when
+    the word is at least its number. ``await fence`` does what ``wait`` does, and lets other coroutines run.
+    """
+
+    def __init__(self, queue: Queue, position: int, sequence: int, address: int, place: int) -> None:
+        self.queue = queue
+        self.position = position
+        self.sequence = sequence
+        self.address = address
+        self._place = place
+        self._time: int | None = None
+
+    def _read(self) -> tuple[int, int]:
+        driver = self.queue.driver
+        with driver.lock:
+            data = driver.transport.read_memory(self._place, FENCE_BYTES)
+        return int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little")
+
+    @property
+    def done(self) -> bool:
+        """Whether the device has passed the fence. Raises the error if the fence was lost to a fault or a reset."""
+        self.queue.check(self.position)
+        return self.passed()
+
+    def passed(self) -> bool:
+        """Whether the packet is over; it also is when the fence was lost."""
+        return self.queue.tail > self.position or self._read()[0] >= self.sequence
+
+    @property
+    def over(self) -> bool:
+        """Whether waiting for it would return or raise at once."""
+        return self.queue.lost(self.position) is not None or self.passed()
+
+    def wait(self, timeout: int | None = None) -> None:
+        """Returns when the device has passed the fence.
+
+        Without ``timeout`` it waits as long as the device makes progress, else at most that many cycles. Raises
+        ``QueueFault``, ``ContextHang``, another error to which the work was lost, or ``WaitTimeout``.
+        """
+        wait_all((self,), timeout)
+
+    @property
+    def time(self) -> int:
+        """Device cycle in which the fence was written; waits for it. Read it before ``address`` is used again."""
+        if self._time is None:
+            self.wait()
+            # The time lies behind the sequence number: a narrow bus writes it later.
+            queue = self.queue
+            queue.driver.wait(lambda: queue.finished(self.position), step=_SETTLE_CYCLES, contexts=(queue.context,))
+            queue.check(self.position)
+            queue.context.check()
+            self._time = self._read()[1]
+        return self._time
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self.queue.driver.awaited(self).__await__()
+
+    def export(self) -> FenceHandle:
+        """A handle for queues of other contexts. Who gets it can read the page of the fence and nothing else: of the
+        queue's own fences that page shows how far all queues of this context are, and since when."""
+        mapping = self.queue.space.find(self.address, FENCE_BYTES, "fence")
+        if mapping.length > PAGE_BYTES:
+            raise BadRequest(
+                f"the fence at {self.address:#x} shares a buffer of {mapping.length:#x} bytes with other data; export "
+                "one that the queue wrote to its own place"
+            )
+        return FenceHandle(
+            self.queue.context.export_once(mapping.buffer), self.address - mapping.address, self.sequence
+        )
+
+
+def import_fence(context: Context, handle: FenceHandle) -> ImportedFence:
+    """A fence of another context, for ``Queue.wait`` of this one. A fence that is lost counts as passed."""
+    return ImportedFence(context.import_once(handle.buffer).address + handle.offset, handle.sequence)
+
+
+def wait_all(fences: Iterable[Fence], timeout: int | None = None) -> None:
+    """Returns when the device has passed all fences, which may be of several contexts; see ``Fence.wait``."""
+    missing = list(fences)
+    for fence in missing:
+        fence.queue.ring_doorbell()
+
+    def over() -> bool:
+        while missing and missing[-1].over:
+            missing.pop().done  # noqa: B018 (raises)
+        return not missing
+
+    if missing and not missing[0].queue.driver.wait(
+        over, timeout=timeout, contexts={fence.queue.context for fence in missing}
+    ):
+        fence = missing[-1]
+        raise WaitTimeout(f"fence {fence.sequence} of queue {fence.queue.index} not reached within {timeout} cycles")
+
+
+def wait_any(fences: Iterable[Fence], timeout: int | None = None) -> Fence:
+    """The first of the fences that the device has passed; waits for one. Raises like ``Fence.wait``."""
+    watched = list(fences)
+    if not watched:
+        raise BadRequest("there is no fence to wait for")
+    for fence in watched:
+        fence.queue.ring_doorbell()
+    found: list[Fence] = []
+
+    def over() -> bool:
+        found[:] = [fence for fence in watched if fence.over][:1]
+        return bool(found)
+
+    if not watched[0].queue.driver.wait(over, timeout=timeout, contexts={fence.queue.context for fence in watched}):
+        raise WaitTimeout(f"none of {len(watched)} fences was reached within {timeout} cycles")
+    found[0].queue.check(found[0].position)
+    return found[0]

@@ -1,0 +1,379 @@
+# amaranth: UnusedElaboratable=no
+"""The vector unit."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import Out, connect, flipped
+
+from sley.abi.config import ChipConfig
+from sley.abi.counters import VectorCycle
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.instructions import (
+    BinaryOp,
+    NumberType,
+    Op,
+    OperandType,
+    Space,
+    VectorOutput,
+    VectorRow,
+)
+from sley.hw.core.params import UnitParams
+from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
+from sley.hw.core.sram.sram import READ_LATENCY
+from sley.hw.core.unit import UnitCommand, unit_signature
+from sley.hw.core.vector.lane import (
+    SOURCE_LATENCY,
+    VECTOR_FLAGS,
+    Choice,
+    VectorLane,
+    bias_latency,
+    binary_latency,
+    output_latency,
+    scale_latency,
+)
+from sley.hw.core.vector.reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, VectorReads, operand_ports
+from sley.hw.core.vector.source import Source
+from sley.hw.counters.classes import class_events
+from sley.hw.shared import shared
+from sley.hw.stream.wide import WideFIFO
+
+
+def output_rows(config: ChipConfig) -> int:
+    """Rows that may be under way between their reads and their writes: more than the longest way has at full rate.
+
+    In four parts or more each takes so long that half as many do, which is what fits in the LUTs of an FPGA.
+    """
+    return 32 if config.row_parts < 4 else 16
+
+
+class State(enum.Enum):
+    """What the unit is doing."""
+
+    IDLE = 0
+    CHECK = 1  # the command; SET is done here
+    RUN = 2  # the rows, until the last one is written
+    FAULT = 3  # report it
+    SIGNAL = 4  # offer the signal set
+
+
+_KIND = data.StructLayout(
+    {
+        "set": 1,
+        "vector": 1,
+        "vrow": 1,
+        "illegal": 1,  # a VECTOR with these flags
+        "too_many": 1,  # rows
+        "empty": 1,  # no rows
+        "to_scratchpad": 1,
+    }
+)
+"""What a command is, decoded on its way into its register."""
+
+
+class VectorUnit(wiring.Component):
+    """Executes VECTOR and VROW: lanes over rows of the accumulators and rows, or halves of rows, of the scratchpad.
+
+    A VECTOR reads a row of A and, if it has one, of B, passes them through the steps that its flags name, and writes
+    the result, for as many rows as it says. With fewer lanes than columns a row has ``row_parts`` parts: it is read
+    once for each, the lanes take other columns each time, and it is written when all have come back. The reads of a
+    part are granted independently; the next one follows when both are. Results wait in a queue for the write port; a
+    row starts only when there is a place for it. Commands run one at a time: a command starts when the one before has
+    written its last row. A row may be read before earlier rows of the same command are written: in place (the rows of
+    A or B are those of the output) is well-defined, any other overlap of sources and output is not.
+
+    All three rows of a step are checked before it reads. After a row that does not exist (in the order A, B, output)
+    earlier rows are completed and written, then the fault is raised. Before the first row: BAD_PARAMETER for more than
+    65535 rows, then ILLEGAL_INSTRUCTION, with address 0, for a reserved value, a half that does not exist and bf16
+    where it cannot be.
+
+    Parameters
+    ----------
+    config: the chip.
+
+    Members (besides ``unit_signature``)
+    -------
+    scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: sources, of ``row_parts`` parts; VROW
+        uses accumulator_read_a.
+    scratchpad_write: INT8 outputs, one half of a row, and BF16 outputs, whole rows. accumulator_write: all other
+        outputs, whole rows.
+
+    ``clear`` also sets both row registers to 0.
+    ``events``, for counters, are ``row``, ``operands``, ``results`` and ``drain`` of class_events(VectorCycle).
+
+    Cycles from the acceptance of a command to the offer of its signal set: p + 8 and the latency of the lanes for a
+    VECTOR of p parts of rows (p + 14 for a copy, p + 33 at most), 6 + ``row_parts`` for VROW, 2 for SET; the next
+    command is accepted in the cycle after the signal set. Throughput 1 part per cycle if the ports grant it; 2 cycles
+    per part if A and B are in one bank. No timing depends on data.
+    Cost: the lanes (see ``VectorLane``), a queue of ``output_rows`` rows of N words, three walks; with several parts a
+    row of registers to collect them.
+    """
+
+    command: stream.Interface
+    fault: data.View
+    busy: Signal
+    retired: Signal
+    abort: Signal
+    clear: Signal
+    events: data.View
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                **unit_signature().members,
+                **operand_ports(config),
+                "scratchpad_write": Out(scratchpad_write(config)),
+                "accumulator_write": Out(accumulator_write(config)),
+                "events": Out(class_events(VectorCycle)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        state = Signal(State)
+        command = Signal(UnitCommand, reset_less=True)
+        kind = Signal(_KIND, reset_less=True)
+        vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
+        to_bf16 = vector.out == VectorOutput.BF16
+
+        m.submodules.params = params = UnitParams(Unit.VECTOR)
+        m.d.comb += [
+            params.clear.eq(self.clear | self.abort),
+            params.param.eq(command.flags[: len(params.param)]),
+            params.value.eq(command.a),
+        ]
+
+        m.submodules.reads = reads = VectorReads(self._config)
+        start = Signal()
+        can_issue = Signal()
+        faulted = Signal(reset_less=True)  # a row does not exist
+        issuing = Signal()  # rows of the command are left to be read
+        parts = self._config.row_parts
+        advance, row_advance = reads.advance, reads.row_advance
+        a_granted, b_granted, part = reads.a_granted, reads.b_granted, reads.part
+        is_splat, uses_b = reads.splat, reads.uses_b
+        a_accumulator, b_accumulator = reads.a_accumulator, reads.b_accumulator
+        m.d.comb += [
+            reads.command.eq(command),
+            reads.params.eq(params.values),
+            reads.is_vrow.eq(kind.vrow),
+            reads.to_scratchpad.eq(kind.to_scratchpad),
+            reads.start.eq(start),
+            reads.go.eq(can_issue),
+            reads.faulted.eq(faulted),
+        ]
+        for name in READ_PORTS:
+            connect(m, getattr(reads, name), flipped(getattr(self, name)))
+
+        # Command
+        rows_at_once = output_rows(self._config)
+        outstanding = Signal(range(rows_at_once + 1))
+        room = Signal(init=1)  # outstanding != rows_at_once
+        bad_set = Signal(reset_less=True)
+        bad_count = Signal(reset_less=True)
+        m.d.sync += faulted.eq((state == State.RUN) & (faulted | (issuing & reads.outside)))
+        bad_parameter = command.c & bad_count.replicate(32) | params.param & bad_set.replicate(len(params.param))
+        with m.If(faulted):
+            m.d.comb += self.fault.code.eq(FaultCode.LOCAL_ADDRESS)
+        with m.Elif(bad_set | bad_count):
+            m.d.comb += self.fault.code.eq(FaultCode.BAD_PARAMETER)
+        with m.Else():
+            m.d.comb += self.fault.code.eq(FaultCode.ILLEGAL_INSTRUCTION)
+        m.d.comb += [
+            self.fault.pc.eq(command.pc),
+            self.fault.address.eq(reads.address | bad_parameter),
+            self.signal[0].payload.eq(command.signal),
+        ]
+        begins = Signal()  # to read rows
+        m.d.comb += [
+            start.eq(state == State.CHECK),
+            begins.eq(start & (kind.vrow | (kind.vector & ~kind.too_many & ~kind.illegal & ~kind.empty))),
+            can_issue.eq(issuing & ~reads.outside & room),
+        ]
+        m.d.sync += issuing.eq((begins | (issuing & ~reads.outside & ~reads.ends)) & ~self.abort)
+        with m.Switch(state):
+            with m.Case(State.IDLE):
+                m.d.comb += self.command.ready.eq(1)
+                m.d.sync += [command.eq(self.command.payload), kind.eq(self._kind(self.command.payload))]
+                with m.If(self.command.valid):
+                    m.d.sync += state.eq(State.CHECK)
+            with m.Case(State.CHECK):
+                m.d.comb += params.set.eq(kind.set)
+                m.d.sync += [bad_set.eq(kind.set), bad_count.eq(kind.vector & kind.too_many), state.eq(State.SIGNAL)]
+                with m.If(begins):
+                    m.d.sync += state.eq(State.RUN)
+                with m.Elif(
+                    (kind.set & params.bad) | (kind.vector & (kind.too_many | kind.illegal)) | ~(kind.set | kind.vector)
+                ):
+                    m.d.sync += state.eq(State.FAULT)
+            with m.Case(State.RUN), m.If(~issuing & (outstanding == 0)):
+                m.d.sync += state.eq(Mux(faulted, State.FAULT, State.SIGNAL))
+            with m.Case(State.FAULT):
+                m.d.comb += self.fault.valid.eq(~self.abort)
+                m.d.sync += state.eq(State.SIGNAL)
+            with m.Case(State.SIGNAL):
+                m.d.comb += [self.signal[0].valid.eq(1), self.retired.eq(self.signal[0].ready)]
+                with m.If(self.signal[0].ready):
+                    m.d.sync += state.eq(State.IDLE)
+        with m.If(self.abort):
+            m.d.sync += state.eq(State.IDLE)
+        m.d.comb += self.busy.eq(state != State.IDLE)
+
+        # Data on its way: the reads, then the part through the lanes. A part passes every place one cycle before its
+        # data: the lanes' registers, where that of a VROW ends, bias, scale, relu, and the end.
+        a_arriving = Signal(READ_LATENCY)
+        b_arriving = Signal(READ_LATENCY)
+        m.d.sync += [
+            a_arriving.eq(Cat(a_granted | (advance & is_splat), a_arriving)),
+            b_arriving.eq(Cat(b_granted, b_arriving)),
+        ]
+        with m.If(self.abort):
+            m.d.sync += [a_arriving.eq(0), b_arriving.eq(0)]
+        bf16 = self._config.bf16
+        taken = self._later(m, "taken", advance, {READ_LATENCY: Const(1, 1)})
+        at_bias = self._later(m, "bias", taken & ~kind.vrow, binary_latency(vector), SOURCE_LATENCY)
+        at_scale = self._later(m, "scale", at_bias, bias_latency(vector, bf16))
+        at_relu = self._later(m, "relu", at_scale, scale_latency(vector))
+        arrived = Signal()
+        ends = self._later(m, "end", at_relu, output_latency(vector, bf16))
+        m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
+
+        # Part of a row: that is at bias or scale, that arrives
+        arrived_part, bias_part, scale_part = (
+            self._part(m, name, start, event)
+            for name, event in (("arrived", arrived), ("bias", at_bias), ("scale", at_scale))
+        )
+        row_arrived = Signal()
+        m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
+
+        m.submodules.queue = queue = ResetInserter(self.abort)(WideFIFO(32 * self._config.array, rows_at_once))
+        lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
+        splat = Signal(32, reset_less=True)
+        m.d.sync += splat.eq(command.a)
+        with m.If(~is_splat):
+            m.d.sync += splat.eq(0)
+        a_source = Source(
+            *(m, "a", self._config, part, a_arriving[-1], Const(0, 1)),
+            *(self.scratchpad_read_a, self.accumulator_read_a),
+            *(a_accumulator & ~is_splat, ~a_accumulator, vector.a_half, vector.a_type),
+        )
+        b_source = Source(
+            *(m, "b", self._config, part, b_arriving[-1], ~uses_b),
+            *(self.scratchpad_read_b, self.accumulator_read_b),
+            *(b_accumulator, ~b_accumulator, vector.b_half, vector.b_type),
+        )
+        for index, lane in enumerate(lanes):
+            m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
+            a, b = a_source.lane(index), b_source.lane(index)
+            m.d.comb += [
+                lane.flags.eq(command.flags),
+                lane.a.eq(a["word"] | splat),
+                lane.b.eq(b["word"]),
+                lane.a_int8.eq(a["int8"]),
+                lane.b_int8.eq(b["int8"]),
+                lane.bias_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.BIAS)),
+                lane.scale_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.SCALE)),
+                lane.clear.eq(self.clear),
+            ]
+            if bf16:
+                m.d.comb += [lane.a_bf16.eq(a["bf16"]), lane.b_bf16.eq(b["bf16"])]
+            if parts > 1:
+                m.d.comb += [
+                    lane.row_part.eq(arrived_part),
+                    lane.bias_part.eq(bias_part),
+                    lane.scale_part.eq(scale_part),
+                ]
+        result: Value = Cat(lane.o for lane in lanes)
+        if parts > 1:
+            earlier = Signal(32 * self._config.array - len(result), reset_less=True)  # parts of this row
+            result = Cat(earlier, result)
+            with m.If(arrived):
+                m.d.sync += earlier.eq(result[-len(earlier) :])
+        m.d.comb += [queue.i.valid.eq(row_arrived & ~kind.vrow), queue.i.payload.eq(result)]
+
+        # Writes
+        written = Signal()
+        row = Signal(max(len(self.scratchpad_write.row), len(self.accumulator_write.row)), reset_less=True)
+        results = [queue.o.payload.word_select(index, 32) for index in range(self._config.array)]
+        m.d.comb += [
+            # In the first cycle of an abort a row may still be written, so that no write waits for ``abort``.
+            self.scratchpad_write.valid.eq(queue.o.valid & kind.to_scratchpad),
+            self.scratchpad_write.row.eq(row),
+            self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements)),
+            self.scratchpad_write.enable.eq(1 << vector.out_half),
+            self.accumulator_write.valid.eq(queue.o.valid & ~kind.to_scratchpad),
+            self.accumulator_write.row.eq(row),
+            self.accumulator_write.data.eq(queue.o.payload),
+            self.accumulator_write.enable.eq(~0),
+            queue.o.ready.eq(Mux(kind.to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
+            written.eq(queue.o.valid & queue.o.ready),
+        ]
+        if self._config.bf16:
+            with m.If(to_bf16):
+                m.d.comb += [
+                    self.scratchpad_write.data.eq(Cat(word[:16] for word in results)),
+                    self.scratchpad_write.enable.eq(~0),
+                ]
+        with m.If(start):
+            m.d.sync += row.eq(command.b)
+        with m.Elif(written):
+            m.d.sync += row.eq(row + params.values.out_stride)
+        gone = written | (row_arrived & kind.vrow)
+        with m.If(row_advance ^ gone):
+            m.d.sync += [
+                outstanding.eq(Mux(gone, outstanding - 1, outstanding + 1)),
+                room.eq(gone | (outstanding != rows_at_once - 1)),
+            ]
+        with m.If(self.abort):
+            m.d.sync += [outstanding.eq(0), room.eq(1)]
+
+        m.d.comb += [
+            self.events.row.eq(advance),
+            self.events.operands.eq(can_issue & ~advance),
+            self.events.results.eq(issuing & ~room),
+            self.events.drain.eq((state == State.RUN) & ~issuing),
+        ]
+        return m
+
+    def _kind(self, command: data.View) -> Value:
+        """What is known of a command before it is in its register."""
+        vector = data.View(VECTOR_FLAGS, command.flags)
+        to_bf16 = vector.out == VectorOutput.BF16
+        illegal = vector.b_op > max(BinaryOp)
+        if self._config.bf16:
+            illegal |= to_bf16 & vector.out_half
+            for space, half, kind in (
+                (vector.a_space, vector.a_half, vector.a_type),
+                (vector.b_space, vector.b_half, vector.b_type),
+            ):
+                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & (vector.dtype == NumberType.FP32)
+                illegal |= (kind == OperandType.BF16) & ~can_be_bf16
+        else:
+            illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
+        return Cat(
+            *(command.op == op for op in (Op.SET, Op.VECTOR, Op.VROW)),
+            illegal,
+            command.c[COUNT_BITS:].any(),
+            ~command.c.any(),
+            to_bf16 | (vector.out == VectorOutput.INT8),
+        )
+
+    def _later(self, m: Module, name: str, event: Value, cycles: Choice, more: int = 0) -> Value:
+        """The event as many cycles later as the choice says, and some more."""
+        line = Signal(max(cycles) + more, name=f"to_{name}")
+        m.d.sync += line.eq(Cat(event, line))
+        with m.If(self.abort):
+            m.d.sync += line.eq(0)
+        taps = Cat(event, line)
+        later = Signal(name=f"at_{name}")
+        m.d.comb += later.eq(Cat(taps[latency + more] & chosen for latency, chosen in cycles.items()).any())
+        return later
+
+    def _part(self, m: Module, name: str, start: Value, event: Value) -> Signal:
+        """The part of a row that is at a place: they pass it in order."""
+        part = Signal(range(self._config.row_parts), name=f"{name}_part", reset_less=True)
+        with m.If(start):
+            m.d.sync += part.eq(0)
+        with m.Elif(event):
+            m.d.sync += part.eq(part + 1)
+        return part

@@ -1,0 +1,185 @@
+"""Work in order: one stream for each hardware queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sley.driver.errors import BadRequest
+from sley.driver.observe.counters import Counters
+from sley.driver.queue.queue import Queue
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.event import Event
+from sley.runtime.device.graph import Graph, Launch
+from sley.runtime.device.program import Program
+from sley.runtime.errors import KernelError, ShapeMismatch
+
+if TYPE_CHECKING:
+    from sley.runtime.device.device import Device
+
+Argument = Buffer | int | float
+
+
+@dataclass
+class Timing:
+    """``cycles`` from the doorbell to the fence behind the work."""
+
+    cycles: int = 0
+
+
+@dataclass
+class Count(Timing):
+    """Besides, what was counted in these cycles and shortly before and after them."""
+
+    counters: Counters = field(kw_only=True)
+
+    @property
+    def outside(self) -> int:
+        """Cycles in ``counters`` that are not between doorbell and fence; this stream had no work in them."""
+        return self.counters.cycles - self.cycles
+
+
+class Stream:
+    """Launches, copies and fills in the order of the calls; calls return before the work is done.
+
+    Attributes
+    ----------
+    device: whose stream it is. queue: the driver's queue below.
+    """
+
+    def __init__(self, device: Device, queue: Queue) -> None:
+        self.device = device
+        self.queue = queue
+        self._graph: Graph | None = None
+
+    def launch(
+        self,
+        program: Program,
+        args: Mapping[str, Argument] | Sequence[Argument] = (),
+        grid: tuple[int, ...] = (1,),
+        gang: bool = False,
+    ) -> None:
+        """Runs ``grid`` blocks of a program; in a ``gang``, as many across and down as the chip has cores, those of one
+        z together, block (x, y) on the core in column x and row y. Only blocks of a gang may share loads.
+
+        Arguments are given by name or in order: buffers (their address), integers of 32 bits, floats (as fp32 bits).
+        The elements of a buffer must be contiguous, unless the program knows its strides (``Program.strided``).
+        """
+        config = self.device.config
+        if program.config_hash not in (0, config.hash):
+            raise KernelError(f"program {program.name} was built for another chip than {config.name}; build it again")
+        if not 1 <= len(grid) <= 3:
+            raise BadRequest(f"grid is {grid}; it has one to three sides")
+        x, y, z = (*grid, 1, 1)[:3]
+        values = _in_order(program, args)
+        words = self.words(program, values)
+        address, tag = self.device.load(program)
+        position = self.queue.launch(address, len(program.words), words, (x, y, z), tag, gang)
+        if self._graph is not None:
+            self._graph.launches.append(Launch(program, position, values))
+
+    def words(self, program: Program, values: Sequence[Argument]) -> list[int]:
+        """Arguments in order, as a kernel gets them."""
+        return [self._word(program, number, value) for number, value in enumerate(values)]
+
+    def _word(self, program: Program, number: int, value: Argument) -> int:
+        if isinstance(value, Buffer):
+            self.device.check_owner(value)
+            name = program.args[number] if number < len(program.args) else str(number)
+            if name in program.strided:
+                return value.address
+            return value.dense_address(f"argument {name} of {program.name}")
+        if isinstance(value, float | np.floating):
+            with np.errstate(over="ignore"):
+                return int(np.float32(value).view(np.uint32))
+        return int(value)
+
+    def copy(self, destination: Buffer, source: Buffer) -> None:
+        """Copies one device array to another of the same size. Both may be views whose elements are contiguous, and
+        must not overlap. Raises ``BadRequest``, ``ShapeMismatch``."""
+        if destination.nbytes != source.nbytes:
+            raise ShapeMismatch(
+                f"cannot copy {source!r} to {destination!r}: {source.nbytes} bytes against {destination.nbytes}"
+            )
+        self.queue.copy(source.dense_address("copy"), destination.dense_address("copy"), source.nbytes)
+        self._keep(source, destination)
+
+    def fill(self, destination: Buffer, byte: int) -> None:
+        """Sets every byte of a device array, or of a view whose elements are contiguous. Raises ``BadRequest``."""
+        self.queue.fill(destination.dense_address("fill"), byte, destination.nbytes)
+        self._keep(destination)
+
+    def _keep(self, *buffers: Buffer) -> None:
+        if self._graph is not None:
+            self._graph.keep(*buffers)
+
+    @contextmanager
+    def capture(self) -> Iterator[Graph]:
+        """Launches, copies and fills inside are kept in a graph instead of executed."""
+        with self.queue.record() as recording:
+            self._graph = graph = Graph(self, recording)
+            try:
+                yield graph
+            finally:
+                self._graph = None
+
+    def callback(self, function: Callable[[], None]) -> None:
+        """Calls ``function`` on the host when everything before has finished, and holds what comes after until it has
+        returned. It runs in a thread that waits for the device, and must not wait for this stream itself."""
+        self.queue.callback(function)
+
+    def record(self) -> Event:
+        """An event behind everything submitted so far."""
+        return Event(self)
+
+    def wait(self, event: Event) -> None:
+        """Holds this stream (not the caller) until an event of another stream has happened."""
+        self.queue.wait_fence(event.fence)
+
+    def batch(self) -> AbstractContextManager[None]:
+        """What is submitted inside reaches the device by one doorbell."""
+        return self.queue.batch()
+
+    @contextmanager
+    def timed(self) -> Iterator[Timing]:
+        """Work submitted inside starts with one doorbell; on leaving it is done and its cycles are known."""
+        self.synchronize()
+        timing = Timing()
+        with self.batch():
+            yield timing
+            event = self.record()
+        timing.cycles = event.time - self.queue.doorbell_time
+
+    @contextmanager
+    def counted(self) -> Iterator[Count]:
+        """Like ``timed``, with all performance counters of the device."""
+        self.synchronize()
+        before = self.device.driver.counters()
+        count = Count(counters=before - before)
+        with self.timed() as timing:
+            yield count
+        count.counters = self.device.driver.counters() - before
+        count.cycles = timing.cycles
+
+    def synchronize(self, timeout: int | None = None) -> None:
+        """Returns when everything submitted so far has finished. Raises the error of whatever failed."""
+        self.queue.raise_failure()
+        if self.queue.pending:
+            self.queue.fence().wait(timeout)
+
+
+def _in_order(program: Program, args: Mapping[str, Argument] | Sequence[Argument]) -> list[Argument]:
+    if isinstance(args, Mapping):
+        if set(args) != set(program.args):
+            raise KernelError(
+                f"{program.name} takes the arguments {', '.join(program.args) or 'none'}; "
+                f"given were {', '.join(args) or 'none'}"
+            )
+        return [args[name] for name in program.args]
+    if program.args and len(args) != len(program.args):
+        raise KernelError(f"{program.name} takes {len(program.args)} arguments; given were {len(args)}")
+    return list(args)
