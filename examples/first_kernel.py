@@ -6,7 +6,8 @@ import numpy as np
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import BinaryOp, Space, VectorOutput
+from sley.abi.instructions import BinaryOp, Space
+from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.device.device import Device
 from sley.runtime.device.program import Program
@@ -41,7 +42,7 @@ def saturating_add(config: ChipConfig) -> Program:
         a_space=Space.SCRATCHPAD,
         b_space=Space.SCRATCHPAD,
         b_op=BinaryOp.ADD,
-        out=VectorOutput.INT8,
+        out=ElementType.INT8,
         wait=loaded,
         signal=added,
     )

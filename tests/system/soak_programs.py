@@ -53,7 +53,7 @@ VECTOR_PROGRAM = f"""
     vrow r10 row=bias splat=1 signal=1
     sync wait=1
     add r13, r0, #{PRODUCT_ROWS}
-    vector r0, r0, r13 a_space=accumulator dtype=int32 bias=1 relu=1 out=word wait=0 signal=1
+    vector r0, r0, r13 a_space=accumulator dtype=int32 bias=1 relu=1 out=int32 wait=0 signal=1
     set store.run_bytes, #{REGION}
     store r9, r0, r12 space=accumulator wait=1 signal=2
     sync wait=2

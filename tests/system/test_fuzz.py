@@ -71,7 +71,7 @@ PRODUCT = """
     last: add r10, r10, #1
     sync wait=1
     vrow #5 row=bias splat=1
-    vector r0, r0, r11 a_space=accumulator dtype=int32 bias=1 relu=1 out=word signal=3
+    vector r0, r0, r11 a_space=accumulator dtype=int32 bias=1 relu=1 out=int32 signal=3
     set store.run_bytes, #64
     add r12, r0, #1
     store r9, r0, r12 space=accumulator wait=3

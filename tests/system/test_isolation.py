@@ -132,8 +132,8 @@ def show_row_registers(client: Client, config: ChipConfig) -> str:
     """(1 + bias) scaled: zero if the scale is, and the bias alone in the row behind it."""
     return f"""
     add r2, r0, #1
-    vector r0, r0, r2 a_space=accumulator dtype=int32 bias=1 out=word signal=0
-    vector r0, r2, r2 a_space=accumulator dtype=int32 bias=1 scale=1 out=word signal=0
+    vector r0, r0, r2 a_space=accumulator dtype=int32 bias=1 out=int32 signal=0
+    vector r0, r2, r2 a_space=accumulator dtype=int32 bias=1 scale=1 out=fp32 signal=0
     sync wait=0
     sync wait=0
     set store.run_bytes, #{2 * config.accumulator_row_bytes}
@@ -151,7 +151,7 @@ def show_registers(client: Client, config: ChipConfig) -> str:
         vrow r{k} row=bias splat=1 signal=0
         sync wait=0
         add r1, r0, #{k}
-        vector r0, r1, r2 a_space=accumulator dtype=int32 bias=1 out=word signal=0
+        vector r0, r1, r2 a_space=accumulator dtype=int32 bias=1 out=int32 signal=0
         sync wait=0
         """
         for k in range(first, REGISTERS)

@@ -206,7 +206,7 @@ def _disassemble_one(op: Op, fields: dict[str, int], count: int) -> str:
     if "wait" in form.fields and fields.get("rd"):
         pairs.append(f"step=r{fields['rd']}")
     for key in form.flags if op is not Op.SET else ():
-        if fields[key]:
+        if fields[key] != form.layout.fields[key].field.reset:
             enum = _flag_enum(form, key)
             known = enum is not None and fields[key] in enum._value2member_map_
             pairs.append(f"{key}={enum(fields[key]).name.lower() if enum and known else fields[key]}")

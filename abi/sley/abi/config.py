@@ -3,11 +3,14 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ABI_MAJOR = 3
-ABI_MINOR = 2
+from sley.abi.types import OPERAND_TYPES, TYPES, ElementType
+
+ABI_MAJOR = 4
+ABI_MINOR = 0
 
 
 class ConfigError(ValueError):
@@ -28,8 +31,9 @@ class ChipConfig:
     name: str = "nano"
     array: int = 4
     """N: rows and columns of the systolic array."""
-    bf16: bool = False
-    """Operand lanes of 16 bits (one bf16 or two consecutive int8) instead of 8 (one int8)."""
+    operand_types: tuple[ElementType, ...] = (ElementType.INT8,)
+    """Element types that the array multiplies, a set; names such as ``"bf16"`` are taken, too. A lane of the scratchpad
+    is as wide as the widest: 8 bits (one int8), or 16 (one bf16 or two consecutive int8)."""
     vector_lanes: int = 4
     """fp32 lanes of the vector unit; a row takes ``array / vector_lanes`` cycles there."""
     cores_x: int = 1
@@ -66,6 +70,7 @@ class ChipConfig:
                 what = "a power of two" if power else "an integer"
                 raise ConfigError(f"{name} is {value!r}; it must be {what} in {low}..{high}")
 
+        object.__setattr__(self, "operand_types", _operand_types(self.operand_types))
         bounded("array", 4, 64, power=True)
         bounded("vector_lanes", 1, self.array, power=True)
         bounded("cores_x", 1, 8)
@@ -91,20 +96,23 @@ class ChipConfig:
                 f"AXI's 4096-byte boundary: at most {4096 // self.bus_bytes}"
             )
 
+    def has(self, operand: ElementType) -> bool:
+        """Whether the array multiplies operands of this type."""
+        return operand in self.operand_types
+
     @property
     def lane_bits(self) -> int:
         """Width of an operand lane."""
-        return 16 if self.bf16 else 8
+        return max(operand.bits for operand in self.operand_types)
 
-    @property
-    def lane_elements(self) -> int:
-        """int8 operands in a lane."""
-        return self.lane_bits // 8
+    def lane_elements(self, operand: ElementType = ElementType.INT8) -> int:
+        """Operands of a type in a lane."""
+        return self.lane_bits // operand.bits
 
     @property
     def row_bytes(self) -> int:
         """Bytes of a scratchpad row."""
-        return self.array * self.lane_elements
+        return self.array * self.lane_bits // 8
 
     @property
     def accumulator_row_bytes(self) -> int:
@@ -121,10 +129,9 @@ class ChipConfig:
         """Beats on the memory bus that one accumulator row takes."""
         return self.accumulator_row_bytes // self.bus_bytes
 
-    @property
-    def fold_depth(self) -> int:
-        """int8 elements of K that one pass through the array reduces."""
-        return self.array * self.lane_elements
+    def fold_depth(self, operand: ElementType = ElementType.INT8) -> int:
+        """Elements of K that one pass through the array reduces: those of a scratchpad row."""
+        return self.array * self.lane_elements(operand)
 
     @property
     def row_parts(self) -> int:
@@ -138,12 +145,23 @@ class ChipConfig:
     @property
     def peak_macs(self) -> int:
         """int8 multiply-accumulates of the whole chip in a cycle."""
-        return self.array * self.fold_depth * self.cores
+        return self.array * self.fold_depth() * self.cores
 
     @property
     def capabilities(self) -> dict[str, int]:
-        """Every parameter by name as an integer, without the preset's name."""
-        return {key: int(value) for key, value in asdict(self).items() if key != "name"}
+        """Every parameter by name as an integer, without the preset's name; of types bit t for the one with code t."""
+        sizes = {key: value for key, value in asdict(self).items() if key not in ("name", "operand_types")}
+        return {"operand_types": sum(1 << operand for operand in self.operand_types), **sizes}
+
+    @classmethod
+    def from_capabilities(cls, name: str, capabilities: dict[str, int]) -> "ChipConfig":
+        """The configuration with these ``capabilities``. Raises ``ConfigError``."""
+        mask = capabilities["operand_types"]
+        unknown = mask & ~sum(1 << t for t in ElementType)
+        if unknown:
+            raise ConfigError(f"operand_types is {mask:#x}; no element type has code {unknown.bit_length() - 1}")
+        types = tuple(t for t in ElementType if mask >> t & 1)
+        return cls(**{**capabilities, "name": name, "operand_types": types})  # type: ignore[arg-type]
 
     @property
     def hash(self) -> int:
@@ -154,8 +172,9 @@ class ChipConfig:
 
     def to_json(self) -> str:
         """All parameters, the hash and the ABI they were hashed with, as text that ``from_json`` reads."""
+        parameters = {**asdict(self), "operand_types": [TYPES[operand].name for operand in self.operand_types]}
         return json.dumps(
-            {"abi": f"{ABI_MAJOR}.{ABI_MINOR}", "hash": f"{self.hash:#010x}", "parameters": asdict(self)}, indent=2
+            {"abi": f"{ABI_MAJOR}.{ABI_MINOR}", "hash": f"{self.hash:#010x}", "parameters": parameters}, indent=2
         )
 
     @classmethod
@@ -167,6 +186,8 @@ class ChipConfig:
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"no configuration: {error!r}; it must be JSON with an object `parameters`") from None
         unknown = sorted({*parameters} - {field.name for field in dataclasses.fields(cls)})
+        if "bf16" in unknown:
+            raise ConfigError('the configuration is of ABI 3: "bf16": true is now "operand_types": ["int8", "bf16"]')
         if unknown:
             raise ConfigError(f"no chip has a parameter {unknown[0]!r}")
         config = cls(**parameters)
@@ -182,10 +203,24 @@ class ChipConfig:
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
 
+def _operand_types(given: object) -> tuple[ElementType, ...]:
+    """The set in the order of codes. Raises ``ConfigError`` for what is none, or lacks INT8."""
+    names = {TYPES[t].name: t for t in OPERAND_TYPES}
+    chosen: Iterable[object] = given if isinstance(given, tuple | list | set | frozenset) else (given,)
+    types = [names.get(t, t) if isinstance(t, str) else t for t in chosen]
+    for t in types:
+        if not isinstance(t, ElementType) or t not in OPERAND_TYPES:
+            shown = TYPES[t].name if isinstance(t, ElementType) else t
+            raise ConfigError(f"operand_types has {shown!r}; the array multiplies {', '.join(names)}")
+    if ElementType.INT8 not in types:
+        raise ConfigError(f"operand_types is {given!r}; it must contain int8")
+    return tuple(t for t in OPERAND_TYPES if t in types)
+
+
 _BASE = ChipConfig(
     name="base",
     array=16,
-    bf16=True,
+    operand_types=(ElementType.INT8, ElementType.BF16),
     vector_lanes=16,
     scratchpad_rows=4096,
     accumulator_rows=1024,

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from sley.abi.faults import Unit
 from sley.abi.layout import Field, Layout, LayoutError
+from sley.abi.types import TYPE_BITS, ElementType
 
 INSTRUCTION_BYTES = 16
 REGISTERS = 32
@@ -78,29 +79,6 @@ class BinaryOp(IntEnum):
     NONE = 0
     ADD = 1
     MAX = 2
-
-
-class NumberType(IntEnum):
-    """How the vector unit reads 32-bit values."""
-
-    INT32 = 0
-    FP32 = 1
-
-
-class OperandType(IntEnum):
-    """How scratchpad lanes are read. A lane of 16 bits holds two int8 or one bf16, a lane of 8 bits one int8."""
-
-    INT8 = 0
-    BF16 = 1
-
-
-class VectorOutput(IntEnum):
-    """What the vector unit writes."""
-
-    WORD = 0  # the 32-bit value as it is, to an accumulator row
-    INT32 = 1  # rounded half to even and saturated if it is fp32, to an accumulator row
-    INT8 = 2  # the same, then saturated to int8, to a half of a scratchpad row
-    BF16 = 3  # fp32 rounded half to even to bf16, to a whole scratchpad row
 
 
 class VectorRow(IntEnum):
@@ -205,7 +183,9 @@ PARAMS: dict[Param, ParamInfo] = {
 }
 
 
-FLAGS_LSB = 112
+FLAGS_LSB = 96
+"""First bit of what only one operation has: its flags, or the target of a branch."""
+FLAGS_BITS = 32
 
 _COMMON: dict[str, Field] = {
     f.name: f
@@ -219,12 +199,12 @@ _COMMON: dict[str, Field] = {
         Field("imm", 32, "Immediate value.", lsb=32, signed=True),
         Field("wait", 16, "Semaphores that must be above zero; each is decremented when all are.", lsb=64),
         Field("signal", 16, "Semaphores that are incremented when the instruction has finished.", lsb=80),
-        Field("target", 16, "Instruction index of a branch, or of the last instruction of a loop.", lsb=96),
     )
 }
+_TARGET = Field("target", 16, "Instruction index of a branch, or of the last instruction of a loop.", lsb=FLAGS_LSB)
 
 WORD = Layout(
-    "INSTRUCTION", 8 * INSTRUCTION_BYTES, (*_COMMON.values(), Field("flags", 16, "Per operation.", FLAGS_LSB))
+    "INSTRUCTION", 8 * INSTRUCTION_BYTES, (*_COMMON.values(), Field("flags", FLAGS_BITS, "Per operation.", FLAGS_LSB))
 )
 """Every field at once, as the sequencer decodes it."""
 
@@ -244,10 +224,15 @@ class InstructionFormat:
     def fields(self) -> tuple[str, ...]:
         return tuple(self.layout.fields)
 
+    @property
+    def defaults(self) -> dict[str, int]:
+        """What fields hold unless an instruction says otherwise; those that are left out hold 0."""
+        return {name: placed.field.reset for name, placed in self.layout.fields.items() if placed.field.reset}
+
 
 def _op(op: Op, unit: Unit, uses: str, doc: str, *flags: Field, imm: str | None = None) -> InstructionFormat:
     names = ["op", *uses.split(), *(["use_imm", "imm"] if imm else [])]
-    fields = [f for n, f in _COMMON.items() if n in names]
+    fields = [f for f in (*_COMMON.values(), _TARGET) if f.name in names]
     layout = Layout(op.name, WORD.width, (*fields, *_flags(flags)))
     return InstructionFormat(op, unit, doc, layout, imm, tuple(f.name for f in flags))
 
@@ -259,7 +244,13 @@ def _flags(flags: tuple[Field, ...]) -> list[Field]:
 _SEQ, _MATRIX, _VECTOR = Unit.SEQUENCER, Unit.MATRIX, Unit.VECTOR
 _SYNC = "wait signal"
 _SPACE = Field("space", 1, "Which local memory.", enum=Space)
-_OPERANDS = Field("dtype", 1, "Type of the operands in the scratchpad.", enum=OperandType)
+
+
+def _type(name: str, doc: str, default: ElementType = ElementType.INT8) -> Field:
+    return Field(name, TYPE_BITS, doc, reset=default, enum=ElementType)
+
+
+_OPERANDS = _type("dtype", "Type of the operands in the scratchpad.")
 
 FORMATS: dict[Op, InstructionFormat] = {
     f.op: f
@@ -358,20 +349,26 @@ FORMATS: dict[Op, InstructionFormat] = {
             _VECTOR,
             f"rd ra rb rc {_SYNC}",
             "For each of rc rows: x = A (rows from ra); x = x op B; x += BIAS; x *= SCALE in fp32; x = max(x, 0); "
-            "write to rows from rb; each step as the flags say; ra += rd.",
+            "write to rows from rb; each step as the flags say; ra += rd. x is of type dtype, and fp32 once it is "
+            "scaled or where out is a floating-point type; fp32 is rounded half to even and saturated to int8 and "
+            "int32. Bits 127:122 are kept for the index of a chain of operations.",
             Field("a_space", 1, "Where A is.", enum=Space),
             Field("a_half", 1, "Which N bytes of a scratchpad row A is."),
             Field("b_op", 2, "What to do with B.", enum=BinaryOp),
             Field("b_space", 1, "Where B is.", enum=Space),
             Field("b_half", 1, "Which N bytes of a scratchpad row B is."),
-            Field("dtype", 1, "Type of 32-bit inputs, the bias and unscaled sums.", enum=NumberType),
+            _type("dtype", "INT32 or FP32: type of 32-bit inputs, the bias and unscaled sums.", ElementType.INT32),
             Field("bias", 1, "Add the BIAS row register."),
             Field("scale", 1, "Convert to fp32 if int32, then multiply by the SCALE row register."),
             Field("relu", 1, "Replace negative values by zero (NaN stays)."),
-            Field("out", 2, "What to write and where.", enum=VectorOutput),
+            _type(
+                "out",
+                "What is written: 32 bits to accumulator rows, less to the scratchpad.",
+                ElementType.INT32,
+            ),
             Field("out_half", 1, "Which N bytes of a scratchpad row to write."),
-            Field("a_type", 1, "What scratchpad rows of A hold.", enum=OperandType),
-            Field("b_type", 1, "What scratchpad rows of B hold.", enum=OperandType),
+            _type("a_type", "What scratchpad rows of A hold."),
+            _type("b_type", "What scratchpad rows of B hold."),
             imm="rc",
         ),
         _op(
@@ -389,8 +386,9 @@ FORMATS: dict[Op, InstructionFormat] = {
 
 
 def encode(op: Op, **fields: int) -> int:
-    """The instruction word. Raises ``LayoutError`` for a field that the operation does not use, or a bad value."""
-    return FORMATS[op].layout.pack(op=op, **fields)
+    """The instruction word; a field that is not given has its default. Raises ``LayoutError`` for a field that the
+    operation does not use, or a bad value."""
+    return FORMATS[op].layout.pack(**{**FORMATS[op].defaults, "op": op, **fields})
 
 
 def decode(word: int) -> tuple[Op, dict[str, int]]:

@@ -145,8 +145,9 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "CAP_ARRAY",
             const,
             "The systolic array and the mesh of cores.",
-            capability(("array", 8), ("bf16", 1), ("cores_x", 4), ("cores_y", 4), ("queues", 4), ("vector_lanes", 8)),
+            capability(("array", 8), ("cores_x", 4), ("cores_y", 4), ("queues", 4), ("vector_lanes", 8)),
         ),
+        ("CAP_TYPES", const, "Bit t: the element type with code t.", capability(("operand_types", 16))),
         (
             "CAP_SCRATCHPAD",
             const,

@@ -45,7 +45,7 @@ def bench_gemm(
     problem = bench_problem((m, n, k), dtype.value, result and result.value, trans_a, trans_b, batch)
     with Device.open(engine) as device:
         r = measure_gemm(device, problem, counted=True)
-    types = f"{dtype.value} to {problem.epilogue.result.value}"
+    types = f"{dtype.value} to {problem.epilogue.result.info.numpy}"
     table = Table("", "value", title=f"gemm {m} x {n} x {k}, {types}, {engine}")
     table.add_row("cycles, doorbell to fence", f"{r.cycles:,}")
     table.add_row("estimate of the planner", f"{r.plan.estimate:,}")

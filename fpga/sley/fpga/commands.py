@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sley.abi.config import ChipConfig, ConfigError, configuration
+from sley.abi.types import ElementType
 from sley.fpga.toolchain import require_tools
 
 app = typer.Typer(help="Sley on an FPGA board, real or simulated.", no_args_is_help=True)
@@ -74,7 +75,7 @@ def build(
             param_hint="BOARD",
         )
     chosen = _configuration(config) if config else target.config
-    if array_blocks is not None and chip and chosen.bf16:
+    if array_blocks is not None and chip and chosen.has(ElementType.BF16):
         raise typer.BadParameter(
             f"{chosen.name} has bf16, whose elements have DSP blocks of their own; it is for arrays of int8 alone",
             param_hint="--array-blocks",

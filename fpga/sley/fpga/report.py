@@ -90,7 +90,7 @@ def _unplaced_chip(name: str, device: Device) -> Row:
     return Row(f"chip {name}", device, config.peak_macs, lambda: DESIGNS["system"](config))
 
 
-_EDGE1 = preset("edge").replace(name="edge1", bf16=False, vector_lanes=1)
+_EDGE1 = preset("edge").replace(name="edge1", operand_types=("int8",), vector_lanes=1)
 """``edge`` without bf16 and with one fp32 lane."""
 _EDGE_BF16 = preset("edge").replace(name="edgebf1", vector_lanes=1)
 """``edge`` with one fp32 lane."""

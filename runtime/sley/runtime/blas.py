@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from sley.abi.instructions import OperandType
+from sley.abi.types import OPERAND_TYPES, SUM_TYPES, ElementType
 from sley.driver.errors import BadRequest
-from sley.runtime.device.buffer import BF16, Buffer
+from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Argument, Stream
+from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.plan import plan
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides
+from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
 
-OPERANDS = {np.dtype(np.int8): OperandType.INT8, BF16: OperandType.BF16}
+RESULTS = (ElementType.INT32, ElementType.FP32, ElementType.INT8, ElementType.BF16)
 
 MAX_K = (1 << 31) // (128 * 128) - 1
 """Longest reduction of int8 whose int32 sum cannot wrap, whatever the operands."""
@@ -65,18 +66,18 @@ def gemm(
     device = a.device
     device.check_owner(b)
     operands = _operands(a, b)
-    if operands is OperandType.BF16 and not device.config.bf16:
+    if operands is ElementType.BF16 and not device.config.has(ElementType.BF16):
         raise UnsupportedType(f"a is bfloat16; the chip {device.config.name} multiplies int8 only")
     batch, m, n, k = _sizes(a, b, trans_a, trans_b)
-    if operands is OperandType.INT8 and k > MAX_K:
+    if operands is ElementType.INT8 and k > MAX_K:
         raise ShapeMismatch(f"K is {k}; above {MAX_K} int32 sums could wrap: split K and add the parts")
     result = _result(operands, scale, dtype if dtype is not None or out is None else out.dtype)
-    if result is Result.BF16 and not device.config.bf16:
+    if result is ElementType.BF16 and not device.config.has(ElementType.BF16):
         raise UnsupportedType(f"dtype is bfloat16; the chip {device.config.name} has no bf16: ask for float32")
-    if operands is OperandType.INT8 and scale is None and (bias is not None or relu):
+    if operands is ElementType.INT8 and scale is None and (bias is not None or relu):
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
     shape = (m, n) if len(a.shape) == len(b.shape) == 2 else (batch, m, n)
-    kind = np.dtype(result.value) if result is not Result.BF16 else BF16
+    kind = numpy_type(result)
     given = out
     if out is None:
         out = device.empty(shape, kind)
@@ -85,8 +86,8 @@ def gemm(
     device.check_owner(out)
 
     # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
-    factor = 1.0 if scale is None and operands is OperandType.INT8 and result is not Result.INT32 else scale
-    if beta is not None and (given is None or result not in (Result.FP32, Result.BF16)):
+    factor = 1.0 if scale is None and operands is ElementType.INT8 and result is not ElementType.INT32 else scale
+    if beta is not None and (given is None or result not in (ElementType.FP32, ElementType.BF16)):
         raise BadRequest(f"beta is {beta}, the result {kind}; it needs an array out of float32 or bfloat16 to add to")
     epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None)
     problem = _problem(a, b, out, (batch, m, n, k), (operands, trans_a, trans_b), epilogue)
@@ -102,16 +103,19 @@ def gemm(
     return out
 
 
-def _operands(a: Buffer, b: Buffer) -> OperandType:
+def _operands(a: Buffer, b: Buffer) -> ElementType:
+    types = []
     for name, operand in (("a", a), ("b", b)):
-        if operand.dtype not in OPERANDS:
+        found = element_type(operand.dtype)
+        if found is None or found not in OPERAND_TYPES:
             raise UnsupportedType(
                 f"{name} is {operand.dtype}; gemm multiplies int8 or bfloat16: convert it with astype(np.int8) or "
                 "astype(ml_dtypes.bfloat16)"
             )
+        types.append(found)
     if a.dtype != b.dtype:
         raise UnsupportedType(f"a is {a.dtype} and b {b.dtype}; both operands of gemm have one type: use astype")
-    return OPERANDS[a.dtype]
+    return types[0]
 
 
 def _sizes(a: Buffer, b: Buffer, trans_a: bool, trans_b: bool) -> tuple[int, int, int, int]:
@@ -137,7 +141,7 @@ def _problem(
     b: Buffer,
     out: Buffer,
     sizes: tuple[int, int, int, int],
-    operands: tuple[OperandType, bool, bool],
+    operands: tuple[ElementType, bool, bool],
     epilogue: Epilogue,
 ) -> Problem:
     """The same product for the same layout in memory, however its arrays describe it."""
@@ -158,22 +162,21 @@ def _problem(
     return Problem(m, n, k, kind, trans_a, trans_b, epilogue, batch, share_a, share_b, strides)
 
 
-def _result(operands: OperandType, scale: float | None, dtype: DTypeLike | None) -> Result:
+def _result(operands: ElementType, scale: float | None, dtype: DTypeLike | None) -> ElementType:
     if dtype is None:
-        if operands is OperandType.BF16:
-            return Result.FP32
-        return Result.INT32 if scale is None else Result.INT8
-    name = np.dtype(dtype).name
-    if name not in {r.value for r in Result}:
-        raise UnsupportedType(f"dtype is {name}; gemm makes {', '.join(r.value for r in Result)}")
-    result = Result(name)
-    if result is Result.INT32 and (operands is OperandType.BF16 or scale is not None):
+        if operands is ElementType.BF16:
+            return ElementType.FP32
+        return ElementType.INT32 if scale is None else ElementType.INT8
+    result = element_type(dtype)
+    if result is None or result not in RESULTS:
+        raise UnsupportedType(f"dtype is {np.dtype(dtype).name}; gemm makes {', '.join(t.info.numpy for t in RESULTS)}")
+    if result is ElementType.INT32 and (operands is ElementType.BF16 or scale is not None):
         raise UnsupportedType("dtype is int32; only sums of int8 without a scale are: ask for float32")
     return result
 
 
-def _bias(a: Buffer, n: int, k: int, bias: Buffer | ArrayLike, operands: OperandType) -> Buffer:
-    kind = np.dtype(np.int32 if operands is OperandType.INT8 else np.float32)
+def _bias(a: Buffer, n: int, k: int, bias: Buffer | ArrayLike, operands: ElementType) -> Buffer:
+    kind = numpy_type(SUM_TYPES[operands])
     if not isinstance(bias, Buffer):
         values = np.asarray(bias)
         limit = (1 << 31) - 1 - k * 128 * 128

@@ -92,7 +92,7 @@ def _print_info(chip: ChipConfig, memory: int | None) -> None:
         "scratchpad of each core, bytes": chip.scratchpad_rows * chip.row_bytes,
         "accumulators of each core, bytes": chip.accumulator_rows * chip.accumulator_row_bytes,
         "memory bus, bytes per cycle": chip.bus_bytes,
-        "operands of K in one pass": chip.fold_depth,
+        "operands of K in one pass": chip.fold_depth(),
         **({} if memory is None else {"device memory, bytes": memory}),
     }
     table = Table("derived", "value")

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sley.abi.config import PRESETS
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.bench.gemm import suite
 from sley.bench.gemm.measure import WrongResultError, bench_problem, measure_gemm
 from sley.bench.gemm.scalesim import Array
@@ -147,8 +147,8 @@ def test_rows_to_run() -> None:
 
 
 def test_arrays() -> None:
-    assert arrays_to_compare(PRESETS["base"], OperandType.BF16) == [Array(16, 16)]
-    found = {name: arrays_to_compare(config, OperandType.INT8) for name, config in PRESETS.items()}
+    assert arrays_to_compare(PRESETS["base"], ElementType.BF16) == [Array(16, 16)]
+    found = {name: arrays_to_compare(config, ElementType.INT8) for name, config in PRESETS.items()}
     assert found == {
         "nano": [Array(4, 4)],
         "edge": [Array(8, 8), Array(16, 8)],

@@ -227,7 +227,7 @@ def test_arguments_live_as_long_as_their_packet(context: Context, upload: Upload
         set    load.run_bytes, #0
         add    r10, r0, #1
         load   r0, r0, r10 space=accumulator signal=0
-        vector r0, r0, r10 bias=1 out=word wait=0 signal=1
+        vector r0, r0, r10 bias=1 out=int32 wait=0 signal=1
         store  r8, r0, r10 space=accumulator wait=1
         end
     """

@@ -348,6 +348,6 @@ def test_parameters() -> None:
         with rejects(f"buffer_bytes is {size}; it must be a power of two in 256..32768"):
             HostBridge(config, 4096, **good, buffer_bytes=size)
     with rejects("buffer_bytes is 256; a beat of 128 bytes needs more"):
-        HostBridge(config.replace(array=64, bf16=True), 4096, **good, buffer_bytes=256)
+        HostBridge(config.replace(array=64, operand_types=("int8", "bf16")), 4096, **good, buffer_bytes=256)
     with rejects("baud is 900000; with a clock of 3500000 Hz the nearest rate is 875000"):
         HostBridge(config, 4096, clock_hz=3_500_000, baud=900_000)

@@ -4,7 +4,7 @@ import pytest
 from sley.abi.asm import disassemble
 from sley.abi.config import preset
 from sley.abi.faults import Unit
-from sley.abi.instructions import Op, Space, VectorOutput, VectorRow
+from sley.abi.instructions import Op, Space, VectorRow
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import ZERO, Register, Semaphore
 from sley.runtime.device.device import Device
@@ -26,7 +26,7 @@ def report(k: KernelBuilder, out: Register, value: Register) -> None:
     k.set(Unit.LOAD, run_bytes=0)
     k.load(ZERO, 0, one, space=Space.ACCUMULATOR, signal=zeroed)
     k.vrow(VectorRow.BIAS, value, splat=True)
-    k.vector(0, 0, one, bias=True, out=VectorOutput.WORD, wait=zeroed, signal=ready)
+    k.vector(0, 0, one, bias=True, wait=zeroed, signal=ready)
     k.set(Unit.STORE, run_bytes=4)
     k.store(out, 0, one, space=Space.ACCUMULATOR, wait=ready)
     k.end()

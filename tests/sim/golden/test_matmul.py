@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.sim.golden.float32 import NAN, add
 from sley.sim.golden.matmul import NEUTRAL, bf16_product, bf16_sums, int8_sums
 
@@ -69,7 +69,7 @@ def test_neutral_weights_change_nothing() -> None:
     old = np.array([[0, 0x80000000, 0x7F800000, int(NAN), 0x3F800001, 0x00800000]], np.uint32)
     n = old.shape[1]
     assert (
-        bf16_sums(np.zeros((1, n), np.uint16), np.full((n, n), NEUTRAL[OperandType.BF16], np.uint16), old) == old
+        bf16_sums(np.zeros((1, n), np.uint16), np.full((n, n), NEUTRAL[ElementType.BF16], np.uint16), old) == old
     ).all()
 
 

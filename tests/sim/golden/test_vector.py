@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from sley.abi.instructions import BinaryOp, NumberType, VectorOutput
+from sley.abi.instructions import BinaryOp
+from sley.abi.types import ElementType
 from sley.sim.golden import float32
 from sley.sim.golden.vector import vector_op
 
@@ -16,7 +17,7 @@ def test_requantisation():
     sums = rng.integers(-(1 << 20), 1 << 20, (50, 8)).astype(np.int32)
     bias = rng.integers(-(1 << 16), 1 << 16, 8).astype(np.int32)
     scale = rng.uniform(1e-5, 2e-4, 8).astype(np.float32)
-    got = vector_op(sums, bias=bias, scale=float32.to_bits(scale), relu=True, out=VectorOutput.INT8)
+    got = vector_op(sums, bias=bias, scale=float32.to_bits(scale), relu=True, out=ElementType.INT8)
     expected = np.clip(np.rint(np.maximum((sums + bias).astype(np.float32) * scale, 0)), -128, 127).astype(np.int8)
     assert got.dtype == np.int8
     assert np.array_equal(got, expected)
@@ -28,32 +29,32 @@ def test_integer_steps_wrap_and_compare_signed():
     assert vector_op(words(top), words(bottom), b_op=BinaryOp.MAX).tolist() == [[top]]
     assert vector_op(words(bottom), bias=np.array([-1], np.int32)).tolist() == [[top]]
     assert vector_op(words(bottom, 5), relu=True).tolist() == [[0, 5]]
-    assert vector_op(words(-200, 200), out=VectorOutput.INT8).tolist() == [[-128, 127]]
-    assert vector_op(words(-200, 200), out=VectorOutput.INT32).tolist() == words(-200, 200).tolist()
+    assert vector_op(words(-200, 200), out=ElementType.INT8).tolist() == [[-128, 127]]
+    assert vector_op(words(-200, 200), out=ElementType.INT32).tolist() == words(-200, 200).tolist()
 
 
 def test_int8_sources():
     a, b = np.array([[-128, 127]], np.int8), np.array([[-1, 1]], np.int8)
     assert vector_op(a).tolist() == words(-128, 127).tolist()
     assert vector_op(a, b, b_op=BinaryOp.ADD).tolist() == words(-129, 128).tolist()
-    got = vector_op(a, b, b_op=BinaryOp.ADD, dtype=NumberType.FP32)
+    got = vector_op(a, b, b_op=BinaryOp.ADD, dtype=ElementType.FP32)
     assert float32.to_float(got).tolist() == [[-129.0, 128.0]]
 
 
 def test_float_steps():
     one, nan, subnormal = 0x3F800000, 0x7F812345, 0x00000001
-    fp32 = NumberType.FP32
+    fp32 = ElementType.FP32
     assert vector_op(words(nan, subnormal), dtype=fp32).tolist() == [[nan, subnormal]]  # a plain copy
     assert vector_op(words(nan, subnormal), dtype=fp32, relu=True).tolist() == [[0x7FC00000, 0]]
     assert vector_op(words(one), bias=np.array([one]).astype(np.uint32), dtype=fp32).tolist() == [[0x40000000]]
     assert vector_op(words(3), scale=words(one)[0]).tolist() == [[0x40400000]]
     half = float32.to_bits([[2.5, -2.5]])
-    assert vector_op(half, dtype=fp32, out=VectorOutput.INT32).tolist() == words(2, -2).tolist()
-    assert vector_op(words(nan), dtype=fp32, out=VectorOutput.INT8).tolist() == [[0]]
+    assert vector_op(half, dtype=fp32, out=ElementType.INT32).tolist() == words(2, -2).tolist()
+    assert vector_op(words(nan), dtype=fp32, out=ElementType.INT8).tolist() == [[0]]
 
 
 def test_bf16():
-    fp32, bf16 = NumberType.FP32, VectorOutput.BF16
+    fp32, bf16 = ElementType.FP32, ElementType.BF16
     a = np.array([[0x3F80, 0x0001, 0xFF81, 0x8040]], np.uint16)  # 1, subnormal, NaN, -subnormal
     b = np.array([[0x3F80, 0x4000, 0x3F80, 0x8000]], np.uint16)
     assert vector_op(a, dtype=fp32).tolist() == [[0x3F800000, 0, 0xFF810000, 0x80000000]]

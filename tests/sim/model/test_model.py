@@ -62,10 +62,10 @@ def test_one_fold(name: str) -> None:
     c = bench.chip.config
     rng = np.random.default_rng(3)
     m = 11
-    a = rng.integers(-128, 128, (m, c.fold_depth), np.int8)
-    b = rng.integers(-128, 128, (c.fold_depth, c.array), np.int8)
+    a = rng.integers(-128, 128, (m, c.fold_depth()), np.int8)
+    b = rng.integers(-128, 128, (c.fold_depth(), c.array), np.int8)
     bench.store(DATA, a.tobytes())
-    lanes = b.reshape(c.array, c.lane_elements, c.array).transpose(0, 2, 1)
+    lanes = b.reshape(c.array, c.lane_elements(), c.array).transpose(0, 2, 1)
     bench.store(DATA + 0x1000, lanes.tobytes())
     bench.launch(
         f"""
@@ -108,7 +108,7 @@ def test_grid_loops_and_fence() -> None:
         add r23, r8, r23
         vrow r22 splat=1
         set store.run_bytes, #4
-        vector r0, r0, r9 dtype=int32 bias=1 b_op=none out=word a_space=scratchpad signal=0
+        vector r0, r0, r9 dtype=int32 bias=1 b_op=none out=int32 a_space=scratchpad signal=0
         store r23, r0, r9 space=accumulator wait=0
         end
         """,

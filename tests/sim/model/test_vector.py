@@ -7,14 +7,16 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FORMATS, BinaryOp, NumberType, Op, OperandType, Param, Space, VectorOutput, VectorRow
+from sley.abi.instructions import FORMATS, BinaryOp, Op, Param, Space, VectorRow
+from sley.abi.types import WORD_TYPES, ElementType
 from sley.sim.golden import float32
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.units import Command, LocalState, execute
 
 NANO = PRESETS["nano"]
-NANO16 = NANO.replace(bf16=True)
-FP32 = {"dtype": NumberType.FP32}
+NANO16 = NANO.replace(operand_types=("int8", "bf16"))
+FP32 = {"dtype": ElementType.FP32}
+BF16 = ElementType.BF16
 
 
 def state(config: ChipConfig) -> LocalState:
@@ -26,7 +28,8 @@ def state(config: ChipConfig) -> LocalState:
 
 
 def vector(s: LocalState, a: int, b: int, rows: int, **flags: int) -> None:
-    fields = dict.fromkeys(FORMATS[Op.VECTOR].flags, 0) | flags
+    word = ElementType.FP32 if flags.get("scale") or flags.get("dtype") == ElementType.FP32 else ElementType.INT32
+    fields = dict.fromkeys(FORMATS[Op.VECTOR].flags, 0) | {"dtype": ElementType.INT32, "out": word} | flags
     execute(s, Unit.VECTOR, Command(Op.VECTOR, 3, fields, a, b, rows))
 
 
@@ -41,13 +44,13 @@ def is_accepted(config: ChipConfig, **flags: int) -> bool:
 @pytest.mark.parametrize(
     "flags",
     [
-        {"out": VectorOutput.BF16, "out_half": 1},
-        {"a_type": OperandType.BF16},
-        {"b_type": OperandType.BF16},
-        {"a_type": OperandType.BF16, "a_half": 1, **FP32},
-        {"b_type": OperandType.BF16, "b_half": 1, **FP32},
-        {"a_type": OperandType.BF16, "a_space": Space.ACCUMULATOR, **FP32},
-        {"b_type": OperandType.BF16, "b_space": Space.ACCUMULATOR, **FP32},
+        {"out": ElementType.BF16, "out_half": 1},
+        {"a_type": ElementType.BF16},
+        {"b_type": ElementType.BF16},
+        {"a_type": ElementType.BF16, "a_half": 1, **FP32},
+        {"b_type": ElementType.BF16, "b_half": 1, **FP32},
+        {"a_type": ElementType.BF16, "a_space": Space.ACCUMULATOR, **FP32},
+        {"b_type": ElementType.BF16, "b_space": Space.ACCUMULATOR, **FP32},
         {"b_op": 3},
     ],
 )
@@ -58,14 +61,13 @@ def test_flags_that_mean_nothing(flags):
 
 def test_flags_that_need_bf16():
     one = ["a_half", "b_half", "out_half"]
-    flags = [*({name: 1} for name in one), {"out": 3}, {"a_type": 1, **FP32}, {"b_type": 1, **FP32}]
+    flags = [*({name: 1} for name in one), {"out": BF16}, {"a_type": BF16, **FP32}, {"b_type": BF16, **FP32}]
     assert [is_accepted(NANO, **f) for f in flags] == [False] * 6
     assert [is_accepted(NANO16, **f) for f in flags] == [True] * 6
-    names = ("a_space", "a_half", "a_type", "b_space", "b_half", "b_type", "dtype", "out_half")
-    accepted = [
-        is_accepted(NANO16, out=out, **dict(zip(names, values, strict=True)))
-        for out, *values in product((VectorOutput.WORD, VectorOutput.BF16), *[range(2)] * 8)
-    ]
+    choices = {"out": (ElementType.FP32, BF16), "dtype": WORD_TYPES, "out_half": range(2)}
+    for source in ("a", "b"):
+        choices |= {f"{source}_space": range(2), f"{source}_half": range(2), f"{source}_type": NANO16.operand_types}
+    accepted = [is_accepted(NANO16, **dict(zip(choices, values, strict=True))) for values in product(*choices.values())]
     assert sum(accepted) == 3 * (4 * 4 + 5 * 5)
 
 
@@ -76,10 +78,10 @@ def test_bf16_rows():
     before, a, b = lanes.copy(), lanes[5:8].copy(), words[20:23].copy()
     s.params[Unit.VECTOR] |= {Param.B_ROW: 20, Param.OUT_STRIDE: 2}
     flags = {"b_op": BinaryOp.ADD, "b_space": Space.ACCUMULATOR, **FP32}
-    vector(s, 5, 40, 3, a_type=OperandType.BF16, out=VectorOutput.BF16, **flags)
+    vector(s, 5, 40, 3, a_type=ElementType.BF16, out=ElementType.BF16, **flags)
     before[40:46:2] = float32.to_bf16(float32.add(float32.from_bf16(a), b))
     assert np.array_equal(lanes, before)
-    vector(s, 5, 7, 1, a_type=OperandType.BF16, **FP32)
+    vector(s, 5, 7, 1, a_type=ElementType.BF16, **FP32)
     assert np.array_equal(words[7], float32.from_bf16(a[0]))
 
 

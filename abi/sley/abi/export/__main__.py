@@ -9,7 +9,14 @@ from pathlib import Path
 
 from sley.abi.config import preset
 from sley.abi.export.c_header import c_header
-from sley.abi.export.markdown import counters_page, faults_page, instructions_page, packets_page, registers_page
+from sley.abi.export.markdown import (
+    counters_page,
+    faults_page,
+    instructions_page,
+    packets_page,
+    registers_page,
+    types_page,
+)
 from sley.abi.export.systemrdl import systemrdl
 from sley.abi.registers import RegisterMap
 
@@ -23,6 +30,7 @@ def generated_files() -> dict[str, str]:
         "registers.md": registers_page(registers),
         "packets.md": packets_page(),
         "instructions.md": instructions_page(),
+        "types.md": types_page(),
         "faults.md": faults_page(),
         "counters.md": counters_page(),
         "sley.rdl": systemrdl(registers),

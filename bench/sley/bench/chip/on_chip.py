@@ -9,13 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.config import PRESETS, ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.driver.device import Driver
 from sley.hw.core.matrix.accumulate import write_latency
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.device.device import Device
 from sley.runtime.device.program import Program
-from sley.runtime.kernels.gemm.problem import fold
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.options import parse_options
@@ -26,10 +25,10 @@ PROMISED_RATIO = 1.001
 PROMISED_PEAK = {(512, 512, 512): 0.995}
 
 
-def program(config: ChipConfig, size: tuple[int, int, int], dtype: OperandType, times: int) -> Program:
+def program(config: ChipConfig, size: tuple[int, int, int], dtype: ElementType, times: int) -> Program:
     """All folds of K of one column tile after the other, or for bf16 all column tiles of a fold."""
     m, n, k = size
-    columns, folds = -(-n // config.array), -(-k // fold(config, dtype))
+    columns, folds = -(-n // config.array), -(-k // config.fold_depth(dtype))
     b = KernelBuilder(f"on_chip_{times}", config)
     b.free(*b.block, *b.grid)
     rows, step, a_step = b.reg("rows", m), b.reg("step", config.array), b.reg("a_step", m)
@@ -63,14 +62,14 @@ def measure() -> str:
     missed = []
     options = parse_options("fast", CONFIG, {"memory": str(1 << 20)}, ())
     with Device(Driver(FastTransport(cached_rtlil(CONFIG), CONFIG.bus_bytes, options))) as device:
-        for dtype in OperandType:
+        for dtype in OPERAND_TYPES:
             for size in SHAPES:
                 m, n, k = size
                 none, one, two = (cycles(device, program(CONFIG, size, dtype, times)) for times in range(3))
-                folds = -(-n // CONFIG.array) * -(-k // fold(CONFIG, dtype))
-                fill_and_drain = CONFIG.array + write_latency(CONFIG, dtype is OperandType.BF16)
+                folds = -(-n // CONFIG.array) * -(-k // CONFIG.fold_depth(dtype))
+                fill_and_drain = CONFIG.array + write_latency(CONFIG, dtype is ElementType.BF16)
                 bound = folds * max(m, CONFIG.array) + fill_and_drain
-                share = m * n * k / ((two - one) * CONFIG.array * fold(CONFIG, dtype))
+                share = m * n * k / ((two - one) * CONFIG.array * CONFIG.fold_depth(dtype))
                 name = " x ".join(map(str, size))
                 table.add_row(
                     name,

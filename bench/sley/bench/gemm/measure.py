@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.counters import CounterGroup, MatrixCycle
-from sley.abi.instructions import OperandType
+from sley.abi.types import SUM_TYPES, ElementType
 from sley.bench.gemm.counter_tables import Needed
 from sley.driver.errors import SleyError
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Argument, Count, Timing
+from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.plan import plan
-from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, Result, fold, lower_bound
+from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, lower_bound
 from sley.runtime.kernels.gemm.tiling import Plan
 
 ON_CHIP = (
@@ -85,9 +86,11 @@ def bench_problem(
     batch: int = 1,
 ) -> Problem:
     """A product as the benches run it: a narrow result has an epilogue with bias (int8 operands) and scale."""
-    operands = OperandType.BF16 if dtype == "bf16" else OperandType.INT8
-    kind = Result(result) if result else (Result.FP32 if operands is OperandType.BF16 else Result.INT32)
-    scaled = operands is OperandType.INT8 and kind is not Result.INT32
+    operands = ElementType.BF16 if dtype == "bf16" else ElementType.INT8
+    kind = SUM_TYPES[operands] if result is None else element_type(result)
+    if kind is None:
+        raise ValueError(f"result is {result!r}, which is no element type")
+    scaled = operands is ElementType.INT8 and kind is not ElementType.INT32
     epilogue = Epilogue(kind, bias=scaled, scale=scaled)
     m, n, k = size
     return Problem(m, n, k, operands, trans_a and m > 1, trans_b or n == 1, epilogue, batch)
@@ -105,7 +108,7 @@ def measure_gemm(
     random = np.random.default_rng(seed)
     a, b = _operand(random, p, (p.m, p.k), p.trans_a), _operand(random, p, (p.k, p.n), p.trans_b)
     operands = [device.array(x) for x in (a, b)]
-    out = device.empty((p.batch, p.m, p.n), BF16 if p.epilogue.result is Result.BF16 else p.epilogue.result.value)
+    out = device.empty((p.batch, p.m, p.n), numpy_type(p.epilogue.result))
     scale = np.float32(1 / (64 * np.sqrt(p.k)))
     more: list[Argument] = [device.array(np.zeros(p.n, np.int32))] if p.epilogue.bias else []
     more += [float(scale)] if p.epilogue.scale else []
@@ -117,7 +120,7 @@ def measure_gemm(
         launch(stream, p, found, operands[0], operands[1], out, *more)
     _check(p, a, b, scale, out)
     return GemmMeasurement(
-        *(p, timing.cycles, lower_bound(config, p), found, config.cores * config.array * fold(config, p.dtype)),
+        *(p, timing.cycles, lower_bound(config, p), found, config.cores * config.array * config.fold_depth(p.dtype)),
         count=timing if isinstance(timing, Count) else None,
     )
 
@@ -125,7 +128,7 @@ def measure_gemm(
 def _operand(random: np.random.Generator, p: Problem, shape: tuple[int, int], transposed: bool) -> NDArray[Any]:
     """Random values of the operands' type, a batch of them, as they are stored."""
     stored = (p.batch, *(shape[::-1] if transposed else shape))
-    if p.dtype is OperandType.INT8:
+    if p.dtype is ElementType.INT8:
         return random.integers(-128, 128, stored, np.int8)
     return random.integers(-LARGEST_BF16, LARGEST_BF16 + 1, stored).astype(BF16)
 
@@ -136,7 +139,7 @@ def _check(p: Problem, a: NDArray[Any], b: NDArray[Any], scale: np.float32, out:
     sums = (a.transpose(0, 2, 1) if p.trans_a else a) @ (b.transpose(0, 2, 1) if p.trans_b else b)
     if p.epilogue.scale:
         sums = sums.astype(np.float32) * scale
-    if p.epilogue.result is Result.INT8:
+    if p.epilogue.result is ElementType.INT8:
         sums = np.clip(np.rint(sums), -128, 127)
     expected = sums.astype(out.dtype)
     found = out.numpy()

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.bench.gemm.measure import GemmMeasurement, measure_gemm
 from sley.bench.gemm.scalesim import Array, Peer
 from sley.bench.gemm.shapes import Layer, Size
 from sley.runtime.device.device import Device
-from sley.runtime.kernels.gemm.problem import Problem, fold
+from sley.runtime.kernels.gemm.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ def measure(device: Device, problems: Iterable[Problem], say: Callable[[str], No
     return found
 
 
-def arrays_to_compare(config: ChipConfig, dtype: OperandType) -> list[Array]:
+def arrays_to_compare(config: ChipConfig, dtype: ElementType) -> list[Array]:
     """SCALE-Sim's array with the chip's elements, and the one with the chip's MACs if an element makes several.
 
     SCALE-Sim has a single array, so a chip with several cores has no peer.
     """
     if config.cores > 1:
         return []
-    return list(dict.fromkeys(Array(rows, config.array) for rows in (config.array, fold(config, dtype))))
+    return list(dict.fromkeys(Array(rows, config.array) for rows in (config.array, config.fold_depth(dtype))))
 
 
 def distinct(results: Iterable[Result]) -> list[Result]:
@@ -97,7 +97,7 @@ def _numbers(engine: str, result: Result) -> Iterator[tuple[str, object]]:
     yield "count", layer.count
     yield "rows_run", measured.problem.m
     yield "dtype", measured.problem.dtype.name.lower()
-    yield "result", measured.problem.epilogue.result.value
+    yield "result", measured.problem.epilogue.result.info.numpy
     yield "cycles", measured.cycles
     yield "estimate", measured.plan.estimate
     yield "matrix_cycles", measured.matrix_cycles

@@ -91,5 +91,5 @@ def suite(
     if output is not None:
         write_csv(output, engine, results)
     if picture is not None:
-        types = f"{dtype.value} to {results[0].measured.problem.epilogue.result.value}"
+        types = f"{dtype.value} to {results[0].measured.problem.epilogue.result.info.numpy}"
         draw(picture, f"{types} on {engine}", config, results)

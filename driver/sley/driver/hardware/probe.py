@@ -25,7 +25,7 @@ def probe(transport: Transport) -> ChipConfig:
         if placed.block.name == "CHIP" and placed.register.name.startswith("CAP_"):
             parameters.update(registers.read(placed.name))
     try:
-        config = ChipConfig().replace(**{**parameters, "bf16": bool(parameters["bf16"])})
+        config = ChipConfig.from_capabilities("custom", parameters)
     except ConfigError as error:
         raise ProbeError(f"the device's capability registers describe no possible chip: {error}") from None
     expected = registers.value("CHIP.CONFIG_HASH")
@@ -35,4 +35,4 @@ def probe(transport: Transport) -> ChipConfig:
             f"the device was built from another version of the contract: build it again"
         )
     names = [name for name, known in PRESETS.items() if known.capabilities == config.capabilities]
-    return config.replace(name=names[0] if names else "custom")
+    return config.replace(name=names[0]) if names else config

@@ -67,7 +67,7 @@ class Counters:
         """Multiply-accumulates that a core's array did, those with padding included."""
         rows, config = self.cores[core][CounterGroup.MATRIX], self.config
         return config.array * (
-            rows[MatrixCycle.ROW_INT8] * config.fold_depth + rows[MatrixCycle.ROW_BF16] * config.array
+            rows[MatrixCycle.ROW_INT8] * config.fold_depth() + rows[MatrixCycle.ROW_BF16] * config.array
         )
 
     def traffic(self, counter: Traffic) -> int:

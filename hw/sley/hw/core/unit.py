@@ -22,7 +22,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, Signature
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import PARAMS, SEMAPHORES, Op, Param, ParamInfo
+from sley.abi.instructions import FLAGS_BITS, PARAMS, SEMAPHORES, Op, Param, ParamInfo
 
 
 class Fault(data.Struct):
@@ -36,7 +36,7 @@ class Fault(data.Struct):
 
 class UnitCommand(data.Struct):
     """An instruction with its operand registers already read: ``a``, ``b``, ``c`` are the values of ra, rb, rc
-    (or the immediate in place of the operand it replaces); ``flags`` is bits 127:112 of the word. SET: ``a`` is the
+    (or the immediate in place of the operand it replaces); ``flags`` is the field of the word. SET: ``a`` is the
     value, ``flags`` holds param (7:0) and unit (10:8)."""
 
     op: 8
@@ -46,7 +46,7 @@ class UnitCommand(data.Struct):
     a: 32
     b: 32
     c: 32
-    flags: 16
+    flags: FLAGS_BITS
 
 
 def unit_signature(signals: int = 1) -> Signature:

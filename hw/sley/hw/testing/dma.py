@@ -10,7 +10,16 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
+from sley.abi.instructions import (
+    FLAGS_LSB,
+    FORMATS,
+    INTERLEAVE_CHUNKS,
+    PARAMS,
+    TRANSPOSE_CHUNKS,
+    Op,
+    Param,
+    Space,
+)
 from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.testing.pins import Pins
 from sley.hw.testing.streams import StreamBench, StreamError
@@ -169,7 +178,7 @@ class DmaState:
 
     def _illegal(self, command: DmaCommand) -> bool:
         permuted = command.interleave or command.transpose
-        return bool(permuted and (command.space or (command.interleave and self.config.lane_elements == 1)))
+        return bool(permuted and (command.space or (command.interleave and self.config.lane_elements() == 1)))
 
     def _load(self, command: DmaCommand) -> None:
         p = self.params

@@ -16,17 +16,15 @@ from sley.abi.instructions import (
     SEMAPHORE_MAX,
     SEMAPHORES,
     BinaryOp,
-    NumberType,
     Op,
-    OperandType,
     Param,
     Share,
     Space,
-    VectorOutput,
     VectorRow,
     encode,
 )
 from sley.abi.layout import LayoutError
+from sley.abi.types import ElementType
 from sley.runtime.assembler.operands import ZERO, Label, Register, Semaphore, Semaphores, Value
 from sley.runtime.device.program import Program
 from sley.runtime.errors import KernelError
@@ -323,7 +321,7 @@ class KernelBuilder:
         row: Value,
         rows: Value,
         *,
-        dtype: OperandType = OperandType.INT8,
+        dtype: ElementType = ElementType.INT8,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
@@ -338,7 +336,7 @@ class KernelBuilder:
         rows: Value,
         *,
         accumulate: bool = False,
-        dtype: OperandType = OperandType.INT8,
+        dtype: ElementType = ElementType.INT8,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
@@ -354,22 +352,25 @@ class KernelBuilder:
         *,
         a_space: Space = Space.ACCUMULATOR,
         a_half: int = 0,
-        a_type: OperandType = OperandType.INT8,
+        a_type: ElementType = ElementType.INT8,
         b_op: BinaryOp = BinaryOp.NONE,
         b_space: Space = Space.ACCUMULATOR,
         b_half: int = 0,
-        b_type: OperandType = OperandType.INT8,
-        dtype: NumberType = NumberType.INT32,
+        b_type: ElementType = ElementType.INT8,
+        dtype: ElementType = ElementType.INT32,
         bias: bool = False,
         scale: bool = False,
         relu: bool = False,
-        out: VectorOutput = VectorOutput.WORD,
+        out: ElementType | None = None,
         out_half: int = 0,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
-        """Element-wise work on ``rows`` rows; then source += step. The flags are those of the instruction."""
+        """Element-wise work on ``rows`` rows; then source += step. The flags are those of the instruction; ``out``
+        is by default the word that the steps leave: FP32 if ``dtype`` is or it is scaled, else INT32."""
+        if out is None:
+            out = ElementType.FP32 if scale else dtype
         # A field that the operation does not look at must still be zero where it says so: B without an operation.
         b = {"b_space": b_space, "b_half": b_half, "b_type": b_type} if b_op else {}
         a = {"a_space": a_space, "a_half": a_half, "a_type": a_type}

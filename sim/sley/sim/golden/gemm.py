@@ -6,19 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.abi.instructions import BinaryOp, NumberType, VectorOutput
+from sley.abi.instructions import BinaryOp
+from sley.abi.types import ElementType
 from sley.sim.golden import float32
 from sley.sim.golden.matmul import bf16_sums
 from sley.sim.golden.vector import vector_op
 
 Array = NDArray[Any]
-
-OUTPUTS = {
-    "int32": VectorOutput.WORD,
-    "float32": VectorOutput.WORD,
-    "int8": VectorOutput.INT8,
-    "bfloat16": VectorOutput.BF16,
-}
 
 
 def gemm(
@@ -61,14 +55,16 @@ def gemm(
     if integer and scale is None and result != "int32":
         scale = 1.0
     sums: Array = a.astype(np.int32) @ b.astype(np.int32) if integer else bf16_sums(a, b, None)
-    kind = NumberType.INT32 if integer else NumberType.FP32
+    kind, out = ElementType.INT32 if integer else ElementType.FP32, ElementType.of(result)
+    if out is None:
+        raise ValueError(f"result is {result!r}, which is no element type")
 
     def splat(value: float | None) -> Array | None:
         return None if value is None else np.full(b.shape[1], float32.to_bits(value))
 
     if beta is not None and c is not None:
-        sums = vector_op(sums, dtype=kind, bias=bias, scale=splat(scale))
-        old = vector_op(c, dtype=NumberType.FP32, scale=splat(beta))
-        return vector_op(sums, old, b_op=BinaryOp.ADD, dtype=NumberType.FP32, relu=relu, out=OUTPUTS[result])
-    found = vector_op(sums, dtype=kind, bias=bias, scale=splat(scale), relu=relu, out=OUTPUTS[result])
+        sums = vector_op(sums, dtype=kind, bias=bias, scale=splat(scale), out=ElementType.FP32)
+        old = vector_op(c, dtype=ElementType.FP32, scale=splat(beta), out=ElementType.FP32)
+        return vector_op(sums, old, b_op=BinaryOp.ADD, dtype=ElementType.FP32, relu=relu, out=out)
+    found = vector_op(sums, dtype=kind, bias=bias, scale=splat(scale), relu=relu, out=out)
     return found.view(np.int32) if result == "int32" else found

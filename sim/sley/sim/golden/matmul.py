@@ -7,12 +7,12 @@ activations meets row r of the weights. Sums have the shape [rows, N], as bit pa
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.sim.golden.float32 import Bits, add, multiply
 
 Lanes = NDArray[np.uint8] | NDArray[np.uint16]
 
-NEUTRAL = {OperandType.INT8: 0, OperandType.BF16: 0x8000}
+NEUTRAL = {ElementType.INT8: 0, ElementType.BF16: 0x8000}
 """The lane of a weight that adds nothing: with an activation of +0 its product is -0, and x + -0 is x for every x."""
 
 

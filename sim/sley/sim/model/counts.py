@@ -4,7 +4,8 @@ import numpy as np
 
 from sley.abi.counters import COUNTERS, GROUP_COUNTERS, CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import Unit
-from sley.abi.instructions import Op, OperandType, Param
+from sley.abi.instructions import Op, Param
+from sley.abi.types import ElementType
 from sley.sim.model.units import Command, LocalState
 
 
@@ -23,7 +24,7 @@ class WorkCounts:
         if self.frozen:
             return
         if command.op is Op.MATMUL:
-            bf16 = command.fields.get("dtype") == OperandType.BF16
+            bf16 = command.fields.get("dtype") == ElementType.BF16
             kind = MatrixCycle.ROW_BF16 if bf16 else MatrixCycle.ROW_INT8
             self.values[CounterGroup.MATRIX][kind] += command.c
         elif command.op is Op.LOAD:

@@ -14,15 +14,13 @@ from sley.abi.instructions import (
     PARAMS,
     TRANSPOSE_CHUNKS,
     BinaryOp,
-    NumberType,
     Op,
-    OperandType,
     Param,
     Space,
-    VectorOutput,
     VectorRow,
 )
 from sley.abi.pages import Permission
+from sley.abi.types import WORD_TYPES, ElementType
 from sley.sim.golden.matmul import NEUTRAL, Lanes, bf16_sums, int8_sums
 from sley.sim.golden.vector import vector_op
 from sley.sim.model.memory import AccessError, FaultError, ModelMemory
@@ -75,7 +73,7 @@ class LocalState:
     @property
     def lanes(self) -> Lanes:
         """The scratchpad as operand lanes."""
-        return self.scratchpad.view(np.uint16) if self.config.bf16 else self.scratchpad
+        return self.scratchpad.view(np.uint16) if self.config.has(ElementType.BF16) else self.scratchpad
 
     def space(self, space: int) -> NDArray[np.uint8]:
         return self.scratchpad if space == Space.SCRATCHPAD else self.accumulator
@@ -113,8 +111,8 @@ def _check_rows(rows: NDArray[np.int64], limit: int, unit: Unit, pc: int) -> Non
         raise FaultError(FaultCode.LOCAL_ADDRESS, unit, pc, int(rows.flat[int(np.argmax(bad))]))
 
 
-def _check_half(state: LocalState, unit: Unit, command: Command, *flags: str) -> None:
-    if state.config.lane_elements == 1 and any(command.flag(f) for f in flags):
+def _check_type(state: LocalState, unit: Unit, command: Command) -> None:
+    if command.flag("dtype") not in state.config.operand_types:
         raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
 
 
@@ -170,7 +168,7 @@ def _outside(rows: NDArray[np.int64], limit: int) -> list[tuple[int, ...]]:
 def _load(state: LocalState, unit: Unit, command: Command) -> None:
     p, c = state.params[unit], state.config
     interleave, transpose = command.flag("interleave"), command.flag("transpose")
-    if (interleave or transpose) and (command.flag("space") or (interleave and c.lane_elements == 1)):
+    if (interleave or transpose) and (command.flag("space") or (interleave and c.lane_elements() == 1)):
         raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
     target = state.space(command.flag("space"))
     run_bytes, chunks, slabs = p[Param.RUN_BYTES], p[Param.CHUNKS], p[Param.COUNT2]
@@ -302,10 +300,10 @@ def _half(state: LocalState, rows: NDArray[np.int64], half: int) -> NDArray[np.i
 def _weights(state: LocalState, unit: Unit, command: Command) -> None:
     if not 1 <= command.c <= state.config.array:
         raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, command.c)
-    _check_half(state, unit, command, "dtype")
+    _check_type(state, unit, command)
     rows = command.a + np.arange(command.c, dtype=np.int64) * state.params[unit][Param.WEIGHT_STRIDE]
     _check_rows(rows, state.config.scratchpad_rows, unit, command.pc)
-    state.weights[:] = NEUTRAL[OperandType(command.flag("dtype"))]
+    state.weights[:] = NEUTRAL[ElementType(command.flag("dtype"))]
     state.weights[: command.c] = state.lanes[rows]
 
 
@@ -324,7 +322,7 @@ def _activation_rows(state: LocalState, command: Command) -> NDArray[np.int64]:
 
 
 def _matmul(state: LocalState, unit: Unit, command: Command) -> None:
-    _check_half(state, unit, command, "dtype")
+    _check_type(state, unit, command)
     if command.c == 0:
         return
     out_rows = command.b + np.arange(command.c, dtype=np.int64)
@@ -333,21 +331,24 @@ def _matmul(state: LocalState, unit: Unit, command: Command) -> None:
     _check_rows(act_rows, state.config.scratchpad_rows, unit, command.pc)
     target = state.accumulator.view(np.uint32)
     old = target[out_rows] if command.flag("accumulate") else None
-    sums = bf16_sums if command.flag("dtype") == OperandType.BF16 else int8_sums
+    sums = bf16_sums if command.flag("dtype") == ElementType.BF16 else int8_sums
     target[out_rows] = sums(state.lanes[act_rows], state.weights, old)
 
 
 def _vector_is_legal(config: ChipConfig, f: Mapping[str, int]) -> bool:
     """Whether the flags of a VECTOR mean something on this chip."""
     halves = any(f[name] for name in ("a_half", "b_half", "out_half"))
-    types = any(f[name] for name in ("a_type", "b_type")) or f["out"] == VectorOutput.BF16
-    if f["b_op"] > max(BinaryOp) or (config.lane_elements == 1 and (halves or types)):
+    if f["b_op"] > max(BinaryOp) or (config.lane_elements() == 1 and halves):
         return False
-    if f["out"] == VectorOutput.BF16 and f["out_half"]:
+    if f["dtype"] not in WORD_TYPES or f["out"] not in (*WORD_TYPES, *config.operand_types):
         return False
-    is_fp32 = f["dtype"] == NumberType.FP32
+    if any(f[name] not in config.operand_types for name in ("a_type", "b_type")):
+        return False
+    if f["out"] == ElementType.BF16 and f["out_half"]:
+        return False
+    is_fp32 = f["dtype"] == ElementType.FP32
     return all(
-        f[f"{source}_type"] == OperandType.INT8
+        f[f"{source}_type"] == ElementType.INT8
         or (f[f"{source}_space"] == Space.SCRATCHPAD and is_fp32 and not f[f"{source}_half"])
         for source in ("a", "b")
     )
@@ -362,7 +363,7 @@ def _vector(state: LocalState, unit: Unit, command: Command) -> None:
     index = np.arange(command.c, dtype=np.int64)
     limits = {Space.SCRATCHPAD: c.scratchpad_rows, Space.ACCUMULATOR: c.accumulator_rows}
 
-    to_scratchpad = f["out"] in (VectorOutput.INT8, VectorOutput.BF16)
+    to_scratchpad = f["out"] not in WORD_TYPES
     out_space = Space.SCRATCHPAD if to_scratchpad else Space.ACCUMULATOR
     a_rows, b_rows, out_rows = (
         first + index * p[stride]
@@ -383,7 +384,7 @@ def _vector(state: LocalState, unit: Unit, command: Command) -> None:
     def source(name: str, rows: NDArray[np.int64]) -> NDArray[np.generic]:
         if f[f"{name}_space"] == Space.ACCUMULATOR:
             return state.accumulator.view(np.uint32)[rows]
-        if f[f"{name}_type"] == OperandType.BF16:
+        if f[f"{name}_type"] == ElementType.BF16:
             return state.scratchpad.view(np.uint16)[rows]
         return _half(state, rows, f[f"{name}_half"])
 
@@ -395,12 +396,12 @@ def _vector(state: LocalState, unit: Unit, command: Command) -> None:
         bias=state.rows[VectorRow.BIAS] if f["bias"] else None,
         scale=state.rows[VectorRow.SCALE] if f["scale"] else None,
         b_op=f["b_op"],
-        dtype=NumberType(f["dtype"]),
+        dtype=ElementType(f["dtype"]),
         relu=bool(f["relu"]),
-        out=VectorOutput(f["out"]),
+        out=ElementType(f["out"]),
     )
     target = state.scratchpad if to_scratchpad else state.accumulator
-    first = f["out_half"] * c.array if f["out"] == VectorOutput.INT8 else 0
+    first = f["out_half"] * c.array if f["out"] == ElementType.INT8 else 0
     for row, value in zip(out_rows, result, strict=True):
         written = np.ascontiguousarray(value).view(np.uint8)
         target[row, first : first + len(written)] = written

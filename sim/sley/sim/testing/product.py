@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.sim.golden import float32
 from sley.sim.golden.gemm import gemm
 
@@ -80,9 +81,14 @@ def random_product(
     ``batch``: leading sizes of A and of B, 0 for an operand with two dimensions.
     """
     m, n, k = sizes
-    bf16 = (config.bf16 and rng.random() < 0.5) if bf16 is None else bf16
+    bf16 = (config.has(ElementType.BF16) and rng.random() < 0.5) if bf16 is None else bf16
     if result is None:
-        types = ["int8", "float32", *(["bfloat16"] if config.bf16 else []), *([] if bf16 else ["int32"])]
+        types = [
+            "int8",
+            "float32",
+            *(["bfloat16"] if config.has(ElementType.BF16) else []),
+            *([] if bf16 else ["int32"]),
+        ]
         result = str(rng.choice(types))
     trans_a, trans_b = (rng.random() < 0.5, rng.random() < 0.5) if trans is None else trans
     if batch is None:

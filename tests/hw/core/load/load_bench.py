@@ -58,7 +58,7 @@ def random_load(rng: random.Random, config: ChipConfig, program: Program, permut
     space, flags = rng.choice(list(Space)), {"interleave": 0, "transpose": 0}
     if rng.random() < permuted:
         space = Space.SCRATCHPAD
-        kinds = [(0, 1), (1, 0), (1, 1)] if config.lane_elements == 2 else [(0, 1)]
+        kinds = [(0, 1), (1, 0), (1, 1)] if config.lane_elements() == 2 else [(0, 1)]
         flags["interleave"], flags["transpose"] = rng.choice(kinds)
     pair, block = 1 + flags["interleave"], config.array if flags["transpose"] else 1
     row_bytes = row_bytes_of(config, space)

@@ -44,7 +44,7 @@ def test_random_permuting_loads(config: ChipConfig, seed: int) -> None:
 def kinds(config: ChipConfig) -> list[dict[str, int]]:
     """The ways to permute that a chip has."""
     found = [{"interleave": 0, "transpose": 1}]
-    if config.lane_elements == 2:
+    if config.lane_elements() == 2:
         found += [{"interleave": 1, "transpose": 0}, {"interleave": 1, "transpose": 1}]
     return found
 

@@ -11,6 +11,7 @@ from matrix_programs import COVERAGE, Program, count_commands
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Op
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.testing.pins import Pins
 from sley.hw.testing.streams import StreamBench, Traffic, compiled
@@ -113,7 +114,7 @@ class MatrixBench:
                     valid, row = sampled[2 * k : 2 * k + 2]
                     bits = 8 * memory.shape[1]
                     noise = 0 if previous[k] is not None else rng.getrandbits(bits)
-                    if memory is self.accumulator and not self.config.bf16:
+                    if memory is self.accumulator and not self.config.has(ElementType.BF16):
                         noise = 0
                     data.append(noise if previous[k] is None else previous[k])
                     previous[k] = int.from_bytes(memory[row].tobytes(), "little") if valid and ready[k] else None

@@ -5,6 +5,7 @@ import random
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param
+from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.hw.testing.coverage import Coverage
 from sley.sim.model.units import Command
 
@@ -101,10 +102,10 @@ def random_program(config: ChipConfig, rng: random.Random, tiles: int, types: st
     """``types``: int8, bf16, one of them for each tile (tiles), or for each instruction (any)."""
     n = config.array
     program = Program(config)
-    dtype = int(types == "bf16")
+    dtype = ElementType.BF16 if types == "bf16" else ElementType.INT8
     for _ in range(tiles):
         if types == "tiles":
-            dtype = rng.randrange(2)
+            dtype = rng.choice(OPERAND_TYPES)
         for _ in range(rng.choice((0, 1, 1, 1, 1, 2))):
             stride = rng.choice((1, 1, -1, 2, 3, 0))
             program.set(Param.WEIGHT_STRIDE, stride & 0xFFFFFFFF)
@@ -112,7 +113,7 @@ def random_program(config: ChipConfig, rng: random.Random, tiles: int, types: st
             low, high = sorted((0, (count - 1) * stride))
             row = rng.randrange(-low, config.scratchpad_rows - high)
             if types == "any":
-                dtype = rng.randrange(2)
+                dtype = rng.choice(OPERAND_TYPES)
             program.weights(row, count, dtype=dtype, signal=rng.getrandbits(16))
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
             rows = rng.choice((0, 1, 1, 2, 3, n - 1, n, n + 1, 2 * n + 3, 17))
@@ -133,6 +134,6 @@ def random_program(config: ChipConfig, rng: random.Random, tiles: int, types: st
             row = rng.randrange(-min(offsets), config.scratchpad_rows - max(offsets))
             dest = rng.choice((0, rng.randrange(config.accumulator_rows - rows), config.accumulator_rows - rows))
             if types == "any":
-                dtype = rng.randrange(2)
+                dtype = rng.choice(OPERAND_TYPES)
             program.matmul(row, dest, rows, accumulate=rng.randrange(2), dtype=dtype, signal=rng.getrandbits(16))
     return program

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.array import OLD_DELAY, SystolicArray, settle_cycles
 from sley.hw.core.matrix.timing import array_latency, bf16_old_latency
 from sley.hw.testing.streams import compiled
@@ -14,7 +15,7 @@ from sley.sim.golden.float32 import Bits
 from sley.sim.golden.matmul import Lanes, bf16_sums, int8_sums
 
 NANO = PRESETS["nano"]
-WIDE = NANO.replace(bf16=True)
+WIDE = NANO.replace(operand_types=("int8", "bf16"))
 CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
 
 Tile = tuple[Lanes, Lanes]  # weights [up to N, N], rows [any, N]
@@ -35,7 +36,7 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
 
     async def bench(ctx: Any) -> None:
         loaded, swapped, cycle, enters = 0, 0, 0, False
-        if config.bf16:
+        if config.has(ElementType.BF16):
             ctx.set(dut.bf16, bf16)
             ctx.set(dut.run, bf16)
             await ctx.tick()
@@ -65,7 +66,7 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
                 loaded += not words or words[0][0] > tile
             enters = bool(rows) and loaded > rows[0][0] and rng.random() >= gap
             ctx.set(dut.swap, enters and rows[0][1] == 0)
-            if config.bf16:
+            if config.has(ElementType.BF16):
                 ctx.set(dut.weights_bf16, bf16)
                 old = olds.pop(cycle, numbers.integers(0, 1 << 32, n, np.uint32))
                 ctx.set(dut.old, old.view(np.int32).tolist())
@@ -94,7 +95,7 @@ def random_tiles(
         if bf16:
             values = rng.standard_normal((rows, config.array)).astype(np.float32)
             return (values.view(np.uint32) >> 16).astype(np.uint16)
-        return rng.integers(0, 256, (rows, config.row_bytes), np.uint8).view(f"u{config.lane_elements}")
+        return rng.integers(0, 256, (rows, config.row_bytes), np.uint8).view(f"u{config.lane_elements()}")
 
     return [(lanes(depth or config.array), lanes(count)) for count in counts]
 
@@ -110,7 +111,7 @@ def test_equals_the_golden_function(config: ChipConfig, bf16: bool, gap: float) 
 @CONFIGS
 @pytest.mark.parametrize("gap", [0.0, 0.2])
 def test_tiles_of_fewer_rows(config: ChipConfig, gap: float) -> None:
-    dice = random.Random(config.lane_elements)
+    dice = random.Random(config.lane_elements())
     tiles = [
         random_tiles(config, [dice.randint(1, config.array)], seed, depth=dice.randint(1, config.array))[0]
         for seed in range(40)
@@ -144,7 +145,7 @@ def test_no_gap_between_tiles(config: ChipConfig, bf16: bool, rows: int) -> None
 
 @CONFIGS
 def test_extremes(config: ChipConfig) -> None:
-    n, elements = config.array, config.lane_elements
+    n, elements = config.array, config.lane_elements()
 
     def lanes(rows: list[int]) -> Lanes:
         return np.repeat(np.array(rows, np.int8)[:, None], n * elements, 1).view(f"u{elements}")

@@ -6,6 +6,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.accumulate import hazard_cycles
 from sley.hw.core.matrix.hazards import Hazards
 
@@ -13,7 +14,7 @@ NANO = PRESETS["nano"].replace(accumulator_rows=32)
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("config", [NANO, NANO.replace(bf16=True)], ids=["int8", "both"])
+@pytest.mark.parametrize("config", [NANO, NANO.replace(operand_types=("int8", "bf16"))], ids=["int8", "both"])
 def test_first_row_waits_as_long_as_it_must(config: ChipConfig, seed: int) -> None:
     """MATMULs of a few rows one behind another as the streamer gives them; each starts as soon as it may, or later."""
     dut = Hazards(config)
@@ -35,7 +36,7 @@ def test_first_row_waits_as_long_as_it_must(config: ChipConfig, seed: int) -> No
         def show() -> tuple[int, int, bool, bool]:
             rows = rng.choice((1, 1, 2, 2, 3, 4, 7))
             begin = rng.randrange(rng.choice((3, 6, 32 - rows)))
-            job = begin, begin + rows, rng.random() < 0.8, config.bf16 and rng.random() < 0.2
+            job = begin, begin + rows, rng.random() < 0.8, config.has(ElementType.BF16) and rng.random() < 0.2
             for name, value in zip(("begin", "end", "accumulate", "bf16"), job, strict=True):
                 ctx.set(getattr(dut, name), value)
             return job

@@ -12,6 +12,7 @@ from matrix_programs import Program, random_program
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.core.sram.sram import READ_LATENCY, BankedSram
 from sley.hw.testing.streams import StreamBench
@@ -19,7 +20,7 @@ from sley.sim.model.memory import ModelMemory
 from sley.sim.model.units import LocalState, execute
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
-WIDE = NANO.replace(bf16=True)
+WIDE = NANO.replace(operand_types=("int8", "bf16"))
 CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
 
 
@@ -31,7 +32,9 @@ def test_with_real_memories(config: ChipConfig) -> None:
     program = Program(NANO)
     program.weights(0)
     program.matmul(config.scratchpad_rows // 2, 0, config.accumulator_rows)  # the accumulators start unknown
-    for command in random_program(config, random.Random(5), 5, "any" if config.bf16 else "int8").commands:
+    for command in random_program(
+        config, random.Random(5), 5, "any" if config.has(ElementType.BF16) else "int8"
+    ).commands:
         command.pc = len(program.commands)
         program.commands.append(command)
     for command in program.commands:
@@ -40,7 +43,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
     m = Module()
     m.submodules.unit = unit = MatrixUnit(c)
     m.submodules.scratchpad = scratchpad = BankedSram(
-        c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements, (1, 1), 1
+        c.scratchpad_rows, 8 * c.row_bytes, c.scratchpad_banks, c.lane_elements(), (1, 1), 1
     )
     m.submodules.accumulators = accumulators = BankedSram(
         c.accumulator_rows,
@@ -49,7 +52,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
         c.beats_per_accumulator_row,
         readers=(1, 1),
         writers=1,
-        zeros=not c.bf16,
+        zeros=not c.has(ElementType.BF16),
     )
     wiring.connect(m, unit.activations, scratchpad.read[0])
     wiring.connect(m, unit.weights, scratchpad.read[1])

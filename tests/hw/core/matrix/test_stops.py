@@ -1,5 +1,6 @@
 """What stops the matrix unit: signals that nobody takes, abort, and clear between blocks."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -8,10 +9,11 @@ from matrix_programs import Program
 
 from sley.abi.config import PRESETS
 from sley.abi.instructions import Param
+from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.hw.core.matrix.unit import IN_FLIGHT
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
-WIDE = NANO.replace(bf16=True)
+WIDE = NANO.replace(operand_types=("int8", "bf16"))
 
 
 def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
@@ -46,9 +48,9 @@ def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
     assert (bench.accumulator == bench.state.accumulator).all()
 
 
-@pytest.mark.parametrize("types", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("types", list(product(OPERAND_TYPES, repeat=2)))
 @pytest.mark.parametrize("delay", [1, 9, 30, 55, 90])
-def test_abort(delay: int, types: tuple[int, int]) -> None:
+def test_abort(delay: int, types: tuple[ElementType, ElementType]) -> None:
     """Whatever is interrupted, a few cycles later the unit is quiet and runs a program as if new."""
     bench = MatrixBench(WIDE, delay, floats="special")
     doomed = Program(WIDE)

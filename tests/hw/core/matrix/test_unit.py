@@ -15,6 +15,7 @@ from matrix_programs import COVERAGE, Program, random_program
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Param
+from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.hw.core.matrix.accumulate import hazard_cycles, write_latency
 from sley.hw.core.matrix.activations import MOST_VOIDS
 from sley.hw.core.matrix.front import rows_end
@@ -24,8 +25,9 @@ from sley.sim.golden.float32 import add
 from sley.sim.golden.matmul import bf16_product
 from sley.sim.model.units import execute
 
+INT8, BF16 = ElementType.INT8, ElementType.BF16
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
-WIDE = NANO.replace(bf16=True)
+WIDE = NANO.replace(operand_types=("int8", "bf16"))
 EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=64)
 CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
 
@@ -196,12 +198,12 @@ def test_single_rows_accumulate_on_one_row(config: ChipConfig) -> None:
 @pytest.mark.parametrize(
     ("config", "dtype", "length"),
     [
-        *((NANO, 0, length) for length in (*range(1, 6), 9)),
-        *((WIDE, 1, length) for length in (1, 38)),
-        *(pytest.param(WIDE, 1, length, marks=pytest.mark.slow) for length in (7, 20, 40)),
+        *((NANO, INT8, length) for length in (*range(1, 6), 9)),
+        *((WIDE, BF16, length) for length in (1, 38)),
+        *(pytest.param(WIDE, BF16, length, marks=pytest.mark.slow) for length in (7, 20, 40)),
     ],
 )
-def test_matmuls_that_share_some_accumulator_rows(config: ChipConfig, dtype: int, length: int) -> None:
+def test_matmuls_that_share_some_accumulator_rows(config: ChipConfig, dtype: ElementType, length: int) -> None:
     """Every offset around the depth of the pipeline, with a third MATMUL, and empty ones in between."""
     config = config.replace(accumulator_rows=128)
     hazard = hazard_cycles(config, bool(dtype))
@@ -231,9 +233,9 @@ def test_matmuls_that_share_some_accumulator_rows(config: ChipConfig, dtype: int
 def test_bf16_accumulates_on_the_same_rows_at_full_speed_from_the_latency_on(rows: int) -> None:
     config = WIDE.replace(accumulator_rows=128)
     program = Program(config)
-    program.weights(0, dtype=1)
+    program.weights(0, dtype=BF16)
     for i in range(4):
-        program.matmul(i, 3, rows, accumulate=1, dtype=1)
+        program.matmul(i, 3, rows, accumulate=1, dtype=BF16)
     result = MatrixBench(config, rows, floats="ordinary").check(program)
     period = max(rows, hazard_cycles(config, bf16=True))
     assert np.diff(result.rows[::rows]).tolist() == [period] * 3
@@ -245,8 +247,8 @@ def test_bf16_tiles_of_array_rows_follow_without_an_idle_cycle(rows: int, loaded
     """More tiles than the delay of weights holds, and more MATMULs than may accumulate at a time."""
     program = Program(WIDE)
     for i in range(20):
-        program.weights(i, loaded, dtype=1, signal=1)
-        program.matmul(2 * i, rows * i % 27, rows, accumulate=i == 0, dtype=1, signal=2)
+        program.weights(i, loaded, dtype=BF16, signal=1)
+        program.matmul(2 * i, rows * i % 27, rows, accumulate=i == 0, dtype=BF16, signal=2)
     result = MatrixBench(WIDE, rows, floats="special").check(program)
     assert result.rows == list(range(result.rows[0], result.rows[0] + 20 * rows))
 
@@ -255,19 +257,20 @@ def test_bf16_single_rows_each_with_a_tile() -> None:
     """As in a product of one row: a MATMUL in N cycles, each to another accumulator row."""
     program = Program(WIDE)
     for i in range(20):
-        program.weights(i, dtype=1)
-        program.matmul(2 * i, i, 1, accumulate=1, dtype=1)
+        program.weights(i, dtype=BF16)
+        program.matmul(2 * i, i, 1, accumulate=1, dtype=BF16)
     result = MatrixBench(WIDE, 1, floats="ordinary").check(program)
     assert np.diff(result.rows).tolist() == [WIDE.array] * 19
 
 
-@pytest.mark.parametrize("dtype", [0, 1])
-def test_a_type_waits_for_the_last_row_of_the_other(dtype: int) -> None:
+@pytest.mark.parametrize("dtype", OPERAND_TYPES)
+def test_a_type_waits_for_the_last_row_of_the_other(dtype: ElementType) -> None:
     program = Program(WIDE)
     program.weights(0, dtype=dtype)
     program.matmul(0, 0, 6, dtype=dtype)
-    program.weights(9, dtype=1 - dtype)
-    program.matmul(0, 0, 6, accumulate=1, dtype=1 - dtype)
+    other = BF16 if dtype is INT8 else INT8
+    program.weights(9, dtype=other)
+    program.matmul(0, 0, 6, accumulate=1, dtype=other)
     result = MatrixBench(WIDE, dtype, floats="ordinary").check(program)
     assert result.reads[6] == result.reads[5] + write_latency(WIDE, bool(dtype)) + 1
 
@@ -282,8 +285,8 @@ def test_rows_behind_the_weights_add_nothing(loaded: int) -> None:
     words[:16] = np.array([0x80000000, 0, 0x7F800000, 0x3F800000], np.uint32)
     bench.accumulator[:] = bench.state.accumulator
     program = Program(WIDE)
-    program.weights(40 - loaded, loaded, dtype=1)
-    program.matmul(0, 0, 32, accumulate=1, dtype=1)
+    program.weights(40 - loaded, loaded, dtype=BF16)
+    program.matmul(0, 0, 32, accumulate=1, dtype=BF16)
     expected = words[:32].copy()
     for k in range(loaded):
         expected = add(expected, bf16_product(lanes[:32, k, None], lanes[40 - loaded + k]))
@@ -291,8 +294,8 @@ def test_rows_behind_the_weights_add_nothing(loaded: int) -> None:
     assert (bench.accumulator.view(np.uint32)[:32] == expected).all()
 
 
-@pytest.mark.parametrize(("config", "dtype"), [(NANO, 0), (WIDE, 0), (WIDE, 1), (EDGE, 1)])
-def test_latencies(config: ChipConfig, dtype: int) -> None:
+@pytest.mark.parametrize(("config", "dtype"), [(NANO, INT8), (WIDE, INT8), (WIDE, BF16), (EDGE, BF16)])
+def test_latencies(config: ChipConfig, dtype: ElementType) -> None:
     """The formulas of docs/theory/matrix.md."""
     n, rows = config.array, config.array + 3
     program = Program(config)
@@ -306,7 +309,9 @@ def test_latencies(config: ChipConfig, dtype: int) -> None:
     assert result.reads == list(range(load + n, load + n + rows))
     assert [r - READ_LATENCY for r in result.rows] == result.reads
     latency, add_latency = READ_LATENCY + array_latency(config, bool(dtype)) + 1, 7
-    assert latency == (READ_LATENCY + (add_latency + 1) * n + 5 if dtype else READ_LATENCY + 2 * n + 3 + config.bf16)
+    assert latency == (
+        READ_LATENCY + (add_latency + 1) * n + 5 if dtype else READ_LATENCY + 2 * n + 3 + config.has(ElementType.BF16)
+    )
     assert result.writes == [r + latency for r in result.reads]
     # A transfer in cycle t is at clock edge t + 1.
     assert result.signals[0].cycles == [result.loads[-1] + 2 + 1]
@@ -314,8 +319,8 @@ def test_latencies(config: ChipConfig, dtype: int) -> None:
 
 
 def _good(program: Program, config: ChipConfig) -> None:
-    program.weights(1, signal=1, dtype=config.bf16)
-    program.matmul(2, 3, 9, signal=2, dtype=config.bf16)
+    program.weights(1, signal=1, dtype=config.operand_types[-1])
+    program.matmul(2, 3, 9, signal=2, dtype=config.operand_types[-1])
 
 
 FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
@@ -326,16 +331,16 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
     "weights walk up, few": lambda p, c: p.weights(c.scratchpad_rows - 1, 2),
     "weights none": lambda p, c: p.weights(0, 0),
     "weights many": lambda p, c: p.weights(0, c.array + 1),
-    "weights far too many": lambda p, c: p.weights(0, 0x10001, dtype=1),
+    "weights far too many": lambda p, c: p.weights(0, 0x10001, dtype=BF16),
     "weights far too many, as two": lambda p, c: p.weights(0, 0x10002),
-    "weights bf16, two": lambda p, c: p.weights(0, 2, dtype=1),
-    "weights bf16": lambda p, c: p.weights(c.scratchpad_rows if c.bf16 else 0, dtype=1),
+    "weights bf16, two": lambda p, c: p.weights(0, 2, dtype=BF16),
+    "weights bf16": lambda p, c: p.weights(c.scratchpad_rows if c.has(BF16) else 0, dtype=BF16),
     "activations start": lambda p, c: p.matmul(c.scratchpad_rows, 0, 3),
     "activations start, new weights": lambda p, c: p.weights(0).matmul(c.scratchpad_rows, 0, 3),
     "activations far": lambda p, c: p.matmul(-1, 0, 1),
     "activations end": lambda p, c: p.matmul(c.scratchpad_rows - 5, 0, 6),
     "activations down": lambda p, c: p.set(Param.ACT_STRIDE, -32768 & 0xFFFFFFFF).matmul(5, 0, 2),
-    "bf16 activations end": lambda p, c: p.matmul(c.scratchpad_rows - 5, 0, 6, accumulate=1, dtype=1),
+    "bf16 activations end": lambda p, c: p.matmul(c.scratchpad_rows - 5, 0, 6, accumulate=1, dtype=BF16),
     "activations middle": lambda p, c: (
         p.set(Param.ACT_COUNT, 2).set(Param.ACT_STRIDE2, 32767).matmul(c.scratchpad_rows - 2, 0, 5)
     ),
@@ -345,8 +350,10 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
     "accumulators end, last row": lambda p, c: p.matmul(0, c.accumulator_rows - 1, 2),
     "accumulators end, all rows": lambda p, c: p.matmul(0, 1, c.accumulator_rows),
     "both": lambda p, c: p.matmul(c.scratchpad_rows, c.accumulator_rows, 3),
-    "bf16": lambda p, c: p.matmul(0, c.accumulator_rows, c.bf16, dtype=1),
-    "bf16 rows": lambda p, c: p.matmul(0, 0, 0x10000, dtype=1),
+    "bf16": lambda p, c: p.matmul(0, c.accumulator_rows, c.has(BF16), dtype=BF16),
+    "weights of no type": lambda p, c: p.weights(0, dtype=5),
+    "activations of a type for results": lambda p, c: p.matmul(0, 0, 1, dtype=ElementType.FP32),
+    "bf16 rows": lambda p, c: p.matmul(0, 0, 0x10000, dtype=BF16),
     "rows": lambda p, c: p.matmul(0, 0, 0x10000),
     "rows far": lambda p, c: p.matmul(0, 0xFFFFFFFF, 0xFFFFFFFF),
     "param missing": lambda p, c: p.set(Param.A_STRIDE, 1),
@@ -369,7 +376,7 @@ def test_faults_are_as_the_model_says_and_leave_the_unit_usable(config: ChipConf
     fault = bench.model(program)
     assert fault is not None
     before = len(program.commands)
-    dtype = int(config.bf16)
+    dtype = config.operand_types[-1]
     for param, value in ((Param.WEIGHT_STRIDE, 1), (Param.ACT_STRIDE, 1), (Param.ACT_COUNT, 0)):
         program.set(param, value)
     program.weights(4, signal=5, dtype=dtype)

@@ -56,7 +56,7 @@ class Generator:
             else:
                 self.words.append(encode(Op.SET, use_imm=1, imm=-rng.getrandbits(20), **set_to))
         elif kind < 0.7:
-            masks["dtype"] = rng.getrandbits(1)
+            masks["dtype"] = rng.getrandbits(4)
             if rng.random() < 0.5:
                 self.words.append(encode(Op.WEIGHTS, **registers, **masks, rc=self._register()))
             else:

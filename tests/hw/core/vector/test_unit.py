@@ -12,24 +12,14 @@ from vector_model import command, flags, output_space, set_param, vector, vrow
 
 from sley.abi.config import PRESETS
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import (
-    FLAGS_LSB,
-    FORMATS,
-    BinaryOp,
-    NumberType,
-    Op,
-    OperandType,
-    Param,
-    Space,
-    VectorOutput,
-    VectorRow,
-)
+from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Param, Space, VectorRow
+from sley.abi.types import WORD_TYPES, ElementType
 from sley.hw.core.vector.reads import READ_PORTS
 from sley.hw.core.vector.unit import output_rows
 from sley.sim.golden import float32
 
 NANO, EDGE = PRESETS["nano"], PRESETS["edge"]
-NANO16 = NANO.replace(bf16=True)
+NANO16 = NANO.replace(operand_types=("int8", "bf16"))
 ONE_LANE, TWO_LANES = NANO.replace(vector_lanes=1), NANO16.replace(vector_lanes=2)
 
 
@@ -43,11 +33,11 @@ ONE_LANE, TWO_LANES = NANO.replace(vector_lanes=1), NANO16.replace(vector_lanes=
     ],
 )
 @pytest.mark.parametrize("b_op", BinaryOp)
-@pytest.mark.parametrize("dtype", NumberType)
+@pytest.mark.parametrize("dtype", WORD_TYPES)
 def test_every_combination_of_flags(config, b_op, dtype):
     """Spaces, halves and relu at random, everything else crossed, on one row each."""
     bench, rng = Bench(config, seed=2 * b_op + dtype), random.Random(b_op)
-    types = range(2 if config.bf16 and dtype == NumberType.FP32 else 1)
+    types = config.operand_types if dtype == ElementType.FP32 else (ElementType.INT8,)
     commands = []
     for bias, scale, out, a_type, b_type in product(range(2), range(2), outputs(config), types, types):
         commands += [] if commands and rng.random() < 0.7 else row_registers(config, rng)
@@ -104,7 +94,7 @@ def test_in_place(config, grant):
     assert not bench.faults
 
 
-@pytest.mark.parametrize("out", VectorOutput)
+@pytest.mark.parametrize("out", [*WORD_TYPES, *NANO16.operand_types])
 @pytest.mark.parametrize("b_space", Space)
 def test_scaled_sum_of_matrices(b_space, out):
     """relu(alpha * A B + beta * C) from the sums A B and a C in fp32 accumulator rows or bf16 scratchpad rows."""
@@ -116,12 +106,12 @@ def test_scaled_sum_of_matrices(b_space, out):
     bench.accumulators[:rows] = sums
     if b_space == Space.ACCUMULATOR:
         bench.accumulators[40 : 40 + rows] = c
-        c_type = OperandType.INT8
+        c_type = ElementType.INT8
     else:
         bench.scratchpad[40 : 40 + rows] = float32.to_bf16(c).view(np.int8)
-        c, c_type = float32.from_bf16(float32.to_bf16(c)), OperandType.BF16
+        c, c_type = float32.from_bf16(float32.to_bf16(c)), ElementType.BF16
     bench.model.accumulators[:], bench.model.scratchpad[:] = bench.accumulators, bench.scratchpad
-    fp32 = {"dtype": NumberType.FP32}
+    fp32 = {"dtype": ElementType.FP32}
     accumulators = {"a_space": Space.ACCUMULATOR, "b_space": Space.ACCUMULATOR, **fp32}
     bench.run(
         [
@@ -135,11 +125,11 @@ def test_scaled_sum_of_matrices(b_space, out):
         pause=0.3,
     )
     expected = float32.relu(float32.add(float32.multiply(sums, alpha), float32.multiply(c, beta)))
-    if out == VectorOutput.WORD:
+    if out == ElementType.FP32:
         assert np.array_equal(bench.accumulators[80 : 80 + rows], expected)
-    elif out == VectorOutput.INT32:
+    elif out == ElementType.INT32:
         assert np.array_equal(bench.accumulators[80 : 80 + rows].view(np.int32), float32.to_int32(expected))
-    elif out == VectorOutput.INT8:
+    elif out == ElementType.INT8:
         assert np.array_equal(bench.scratchpad[80 : 80 + rows, :n], float32.to_int8(expected))
     else:
         assert np.array_equal(bench.scratchpad[80 : 80 + rows].view(np.uint16), float32.to_bf16(expected))
@@ -162,18 +152,18 @@ def test_faults_are_exact():
         set_param(Param.B_ROW, acc - 2),
         vector(1, 60, 4, pc=7, **add_b),  # B leaves
         vector(1, acc - 1, 4, pc=8),  # output leaves
-        vector(1, rows - 1, 4, pc=9, out=VectorOutput.INT8),
+        vector(1, rows - 1, 4, pc=9, out=ElementType.INT8),
         vector(1, acc - 2, 4, pc=10, **add_b),  # B and output leave in the same row: B is reported
         set_param(Param.B_ROW, acc),
         vector(acc, acc, 1, pc=11, **space, **add_b),  # all three: A is reported
         command(Op.VECTOR, flags(Op.VECTOR) | 3 << 2, a=7, c=1, pc=12),  # b_op = 3; nothing is left of the row before
         vector(1, 61, 1, pc=13, b_space=Space.ACCUMULATOR),  # B does not exist and is not used
-        vector(1, 2, 1, pc=14, out=VectorOutput.BF16),
+        vector(1, 2, 1, pc=14, out=ElementType.BF16),
         vector(1, 2, 1, pc=15, a_half=1),
         vector(1, 2, 1, pc=16, b_half=1),
         vector(1, 2, 0, pc=17, out_half=1),
-        vector(1, 2, 1, pc=17, a_type=OperandType.BF16, dtype=NumberType.FP32),
-        vector(1, 2, 1, pc=17, b_type=OperandType.BF16, dtype=NumberType.FP32),
+        vector(1, 2, 1, pc=17, a_type=ElementType.BF16, dtype=ElementType.FP32),
+        vector(1, 2, 1, pc=17, b_type=ElementType.BF16, dtype=ElementType.FP32),
         vector(1, 2, 0x10000, pc=18, a_half=1),
         vector(1, 2, -1, pc=19),
         vector(-1, -1, 0, pc=20),  # no rows: nothing to complain about
@@ -200,10 +190,12 @@ def test_faults_are_exact():
 
 def test_every_illegal_combination_with_bf16():
     """Every combination of the flags that bf16 depends on: the meaningless ones fault and touch nothing."""
-    names = ("a_space", "a_half", "a_type", "b_space", "b_half", "b_type", "dtype", "out_half")
+    choices = {"out": (ElementType.FP32, ElementType.BF16), "dtype": WORD_TYPES, "out_half": range(2)}
+    for source in ("a", "b"):
+        choices |= {f"{source}_space": range(2), f"{source}_half": range(2), f"{source}_type": NANO16.operand_types}
     commands = [
-        vector(3, 70, 1, pc=index, out=out, **dict(zip(names, values, strict=True)))
-        for index, (out, *values) in enumerate(product((VectorOutput.WORD, VectorOutput.BF16), *[range(2)] * 8))
+        vector(3, 70, 1, pc=index, **dict(zip(choices, values, strict=True)))
+        for index, values in enumerate(product(*choices.values()))
     ]
     bench = Bench(NANO16, seed=1)
     bench.run(commands)
@@ -212,14 +204,29 @@ def test_every_illegal_combination_with_bf16():
     assert {code for code, _, _ in bench.faults} == {FaultCode.ILLEGAL_INSTRUCTION}
 
 
+@pytest.mark.parametrize("config", [NANO, NANO16], ids=["int8", "bf16"])
+def test_types_that_the_chip_does_not_have(config):
+    """Every code of every type: those that nobody has, and those that are not for this field, fault."""
+    fields = ("dtype", "out", "a_type", "b_type")
+    commands = [
+        vector(3, 70, 1, pc=16 * index + code, **{"dtype": ElementType.FP32, "out": ElementType.FP32} | {name: code})
+        for index, name in enumerate(fields)
+        for code in range(16)
+    ]
+    bench = Bench(config, seed=1)
+    bench.run(commands)
+    legal = [len(WORD_TYPES), len(outputs(config)), *[len(config.operand_types)] * 2]
+    assert len(commands) - len(bench.faults) == sum(legal)
+
+
 def test_bf16_rows_that_do_not_exist():
     """The rows of a BF16 output are those of the scratchpad, of which there are more than accumulator rows."""
-    rows, out = NANO16.scratchpad_rows, {"dtype": NumberType.FP32, "out": VectorOutput.BF16}
+    rows, out = NANO16.scratchpad_rows, {"dtype": ElementType.FP32, "out": ElementType.BF16}
     bench = Bench(NANO16, grant=0.7)
     bench.run(
         [
             vector(1, rows - 2, 5, pc=1, **out),
-            vector(rows - 1, 9, 2, pc=2, a_type=OperandType.BF16, **out),
+            vector(rows - 1, 9, 2, pc=2, a_type=ElementType.BF16, **out),
             vector(1, NANO16.accumulator_rows, 1, pc=3, **out),
         ]
     )
@@ -233,15 +240,15 @@ def test_longest_row_count_is_accepted():
     assert bench.faults == [(FaultCode.LOCAL_ADDRESS, 9, 128)]
 
 
-FP_STEPS = {"dtype": NumberType.FP32, "b_op": BinaryOp.ADD, "bias": 1, "scale": 1, "out": VectorOutput.INT8}
+FP_STEPS = {"dtype": ElementType.FP32, "b_op": BinaryOp.ADD, "bias": 1, "scale": 1, "out": ElementType.INT8}
 
 
 @pytest.mark.parametrize(
     ("steps", "overhead"),
     [
         ({}, 14),
-        ({"a_space": Space.ACCUMULATOR, "bias": 1, "scale": 1, "relu": 1, "out": VectorOutput.INT8}, 24),
-        ({"dtype": NumberType.FP32, "b_op": BinaryOp.MAX}, 15),
+        ({"a_space": Space.ACCUMULATOR, "bias": 1, "scale": 1, "relu": 1, "out": ElementType.INT8}, 24),
+        ({"dtype": ElementType.FP32, "b_op": BinaryOp.MAX}, 15),
         (FP_STEPS, 33),
     ],
 )
@@ -253,12 +260,12 @@ def test_one_part_of_a_row_per_cycle(steps, overhead):
 @pytest.mark.parametrize(
     ("steps", "overhead"),
     [
-        ({"dtype": NumberType.FP32, "a_type": OperandType.BF16}, 14),
-        ({"dtype": NumberType.FP32, "a_type": OperandType.BF16, "out": VectorOutput.BF16}, 15),
-        ({"a_space": Space.ACCUMULATOR, "out": VectorOutput.BF16}, 18),
-        ({"a_space": Space.ACCUMULATOR, "bias": 1, "scale": 1, "relu": 1, "out": VectorOutput.BF16}, 22),
-        (FP_STEPS | {"b_type": OperandType.BF16, "out": VectorOutput.BF16}, 31),
-        (FP_STEPS | {"a_type": OperandType.BF16, "b_type": OperandType.BF16}, 33),
+        ({"dtype": ElementType.FP32, "a_type": ElementType.BF16}, 14),
+        ({"dtype": ElementType.FP32, "a_type": ElementType.BF16, "out": ElementType.BF16}, 15),
+        ({"a_space": Space.ACCUMULATOR, "out": ElementType.BF16}, 18),
+        ({"a_space": Space.ACCUMULATOR, "bias": 1, "scale": 1, "relu": 1, "out": ElementType.BF16}, 22),
+        (FP_STEPS | {"b_type": ElementType.BF16, "out": ElementType.BF16}, 31),
+        (FP_STEPS | {"a_type": ElementType.BF16, "b_type": ElementType.BF16}, 33),
     ],
 )
 def test_one_part_of_a_row_per_cycle_with_bf16(steps, overhead):
@@ -394,7 +401,7 @@ def test_clear(config):
 
     bench.bench.add(clear)
     before = [vrow(9, 0), vrow(8, 1), set_param(Param.A_STRIDE, 5), set_param(Param.OUT_STRIDE, 2)]
-    after = [vector(5, 64, 3, bias=1), vector(5, 90, 3, scale=1), vector(4, 100, 3, bias=1, out=VectorOutput.INT8)]
+    after = [vector(5, 64, 3, bias=1), vector(5, 90, 3, scale=1), vector(4, 100, 3, bias=1, out=ElementType.INT8)]
 
     def commands():
         yield from before

@@ -8,22 +8,23 @@ from vector_model import Model
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, OperandType, Space, VectorOutput
+from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Space
+from sley.abi.types import OPERAND_TYPES, WORD_TYPES, ElementType
 from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.pins import Pins
 from sley.hw.testing.streams import StreamBench, compiled
 
-NONE_BF16 = [out for out in VectorOutput if out != VectorOutput.BF16]
+OUTPUTS = (*WORD_TYPES, ElementType.INT8)
 COVERAGE = Coverage(
     "Vector",
     {
-        "operation": [(b_op.name, t.name, out.name) for b_op in BinaryOp for t in NumberType for out in NONE_BF16],
+        "operation": [(b_op.name, t.name, out.name) for b_op in BinaryOp for t in WORD_TYPES for out in OUTPUTS],
         "operation to bf16": [b_op.name for b_op in BinaryOp],
         "A from, B from": list(product([space.name for space in Space], repeat=2)),
         "steps": list(product(["", "bias"], ["", "scale"], ["", "relu"])),
-        "operand types": list(product([t.name for t in OperandType], repeat=2)),
+        "operand types": list(product([t.name for t in OPERAND_TYPES], repeat=2)),
         "rows": ["none", "one", "some", "more than 32"],
         "fault": ["LOCAL_ADDRESS", "BAD_PARAMETER", "ILLEGAL_INSTRUCTION"],
     },
@@ -33,14 +34,14 @@ COVERAGE = Coverage(
 def count_command(config: ChipConfig, command: dict) -> None:
     """What a VECTOR that runs to its end consists of."""
     f = FORMATS[Op.VECTOR].layout.unpack(command["flags"] << FLAGS_LSB)
-    b_op, kind, out = BinaryOp(f["b_op"]), NumberType(f["dtype"]), VectorOutput(f["out"])
-    if out == VectorOutput.BF16:
+    b_op, kind, out = BinaryOp(f["b_op"]), ElementType(f["dtype"]), ElementType(f["out"])
+    if out == ElementType.BF16:
         COVERAGE.hit("operation to bf16", b_op.name)
     else:
         COVERAGE.hit("operation", (b_op.name, kind.name, out.name))
     COVERAGE.hit("A from, B from", (Space(f["a_space"]).name, Space(f["b_space"]).name))
     COVERAGE.hit("steps", tuple(name if f[name] else "" for name in ("bias", "scale", "relu")))
-    COVERAGE.hit("operand types", (OperandType(f["a_type"]).name, OperandType(f["b_type"]).name))
+    COVERAGE.hit("operand types", (ElementType(f["a_type"]).name, ElementType(f["b_type"]).name))
     rows = command["c"]
     COVERAGE.hit("rows", "more than 32" if rows > 32 else {0: "none", 1: "one"}.get(rows, "some"))
 

@@ -6,24 +6,26 @@ import numpy as np
 from vector_model import is_legal, output_space, set_param, vector, vrow
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import FORMATS, BinaryOp, Op, Param, Space, VectorOutput, VectorRow
+from sley.abi.instructions import FORMATS, BinaryOp, Op, Param, Space, VectorRow
+from sley.abi.types import WORD_TYPES, ElementType
 
 
 def random_flags(config: ChipConfig, rng: random.Random, **fixed: int) -> dict[str, int]:
     """Flags that mean something on the chip."""
-    names = ["a_space", "b_space", "dtype", "bias", "scale", "relu"]
-    if config.bf16:
-        names += ["a_half", "b_half", "out_half", "a_type", "b_type"]
+    names = ["a_space", "b_space", "bias", "scale", "relu"]
+    if config.has(ElementType.BF16):
+        names += ["a_half", "b_half", "out_half"]
     while True:
         f = dict.fromkeys(FORMATS[Op.VECTOR].flags, 0)
-        f |= {name: rng.randrange(2) for name in names}
+        f |= {name: rng.randrange(2) for name in names} | {"dtype": rng.choice(WORD_TYPES)}
+        f |= {name: rng.choice(config.operand_types) for name in ("a_type", "b_type")}
         f |= {"b_op": rng.choice(list(BinaryOp)), "out": rng.choice(outputs(config))} | fixed
         if is_legal(config, f):
             return f
 
 
-def outputs(config: ChipConfig) -> list[VectorOutput]:
-    return [out for out in VectorOutput if config.bf16 or out != VectorOutput.BF16]
+def outputs(config: ChipConfig) -> list[ElementType]:
+    return [*WORD_TYPES, *config.operand_types]
 
 
 def random_vector(config: ChipConfig, rng: random.Random, rows: int, **fixed: int) -> list[dict]:

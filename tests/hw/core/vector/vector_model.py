@@ -6,17 +6,8 @@ import numpy as np
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import (
-    FLAGS_LSB,
-    FORMATS,
-    BinaryOp,
-    Op,
-    OperandType,
-    Param,
-    Space,
-    VectorOutput,
-    VectorRow,
-)
+from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Param, Space, VectorRow, encode
+from sley.abi.types import ElementType
 from sley.sim.golden.vector import vector_op
 
 SPECIAL = [
@@ -26,7 +17,7 @@ SPECIAL = [
 
 
 def flags(op: Op, **fields: int) -> int:
-    return FORMATS[op].layout.pack(**fields) >> FLAGS_LSB
+    return encode(op, **fields) >> FLAGS_LSB
 
 
 def command(op: Op, flags: int, *, a: int = 0, b: int = 0, c: int = 0, pc: int = 0, signal: int = 0) -> dict:
@@ -35,6 +26,9 @@ def command(op: Op, flags: int, *, a: int = 0, b: int = 0, c: int = 0, pc: int =
 
 
 def vector(a: int, b: int, c: int, pc: int = 0, signal: int = 0, **fields: int) -> dict:
+    """By default ``out`` is the word that the steps leave."""
+    is_fp32 = fields.get("scale") or fields.get("dtype") == ElementType.FP32
+    fields.setdefault("out", ElementType.FP32 if is_fp32 else ElementType.INT32)
     return command(Op.VECTOR, flags(Op.VECTOR, **fields), a=a, b=b, c=c, pc=pc, signal=signal)
 
 
@@ -47,16 +41,20 @@ def set_param(param: int, value: int, *, pc: int = 0, signal: int = 0) -> dict:
 
 
 def is_legal(config: ChipConfig, f: dict[str, int]) -> bool:
-    if not config.bf16:
-        absent = ("a_half", "b_half", "out_half", "a_type", "b_type")
-        return f["b_op"] < 3 and f["out"] < 3 and not any(f[name] for name in absent)
-    a_is_wrong = f["a_type"] and (f["a_space"] or f["a_half"] or not f["dtype"])
-    b_is_wrong = f["b_type"] and (f["b_space"] or f["b_half"] or not f["dtype"])
-    return not (a_is_wrong or b_is_wrong or f["b_op"] == 3 or (f["out"] == 3 and f["out_half"]))
+    words, operands = ("INT32", "FP32"), ("INT8", "BF16") if config.has(ElementType.BF16) else ("INT8",)
+    for name, known in (("dtype", words), ("out", words + operands), ("a_type", operands), ("b_type", operands)):
+        if f[name] not in [ElementType[t] for t in known]:
+            return False
+    if not config.has(ElementType.BF16):
+        return f["b_op"] < 3 and not any(f[name] for name in ("a_half", "b_half", "out_half"))
+    is_int32 = f["dtype"] == ElementType.INT32
+    a_is_wrong = f["a_type"] and (f["a_space"] or f["a_half"] or is_int32)
+    b_is_wrong = f["b_type"] and (f["b_space"] or f["b_half"] or is_int32)
+    return not (a_is_wrong or b_is_wrong or f["b_op"] == 3 or (f["out"] == ElementType.BF16 and f["out_half"]))
 
 
 def output_space(f: dict[str, int]) -> Space:
-    return Space.SCRATCHPAD if f["out"] in (VectorOutput.INT8, VectorOutput.BF16) else Space.ACCUMULATOR
+    return Space.SCRATCHPAD if f["out"] in (ElementType.INT8, ElementType.BF16) else Space.ACCUMULATOR
 
 
 @dataclass
@@ -83,7 +81,7 @@ class Model:
         words = np.where(kind == 3, small.view(np.uint32), words)
         words = np.where(kind == 4, words & np.uint32(0xFFFF0000) | np.uint32(0x8000), words)  # between two bf16
         scratchpad = rng.integers(-128, 128, (config.scratchpad_rows, config.row_bytes)).astype(np.int8)
-        if config.bf16:
+        if config.has(ElementType.BF16):
             lanes = scratchpad.view(np.uint16)
             kind = rng.integers(0, 3, lanes.shape)
             lanes[:] = np.where(kind == 1, rng.choice(np.array(SPECIAL, np.uint32) >> 16, lanes.shape), lanes)
@@ -152,7 +150,7 @@ class Model:
             )[0]
             if out_space == Space.ACCUMULATOR:
                 self.accumulators[out] = result
-            elif f["out"] == VectorOutput.BF16:
+            elif f["out"] == ElementType.BF16:
                 self.scratchpad[out] = result.view(np.int8)
             else:
                 n = self.config.array
@@ -168,7 +166,7 @@ class Model:
     def _read(self, row: int, space: int, half: int, kind: int) -> np.ndarray:
         if space == Space.ACCUMULATOR:
             return self.accumulators[None, row]
-        if kind == OperandType.BF16:
+        if kind == ElementType.BF16:
             return self.scratchpad[None, row].view(np.uint16)
         n = self.config.array
         return self.scratchpad[None, row, half * n : (half + 1) * n]

@@ -6,14 +6,14 @@ from itertools import product
 import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
-from sley.abi.instructions import OperandType
-from sley.runtime.kernels.gemm.problem import Epilogue, Result
+from sley.abi.types import ElementType
+from sley.runtime.kernels.gemm.problem import Epilogue
 
 CHIPS = [
     *(PRESETS[name] for name in ("nano", "edge", "quad")),
     ChipConfig(
         name="one_bank",
-        bf16=True,
+        operand_types=("int8", "bf16"),
         vector_lanes=1,
         scratchpad_rows=64,
         scratchpad_banks=1,
@@ -38,15 +38,15 @@ def config(request: pytest.FixtureRequest) -> ChipConfig:
 
 
 @pytest.fixture
-def epilogues() -> Callable[[ChipConfig, OperandType], list[Epilogue]]:
+def epilogues() -> Callable[[ChipConfig, ElementType], list[Epilogue]]:
     """All epilogues that ``blas.gemm`` asks for."""
 
-    def of(config: ChipConfig, operands: OperandType) -> list[Epilogue]:
-        integer = operands is OperandType.INT8
-        results = [Result.INT8, Result.FP32, *([Result.BF16] if config.bf16 else [])]
+    def of(config: ChipConfig, operands: ElementType) -> list[Epilogue]:
+        integer = operands is ElementType.INT8
+        results = [ElementType.INT8, ElementType.FP32, *([ElementType.BF16] if config.has(ElementType.BF16) else [])]
         found = [Epilogue()] if integer else []
         for result, bias, scale, relu, beta in product(results, *[(False, True)] * 4):
-            if (scale or not integer) and not (beta and result is Result.INT8):
+            if (scale or not integer) and not (beta and result is ElementType.INT8):
                 found.append(Epilogue(result, bias, scale, relu, beta))
         return found
 

@@ -13,7 +13,7 @@ from sley.runtime.kernels.gemm.candidates import Candidates
 from sley.runtime.kernels.gemm.cost import estimate
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.plan import plan
-from sley.runtime.kernels.gemm.problem import Problem, Strides, fold
+from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 from sley.sim.engines.options import default_engine
 
@@ -57,7 +57,7 @@ LIMITS = {
 
 def estimated(config: ChipConfig, p: Problem, t: Tiling) -> int:
     """The estimate of one tiling."""
-    sizes = (t.tile_m, t.tile_n // config.array, t.chunk // fold(config, p.dtype), t.slots, *t.grid, t.margin)
+    sizes = (t.tile_m, t.tile_n // config.array, t.chunk // config.fold_depth(p.dtype), t.slots, *t.grid, t.margin)
     one = (np.array([size], np.int64) for size in sizes)
     return int(estimate(config, p, Candidates(*one, resident=np.array([t.resident]), gang=t.gang))[0])
 

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.runtime.kernels.gemm import plan as planner
 from sley.runtime.kernels.gemm.candidates import Candidates, Ints
 from sley.runtime.kernels.gemm.cost import estimate, least
 from sley.runtime.kernels.gemm.plan import candidates
-from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, Result, Strides, fold, lower_bound
+from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, Strides, lower_bound
 from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling, tiling_text
 
-Epilogues = Callable[[ChipConfig, OperandType], list[Epilogue]]
+Epilogues = Callable[[ChipConfig, ElementType], list[Epilogue]]
 
 
 def random_problem(config: ChipConfig, rng: np.random.Generator, epilogues: Epilogues, largest: int = 11) -> Problem:
     """Sizes up to 2^largest, and whatever else the chip can do."""
-    operands = OperandType.BF16 if config.bf16 and rng.random() < 0.5 else OperandType.INT8
+    operands = ElementType.BF16 if config.has(ElementType.BF16) and rng.random() < 0.5 else ElementType.INT8
     m, n, k = (int(2**e) for e in rng.uniform(0, largest, 3))
     trans_a, trans_b, share_a, share_b = (bool(x) for x in rng.integers(0, 2, 4))
     of = epilogues(config, operands)
@@ -75,7 +75,7 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
     assert place.fits
     wide, rest = divmod(t.tile_n, config.array)
     assert rest == 0
-    assert t.chunk % fold(config, p.dtype) == 0
+    assert t.chunk % config.fold_depth(p.dtype) == 0
     assert t.slots >= 2
     # Operands, then two slots of results, none over the other.
     ends = [place.a.base + place.a.rows, place.b.base + place.b.rows, place.out_base + 2 * place.out_step]
@@ -84,7 +84,7 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
     assert ends[1] <= place.out_base
     assert ends[2] <= config.scratchpad_rows
     # A slot holds every chunk that comes there.
-    deep = fold(config, p.dtype)
+    deep = config.fold_depth(p.dtype)
     chunks = [-(-min(t.chunk, p.k - start) // deep) for start in range(0, p.k, t.chunk)]
     for operand in (place.a, place.b):
         for number in range(1 if operand.resident else t.slots * len(chunks)):
@@ -152,18 +152,18 @@ def test_candidates_are_different_and_best_first(config: ChipConfig, epilogues: 
         )
 
 
-@pytest.mark.parametrize("operands", OperandType)
-@pytest.mark.parametrize("result", [Result.INT8, Result.FP32])
-def test_large_problems_use_all_cores(operands: OperandType, result: Result) -> None:
+@pytest.mark.parametrize("operands", OPERAND_TYPES)
+@pytest.mark.parametrize("result", [ElementType.INT8, ElementType.FP32])
+def test_large_problems_use_all_cores(operands: ElementType, result: ElementType) -> None:
     epilogue = Epilogue(result, scale=True)
     for m, n, k in ((512, 512, 512), (1024, 512, 768)):
         x, y, z = candidates(PRESETS["quad"], Problem(m, n, k, operands, epilogue=epilogue), 1)[0].tiling.grid
         assert (x * y, z) == (4, 1)
 
 
-@pytest.mark.parametrize("operands", OperandType)
+@pytest.mark.parametrize("operands", OPERAND_TYPES)
 @pytest.mark.parametrize("trans", [(False, False), (True, True)])
-def test_large_problems_share_their_loads(operands: OperandType, trans: tuple[bool, bool]) -> None:
+def test_large_problems_share_their_loads(operands: ElementType, trans: tuple[bool, bool]) -> None:
     """A gang reads less, so it is expected to be nearly four times as fast as one core."""
     problem = Problem(1024, 1024, 1024, operands, *trans)
     alone, together = (candidates(PRESETS[name], problem, 1)[0] for name in ("base", "quad"))
@@ -177,8 +177,8 @@ def test_large_problems_share_their_loads(operands: OperandType, trans: tuple[bo
 def test_pieces_of_a_run_are_of_one_size(trans: tuple[bool, bool]) -> None:
     """One that is much shorter than the one before would wait for it in the transposer."""
     config = PRESETS["base"]
-    for operands, most_a in ((OperandType.INT8, 4), (OperandType.BF16, 8)):
-        deep = fold(config, operands)
+    for operands, most_a in ((ElementType.INT8, 4), (ElementType.BF16, 8)):
+        deep = config.fold_depth(operands)
         for chunks in range(1, 30):
             problem = Problem(deep * chunks, 16, deep * chunks, operands, *trans)
             place = Placement.of(config, problem, Tiling(deep * chunks, 16, deep * chunks, 2))
@@ -204,8 +204,8 @@ def test_no_estimate_is_below_what_the_chip_can_do(config: ChipConfig, epilogues
     ("problem", "bound"),
     [
         (Problem(256, 256, 256), Bound(32768, 4096, 8192)),
-        (Problem(1, 512, 512, epilogue=Epilogue(Result.INT8)), Bound(512, 8208, 16)),
-        (Problem(16, 16, 16, OperandType.BF16, epilogue=Epilogue(Result.BF16)), Bound(16, 32, 16)),
+        (Problem(1, 512, 512, epilogue=Epilogue(ElementType.INT8)), Bound(512, 8208, 16)),
+        (Problem(16, 16, 16, ElementType.BF16, epilogue=Epilogue(ElementType.BF16)), Bound(16, 32, 16)),
         (Problem(16, 16, 32, batch=3), Bound(48, 96, 96)),
         (Problem(16, 16, 32, batch=3, share_a=True), Bound(48, 64, 96)),
         (Problem(16, 16, 32, batch=3, share_b=True), Bound(48, 64, 96)),
@@ -219,11 +219,11 @@ def test_lower_bound(problem: Problem, bound: Bound) -> None:
 
 @pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False), (True, True)])
 def test_a_product_of_one_row_may_swap_its_operands(trans: tuple[bool, bool]) -> None:
-    problem = Problem(1, 70, 50, OperandType.INT8, *trans, batch=3, share_a=True)
+    problem = Problem(1, 70, 50, ElementType.INT8, *trans, batch=3, share_a=True)
     assert problem.swappable
-    assert problem.swapped() == Problem(70, 1, 50, OperandType.INT8, not trans[1], not trans[0], batch=3, share_b=True)
+    assert problem.swapped() == Problem(70, 1, 50, ElementType.INT8, not trans[1], not trans[0], batch=3, share_b=True)
     assert problem.swapped().swapped() == problem
-    assert not Problem(1, 5, 5, epilogue=Epilogue(Result.INT8, bias=True, scale=True)).swappable
+    assert not Problem(1, 5, 5, epilogue=Epilogue(ElementType.INT8, bias=True, scale=True)).swappable
     assert not Problem(2, 5, 5).swappable
 
 

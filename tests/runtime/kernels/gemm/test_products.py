@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.driver.device import Driver
 from sley.runtime import blas
 from sley.runtime.device.buffer import BF16
 from sley.runtime.device.device import Device
-from sley.runtime.kernels.gemm.problem import fold
 from sley.sim.engines.model import ModelTransport
 from sley.sim.golden import float32
 from sley.sim.testing.product import SPECIAL, Product, random_bf16, random_product
@@ -34,7 +33,7 @@ def device(config: ChipConfig) -> Iterator[Device]:
 
 
 def skip_without_bf16(config: ChipConfig, *needed: bool) -> None:
-    if any(needed) and not config.bf16:
+    if any(needed) and not config.has(ElementType.BF16):
         pytest.skip("int8 alone")
 
 
@@ -63,7 +62,7 @@ def test_sizes_of_one(device: Device, check: Check, bf16: bool, sizes: tuple[int
 def test_sizes_close_to_a_tile(device: Device, check: Check, bf16: bool, more: int) -> None:
     skip_without_bf16(device.config, bf16)
     rng, config = np.random.default_rng(more + 1), device.config
-    deep = fold(config, OperandType.BF16 if bf16 else OperandType.INT8)
+    deep = config.fold_depth(ElementType.BF16 if bf16 else ElementType.INT8)
     for times, trans in zip((1, 2, 3, 2), TRANSPOSITIONS, strict=True):
         sizes = config.array * times + more, config.array * (4 - times) + more, deep * times + more
         check(device, random_product(config, rng, sizes, bf16=bf16, trans=trans))

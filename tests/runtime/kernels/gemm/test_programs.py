@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.runtime.kernels.gemm.kernel import gemm_program
 from sley.runtime.kernels.gemm.plan import candidates
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, fold
+from sley.runtime.kernels.gemm.problem import Epilogue, Problem
 from sley.runtime.kernels.gemm.tiling import Placement, Tiling
 
-Epilogues = Callable[[ChipConfig, OperandType], list[Epilogue]]
+Epilogues = Callable[[ChipConfig, ElementType], list[Epilogue]]
 
 
 def variants(config: ChipConfig, epilogues: Epilogues) -> list[Problem]:
     """A small product of each kind that the chip can do."""
-    operands = [OperandType.INT8, *([OperandType.BF16] if config.bf16 else [])]
+    operands = [ElementType.INT8, *([ElementType.BF16] if config.has(ElementType.BF16) else [])]
     return [
         Problem(1, 1, 1, operand, trans_a, trans_b, epilogue)
         for operand in operands
@@ -34,7 +34,7 @@ def test_longest_programs_fit(config: ChipConfig, epilogues: Epilogues, batch: i
     n = config.array
     longest = 0
     for problem in variants(config, epilogues):
-        deep = fold(config, problem.dtype)
+        deep = config.fold_depth(problem.dtype)
         cut = replace(problem, m=10, n=11 * n + 1, k=5 * deep + 1, batch=batch)
         for wide, folds, resident in product((1, 2), (1, 2), ("", "a", "b") if batch == 1 else ("",)):
             tiling = Tiling(3, wide * n, folds * deep, 2, (min(config.cores, 3), 1, 1), resident)
@@ -64,7 +64,7 @@ def test_planned_programs_fit(config: ChipConfig, epilogues: Epilogues) -> None:
 def test_arguments_are_named_after_what_they_are(config: ChipConfig) -> None:
     def arguments(epilogue: Epilogue) -> tuple[str, ...]:
         problem = Problem(5, 5, 5, epilogue=epilogue)
-        return gemm_program(config, problem, Tiling(5, 2 * config.array, 2 * config.fold_depth, 2)).args
+        return gemm_program(config, problem, Tiling(5, 2 * config.array, 2 * config.fold_depth(), 2)).args
 
     assert arguments(Epilogue()) == ("a", "b", "c")
     assert arguments(Epilogue(bias=True, scale=True)) == ("a", "b", "c", "bias", "scale")

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.driver.device import Driver
 from sley.runtime import blas
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.plan import plan
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides, fold
+from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
 from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling
 from sley.sim.engines.model import ModelTransport
@@ -40,7 +40,11 @@ def device(config: ChipConfig) -> Iterator[Device]:
 def types(config: ChipConfig) -> list[tuple[bool, str]]:
     """Operands of bf16 or not, and the results that they may have."""
     integer = [(False, result) for result in ("int32", "int8", "float32")]
-    return [*integer, *((True, result) for result in ("int8", "float32", "bfloat16"))] if config.bf16 else integer
+    return (
+        [*integer, *((True, result) for result in ("int8", "float32", "bfloat16"))]
+        if config.has(ElementType.BF16)
+        else integer
+    )
 
 
 @pytest.mark.parametrize("trans", TRANSPOSITIONS, ids=str)
@@ -67,8 +71,8 @@ def test_sizes_of_one(device: Device, check: Check, sizes: tuple[int, int, int],
 @pytest.mark.parametrize("more", [0, 1])
 def test_sizes_close_to_a_tile(device: Device, check: Check, more: int) -> None:
     rng, config = np.random.default_rng(more), device.config
-    for bf16, trans in product((False, True) if config.bf16 else (False,), TRANSPOSITIONS):
-        deep = fold(config, OperandType.BF16 if bf16 else OperandType.INT8)
+    for bf16, trans in product((False, True) if config.has(ElementType.BF16) else (False,), TRANSPOSITIONS):
+        deep = config.fold_depth(ElementType.BF16 if bf16 else ElementType.INT8)
         sizes = config.array * 2 + more, config.array + more, deep * 2 + more
         check(device, random_product(config, rng, sizes, bf16=bf16, trans=trans), rng)
 
@@ -80,14 +84,14 @@ def test_primes(device: Device, check: Check) -> None:
 
 
 def test_every_epilogue(
-    device: Device, check: Check, epilogues: Callable[[ChipConfig, OperandType], list[Epilogue]]
+    device: Device, check: Check, epilogues: Callable[[ChipConfig, ElementType], list[Epilogue]]
 ) -> None:
     rng, config = np.random.default_rng(6), device.config
-    for bf16 in (False, True) if config.bf16 else (False,):
-        for e in epilogues(config, OperandType.BF16 if bf16 else OperandType.INT8):
+    for bf16 in (False, True) if config.has(ElementType.BF16) else (False,):
+        for e in epilogues(config, ElementType.BF16 if bf16 else ElementType.INT8):
             m, n, k = (int(x) for x in rng.integers(1, 24, 3))
             batch = BATCHES[rng.integers(len(BATCHES))]
-            case = random_product(config, rng, (m, n, k), bf16=bf16, result=e.result.value, batch=batch)
+            case = random_product(config, rng, (m, n, k), bf16=bf16, result=e.result.info.numpy, batch=batch)
             bias = float32.to_bits(rng.normal(size=n)) if bf16 else rng.integers(-999, 999, n, np.int32)
             c = random_bf16(rng, case.shape, 2)
             case = replace(
@@ -96,7 +100,7 @@ def test_every_epilogue(
                 scale=0.125 if e.scale else None,
                 relu=e.relu,
                 beta=1.5 if e.beta else None,
-                c=None if not e.beta else float32.from_bf16(c) if e.result is Result.FP32 else c,
+                c=None if not e.beta else float32.from_bf16(c) if e.result is ElementType.FP32 else c,
             )
             check(device, case, rng)
 
@@ -137,10 +141,10 @@ def test_attention(device: Device) -> None:
 @pytest.mark.parametrize("bf16", [False, True])
 def test_gangs_and_residents(lay: Lay, bf16: bool, kept: str) -> None:
     """Four cores share loads of views; operands that are loaded once have strides, too."""
-    rng, kind = np.random.default_rng(9), OperandType.BF16 if bf16 else OperandType.INT8
+    rng, kind = np.random.default_rng(9), ElementType.BF16 if bf16 else ElementType.INT8
     with Device.open("model:quad?memory=4M") as device:
         config = device.config
-        chunk = 2 * fold(config, kind)
+        chunk = 2 * config.fold_depth(kind)
         for batch, trans in product((1, 3) if kept == "nothing" else (1,), TRANSPOSITIONS):
             m, n, k = (int(x) for x in rng.integers(33, 80, 3))
             wide = -(-n // 32) * 16
@@ -157,7 +161,7 @@ def test_gangs_and_residents(lay: Lay, bf16: bool, kept: str) -> None:
             views = [array.view for array in arrays]
             a, b, c = (Stored.of("x", view) for view in views)
             strides = Strides(a.row, b.row, c.row, a.batch, b.batch, c.batch)
-            problem = Problem(m, n, k, kind, *trans, Epilogue(Result.FP32, scale=True), batch, strides=strides)
+            problem = Problem(m, n, k, kind, *trans, Epilogue(ElementType.FP32, scale=True), batch, strides=strides)
             assert Placement.of(config, problem, tiling).fits
             launch(device.stream, problem, Plan(problem, tiling, 0), views[0], views[1], views[2], 0.5)
             arrays[2].expect(case.expected, f"{problem} {tiling}")
@@ -218,7 +222,7 @@ def test_one_layout_makes_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_strides_of_plans() -> None:
     """Gaps between rows that begin with a beat of the bus never make a plan faster, and what is needed stays."""
     for name, trans in product(("base", "quad"), TRANSPOSITIONS):
-        dense = Problem(192, 304, 96, OperandType.INT8, *trans)
+        dense = Problem(192, 304, 96, ElementType.INT8, *trans)
         s = dense.steps
         apart = replace(dense, strides=replace(s, lda=s.lda + 64, ldb=s.ldb + 64, ldc=s.ldc + 16))
         assert plan(PRESETS[name], apart).estimate >= plan(PRESETS[name], dense).estimate

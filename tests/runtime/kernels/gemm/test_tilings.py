@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sley.abi.config import PRESETS, ChipConfig, preset
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.driver.device import Driver
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.kernels.gemm.launch import launch
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides, fold
+from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
 from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling
 from sley.sim.engines.design_text import cached_rtlil
@@ -38,10 +38,12 @@ def problem_of(case: Product) -> Problem:
         m,
         n,
         k,
-        OperandType.BF16 if case.a.dtype == np.uint16 else OperandType.INT8,
+        ElementType.BF16 if case.a.dtype == np.uint16 else ElementType.INT8,
         case.trans_a,
         case.trans_b,
-        Epilogue(Result(case.result), case.bias is not None, case.scale is not None, case.relu, case.beta is not None),
+        Epilogue(
+            ElementType.of(case.result), case.bias is not None, case.scale is not None, case.relu, case.beta is not None
+        ),
         batch,
         batch > 1 and case.a.ndim == 2,
         batch > 1 and case.b.ndim == 2,
@@ -51,12 +53,12 @@ def problem_of(case: Product) -> Problem:
 def possible(problem: Problem) -> bool:
     """Whether there is such an epilogue: without a scale, sums of int8 stay what they are."""
     p = problem
-    return p.epilogue.scale or p.dtype is OperandType.BF16 or p.epilogue.result is Result.INT32
+    return p.epilogue.scale or p.dtype is ElementType.BF16 or p.epilogue.result is ElementType.INT32
 
 
 def random_tiling(config: ChipConfig, problem: Problem, rng: np.random.Generator) -> Tiling:
     """Any tiling that fits, all blocks with work to do."""
-    p, n, deep = problem, config.array, fold(config, problem.dtype)
+    p, n, deep = problem, config.array, config.fold_depth(problem.dtype)
     tried = 0
     once = [""] + ["a"] * (p.batch == 1 or p.share_a) + ["b"] * (p.batch == 1 or p.share_b)
 
@@ -157,8 +159,8 @@ def test_margins(put: Put, name: str) -> None:
         config, n = device.config, device.config.array
         while seen < 40:
             wide, margin, rows = (int(rng.integers(*ends)) for ends in ((2, 13), (2, 7), (1, 80)))
-            bf16 = config.bf16 and bool(rng.integers(2))
-            deep = n if bf16 else config.fold_depth
+            bf16 = config.has(ElementType.BF16) and bool(rng.integers(2))
+            deep = n if bf16 else config.fold_depth()
             columns, k = int(rng.integers(1, 3 * wide * n)), int(rng.integers(deep + 1, 6 * deep))
             case = random_product(config, rng, (rows, columns, k), bf16=bf16, trans=(False, False), batch=(0, 0))
             case = replace(case, bias=None)

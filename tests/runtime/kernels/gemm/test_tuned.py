@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from sley.abi.config import PRESETS
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.runtime.cli import app
 from sley.runtime.kernels.gemm.plan import candidates, plan
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides
+from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
 from sley.runtime.kernels.gemm.tuned import TuningError, keep, tuned, tuned_file
 from sley.sim.engines.options import default_engine
 
@@ -18,7 +18,7 @@ BASE = PRESETS["base"]
 PROBLEMS = [
     Problem(64, 64, 64),
     Problem(64, 64, 64, strides=Strides(80, 64, 99, 0, 0, 0)),
-    Problem(1, 300, 70, OperandType.BF16, trans_b=True, epilogue=Epilogue(Result.BF16, bias=True, scale=True)),
+    Problem(1, 300, 70, ElementType.BF16, trans_b=True, epilogue=Epilogue(ElementType.BF16, bias=True, scale=True)),
 ]
 
 

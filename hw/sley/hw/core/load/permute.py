@@ -12,7 +12,7 @@ from sley.hw.core.load.transposer import TAG_BITS, BlockTransposer
 
 def interleaves(config: ChipConfig) -> bool:
     """Whether the chip can interleave: a lane holds two int8."""
-    return config.lane_elements == 2
+    return config.lane_elements() == 2
 
 
 def unit_runs(config: ChipConfig) -> tuple[int, int, int, int]:

@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.array import OLD_DELAY
 from sley.hw.core.matrix.delay import MemoryDelay, pointer_bits
 from sley.hw.core.matrix.timing import SUM_BITS, array_latency, bf16_old_latency, sums
@@ -117,7 +118,7 @@ class Accumulate(wiring.Component):
                 "entering": Out(1),
                 "done": Out(range(MOST_LASTS + 1)),
             }
-            | ({"bf16": In(1), "run": In(1), "old": Out(sums(config))} if config.bf16 else {})
+            | ({"bf16": In(1), "run": In(1), "old": Out(sums(config))} if config.has(ElementType.BF16) else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -126,7 +127,7 @@ class Accumulate(wiring.Component):
         stages: list[Any] = [self.slot]
         before_detour = BF16_OLD_READ + READ_LATENCY  # when the old sums of bf16 have come
         for i in range(write_latency(config)):
-            if i == before_detour and config.bf16:
+            if i == before_detour and config.has(ElementType.BF16):
                 direct = stages[i]
                 stages[i] = self._detour(m, direct)
             stage = _Stage(
@@ -143,7 +144,7 @@ class Accumulate(wiring.Component):
         old = Signal(sums(config))
         total = Signal(sums(config), reset_less=True)
         m.d.comb += old.eq(self.read.data)
-        if config.bf16:
+        if config.has(ElementType.BF16):
             with m.If(~adding.accumulate):
                 m.d.comb += old.eq(0)
         m.d.sync += [total[n].eq(self.sums[n] + old[n]) for n in range(config.array)]
@@ -157,7 +158,7 @@ class Accumulate(wiring.Component):
             self.entering.eq(stages[READ_LATENCY].row),
             self.done.eq(writing.lasts),
         ]
-        if config.bf16:
+        if config.has(ElementType.BF16):
             reading = stages[BF16_OLD_READ]
             with m.If(self.bf16):
                 m.d.comb += [self.read.row.eq(reading.dest), self.read.valid.eq(reading.accumulate)]

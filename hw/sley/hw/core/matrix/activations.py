@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.accumulate import MOST_LASTS, issue_slot, write_latency
 from sley.hw.core.matrix.hazards import Hazards
 from sley.hw.core.matrix.row_walk import RowWalk
@@ -196,7 +197,7 @@ class ActivationStreamer(wiring.Component):
         fail = Signal()
         unloaded: Any = missing
         held: Any = Signal(reset_less=True)
-        if self._config.bf16:
+        if self._config.has(ElementType.BF16):
             unloaded = missing | (job.swap & ~job.bf16 & ~self.settled)
             held = unloaded | hazards.blocked | self._other_type(m, job, grant)
         else:

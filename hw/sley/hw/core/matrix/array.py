@@ -8,6 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.delay import MemoryDelay, pointer_bits
 from sley.hw.core.matrix.element import ProcessingElement, bf16_fields, bf16_kind
 from sley.hw.core.matrix.multiplier.assignment import Multiplier, multipliers
@@ -95,13 +96,13 @@ class SystolicArray(wiring.Component):
             "weights_rest": In(1),
             "sums": Out(sums(config)),
         }
-        if config.bf16:
+        if config.has(ElementType.BF16):
             members |= {"bf16": In(1), "run": In(1), "weights_bf16": In(1), "old": In(sums(config))}
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        n, bf16 = self._config.array, self._config.bf16
+        n, bf16 = self._config.array, self._config.has(ElementType.BF16)
         kinds = multipliers(self._config, platform)
         made: list[Any] = [ProcessingElement(self._config, kind) for kind in kinds]
         elements = [made[r * n : (r + 1) * n] for r in range(n)]
@@ -157,7 +158,7 @@ class SystolicArray(wiring.Component):
     def _swaps(self, m: Module) -> list[Any]:
         """The mark for each array row, one cycle before the activation."""
         n = self._config.array
-        if not self._config.bf16:
+        if not self._config.has(ElementType.BF16):
             # Where nothing is reset, an initial value of their own keeps these registers apart from those of the
             # elements, which synthesis would share all along the diagonals. Swaps before the first weights do no harm.
             return marks(m, self.swap, 0, ROW_LATENCY, n, "swap", init=-1)
@@ -193,7 +194,7 @@ class SystolicArray(wiring.Component):
             row.eq(self.weights_row),
             rest.eq(self.weights_rest),
         ]
-        if self._config.bf16:
+        if self._config.has(ElementType.BF16):
             m.submodules.weight_delay = delay = WeightDelay(self._config)
             m.d.comb += [
                 delay.i.eq(self.weights),

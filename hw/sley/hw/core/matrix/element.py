@@ -8,6 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.multiplier.assignment import Multiplier
 from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier, is_ecp5
 from sley.hw.core.matrix.multiplier.logic import LogicMultiplier
@@ -18,7 +19,7 @@ BF16_FRACTION_BITS = 7
 
 def int8_sum_bits(config: ChipConfig) -> int:
     """|product| <= 2^14, so fold_depth = 2^k of them need 15 + k bits and, for +2^(14 + k) itself, the sign."""
-    return 16 + (config.fold_depth - 1).bit_length()
+    return 16 + (config.fold_depth() - 1).bit_length()
 
 
 BF16_KIND = data.StructLayout({"zero": 1, "infinity": 1, "nan": 1})
@@ -116,18 +117,18 @@ class ProcessingElement(wiring.Component):
     product: Signal
 
     def __init__(self, config: ChipConfig, multiplier: Multiplier = Multiplier.BLOCK) -> None:
-        if multiplier in (Multiplier.PAIR, Multiplier.LOGIC) and config.bf16:
+        if multiplier in (Multiplier.PAIR, Multiplier.LOGIC) and config.has(ElementType.BF16):
             raise ValueError(f"the multiplier is {multiplier.name} and the chip has bf16; only that of int8 can be")
         self._config = config
         self._multiplier = multiplier
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
         members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
-        if config.bf16:
+        if config.has(ElementType.BF16):
             members |= {"kind": BF16_KIND, "fields": BF16_FIELDS, "total": TOTAL}
         super().__init__(
             {f"{name}_i": In(shape) for name, shape in members.items()}
             | {f"{name}_o": Out(shape) for name, shape in members.items()}
-            | ({"bf16": In(1)} if config.bf16 else {})
+            | ({"bf16": In(1)} if config.has(ElementType.BF16) else {})
             | ({"coming": Out(lane), "product": In(signed(16))} if multiplier is Multiplier.PAIR else {})
         )
 
@@ -147,7 +148,7 @@ class ProcessingElement(wiring.Component):
             m.d.sync += active.eq(spare)
 
         weight, load = spare, swap  # of a DSP block with registers
-        if self._multiplier is Multiplier.CROWDED_BLOCK and not self._config.bf16:
+        if self._multiplier is Multiplier.CROWDED_BLOCK and not self._config.has(ElementType.BF16):
             # Without an enable the block reads its weight in every cycle: from a register that swaps a cycle ahead of
             # ``active``, perhaps as the weight arrives.
             weight, load = Signal(self._config.lane_bits, name="ahead", reset_less=True), Const(1)
@@ -156,7 +157,7 @@ class ProcessingElement(wiring.Component):
 
         def factor(lane: Any) -> Any:
             """The low int8, or the significand of a bf16 with its leading one."""
-            if not self._config.bf16:
+            if not self._config.has(ElementType.BF16):
                 return lane.as_signed()
             return Cat(lane[:7], lane[7] | self.bf16, lane[7] & ~self.bf16).as_signed()
 
@@ -167,7 +168,7 @@ class ProcessingElement(wiring.Component):
             int8 product, and in front of the block if the element knows bf16, whose weight needs registers here.
             """
             if is_ecp5(platform):
-                bf16 = self._config.bf16
+                bf16 = self._config.has(ElementType.BF16)
                 a, b = (part(activation), part(active)) if bf16 else (part(self.activation_i), part(weight))
                 m.submodules[f"multiplier_{name}"] = multiplier = Ecp5Multiplier(len(a), len(b))
                 m.d.comb += [multiplier.a.eq(a), multiplier.b.eq(b), multiplier.load.eq(1 if bf16 else load)]
@@ -196,7 +197,7 @@ class ProcessingElement(wiring.Component):
             return m
 
         low = multiply("low", factor)
-        if not self._config.bf16:
+        if not self._config.has(ElementType.BF16):
             m.d.sync += sum_o.eq(low + self.sum_i)
             return m
 

@@ -10,9 +10,11 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Op
+from sley.abi.types import TYPE_BITS, ElementType
 from sley.hw.core.matrix.activations import ROWS_BITS, matmul_job
 from sley.hw.core.matrix.weights import ORDER_BITS, weights_job
 from sley.hw.core.params import UnitParams, bad_set, flag_bits
+from sley.hw.core.types import is_one_of, is_type
 from sley.hw.core.unit import Fault, UnitCommand, unit_params
 
 VALUE_BITS = max(info.width for info in unit_params(Unit.MATRIX).values())
@@ -84,8 +86,9 @@ class MatrixFront(wiring.Component):
         is_weights = incoming.op == Op.WEIGHTS
         is_matmul = incoming.op == Op.MATMUL
         none = incoming.c == 0
-        wrong_type = Signal()
-        illegal = wrong_type & (not self._config.bf16)
+        types = self._config.operand_types
+        dtype = Signal(TYPE_BITS)
+        illegal = ~is_one_of(dtype, types)
         far = incoming.b[dest_bits:].any()
         incoming_end, exceeds = rows_end(incoming.b[:dest_bits], incoming.c[: dest_bits + 1])
         wrong_load = none | (incoming.c > array)
@@ -93,9 +96,9 @@ class MatrixFront(wiring.Component):
         wrong_rows = incoming.c[dest_bits + 1 :].any() | (far & ~none)
         wrong_param = bad_set(Unit.MATRIX, incoming.flags[param], incoming.a)
         with m.If(is_weights):
-            m.d.comb += wrong_type.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")])
+            m.d.comb += dtype.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")])
         with m.If(is_matmul):
-            m.d.comb += wrong_type.eq(incoming.flags[flag_bits(Op.MATMUL, "dtype")])
+            m.d.comb += dtype.eq(incoming.flags[flag_bits(Op.MATMUL, "dtype")])
 
         # What is here: one of three, or nothing.
         weights = Signal()
@@ -105,7 +108,8 @@ class MatrixFront(wiring.Component):
         over = Signal()  # a MATMUL whose last row is outside, if its first is not, which is found out last
         bad_param = Signal()  # a SET that does
         command = Signal(UnitCommand, reset_less=True)
-        dtype = Signal(reset_less=True)
+        bf16 = Signal(reset_less=True)
+        bad_type = Signal(reset_less=True)
         void = Signal(reset_less=True)  # a MATMUL that has no rows, or is ``bad``
         bad_parameter = Signal(reset_less=True)  # rc
         bad_row = Signal(reset_less=True)  # it begins outside
@@ -133,7 +137,8 @@ class MatrixFront(wiring.Component):
                 over.eq(self.i.valid & is_matmul & exceeds),
                 bad_param.eq(self.i.valid & ~is_weights & ~is_matmul & wrong_param),
                 command.eq(incoming),
-                dtype.eq(wrong_type),
+                bf16.eq(is_type(dtype, ElementType.BF16, types)),
+                bad_type.eq(illegal),
                 void.eq(none | many | wrong_rows | illegal),
                 bad_parameter.eq((is_weights & wrong_load) | (is_matmul & many)),
                 bad_row.eq(far),
@@ -152,8 +157,7 @@ class MatrixFront(wiring.Component):
             m.d.sync += self.set_done.valid.eq(1)
 
         # What a fault shows: rc, rb, the row behind the last one, a parameter's number, or nothing.
-        illegal_type = dtype & (not self._config.bf16)
-        local = ~(bad_parameter | illegal_type | bad_param)
+        local = ~(bad_parameter | bad_type | bad_param)
         sources = [
             (command.c, bad_parameter),
             (command.b, local & bad_row),
@@ -170,9 +174,9 @@ class MatrixFront(wiring.Component):
 
         self._jobs(m, command, params.values, done & ~bad & weights, done & ~void & ~over & matmul, end)
         m.d.comb += [
-            self.weights.payload.bf16.eq(dtype),
+            self.weights.payload.bf16.eq(bf16),
             self.weights.payload.void.eq(bad),
-            self.matmuls.payload.bf16.eq(dtype),
+            self.matmuls.payload.bf16.eq(bf16),
             self.matmuls.payload.accumulate.eq(command.flags[flag_bits(Op.MATMUL, "accumulate")]),
             self.matmuls.payload.void.eq(void | over),
         ]

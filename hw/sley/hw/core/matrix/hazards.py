@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.accumulate import hazard_cycles
 
 PLACES = 16
@@ -73,7 +74,7 @@ class Hazards(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        if self._config.bf16:
+        if self._config.has(ElementType.BF16):
             self._table(m)
         else:
             self._last_two(m)

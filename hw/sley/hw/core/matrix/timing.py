@@ -34,7 +34,7 @@ def array_latency(config: ChipConfig, bf16: bool = False) -> int:
     n = config.array
     if bf16:
         return bf16_old_latency() + BF16_ROW_LATENCY * n + (n - 1)
-    return (n - 1) * ROW_LATENCY + (n - 1) + INT8_LATENCY[config.lane_elements]
+    return (n - 1) * ROW_LATENCY + (n - 1) + INT8_LATENCY[config.lane_elements()]
 
 
 def bf16_old_latency() -> int:

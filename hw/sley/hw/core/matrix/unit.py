@@ -7,6 +7,7 @@ from amaranth.lib.wiring import Out
 from sley.abi.config import ChipConfig
 from sley.abi.counters import MatrixCycle
 from sley.abi.instructions import SEMAPHORES
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.accumulate import Accumulate
 from sley.hw.core.matrix.activations import ActivationStreamer
 from sley.hw.core.matrix.array import SystolicArray, settle_cycles
@@ -169,7 +170,7 @@ class MatrixUnit(wiring.Component):
         accumulate: Accumulate,
     ) -> None:
         """What tells the types of operands apart."""
-        if not self._config.bf16:
+        if not self._config.has(ElementType.BF16):
             m.d.comb += [loader.settled.eq(1), streamer.settled.eq(1)]
             return
         cycles = settle_cycles(self._config)

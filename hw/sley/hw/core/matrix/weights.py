@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.row_walk import RowWalk
 from sley.hw.core.matrix.timing import lanes
 from sley.hw.core.sram.memories import scratchpad_read
@@ -136,7 +137,7 @@ class WeightLoader(wiring.Component):
         single = Signal(reset_less=True)  # it has one row
         waiting = Signal()
         job = Signal(layout, reset_less=True)
-        bf16 = self._config.bf16
+        bf16 = self._config.has(ElementType.BF16)
         neutral = Signal(range(n if bf16 else 2))  # words without a row that a job still has to send
         row = walk.o.payload
         m.d.comb += [

@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import SEMAPHORES
+from sley.abi.instructions import SEMAPHORES, Op
+from sley.hw.core.params import flag_bits
 from sley.hw.core.sequencer.alu import Alu
 from sley.hw.core.sequencer.instruction import INSTRUCTION, UNITS
 from sley.hw.core.sequencer.loops import LoopStack
@@ -137,7 +138,8 @@ class Execute(wiring.Component):
         waits = Signal()  # and waits for its masks
         step = Signal()  # the instruction is no branch and completes, or is SYNC: the sequential one is next
         pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
-        low_target = word.target[: len(pc)]  # of one that is not beyond the program
+        branch_target = word.flags[flag_bits(Op.LOOP, "target")]
+        low_target = branch_target[: len(pc)]  # of one that is not beyond the program
         # The instruction before was a branch that is taken: what is read now does not count.
         taken = alu.taken
         origin = Signal(place, reset_less=True)  # where it was, or SYNC
@@ -157,7 +159,7 @@ class Execute(wiring.Component):
             low_here.eq(low_target < self.available),
             sequential_here.eq(sequential < self.available),
             here.eq(Mux(taken, low_here, sequential_here)),
-            behind_target.eq(word.target + 1),
+            behind_target.eq(branch_target + 1),
             self.index.eq(onward),
             self.pc.eq(Mux(taken | waits, origin, pc)),
             waits.eq((state == _State.WAIT) | (state == _State.SIGNAL)),
@@ -183,7 +185,7 @@ class Execute(wiring.Component):
             loops.clear.eq(self.go),
             loops.pc.eq(pc),
             loops.frame.first.eq(sequential),
-            loops.frame.last.eq(word.target),
+            loops.frame.last.eq(branch_target),
             loops.frame.count.eq(a),
             loops.step.eq(step),
             skipped.eq(~counts.any()),
@@ -200,7 +202,7 @@ class Execute(wiring.Component):
             self.fault.valid.eq(failed),
             self.fault.code.eq(fault_code),
             self.fault.pc.eq(self.pc),
-            self.fault.address.eq(Mux(is_illegal, word.as_value()[:32], Mux(is_astray, pc, word.target))),
+            self.fault.address.eq(Mux(is_illegal, word.as_value()[:32], Mux(is_astray, pc, branch_target))),
         ]
 
         def fail(code: Value | FaultCode, *, illegal: bool = False, astray: bool = False) -> None:
@@ -244,7 +246,7 @@ class Execute(wiring.Component):
             ]
 
         # Where a branch or LOOP leads is compared while it executes, and decided upon in the next cycle.
-        target = word.target
+        target = branch_target
         beyond_program = Signal(reset_less=True)
         outside_loop = Signal(reset_less=True)
         backwards = Signal(reset_less=True)

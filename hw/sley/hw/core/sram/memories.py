@@ -6,6 +6,7 @@ The vector unit reads what its lanes take at once, and Store a beat: of an accum
 from amaranth.lib.wiring import Signature
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.hw.core.sram.sram import BankedSram, read_port, write_port
 
 
@@ -21,7 +22,7 @@ def accumulator_read(config: ChipConfig, parts: int = 1) -> Signature:
 
 def scratchpad_write(config: ChipConfig) -> Signature:
     """The port of a writer of the scratchpad: the bytes of all lanes of the same number are written or not."""
-    return write_port(config.scratchpad_rows, 8 * config.row_bytes, config.lane_elements)
+    return write_port(config.scratchpad_rows, 8 * config.row_bytes, config.lane_elements())
 
 
 def accumulator_write(config: ChipConfig) -> Signature:
@@ -36,7 +37,7 @@ def scratchpad(config: ChipConfig) -> BankedSram:
         config.scratchpad_rows,
         8 * config.row_bytes,
         config.scratchpad_banks,
-        config.lane_elements,
+        config.lane_elements(),
         readers=(1, 1, config.row_parts, config.row_parts, 1),
         writers=2,
     )
@@ -52,5 +53,5 @@ def accumulators(config: ChipConfig) -> BankedSram:
         config.beats_per_accumulator_row,
         readers=(1, config.row_parts, config.row_parts, config.beats_per_accumulator_row),
         writers=3,
-        zeros=not config.bf16,
+        zeros=not config.has(ElementType.BF16),
     )

@@ -1,11 +1,15 @@
 """One lane of the vector unit: the arithmetic on some columns of the rows."""
 
+from collections.abc import Collection
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, NumberType, Op, OperandType, Space, VectorOutput
+from sley.abi.instructions import FLAGS_BITS, FLAGS_LSB, FORMATS, BinaryOp, Op, Space
+from sley.abi.types import WORD_TYPES, ElementType
+from sley.hw.core.types import is_type
 from sley.hw.fp.binary import Binary
 from sley.hw.fp.float32 import FRACTION_BITS, Float32
 from sley.hw.fp.from_bf16 import from_bf16
@@ -16,7 +20,7 @@ from sley.hw.fp.to_bf16 import ToBF16
 from sley.hw.fp.to_int import ToInt32
 
 VECTOR_FLAGS = data.FlexibleLayout(
-    16,
+    FLAGS_BITS,
     {
         name: data.Field(unsigned(placed.width), placed.lsb - FLAGS_LSB)
         for name, placed in FORMATS[Op.VECTOR].layout.fields.items()
@@ -50,14 +54,23 @@ _CONTROL = data.StructLayout(
 
 
 class _Conversions:
-    """The flags' conversions between the formats, on a chip with or without bf16."""
+    """The flags' conversions between the formats, on a chip with these operand types."""
 
-    def __init__(self, flags: data.View, bf16: bool) -> None:
-        is_fp32 = flags.dtype == NumberType.FP32
-        self.to_bf16 = (flags.out == VectorOutput.BF16) & bf16
-        self.to_float = ~is_fp32 & (flags.scale | self.to_bf16)
+    def __init__(self, flags: data.View, types: Collection[ElementType]) -> None:
+        outputs = {*WORD_TYPES, *types}
+        self.to_int8, self.to_bf16, to_fp32, to_int32 = (
+            is_type(flags.out, t, outputs)
+            for t in (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
+        )
+        is_fp32 = computes_fp32(flags)
+        self.to_float = ~is_fp32 & (flags.scale | self.to_bf16 | to_fp32)
         self.is_float = is_fp32 | self.to_float  # from the scale on
-        self.to_int32 = self.is_float & ((flags.out == VectorOutput.INT32) | (flags.out == VectorOutput.INT8))
+        self.to_int32 = self.is_float & (to_int32 | self.to_int8)
+
+
+def computes_fp32(flags: data.View) -> Value:
+    """Whether sources and sums are fp32."""
+    return is_type(flags.dtype, ElementType.FP32, WORD_TYPES)
 
 
 Choice = dict[int, Value]
@@ -67,7 +80,7 @@ Choice = dict[int, Value]
 def binary_latency(flags: data.View) -> Choice:
     """Op B: from its cycle, behind the registers of the converted operands, to that of the bias."""
     is_sum, is_maximum = flags.b_op == BinaryOp.ADD, flags.b_op == BinaryOp.MAX
-    is_float = is_sum & (flags.dtype == NumberType.FP32)
+    is_float = is_sum & computes_fp32(flags)
     return {
         Binary.INTEGER_LATENCY: ~is_maximum & ~is_float,
         Binary.MAXIMUM_LATENCY: is_maximum,
@@ -75,9 +88,9 @@ def binary_latency(flags: data.View) -> Choice:
     }
 
 
-def bias_latency(flags: data.View, bf16: bool) -> Choice:
+def bias_latency(flags: data.View, types: Collection[ElementType]) -> Choice:
     """From the cycle of the bias to that of the scale."""
-    is_float, to_float = (flags.dtype == NumberType.FP32) & flags.bias, _Conversions(flags, bf16).to_float
+    is_float, to_float = computes_fp32(flags) & flags.bias, _Conversions(flags, types).to_float
     return {
         Sum.INTEGER_LATENCY: ~is_float & ~to_float,
         Sum.CONVERT_LATENCY: to_float,
@@ -90,9 +103,9 @@ def scale_latency(flags: data.View) -> Choice:
     return {0: ~flags.scale, Multiply.LATENCY: flags.scale}
 
 
-def output_latency(flags: data.View, bf16: bool) -> Choice:
+def output_latency(flags: data.View, types: Collection[ElementType]) -> Choice:
     """From the cycle of relu to that of the result in ``o``."""
-    convert = _Conversions(flags, bf16)
+    convert = _Conversions(flags, types)
     return {
         2: ~convert.to_bf16 & ~convert.to_int32,
         2 + ToBF16.LATENCY: convert.to_bf16,
@@ -108,7 +121,7 @@ class VectorLane(wiring.Component):
 
     Parameters
     ----------
-    bf16: whether the chip has bf16; without it none of its logic exists.
+    types: operand types of the chip; without bf16 none of its logic exists.
     parts: columns that the lane serves, one after the other.
 
     Members
@@ -142,13 +155,14 @@ class VectorLane(wiring.Component):
     scale_part: Signal
     o: Signal
 
-    def __init__(self, bf16: bool, parts: int = 1) -> None:
-        self._bf16 = bf16
+    def __init__(self, types: Collection[ElementType], parts: int = 1) -> None:
+        self._types = types
+        self._bf16 = ElementType.BF16 in types
         self._parts = parts
         indexes = ("row_part", "bias_part", "scale_part") if parts > 1 else ()
         super().__init__(
             {name: In(range(parts)) for name in indexes}
-            | {name: In(16) for name in (("a_bf16", "b_bf16") if bf16 else ())}
+            | {name: In(16) for name in (("a_bf16", "b_bf16") if self._bf16 else ())}
             | {
                 "flags": In(VECTOR_FLAGS),
                 "a": In(32),
@@ -165,8 +179,8 @@ class VectorLane(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         flags = self.flags
-        is_fp32, convert = flags.dtype == NumberType.FP32, _Conversions(flags, self._bf16)
-        a_bf16, b_bf16 = ((kind == OperandType.BF16) & self._bf16 for kind in (flags.a_type, flags.b_type))
+        is_fp32, convert = computes_fp32(flags), _Conversions(flags, self._types)
+        a_bf16, b_bf16 = (is_type(kind, ElementType.BF16, self._types) for kind in (flags.a_type, flags.b_type))
         a_int8 = (flags.a_space == Space.SCRATCHPAD) & ~a_bf16
         b_int8 = (flags.b_space == Space.SCRATCHPAD) & ~b_bf16
         use_b = flags.b_op != BinaryOp.NONE
@@ -184,7 +198,7 @@ class VectorLane(wiring.Component):
             control.integer_relu.eq(flags.relu & ~convert.is_float),
             control.float_relu.eq(flags.relu & convert.is_float),
             control.round.eq(convert.to_int32),
-            control.narrow.eq(flags.out == VectorOutput.INT8),
+            control.narrow.eq(convert.to_int8),
             control.bf16.eq(convert.to_bf16),
         ]
 

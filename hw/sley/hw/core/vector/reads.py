@@ -9,16 +9,18 @@ from amaranth.lib.wiring import In, Member, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, OperandType
+from sley.abi.instructions import FLAGS_BITS, FLAGS_LSB, FORMATS, BinaryOp, Op
+from sley.abi.types import ElementType
 from sley.hw.core.params import params_layout
 from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
+from sley.hw.core.types import is_type
 from sley.hw.core.unit import UnitCommand
 from sley.hw.core.vector.lane import VECTOR_FLAGS
 from sley.hw.core.vector.source import int8_part
 from sley.hw.core.vector.walk import ROW_BITS, RowWalk
 
 VROW_FLAGS = data.FlexibleLayout(
-    16,
+    FLAGS_BITS,
     {
         name: data.Field(placed.width, placed.lsb - FLAGS_LSB)
         for name, placed in FORMATS[Op.VROW].layout.fields.items()
@@ -124,7 +126,7 @@ class VectorReads(wiring.Component):
         walks = self._walks(m, splats, reads_b)
 
         # Each operand of a part is asked for until granted
-        two_int8 = self._config.lane_elements > 1
+        types, two_int8 = self._config.operand_types, self._config.lane_elements() > 1
         all_read = []
         operands = []
         for name, walk, from_accumulator, unused, kind, half in (
@@ -141,7 +143,11 @@ class VectorReads(wiring.Component):
                 accumulator.row.eq(walk.row),
                 accumulator.part.eq(self.part),
                 scratchpad.part.eq(
-                    Mux(two_int8 & (kind == OperandType.INT8), int8_part(self.part, half)[1:], self.part)
+                    Mux(
+                        two_int8 & is_type(kind, ElementType.INT8, types),
+                        int8_part(self.part, half)[1:],
+                        self.part,
+                    )
                 ),
                 scratchpad.valid.eq(self.go & ~skip & ~from_accumulator),
                 accumulator.valid.eq(self.go & ~skip & from_accumulator),

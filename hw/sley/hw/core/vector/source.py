@@ -4,8 +4,9 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.hw.core.sram.sram import READ_LATENCY
+from sley.hw.core.types import is_type
 
 
 def int8_part(part: Value, half: Value) -> Value:
@@ -37,9 +38,9 @@ class Source:
         kind: Value,
     ) -> None:
         self._m, self._name, self._load, self._unused = m, name, load, unused
-        is_bf16 = (kind == OperandType.BF16) & config.bf16
+        is_bf16 = is_type(kind, ElementType.BF16, config.operand_types)
         int8 = scratchpad.data
-        if config.lane_elements > 1:
+        if config.lane_elements() > 1:
             which = int8_part(part, half)[0]
             for cycles in range(1, READ_LATENCY + 1):
                 later = Signal(name=f"{name}_which_{cycles}", reset_less=True)
@@ -50,7 +51,7 @@ class Source:
             "word": (from_accumulator, accumulator.data, 32),
             "int8": (from_scratchpad & ~is_bf16, int8, 8),
         }
-        if config.bf16:
+        if config.has(ElementType.BF16):
             kinds["bf16"] = (from_scratchpad & is_bf16, scratchpad.data, 16)
         self._kinds = {}
         for what, (condition, values, width) in kinds.items():

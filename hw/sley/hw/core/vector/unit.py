@@ -8,18 +8,12 @@ from amaranth.lib.wiring import Out, connect, flipped
 from sley.abi.config import ChipConfig
 from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import (
-    BinaryOp,
-    NumberType,
-    Op,
-    OperandType,
-    Space,
-    VectorOutput,
-    VectorRow,
-)
+from sley.abi.instructions import BinaryOp, Op, Space, VectorRow
+from sley.abi.types import WORD_TYPES, ElementType
 from sley.hw.core.params import UnitParams
 from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
 from sley.hw.core.sram.sram import READ_LATENCY
+from sley.hw.core.types import is_one_of, is_type, output_types
 from sley.hw.core.unit import UnitCommand, unit_signature
 from sley.hw.core.vector.lane import (
     SOURCE_LATENCY,
@@ -134,7 +128,7 @@ class VectorUnit(wiring.Component):
         command = Signal(UnitCommand, reset_less=True)
         kind = Signal(_KIND, reset_less=True)
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
-        to_bf16 = vector.out == VectorOutput.BF16
+        to_bf16 = is_type(vector.out, ElementType.BF16, output_types(self._config))
 
         m.submodules.params = params = UnitParams(Unit.VECTOR)
         m.d.comb += [
@@ -229,13 +223,13 @@ class VectorUnit(wiring.Component):
         ]
         with m.If(self.abort):
             m.d.sync += [a_arriving.eq(0), b_arriving.eq(0)]
-        bf16 = self._config.bf16
+        types = self._config.operand_types
         taken = self._later(m, "taken", advance, {READ_LATENCY: Const(1, 1)})
         at_bias = self._later(m, "bias", taken & ~kind.vrow, binary_latency(vector), SOURCE_LATENCY)
-        at_scale = self._later(m, "scale", at_bias, bias_latency(vector, bf16))
+        at_scale = self._later(m, "scale", at_bias, bias_latency(vector, types))
         at_relu = self._later(m, "relu", at_scale, scale_latency(vector))
         arrived = Signal()
-        ends = self._later(m, "end", at_relu, output_latency(vector, bf16))
+        ends = self._later(m, "end", at_relu, output_latency(vector, types))
         m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
 
         # Part of a row: that is at bias or scale, that arrives
@@ -247,7 +241,7 @@ class VectorUnit(wiring.Component):
         m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
 
         m.submodules.queue = queue = ResetInserter(self.abort)(WideFIFO(32 * self._config.array, rows_at_once))
-        lanes = [VectorLane(self._config.bf16, parts) for _ in range(self._config.vector_lanes)]
+        lanes = [VectorLane(types, parts) for _ in range(self._config.vector_lanes)]
         splat = Signal(32, reset_less=True)
         m.d.sync += splat.eq(command.a)
         with m.If(~is_splat):
@@ -275,7 +269,7 @@ class VectorUnit(wiring.Component):
                 lane.scale_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.SCALE)),
                 lane.clear.eq(self.clear),
             ]
-            if bf16:
+            if ElementType.BF16 in types:
                 m.d.comb += [lane.a_bf16.eq(a["bf16"]), lane.b_bf16.eq(b["bf16"])]
             if parts > 1:
                 m.d.comb += [
@@ -299,7 +293,7 @@ class VectorUnit(wiring.Component):
             # In the first cycle of an abort a row may still be written, so that no write waits for ``abort``.
             self.scratchpad_write.valid.eq(queue.o.valid & kind.to_scratchpad),
             self.scratchpad_write.row.eq(row),
-            self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements)),
+            self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements())),
             self.scratchpad_write.enable.eq(1 << vector.out_half),
             self.accumulator_write.valid.eq(queue.o.valid & ~kind.to_scratchpad),
             self.accumulator_write.row.eq(row),
@@ -308,7 +302,7 @@ class VectorUnit(wiring.Component):
             queue.o.ready.eq(Mux(kind.to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
             written.eq(queue.o.valid & queue.o.ready),
         ]
-        if self._config.bf16:
+        if self._config.has(ElementType.BF16):
             with m.If(to_bf16):
                 m.d.comb += [
                     self.scratchpad_write.data.eq(Cat(word[:16] for word in results)),
@@ -338,24 +332,27 @@ class VectorUnit(wiring.Component):
     def _kind(self, command: data.View) -> Value:
         """What is known of a command before it is in its register."""
         vector = data.View(VECTOR_FLAGS, command.flags)
-        to_bf16 = vector.out == VectorOutput.BF16
-        illegal = vector.b_op > max(BinaryOp)
-        if self._config.bf16:
+        types, outputs = self._config.operand_types, output_types(self._config)
+        to_bf16 = is_type(vector.out, ElementType.BF16, outputs)
+        illegal = (vector.b_op > max(BinaryOp)) | ~is_one_of(vector.dtype, WORD_TYPES) | ~is_one_of(vector.out, outputs)
+        illegal |= ~is_one_of(vector.a_type, types) | ~is_one_of(vector.b_type, types)
+        if self._config.has(ElementType.BF16):
             illegal |= to_bf16 & vector.out_half
             for space, half, kind in (
                 (vector.a_space, vector.a_half, vector.a_type),
                 (vector.b_space, vector.b_half, vector.b_type),
             ):
-                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & (vector.dtype == NumberType.FP32)
-                illegal |= (kind == OperandType.BF16) & ~can_be_bf16
+                is_fp32 = is_type(vector.dtype, ElementType.FP32, WORD_TYPES)
+                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & is_fp32
+                illegal |= is_type(kind, ElementType.BF16, types) & ~can_be_bf16
         else:
-            illegal |= vector.a_half | vector.b_half | vector.out_half | vector.a_type | vector.b_type | to_bf16
+            illegal |= vector.a_half | vector.b_half | vector.out_half
         return Cat(
             *(command.op == op for op in (Op.SET, Op.VECTOR, Op.VROW)),
             illegal,
             command.c[COUNT_BITS:].any(),
             ~command.c.any(),
-            to_bf16 | (vector.out == VectorOutput.INT8),
+            ~is_one_of(vector.out, WORD_TYPES),
         )
 
     def _later(self, m: Module, name: str, event: Value, cycles: Choice, more: int = 0) -> Value:

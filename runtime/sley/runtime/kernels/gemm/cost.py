@@ -3,11 +3,11 @@
 import numpy as np
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.runtime.kernels.gemm.candidates import Candidates, Ints, ceil, larger, parts
 from sley.runtime.kernels.gemm.issue_cost import IssueCost, least_issue
 from sley.runtime.kernels.gemm.load_cost import GAP, LoadCost, pieces_of
-from sley.runtime.kernels.gemm.problem import Problem, Result, fold, weight_cycles
+from sley.runtime.kernels.gemm.problem import Problem, weight_cycles
 from sley.runtime.kernels.gemm.tiling import interleaved, spare_folds, up
 
 # In cycles, as measured on the gateware with the default memory:
@@ -31,7 +31,7 @@ HAZARD, DRAIN = 5, 7  # besides the way through the array: until sums may be add
 
 def _through(config: ChipConfig, problem: Problem) -> int:
     """Cycles of a row through the array."""
-    return config.array * ((ROW_LATENCY + 1) if problem.dtype is OperandType.BF16 else 2)
+    return config.array * ((ROW_LATENCY + 1) if problem.dtype is ElementType.BF16 else 2)
 
 
 def _passes(problem: Problem) -> int:
@@ -41,13 +41,13 @@ def _passes(problem: Problem) -> int:
 
 def _halves(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     """Column tiles of results that share a row of the scratchpad."""
-    return np.where((c.wide > 1) & (problem.epilogue.result is Result.INT8), config.lane_elements, 1)
+    return np.where((c.wide > 1) & (problem.epilogue.result is ElementType.INT8), config.lane_elements(), 1)
 
 
 def _mixed(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     """In 256ths, how much of A and of B is read from a bank where the other one lies, too; nothing, if there are banks
     enough for both, and results."""
-    p, n, deep = problem, config.array, fold(config, problem.dtype)
+    p, n, deep = problem, config.array, config.fold_depth(problem.dtype)
     bank, depth = config.scratchpad_rows // config.scratchpad_banks, -(-p.k // deep)
     held = c.folds * c.slots - spare_folds(np.full_like(c.folds, depth), c.folds, c.slots)
     high, wide = up(c.tile_m, deep if p.trans_a else 1), c.wide
@@ -65,7 +65,7 @@ def _mixed(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
 def least(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     """Cycles that no estimate is below: the rows that stream through the array, the instructions that say so, and the
     operands over the bus, as often as macro tiles read them."""
-    p, n, deep = problem, config.array, fold(config, problem.dtype)
+    p, n, deep = problem, config.array, config.fold_depth(problem.dtype)
     tiles_m, tiles_n, chunks = c.tiles(p, n, deep)
     rows: Ints = np.zeros_like(c.tile_m)
     for count, tile_m in parts(p.m, c.tile_m):
@@ -92,7 +92,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     slot; for each macro tile the longest of its chunks, its results, the instructions that issue it, and the round of
     its accumulators. Before it the launch and the first load, behind it the results of the last macro tile.
     """
-    p, n, deep, none = problem, config.array, fold(config, problem.dtype), np.zeros_like(c.tile_m)
+    p, n, deep, none = problem, config.array, config.fold_depth(problem.dtype), np.zeros_like(c.tile_m)
     out, narrow, blocks = p.epilogue.result.bytes, p.epilogue.narrow, c.blocks
     tiles_m, tiles_n, chunks = c.tiles(p, n, deep)
     parts_m, parts_n, parts_k = parts(p.m, c.tile_m), parts(p.n, c.wide * n), parts(p.k, c.folds * deep)
@@ -100,7 +100,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     issue = IssueCost(config, p, c, loads, _passes(p))
     mixed, halves, weights = _mixed(config, p, c), _halves(config, p, c), weight_cycles(config, p)
     # A MATMUL of bf16 waits for the sums that it adds to.
-    hazard = _through(config, p) + HAZARD if p.dtype is OperandType.BF16 else 0
+    hazard = _through(config, p) + HAZARD if p.dtype is ElementType.BF16 else 0
     drain = _through(config, p) + DRAIN
     # A slot is loaded when its last product has ended, and multiplied when all of it is here.
     slot_round = drain + ROUND_TRIP + HANDOVER + weights

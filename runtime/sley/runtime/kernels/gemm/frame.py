@@ -7,7 +7,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import PARAMS, Op
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import ZERO, Register, Value
-from sley.runtime.kernels.gemm.problem import Problem, fold
+from sley.runtime.kernels.gemm.problem import Problem
 from sley.runtime.kernels.gemm.tiling import Operand, Placement, Tiling
 
 
@@ -82,7 +82,7 @@ class Frame:
     def __init__(self, config: ChipConfig, problem: Problem, tiling: Tiling) -> None:
         self.config, self.problem, self.tiling = config, problem, tiling
         self.place = Placement.of(config, problem, tiling)
-        self.fold = fold(config, problem.dtype)
+        self.fold = config.fold_depth(problem.dtype)
         self.chunks = -(-problem.k // tiling.chunk)
         self.ahead = tiling.slots - 1
         self.k = k = KernelBuilder(f"gemm_{problem.m}x{problem.n}x{problem.k}", config)

@@ -5,7 +5,7 @@ import numpy as np
 from sley.abi.config import ChipConfig
 from sley.runtime.kernels.gemm.candidates import Candidates, Ints, ceil
 from sley.runtime.kernels.gemm.load_cost import LoadCost
-from sley.runtime.kernels.gemm.problem import Problem, fold
+from sley.runtime.kernels.gemm.problem import Problem
 
 CHUNK = 32  # a chunk, besides what follows
 LOAD = 19  # a load of a chunk
@@ -21,7 +21,7 @@ NARROW = 4  # a fold of a single column tile
 
 def least_issue(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     """Of all macro tiles, less than is ever needed."""
-    p, n, deep = problem, config.array, fold(config, problem.dtype)
+    p, n, deep = problem, config.array, config.fold_depth(problem.dtype)
     folds, columns = -(-p.k // deep), -(-p.n // n)
     tiles_m, tiles_n, chunks = c.tiles(p, n, deep)
     per_fold = np.where(c.wide == 1, tiles_n * NARROW, tiles_n * FOLD + columns * PRODUCT)
@@ -33,7 +33,7 @@ class IssueCost:
     """Of the chunks of a macro tile, and of its end."""
 
     def __init__(self, config: ChipConfig, problem: Problem, c: Candidates, loads: LoadCost, passes: int) -> None:
-        p, self._n, self._deep = problem, config.array, fold(config, problem.dtype)
+        p, self._n, self._deep = problem, config.array, config.fold_depth(problem.dtype)
         self._c, self._passes = c, passes
         tiles_m, tiles_n, chunks = c.tiles(p, self._n, self._deep)
         uneven = (chunks > 1) & (p.k % (c.folds * self._deep) > 0)

@@ -4,7 +4,8 @@ from functools import lru_cache, partial
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import OperandType, VectorRow
+from sley.abi.instructions import VectorRow
+from sley.abi.types import ElementType
 from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
 from sley.runtime.device.program import Program
 from sley.runtime.kernels.gemm.frame import Side
@@ -152,7 +153,7 @@ class _Gemm(Loads, Results):
             across = 1 if self.narrow else self._count(tiles, side.columns(tiles), c.array)
             depth = side.depth(folds)
             left = None
-            if self.problem.dtype is OperandType.BF16 and self.problem.k % self.fold:
+            if self.problem.dtype is ElementType.BF16 and self.problem.k % self.fold:
                 left = k.reg("left", depth)
             deep = self._count(folds, depth, self.fold)
             for operand, first in ((self.place.a, a_at), (self.place.b, b_fold)):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import INTERLEAVE_CHUNKS
 from sley.runtime.kernels.gemm.candidates import Candidates, Ints, ceil, larger
-from sley.runtime.kernels.gemm.problem import Problem, fold
+from sley.runtime.kernels.gemm.problem import Problem
 from sley.runtime.kernels.gemm.tiling import interleaved, most_chunks, piece_chunks
 
 GAP = 1  # a run that does not continue the one before
@@ -66,7 +66,7 @@ class Side:
         tile = c.tile_m if first else c.wide * n
         self._tile = (tile < (p.m if first else p.n)) * (not self._along_k) * tile * p.bytes
         self._times = (c.down if first else c.across) if c.gang else c.blocks
-        longest = np.minimum(c.folds * fold(config, p.dtype), p.k) if self._along_k else tile
+        longest = np.minimum(c.folds * config.fold_depth(p.dtype), p.k) if self._along_k else tile
         pieces = -(-self._chunks(longest) // self._most)
         self.further_pieces: Ints = (pieces - 1) * (self.transposes * self.moving)
         """LOADs of a chunk besides the first."""

@@ -11,7 +11,7 @@ from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
 from sley.runtime.kernels.gemm.candidates import Candidates
 from sley.runtime.kernels.gemm.cost import estimate, least
-from sley.runtime.kernels.gemm.problem import Problem, fold
+from sley.runtime.kernels.gemm.problem import Problem
 from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling, half_rows, spare_folds, up
 from sley.runtime.kernels.gemm.tuned import tuned
 
@@ -96,7 +96,7 @@ def _grown(config: ChipConfig, problem: Problem, gang: bool) -> Candidates:
     they were spread over all cores, which no grid can beat."""
     p, n = problem, config.array
     half = half_rows(config, p)
-    columns, depth = -(-p.n // n), -(-p.k // fold(config, p.dtype))
+    columns, depth = -(-p.n // n), -(-p.k // config.fold_depth(p.dtype))
     cores_x, cores_y = (config.cores_x, config.cores_y) if gang else (1, 1)
     tiles_m, wides = _sizes(p.m, HEIGHTS, half, cores_y), _sizes(columns, WIDTHS, half, cores_x)
     chunks, places = _sizes(depth, FOLDS, config.scratchpad_rows // n), np.array(SLOTS, np.int64)
@@ -138,7 +138,7 @@ def _spread(config: ChipConfig, problem: Problem, c: Candidates) -> Candidates:
 
 def _fastest(config: ChipConfig, problem: Problem, c: Candidates, count: int, limit: int | None) -> list[Plan]:
     """The ``count`` fastest of these by the estimate, of those that fit and are faster than ``limit``."""
-    n, deep = config.array, fold(config, problem.dtype)
+    n, deep = config.array, config.fold_depth(problem.dtype)
     cycles = estimate(config, problem, c)
     found: list[Plan] = []
     for k in np.argsort(cycles, kind="stable"):

@@ -1,24 +1,10 @@
 """What a GEMM computes: sizes, where its matrices lie, element types, epilogue."""
 
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import OperandType
-
-
-class Result(Enum):
-    """Element types of a result, by numpy's names."""
-
-    INT32 = "int32"
-    FP32 = "float32"
-    INT8 = "int8"
-    BF16 = "bfloat16"
-
-    @property
-    def bytes(self) -> int:
-        return {Result.INT8: 1, Result.BF16: 2}.get(self, 4)
+from sley.abi.types import WORD_TYPES, ElementType
 
 
 @dataclass(frozen=True)
@@ -27,7 +13,7 @@ class Epilogue:
     multiplies in fp32, ``beta`` adds the former contents of C times a factor, ``relu`` clips below zero; in this
     order."""
 
-    result: Result = Result.INT32
+    result: ElementType = ElementType.INT32
     bias: bool = False
     scale: bool = False
     relu: bool = False
@@ -41,7 +27,7 @@ class Epilogue:
     @property
     def narrow(self) -> bool:
         """Whether results are made in the scratchpad, not in place in the accumulators."""
-        return self.result in (Result.INT8, Result.BF16)
+        return self.result not in WORD_TYPES
 
 
 @dataclass(frozen=True)
@@ -67,7 +53,7 @@ class Problem:
     m: int
     n: int
     k: int
-    dtype: OperandType = OperandType.INT8
+    dtype: ElementType = ElementType.INT8
     trans_a: bool = False
     trans_b: bool = False
     epilogue: Epilogue = Epilogue()
@@ -111,7 +97,7 @@ class Problem:
     @property
     def bytes(self) -> int:
         """Of an operand's element."""
-        return 2 if self.dtype is OperandType.BF16 else 1
+        return self.dtype.bytes
 
     @property
     def macs(self) -> int:
@@ -152,14 +138,9 @@ class Problem:
         )
 
 
-def fold(config: ChipConfig, dtype: OperandType) -> int:
-    """Elements of K that one pass through the array reduces: those of a scratchpad row."""
-    return config.array if dtype is OperandType.BF16 else config.fold_depth
-
-
 def weight_rows(config: ChipConfig, problem: Problem) -> int:
     """Rows of weights that the first fold takes: all of the array's, unless K is shorter than a fold."""
-    deep = fold(config, problem.dtype)
+    deep = config.fold_depth(problem.dtype)
     return -(-min(problem.k, deep) * config.array // deep)
 
 
@@ -167,7 +148,7 @@ def weight_cycles(config: ChipConfig, problem: Problem) -> int:
     """Cycles for the weights of a column tile to enter the array, and the least from one tile's MATMUL to the next
     one's. int8 takes one more to fill the rest of the array, and 3 at the least; bf16 fills it row by row."""
     rows = weight_rows(config, problem)
-    return config.array if problem.dtype is OperandType.BF16 else min(max(rows + 1, 3), config.array)
+    return config.array if problem.dtype is ElementType.BF16 else min(max(rows + 1, 3), config.array)
 
 
 @dataclass(frozen=True)
@@ -190,7 +171,7 @@ class Bound:
 
 def lower_bound(config: ChipConfig, problem: Problem) -> Bound:
     """Peak rate of the arrays; every operand byte over the memory bus once; every result byte once."""
-    peak = config.cores * config.array * fold(config, problem.dtype)
+    peak = config.cores * config.array * config.fold_depth(problem.dtype)
     return Bound(
         -(-problem.macs // peak),
         -(-problem.read_bytes // config.bus_bytes),

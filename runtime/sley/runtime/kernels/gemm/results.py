@@ -3,17 +3,10 @@
 from functools import partial
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
+from sley.abi.instructions import BinaryOp, Op, Space, VectorRow
+from sley.abi.types import SUM_TYPES, ElementType
 from sley.runtime.assembler.operands import Register, Semaphores, Value
 from sley.runtime.kernels.gemm.frame import Frame
-from sley.runtime.kernels.gemm.problem import Result
-
-OUTPUTS = {
-    Result.INT32: VectorOutput.WORD,
-    Result.FP32: VectorOutput.WORD,
-    Result.INT8: VectorOutput.INT8,
-    Result.BF16: VectorOutput.BF16,
-}
 
 
 class Results(Frame):
@@ -85,8 +78,8 @@ class Results(Frame):
         k.add(rd, rd, place.out_base)
 
     @property
-    def _sums(self) -> NumberType:
-        return NumberType.FP32 if self.problem.dtype is OperandType.BF16 else NumberType.INT32
+    def _sums(self) -> ElementType:
+        return SUM_TYPES[self.problem.dtype]
 
     def _load_c(self, rows: Value, columns: Value) -> None:
         """What C holds: fp32 to where it is multiplied by beta, bf16 to the scratchpad."""
@@ -115,9 +108,9 @@ class Results(Frame):
             k.mov(source, place.c_base if narrow else place.beta_base)
             k.mov(target, place.beta_base)
             k.vector(0, 0, 0, wait=self.c_full)
-            multiply = partial(k.vector, dtype=NumberType.FP32, scale=True)
+            multiply = partial(k.vector, dtype=ElementType.FP32, scale=True)
             if narrow:
-                multiply = partial(multiply, a_space=Space.SCRATCHPAD, a_type=OperandType.BF16)
+                multiply = partial(multiply, a_space=Space.SCRATCHPAD, a_type=ElementType.BF16)
             with k.loop(count):
                 multiply(source, target, rows)
                 k.add(source, source, t.tile_m)
@@ -146,9 +139,9 @@ class Results(Frame):
                         target,
                         rows,
                         b_op=BinaryOp.ADD,
-                        dtype=NumberType.FP32,
+                        dtype=ElementType.FP32,
                         relu=epilogue.relu,
-                        out=OUTPUTS[epilogue.result],
+                        out=epilogue.result,
                     )
                     for register in (source, target, c):
                         k.add(register, register, t.tile_m)
@@ -166,7 +159,7 @@ class Results(Frame):
             bias=epilogue.bias,
             scale=epilogue.scale,
             relu=epilogue.relu,
-            out=OUTPUTS[epilogue.result],
+            out=epilogue.result,
         )
         halves = place.halves
         with k.scratch("tiles acc out bias") as (tiles, acc, out, bias):

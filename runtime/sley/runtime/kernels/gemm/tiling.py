@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, OperandType, Param
-from sley.runtime.kernels.gemm.problem import Problem, Result, fold
+from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Param
+from sley.abi.types import ElementType
+from sley.runtime.kernels.gemm.problem import Problem
 
 RUN_BITS = PARAMS[Param.RUN_BYTES].width
 
@@ -67,7 +68,7 @@ def up(size: Sizes, unit: int) -> Sizes:
 
 def interleaved(config: ChipConfig, problem: Problem) -> bool:
     """Whether rows of k must be loaded two by two: lanes hold two int8 of consecutive k."""
-    return config.lane_elements == 2 and problem.dtype is OperandType.INT8
+    return config.lane_elements() == 2 and problem.dtype is ElementType.INT8
 
 
 def most_chunks(config: ChipConfig, problem: Problem) -> tuple[int, int]:
@@ -96,7 +97,7 @@ def margin_fits(config: ChipConfig, problem: Problem, tiling: Tiling) -> bool:
     lie, and macro tiles that are never wider than the one before. The place of a bias relies on whole slots."""
     p, t = problem, tiling
     narrowest = (p.n - 1) % t.tile_n // config.array + 1
-    one_fold = t.chunk == fold(config, p.dtype) < p.k
+    one_fold = t.chunk == config.fold_depth(p.dtype) < p.k
     return (
         one_fold
         and t.slots == 2
@@ -140,7 +141,7 @@ class Operand:
 
     @classmethod
     def a(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Operand":
-        p, deep, pairs = problem, fold(config, problem.dtype), interleaved(config, problem)
+        p, deep, pairs = problem, config.fold_depth(problem.dtype), interleaved(config, problem)
         resident = tiling.resident == "a"
         folds = -(-(p.k if resident else tiling.chunk) // deep)
         pitch = up(tiling.tile_m, deep) if p.trans_a else tiling.tile_m
@@ -154,7 +155,7 @@ class Operand:
 
     @classmethod
     def b(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Operand":
-        p, n, deep = problem, config.array, fold(config, problem.dtype)
+        p, n, deep = problem, config.array, config.fold_depth(problem.dtype)
         resident = tiling.resident == "b"
         interleave = interleaved(config, problem) and not p.trans_b
         folds = -(-(p.k if resident else tiling.chunk) // deep)
@@ -215,7 +216,7 @@ class Placement:
     def of(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Placement":
         a, b = Operand.a(config, problem, tiling), Operand.b(config, problem, tiling)
         epilogue, wide = problem.epilogue, tiling.tile_n // config.array
-        halves = config.lane_elements if epilogue.result is Result.INT8 and wide > 1 else 1
+        halves = config.lane_elements() if epilogue.result is ElementType.INT8 and wide > 1 else 1
         results = -(-wide // halves)
         out_step = results * tiling.tile_m if epilogue.narrow else 0
         c_rows = wide * tiling.tile_m if epilogue.beta and epilogue.narrow else 0

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import OperandType
+from sley.abi.types import ElementType
 from sley.driver.errors import SleyError
 from sley.runtime.cache import cache_folder
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides
+from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
 from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling
 
 VERSION = 1
@@ -68,9 +68,9 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 def _problem(fields: dict[str, Any]) -> Problem:
-    epilogue = {**fields["epilogue"], "result": Result(fields["epilogue"]["result"])}
+    epilogue = {**fields["epilogue"], "result": ElementType(fields["epilogue"]["result"])}
     strides = Strides(**fields["strides"]) if fields.get("strides") else None  # older files have none
-    dtype = OperandType(fields["dtype"])
+    dtype = ElementType(fields["dtype"])
     return Problem(**{**fields, "dtype": dtype, "epilogue": Epilogue(**epilogue), "strides": strides})
 
 

@@ -4,6 +4,7 @@ from enum import Enum
 from typing import Any
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.hw.core.matrix.multiplier.ecp5 import is_ecp5
 
 
@@ -34,10 +35,10 @@ def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
     there = getattr(platform, "dsp_blocks", None)
     if there is None:
         return [Multiplier.BLOCK] * elements
-    wanted = elements * config.lane_elements
+    wanted = elements * config.lane_elements()
     limit = getattr(platform, "array_blocks", None)
     usable = there * 3 // 4 if limit is None else min(limit, there)
-    blocks = wanted if config.bf16 else min(wanted, usable // config.cores)
+    blocks = wanted if config.has(ElementType.BF16) else min(wanted, usable // config.cores)
     kind = Multiplier.CROWDED_BLOCK if 5 * blocks * config.cores > 3 * there else Multiplier.BLOCK
     if blocks == wanted or not is_ecp5(platform):
         return _shared_out(elements, blocks * elements // wanted, kind, Multiplier.LOGIC)

@@ -1,0 +1,35 @@
+"""Element types as the gateware decodes them: codes of ``sley.abi.types`` in fields of instructions."""
+
+from collections.abc import Collection
+from itertools import combinations
+
+from amaranth import Cat, Const, Value
+
+from sley.abi.config import ChipConfig
+from sley.abi.types import TYPE_BITS, ElementType
+
+
+def output_types(config: ChipConfig) -> tuple[ElementType, ...]:
+    """What the vector unit writes: words to the accumulators, operands to the scratchpad."""
+    return (ElementType.INT32, ElementType.FP32, *config.operand_types)
+
+
+def is_one_of(code: Value, types: Collection[ElementType]) -> Value:
+    """Whether a field holds one of the types; any code may be there."""
+    return code.matches(*types)
+
+
+def is_type(code: Value, wanted: ElementType, among: Collection[ElementType]) -> Value:
+    """Whether a field, known to hold one of the types ``among``, holds ``wanted``.
+
+    Compares as few bits as tell them apart, so that a chip pays for the types that it has.
+    """
+    if wanted not in among:
+        return Const(0, 1)
+    others = [t for t in among if t is not wanted]
+    for count in range(TYPE_BITS + 1):
+        for bits in combinations(range(TYPE_BITS), count):
+            if all(any((t ^ wanted) >> k & 1 for k in bits) for t in others):
+                expected = sum((wanted >> k & 1) << place for place, k in enumerate(bits))
+                return Cat(code[k] for k in bits) == expected
+    raise AssertionError("two element types have one code")
