@@ -89,7 +89,7 @@ def test_who_waits_does_not_keep_others_from_submitting(driver: Driver, context:
     fence = context.queues[0].fence()
 
     def open_gate() -> None:
-        while not driver._elapsed:
+        while not driver.waiter.elapsed:
             time.sleep(0.001)
         context.queues[1].signal(gate, 1)
         context.queues[1].fence().wait()

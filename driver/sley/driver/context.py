@@ -4,23 +4,51 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.abi.registers import PRIORITY_BITS
 from sley.driver.errors import BadRequest, ContextClosed, ContextReset, SleyError
 from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
 from sley.driver.memory.heap import Heap
+from sley.driver.memory.physical import PhysicalMemory
 from sley.driver.memory.space import AddressSpace, Mapping
+from sley.driver.queue.client import AsyncWaiter, Waiter
+from sley.driver.queue.deferred import Deferred
 from sley.driver.queue.queue import STATUS_BYTES, Queue
-
-if TYPE_CHECKING:
-    from sley.driver.device import Driver
 
 EVENTS = 256
 NORMAL_PRIORITY = 1
 
-Marks = list[tuple[Queue, int]]
+
+class Device(Waiter, Protocol):
+    """What a context needs of the driver whose client it is.
+
+    Attributes: ``memory``: of the device. ``waiter``: for queues. ``log2_ring``, ``watchdog``: of queues that are not
+    told others.
+    """
+
+    memory: PhysicalMemory
+    log2_ring: int
+    watchdog: int
+
+    @property
+    def waiter(self) -> AsyncWaiter: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    def take_queue(self) -> int:
+        """The number of a hardware queue that nobody has. Raises ``NoRoom``."""
+        ...
+
+    def give_queue(self, index: int) -> None:
+        """A hardware queue, turned off, is not needed any more."""
+        ...
+
+    def forget(self, context: Context) -> None:
+        """A context has been closed."""
+        ...
 
 
 class Context:
@@ -33,8 +61,9 @@ class Context:
     events: the last errors of its work, oldest first. on_error: called with every error, by whoever finds it.
     """
 
-    def __init__(self, driver: Driver, number: int, owner: int) -> None:
+    def __init__(self, driver: Device, number: int, owner: int) -> None:
         self.driver, self.number, self._owner = driver, number, owner
+        self._memory, self._hardware = driver.memory, driver.memory.hardware
         self.queues: list[Queue] = []
         self.events: deque[SleyError] = deque(maxlen=EVENTS)
         self.on_error: Callable[[SleyError], None] | None = None
@@ -42,9 +71,9 @@ class Context:
         self.heaps: list[Heap] = []
         self._exports: dict[int, int] = {}
         self._imports: dict[int, Mapping] = {}
-        self._deferred: deque[tuple[Marks, Callable[[], object]]] = deque()
-        self.space = AddressSpace(driver, number, owner)
-        self.heap = Heap(self, READ_WRITE, min(driver.memory_bytes // 4, LARGE_PAGE_BYTES))
+        self._deferred = Deferred()
+        self.space = AddressSpace(self._memory, number, owner)
+        self.heap = Heap(self, READ_WRITE, min(self._hardware.memory_bytes // 4, LARGE_PAGE_BYTES))
         buffer = self.allocate(PAGE_BYTES)
         self.status = self.map(buffer)
         buffer.release()
@@ -58,20 +87,20 @@ class Context:
 
     def allocate(self, length: int) -> BufferObject:
         """A buffer of at least ``length`` bytes, of whole pages, not mapped yet. Raises ``OutOfDeviceMemory``."""
-        with self.driver.lock:
+        with self._hardware.lock:
             self.check()
-            return BufferObject(self.driver, length, self._owner)
+            return self._memory.allocate(length, self._owner)
 
     def map(self, buffer: BufferObject, rights: Rights = READ_WRITE) -> Mapping:
         """Maps a buffer into this context's address space."""
-        with self.driver.lock:
+        with self._hardware.lock:
             self.check()
             return self.space.map(buffer, rights)
 
     def import_buffer(self, handle: int, rights: Rights | None = None) -> Mapping:
         """Maps the buffer that another context exported, with all rights that the handle grants unless told fewer."""
-        with self.driver.lock:
-            buffer, granted = self.driver.exported(handle)
+        with self._hardware.lock:
+            buffer, granted = self._memory.exported(handle)
             wanted = granted if rights is None else rights
             if wanted & ~granted:
                 raise BadRequest(f"the handle grants {granted!r}; {wanted & ~granted!r} was asked for besides")
@@ -79,14 +108,14 @@ class Context:
 
     def export_once(self, buffer: BufferObject) -> int:
         """A handle with the right to read, the same one for every call."""
-        with self.driver.lock:
+        with self._hardware.lock:
             if buffer.number not in self._exports:
                 self._exports[buffer.number] = buffer.export(Rights.READ)
             return self._exports[buffer.number]
 
     def import_once(self, handle: int) -> Mapping:
         """A mapping with the right to read, the same one for every call."""
-        with self.driver.lock:
+        with self._hardware.lock:
             if handle not in self._imports:
                 self._imports[handle] = self.import_buffer(handle, Rights.READ)
             return self._imports[handle]
@@ -99,17 +128,15 @@ class Context:
     def when_done(self, action: Callable[[], object]) -> None:
         """Calls ``action`` as soon as the driver notices that everything submitted so far has finished, as the chip's
         registers say: the read index in memory could have been written by the context's own work."""
-        with self.driver.lock:
+        with self._hardware.lock:
             self.check()
-            marks = [(queue, queue.head) for queue in self.queues if not queue.idle]
-            self._deferred.append((marks, action))
-            self.settle()
+            self._deferred.add(self.queues, action)
+            self._deferred.settle()
 
     def settle(self) -> None:
         """Does what waited for work that has finished by now."""
-        with self.driver.lock:
-            while self._deferred and all(queue.retired(head - 1) for queue, head in self._deferred[0][0]):
-                self._deferred.popleft()[1]()
+        with self._hardware.lock:
+            self._deferred.settle()
 
     @property
     def deferred(self) -> int:
@@ -141,11 +168,12 @@ class Context:
         length = self.driver.log2_ring if log2_length is None else log2_length
         if not 0 <= length <= 15:
             raise BadRequest(f"log2_length is {length}; it must be in 0..15")
-        with self.driver.lock:
+        with self._hardware.lock:
             self.check()
             index = self.driver.take_queue()
             try:
-                queue = Queue(self, index, length, priority, watchdog, self.status.address + STATUS_BYTES * index)
+                status = self.status.address + STATUS_BYTES * index
+                queue = Queue(self, self.driver.waiter, index, length, priority, watchdog, status)
                 queue.enable()
             except SleyError:
                 self.driver.give_queue(index)
@@ -157,22 +185,22 @@ class Context:
 
     def report(self, error: SleyError, kind: str | None = None) -> None:
         """Remembers an error and tells whoever listens."""
-        self.driver.statistics.errors[kind or type(error).__name__] += 1
+        self._hardware.statistics.errors[kind or type(error).__name__] += 1
         self.events.append(error)
         if self.on_error is not None:
             try:
                 self.on_error(error)
             except Exception:  # not the concern of whoever happens to find the error
-                self.driver.statistics.errors["on_error raised"] += 1
+                self._hardware.statistics.errors["on_error raised"] += 1
 
     def reset(self, error: SleyError | None = None) -> SleyError:
         """Ends all work of this context, which is lost; mappings and contents stay, and its queues run again.
 
         If a queue cannot be stopped the whole device is reset. Returns the error to which the work was lost.
         """
-        with self.driver.lock:
+        with self._hardware.lock:
             self.check()
-            self.driver.statistics.context_resets += 1
+            self._hardware.statistics.context_resets += 1
             lost = error or ContextReset(
                 f"context {self.number} was reset before this work had finished; submit it again"
             )
@@ -192,7 +220,7 @@ class Context:
 
     def close(self) -> None:
         """Ends all work, unmaps everything and gives number, queues and memory back."""
-        with self.driver.lock:
+        with self._hardware.lock:
             if self.closed:
                 return
             if not all([queue.stop() for queue in self.queues]):
@@ -204,11 +232,9 @@ class Context:
             for queue in self.queues:
                 self.driver.give_queue(queue.index)
             for handle in self._exports.values():
-                self.driver.revoke(handle)
+                self._memory.revoke(handle)
             self.space.close()
-            for buffer in list(self.driver.buffers.values()):
-                if buffer.owner == self._owner and buffer.held:
-                    buffer.release()
+            self._memory.release_all(self._owner)
             self.driver.forget(self)
 
     def __enter__(self) -> Context:

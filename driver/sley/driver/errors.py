@@ -4,12 +4,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sley.abi.faults import MEANING, FaultCode, Unit
 
-if TYPE_CHECKING:
-    from sley.driver.observe.dump import Dump
+
+class Snapshot(Protocol):
+    """The device's state at one time, as an error keeps it: what ``Driver.dump`` returns."""
+
+    def summary(self) -> str:
+        """One line: who is stuck, and on what."""
+        ...
+
+    def json(self) -> str:
+        """Everything, for programs."""
+        ...
 
 
 class SleyError(Exception):
@@ -143,7 +152,7 @@ class ContextHang(SleyError):
     ``dump`` is the device's state before the reset.
     """
 
-    def __init__(self, context: int, cycles: int, dump: Dump) -> None:
+    def __init__(self, context: int, cycles: int, dump: Snapshot) -> None:
         self.context, self.cycles, self.dump = context, cycles, dump
         super().__init__(f"no progress for {cycles} cycles; context {context} was reset; {dump.summary()}")
 
@@ -162,6 +171,6 @@ class DeviceHang(DeviceReset):
     ``dump`` is the device's state before the reset.
     """
 
-    def __init__(self, cycles: int, dump: Dump) -> None:
+    def __init__(self, cycles: int, dump: Snapshot) -> None:
         self.cycles, self.dump = cycles, dump
         super().__init__(f"work did not stop within {cycles} cycles; the device was reset; {dump.summary()}")

@@ -109,4 +109,4 @@ def test_every_barrier_is_needed(site: tuple[str, int]) -> None:
 
 
 def test_the_sites_are_those_of_the_driver() -> None:
-    assert {name for name, _ in SITES} == {"queue.py", "ring.py", "space.py"}
+    assert {name for name, _ in SITES} == {"control.py", "tables.py"}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from enum import IntFlag
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sley.abi.pages import Permission
 from sley.driver.errors import BadRequest, BufferFreed
+from sley.driver.hardware.hardware import Hardware
 from sley.driver.memory.pages import Extent
-
-if TYPE_CHECKING:
-    from sley.driver.device import Driver
 
 
 class Rights(IntFlag):
@@ -28,25 +25,41 @@ READ_WRITE = Rights.READ | Rights.WRITE
 ALL_RIGHTS = READ_WRITE | Rights.EXECUTE
 
 
+class BufferSource(Protocol):
+    """What a buffer needs of the memory that it is made of."""
+
+    @property
+    def hardware(self) -> Hardware:
+        """The device."""
+        ...
+
+    def share(self, buffer: BufferObject, rights: Rights) -> int:
+        """A handle that stands for the buffer."""
+        ...
+
+    def take_back(self, buffer: BufferObject, shared: bool) -> None:
+        """Nobody refers to the buffer any more. ``shared``: another context may have written to its pages."""
+        ...
+
+
 class BufferObject:
     """Physical pages, alive as long as somebody refers to them: who allocated them, every mapping, every handle.
 
     Made by ``Context.allocate``. Fresh pages that another context had before hold zeros.
 
+    Parameters: ``source``: where the pages come from and go back to. ``owner``: the context that allocates them.
+
     Attributes: ``number``: its name in dumps. ``length``: bytes, whole pages. ``extents``: where they are. ``held``: by
     who allocated it, until ``release`` or until that context is closed.
     """
 
-    def __init__(self, driver: Driver, length: int, owner: int) -> None:
-        self.driver = driver
-        self.number = next(driver.buffer_numbers)
-        self.owner = owner
-        self.extents = driver.take_pages(length, owner)
-        self.length = sum(extent.length for extent in self.extents)
+    def __init__(self, source: BufferSource, number: int, extents: tuple[Extent, ...], owner: int) -> None:
+        self._source, self._hardware = source, source.hardware
+        self.number, self.extents, self.owner = number, extents, owner
+        self.length = sum(extent.length for extent in extents)
         self.references = 1
         self.held = True
         self._exported = False
-        driver.buffers[self.number] = self
 
     def retain(self) -> None:
         """One more refers to the buffer."""
@@ -55,7 +68,7 @@ class BufferObject:
 
     def release(self) -> None:
         """Who allocated the buffer does not need it any more; mappings and handles keep it."""
-        with self.driver.lock:
+        with self._hardware.lock:
             if not self.held:
                 raise BufferFreed(f"buffer {self.number} was released before")
             self.held = False
@@ -63,14 +76,11 @@ class BufferObject:
 
     def drop(self) -> None:
         """One less refers to it; the last one gives the pages back."""
-        with self.driver.lock:
+        with self._hardware.lock:
             self._check()
             self.references -= 1
             if not self.references:
-                del self.driver.buffers[self.number]
-                if self._exported:
-                    self.driver.pages.shared(self.extents)
-                self.driver.pages.free(self.extents)
+                self._source.take_back(self, self._exported)
 
     def _check(self) -> None:
         if not self.references:
@@ -79,12 +89,10 @@ class BufferObject:
     def export(self, rights: Rights = READ_WRITE) -> int:
         """A handle, with which any context can map the buffer with up to these rights; it cannot be guessed. It holds
         the buffer until ``Driver.revoke``."""
-        with self.driver.lock:
+        with self._hardware.lock:
             self.retain()
             self._exported = True
-            handle = secrets.randbits(64)
-            self.driver.handles[handle] = (self, rights)
-        return handle
+            return self._source.share(self, rights)
 
     def pieces(self, offset: int, length: int) -> Iterator[Extent]:
         """Where bytes of the buffer are in physical memory."""
@@ -100,17 +108,17 @@ class BufferObject:
 
     def read(self, offset: int, length: int) -> bytes:
         """Contents, as memory holds them now."""
-        with self.driver.lock:
-            read = self.driver.transport.read_memory
+        with self._hardware.lock:
+            read = self._hardware.transport.read_memory
             return b"".join(read(piece.address, piece.length) for piece in self.pieces(offset, length))
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """Replaces contents; the device sees them at the latest with the next doorbell."""
-        with self.driver.lock:
+        with self._hardware.lock:
             view = memoryview(data).cast("B")
             done = 0
             for piece in self.pieces(offset, len(view)):
-                self.driver.transport.write_memory(piece.address, view[done : done + piece.length])
+                self._hardware.transport.write_memory(piece.address, view[done : done + piece.length])
                 done += piece.length
 
     def __repr__(self) -> str:

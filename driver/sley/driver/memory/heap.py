@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.driver.errors import BufferFreed, OutOfDeviceMemory
-from sley.driver.memory.buffer import READ_WRITE, Rights
+from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
 from sley.driver.memory.ranges import Allocator
-from sley.driver.memory.space import Mapping
-
-if TYPE_CHECKING:
-    from sley.driver.context import Context
+from sley.driver.memory.space import AddressSpace, Mapping
 
 ALIGNMENT = 64
 _SHARE = 3
@@ -33,6 +30,28 @@ class HeapStatistics:
     largest_free: int
 
 
+class HeapClient(Protocol):
+    """What a heap needs of the context whose memory it hands out."""
+
+    @property
+    def heaps(self) -> list[Heap]:
+        """All that are trimmed when the device runs out of memory."""
+        ...
+
+    @property
+    def space(self) -> AddressSpace:
+        """Its addresses."""
+        ...
+
+    def allocate(self, length: int) -> BufferObject:
+        """A buffer of at least so many bytes."""
+        ...
+
+    def map(self, buffer: BufferObject, rights: Rights = ...) -> Mapping:
+        """Maps a buffer."""
+        ...
+
+
 class Heap:
     """Allocations of any size in few mappings, so that translations are few.
 
@@ -45,9 +64,10 @@ class Heap:
     allocation needs.
     """
 
-    def __init__(self, context: Context, rights: Rights = READ_WRITE, chunk: int = LARGE_PAGE_BYTES) -> None:
+    def __init__(self, context: HeapClient, rights: Rights = READ_WRITE, chunk: int = LARGE_PAGE_BYTES) -> None:
         self.context, self.rights = context, rights
         self.chunk = max(chunk & -PAGE_BYTES, PAGE_BYTES)
+        self._hardware, self._pages = context.space.hardware, context.space.memory.pages
         self._chunks: dict[Mapping, Allocator] = {}
         self._live: dict[int, Mapping] = {}
         context.heaps.append(self)
@@ -56,7 +76,7 @@ class Heap:
     def allocate(self, size: int, alignment: int = ALIGNMENT) -> int:
         """Address of ``size`` bytes, whose contents are not defined but never another context's. Raises
         ``OutOfDeviceMemory``."""
-        with self.context.driver.lock:
+        with self._hardware.lock:
             address = self._find(size, alignment)
             if address is not None:
                 self.hits += 1
@@ -81,7 +101,7 @@ class Heap:
 
     def _grow(self, size: int) -> None:
         needed = -(-max(size, 1) // PAGE_BYTES) * PAGE_BYTES
-        share = self.context.driver.pages.statistics().free // _SHARE
+        share = self._pages.statistics().free // _SHARE
         wanted = -(-needed // self.chunk) * self.chunk
         while wanted > max(share, needed):
             wanted = max(wanted // 2 & -PAGE_BYTES, needed)
@@ -92,7 +112,7 @@ class Heap:
 
     def free(self, address: int) -> None:
         """Gives an allocation back; nothing in flight may use it. Raises ``BufferFreed``."""
-        with self.context.driver.lock:
+        with self._hardware.lock:
             mapping = self._live.pop(address, None)
             if mapping is None:
                 raise BufferFreed(f"no allocation starts at {address:#x}: it was freed before, or never allocated")
@@ -103,7 +123,7 @@ class Heap:
 
     def trim(self) -> int:
         """Gives chunks without allocations back to the device; the number of bytes."""
-        with self.context.driver.lock:
+        with self._hardware.lock:
             empty = [mapping for mapping, ranges in self._chunks.items() if not ranges.used]
             for mapping in empty:
                 del self._chunks[mapping]
@@ -112,10 +132,10 @@ class Heap:
 
     def statistics(self) -> HeapStatistics:
         """How the heap is used."""
-        with self.context.driver.lock:
+        with self._hardware.lock:
             states = [ranges.statistics() for ranges in self._chunks.values()]
             held = max((state.largest_free for state in states), default=0)
-            free = self.context.driver.pages.statistics().free
+            free = self._pages.statistics().free
             reserved = sum(mapping.length for mapping in self._chunks)
             return HeapStatistics(
                 self.used, self.peak, reserved, self.hits, self.misses, len(self._live), max(held, free)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 from sley.abi.faults import QueueState, Unit, UnitState
-from sley.abi.layout import Field, LayoutError
-from sley.abi.packets import decode_packet
+from sley.abi.layout import Field
 from sley.abi.registers import Access
+from sley.driver.context import Context
+from sley.driver.hardware.hardware import Hardware
+from sley.driver.hardware.registers import Registers
+from sley.driver.hardware.statistics import Statistics
+from sley.driver.memory.physical import PhysicalMemory
 from sley.driver.memory.ranges import MemoryStatistics
 from sley.driver.observe.counters import Counters, Values, read_counters
-from sley.driver.observe.statistics import Statistics
-
-if TYPE_CHECKING:
-    from sley.driver.context import Context
-    from sley.driver.device import Driver
-    from sley.driver.queue.queue import Queue
+from sley.driver.queue.packets import describe_packet
+from sley.driver.queue.queue import Queue
 
 
 @dataclass(frozen=True)
@@ -134,34 +133,29 @@ def _names(values: Values) -> dict[str, dict[str, int]]:
     }
 
 
-def describe_packet(data: bytes) -> str:
-    """Text of a packet, also of one that the device refuses."""
-    try:
-        op, fields = decode_packet(data)
-    except LayoutError as error:
-        return f"{error} ({data[:16].hex(' ')} ...)"
-    return " ".join([op.name, *(f"{name}={value:#x}" for name, value in fields.items())])
+def capture(hardware: Hardware, memory: PhysicalMemory, contexts: Mapping[int, Context]) -> Dump:
+    """Reads everything without changing what the device does. ``contexts``: all of the device, by number."""
+    queues = sorted((queue for context in contexts.values() for queue in context.queues), key=lambda queue: queue.index)
+    return Dump(
+        _registers(hardware.registers),
+        tuple(map(_queue, queues)),
+        tuple(_context(context) for _, context in sorted(contexts.items())),
+        tuple(_core(hardware.registers, number) for number in range(hardware.config.cores)),
+        memory.pages.statistics(),
+        deepcopy(hardware.statistics),
+        read_counters(hardware.registers, hardware.config),
+    )
 
 
-def capture(driver: Driver) -> Dump:
-    """Reads everything without changing what the device does."""
-    registers = {
+def _registers(registers: Registers) -> dict[str, str]:
+    return {
         placed.name: ", ".join(
             f"{name}={_show(placed.layout.fields[name].field, value)}"
-            for name, value in driver.registers.read(placed.name).items()
+            for name, value in registers.read(placed.name).items()
         )
-        for placed in driver.registers.map
+        for placed in registers.map
         if placed.register.access is not Access.WO and not placed.register.name.startswith(("CORE_", "COUNTER"))
     }
-    return Dump(
-        registers,
-        tuple(_queue(driver, queue) for queue in driver.queues),
-        tuple(_context(context) for _, context in sorted(driver.contexts.items())),
-        tuple(_core(driver, number) for number in range(driver.config.cores)),
-        driver.pages.statistics(),
-        deepcopy(driver.statistics),
-        read_counters(driver.registers, driver.config),
-    )
 
 
 def _show(field: Field, value: int) -> str:
@@ -170,13 +164,11 @@ def _show(field: Field, value: int) -> str:
     return f"{value:#x}" if field.width > 8 else str(value)
 
 
-def _queue(driver: Driver, queue: Queue) -> QueueDump:
-    number = queue.index
-    read = driver.registers.value(f"QUEUE{number}.READ_INDEX")
-    write = driver.registers.value(f"QUEUE{number}.WRITE_INDEX")
+def _queue(queue: Queue) -> QueueDump:
+    read, write = queue.control.value("READ_INDEX"), queue.control.value("WRITE_INDEX")
     waiting = min((write - read) % (2 * queue.length), queue.length)
     packets = tuple(describe_packet(packet) for packet in queue.packets(read, waiting))
-    return QueueDump(number, queue.context.number, queue.state, read, write, packets)
+    return QueueDump(queue.index, queue.context.number, queue.state, read, write, packets)
 
 
 def _context(context: Context) -> ContextDump:
@@ -184,8 +176,7 @@ def _context(context: Context) -> ContextDump:
     return ContextDump(context.number, mappings, context.deferred, tuple(map(str, context.events)))
 
 
-def _core(driver: Driver, number: int) -> CoreState:
-    registers = driver.registers
+def _core(registers: Registers, number: int) -> CoreState:
     registers.write("CHIP.CORE_SELECT", core=number)
     pc = registers.read("CHIP.CORE_PC")
     units = registers.read("CHIP.CORE_UNITS")

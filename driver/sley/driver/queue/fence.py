@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sley.abi.packets import FENCE_BYTES
+from sley.abi.packets import FENCE_BYTES, SEMAPHORE_BYTES
 from sley.abi.pages import PAGE_BYTES
 from sley.driver.errors import BadRequest, WaitTimeout
-
-if TYPE_CHECKING:
-    from sley.driver.context import Context
-    from sley.driver.queue.queue import Queue
+from sley.driver.queue.client import Client
+from sley.driver.queue.ring import Ring
 
 _SETTLE_CYCLES = 16
 
@@ -39,20 +38,23 @@ class Fence:
 
     Sequence numbers of a queue only grow, so one word of memory serves any number of fences: a fence is done when
     the word is at least its number. ``await fence`` does what ``wait`` does, and lets other coroutines run.
+
+    Parameters: ``position``: of the packet in the queue. ``address``: where it is written. ``place``: the same in
+    physical memory.
     """
 
-    def __init__(self, queue: Queue, position: int, sequence: int, address: int, place: int) -> None:
+    def __init__(self, queue: Ring, position: int, sequence: int, address: int, place: int) -> None:
         self.queue = queue
         self.position = position
         self.sequence = sequence
         self.address = address
-        self._place = place
+        self.place = place
         self._time: int | None = None
 
     def _read(self) -> tuple[int, int]:
-        driver = self.queue.driver
-        with driver.lock:
-            data = driver.transport.read_memory(self._place, FENCE_BYTES)
+        hardware = self.queue.hardware
+        with hardware.lock:
+            data = hardware.transport.read_memory(self.place, FENCE_BYTES)
         return int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little")
 
     @property
@@ -85,14 +87,19 @@ class Fence:
             self.wait()
             # The time lies behind the sequence number: a narrow bus writes it later.
             queue = self.queue
-            queue.driver.wait(lambda: queue.finished(self.position), step=_SETTLE_CYCLES, contexts=(queue.context,))
+            queue.waiter.wait(lambda: queue.finished(self.position), step=_SETTLE_CYCLES, contexts=(queue.context,))
             queue.check(self.position)
             queue.context.check()
             self._time = self._read()[1]
         return self._time
 
     def __await__(self) -> Generator[Any, None, None]:
-        return self.queue.driver.awaited(self).__await__()
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> None:
+        self.queue.ring_doorbell()
+        await self.queue.waiter.awaited(lambda: self.over, self.queue.context)
+        self.queue.check(self.position)
 
     def export(self) -> FenceHandle:
         """A handle for queues of other contexts. Who gets it can read the page of the fence and nothing else: of the
@@ -108,7 +115,35 @@ class Fence:
         )
 
 
-def import_fence(context: Context, handle: FenceHandle) -> ImportedFence:
+class FenceLine:
+    """The fences of one queue that may not have passed, in order.
+
+    Attributes: ``last``: sequence number of the last one.
+    """
+
+    def __init__(self) -> None:
+        self.last = 0
+        self._fences: deque[Fence] = deque()
+
+    def add(self, fence: Fence) -> None:
+        """The next fence of the queue; those known to be over are forgotten."""
+        self.last = fence.sequence
+        while self._fences and self._fences[0].position < fence.queue.tail:
+            self._fences.popleft()
+        self._fences.append(fence)
+
+    def give_up(self, tail: int) -> None:
+        """Writes those that the device never will, from position ``tail`` on: queues that wait for one of them must not
+        hang for somebody else's fault."""
+        for fence in self._fences:
+            if fence.position >= tail:
+                memory, length = fence.queue.hardware.transport, SEMAPHORE_BYTES
+                if int.from_bytes(memory.read_memory(fence.place, length), "little") < fence.sequence:
+                    memory.write_memory(fence.place, fence.sequence.to_bytes(length, "little"))
+        self._fences.clear()
+
+
+def import_fence(context: Client, handle: FenceHandle) -> ImportedFence:
     """A fence of another context, for ``Queue.wait`` of this one. A fence that is lost counts as passed."""
     return ImportedFence(context.import_once(handle.buffer).address + handle.offset, handle.sequence)
 
@@ -124,7 +159,7 @@ def wait_all(fences: Iterable[Fence], timeout: int | None = None) -> None:
             missing.pop().done  # noqa: B018 (raises)
         return not missing
 
-    if missing and not missing[0].queue.driver.wait(
+    if missing and not missing[0].queue.waiter.wait(
         over, timeout=timeout, contexts={fence.queue.context for fence in missing}
     ):
         fence = missing[-1]
@@ -144,7 +179,7 @@ def wait_any(fences: Iterable[Fence], timeout: int | None = None) -> Fence:
         found[:] = [fence for fence in watched if fence.over][:1]
         return bool(found)
 
-    if not watched[0].queue.driver.wait(over, timeout=timeout, contexts={fence.queue.context for fence in watched}):
+    if not watched[0].queue.waiter.wait(over, timeout=timeout, contexts={fence.queue.context for fence in watched}):
         raise WaitTimeout(f"none of {len(watched)} fences was reached within {timeout} cycles")
     found[0].queue.check(found[0].position)
     return found[0]

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from sley.abi.instructions import MAX_ARGS
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.driver.errors import BadRequest
-
-if TYPE_CHECKING:
-    from sley.driver.context import Context
-    from sley.driver.queue.queue import Queue
-
-ARGS_BYTES = 128
-"""Room for the arguments of one LAUNCH."""
-assert ARGS_BYTES >= 4 * MAX_ARGS
+from sley.driver.queue.client import Client
+from sley.driver.queue.packets import ARGS_BYTES
+from sley.driver.queue.ring import Ring
 
 MAX_PACKETS = (1 << 16) - 1
 
@@ -27,7 +20,7 @@ class _Copy:
 
     address: int
     version: int
-    users: dict[Queue, int] = field(default_factory=dict)
+    users: dict[Ring, int] = field(default_factory=dict)
 
     @property
     def free(self) -> bool:
@@ -40,7 +33,7 @@ class Recording:
     Arguments of launches may be changed at any time: a submission executes what the recording is when it is made.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Client) -> None:
         self.context = context
         self._packets: list[bytes | dict[str, int]] = []
         self._args: dict[int, bytes] = {}

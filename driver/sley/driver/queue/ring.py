@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from sley.abi.packets import PACKET_BYTES
 from sley.driver.errors import DeviceCorrupt, QueueFull, SleyError
-from sley.driver.queue.recording import ARGS_BYTES
+from sley.driver.queue.client import AsyncWaiter, Client
+from sley.driver.queue.control import QueueControl
+from sley.driver.queue.losses import Losses
+from sley.driver.queue.packets import ARGS_BYTES
 
-if TYPE_CHECKING:
-    from sley.driver.context import Context
-
+_READBACK_BYTES = 4
 _POLL_CYCLES = 256
 
 
@@ -26,8 +25,9 @@ class Ring:
 
     Parameters
     ----------
-    context: whose memory it is in. index: number of the queue in the chip. log2_length: the ring holds
-    2 ** log2_length packets. readback: physical address of the word where the device writes its read index.
+    context: whose memory it is in. waiter: lets the device run when the ring is full. index: number of the queue in the
+    chip. log2_length: the ring holds 2 ** log2_length packets. readback: physical address of the word where the device
+    writes its read index.
 
     Attributes
     ----------
@@ -35,8 +35,10 @@ class Ring:
         long as the device makes progress.
     """
 
-    def __init__(self, context: Context, index: int, log2_length: int, readback: int) -> None:
-        self.context, self.driver = context, context.driver
+    def __init__(self, context: Client, waiter: AsyncWaiter, index: int, log2_length: int, readback: int) -> None:
+        self.context, self.space, self.waiter = context, context.space, waiter
+        self.hardware = self.space.hardware
+        self.control = QueueControl(self.hardware, index)
         self.index, self.log2_length = index, log2_length
         self.length = 1 << log2_length
         self.full_timeout: int | None = None
@@ -44,23 +46,27 @@ class Ring:
         self._args = self.ring + self.length * PACKET_BYTES
         self._slots = [
             place
-            for piece in context.space.pieces(self.ring, self.length * PACKET_BYTES)
+            for piece in self.space.pieces(self.ring, self.length * PACKET_BYTES)
             for place in range(piece.address, piece.address + piece.length, PACKET_BYTES)
         ]
         self._readback = readback
-        self._bell = f"DOORBELL{index}.WRITE_INDEX"
         self._head = self._tail = self._rung = self._origin = self._retired = 0
-        self._lost: list[tuple[int, int, SleyError]] = []
         self._batches = 0
+        self.losses = Losses()
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
         """The next packet goes into the first slot; those before are over or given up."""
         self._origin = self._tail = self._rung = self._retired = self._head
+
+    def start(self) -> None:
+        """Like ``restart``, for the device too; the queue is off."""
+        self.restart()
+        self.hardware.transport.write_memory(self._readback, bytes(_READBACK_BYTES))
 
     def packets(self, first: int, count: int) -> Iterator[bytes]:
         """What the ring holds from an index on."""
         for index in range(first, first + count):
-            yield self.driver.transport.read_memory(self._slots[index % self.length], PACKET_BYTES)
+            yield self.hardware.transport.read_memory(self._slots[index % self.length], PACKET_BYTES)
 
     @property
     def tail(self) -> int:
@@ -74,9 +80,10 @@ class Ring:
 
     # What became of packets
 
-    def _update_tail(self, index: int | None = None) -> None:
+    def update_tail(self, index: int | None = None) -> None:
+        """Takes a read index of the device, or the one in memory. Raises ``DeviceCorrupt`` if it is nonsense."""
         if index is None:
-            data = self.driver.transport.read_memory(self._readback, 4)
+            data = self.hardware.transport.read_memory(self._readback, _READBACK_BYTES)
             index = int.from_bytes(data, "little")
         moved = (index - (self._tail - self._origin)) % (2 * self.length)
         if index >= 2 * self.length or moved > self._rung - self._tail:
@@ -89,29 +96,29 @@ class Ring:
     @property
     def pending(self) -> int:
         """Packets in the ring that have not finished."""
-        with self.driver.lock:
+        with self.hardware.lock:
             if self._head != self._tail:
-                self._update_tail()
+                self.update_tail()
             return self._head - self._tail
 
     def finished(self, position: int) -> bool:
         """Whether the packet at ``position`` is no longer in the ring."""
-        with self.driver.lock:
+        with self.hardware.lock:
             if self._tail <= position:
-                self._update_tail()
+                self.update_tail()
             return self._tail > position
 
     def retired(self, position: int) -> bool:
         """Like ``finished``, but as the chip's registers say: the word in memory, which is quicker to ask, could have
         been written by the client. Raises ``DeviceCorrupt`` if it holds nonsense."""
-        with self.driver.lock:
+        with self.hardware.lock:
             if self._retired <= position and self.finished(position):
                 self._update_retired()
             return self._retired > position
 
     def _update_retired(self) -> None:
         """Never more than a ring's length behind, so the index says all."""
-        index = self.driver.registers.value(f"QUEUE{self.index}.READ_INDEX")
+        index = self.control.value("READ_INDEX")
         self._retired += (index - (self._retired - self._origin)) % (2 * self.length)
 
     @property
@@ -121,18 +128,23 @@ class Ring:
 
     def lost(self, position: int) -> SleyError | None:
         """The fault or reset for which the packet was given up, if it was."""
-        index = bisect_right(self._lost, position, key=lambda part: part[0]) - 1
-        if index >= 0 and position < self._lost[index][1]:
-            return self._lost[index][2]
-        return None
+        return self.losses.error(position)
 
-    def _give_up(self, error: SleyError) -> int:
+    def check(self, position: int) -> None:
+        """Raises the error to which the packet was lost, if it was."""
+        self.losses.check(position)
+
+    def raise_failure(self) -> None:
+        """Raises the error of an earlier packet that nobody has seen yet."""
+        self.losses.raise_unseen()
+
+    def give_up(self, error: SleyError) -> int:
         """Declares every packet that has not finished lost to ``error``; how many there are."""
         with suppress(DeviceCorrupt):
-            self._update_tail()
+            self.update_tail()
         lost = self._head - self._tail
         if lost:
-            self._lost.append((self._tail, self._head, error))
+            self.losses.add(self._tail, self._head, error)
         return lost
 
     # Packets go in
@@ -154,7 +166,7 @@ class Ring:
         return self._args + self._slot * ARGS_BYTES
 
     def _put(self, packet: bytes) -> None:
-        self.driver.transport.write_memory(self._slots[self._slot], packet)
+        self.hardware.transport.write_memory(self._slots[self._slot], packet)
         self._head += 1
         if not self._batches:
             self.ring_doorbell()
@@ -163,7 +175,7 @@ class Ring:
         self.ring_doorbell()
         timeout = self.full_timeout
         room = self.length - count
-        if not self.driver.wait(
+        if not self.waiter.wait(
             lambda: self.pending <= room, timeout=timeout, step=_POLL_CYCLES, contexts=(self.context,)
         ):
             raise QueueFull(
@@ -173,22 +185,20 @@ class Ring:
 
     def ring_doorbell(self) -> None:
         """Tells the device about the packets that it does not know yet."""
-        with self.driver.lock:
+        with self.hardware.lock:
             if self._rung != self._head:
                 self._rung = self._head
-                index = (self._head - self._origin) % (2 * self.length)
-                self.driver.transport.barrier()
-                self.driver.registers.write(self._bell, index=index)
+                self.control.ring((self._head - self._origin) % (2 * self.length))
 
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Packets submitted inside reach the device by one doorbell at the end."""
-        with self.driver.lock:
+        with self.hardware.lock:
             self._batches += 1
         try:
             yield
         finally:
-            with self.driver.lock:
+            with self.hardware.lock:
                 self._batches -= 1
                 if not self._batches:
                     self.ring_doorbell()
@@ -196,4 +206,4 @@ class Ring:
     @property
     def doorbell_time(self) -> int:
         """Device cycle of the last doorbell."""
-        return self.driver.registers.wide(f"QUEUE{self.index}.DOORBELL_TIME")
+        return self.control.doorbell_time

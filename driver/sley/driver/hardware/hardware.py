@@ -1,0 +1,46 @@
+"""One device as everything above sees it: registers by name, memory by physical address, one lock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from sley.abi.registers import RegisterMap
+from sley.driver.hardware.probe import probe
+from sley.driver.hardware.registers import Registers
+from sley.driver.hardware.statistics import Statistics
+from sley.driver.hardware.transport import Transport
+
+
+class Hardware:
+    """The bottom of the driver, passed down to everything that touches the device.
+
+    Construction probes the device and changes nothing in it.
+
+    Parameters
+    ----------
+    transport: the way to the device.
+    hang_cycles: cycles without progress after which work counts as hung.
+    log: called with one line for every register access.
+
+    Attributes
+    ----------
+    transport: the same; memory is read and written through it. config: what the device is. registers: by name.
+    memory_bytes: of physical memory that the device can address. hang_cycles: the same. statistics: interrupts and
+        errors so far. lock: whoever touches the device or the driver's state holds it, and nobody for longer than a
+        short operation or some simulated cycles; it may be taken again by who has it.
+    """
+
+    def __init__(self, transport: Transport, hang_cycles: int, log: Callable[[str], None] | None = None) -> None:
+        self.transport, self.hang_cycles = transport, hang_cycles
+        self.lock = threading.RLock()
+        self.config = probe(transport)
+        self.registers = Registers(transport, RegisterMap(self.config), log)
+        self.memory_bytes = min(transport.memory_bytes, 1 << self.config.addr_bits)
+        self.statistics = Statistics()
+
+    @property
+    def time(self) -> int:
+        """Device cycles since reset."""
+        with self.lock:
+            return self.registers.wide("CHIP.TIME")
