@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from sley.runtime import blas
-from sley.runtime.device.device import Device
+from sley.runtime import Device, blas
 from sley.sim.engines.options import default_engine
 
 ENGINES = [

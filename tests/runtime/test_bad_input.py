@@ -16,11 +16,7 @@ from sley.driver.errors import (
     QueueFault,
     QueueFull,
 )
-from sley.runtime import blas
-from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
-from sley.runtime.errors import KernelError, ShapeMismatch, UnsupportedType
+from sley.runtime import Device, KernelBuilder, KernelError, Program, ShapeMismatch, UnsupportedType, blas
 from sley.sim.engines.options import default_engine
 
 Usable = Callable[[], None]

@@ -40,7 +40,7 @@ def bench_gemm(
     """Multiply matrices from DRAM; cycles from doorbell to fence, and where they went."""
     from sley.bench.gemm.counter_tables import bus_table, cycle_table, work_table
     from sley.bench.gemm.measure import bench_problem, measure_gemm
-    from sley.runtime.device.device import Device
+    from sley.runtime import Device
 
     problem = bench_problem((m, n, k), dtype.value, result and result.value, trans_a, trans_b, batch)
     with Device.open(engine) as device:

@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from sley.abi.instructions import OperandType
 from sley.driver.errors import BadRequest
+from sley.runtime.device.arguments import Argument
 from sley.runtime.device.buffer import BF16, Buffer
-from sley.runtime.device.stream import Argument, Stream
+from sley.runtime.device.device import Device
+from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.plan import plan
@@ -62,7 +64,7 @@ def gemm(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
-    device = a.device
+    device = Device.of(a)
     device.check_owner(b)
     operands = _operands(a, b)
     if operands is OperandType.BF16 and not device.config.bf16:
@@ -179,7 +181,7 @@ def _bias(a: Buffer, n: int, k: int, bias: Buffer | ArrayLike, operands: Operand
         limit = (1 << 31) - 1 - k * 128 * 128
         if values.dtype == np.int32 and values.size and max(-int(values.min()), int(values.max())) > limit:
             raise BadRequest(f"a bias is beyond {limit}: with K = {k} its sum could wrap in int32")
-        bias = a.device.array(values)
+        bias = Buffer.of(a.device, values)
     a.device.check_owner(bias)
     if bias.dtype != kind:
         raise UnsupportedType(f"bias is {bias.dtype}; it must be {kind}, in units of the products")

@@ -5,10 +5,7 @@ from sley.abi.asm import disassemble
 from sley.abi.config import preset
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op, Space, VectorOutput, VectorRow
-from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import ZERO, Register, Semaphore
-from sley.runtime.device.device import Device
-from sley.runtime.errors import KernelError
+from sley.runtime import ZERO, Device, KernelBuilder, KernelError, Register, Semaphore
 
 NANO = preset("nano")
 

@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.instructions import Op, encode
+from sley.runtime import Device, Program
 from sley.runtime.blas import gemm
-from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
 
 ENGINE = "fast:base?memory=16M"
 TIME = "sley.command.time"

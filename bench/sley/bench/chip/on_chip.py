@@ -12,9 +12,7 @@ from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import OperandType
 from sley.driver.device import Driver
 from sley.hw.core.matrix.accumulate import write_latency
-from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
+from sley.runtime import Device, KernelBuilder, Program
 from sley.runtime.kernels.gemm.problem import fold
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from sley.abi.counters import CounterGroup, ReadCycle
 from sley.bench.gemm.measure import GemmMeasurement, bench_problem, measure_gemm
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 from sley.runtime.kernels.gemm.tiling import tiling_text
 
 ONE, FOUR = "fast:base?memory=32M", "fast:quad?memory=32M"

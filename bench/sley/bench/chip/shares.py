@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.bench.gemm.measure import bench_problem, measure_gemm
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 
 PROMISED = {(256, 256, 256): 0.96}
 SHAPES = [(16, 16, 16), (64, 64, 64), (128, 128, 128), (256, 256, 256), (300, 200, 500)]

@@ -8,9 +8,7 @@ import time
 
 import numpy as np
 
-from sley.runtime import blas
-from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.device import Device
+from sley.runtime import Buffer, Device, blas
 
 ENGINE, SIZE, PRODUCTS, ROUNDS = "fast:base?memory=16M", 512, 4, 3
 

@@ -22,7 +22,7 @@ from sley.driver.device import Driver
 from sley.driver.errors import EngineError
 from sley.driver.hardware.engines import open_transport
 from sley.driver.hardware.transport import Transport
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 
 BEST_FLAGS = "-O3 -march=native"
 TEXTS = {"fast": "rtlil", "rtl": "verilog"}

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from sley.abi.counters import CHIP_GROUPS, COUNTERS, UNIT_GROUPS, CounterGroup, Counts, ReadCycle, Traffic, is_classes
 from sley.driver.observe.counters import Counters, Values
-from sley.runtime.device.stream import Count
+from sley.runtime import Count
 
 OUTSIDE = "(before doorbell, after fence)"
 

@@ -26,7 +26,7 @@ def tune(
 ) -> None:
     """Measure tilings of a matrix product; the fastest is kept, and used for it on such chips from then on."""
     from sley.bench.gemm.measure import bench_problem, measure_gemm
-    from sley.runtime.device.device import Device
+    from sley.runtime import Device
     from sley.runtime.kernels.gemm.plan import candidates
     from sley.runtime.kernels.gemm.tiling import tiling_text
     from sley.runtime.kernels.gemm.tuned import keep, tuned_file

@@ -10,9 +10,8 @@ import pytest
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import OperandType
 from sley.driver.device import Driver
-from sley.runtime import blas
+from sley.runtime import Device, blas
 from sley.runtime.device.buffer import BF16
-from sley.runtime.device.device import Device
 from sley.runtime.kernels.gemm.problem import fold
 from sley.sim.engines.model import ModelTransport
 from sley.sim.golden import float32

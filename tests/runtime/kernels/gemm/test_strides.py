@@ -11,9 +11,7 @@ import pytest
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import OperandType
 from sley.driver.device import Driver
-from sley.runtime import blas
-from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.device import Device
+from sley.runtime import Buffer, Device, blas
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.plan import plan
 from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides, fold

@@ -10,8 +10,7 @@ import pytest
 from sley.abi.config import PRESETS, ChipConfig, preset
 from sley.abi.instructions import OperandType
 from sley.driver.device import Driver
-from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.device import Device
+from sley.runtime import Buffer, Device
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides, fold
 from sley.runtime.kernels.gemm.stored import Stored
