@@ -145,7 +145,7 @@ def _problem(
     """The same product for the same layout in memory, however its arrays describe it."""
     (batch, m, n, k), (kind, trans_a, trans_b) = sizes, operands
     in_a, in_b, in_c = Stored.of("a", a), Stored.of("b", b), Stored.of_result(out)
-    trans_a, trans_b = trans_a != in_a.turned, trans_b != in_b.turned
+    trans_a, trans_b = trans_a != in_a.transposed, trans_b != in_b.transposed
     lda, ldb, ldc = in_a.row, in_b.row, in_c.row
     # One row or one column lies in memory the same way, transposed or not, if nothing is between its elements.
     trans_a = trans_a and not (m == lda == 1)

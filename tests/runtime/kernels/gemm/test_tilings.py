@@ -12,9 +12,10 @@ from sley.abi.instructions import OperandType
 from sley.driver.device import Driver
 from sley.runtime import Buffer, Device
 from sley.runtime.kernels.gemm.launch import launch
+from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Result, Strides, fold
 from sley.runtime.kernels.gemm.stored import Stored
-from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling
+from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.model import ModelTransport

@@ -5,7 +5,7 @@ from functools import partial
 from sley.abi.faults import Unit
 from sley.abi.instructions import BinaryOp, NumberType, Op, OperandType, Space, VectorOutput, VectorRow
 from sley.runtime.assembler.operands import Register, Semaphores, Value
-from sley.runtime.kernels.gemm.frame import Frame
+from sley.runtime.kernels.gemm.emitter import GemmEmitter
 from sley.runtime.kernels.gemm.problem import Result
 
 OUTPUTS = {
@@ -16,12 +16,12 @@ OUTPUTS = {
 }
 
 
-class Results(Frame):
+class Results(GemmEmitter):
     """Writes what follows the last product of a macro tile."""
 
     def _finish_tile(self, ended: Semaphores) -> None:
         """After the last chunk of a macro tile: its results to memory, and on to the next one. ``ended``: what still
-        waits to be told that the MATMULs before have ended."""
+        waits to be signalled when the MATMULs before have ended."""
         k, t, side, result = self.k, self.tiling, self.multiply, self.problem.epilogue.result
         later = k.label("later")
         if side.k is not None:
