@@ -73,7 +73,7 @@ def period(device: Device) -> float:
     return (times[1] - times[0]) / LAUNCHES
 
 
-def measure() -> str:
+def measure() -> list[str]:
     """Prints the table; returns what was missed."""
     table = Table("what", "cycles", "promised", title=f"{ENGINE}, 3 round trips + 32 = {LEAST} cycles")
     missed = []
@@ -91,4 +91,4 @@ def measure() -> str:
             row(f"doorbell to first MAC, {name}", mac, promised)
         row("empty launch to empty launch", period(device), PROMISED_PERIOD)
     Console().print(table)
-    return "\n".join(missed)
+    return missed

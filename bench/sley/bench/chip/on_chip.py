@@ -55,7 +55,7 @@ def cycles(device: Device, code: Program) -> int:
     return timing.cycles
 
 
-def measure() -> str:
+def measure() -> list[str]:
     """Prints the table; returns what was missed."""
     table = Table("M x N x K", "type", "cycles", "bound", "/ bound", "next one", "of peak MACs", title=CONFIG.name)
     missed = []
@@ -84,4 +84,4 @@ def measure() -> str:
                 if share < PROMISED_PEAK.get(size, 0):
                     missed.append(f"{name} {dtype.name}: {share:.2%} of peak")
     Console().print(table)
-    return "\n".join(missed)
+    return missed

@@ -42,7 +42,7 @@ def suite(
     from sley.bench.gemm.scalesim import environment, peers
     from sley.bench.gemm.shapes import choose, families, load_layers
     from sley.bench.gemm.suite import Result, arrays_to_compare, device_bytes, measure, size_to_run, write_csv
-    from sley.bench.gemm.tables import layer_table, summary_table
+    from sley.bench.gemm.suite_tables import layer_table, summary_table
     from sley.runtime import Device
 
     def say(text: str) -> None:
