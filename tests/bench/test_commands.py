@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from sley.bench.command import bench_app
 from sley.runtime.cli import app
@@ -24,9 +23,3 @@ def test_the_page_lists_every_command_of_the_command_line() -> None:
     text = (ROOT / "docs" / "guides" / "cli.md").read_text()
     listed = [name for row in re.findall(r"(?m)^\| (`sley .*?) \|", text) for name in re.findall(r"`sley (\w+)", row)]
     assert set(listed) == set(typer.main.get_group(app).commands)  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_help(name: str) -> None:
-    result = CliRunner().invoke(app, ["bench", name, "--help"])
-    assert (result.exit_code, f"Usage: sley bench {name}" in result.output) == (0, True)

@@ -13,6 +13,7 @@ from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import ZERO, Label, Register, Semaphore
 from sley.runtime.device.arguments import Argument
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.client import Client
 from sley.runtime.device.device import Device
 from sley.runtime.device.event import Event
 from sley.runtime.device.graph import Graph
@@ -26,6 +27,7 @@ __all__ = [
     "Argument",
     "BadIndex",
     "Buffer",
+    "Client",
     "Count",
     "Device",
     "Event",
