@@ -4,23 +4,13 @@ Imports for types alone count too.
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PORTIONS = ("runtime", "bench", "examples")
-FLOORS = (
-    ("errors", "cache", "options"),
-    ("device",),
-    ("assembler",),
-    ("tile",),
-    ("kernels",),
-    ("nn",),
-    ("blas", "cli"),
-)
-"""The rooms and files of ``sley.runtime``, the lowest first. Only its ``__init__`` is above all of them."""
-FLOOR_OF = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 
 
 def imports(portion: str) -> dict[str, set[str]]:
@@ -46,12 +36,21 @@ def test_no_circles(portion: str) -> None:
     assert not left, f"these import each other, or are imported by those that do: {sorted(left)}"
 
 
+def floors() -> dict[str, int]:
+    """The floor of each folder and file of the runtime, as the guide has them, the lowest first."""
+    guide = (ROOT / "docs" / "guides" / "programmers-guide.md").read_text()
+    section = guide.partition("### How the runtime is built\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"(?m)^\| (`.*?`) \|", section)
+    return {name: number for number, row in enumerate(rows) for name in re.findall(r"`(\w+)(?:/|\.py)`", row)}
+
+
 def test_floors_of_the_runtime() -> None:
-    root = "sley.runtime"
-    for module, names in imports("runtime").items():
-        if module == root:
-            continue
-        floor = FLOOR_OF[module.split(".")[2]]
-        assert root not in names, f"{module} imports the whole runtime: import the file that has the name"
+    root, floor_of = "sley.runtime", floors()
+    modules = imports("runtime")
+    del modules[root]  # which shows the names of all floors
+    assert {module.split(".")[2] for module in modules} == set(floor_of)
+    for module, names in modules.items():
+        assert root not in names, f"{module} imports from sley.runtime: import from the file that has the name"
         for name in names:
-            assert FLOOR_OF[name.split(".")[2]] <= floor, f"{module} imports {name}, which is above it"
+            above = floor_of[name.split(".")[2]] > floor_of[module.split(".")[2]]
+            assert not above, f"{module} imports {name}, which is on a floor above"

@@ -3,9 +3,8 @@
 ``Device.open`` opens what an engine URL names. Arrays (``Buffer``) are in its memory; a ``Stream`` launches programs,
 copies and fills in order; ``blas`` has matrix products. ``KernelBuilder`` makes a ``Program`` to launch.
 
-This is the one place that shows the public names. The floors below, each of which imports those before it alone:
-``errors``, ``cache`` and ``options``; ``device``; ``assembler``; ``kernels``; ``blas`` and the command line ``cli``.
-Every error is a ``sley.driver.errors.SleyError``.
+This is the one place that shows the public names; files of the runtime import from the file that has the name. Every
+error is a ``sley.driver.errors.SleyError``.
 """
 
 from sley.runtime import blas

@@ -1,4 +1,4 @@
-"""The array by itself: products whose operands are in the scratchpad, on ``base`` with larger local memories.
+"""The array without memory: products whose operands are in the scratchpad, on ``base`` with larger local memories.
 
 The bound is folds x max(rows, N), and one fill and drain: the first N rows of weights, and the way of a row to the
 accumulators. A product is run once and twice in a program; the difference is what the second took, back to back with

@@ -1,6 +1,6 @@
 """Two chips in two threads of one process against one chip alone: seconds for the same products on each.
 
-A ratio near 1 means that each runs at full speed on a core of its own.
+A ratio near 1 means that each runs at full speed on its core of the host.
 """
 
 import threading

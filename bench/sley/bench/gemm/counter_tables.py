@@ -13,7 +13,7 @@ OUTSIDE = "(before doorbell, after fence)"
 
 @dataclass(frozen=True)
 class Needed:
-    """What a result needs by itself: multiply-accumulates, bytes of its operands and its own, each once."""
+    """What a result needs: multiply-accumulates, bytes of its operands and of itself, each once."""
 
     macs: int
     read: int

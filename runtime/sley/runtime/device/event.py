@@ -7,7 +7,7 @@ from sley.runtime.device.buffer import Buffer
 
 
 class Event:
-    """A fence with a place of its own for its time stamp; made by ``Stream.record``.
+    """A fence whose sequence number and time stamp have a place in memory; made by ``Stream.record``.
 
     Parameters
     ----------
