@@ -8,10 +8,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import BinaryOp, Space
 from sley.abi.types import ElementType
-from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
-from sley.runtime.device.stream import Argument
+from sley.runtime import Argument, Device, KernelBuilder, Program
 
 
 def saturating_add(config: ChipConfig) -> Program:

@@ -10,8 +10,7 @@ import numpy as np
 from sley.driver.device import Driver
 from sley.driver.hardware.engines import open_transport
 from sley.driver.hardware.transport import Transport
-from sley.runtime import blas
-from sley.runtime.device.device import Device
+from sley.runtime import Device, blas
 
 
 class Counting:

@@ -4,8 +4,7 @@ import sys
 
 import numpy as np
 
-from sley.runtime import blas
-from sley.runtime.device.device import Device
+from sley.runtime import Device, blas
 
 with Device.open(sys.argv[1] if len(sys.argv) > 1 else "fast:base") as device:
     a = device.array(np.arange(12, dtype=np.int8).reshape(3, 4))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 from sley.sim.engines.options import default_engine
 
 ENGINES = [

@@ -9,7 +9,7 @@ from sley.examples.digits.inference import DeviceNetwork
 from sley.examples.digits.layers import Convolution, Dense, Layer
 from sley.examples.digits.quantise import quantise
 from sley.examples.digits.training import Network
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from numpy.typing import DTypeLike
 
-from sley.runtime import blas
-from sley.runtime.device.device import Device
+from sley.runtime import Buffer, Device, blas
 from sley.sim.engines.options import default_engine
 
 ENGINES = [
@@ -20,6 +20,16 @@ def device(request: pytest.FixtureRequest) -> Iterator[Device]:
     """A device that is given up soon when it hangs."""
     with Device.open(request.param, hang_cycles=5_000, watchdog=0) as opened:
         yield opened
+
+
+@pytest.fixture
+def ones(device: Device) -> Callable[..., Buffer]:
+    """Makes arrays of ones on the device."""
+
+    def array(*shape: int, dtype: DTypeLike = np.int8) -> Buffer:
+        return device.array(np.ones(shape, dtype))
+
+    return array
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
@@ -20,16 +22,25 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
-BENCHES = ["bench", "bench gemm", "bench suite", "bench sim", "bench array"]
-FPGA = ["fpga", "fpga boards", "fpga build", "fpga report", "fpga simulate"]
-COMMANDS = ["", "demo", "info", "asm", "disasm", "verilog", "ip", *BENCHES, *FPGA, "cache"]
+def commands(group: Any, name: str = "") -> Iterator[str]:
+    """All commands and groups of commands, those of groups too."""
+    yield name
+    for part, command in getattr(group, "commands", {}).items():
+        yield from commands(command, f"{name} {part}")
+
+
+COMMANDS = list(commands(typer.main.get_group(app)))
+
+
+def test_commands_of_all_portions_are_there() -> None:
+    names = {"demo", "info", "asm", "disasm", "tune", "verilog", "ip", "bench gemm", "fpga build", "cache show"}
+    assert names <= {name.strip() for name in COMMANDS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help(command: str) -> None:
     result = run(*command.split(), "--help")
-    assert result.exit_code == 0
-    assert "Usage" in result.output
+    assert (result.exit_code, f"Usage: sley{command}" in result.output) == (0, True)
 
 
 def test_version() -> None:

@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from sley.abi.types import OPERAND_TYPES, SUM_TYPES, ElementType
 from sley.driver.errors import BadRequest
+from sley.runtime.device.arguments import Argument
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.stream import Argument, Stream
+from sley.runtime.device.device import Device
+from sley.runtime.device.stream import Stream
 from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.kernels.gemm.launch import launch
@@ -63,7 +65,7 @@ def gemm(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
-    device = a.device
+    device = Device.of(a)
     device.check_owner(b)
     operands = _operands(a, b)
     if operands is ElementType.BF16 and not device.config.has(ElementType.BF16):
@@ -147,7 +149,7 @@ def _problem(
     """The same product for the same layout in memory, however its arrays describe it."""
     (batch, m, n, k), (kind, trans_a, trans_b) = sizes, operands
     in_a, in_b, in_c = Stored.of("a", a), Stored.of("b", b), Stored.of_result(out)
-    trans_a, trans_b = trans_a != in_a.turned, trans_b != in_b.turned
+    trans_a, trans_b = trans_a != in_a.transposed, trans_b != in_b.transposed
     lda, ldb, ldc = in_a.row, in_b.row, in_c.row
     # One row or one column lies in memory the same way, transposed or not, if nothing is between its elements.
     trans_a = trans_a and not (m == lda == 1)
@@ -182,7 +184,7 @@ def _bias(a: Buffer, n: int, k: int, bias: Buffer | ArrayLike, operands: Element
         limit = (1 << 31) - 1 - k * 128 * 128
         if values.dtype == np.int32 and values.size and max(-int(values.min()), int(values.max())) > limit:
             raise BadRequest(f"a bias is beyond {limit}: with K = {k} its sum could wrap in int32")
-        bias = a.device.array(values)
+        bias = Buffer.of(a.device, values)
     a.device.check_owner(bias)
     if bias.dtype != kind:
         raise UnsupportedType(f"bias is {bias.dtype}; it must be {kind}, in units of the products")

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from sley.bench.engines import speed as engines
-from sley.bench.engines.speed import (
+from sley.bench.engines import speed
+from sley.bench.engines.builds import start_times
+from sley.bench.engines.contenders import Contender, environment
+from sley.bench.engines.figures import (
     BUILD,
     BUSY,
     IDLE,
@@ -18,11 +20,10 @@ from sley.bench.engines.speed import (
     START,
     TEXT,
     WRITE,
-    Contender,
     Figure,
-    compare,
     speedups,
 )
+from sley.bench.engines.speed import compare
 from sley.bench.gemm.measure import WrongResultError
 from sley.driver.errors import EngineError
 from sley.driver.hardware.engines import open_transport
@@ -75,21 +76,21 @@ def test_engines_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
         return open_transport(f"{url}?memory=1M&latency={20 + 20 * opened.count}")  # type: ignore[attr-defined]
 
     opened.count = 0  # type: ignore[attr-defined]
-    monkeypatch.setattr(engines, "contenders", lambda flags: [Contender("fast", "fast"), slow])
-    monkeypatch.setattr(engines, "open_transport", opened)
+    monkeypatch.setattr(speed, "contenders", lambda flags: [Contender("fast", "fast"), slow])
+    monkeypatch.setattr(speed, "open_transport", opened)
     with pytest.raises(WrongResultError, match="different numbers of cycles"):
         compare("nano", (8, 8, 8), 1, build=False)
 
 
 def test_a_start_that_fails() -> None:
     with pytest.raises(EngineError, match="memory=lots is no size"):
-        engines._start("fast:nano?memory=lots", Contender("fast", "fast"))
+        start_times("fast:nano?memory=lots", Contender("fast", "fast"))
 
 
 def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXXFLAGS", "-O1")
     monkeypatch.delenv("SLEY_CACHE", raising=False)
-    with engines._environment((("CXXFLAGS", "-O3"), ("SLEY_CACHE", "somewhere"))):
+    with environment((("CXXFLAGS", "-O3"), ("SLEY_CACHE", "somewhere"))):
         assert (os.environ["CXXFLAGS"], os.environ["SLEY_CACHE"]) == ("-O3", "somewhere")
     assert os.environ["CXXFLAGS"] == "-O1"
     assert "SLEY_CACHE" not in os.environ
@@ -97,7 +98,7 @@ def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_builds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "contenders", lambda flags: [Contender("fast", "fast")])
+    monkeypatch.setattr(speed, "contenders", lambda flags: [Contender("fast", "fast")])
     said: list[str] = []
     found = {figure.quantity: figure.value for figure in compare("nano", (8, 8, 8), 1, say=said.append)}
     assert said == ["nano: building fast", "nano: running"]

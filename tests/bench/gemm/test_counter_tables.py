@@ -12,8 +12,7 @@ from sley.abi.counters import CHIP_GROUPS, COUNTERS, UNIT_GROUPS, Bus, CounterGr
 from sley.bench.gemm.counter_tables import OUTSIDE, Needed, bus_table, cycle_table, work_table
 from sley.bench.gemm.measure import bench_problem, measure_gemm
 from sley.driver.observe.counters import CORE_GROUPS, Counters, Values
-from sley.runtime.device.device import Device
-from sley.runtime.device.stream import Count
+from sley.runtime import Count, Device
 from sley.sim.engines.options import default_engine
 
 

@@ -15,8 +15,8 @@ from sley.bench.gemm.measure import WrongResultError, bench_problem, measure_gem
 from sley.bench.gemm.scalesim import Array
 from sley.bench.gemm.shapes import Layer
 from sley.bench.gemm.suite import arrays_to_compare, device_bytes, geometric_mean, size_to_run
+from sley.runtime import Device
 from sley.runtime.cli import app
-from sley.runtime.device.device import Device
 from sley.runtime.kernels.gemm.problem import Problem
 from sley.sim.engines.options import default_engine
 

@@ -5,9 +5,7 @@ import pytest
 
 from sley.abi.asm import assemble
 from sley.driver.errors import BadRequest, BufferFreed, QueueFault
-from sley.runtime import blas
-from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
+from sley.runtime import Device, Program, blas
 
 TEXT = """
     set    store.run_bytes, #4

@@ -6,10 +6,7 @@ import pytest
 from sley.abi.instructions import ARG_REGISTER
 from sley.driver.device import Driver
 from sley.driver.errors import BadRequest, QueueFault
-from sley.runtime import blas
-from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
-from sley.runtime.errors import ShapeMismatch
+from sley.runtime import Device, Program, ShapeMismatch, blas
 
 
 def test_arrays_come_back_as_they_were(device: Device) -> None:

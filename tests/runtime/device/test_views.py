@@ -11,11 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sley.driver.errors import BadRequest, BufferFreed
-from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.device import Device
+from sley.runtime import BadIndex, Buffer, Device, KernelBuilder, ShapeMismatch, UnsupportedType
 from sley.runtime.device.layout import Layout
-from sley.runtime.errors import BadIndex, ShapeMismatch, UnsupportedType
 
 TYPES = [np.int8, np.bool_, np.int16, ml_dtypes.bfloat16, np.float32, np.int64]
 FROM = 0x1000

@@ -64,7 +64,7 @@ class Client:
         return fence.time - self.queue.doorbell_time
 
 
-def measure() -> str:
+def measure() -> list[str]:
     """Prints the table; returns what was missed."""
     with Driver.open(ENGINE) as driver:
         config = driver.config
@@ -88,4 +88,4 @@ def measure() -> str:
     table.add_row("after a block of another context", f"{changed:,}")
     Console().print(table)
     lost = streams["large"] - first - beats
-    return f"{lost} cycles lost in a stream through a large page" if lost > 0 else ""
+    return [f"{lost} cycles lost in a stream through a large page"] if lost > 0 else []

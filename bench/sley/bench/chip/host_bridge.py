@@ -4,6 +4,7 @@ Random contents of ``nano``'s simulated board are written and read through the b
 """
 
 import random
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +22,7 @@ PROMISED = 0.72
 """Payload bits in the time of a bit on the line. Eight of ten bits of a byte are data."""
 
 
-def measure() -> str:
+def measure() -> list[str]:
     """Prints the table; returns what was missed."""
     board = open_board(preset("nano"), CLOCKS_PER_BIT, MEMORY_BYTES)
     port = BoardPort(board)
@@ -30,9 +31,9 @@ def measure() -> str:
     table = Table("", "bytes", "line bytes to and from the board", "payload / line bits", "payload / bit times")
     shares = []
 
-    def row(what: str, size: int, action: object) -> None:
+    def row(what: str, size: int, action: Callable[[], None]) -> None:
         before, sent, received = board.cycles, port.sent, port.received
-        action()  # type: ignore[operator]
+        action()
         bits = (board.cycles - before) / CLOCKS_PER_BIT
         sent, received = port.sent - sent, port.received - received
         line = 10 * max(sent, received)
@@ -58,4 +59,4 @@ def measure() -> str:
     console.print(f"a register read takes the time of {cycles / CLOCKS_PER_BIT:.0f} bits")
     transport.close()
     board.close()
-    return f"a share is below {PROMISED:.0%}" if min(shares) < PROMISED else ""
+    return [f"a share is below {PROMISED:.0%}"] if min(shares) < PROMISED else []

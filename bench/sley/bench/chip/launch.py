@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.instructions import Op, encode
+from sley.runtime import Device, Program
 from sley.runtime.blas import gemm
-from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
 
 ENGINE = "fast:base?memory=16M"
 TIME = "sley.command.time"
@@ -74,7 +73,7 @@ def period(device: Device) -> float:
     return (times[1] - times[0]) / LAUNCHES
 
 
-def measure() -> str:
+def measure() -> list[str]:
     """Prints the table; returns what was missed."""
     table = Table("what", "cycles", "promised", title=f"{ENGINE}, 3 round trips + 32 = {LEAST} cycles")
     missed = []
@@ -92,4 +91,4 @@ def measure() -> str:
             row(f"doorbell to first MAC, {name}", mac, promised)
         row("empty launch to empty launch", period(device), PROMISED_PERIOD)
     Console().print(table)
-    return "\n".join(missed)
+    return missed

@@ -1,4 +1,4 @@
-"""The array by itself: products whose operands are in the scratchpad, on ``base`` with larger local memories.
+"""The array without memory: products whose operands are in the scratchpad, on ``base`` with larger local memories.
 
 The bound is folds x max(rows, N), and one fill and drain: the first N rows of weights, and the way of a row to the
 accumulators. A product is run once and twice in a program; the difference is what the second took, back to back with
@@ -12,9 +12,7 @@ from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.driver.device import Driver
 from sley.hw.core.matrix.accumulate import write_latency
-from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
+from sley.runtime import Device, KernelBuilder, Program
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.options import parse_options
@@ -56,7 +54,7 @@ def cycles(device: Device, code: Program) -> int:
     return timing.cycles
 
 
-def measure() -> str:
+def measure() -> list[str]:
     """Prints the table; returns what was missed."""
     table = Table("M x N x K", "type", "cycles", "bound", "/ bound", "next one", "of peak MACs", title=CONFIG.name)
     missed = []
@@ -85,4 +83,4 @@ def measure() -> str:
                 if share < PROMISED_PEAK.get(size, 0):
                     missed.append(f"{name} {dtype.name}: {share:.2%} of peak")
     Console().print(table)
-    return "\n".join(missed)
+    return missed

@@ -1,7 +1,7 @@
 """Four cores against one: the same products on ``base`` and on ``quad``, whose cores share their loads.
 
 Cycles do not depend on the machine that simulates. Fails when ``quad`` is not as many times as fast as promised. Takes
-some minutes; ``quad.py 512`` runs the products up to that size, in a tenth of the time.
+some minutes; ``sley bench quad 512`` runs the products up to that size, in a tenth of the time.
 """
 
 from rich.console import Console
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from sley.abi.counters import CounterGroup, ReadCycle
 from sley.bench.gemm.measure import GemmMeasurement, bench_problem, measure_gemm
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 from sley.runtime.kernels.gemm.tiling import tiling_text
 
 ONE, FOUR = "fast:base?memory=32M", "fast:quad?memory=32M"
@@ -24,7 +24,7 @@ def read_bytes(measured: GemmMeasurement) -> int:
     return counters.chip[CounterGroup.READ][ReadCycle.BEAT] * counters.config.bus_bytes
 
 
-def measure(largest: int = 1024) -> str:
+def measure(largest: int = 1024) -> list[str]:
     """Prints the table; returns what was missed."""
     table = Table("M = N = K", "chip", "cycles", "of peak MACs", "bytes read", "tiling", title=f"{ONE}, {FOUR}")
     missed = []
@@ -45,4 +45,4 @@ def measure(largest: int = 1024) -> str:
             if ratio < promised:
                 missed.append(f"{size} {dtype}: {ratio:.3f} times as fast, promised {promised}")
     Console().print(table)
-    return "\n".join(missed)
+    return missed

@@ -74,7 +74,7 @@ def single_beats(config: ChipConfig) -> list[tuple[int, int]]:
     ]
 
 
-def measure() -> str:
+def measure() -> list[str]:
     """Prints the table; returns what was missed."""
     table = Table("bus", "clock", *TRAFFIC)
     missed = []
@@ -97,4 +97,4 @@ def measure() -> str:
             if found < least
         ]
     Console().print(table)
-    return "\n".join(missed)
+    return missed

@@ -7,14 +7,14 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.bench.gemm.measure import bench_problem, measure_gemm
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 
 PROMISED = {(256, 256, 256): 0.96}
 SHAPES = [(16, 16, 16), (64, 64, 64), (128, 128, 128), (256, 256, 256), (300, 200, 500)]
 ENGINE = "fast:base?memory=16M"
 
 
-def measure() -> str:
+def measure() -> list[str]:
     """Prints the table; returns what was missed."""
     table = Table("M x N x K", "result", "cycles", "lower bound", "cycles / bound", "of peak MACs", title=ENGINE)
     missed = []
@@ -28,4 +28,4 @@ def measure() -> str:
                 if r.share_of_peak < PROMISED.get(shape, 0):
                     missed.append(f"{name}: {share} of peak, promised {PROMISED[shape]:.0%}")
     Console().print(table)
-    return "\n".join(missed)
+    return missed

@@ -1,4 +1,4 @@
-"""The systolic array by itself, compiled by engine ``fast`` and by Verilator, with the same random inputs in C.
+"""The bare systolic array, compiled by engine ``fast`` and by Verilator, with the same random inputs in C.
 
 Both run ``array_stimulus.h``, whose digest of all outputs of all cycles must come out the same.
 """

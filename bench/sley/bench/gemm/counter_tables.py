@@ -6,14 +6,14 @@ from rich.table import Table
 
 from sley.abi.counters import CHIP_GROUPS, COUNTERS, UNIT_GROUPS, CounterGroup, Counts, ReadCycle, Traffic, is_classes
 from sley.driver.observe.counters import Counters, Values
-from sley.runtime.device.stream import Count
+from sley.runtime import Count
 
 OUTSIDE = "(before doorbell, after fence)"
 
 
 @dataclass(frozen=True)
 class Needed:
-    """What a result needs by itself: multiply-accumulates, bytes of its operands and its own, each once."""
+    """What a result needs: multiply-accumulates, bytes of its operands and of itself, each once."""
 
     macs: int
     read: int

@@ -11,9 +11,8 @@ from sley.abi.counters import CounterGroup, MatrixCycle
 from sley.abi.types import SUM_TYPES, ElementType
 from sley.bench.gemm.counter_tables import Needed
 from sley.driver.errors import SleyError
-from sley.runtime.device.buffer import BF16, Buffer
-from sley.runtime.device.device import Device
-from sley.runtime.device.stream import Argument, Count, Timing
+from sley.runtime import Argument, Buffer, Count, Device, Timing
+from sley.runtime.device.buffer import BF16
 from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.plan import plan

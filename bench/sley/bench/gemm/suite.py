@@ -11,7 +11,7 @@ from sley.abi.types import ElementType
 from sley.bench.gemm.measure import GemmMeasurement, measure_gemm
 from sley.bench.gemm.scalesim import Array, Peer
 from sley.bench.gemm.shapes import Layer, Size
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 from sley.runtime.kernels.gemm.problem import Problem
 
 

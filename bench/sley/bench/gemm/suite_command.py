@@ -42,8 +42,8 @@ def suite(
     from sley.bench.gemm.scalesim import environment, peers
     from sley.bench.gemm.shapes import choose, families, load_layers
     from sley.bench.gemm.suite import Result, arrays_to_compare, device_bytes, measure, size_to_run, write_csv
-    from sley.bench.gemm.tables import layer_table, summary_table
-    from sley.runtime.device.device import Device
+    from sley.bench.gemm.suite_tables import layer_table, summary_table
+    from sley.runtime import Device
 
     def say(text: str) -> None:
         typer.echo(text, err=True)

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sley.bench.options import DType, OperandName, ResultType
+from sley.bench.options import Batch, DType, OperandName, ResultType, TransA, TransB
 from sley.runtime.options import Engine
 
 
@@ -17,16 +17,16 @@ def tune(
     engine: Engine = "fast:base",
     dtype: DType = OperandName.INT8,
     result: ResultType = None,
-    trans_a: Annotated[bool, typer.Option("--trans-a", help="A is stored as K x M.")] = False,
-    trans_b: Annotated[bool, typer.Option("--trans-b", help="B is stored as N x K.")] = False,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Products in one call.")] = 1,
+    trans_a: TransA = False,
+    trans_b: TransB = False,
+    batch: Batch = 1,
     count: Annotated[
         int, typer.Option("--candidates", "-c", min=1, help="Tilings to measure, the likeliest first.")
     ] = 8,
 ) -> None:
     """Measure tilings of a matrix product; the fastest is kept, and used for it on such chips from then on."""
     from sley.bench.gemm.measure import bench_problem, measure_gemm
-    from sley.runtime.device.device import Device
+    from sley.runtime import Device
     from sley.runtime.kernels.gemm.plan import candidates
     from sley.runtime.kernels.gemm.tiling import tiling_text
     from sley.runtime.kernels.gemm.tuned import keep, tuned_file

@@ -6,8 +6,7 @@ import numpy as np
 
 from sley.examples.digits.layers import Array
 from sley.examples.digits.quantise import QuantisedNetwork
-from sley.runtime import blas
-from sley.runtime.device.device import Device
+from sley.runtime import Device, blas
 
 
 @dataclass

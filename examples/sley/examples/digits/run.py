@@ -18,7 +18,7 @@ from sley.examples.digits.inference import DeviceNetwork
 from sley.examples.digits.layers import Array, Convolution, Dense
 from sley.examples.digits.quantise import QuantisedNetwork, quantise
 from sley.examples.digits.training import Network
-from sley.runtime.device.device import Device
+from sley.runtime import Device
 
 DEFAULT_ENGINE = "fast:base"
 FALLBACK_ENGINE = "pysim:nano?memory=4M"

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 import weakref
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sley.driver.errors import BadRequest, BufferFreed
+from sley.runtime.device.client import Client
 from sley.runtime.device.layout import Layout
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
-
-if TYPE_CHECKING:
-    from sley.runtime.device.device import Device
-
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -35,7 +32,7 @@ class Buffer:
     device: where it lives. dtype: as in numpy. base: the array that this is a view of, if it is one.
     """
 
-    def __init__(self, device: Device, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, device: Client, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         if not (dtype.kind in "iufb" or dtype == BF16) or dtype.byteorder == ">":
             raise UnsupportedType(f"device arrays hold little-endian integers or floats, not {dtype}")
         if any(side < 0 for side in shape):
@@ -47,6 +44,15 @@ class Buffer:
         self._layout = Layout.dense(address, shape, dtype.itemsize)
         self._finalizer = weakref.finalize(self, device.pool.drop, address)
         self._finalizer.atexit = False
+
+    @classmethod
+    def of(cls, device: Client, values: ArrayLike) -> Buffer:
+        """A new array with these values."""
+        host = np.asarray(values)
+        buffer = cls(device, host.shape, host.dtype)
+        if buffer.nbytes:  # fresh memory: nothing in flight uses it, so there is nothing to wait for
+            device.context.space.write(buffer.address, np.ascontiguousarray(host).tobytes())
+        return buffer
 
     def _view(self, layout: Layout) -> Buffer:
         view = copy(self)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from sley.abi.packets import FENCE_BYTES
-
-if TYPE_CHECKING:
-    from sley.runtime.device.stream import Stream
+from sley.driver.queue.queue import Queue
+from sley.runtime.device.buffer import Buffer
 
 
 class Event:
-    """A fence with a place of its own for its time stamp; made by ``Stream.record``."""
+    """A fence whose sequence number and time stamp have a place in memory; made by ``Stream.record``.
 
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        self._place = stream.device.array(np.zeros(FENCE_BYTES, np.uint8))
-        self.fence = stream.queue.fence(self._place.address)
+    Parameters
+    ----------
+    queue: of the stream. place: ``FENCE_BYTES`` zeros, which the device overwrites.
+    """
+
+    def __init__(self, queue: Queue, place: Buffer) -> None:
+        self._place = place
+        self.fence = queue.fence(place.address)
 
     @property
     def address(self) -> int:

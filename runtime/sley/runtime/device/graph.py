@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sley.driver.errors import BadRequest
+from sley.driver.queue.queue import Queue
 from sley.driver.queue.recording import Recording
+from sley.runtime.device.arguments import Argument
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.client import Client
 from sley.runtime.device.program import Program
 
-if TYPE_CHECKING:
-    from sley.runtime.device.stream import Argument, Stream
+
+class Target(Protocol):
+    """Where a graph is captured and launched: a stream."""
+
+    @property
+    def device(self) -> Client: ...
+
+    @property
+    def queue(self) -> Queue: ...
+
+    def words(self, program: Program, values: Sequence[Argument]) -> list[int]: ...
 
 
 @dataclass
@@ -32,7 +44,7 @@ class Graph:
     Attributes: ``launches``: those in it, in order, for ``update``.
     """
 
-    def __init__(self, stream: Stream, recording: Recording) -> None:
+    def __init__(self, stream: Target, recording: Recording) -> None:
         self._stream, self._recording = stream, recording
         self._kept: list[Buffer] = []
         self.launches: list[Launch] = []
@@ -73,7 +85,7 @@ class Graph:
                 f"an array of shape {old.shape} with strides {old.strides}"
             )
 
-    def launch(self, stream: Stream | None = None) -> None:
+    def launch(self, stream: Target | None = None) -> None:
         """Submits everything in it to the stream it was captured on, or another one of the device."""
         target = stream or self._stream
         if target.device is not self._stream.device:

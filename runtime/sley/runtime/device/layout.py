@@ -19,8 +19,8 @@ from sley.runtime.errors import BadIndex, ShapeMismatch
 class Layout:
     """Shape and strides of an array, as numpy's, from the device address of its first element on.
 
-    The arithmetic is numpy's: on an array of its own that claims to lie at the device address. No element of it is ever
-    looked at, since there is nothing. Address 0, which numpy would take for none, is no array's.
+    The arithmetic is numpy's, on a numpy array that claims to be at the device address. No element of it is ever read,
+    since there is none. Address 0, which numpy would take for none, is no array's.
 
     Attributes: ``strides`` in bytes, never negative; ``itemsize`` bytes of an element.
     """

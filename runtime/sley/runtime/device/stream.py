@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sley.abi.packets import FENCE_BYTES
 from sley.driver.errors import BadRequest
 from sley.driver.observe.counters import Counters
 from sley.driver.queue.queue import Queue
+from sley.runtime.device.arguments import Argument, in_order, word
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.client import Client, drain
 from sley.runtime.device.event import Event
 from sley.runtime.device.graph import Graph, Launch
 from sley.runtime.device.program import Program
 from sley.runtime.errors import KernelError, ShapeMismatch
-
-if TYPE_CHECKING:
-    from sley.runtime.device.device import Device
-
-Argument = Buffer | int | float
 
 
 @dataclass
@@ -51,7 +48,7 @@ class Stream:
     device: whose stream it is. queue: the driver's queue below.
     """
 
-    def __init__(self, device: Device, queue: Queue) -> None:
+    def __init__(self, device: Client, queue: Queue) -> None:
         self.device = device
         self.queue = queue
         self._graph: Graph | None = None
@@ -75,7 +72,7 @@ class Stream:
         if not 1 <= len(grid) <= 3:
             raise BadRequest(f"grid is {grid}; it has one to three sides")
         x, y, z = (*grid, 1, 1)[:3]
-        values = _in_order(program, args)
+        values = in_order(program, args)
         words = self.words(program, values)
         address, tag = self.device.load(program)
         position = self.queue.launch(address, len(program.words), words, (x, y, z), tag, gang)
@@ -84,19 +81,7 @@ class Stream:
 
     def words(self, program: Program, values: Sequence[Argument]) -> list[int]:
         """Arguments in order, as a kernel gets them."""
-        return [self._word(program, number, value) for number, value in enumerate(values)]
-
-    def _word(self, program: Program, number: int, value: Argument) -> int:
-        if isinstance(value, Buffer):
-            self.device.check_owner(value)
-            name = program.args[number] if number < len(program.args) else str(number)
-            if name in program.strided:
-                return value.address
-            return value.dense_address(f"argument {name} of {program.name}")
-        if isinstance(value, float | np.floating):
-            with np.errstate(over="ignore"):
-                return int(np.float32(value).view(np.uint32))
-        return int(value)
+        return [word(self.device, program, number, value) for number, value in enumerate(values)]
 
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copies one device array to another of the same size. Both may be views whose elements are contiguous, and
@@ -134,7 +119,7 @@ class Stream:
 
     def record(self) -> Event:
         """An event behind everything submitted so far."""
-        return Event(self)
+        return Event(self.queue, Buffer.of(self.device, np.zeros(FENCE_BYTES, np.uint8)))
 
     def wait(self, event: Event) -> None:
         """Holds this stream (not the caller) until an event of another stream has happened."""
@@ -167,19 +152,4 @@ class Stream:
 
     def synchronize(self, timeout: int | None = None) -> None:
         """Returns when everything submitted so far has finished. Raises the error of whatever failed."""
-        self.queue.raise_failure()
-        if self.queue.pending:
-            self.queue.fence().wait(timeout)
-
-
-def _in_order(program: Program, args: Mapping[str, Argument] | Sequence[Argument]) -> list[Argument]:
-    if isinstance(args, Mapping):
-        if set(args) != set(program.args):
-            raise KernelError(
-                f"{program.name} takes the arguments {', '.join(program.args) or 'none'}; "
-                f"given were {', '.join(args) or 'none'}"
-            )
-        return [args[name] for name in program.args]
-    if program.args and len(args) != len(program.args):
-        raise KernelError(f"{program.name} takes {len(program.args)} arguments; given were {len(args)}")
-    return list(args)
+        drain(self.queue, timeout)

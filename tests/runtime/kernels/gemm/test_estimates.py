@@ -7,8 +7,8 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.bench.gemm.measure import bench_problem, measure_gemm
+from sley.runtime import Device
 from sley.runtime.device.buffer import BF16
-from sley.runtime.device.device import Device
 from sley.runtime.kernels.gemm.candidates import Candidates
 from sley.runtime.kernels.gemm.cost import estimate
 from sley.runtime.kernels.gemm.launch import launch

@@ -11,9 +11,10 @@ from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.runtime.kernels.gemm import plan as planner
 from sley.runtime.kernels.gemm.candidates import Candidates, Ints
 from sley.runtime.kernels.gemm.cost import estimate, least
+from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.plan import candidates
 from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, Strides, lower_bound
-from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling, tiling_text
+from sley.runtime.kernels.gemm.tiling import Plan, Tiling, tiling_text
 
 Epilogues = Callable[[ChipConfig, ElementType], list[Epilogue]]
 

@@ -10,9 +10,8 @@ import pytest
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.driver.device import Driver
-from sley.runtime import blas
+from sley.runtime import Device, blas
 from sley.runtime.device.buffer import BF16
-from sley.runtime.device.device import Device
 from sley.sim.engines.model import ModelTransport
 from sley.sim.golden import float32
 from sley.sim.testing.product import SPECIAL, Product, random_bf16, random_product

@@ -11,14 +11,13 @@ import pytest
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.types import ElementType
 from sley.driver.device import Driver
-from sley.runtime import blas
-from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.device import Device
+from sley.runtime import Buffer, Device, blas
 from sley.runtime.kernels.gemm.launch import launch
+from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.plan import plan
 from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
-from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling
+from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 from sley.sim.engines.model import ModelTransport
 from sley.sim.golden import float32
 from sley.sim.golden.gemm import gemm

@@ -10,12 +10,12 @@ import pytest
 from sley.abi.config import PRESETS, ChipConfig, preset
 from sley.abi.types import ElementType
 from sley.driver.device import Driver
-from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.device import Device
+from sley.runtime import Buffer, Device
 from sley.runtime.kernels.gemm.launch import launch
+from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
-from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling
+from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.model import ModelTransport

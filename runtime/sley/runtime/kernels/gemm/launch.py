@@ -1,7 +1,8 @@
 """A planned GEMM to a stream."""
 
+from sley.runtime.device.arguments import Argument
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.stream import Argument, Stream
+from sley.runtime.device.stream import Stream
 from sley.runtime.kernels.gemm.kernel import gemm_program
 from sley.runtime.kernels.gemm.problem import Problem
 from sley.runtime.kernels.gemm.tiling import Plan

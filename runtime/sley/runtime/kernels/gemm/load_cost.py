@@ -43,7 +43,7 @@ class Load(NamedTuple):
         return self.read + self.rows - self.beats + self.last
 
 
-class Side:
+class OperandCost:
     """The loads of A or B.
 
     A load that permutes fills the transposer with a unit of runs before the first row leaves it.
@@ -132,7 +132,7 @@ class LoadCost:
     """The loads of both operands."""
 
     def __init__(self, config: ChipConfig, problem: Problem, c: Candidates) -> None:
-        self.a, self.b = Side(config, problem, c, "a"), Side(config, problem, c, "b")
+        self.a, self.b = OperandCost(config, problem, c, "a"), OperandCost(config, problem, c, "b")
         self._differ = self.a.flags != self.b.flags
         self._both = self.a.moving & self.b.moving
 

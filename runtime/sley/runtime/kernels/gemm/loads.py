@@ -5,11 +5,11 @@ from functools import partial
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op, Share, Space
 from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
-from sley.runtime.kernels.gemm.frame import Frame
-from sley.runtime.kernels.gemm.tiling import Operand
+from sley.runtime.kernels.gemm.emitter import GemmEmitter
+from sley.runtime.kernels.gemm.placement import Operand
 
 
-class Loads(Frame):
+class Loads(GemmEmitter):
     """Writes the loads of a chunk, and the way to the next one."""
 
     def _load_chunk(self) -> None:

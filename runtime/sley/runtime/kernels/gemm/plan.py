@@ -11,8 +11,9 @@ from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
 from sley.runtime.kernels.gemm.candidates import Candidates
 from sley.runtime.kernels.gemm.cost import estimate, least
+from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.problem import Problem
-from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling, half_rows, spare_folds, up
+from sley.runtime.kernels.gemm.tiling import Plan, Tiling, half_rows, spare_folds, up
 from sley.runtime.kernels.gemm.tuned import tuned
 
 HEIGHTS = (1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 64, 80, 96, 112, 120, 128, 160, 192, 256, 384, 512, 1024, 2048)

@@ -121,7 +121,7 @@ class Problem:
         return (self.m == 1 or (self.n == 1 and self.steps.ldc == 1)) and not self.epilogue.bias
 
     def swapped(self) -> "Problem":
-        """C^T as a problem of its own, whose first operand is B."""
+        """C^T as a problem, whose first operand is B."""
         s = self.strides
         return Problem(
             self.n,

@@ -6,15 +6,15 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import BinaryOp, Op, Space, VectorRow
 from sley.abi.types import SUM_TYPES, ElementType
 from sley.runtime.assembler.operands import Register, Semaphores, Value
-from sley.runtime.kernels.gemm.frame import Frame
+from sley.runtime.kernels.gemm.emitter import GemmEmitter
 
 
-class Results(Frame):
+class Results(GemmEmitter):
     """Writes what follows the last product of a macro tile."""
 
     def _finish_tile(self, ended: Semaphores) -> None:
         """After the last chunk of a macro tile: its results to memory, and on to the next one. ``ended``: what still
-        waits to be told that the MATMULs before have ended."""
+        waits to be signalled when the MATMULs before have ended."""
         k, t, side, result = self.k, self.tiling, self.multiply, self.problem.epilogue.result
         later = k.label("later")
         if side.k is not None:

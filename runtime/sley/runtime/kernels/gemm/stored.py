@@ -11,11 +11,11 @@ class Stored:
     """A matrix, or a batch of them, in the last two axes of an array, as a GEMM takes it: in rows, the elements of each
     side by side.
 
-    ``turned``: these rows are the array's columns. ``row``, ``batch``: elements from one to the next, and from one
+    ``transposed``: these rows are the array's columns. ``row``, ``batch``: elements from one to the next, and from one
     matrix to the next.
     """
 
-    turned: bool
+    transposed: bool
     row: int
     batch: int
 
@@ -35,7 +35,7 @@ class Stored:
     def of_result(cls, array: Buffer) -> "Stored":
         """Raises ``BadRequest`` if its rows do not lie so."""
         found = cls._of(array)
-        if found is None or found.turned:
+        if found is None or found.transposed:
             raise BadRequest(
                 f"out is {array!r}; gemm writes rows whose elements lie side by side, a stride of "
                 f"{array.dtype.itemsize} in the last axis: give another array, or let gemm make one"

@@ -12,8 +12,9 @@ from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.driver.errors import SleyError
 from sley.runtime.cache import cache_folder
+from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
-from sley.runtime.kernels.gemm.tiling import Placement, Plan, Tiling
+from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 
 VERSION = 1
 """Of the files; those of another version are not read. Raised when older measurements mean nothing any more."""

@@ -1,4 +1,4 @@
-"""What all parts of a GEMM program share: names, semaphores, the walk over macro tiles."""
+"""What all parts of a GEMM program share: names, semaphores, slots, the step to the next macro tile."""
 
 from collections.abc import Callable
 
@@ -7,57 +7,20 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import PARAMS, Op
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import ZERO, Register, Value
+from sley.runtime.kernels.gemm.placement import Operand, Placement
 from sley.runtime.kernels.gemm.problem import Problem
-from sley.runtime.kernels.gemm.tiling import Operand, Placement, Tiling
+from sley.runtime.kernels.gemm.tiling import Tiling
+from sley.runtime.kernels.gemm.walk import TileWalk
 
 
-class Side:
-    """A walk over the macro tiles of a block, n fastest, then m, then the batch, chunk by chunk of K.
-
-    ``k`` counts up; ``m`` and ``n`` are what is left of the matrix from the macro tile on. What does not change is a
-    number and takes no register.
-    """
-
-    def __init__(self, gemm: "Frame", name: str) -> None:
-        k, p, t = gemm.k, gemm.problem, gemm.tiling
-        self.gemm = gemm
-        self.k = k.reg(f"{name}_k", 0) if gemm.chunks > 1 else None
-        self.m: Value = k.reg(f"{name}_m", gemm.first_m) if p.m > t.tile_m else p.m
-        self.n: Value = k.reg(f"{name}_n", gemm.first_n) if p.n > t.tile_n else p.n
-
-    def rows(self, rd: Register) -> Value:
-        """Rows of the macro tile."""
-        return self._least(rd, self.m, self.gemm.tiling.tile_m, self.gemm.problem.m)
-
-    def columns(self, rd: Register) -> Value:
-        return self._least(rd, self.n, self.gemm.tiling.tile_n, self.gemm.problem.n)
-
-    def depth(self, rd: Register) -> Value:
-        """Elements of K in the chunk."""
-        size, chunk = self.gemm.problem.k, self.gemm.tiling.chunk
-        if self.k is None or size % chunk == 0:
-            return min(size, chunk)
-        self.gemm.k.sub(rd, ZERO, self.k)
-        self.gemm.k.add(rd, rd, size)
-        self.gemm.k.min(rd, rd, chunk)
-        return rd
-
-    def _least(self, rd: Register, left: Value, tile: int, size: int) -> Value:
-        if not isinstance(left, Register) or size % tile == 0:
-            return min(size, tile)
-        self.gemm.k.min(rd, left, tile)
-        return rd
-
-
-class Frame:
+class GemmEmitter:
     """The base of the parts that write a GEMM program.
 
     The *load* side runs up to ``slots`` - 1 chunks ahead of the *multiply* side: ``lag``, which is where that side is
     along K if it goes in more than one chunk, is negative until so many were loaded. Semaphores: ``free`` and
     ``full`` hand chunk slots over, ``acc_free`` and ``acc_done`` halves of the accumulators, ``out_free`` and
     ``out_done`` slots of results in the scratchpad, ``c_free`` and ``c_full`` the place of C for beta. Whatever an
-    instruction waits for is
-    signalled by one issued before it, so the queues may have any length.
+    instruction waits for is signalled by one issued before it, so the queues may have any length.
     """
 
     first_m: Value
@@ -67,8 +30,8 @@ class Frame:
     lag_step: int
     slot: Register
     single: bool
-    load: Side
-    multiply: Side
+    load: TileWalk
+    multiply: TileWalk
     running: dict[str, Register]
     load_bias: Register
     bias: Register
@@ -160,7 +123,7 @@ class Frame:
 
     def _advance(
         self,
-        side: Side,
+        side: TileWalk,
         column: Callable[[], None],
         row: Callable[[], None],
         product: Callable[[], None],

@@ -1,7 +1,6 @@
 """The command ``sley bench array``."""
 
 import csv
-import os
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -25,20 +24,14 @@ def array(
 ) -> None:
     """Compare the fast engine with Verilator on the bare systolic array, with random inputs."""
     from sley.bench.engines.array import BEST_FLAGS, measure_array
+    from sley.bench.engines.contenders import environment
 
     if config not in PRESETS:
         raise typer.BadParameter(f"no preset {config!r}; there are {', '.join(PRESETS)}")
     chip = PRESETS[config]
-    before = os.environ.get("SLEY_CACHE")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        os.environ["SLEY_CACHE"] = folder  # so that everything is built, and leaves nothing behind
-        try:
-            results = list(measure_array(chip, cycles, rounds, tuple(flags or BEST_FLAGS)))
-        finally:
-            if before is None:
-                del os.environ["SLEY_CACHE"]
-            else:
-                os.environ["SLEY_CACHE"] = before
+    # In a cache that is empty and goes away: everything is built, and leaves nothing behind.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, environment([("SLEY_CACHE", folder)]):
+        results = list(measure_array(chip, cycles, rounds, tuple(flags or BEST_FLAGS)))
     table = Table("", *(result.name for result in results))
     table.title = f"{config}: {chip.array} x {chip.array} elements, equal outputs in {cycles:,} cycles"
     values = {

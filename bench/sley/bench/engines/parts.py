@@ -1,0 +1,56 @@
+"""What the parts of a chip cost on engine ``fast`` while it multiplies matrices."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from sley.bench.engines.figures import Figure
+from sley.bench.engines.profile import ProfileTransport
+from sley.bench.engines.speed import busy
+from sley.bench.engines.stopwatch import Stopwatch
+from sley.driver.device import Driver
+from sley.driver.hardware.engines import open_transport
+from sley.runtime import Device
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kind of parts of the chip: their number, runs of their code and its nanoseconds in a cycle."""
+
+    name: str
+    count: int
+    runs: float
+    nanoseconds: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A cycle of a busy chip on engine ``fast``, in nanoseconds: all, and what single parts account for."""
+
+    preset: str
+    cycle: float
+    parts: list[Part]
+
+    @property
+    def inside(self) -> float:
+        return sum(part.nanoseconds for part in self.parts)
+
+    def figures(self) -> list[Figure]:
+        return [Figure(self.preset, "fast", f"{part.name}, ns a cycle", part.nanoseconds) for part in self.parts]
+
+
+def profile(preset: str, shape: tuple[int, int, int] = (256, 256, 256)) -> Profile:
+    """What the parts of a chip cost while it multiplies matrices; engine ``profile`` says how that is measured."""
+    watch = Stopwatch(open_transport(f"profile:{preset}"))
+    try:
+        device = Device(Driver(watch))
+        engine = cast(ProfileTransport, watch.inner)
+        busy(device, shape)
+        start, before = device.driver.time, watch.processor
+        engine.start_profile()
+        busy(device, shape)
+        costs = engine.part_costs()
+        seconds, cycles = watch.processor - before, device.driver.time - start
+        parts = [Part(cost.name, cost.count, cost.runs / cycles, cost.nanoseconds / cycles) for cost in costs]
+        return Profile(preset, seconds / cycles * 1e9, sorted(parts, key=lambda part: -part.nanoseconds))
+    finally:
+        watch.close()

@@ -1,0 +1,162 @@
+"""The instructions of the units: load, store, matrix and vector, and the parameters that hold for them."""
+
+from sley.abi.faults import Unit
+from sley.abi.instructions import BinaryOp, Op, Param, Share, Space, VectorRow
+from sley.abi.types import ElementType
+from sley.runtime.assembler.instructions import Instructions
+from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
+from sley.runtime.assembler.semaphores import mask
+from sley.runtime.errors import KernelError
+
+
+class Units(Instructions):
+    """Unit instructions: each waits for semaphores, works on so many runs or rows, and signals semaphores.
+
+    Runs and rows may be given as a number; other operands are registers, or 0. ``step`` is added to the first operand
+    afterwards.
+    """
+
+    def set(self, unit: Unit, **params: Value) -> None:
+        """Writes parameters of a unit by name, for example ``set(Unit.LOAD, run_bytes=64, mem_stride=pitch)``."""
+        for name, value in params.items():
+            try:
+                param = Param[name.upper()]
+            except KeyError:
+                raise KernelError(
+                    f"{self.name}: no parameter {name!r}; there are {', '.join(Param.__members__)}"
+                ) from None
+            operand = {"ra": value.number} if isinstance(value, Register) else {"use_imm": 1, "imm": value}
+            self._emit(Op.SET, unit=unit, param=param, **operand)
+
+    def load(
+        self,
+        address: Register,
+        row: Value,
+        runs: Value,
+        *,
+        space: Space = Space.SCRATCHPAD,
+        interleave: bool = False,
+        transpose: bool = False,
+        share: Share = Share.NONE,
+        step: Register = ZERO,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """Reads ``runs`` runs from memory to local rows; then address += step. If they ``share`` a load, all cores of
+        the gang's row or column make the same loads in the same order."""
+        flags = {"space": space, "interleave": int(interleave), "transpose": int(transpose), "share": share}
+        self._unit(Op.LOAD, address, row, runs, step, wait, signal, **flags)
+
+    def store(
+        self,
+        address: Register,
+        row: Value,
+        runs: Value,
+        *,
+        space: Space = Space.SCRATCHPAD,
+        step: Register = ZERO,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """Writes ``runs`` runs from local rows to memory; then address += step."""
+        self._unit(Op.STORE, address, row, runs, step, wait, signal, space=space)
+
+    def weights(
+        self,
+        row: Value,
+        rows: Value,
+        *,
+        dtype: ElementType = ElementType.INT8,
+        step: Register = ZERO,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """Loads the spare weights from ``rows`` scratchpad rows starting at ``row``; then row += step."""
+        self._unit(Op.WEIGHTS, row, None, rows, step, wait, signal, dtype=dtype)
+
+    def matmul(
+        self,
+        source: Value,
+        destination: Value,
+        rows: Value,
+        *,
+        accumulate: bool = False,
+        dtype: ElementType = ElementType.INT8,
+        step: Register = ZERO,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """Streams ``rows`` scratchpad rows through the array to accumulator rows; then source += step."""
+        self._unit(Op.MATMUL, source, destination, rows, step, wait, signal, accumulate=int(accumulate), dtype=dtype)
+
+    def vector(
+        self,
+        source: Value,
+        destination: Value,
+        rows: Value,
+        *,
+        a_space: Space = Space.ACCUMULATOR,
+        a_half: int = 0,
+        a_type: ElementType = ElementType.INT8,
+        b_op: BinaryOp = BinaryOp.NONE,
+        b_space: Space = Space.ACCUMULATOR,
+        b_half: int = 0,
+        b_type: ElementType = ElementType.INT8,
+        dtype: ElementType = ElementType.INT32,
+        bias: bool = False,
+        scale: bool = False,
+        relu: bool = False,
+        out: ElementType | None = None,
+        out_half: int = 0,
+        step: Register = ZERO,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """Element-wise work on ``rows`` rows; then source += step. The flags are those of the instruction; ``out``
+        is by default the word that the steps leave: FP32 if ``dtype`` is or it is scaled, else INT32."""
+        if out is None:
+            out = ElementType.FP32 if scale else dtype
+        # A field that the operation does not look at must still be zero where it says so: B without an operation.
+        b = {"b_space": b_space, "b_half": b_half, "b_type": b_type} if b_op else {}
+        a = {"a_space": a_space, "a_half": a_half, "a_type": a_type}
+        flags: dict[str, int] = {**a, "b_op": b_op, "dtype": dtype, **b}
+        steps = {"bias": int(bias), "scale": int(scale), "relu": int(relu), "out": out, "out_half": out_half}
+        self._unit(Op.VECTOR, source, destination, rows, step, wait, signal, **flags, **steps)
+
+    def vrow(
+        self,
+        row: VectorRow,
+        source: Value,
+        *,
+        splat: bool = False,
+        step: Register = ZERO,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """Fills a row register from accumulator row ``source``, or with the value ``source`` in all lanes."""
+        flags: dict[str, int] = {"row": row, "splat": int(splat)}
+        if isinstance(source, int):
+            flags.update(use_imm=1, imm=source)
+            source = ZERO
+        self._unit(Op.VROW, source, None, None, step, wait, signal, **flags)
+
+    def _unit(
+        self,
+        op: Op,
+        ra: Value,
+        rb: Value | None,
+        rc: Value | None,
+        step: Register,
+        wait: Semaphores,
+        signal: Semaphores,
+        **flags: int,
+    ) -> None:
+        if isinstance(rc, int):
+            flags.update(use_imm=1, imm=rc)
+            rc = None
+        operands = {
+            name: self._register(value, name).number
+            for name, value in (("ra", ra), ("rb", rb), ("rc", rc))
+            if value is not None
+        }
+        self._emit(op, rd=step.number, **operands, wait=mask(wait), signal=mask(signal), **flags)

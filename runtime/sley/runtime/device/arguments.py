@@ -1,0 +1,43 @@
+"""Arguments of a launch: given by name or in order, and as the words that a kernel gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.client import Client
+from sley.runtime.device.program import Program
+from sley.runtime.errors import KernelError
+
+Argument = Buffer | int | float
+
+
+def in_order(program: Program, args: Mapping[str, Argument] | Sequence[Argument]) -> list[Argument]:
+    """All arguments of a program in its order, whichever way they are given. Raises ``KernelError``."""
+    if isinstance(args, Mapping):
+        if set(args) != set(program.args):
+            raise KernelError(
+                f"{program.name} takes the arguments {', '.join(program.args) or 'none'}; "
+                f"given were {', '.join(args) or 'none'}"
+            )
+        return [args[name] for name in program.args]
+    if program.args and len(args) != len(program.args):
+        raise KernelError(f"{program.name} takes {len(program.args)} arguments; given were {len(args)}")
+    return list(args)
+
+
+def word(device: Client, program: Program, number: int, value: Argument) -> int:
+    """An argument as a kernel gets it: the address of an array, an integer of 32 bits, a float as fp32 bits. Raises
+    ``BadRequest`` for an array of another device, and for one whose strides the program would have to know."""
+    if isinstance(value, Buffer):
+        device.check_owner(value)
+        name = program.args[number] if number < len(program.args) else str(number)
+        if name in program.strided:
+            return value.address
+        return value.dense_address(f"argument {name} of {program.name}")
+    if isinstance(value, float | np.floating):
+        with np.errstate(over="ignore"):
+            return int(np.float32(value).view(np.uint32))
+    return int(value)

@@ -1,0 +1,77 @@
+"""One client of a chip: what its arrays, streams, events and graphs need of the device that they belong to."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sley.abi.config import ChipConfig
+from sley.driver.device import Driver
+from sley.driver.errors import BadRequest
+from sley.driver.queue.queue import Queue
+from sley.runtime.device.pool import MemoryPool
+from sley.runtime.device.program import Program
+
+
+class Owned(Protocol):
+    """An array, as far as its owner knows it."""
+
+    @property
+    def device(self) -> Client: ...
+
+
+class Client:
+    """A context of the driver with its memory, its queues and its programs. ``Device`` adds arrays and streams.
+
+    Parameters
+    ----------
+    driver: the driver's object. queues: how many hardware queues it takes; all that are free if not given.
+
+    Attributes
+    ----------
+    driver: the same. config: what the chip is. context: its address space and queues. pool: its memory.
+    queues: its hardware queues.
+    """
+
+    def __init__(self, driver: Driver, queues: int | None = None) -> None:
+        self.driver = driver
+        self.config: ChipConfig = driver.config
+        self.context = driver.context()
+        self.pool = MemoryPool(self.context)
+        count = driver.free_queues if queues is None else queues
+        if count < 1:
+            self.context.close()
+            raise BadRequest(f"{count} queues; a device needs at least one: {driver.free_queues} are free")
+        self.queues = tuple(self.context.queue() for _ in range(count))
+        self._programs: dict[bytes, tuple[int, int]] = {}
+
+    def close(self) -> None:
+        """Gives memory and queues back; its arrays are gone. The last one on a driver closes the driver."""
+        with self.driver.lock:
+            self.context.close()
+            if not self.driver.contexts:
+                self.driver.close()
+
+    def synchronize(self, timeout: int | None = None) -> None:
+        """Returns when all streams are done. Raises the error of whatever failed."""
+        for queue in self.queues:
+            drain(queue, timeout)
+        self.pool.collect()
+
+    def load(self, program: Program) -> tuple[int, int]:
+        """Device address and tag of a program, which is uploaded once and stays."""
+        code = program.code
+        if code not in self._programs:
+            self._programs[code] = self.pool.upload(code), self.driver.program_tag()
+        return self._programs[code]
+
+    def check_owner(self, buffer: Owned) -> None:
+        """Raises ``BadRequest`` if the array lives on another device."""
+        if buffer.device is not self:
+            raise BadRequest(f"{buffer!r} lives on another device; copy it through numpy()")
+
+
+def drain(queue: Queue, timeout: int | None = None) -> None:
+    """Returns when everything submitted to the queue so far has finished. Raises the error of whatever failed."""
+    queue.raise_failure()
+    if queue.pending:
+        queue.fence().wait(timeout)
