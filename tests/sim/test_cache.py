@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from sley.sim.cache import DEFAULT_LIMIT, cache_folder, cache_limit, cached, clear, digest, entries
+from sley.sim.build.cache import DEFAULT_LIMIT, cache_folder, cache_limit, cached, clear, digest, entries
+from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.errors import EngineError
-from sley.sim.toolchain import find_c_compiler
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_one_builder_at_a_time(tmp_path: Path) -> None:
 def test_many_processes_build_once(tmp_path: Path) -> None:
     program = """
 import sys, time
-from sley.sim.cache import cached
+from sley.sim.build.cache import cached
 def build(output, scratch):
     with open(sys.argv[1], "a") as log:
         log.write(output.name + "\\n")

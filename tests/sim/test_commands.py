@@ -11,8 +11,8 @@ from filelock import FileLock
 from typer.testing import CliRunner, Result
 
 from sley.runtime.cli import _Group
-from sley.sim.cache import cached
-from sley.sim.commands import cache, size_text
+from sley.sim.build.cache import cached
+from sley.sim.build.commands import cache, size_text
 
 
 @pytest.fixture(autouse=True)

@@ -12,14 +12,13 @@ import pytest
 
 import sley.hw
 import sley.sim
-from sley.sim import build as verilator_build
-from sley.sim.build import LibraryBuild
-from sley.sim.errors import EngineError
-from sley.sim.fast import build
-from sley.sim.fast.rtlil import FastError
-from sley.sim.new_process import in_new_process
-from sley.sim.sources import Sources
-from sley.sim.toolchain import find_c_compiler, find_compiler, find_verilator
+from sley.sim.build import verilator as verilator_build
+from sley.sim.build.new_process import in_new_process
+from sley.sim.build.sources import Sources
+from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
+from sley.sim.build.verilator import LibraryBuild
+from sley.sim.errors import EngineError, FastError
+from sley.sim.fast.run import build
 
 needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
 needs_verilator = pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
@@ -37,7 +36,7 @@ def result():
 
 LIBRARY = """
 def result():
-    from sley.sim.fast.simulation import Simulation
+    from sley.sim.fast.run.simulation import Simulation
     return Simulation("module \\\\top\\n  wire width 8 output 1 \\\\o\\n  connect \\\\o 8'00000111\\nend\\n").peek("o")
 """
 
@@ -113,7 +112,7 @@ def test_compiler_edited_after_its_import(compiler: Path) -> None:
     wrong = compiler.read_text().replace(
         "Piece(0, width, offset, SIZES[kind])", "Piece(0, width, offset + 1, SIZES[kind])"
     )
-    first = run("import sley.sim.fast.manifest" + EDIT + LIBRARY + SHOW, compiler, wrong)
+    first = run("import sley.sim.fast.emit.manifest" + EDIT + LIBRARY + SHOW, compiler, wrong)
     assert first == run(LIBRARY + SHOW)
     assert first != ["7"]
 
@@ -121,7 +120,7 @@ def test_compiler_edited_after_its_import(compiler: Path) -> None:
 @needs_compiler
 def test_compiler_edited_after_it_was_read(compiler: Path, folder: Path) -> None:
     text = compiler.read_text()
-    [said] = run("import sley.sim.fast.build" + EDIT + LIBRARY + SHOW, compiler, text + "# edited\n")
+    [said] = run("import sley.sim.fast.run.build" + EDIT + LIBRARY + SHOW, compiler, text + "# edited\n")
     assert said.startswith(f"manifest.py {CHANGED}")
     assert not list(folder.rglob("*.so"))
     compiler.write_text(text)
@@ -131,7 +130,7 @@ def test_compiler_edited_after_it_was_read(compiler: Path, folder: Path) -> None
 @needs_compiler
 def test_host_edited_during_the_build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = folder / "host.c"
-    host.write_text((folder / "sim/sley/sim/fast/simulation.c").read_text())
+    host.write_text((folder / "sim/sley/sim/fast/run/simulation.c").read_text())
 
     def edit(title: str) -> contextlib.AbstractContextManager[Callable[[str], None]]:
         host.write_text(host.read_text() + "\n")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sley.sim import toolchain
-from sley.sim.toolchain import ZIG, BuildError, CCompiler, cpu_features, find_c_compiler
+from sley.sim.build import toolchain
+from sley.sim.build.toolchain import ZIG, CCompiler, cpu_features, find_c_compiler
+from sley.sim.errors import BuildError
 
 SOURCE = """
 #include <stdint.h>

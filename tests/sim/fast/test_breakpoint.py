@@ -7,9 +7,9 @@ from design_batch import Batch
 from random_designs import design_source
 from small_designs import Machine
 
-from sley.sim.fast.condition import Test, computed_condition
-from sley.sim.fast.rtlil import FastError
-from sley.sim.fast.simulation import Simulation
+from sley.sim.errors import FastError
+from sley.sim.fast.run.condition import Test, computed_condition
+from sley.sim.fast.run.simulation import Simulation
 
 
 def machine() -> Simulation:

@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from sley.sim.fast.evaluate import apply, cone, evaluate, full, sources
-from sley.sim.fast.semantics import compute
-from sley.sim.fast.simplify import Builder
+from sley.sim.fast.read.semantics import compute
+from sley.sim.fast.read.simplify import Builder
+from sley.sim.fast.run.evaluate import apply, cone, evaluate, full, sources
 
 WIDTHS = (1, 2, 7, 8, 31, 32, 33, 63, 64, 65, 127, 128, 200)
 SAMPLES = 40
@@ -107,7 +107,7 @@ class Stored:
 
 
 def test_a_cone_is_computed_from_its_leaves() -> None:
-    from sley.sim.fast.netlist import Memory, Port, Register, Segment
+    from sley.sim.fast.read.netlist import Memory, Port, Register, Segment
 
     net = Builder()
     a = net.make("input", 8, (), 0)

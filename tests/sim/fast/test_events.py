@@ -10,9 +10,9 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Format, Module, Pr
 from amaranth.lib import data, enum
 from amaranth.sim import Simulator
 
-from sley.sim.fast.format import render
-from sley.sim.fast.rtlil import FastError
-from sley.sim.fast.simulation import Simulation
+from sley.sim.errors import FastError
+from sley.sim.fast.run.format import render
+from sley.sim.fast.run.simulation import Simulation
 
 
 class Colour(enum.Enum, shape=unsigned(2)):

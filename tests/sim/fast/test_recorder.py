@@ -12,9 +12,9 @@ from random_designs import design_source
 from small_designs import Machine
 from vcd.reader import TokenKind, tokenize
 
-from sley.sim.fast.evaluate import evaluate
-from sley.sim.fast.rtlil import FastError
-from sley.sim.fast.simulation import Simulation
+from sley.sim.errors import FastError
+from sley.sim.fast.run.evaluate import evaluate
+from sley.sim.fast.run.simulation import Simulation
 
 
 def machine() -> Simulation:
@@ -70,7 +70,7 @@ def test_long_recordings_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None
     simulation.record(1000)
     simulation.tick(count=500)
     whole = recorded(simulation, NAMES)
-    monkeypatch.setattr("sley.sim.fast.recording.BLOCK", 64)
+    monkeypatch.setattr("sley.sim.fast.run.recording.BLOCK", 64)
     assert recorded(simulation, NAMES) == whole
     assert len(whole[0]) == 501
 

@@ -8,8 +8,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 from small_designs import Machine
 
-from sley.sim.fast.rtlil import FastError
-from sley.sim.fast.simulation import Simulation
+from sley.sim.errors import FastError
+from sley.sim.fast.run.simulation import Simulation
 
 
 def machine() -> Simulation:

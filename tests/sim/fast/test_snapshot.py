@@ -9,8 +9,8 @@ from amaranth.hdl import Module, Signal
 from lockstep import without_garbage_collection
 from small_designs import Machine
 
-from sley.sim.fast.rtlil import FastError
-from sley.sim.fast.simulation import Simulation
+from sley.sim.errors import FastError
+from sley.sim.fast.run.simulation import Simulation
 
 
 def machine() -> Simulation:

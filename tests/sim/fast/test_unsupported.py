@@ -6,8 +6,9 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Instance, IOBufferInstance, IOPort, Module, Signal
 
-from sley.sim.fast.build import netlist_of
-from sley.sim.fast.rtlil import FastError, parse
+from sley.sim.errors import FastError
+from sley.sim.fast.read.rtlil import parse
+from sley.sim.fast.run.build import netlist_of
 
 
 def convert(design: Module, *ports: Signal) -> str:
