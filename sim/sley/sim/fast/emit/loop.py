@@ -1,17 +1,13 @@
 """One loop over the elements of groups that use each other's values."""
 
-from typing import TYPE_CHECKING
-
 from sley.sim.fast.emit.expressions import mask
 from sley.sim.fast.emit.loop_operands import LoopOperands
 from sley.sim.fast.emit.loop_sinks import LoopSinks
+from sley.sim.fast.emit.scalars import Scalars
 from sley.sim.fast.optimise.machine_types import BITS, c_type, words
 from sley.sim.fast.read.netlist import WORD
 from sley.sim.fast.schedule.guards import condition_of_loop
 from sley.sim.fast.schedule.loops import LANE_BY_LANE
-
-if TYPE_CHECKING:
-    from sley.sim.fast.emit.fragment import FragmentWriter
 
 UNROLL = 4
 """Vectors that a long loop computes in one round."""
@@ -25,21 +21,22 @@ class LoopWriter:
     store zeros, or leave what is there if it belongs to somebody else; so arrays have room for whole vectors.
     """
 
-    def __init__(self, fragment: "FragmentWriter", groups: list[int]) -> None:
-        self._fragment = fragment
-        self._emitter = fragment.emitter
-        self._elements = fragment.elements
+    def __init__(self, scalars: Scalars, groups: list[int]) -> None:
+        self._scalars = scalars
+        self._function = scalars.function
+        self._design = scalars.function.design
+        self._elements = scalars.function.elements
         self._groups = groups
-        self._operands = LoopOperands(fragment, groups)
-        self._sinks = LoopSinks(fragment, groups, self._operands)
+        self._operands = LoopOperands(scalars, groups)
+        self._sinks = LoopSinks(scalars, groups, self._operands)
         self._vector = self._operands.vector
-        self._setup = fragment.lines
+        self._setup = scalars.function.lines
         self._loose = self._find_loose()
 
     def write(self) -> list[str]:
         operands = self._operands
         body = [line for number in self._groups for line in self._group(number)]
-        self._fragment.overwritten += operands.overwritten
+        self._function.overwritten += operands.overwritten
         slots, lanes = operands.slots, self._vector.lanes
         opening = f"for (int i = 0; i < {slots}; i += {lanes}) {{"
         if operands.downwards and slots > lanes:
@@ -55,12 +52,12 @@ class LoopWriter:
 
     def _guard(self) -> str:
         """What skips a loop whose registers all keep their contents."""
-        schedule = self._emitter.schedule
+        schedule = self._design.schedule
         found = condition_of_loop(self._elements, self._groups, schedule.in_place, schedule.stored)
         if found is None:
             return ""
         value, holds = found
-        return f"if ({'!' if holds else ''}{self._fragment.operand(value)}) "
+        return f"if ({'!' if holds else ''}{self._scalars.operand(value)}) "
 
     def _group(self, number: int) -> list[str]:
         elements, operands, vector = self._elements, self._operands, self._vector
@@ -76,7 +73,7 @@ class LoopWriter:
         else:
             lines = self._compute(name, op, width, group.values)
         operands.known[group.values] = name
-        if number in self._emitter.schedule.stored:
+        if number in self._design.schedule.stored:
             lines += self._sinks.keep(number, name)
         return lines
 
@@ -144,7 +141,7 @@ class LoopWriter:
         loose = set()
         for number in self._groups:
             group = elements.groups[number]
-            unread = number not in self._emitter.schedule.stored
+            unread = number not in self._design.schedule.stored
             if group.op in ("add", "sub", "mul", "sext") and unread and group.width > 1 and group.values not in exact:
                 loose.add(group.values)
         return loose
@@ -154,20 +151,20 @@ class LoopWriter:
     ) -> list[str]:
         """Pieces of one wide value for all elements."""
         operands, vector = self._operands, self._vector
-        wide = self._fragment.operand(columns[0][0])
+        wide = self._scalars.operand(columns[0][0])
         step = (parameters[1] - parameters[0]) // (operands.at[1] - operands.at[0])
         regular = all(low == parameters[0] + step * slot for slot, low in zip(operands.at, parameters, strict=True))
         if op == "slice" and regular and step == width and width in BITS.values() and parameters[0] % width == 0:
             pointer = f"((const u{width}*){wide} + {parameters[0] // width})"
             return [f"const {vector} {name} = {operands.load(pointer, f'u{width}', width)};"]
         if op == "pick" and regular and step == width and width in BITS.values() and len(set(columns[1])) == 1:
-            shifted = self._fragment.name("g")
-            low = f"(u64){self._fragment.operand(columns[1][0])} + {parameters[0]}"
+            shifted = self._function.name("g")
+            low = f"(u64){self._scalars.operand(columns[1][0])} + {parameters[0]}"
             self._setup.append(f"u64 {shifted}[{words(operands.slots * width)}];")
             self._setup.append(f"w_slice({shifted}, {words(operands.count * width) * 64}, {wide}, {size}, {low});")
             return [f"const {vector} {name} = {operands.load(f'((const u{width}*){shifted})', f'u{width}', width)};"]
         if op == "pick" and width == 8 and set(parameters) == {0} and self._bytes_from_memory(columns[1]):
-            chosen = self._fragment.name("g")
+            chosen = self._function.name("g")
             self._setup.append(f"u8 {chosen}[{operands.slots}];")
             self._setup.append(f"w_bytes({chosen}, {wide}, {size}, {operands.array(columns[1])}, {operands.slots});")
             return [f"const {vector} {name} = {operands.load(chosen, 'u8', 8)};"]
@@ -175,7 +172,7 @@ class LoopWriter:
         lines = []
         text = f"(w_pick({wide}, {size}, {low}) & {mask(width)})"
         if op == "pick":
-            amount = self._fragment.name("y")
+            amount = self._function.name("y")
             column = operands.column(columns[1])
             amount_width = self._elements.width[columns[1][0]]
             lines.append(f"const {vector} {amount} = {column};")

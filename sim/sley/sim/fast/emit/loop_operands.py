@@ -1,17 +1,14 @@
 """Where a loop's operands come from: memory that it goes through, copies, tables, rows, one value for all."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sley.sim.fast.emit.expressions import literal
 from sley.sim.fast.emit.gather import gather
 from sley.sim.fast.emit.layout import Place
+from sley.sim.fast.emit.scalars import Scalars
 from sley.sim.fast.emit.vectors import Vector
 from sley.sim.fast.optimise.machine_types import SIZES, c_type
 from sley.sim.fast.schedule.loops import lane_type
-
-if TYPE_CHECKING:
-    from sley.sim.fast.emit.fragment import FragmentWriter
 
 
 class LoopOperands:
@@ -24,37 +21,38 @@ class LoopOperands:
     down such that it reads every element before it stores it. Where neither way does, it reads a copy.
     """
 
-    def __init__(self, fragment: "FragmentWriter", groups: list[int]) -> None:
-        self._fragment = fragment
-        self._emitter = fragment.emitter
-        self._elements = fragment.elements
+    def __init__(self, scalars: Scalars, groups: list[int]) -> None:
+        self._scalars = scalars
+        self._function = scalars.function
+        self._design = scalars.function.design
+        self._elements = scalars.function.elements
         self.at = self._elements.groups[groups[0]].slots
         """The slots of the elements."""
         self.count = self.at[-1] + 1
         self.vector = Vector.fitting(lane_type(self._elements, groups), self.count)
         self.slots = -(-self.count // self.vector.lanes) * self.vector.lanes
         """All of them, in whole vectors."""
-        self._setup = fragment.lines
+        self._setup = scalars.function.lines
         self.opening: list[str] = []
         """Statements just before the loop."""
         self.known: dict[tuple[int, ...], str] = {}
         """Columns that have a name or an expression."""
         nexts = [number for number in groups if self._elements.groups[number].op == "next"]
-        self.overwritten = [self.stretch(number) for number in nexts if number in self._emitter.schedule.in_place]
+        self.overwritten = [self.stretch(number) for number in nexts if number in self._design.schedule.in_place]
         """Bytes of the registers that this loop overwrites."""
         self.downwards: bool | None = None
         """Whether the loop goes from its last slot to the first; None as long as either way does."""
 
     def stretch(self, number: int) -> tuple[int, int, int]:
         """The bytes that a group of next values overwrites, first and end, and those of an element."""
-        places = [self._emitter.places[register.value] for register in self._elements.registers(number)]
+        places = [self._design.places[register.value] for register in self._elements.registers(number)]
         first, size = min(place.offset for place in places), SIZES[places[0].type]
         return first, max(max(place.end for place in places), first + self.slots * size), size
 
     def _readable(self, start: int, size: int) -> bool:
         """Whether the loop can read from here on in place, elements of so many bytes, and not what it overwrote."""
         end = start + size * self.slots
-        for low, high, _ in self._fragment.overwritten:
+        for low, high, _ in self._function.overwritten:
             if start < high and low < end:
                 return False
         if self.slots == self.vector.lanes:
@@ -89,8 +87,8 @@ class LoopOperands:
             number = elements.parameter[first]
             if elements.op[first] == "const":
                 return vector.all((1 << vector.bits) - 1 if width == 1 and number else number)
-            name = self._fragment.name("h")
-            self._setup.append(f"const {vector.kind} {name}_0 = {self._fragment.operand(first)};")
+            name = self._function.name("h")
+            self._setup.append(f"const {vector.kind} {name}_0 = {self._scalars.operand(first)};")
             self.opening.append(f"const {vector} {name} = ({vector}){{0}} {'-' if width == 1 else '+'} {name}_0;")
             return name
         kind = c_type(width)
@@ -106,7 +104,7 @@ class LoopOperands:
 
     def table(self, numbers: Sequence[int], kind: str) -> str:
         """Name of an array of constants, one for each element."""
-        name = self._fragment.name("k")
+        name = self._function.name("k")
         values = ", ".join(literal(number, 64 if kind == "u64" else 32) for number in self._by_slot(numbers))
         self._setup.append(f"static const {kind} {name}[{self.slots}] = {{{values}}};")
         return name
@@ -120,7 +118,7 @@ class LoopOperands:
 
     def array(self, values: tuple[int, ...]) -> str:
         """Address of the values side by side: in place if they lie so, else of a copy."""
-        known = self._fragment.gathered.get((values, self.at))
+        known = self._function.gathered.get((values, self.at))
         if known:
             return known
         kind = c_type(self._elements.width[values[0]])
@@ -132,8 +130,8 @@ class LoopOperands:
             ways = {place and (place.type, place.offset - size * slot) for slot, place, _ in cells}
             if len(ways) == 1:
                 return f"((const {kind}*)AT({first.offset}))"
-        name = self._fragment.gathered[values, self.at] = self._fragment.name("g")
-        self._setup += gather(name, kind, cells, self.slots, self._fragment.operand)
+        name = self._function.gathered[values, self.at] = self._function.name("g")
+        self._setup += gather(name, kind, cells, self.slots, self._scalars.operand)
         return name
 
     def _places(self, values: tuple[int, ...], kind: str) -> list[Place | None]:
@@ -154,7 +152,7 @@ class LoopOperands:
         return Place("", -1, kind, first.offset)
 
     def _place(self, value: int) -> Place | None:
-        elements, places = self._elements, self._emitter.places
+        elements, places = self._elements, self._design.places
         if value in elements.aliases:
             outer = places.get(elements.operands[value][0])
             kind = c_type(elements.width[value])
@@ -163,16 +161,16 @@ class LoopOperands:
 
     def row(self, values: tuple[int, ...]) -> tuple[str, str]:
         """Segments of one row of a memory, side by side: address and type."""
-        elements, net = self._elements, self._emitter.net
+        elements, net = self._elements, self._design.net
         segments = [elements.parameter[value] for value in values]
         number = net.segments[segments[0]].memory
         depth = net.memories[number].depth
         (address_value,) = elements.operands[values[0]]
-        address = self._fragment.operand(address_value)
-        strips = [self._emitter.strips[segment] for segment in segments]
+        address = self._scalars.operand(address_value)
+        strips = [self._design.strips[segment] for segment in segments]
         strip, row, position = strips[0]
         checked = depth < 1 << elements.width[address_value]
-        name = self._fragment.name("p")
+        name = self._function.name("p")
         regular = all(
             other.name == strip.name and at == position + slot
             for slot, (other, _, at) in zip(self.at, strips, strict=True)
@@ -183,7 +181,7 @@ class LoopOperands:
             if not checked:
                 self._setup.append(f"const {kind}* const {name} = {inside};")
                 return name, kind
-            zero = self._fragment.name("z")
+            zero = self._function.name("z")
             self._setup.append(f"static const {kind} {zero}[{self.slots}];")
             self._setup.append(f"const {kind}* const {name} = {address} < {depth}u ? {inside} : {zero};")
             return name, kind

@@ -1,14 +1,10 @@
 """What a loop leaves behind: next values of registers, writes of memories, and values that others read."""
 
-from typing import TYPE_CHECKING
-
 from sley.sim.fast.emit.commit import WriteUnit
 from sley.sim.fast.emit.loop_operands import LoopOperands
+from sley.sim.fast.emit.scalars import Scalars
 from sley.sim.fast.optimise.machine_types import ALIGN_ARRAYS, SIZES, c_type
 from sley.sim.fast.schedule.ticks import memory_of
-
-if TYPE_CHECKING:
-    from sley.sim.fast.emit.fragment import FragmentWriter
 
 
 class LoopSinks:
@@ -17,14 +13,15 @@ class LoopSinks:
     Methods return the statements that make the lanes to store.
     """
 
-    def __init__(self, fragment: "FragmentWriter", groups: list[int], operands: LoopOperands) -> None:
-        self._fragment = fragment
-        self._emitter = fragment.emitter
-        self._elements = fragment.elements
+    def __init__(self, scalars: Scalars, groups: list[int], operands: LoopOperands) -> None:
+        self._scalars = scalars
+        self._function = scalars.function
+        self._design = scalars.function.design
+        self._elements = scalars.function.elements
         self._groups = groups
         self._operands = operands
         self._vector = operands.vector
-        self._setup = fragment.lines
+        self._setup = scalars.function.lines
         self.stores: list[str] = []
         """Statements at the end of the loop's body."""
 
@@ -32,21 +29,21 @@ class LoopSinks:
         """The values of a group, for fragments that read them."""
         group = self._elements.groups[number]
         kind, place = c_type(group.width), f"s->t{number} + i"
-        difference = self._fragment.difference(group.values)
+        difference = self._function.difference(group.values)
         return self._store(place, place, kind, self._narrowed(name, group.width, kind), difference)
 
     def next(self, values: tuple[int, ...]) -> list[str]:
         """Next values of registers, where these lie or, until the edge is over, at places of their own."""
-        emitter, elements, operands = self._emitter, self._elements, self._operands
-        registers = [emitter.net.registers[elements.parameter[value]] for value in values]
+        design, elements, operands = self._design, self._elements, self._operands
+        registers = [design.net.registers[elements.parameter[value]] for value in values]
         if registers[0].clock < 0 or all(register.next == register.value for register in registers):
             return []
-        in_place = self._elements.group_of[values[0]] in emitter.schedule.in_place
-        unit = None if in_place else self._fragment.commit_unit()
-        difference = self._fragment.difference([register.value for register in registers], unit)
+        in_place = self._elements.group_of[values[0]] in design.schedule.in_place
+        unit = None if in_place else self._function.commit_unit()
+        difference = self._function.difference([register.value for register in registers], unit)
         width = registers[0].width
         column = tuple(register.next for register in registers)
-        places = [emitter.places[register.value] for register in registers]
+        places = [design.places[register.value] for register in registers]
         first, count = places[0], len(values)
         kind = first.type
         if operands.in_memory(column):  # a copy
@@ -72,13 +69,13 @@ class LoopSinks:
                 unit.lines.append(f"memcpy({old}, {target}, {operands.count * SIZES[kind]});")
             return self._store(f"{target} + i", f"{old} + i", kind, text, difference, shared, mixed)
         table = operands.table([place.offset for place in places], "u32")
-        shift = 0 if in_place else emitter.next_shift
+        shift = 0 if in_place else design.next_shift
         if unit:
             unit.lines.append(
                 f"{{ static const u32 k[] = {{{', '.join(str(place.offset) for place in places)}}}; "
                 f"for (int j = 0; j < {count}; j++) *({kind}*)AT(k[j]) = *({kind}*)AT(k[j] + {shift}); }}"
             )
-        name = self._fragment.name("x")
+        name = self._function.name("x")
         self.stores += [
             f"for (int l = 0; l < {self._vector.lanes} && i + l < {count}; l++) {{",
             f"  {difference} |= {name}[l] ^ *({kind}*)AT({table}[i + l]);",
@@ -89,16 +86,16 @@ class LoopSinks:
 
     def write(self, values: tuple[int, ...]) -> list[str]:
         """Writes of segments of a row."""
-        emitter, elements, net = self._emitter, self._elements, self._emitter.net
+        design, elements, net = self._design, self._elements, self._design.net
         operands = self._operands
         writes = [net.writes[elements.parameter[value]] for value in values]
         if writes[0].clock < 0:
             return []
         if self._row(values):
             return self._overwrite_row(values)
-        unit: WriteUnit = self._fragment.write_unit(elements.parameter[values[0]], len(values))
+        unit: WriteUnit = self._function.write_unit(elements.parameter[values[0]], len(values))
         number, count = unit.number, len(values)
-        self._setup.append(f"s->wa{number} = {self._fragment.operand(writes[0].address)};")
+        self._setup.append(f"s->wa{number} = {self._scalars.operand(writes[0].address)};")
         data_width, enable_width = net.width[writes[0].data], net.width[writes[0].enable]
         kind, enable_kind = c_type(data_width), c_type(enable_width)
         data = self._narrowed(operands.column(tuple(write.data for write in writes)), data_width, kind)
@@ -106,12 +103,12 @@ class LoopSinks:
         enable = self._narrowed(column, enable_width, enable_kind)
         used = self._used(enable_kind)
         enable = f"{enable} & {used}" if used else enable
-        strips = [emitter.strips[write.segment] for write in writes]
+        strips = [design.strips[write.segment] for write in writes]
         unit.copy(strips, count, kind, net.memories[unit.memory].depth, enable_width > 1)
         total, vector = f"any{number}", self._vector.of(enable_kind)
         self._setup.append(f"{vector} {total} = {{0}};")
-        self._fragment.tail.append(unit.pending(f"any_{vector}({total})"))
-        name = self._fragment.name("y")
+        self._function.tail.append(unit.pending(f"any_{vector}({total})"))
+        name = self._function.name("y")
         return [
             f"const {vector} {name} = {enable};",
             f"store_{self._vector.of(kind)}(s->wd{number} + i, {data});",
@@ -120,14 +117,14 @@ class LoopSinks:
 
     def _row(self, values: tuple[int, ...]) -> bool:
         """Whether these writes may overwrite a row at once, and lie side by side in it."""
-        elements, emitter = self._elements, self._emitter
+        elements, design = self._elements, self._design
         number = elements.group_of[values[0]]
-        if number not in emitter.schedule.in_place:
+        if number not in design.schedule.in_place:
             return False
         memory = memory_of(elements, number)
         if any(elements.groups[n].op == "read" and memory_of(elements, n) == memory for n in self._groups):
             return False
-        strips = [emitter.strips[emitter.net.writes[elements.parameter[value]].segment] for value in values]
+        strips = [design.strips[design.net.writes[elements.parameter[value]].segment] for value in values]
         first, _, position = strips[0]
         return all(
             strip.name == first.name and at == position + slot
@@ -135,16 +132,16 @@ class LoopSinks:
         )
 
     def _overwrite_row(self, values: tuple[int, ...]) -> list[str]:
-        elements, emitter, net = self._elements, self._emitter, self._emitter.net
+        elements, design, net = self._elements, self._design, self._design.net
         operands = self._operands
         writes = [net.writes[elements.parameter[value]] for value in values]
         memory = net.segments[writes[0].segment].memory
-        strip, row, position = emitter.strips[writes[0].segment]
+        strip, row, position = design.strips[writes[0].segment]
         kind, vector = strip.type, self._vector
-        name = self._fragment.name("p")
-        emitter.spare = max(emitter.spare, operands.slots * SIZES[kind] + ALIGN_ARRAYS)
+        name = self._function.name("p")
+        design.spare = max(design.spare, operands.slots * SIZES[kind] + ALIGN_ARRAYS)
         self._setup += [
-            f"const u64 {name}_at = {self._fragment.operand(writes[0].address)};",
+            f"const u64 {name}_at = {self._scalars.operand(writes[0].address)};",
             f"{kind}* const {name} = {name}_at < {net.memories[memory].depth}u"
             f" ? s->{strip.name} + {name}_at * {row} + {position} : ({kind}*)s->spare;",
         ]
@@ -153,7 +150,7 @@ class LoopSinks:
         old = f"load_{vector.of(kind)}({name} + i)"
         lines = [f"const {vector.of(kind)} {name}_on = {on};"]
         text = f"(({data} & {name}_on) | ({old} & ~{name}_on))"
-        difference, target = self._fragment.memory_difference(memory), f"{name} + i"
+        difference, target = self._function.memory_difference(memory), f"{name} + i"
         return lines + self._store(target, target, kind, text, difference, shared=True)
 
     def _store(
@@ -166,10 +163,10 @@ class LoopSinks:
         stored = self._vector.of(kind)
         total = f"{difference}_{stored}"
         end = f"{difference} |= any_{stored}({total});"
-        if end not in self._fragment.tail:
+        if end not in self._function.tail:
             self._setup.append(f"{stored} {total} = {{0}};")
-            self._fragment.tail.append(end)
-        name = self._fragment.name("x")
+            self._function.tail.append(end)
+        name = self._function.name("x")
         used = self._used(kind)
         lines = [f"const {stored} {name} = {f'{text} & {used}' if used else text};"]
         new = name
@@ -197,9 +194,9 @@ class LoopSinks:
             return ""
         slots = set(operands.at)
         values = f"{{{', '.join('-1' if slot in slots else '0' for slot in range(operands.count))}}}"
-        known, table = self._fragment.masks, f"[{operands.slots}] = {values};"
+        known, table = self._function.masks, f"[{operands.slots}] = {values};"
         name = known.get((kind, table))
         if name is None:
-            name = known[kind, table] = self._fragment.name("used")
+            name = known[kind, table] = self._function.name("used")
             self._setup.append(f"static const {kind} {name}{table}")
         return f"load_{self._vector.of(kind)}({name} + i)"
