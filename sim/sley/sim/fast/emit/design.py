@@ -8,7 +8,7 @@ from sley.sim.fast.emit.layout import Place, StateLayout
 from sley.sim.fast.optimise.elements import Elements
 from sley.sim.fast.optimise.machine_types import ALIGN_ARRAYS, c_type, words
 from sley.sim.fast.read.netlist import WORD
-from sley.sim.fast.schedule.schedule import Schedule
+from sley.sim.fast.schedule.fragments import Schedule
 from sley.sim.fast.schedule.ticks import write_ports
 
 
@@ -45,9 +45,9 @@ class Design:
 
     def _declare(self) -> None:
         layout, net, elements = self.layout, self.net, self.elements
-        self.words = max(1, -(-self.fragment_count // 64))
-        layout.add("dirty", "u8", self.words * 8)
-        layout.add("changed", "u64", self.words)
+        words_of_bits = max(1, -(-self.fragment_count // 64))
+        layout.add("dirty", "u8", words_of_bits * 8)
+        layout.add("changed", "u64", words_of_bits)
         layout.add("unclocked", "u32")
         layout.add("pending", "u64", max(1, -(-len(self.write_order) // 64)))
         layout.add("runs", "u64", max(1, self.fragment_count))

@@ -13,7 +13,7 @@ from sley.sim.fast.emit.design import Design
 from sley.sim.fast.emit.fragment import write_fragment
 from sley.sim.fast.emit.header import header
 from sley.sim.fast.emit.layout import Place, StateLayout
-from sley.sim.fast.schedule.schedule import Schedule
+from sley.sim.fast.schedule.fragments import Schedule
 
 UNIT_LINES = 4000
 """A source file is complete when it has this many lines; files compile beside each other."""

@@ -6,9 +6,9 @@ from sley.sim.fast.emit.loop import LoopWriter
 from sley.sim.fast.emit.scalar_sinks import SINKS
 from sley.sim.fast.emit.scalars import Scalars
 from sley.sim.fast.read.netlist import WORD
+from sley.sim.fast.schedule.fragments import Fragment
 from sley.sim.fast.schedule.guards import Block, blocks
 from sley.sim.fast.schedule.loops import loops
-from sley.sim.fast.schedule.schedule import Fragment
 
 
 def write_fragment(design: Design, index: int, fragment: Fragment) -> Function:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sley.sim.fast.emit.commit import CommitUnit, WriteUnit
 from sley.sim.fast.emit.design import Design
 from sley.sim.fast.optimise.machine_types import c_type
-from sley.sim.fast.schedule.schedule import Fragment
+from sley.sim.fast.schedule.fragments import Fragment
 
 UNCONDITIONAL = 2
 """So many bytes of marks are written without asking whether there is a difference: a wrong guess costs more."""

@@ -6,125 +6,24 @@ only a clock's edge needs is in fragments of its own, which run at the edge (``t
 than reading it (a slice of a register, say) belongs to no fragment and is made where it is used.
 """
 
-import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 
 from sley.sim.fast.optimise.elements import Elements
+from sley.sim.fast.schedule.fragments import Fragment, Schedule
 from sley.sim.fast.schedule.loops import Sets, loops
 from sley.sim.fast.schedule.ticks import clock_of, edge_order, memory_of
-
-MIN_VALUES = 80
-"""An instance with fewer scalar values shares the fragment of the instance around it."""
+from sley.sim.fast.schedule.units import Unit, units_of
+from sley.sim.fast.schedule.uses import Uses, cheap_values, readers_of, uses_of
 
 MIN_PART = 24
 """Groups in a part of a fragment that is a fragment of its own."""
 
-_CHEAP = frozenset({"slice", "not", "sext", "eq", "ne", "concat", "and", "or"})
-_GLUE = frozenset({"concat", "slice", "sext", "not"})
-_CHEAP_OPERANDS = 2
-_DIGITS = re.compile(r"\d+")
-
-
-Unit = tuple[str, int, bool, int]
-"""What the groups of a fragment have in common: home, number of elements, whether they change in every cycle, and the
-clock at whose edge they act."""
-
-Uses = dict[int, list[tuple[int, bool]]]
-"""For each group that is in a fragment: the groups it uses, and whether each element uses just the same element."""
-
-
-@dataclass(slots=True)
-class Fragment:
-    home: str
-    elements: int
-    stage: int
-    clock: int = -1
-    """The clock at whose edge it runs; -1: it runs before, while everything settles."""
-    groups: list[int] = field(default_factory=list)
-    alone: bool = False
-    """Whether it was kept apart only to have a place of its own in the order of the edge."""
-
-
-@dataclass(slots=True)
-class Schedule:
-    elements: Elements
-    fragments: list[Fragment]
-    """In the order in which they run: those that settle, then those of the edges."""
-    settling: int
-    """Number of the first ones."""
-    in_place: set[int]
-    """Groups of next values and writes that overwrite the contents of their registers and memories."""
-    fragment_of: list[int]
-    """For each group its fragment; -1 for a cheap one."""
-    stored: set[int]
-    """Groups whose values other fragments, or other elements of the loop, read."""
-    readers: dict[int, set[int]]
-    """For each register, input and stored value the fragments that read it."""
-    memory_readers: dict[int, set[int]]
-    """The same for each memory."""
-
-
-def _cheap_values(elements: Elements) -> set[int]:
-    """Scalar values that are made again wherever they are used."""
-    depth: dict[int, int] = {}
-    cheap: set[int] = set()
-    for value in range(elements.first_sink):
-        if elements.source(value):
-            depth[value] = 0
-            continue
-        if not elements.marks[value] or elements.op[value] not in _CHEAP or elements.width[value] > 64:
-            continue
-        if value not in elements.group_of:
-            continue
-        group = elements.groups[elements.group_of[value]]
-        operands = elements.operands[value]
-        if len(group.values) > 1 or len(operands) > _CHEAP_OPERANDS:
-            continue
-        if all(operand in depth for operand in operands):
-            inner = max(depth[operand] for operand in operands)
-            small = elements.op[value] in ("slice", "not", "sext")
-            constant = any(elements.op[operand] == "const" for operand in operands)
-            if inner < 2 and (small or constant):
-                depth[value] = inner + 1
-                cheap.add(value)
-    return cheap
-
-
-def _fragment_homes(elements: Elements, cheap: set[int]) -> list[str]:
-    """For each instance the path of the instance whose fragment its scalar values go to."""
-    count: dict[str, int] = defaultdict(int)
-    paths = elements.netlist.instances
-    for group in elements.groups:
-        if len(group.values) == 1 and group.values[0] not in cheap:
-            count[paths[elements.home[group.values[0]]]] += 1
-    target = {path: path for path in paths}
-    for path in sorted(paths, key=lambda path: -path.count(".")):
-        parent = path.rpartition(".")[0]
-        if count[path] < MIN_VALUES and parent in target:
-            target[path] = parent
-            count[parent] += count[path]
-    homes = []
-    for path in paths:
-        while target[path] != path:
-            path = target[path]
-        homes.append(path)
-    return homes
-
 
 def schedule(elements: Elements) -> Schedule:
     """Puts every group into a fragment and the fragments in order."""
-    cheap = _cheap_values(elements)
-    homes = _fragment_homes(elements, cheap)
-    patterns = [_DIGITS.sub("#", path) for path in elements.netlist.instances]
-    restless = _restless(elements)
-    uses = {n: _uses(elements, n, cheap) for n, group in enumerate(elements.groups) if group.values[0] not in cheap}
-    units: list[Unit] = []
-    for group in elements.groups:
-        first, count = group.values[0], len(group.values)
-        home = elements.home[first]
-        units.append((homes[home] if count == 1 else patterns[home], count, bool(restless[first]), -1))
-    _follow_consumers(elements, uses, units)
+    cheap = cheap_values(elements)
+    uses = {n: uses_of(elements, n, cheap) for n, group in enumerate(elements.groups) if group.values[0] not in cheap}
+    units = units_of(elements, uses, cheap)
     depth = _depths(elements)
     order = sorted(range(len(elements.groups)), key=lambda number: depth[elements.groups[number].values[0]])
     stage = [0] * len(elements.groups)
@@ -165,7 +64,7 @@ def _ordered(elements: Elements, uses: Uses, fragments: list[Fragment]) -> Sched
         for other, near in found_uses:
             if not near or fragment_of[other] != fragment_of[number]:
                 stored.add(other)
-    readers = _readers(elements, fragment_of, stored)
+    readers = readers_of(elements, fragment_of, stored)
     edge, in_place = edge_order(elements, [fragment.groups for fragment in last], readers, memory_readers, settling)
     place = [*range(settling), *(0 for _ in last)]
     for index in edge:
@@ -246,23 +145,6 @@ def _apart(elements: Elements, units: list[Unit], connected: list[int]) -> dict[
     return result
 
 
-def _follow_consumers(elements: Elements, uses: Uses, units: list[Unit]) -> None:
-    """Moves glue that a single scalar value uses to the unit of its user, which then reads what the glue joins."""
-    users: dict[int, set[int]] = defaultdict(set)
-    for number, found in uses.items():
-        for other, _ in found:
-            users[other].add(number)
-    for value in range(len(elements.op) - 1, -1, -1):
-        number = elements.group_of.get(value, -1)
-        if elements.op[value] not in _GLUE or number < 0:
-            continue
-        if len(elements.groups[number].values) > 1 or len(users[number]) != 1:
-            continue
-        (user,) = users[number]
-        if units[user][1] == 1:
-            units[number] = units[user]
-
-
 def _connected(uses: Uses, units: list[Unit], stage: list[int], least: int) -> list[int]:
     """Divides what could be one fragment into parts that do not use each other's values, so that less must run.
 
@@ -276,72 +158,6 @@ def _connected(uses: Uses, units: list[Unit], stage: list[int], least: int) -> l
                 sets.join(number, other)
     sizes = Counter(sets.root(number) for number in range(count))
     return [sets.root(number) if sizes[sets.root(number)] >= least else -1 for number in range(count)]
-
-
-def _restless(elements: Elements) -> bytearray:
-    """Marks values that depend on a free-running counter, a register that changes in every cycle."""
-    net = elements.netlist
-    marks = bytearray(len(elements.op))
-    for register in net.registers:
-        value = register.next
-        while net.op[value] == "mux" and any(net.op[operand] == "const" for operand in net.operands[value]):
-            value = next((o for o in net.operands[value][1:] if net.op[o] != "const"), net.operands[value][0])
-        if net.op[value] in ("add", "sub"):
-            operands = net.operands[value]
-            if register.value in operands and any(net.op[operand] == "const" for operand in operands):
-                marks[register.value] = 1
-    for value, operands in enumerate(elements.operands):
-        if any(marks[operand] for operand in operands):
-            marks[value] = 1
-    return marks
-
-
-def _readers(elements: Elements, fragment_of: list[int], stored: set[int]) -> dict[int, set[int]]:
-    readers: dict[int, set[int]] = defaultdict(set)
-    for number, group in enumerate(elements.groups):
-        fragment = fragment_of[number]
-        if fragment < 0:
-            continue
-        seen: set[int] = set()
-        columns = zip(*(elements.operands[value] for value in group.values), strict=True)
-        stack = [operand for column in columns for operand in elements.views.get(column, column)]
-        while stack:
-            value = stack.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            if elements.source(value):
-                readers[value].add(fragment)
-                continue
-            other = elements.group_of.get(value, -1)
-            if other < 0 or fragment_of[other] < 0:
-                stack += elements.operands[value]
-            elif other in stored and fragment_of[other] != fragment:
-                readers[value].add(fragment)
-    return readers
-
-
-def _uses(elements: Elements, number: int, cheap: set[int]) -> list[tuple[int, bool]]:
-    """Groups that a group's operands are in, and whether each element uses just the same element of it."""
-    found: list[tuple[int, bool]] = []
-    own = elements.groups[number]
-    for column in zip(*(elements.operands[value] for value in own.values), strict=True):
-        viewed = elements.views.get(column)
-        others = set()
-        for operand in viewed or column:
-            inner = _stored_value(elements, operand)
-            if inner not in cheap and not elements.source(inner):
-                others.add((elements.group_of[inner], inner == operand))
-        for other, whole in others:
-            group = elements.groups[other]
-            near = whole and viewed is None and group.values == column and group.slots == own.slots
-            found.append((other, near))
-    return found
-
-
-def _stored_value(elements: Elements, value: int) -> int:
-    """What has to be stored so that the value can be read: itself, or what it is a slice of."""
-    return elements.operands[value][0] if value in elements.aliases else value
 
 
 def _depths(elements: Elements) -> list[int]:
