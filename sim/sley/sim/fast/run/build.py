@@ -21,14 +21,12 @@ from sley.sim.fast.read.netlist import Netlist
 from sley.sim.fast.read.rtlil import parse
 from sley.sim.fast.schedule.schedule import schedule
 
-FOLDER = Path(__file__).parent
 OPTIMISE = ("-O1", "-ftree-vectorize", "-fno-tree-slp-vectorize", "-fno-strict-aliasing", "-fvisibility=hidden", "-w")
+FOLDER = Path(__file__).parent
 HOST = FOLDER / "simulation.c"
-PASSES = (
-    *("rtlil", "netlist", "semantics", "simplify", "cells", "cuts", "hierarchy", "wires", "flatten"),
-    *("lattice", "classify", "joined", "ticks", "schedule", "layout", "expressions", "vectors", "commit", "guards"),
-    *("gather", "fragment", "operands", "sinks", "loops", "emit", "manifest", "build"),
-)
+STAGES = tuple(FOLDER.parent / stage for stage in ("read", "optimise", "schedule", "emit"))
+INCLUDES = (FOLDER.parent / "emit", FOLDER)
+"""Folders of what the generated C includes, and a host."""
 
 
 def netlist_of(rtlil: str, top: str | None = None, ties: Mapping[str, int] | None = None) -> Netlist:
@@ -59,7 +57,11 @@ def write_design(folder: Path, rtlil: str, top: str | None, ties: Mapping[str, i
 
 def _compiler_sources() -> Iterator[Path]:
     """All that decides how a design is compiled."""
-    return (path for path in sorted(FOLDER.glob("*")) if path.stem in PASSES or path.suffix == ".h")
+    for stage in STAGES:
+        yield from sorted(stage.glob("*.py"))
+    yield Path(__file__)
+    for folder in INCLUDES:
+        yield from sorted(folder.glob("*.h"))
 
 
 COMPILER = Sources(_compiler_sources)
@@ -95,7 +97,7 @@ def build_library(
             in_new_process(write_design, scratch, rtlil, top, ties)
             shutil.copy(host, scratch)
             files = sorted(scratch.glob("*.c"), key=lambda path: -path.stat().st_size)  # first what takes longest
-            paths = [flag for folder in (scratch, FOLDER, *includes) for flag in ("-I", str(folder))]
+            paths = [flag for folder in (scratch, *INCLUDES, *includes) for flag in ("-I", str(folder))]
             with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
                 jobs = [
                     pool.submit(

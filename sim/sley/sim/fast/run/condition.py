@@ -14,12 +14,12 @@ from sley.sim.build.cache import cached, digest
 from sley.sim.build.toolchain import CCompiler, cpu_features
 from sley.sim.fast.emit.expressions import literal, mask, narrow
 from sley.sim.fast.emit.manifest import Manifest, Piece
-from sley.sim.fast.optimise.machine_types import words
+from sley.sim.fast.optimise.machine_types import SIZES, words
 from sley.sim.fast.read.netlist import WORD, Netlist
 from sley.sim.fast.run.evaluate import cone
 
-FOLDER = Path(__file__).parent
-_TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
+WIDE = Path(__file__).parents[1] / "emit" / "wide.h"
+_TYPES = {size: kind for kind, size in SIZES.items()}
 
 _Function = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 
@@ -85,7 +85,7 @@ def computed_condition(netlist: Netlist, value: int, manifest: Manifest, test: T
     source = _ConeWriter(netlist, manifest).source(value, test)
     compiler = CCompiler.find()
     flags = ("-O1", "-fno-strict-aliasing", "-fvisibility=hidden", "-w", *compiler.flags)
-    wide = (FOLDER / "wide.h").read_bytes()
+    wide = WIDE.read_bytes()
     key = digest(*compiler.command, compiler.version, *flags, cpu_features(), source, wide)
 
     def build(output: Path, scratch: Path) -> None:

@@ -7,17 +7,16 @@ the hierarchy, joined with dots and beginning with the top module (see ``signals
 import ctypes
 import re
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sley.sim.build.cache import digest
 from sley.sim.errors import FastError
 from sley.sim.fast.emit.manifest import Manifest, MemoryPlace, Piece, Signal
+from sley.sim.fast.run import activity
+from sley.sim.fast.run.c_api import HOOK, NOT_YET, STOPPED, declare
 from sley.sim.fast.run.condition import Condition, Test, computed_condition, stored_condition
 from sley.sim.fast.run.evaluate import evaluate
 from sley.sim.fast.run.events import Events
@@ -26,11 +25,6 @@ from sley.sim.fast.run.signals import Signals, nearest
 from sley.sim.fast.run.snapshot import SavedState, Snapshot, read_state, write_state
 from sley.sim.fast.run.stored import Present
 from sley.sim.fast.run.waveform import check_path, write_waveform
-
-STOPPED, NOT_YET = -3, -4
-"""What the library answers when an event stopped it, and when a condition did not come to hold."""
-
-HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32)
 
 
 class Instance(ABC):
@@ -228,18 +222,7 @@ class Instance(ABC):
     def load(self, path: str | Path) -> None:
         """Comes back to a saved state of the same design. Raises ``FastError`` if it is of another one."""
         saved = read_state(Path(path))
-        if saved.design != digest(self._rtlil, self._top or ""):
-            raise FastError(f"{path} is the state of another design; open that design to load it")
-        if saved.layout != self.manifest.layout:
-            raise FastError(
-                f"{path} was saved by another version of the engine, which keeps the state of this design in another "
-                "layout; run to this point again and save"
-            )
-        if saved.memory != self._device_memory:
-            raise FastError(
-                f"{path} has a device memory of {saved.memory} bytes, this device one of {self._device_memory}; "
-                f"open it with memory={saved.memory}"
-            )
+        saved.check(Path(path), digest(self._rtlil, self._top or ""), self.manifest.layout, self._device_memory)
         self._library.fast_restore(self._handle, saved.state, bool(saved.memory))
         self._library.fast_touch(self._handle)
         self._changed()
@@ -341,41 +324,18 @@ class Instance(ABC):
     @property
     def covered(self) -> Mapping[str, int]:
         """How often each ``Cover`` was hit, by path and source location; 0 for one that never was."""
-        counts = self._library.fast_counts(self._handle)
-        result: dict[str, int] = {}
-        for number, event in enumerate(self.manifest.events):
-            if event.kind == "cover":
-                name = f"{event.path} {event.source}"
-                result[name] = result.get(name, 0) + counts[number]
-        return result
+        return activity.covers(self.manifest, self._library.fast_counts(self._handle))
 
     def activity(self) -> Mapping[str, int]:
         """How often each fragment of the compiled design has run since the start: work done, not bits toggled.
 
         A fragment is named ``instance/elements/stage``; it runs in a cycle only if something that it reads changed.
         """
-        raw = self._view[self.manifest.runs : self.manifest.runs + 8 * len(self.manifest.fragments)]
-        result: dict[str, int] = {}
-        for name, runs in zip(self.manifest.fragments, raw.cast("Q"), strict=True):
-            result[name] = result.get(name, 0) + runs
-        return result
+        return activity.fragment_runs(self.manifest, self._view)
 
     def toggles(self) -> Mapping[str, int]:
         """Bits of registers that changed in the recorded cycles, summed over the registers of each instance."""
-        groups: dict[str, list[Piece]] = defaultdict(list)
-        for name, signal in self.manifest.registers.items():
-            groups[name.rpartition(".")[0]] += signal.pieces
-        result = dict.fromkeys(groups, 0)
-        last: dict[Piece, Any] = {}
-        for block in self.recording().pieces(piece for pieces in groups.values() for piece in pieces):
-            for path, pieces in groups.items():
-                for piece in pieces:
-                    values = block.load(piece)
-                    before = last.get(piece, values[0])
-                    changes = values ^ np.concatenate(([before], values[:-1])).astype(np.uint64)
-                    last[piece] = values[-1]
-                    result[path] += int(np.bitwise_count(changes).sum())
-        return result
+        return activity.toggles(self.recording())
 
 
 def _check_value(name: str, value: int, width: int) -> None:
@@ -385,31 +345,3 @@ def _check_value(name: str, value: int, width: int) -> None:
 
 def _moved(piece: Piece, distance: int) -> Piece:
     return Piece(piece.low, piece.width, piece.offset + distance, piece.size)
-
-
-def declare(library: ctypes.CDLL) -> None:
-    """Types of the functions in ``instance.h``."""
-    handle, u32, u64, status = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
-    pointer = ctypes.c_void_p
-    signatures: dict[str, tuple[Any, list[Any]]] = {
-        "manifest": (ctypes.c_char_p, []),
-        "state_bytes": (u64, []),
-        "state": (pointer, [handle]),
-        "cycle": (u64, [handle]),
-        "counts": (ctypes.POINTER(u64), [handle]),
-        "hook": (None, [handle, HOOK]),
-        "poke": (None, [handle, u32, pointer]),
-        "settle": (status, [handle]),
-        "write": (None, [handle, u32, u32, u64]),
-        "snapshot_bytes": (u64, [handle, status]),
-        "snapshot": (u64, [handle, pointer, u64, status]),
-        "restore": (None, [handle, pointer, status]),
-        "touch": (None, [handle]),
-        "record": (status, [handle, u64]),
-        "record_rows": (u64, [handle, u64, pointer]),
-        "replay": (ctypes.c_int64, [handle, u64, u64, pointer, u32, pointer, pointer, pointer, u32, pointer, pointer]),
-        "free": (None, [pointer]),
-    }
-    for name, (result, arguments) in signatures.items():
-        function = getattr(library, f"fast_{name}")
-        function.restype, function.argtypes = result, arguments

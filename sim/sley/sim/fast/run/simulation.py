@@ -6,8 +6,9 @@ from typing import Any
 
 from sley.sim.errors import FastError
 from sley.sim.fast.run.build import build_library
+from sley.sim.fast.run.c_api import HOOK
 from sley.sim.fast.run.condition import Condition
-from sley.sim.fast.run.instance import HOOK, Instance
+from sley.sim.fast.run.instance import Instance
 
 
 class Simulation(Instance):

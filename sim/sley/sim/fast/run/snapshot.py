@@ -52,6 +52,21 @@ class SavedState:
     """Bytes of device memory in the state."""
     state: bytes
 
+    def check(self, path: Path, design: str, layout: str, memory: int) -> None:
+        """Raises ``FastError`` if this is no state, read from ``path``, of an instance with these properties."""
+        if self.design != design:
+            raise FastError(f"{path} is the state of another design; open that design to load it")
+        if self.layout != layout:
+            raise FastError(
+                f"{path} was saved by another version of the engine, which keeps the state of this design in another "
+                "layout; run to this point again and save"
+            )
+        if self.memory != memory:
+            raise FastError(
+                f"{path} has a device memory of {self.memory} bytes, this device one of {memory}; "
+                f"open it with memory={self.memory}"
+            )
+
 
 def write_state(path: Path, saved: SavedState) -> None:
     """A file with a header in JSON and the compressed state."""

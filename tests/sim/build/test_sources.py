@@ -12,7 +12,7 @@ import pytest
 
 import sley.hw
 import sley.sim
-from sley.sim.build import verilator as verilator_build
+from sley.sim.build import verilator
 from sley.sim.build.new_process import in_new_process
 from sley.sim.build.sources import Sources
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
@@ -78,7 +78,7 @@ def gateware(folder: Path) -> Path:
 @pytest.fixture
 def compiler(folder: Path) -> Path:
     """A source file of the fast engine's compiler."""
-    return folder / "sim" / "sley" / "sim" / "fast" / "manifest.py"
+    return folder / "sim" / "sley" / "sim" / "fast" / "emit" / "manifest.py"
 
 
 def run(program: str, *arguments: str | Path) -> list[str]:
@@ -150,7 +150,7 @@ def test_harness_edited_during_the_build(tmp_path: Path, monkeypatch: pytest.Mon
     def edit(command: object, folder: Path) -> None:
         harness.write_text("edited")
 
-    monkeypatch.setattr(verilator_build, "run_tool", edit)
+    monkeypatch.setattr(verilator, "run_tool", edit)
     monkeypatch.setattr(LibraryBuild, "_objects", lambda self, scratch, pool, show: [])
     build = LibraryBuild("\nmodule sley();\nendmodule\n", harness, {}, None)
     with pytest.raises(EngineError, match=rf"harness\.cpp {CHANGED}"):
