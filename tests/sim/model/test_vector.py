@@ -10,7 +10,8 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FORMATS, BinaryOp, NumberType, Op, OperandType, Param, Space, VectorOutput, VectorRow
 from sley.sim.golden import float32
 from sley.sim.model.memory import FaultError, ModelMemory
-from sley.sim.model.units import Command, LocalState, execute
+from sley.sim.model.state import Command, LocalState
+from sley.sim.model.units import execute
 
 NANO = PRESETS["nano"]
 NANO16 = NANO.replace(bf16=True)

@@ -5,7 +5,7 @@ import numpy as np
 from sley.abi.counters import COUNTERS, GROUP_COUNTERS, CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op, OperandType, Param
-from sley.sim.model.units import Command, LocalState
+from sley.sim.model.state import Command, LocalState
 
 
 class WorkCounts:
