@@ -20,9 +20,9 @@ from sley.abi.config import preset
 from sley.driver.device import Driver
 from sley.driver.errors import EngineError
 from sley.examples.digits import run as digits
+from sley.fpga.boards.simulated import BAUD
 from sley.fpga.bridge import link
 from sley.fpga.bridge.transport import FpgaTransport
-from sley.fpga.simulated import BAUD
 from sley.hw.rtlil import component_rtlil
 from sley.runtime import blas
 from sley.runtime.cli import app

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sley.fpga.delays import Bools, Floats, Integers
-from sley.fpga.placement import SLICES
+from sley.fpga.placement.delays import Bools, Floats, Integers
+from sley.fpga.placement.placement import SLICES
 
 SLOTS = 2 * len(SLICES)
 """Of a tile; each has a place for a LUT and one for a flip-flop, and two of them make a slice."""

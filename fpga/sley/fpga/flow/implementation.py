@@ -10,14 +10,14 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.fpga.boards.board import BoardTop
-from sley.fpga.carry_ends import trim_carry_chains
-from sley.fpga.device import device_of, tell_gateware
-from sley.fpga.family import Resources
-from sley.fpga.fanout import copy_drivers
-from sley.fpga.floorplan import place_blocks
-from sley.fpga.nextpnr import best_seed, place, place_refined, routing, with_seed
-from sley.fpga.synthesis import Synthesis, synthesise
-from sley.fpga.toolchain import run_tool
+from sley.fpga.devices.device import device_of, tell_gateware
+from sley.fpga.devices.family import Resources
+from sley.fpga.flow.nextpnr import best_seed, place, place_refined, routing, with_seed
+from sley.fpga.flow.synthesis import Synthesis, synthesise
+from sley.fpga.flow.toolchain import run_tool
+from sley.fpga.netlist.carry_ends import trim_carry_chains
+from sley.fpga.netlist.fanout import copy_drivers
+from sley.fpga.placement.floorplan import place_blocks
 
 PATH_DEPTH = 4
 """Levels of hierarchy that name a block on a critical path."""

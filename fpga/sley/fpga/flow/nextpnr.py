@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sley.fpga.annealing import anneal, tight
-from sley.fpga.delays import longest_way
-from sley.fpga.placement import Placement
-from sley.fpga.refinement import refine
-from sley.fpga.toolchain import run_tool
+from sley.fpga.flow.toolchain import run_tool
+from sley.fpga.placement.annealing import anneal, tight
+from sley.fpga.placement.delays import longest_way
+from sley.fpga.placement.placement import Placement
+from sley.fpga.placement.refinement import refine
 
 OUTPUTS = ("--report", "--log", "--textcfg", "--asc")
 """Options of nextpnr that name a file which it writes."""

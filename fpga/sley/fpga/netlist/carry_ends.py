@@ -4,8 +4,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from sley.fpga.family import Family
-from sley.fpga.netlist import edited
+from sley.fpga.devices.family import Family
+from sley.fpga.netlist.edit import edited
 
 CHAINS = {"ecp5": "CCU2C"}
 """Two bits of a carry chain, by family."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sley.fpga.floorplan import MULTIPLIER
+from sley.fpga.placement.floorplan import MULTIPLIER
 
 LUT, FLIP_FLOP, WRITE_PORT = "TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW"
 SLICES = "ABCD"

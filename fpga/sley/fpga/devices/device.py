@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sley.fpga.family import FAMILIES, OWN_RESET, Family, Resources
-from sley.fpga.toolchain import FlowError
+from sley.fpga.devices.family import FAMILIES, OWN_RESET, Family, Resources
+from sley.fpga.errors import FlowError
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from sley.fpga.arrangement import Arrangement
-from sley.fpga.delays import Delays, Floats
-from sley.fpga.exchanges import DRAWS, NEAR, Pulls, exchange, pulls
-from sley.fpga.placement import Placement
+from sley.fpga.placement.arrangement import Arrangement
+from sley.fpga.placement.delays import Delays, Floats
+from sley.fpga.placement.exchanges import DRAWS, NEAR, Pulls, exchange, pulls
+from sley.fpga.placement.placement import Placement
 
 HOT, COLD, COOLING = 3.0, 0.15, 0.87
 """The first temperature, in tiles of wire; the last but 0; and each as a share of the one before."""

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from sley.fpga.device import Device
-from sley.fpga.netlist import edited
+from sley.fpga.devices.device import Device
+from sley.fpga.netlist.edit import edited
 
 MULTIPLIER, MEMORY = "MULT18X18D", "DP16KD"
 ELEMENT = re.compile(r"(.*)(?:element|pair)_(\d+)_(\d+)\.multiplier.*")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sley.fpga.delays import CLOCK_TO, Delays, Floats, Integers
-from sley.fpga.placement import FLIP_FLOP, Movable, Placement
+from sley.fpga.placement.delays import CLOCK_TO, Delays, Floats, Integers
+from sley.fpga.placement.placement import FLIP_FLOP, Movable, Placement
 
 NEAR = 0.85
 """Wires on ways longer than this share of the aim pull."""

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from sley.abi.config import ChipConfig, preset
-from sley.fpga.area import DESIGNS, measure
-from sley.fpga.blocks import BLOCKS
 from sley.fpga.boards.board import Board, BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.device import DEVICES, Device, device_of
-from sley.fpga.harness import Harness
-from sley.fpga.implementation import Implementation, implement
-from sley.fpga.synthesis import Synthesis
-from sley.fpga.toolchain import tool_versions
+from sley.fpga.devices.device import DEVICES, Device, device_of
+from sley.fpga.flow.implementation import Implementation, implement
+from sley.fpga.flow.synthesis import Synthesis
+from sley.fpga.flow.toolchain import tool_versions
+from sley.fpga.report.area import DESIGNS, measure
+from sley.fpga.report.blocks import BLOCKS
+from sley.fpga.report.harness import Harness
 from sley.hw.core.matrix.array import SystolicArray
 
 MEASURED_BLOCKS = ("execute", "load", "matrix", "memory-port", "semaphores", "store", "translate", "vector")

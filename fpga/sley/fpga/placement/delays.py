@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.fpga.floorplan import MEMORY, MULTIPLIER
-from sley.fpga.placement import CARRY, FLIP_FLOP, LUT, RAM_WRITE, Placement
+from sley.fpga.placement.floorplan import MEMORY, MULTIPLIER
+from sley.fpga.placement.placement import CARRY, FLIP_FLOP, LUT, RAM_WRITE, Placement
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sley.fpga.family import OWN_RESET, Dense, Family, Resources
-from sley.fpga.toolchain import FlowError, require_tools, run_tool
+from sley.fpga.devices.family import OWN_RESET, Dense, Family, Resources
+from sley.fpga.errors import FlowError
+from sley.fpga.flow.toolchain import require_tools, run_tool
 
 GUARD = "setattr -mod -set keep_hierarchy 1 -set guarded 1 t:$mul %m"
 """Modules with a multiplier in them stay modules; see ``Family.guarded``."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sley.fpga.family import Family
-from sley.fpga.netlist import edited
+from sley.fpga.devices.family import Family
+from sley.fpga.netlist.edit import edited
 
 MOST = 64
 """Cells that one driver may lead to, unless it resets them."""

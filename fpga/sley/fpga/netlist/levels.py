@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sley.fpga.family import Family, Resources
+from sley.fpga.devices.family import Family, Resources
 
 CARRY_IN = frozenset({"CIN", "CI"})
 """The way along a carry chain is no level; the way into it is one."""

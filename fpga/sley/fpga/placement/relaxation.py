@@ -7,9 +7,9 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from sley.fpga.delays import TILE, WIRE, Bools, Delays, Floats, Integers
-from sley.fpga.placement import Chain, Movable, Placement
-from sley.fpga.toolchain import FlowError
+from sley.fpga.errors import FlowError
+from sley.fpga.placement.delays import TILE, WIRE, Bools, Delays, Floats, Integers
+from sley.fpga.placement.placement import Chain, Movable, Placement
 
 REACH = 20
 """Columns and rows that a cell may go at once."""

@@ -7,14 +7,14 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.abi.config import ChipConfig
-from sley.fpga.blocks import BLOCKS
-from sley.fpga.device import tell_gateware
-from sley.fpga.family import Family
-from sley.fpga.levels import Ways
+from sley.fpga.devices.device import tell_gateware
+from sley.fpga.devices.family import Family
+from sley.fpga.flow.synthesis import Synthesis, synthesise
+from sley.fpga.flow.toolchain import tool_versions
 from sley.fpga.memory.block_ram import BlockMemory
-from sley.fpga.synthesis import Synthesis, synthesise
+from sley.fpga.netlist.levels import Ways
+from sley.fpga.report.blocks import BLOCKS
 from sley.fpga.system import System
-from sley.fpga.toolchain import tool_versions
 
 CLOCK_HZ = 24_000_000
 BAUD = 1_000_000

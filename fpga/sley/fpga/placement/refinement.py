@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sley.fpga.delays import Delays, Floats
-from sley.fpga.placement import Chain, Movable, Placement, Slot
-from sley.fpga.relaxation import relax
-from sley.fpga.view import View
+from sley.fpga.placement.delays import Delays, Floats
+from sley.fpga.placement.placement import Chain, Movable, Placement, Slot
+from sley.fpga.placement.relaxation import relax
+from sley.fpga.placement.view import View
 
 AIM = 0.95
 """What is on ways longer than this share of the longest is moved by itself."""

@@ -1,26 +1,14 @@
-"""The commands ``sley fpga``; found through the entry points ``sley.commands``.
+"""``sley fpga build`` and ``sley fpga boards``: bitstreams, and what they can be built for."""
 
-Commands of other parts of the system join through the entry points ``sley.fpga``.
-"""
-
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sley.abi.config import ChipConfig, ConfigError, configuration
-from sley.fpga.toolchain import require_tools
-
-app = typer.Typer(help="Sley on an FPGA board, real or simulated.", no_args_is_help=True)
+from sley.fpga.commands.configuration import chosen_configuration
+from sley.fpga.flow.toolchain import require_tools
 
 
-@app.callback()
-def fpga() -> None:
-    """Sley on an FPGA board, real or simulated."""
-
-
-@app.command()
 def build(
     board: Annotated[str, typer.Argument(help="Board; sley fpga boards lists them.")],
     config: Annotated[
@@ -59,10 +47,10 @@ def build(
     """
     require_tools()
     from sley.fpga.boards.board import BoardTop
+    from sley.fpga.boards.clock import PLLS, pll_dividers
     from sley.fpga.boards.known import BOARDS
-    from sley.fpga.clock import PLLS, pll_dividers
-    from sley.fpga.device import device_of
-    from sley.fpga.implementation import implement, netlist
+    from sley.fpga.devices.device import device_of
+    from sley.fpga.flow.implementation import implement, netlist
 
     if board not in BOARDS:
         raise typer.BadParameter(f"no board {board!r}; there are {', '.join(BOARDS)}", param_hint="BOARD")
@@ -73,7 +61,7 @@ def build(
             "(sley fpga boards)",
             param_hint="BOARD",
         )
-    chosen = _configuration(config) if config else target.config
+    chosen = chosen_configuration(config) if config else target.config
     if array_blocks is not None and chip and chosen.bf16:
         raise typer.BadParameter(
             f"{chosen.name} has bf16, whose elements have DSP blocks of their own; it is for arrays of int8 alone",
@@ -105,7 +93,6 @@ def build(
             typer.echo(f"  {kind:16} {used:7,} of {placed.available[kind]:7,}")
 
 
-@app.command()
 def boards() -> None:
     """List the boards that a bitstream can be built for."""
     from sley.fpga.boards.known import BOARDS
@@ -114,77 +101,3 @@ def boards() -> None:
         chip = board.config.name if board.fits else "no chip, --without-chip"
         memory = " or ".join(f"{size >> 10:,} KiB of {kind} memory" for kind, size in board.memory_kinds.items())
         typer.echo(f"{board.name:16} {board.about}: {chip} at {board.clock_hz / 1e6:g} MHz, {memory}")
-
-
-@app.command()
-def area(
-    config: Annotated[str, typer.Argument(help="Preset of a chip, or a JSON file like sley.json.")] = "nano",
-    design: Annotated[
-        str, typer.Option("--design", help="system (chip, bridge, memory), or a block; a wrong name lists them.")
-    ] = "system",
-    family: Annotated[str, typer.Option("--family", help="ecp5, ice40, gowin, xc7, or xcu.")] = "ecp5",
-    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of the hierarchy to tell apart.")] = 3,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for netlist and log.", file_okay=False)] = Path(
-        "build"
-    ),
-) -> None:
-    """Print what each block of a design takes after synthesis, and the LUTs on the longest ways between registers."""
-    require_tools()
-    from sley.fpga.area import DESIGNS, markdown, measure, ways_markdown
-    from sley.fpga.family import FAMILIES
-    from sley.fpga.levels import read_ways
-
-    for known, asked, hint in ((DESIGNS, design, "--design"), (FAMILIES, family, "--family")):
-        if asked not in known:
-            raise typer.BadParameter(f"no {hint[2:]} {asked!r}; there are {', '.join(known)}", param_hint=hint)
-    chip = _configuration(config)
-    made = measure(DESIGNS[design](chip), FAMILIES[family], output, depth)
-    typer.echo(markdown(f"{design} of {chip.name}", FAMILIES[family], made))
-    typer.echo(ways_markdown(read_ways(output / "sley.json", "sley", FAMILIES[family])), nl=False)
-
-
-def _configuration(spec: str) -> ChipConfig:
-    try:
-        return configuration(spec)
-    except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="CONFIG") from None
-
-
-@app.command()
-def report(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for bitstreams, reports and logs.", file_okay=False)
-    ] = Path("build"),
-    page: Annotated[
-        Path | None, typer.Option("--page", help="Markdown file to write the table to; standard output when absent.")
-    ] = None,
-    only: Annotated[str, typer.Option("--only", help="Designs whose name and device have this in it.")] = "",
-) -> None:
-    """Implement the matrix of designs and devices, and print size and speed of each. Takes hours for all of it."""
-    require_tools()
-    from sley.fpga.report import cells, implement_row, markdown, matrix
-
-    rows = [row for row in matrix() if only in f"{row.name} {row.device.name}"]
-    if not rows:
-        names = "; ".join(f"{row.name} {row.device.name}" for row in matrix())
-        raise typer.BadParameter(f"no design has {only!r} in its name; there are {names}", param_hint="--only")
-    done = []
-    for row in rows:
-        typer.echo(f"{row.name} on {row.device.name} ...", err=True)
-        done.append(cells(row, implement_row(row, output)))
-    text = markdown(done)
-    if page is None:
-        typer.echo(text, nl=False)
-    else:
-        page.write_text(text)
-
-
-def _join() -> None:
-    for point in sorted(entry_points(group="sley.fpga"), key=lambda point: point.name):
-        try:
-            app.command(point.name)(point.load())
-        except ImportError as error:  # a part of the system that is not installed on this machine
-            typer.echo(f"warning: command fpga {point.name} is missing: {error}", err=True)
-
-
-_join()
