@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from sley.fpga.toolchain import TOOLS, prepared
+from sley.fpga.flow.toolchain import TOOLS, prepared
 from sley.hw.testing.streams import compiled
 from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sley.abi.config import preset
+from sley.sim.build.toolchain import find_compiler, find_verilator
 from sley.sim.engines.design_text import cached_verilog
-from sley.sim.toolchain import find_compiler, find_verilator
 
 
 @pytest.mark.slow

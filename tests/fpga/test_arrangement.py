@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from placed_design import PlacedDesign, check_moves, halves, logic_row, random_design
 
-from sley.fpga.arrangement import Arrangement
-from sley.fpga.exchanges import DRAWS, EMPTY, SLOTS, exchange, pulls
-from sley.fpga.placement import LUT, RAM, RAM_WRITE, WRITE_PORT, Placement
+from sley.fpga.placement.arrangement import Arrangement
+from sley.fpga.placement.exchanges import DRAWS, EMPTY, SLOTS, exchange, pulls
+from sley.fpga.placement.placement import LUT, RAM, RAM_WRITE, WRITE_PORT, Placement
 
 
 def mixed() -> PlacedDesign:

@@ -14,7 +14,7 @@ from sley.hw.rtlil import component_rtlil
 from sley.sim.board.board import SimulatedBoard
 from sley.sim.board.host_uart import HostedDesign
 from sley.sim.board.port import BoardPort
-from sley.sim.toolchain import find_c_compiler
+from sley.sim.build.toolchain import find_c_compiler
 
 CLOCKS, BAUD, MEMORY_BYTES = 4, 25_000, 4096
 

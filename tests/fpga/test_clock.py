@@ -8,8 +8,8 @@ from amaranth import ClockDomain, Elaboratable, Module, Signal
 from amaranth.hdl import Fragment
 from icarus_bench import compile_bench, needs_icarus, run_bench, verilog
 
+from sley.fpga.boards.clock import PLLS, PllClock, pll_dividers
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.clock import PLLS, PllClock, pll_dividers
 
 BENCH = """
 module IB(input I, output O); assign O = I; endmodule

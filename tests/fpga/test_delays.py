@@ -3,8 +3,8 @@
 import pytest
 from placed_design import PlacedDesign
 
-from sley.fpga.delays import ALONG_CARRY, CLOCK_TO, INTO_CARRY, PRODUCT, THROUGH, TILE, WIRE, Delays
-from sley.fpga.placement import FLIP_FLOP, Placement
+from sley.fpga.placement.delays import ALONG_CARRY, CLOCK_TO, INTO_CARRY, PRODUCT, THROUGH, TILE, WIRE, Delays
+from sley.fpga.placement.placement import FLIP_FLOP, Placement
 
 
 def analysed(design: PlacedDesign) -> Delays:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sley.fpga.netlist import edited
+from sley.fpga.netlist.edit import edited
 
 MODULES = {
     "top": {"attributes": {"top": "1"}, "cells": {}},

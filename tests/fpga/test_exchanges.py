@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from placed_design import PlacedDesign, check_moves, random_design
 
-from sley.fpga.arrangement import Arrangement
-from sley.fpga.delays import Floats
-from sley.fpga.exchanges import DRAWS, EMPTY, NEAR, exchange, pulls
-from sley.fpga.placement import Placement
+from sley.fpga.placement.arrangement import Arrangement
+from sley.fpga.placement.delays import Floats
+from sley.fpga.placement.exchanges import DRAWS, EMPTY, NEAR, exchange, pulls
+from sley.fpga.placement.placement import Placement
 
 HOT = 1e9
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sley.fpga.family import FAMILIES
-from sley.fpga.fanout import copy_drivers
+from sley.fpga.devices.family import FAMILIES
+from sley.fpga.netlist.fanout import copy_drivers
 from sley.fpga.testing.netlist import Netlist
 
 

@@ -15,13 +15,13 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import preset
-from sley.fpga.area import measure
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.device import DEVICES, Device, device_of, tell_gateware
-from sley.fpga.family import FAMILIES
-from sley.fpga.floorplan import GROUPS, MEMORY_ROWS, OFFSETS, ROWS, array_places, memory_places, place_blocks
-from sley.fpga.implementation import implement
+from sley.fpga.devices.device import DEVICES, Device, device_of, tell_gateware
+from sley.fpga.devices.family import FAMILIES
+from sley.fpga.flow.implementation import implement
+from sley.fpga.placement.floorplan import GROUPS, MEMORY_ROWS, OFFSETS, ROWS, array_places, memory_places, place_blocks
+from sley.fpga.report.area import measure
 from sley.hw.core.matrix.array import SystolicArray
 from sley.hw.core.matrix.multiplier.assignment import Multiplier, multipliers
 from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier

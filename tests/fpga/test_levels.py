@@ -7,9 +7,9 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.fpga.area import measure, ways_markdown
-from sley.fpga.family import FAMILIES
-from sley.fpga.levels import Way, Ways, read_ways
+from sley.fpga.devices.family import FAMILIES
+from sley.fpga.netlist.levels import Way, Ways, read_ways
+from sley.fpga.report.area import measure, ways_markdown
 from sley.fpga.testing.netlist import Netlist
 
 ECP5 = FAMILIES["ecp5"]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sley.fpga.area import measure
-from sley.fpga.family import FAMILIES
+from sley.fpga.devices.family import FAMILIES
+from sley.fpga.report.area import measure
 from sley.hw.core.matrix.delay import MemoryDelay
 from sley.hw.core.sram.sram import BankedSram
 from sley.hw.stream.fifo import LUT_WORDS, StreamFIFO

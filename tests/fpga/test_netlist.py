@@ -11,15 +11,15 @@ from amaranth.lib.wiring import In, Out
 from icarus_bench import compile_beside, needs_icarus, run_bench
 
 from sley.abi.config import preset
-from sley.fpga.area import measure
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.carry_ends import trim_carry_chains
-from sley.fpga.family import FAMILIES, Family
-from sley.fpga.fanout import copy_drivers
-from sley.fpga.harness import Harness
-from sley.fpga.implementation import netlist
-from sley.fpga.toolchain import FlowError
+from sley.fpga.devices.family import FAMILIES, Family
+from sley.fpga.errors import FlowError
+from sley.fpga.flow.implementation import netlist
+from sley.fpga.netlist.carry_ends import trim_carry_chains
+from sley.fpga.netlist.fanout import copy_drivers
+from sley.fpga.report.area import measure
+from sley.fpga.report.harness import Harness
 from sley.hw.core.matrix.array import SystolicArray
 
 pytestmark = needs_icarus
@@ -110,7 +110,7 @@ class Chain(wiring.Component):
 def test_a_sum_that_two_blocks_have_taken_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard is what makes the netlist right, and without it the fault is noticed."""
     assert measure(Chain(), FAMILIES["ice40"], tmp_path, 0).top.total.dsp == 3
-    monkeypatch.setattr("sley.fpga.synthesis.GUARD", "setattr -mod -set guarded 1 t:$mul %m")
+    monkeypatch.setattr("sley.fpga.flow.synthesis.GUARD", "setattr -mod -set guarded 1 t:$mul %m")
     with pytest.raises(FlowError, match=r"synthesis failed: .*[Aa]ssert.*sley\.rpt"):
         measure(Chain(), FAMILIES["ice40"], tmp_path, 0)
 
@@ -136,6 +136,6 @@ def test_a_netlist_that_is_not_the_design_is_an_error(tmp_path: Path, monkeypatc
     def only_count(platform: Any, family: Family, dsp_blocks: int, array_blocks: int | None) -> None:
         platform.dsp_blocks = dsp_blocks
 
-    monkeypatch.setattr("sley.fpga.implementation.tell_gateware", only_count)
+    monkeypatch.setattr("sley.fpga.flow.implementation.tell_gateware", only_count)
     with pytest.raises(FlowError, match=r"the netlist is not the design: Driver-driver conflict for .*low_outside"):
         netlist(BOARDS["icebreaker"].platform(), on_a_board("icebreaker"), tmp_path)

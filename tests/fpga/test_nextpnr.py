@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from placed_design import random_design
 
-from sley.fpga.annealing import anneal
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.delays import longest_way
-from sley.fpga.implementation import implement
-from sley.fpga.nextpnr import best_seed, place, place_refined, routing, with_seed
-from sley.fpga.placement import Placement
-from sley.fpga.refinement import refine
+from sley.fpga.errors import FlowError
+from sley.fpga.flow.implementation import implement
+from sley.fpga.flow.nextpnr import best_seed, place, place_refined, routing, with_seed
+from sley.fpga.placement.annealing import anneal
+from sley.fpga.placement.delays import longest_way
+from sley.fpga.placement.placement import Placement
+from sley.fpga.placement.refinement import refine
 from sley.fpga.testing.counter import Counter
-from sley.fpga.toolchain import FlowError
 
 COMMAND = ["nextpnr-ecp5", "--report", "r", "--seed", "1", "--log", "l", "--textcfg", "c", "--json", "in"]
 
@@ -79,9 +79,9 @@ def test_what_is_placed_is_annealed_if_wires_are_tight_and_refined_if_they_are_n
         (folder / f"seed{seed}.json").write_text(json.dumps(random_design(1).design))
         return 50.0
 
-    monkeypatch.setattr("sley.fpga.nextpnr.place", placed)
-    monkeypatch.setattr("sley.fpga.annealing.TIGHT", tight)
-    monkeypatch.setattr("sley.fpga.annealing.SCARCE", scarce)
+    monkeypatch.setattr("sley.fpga.flow.nextpnr.place", placed)
+    monkeypatch.setattr("sley.fpga.placement.annealing.TIGHT", tight)
+    monkeypatch.setattr("sley.fpga.placement.annealing.SCARCE", scarce)
     mhz = place_refined(COMMAND, 2, tmp_path)
     expected, found = Placement(random_design(1).design), Placement.read(tmp_path / "seed2.json")
     if annealed:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from placed_design import PlacedDesign
 
-from sley.fpga.placement import FIXED, Chain, Movable, Placement
+from sley.fpga.placement.placement import FIXED, Chain, Movable, Placement
 
 
 def numbered(placement: Placement, lut: str | None, flip_flop: str | None = None) -> Movable:

@@ -9,13 +9,14 @@ from placed_design import PlacedDesign, check_moves, halves, logic_row, random_d
 
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.delays import CLOCK_TO, THROUGH, TILE, WIRE, Delays
-from sley.fpga.implementation import implement
-from sley.fpga.nextpnr import routing
-from sley.fpga.placement import FLIP_FLOP, LUT, Movable, Placement
-from sley.fpga.refinement import TOGETHER, _Refining, refine
+from sley.fpga.errors import FlowError
+from sley.fpga.flow.implementation import implement
+from sley.fpga.flow.nextpnr import routing
+from sley.fpga.flow.toolchain import run_tool
+from sley.fpga.placement.delays import CLOCK_TO, THROUGH, TILE, WIRE, Delays
+from sley.fpga.placement.placement import FLIP_FLOP, LUT, Movable, Placement
+from sley.fpga.placement.refinement import TOGETHER, _Refining, refine
 from sley.fpga.testing.counter import Counter as CounterDesign
-from sley.fpga.toolchain import FlowError, run_tool
 
 BOARD = BOARDS["ulx3s"]
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from placed_design import PlacedDesign
 
-from sley.fpga.delays import CLOCK_TO, INTO_CARRY, THROUGH, TILE, WIRE, Delays
-from sley.fpga.placement import FLIP_FLOP, Movable, Placement
-from sley.fpga.relaxation import REACH, relax
+from sley.fpga.placement.delays import CLOCK_TO, INTO_CARRY, THROUGH, TILE, WIRE, Delays
+from sley.fpga.placement.placement import FLIP_FLOP, Movable, Placement
+from sley.fpga.placement.relaxation import REACH, relax
 
 
 def fixed(design: PlacedDesign, place: str, name: str, data: str = "") -> None:

@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from sley.abi.config import preset
 from sley.fpga.boards.known import BOARDS, SMALL
-from sley.fpga.commands import app
-from sley.fpga.family import Resources
-from sley.fpga.implementation import CriticalPath, Implementation
-from sley.fpga.report import COLUMNS, cells, matrix
-from sley.fpga.synthesis import Block, Synthesis
+from sley.fpga.commands.app import app
+from sley.fpga.devices.family import Resources
+from sley.fpga.flow.implementation import CriticalPath, Implementation
+from sley.fpga.flow.synthesis import Block, Synthesis
+from sley.fpga.report.report import COLUMNS, cells, matrix
 
 RUNNER = CliRunner()
 PAGE = Path(__file__).parents[2] / "docs/reference/fpga.md"

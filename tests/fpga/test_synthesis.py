@@ -11,12 +11,12 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import preset
-from sley.fpga.area import FamilyPlatform, markdown, measure
-from sley.fpga.device import DEVICES
-from sley.fpga.family import FAMILIES, Resources
-from sley.fpga.synthesis import read_stat, synthesise
+from sley.fpga.devices.device import DEVICES
+from sley.fpga.devices.family import FAMILIES, Resources
+from sley.fpga.errors import FlowError
+from sley.fpga.flow.synthesis import read_stat, synthesise
+from sley.fpga.report.area import FamilyPlatform, markdown, measure
 from sley.fpga.testing.counter import Counter
-from sley.fpga.toolchain import FlowError
 from sley.hw.core.matrix.array import SystolicArray
 from sley.hw.mmu.tlb import Tlb
 from sley.hw.shared import flat_ports

@@ -20,9 +20,9 @@ from sley.abi.config import preset
 from sley.driver.device import Driver
 from sley.driver.errors import EngineError
 from sley.examples.digits import run as digits
+from sley.fpga.boards.simulated import BAUD
 from sley.fpga.bridge import link
 from sley.fpga.bridge.transport import FpgaTransport
-from sley.fpga.simulated import BAUD
 from sley.hw.rtlil import component_rtlil
 from sley.runtime import blas
 from sley.runtime.cli import app
@@ -32,9 +32,9 @@ from sley.sim.board.design import DEFAULT, boards, open_board
 from sley.sim.board.host_uart import HostedDesign
 from sley.sim.board.port import BoardPort
 from sley.sim.board.terminal import Terminal
+from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.errors import EngineError as SimulationError
 from sley.sim.testing.faulty_line import FaultyLine
-from sley.sim.toolchain import find_c_compiler
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sley.fpga.toolchain import FlowError, run_tool
+from sley.fpga.errors import FlowError
+from sley.fpga.flow.toolchain import run_tool
 
 
 def play(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Path:
@@ -24,7 +25,7 @@ def play(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Path:
 WITHOUT = """
 import sys
 from importlib.metadata import PackageNotFoundError
-from sley.fpga import toolchain
+from sley.fpga.flow import toolchain
 from sley.runtime import cli
 
 def version(package):
@@ -70,7 +71,7 @@ def test_the_reason_was_only_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_tool_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = play(monkeypatch, tmp_path, "exec sleep 600")
-    monkeypatch.setattr("sley.fpga.toolchain.LIMIT", 0.6)
+    monkeypatch.setattr("sley.fpga.flow.toolchain.LIMIT", 0.6)
     with pytest.raises(
         FlowError, match=r"^place and route failed: yosys was not done after 0.01 minutes and was ended"
     ):

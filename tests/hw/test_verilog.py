@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 from sley.abi.config import preset
 from sley.hw import commands
 from sley.hw.verilog import VerilogError, component_verilog
+from sley.sim.build.toolchain import Toolchain, find_compiler, find_verilator
 from sley.sim.engines.design_text import cached_verilog
+from sley.sim.errors import BuildError
 from sley.sim.testing.copier import Copier
-from sley.sim.toolchain import BuildError, Toolchain, find_compiler, find_verilator
 
 needs_tools = pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
 

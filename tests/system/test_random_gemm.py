@@ -7,9 +7,9 @@ import pytest
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.device import Device
+from sley.sim.build.toolchain import find_compiler, find_verilator
 from sley.sim.engines.options import default_engine
 from sley.sim.testing.product import Product, random_product
-from sley.sim.toolchain import find_compiler, find_verilator
 
 CASES_PER_CHIP = 600
 BATCHES = 10

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 import typer
+from sley.bench.engines.command import array
 from typer.testing import CliRunner
 
 from sley.abi.config import preset
 from sley.bench.engines import array as array_module
 from sley.bench.engines.array import measure_array
-from sley.bench.engines.array_command import array
 from sley.bench.engines.profile import _part, open_transport
 from sley.bench.gemm.measure import bench_problem, measure_gemm
 from sley.driver.device import Driver
-from sley.runtime import Device
+from sley.runtime.device.device import Device
+from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 from sley.sim.errors import EngineError
-from sley.sim.toolchain import find_c_compiler, find_compiler, find_verilator
 
 pytestmark = pytest.mark.skipif(
     not (find_c_compiler() and find_compiler() and find_verilator()), reason="needs a compiler and Verilator"

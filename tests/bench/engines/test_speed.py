@@ -28,7 +28,7 @@ from sley.bench.gemm.measure import WrongResultError
 from sley.driver.errors import EngineError
 from sley.driver.hardware.engines import open_transport
 from sley.runtime.cli import app
-from sley.sim.toolchain import find_c_compiler, find_compiler, find_verilator
+from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 
 pytestmark = pytest.mark.skipif(
     not (find_c_compiler() and find_compiler() and find_verilator()), reason="needs a compiler and Verilator"

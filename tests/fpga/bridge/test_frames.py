@@ -2,15 +2,7 @@ import random
 
 import pytest
 
-from sley.fpga.bridge.frames import (
-    ESCAPE,
-    FLAG,
-    IDENTITY_BYTES,
-    FrameDecoder,
-    Identity,
-    encode_frame,
-    payload_bytes,
-)
+from sley.fpga.bridge.frames import ESCAPE, FLAG, IDENTITY_BYTES, FrameDecoder, Identity, encode_frame, payload_bytes
 
 SPECIAL = bytes([FLAG, ESCAPE, FLAG ^ 0x20, ESCAPE ^ 0x20])
 

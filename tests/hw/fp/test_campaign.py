@@ -12,8 +12,8 @@ from test_add_product import product_pairs
 from sley.hw.fp.to_bf16 import ToBF16
 from sley.hw.testing.floats import pairs, patterns
 from sley.hw.verilog import component_verilog
+from sley.sim.build.toolchain import Toolchain, run_tool
 from sley.sim.golden import float32
-from sley.sim.toolchain import Toolchain, run_tool
 
 HARNESS = """
 #include "Vunit.h"

@@ -26,8 +26,8 @@ from sley.hw.ip import registers
 from sley.hw.ip.export import ExportError, ip_files, write_export
 from sley.hw.ip.ip_xact import NAMESPACE
 from sley.hw.ip.registers import MissingToolError
+from sley.sim.build.toolchain import Toolchain, find_c_compiler, find_compiler, find_verilator, run_tool
 from sley.sim.engines.design_text import cached_verilog
-from sley.sim.toolchain import Toolchain, find_c_compiler, find_compiler, find_verilator, run_tool
 
 Files = dict[str, str]
 NANO = preset("nano")
@@ -124,7 +124,7 @@ def addresses(compiler: Any) -> set[int]:
 @pytest.mark.parametrize("name", PRESETS)
 def test_header_compiles(name: str, tmp_path: Path) -> None:
     from sley.abi.export.c_header import c_header
-    from sley.sim.toolchain import CCompiler
+    from sley.sim.build.toolchain import CCompiler
 
     (tmp_path / "sley.h").write_text(c_header(RegisterMap(preset(name))))
     source = tmp_path / "main.c"

@@ -8,12 +8,12 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.ip.export import ip_files
+from sley.sim.build.toolchain import find_compiler, find_verilator
 from sley.sim.engines.design_text import cached_rtlil, cached_verilog
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.options import EngineOptions, default_engine
 from sley.sim.engines.rtl import RtlTransport
 from sley.sim.testing.queues import Host, Traffic
-from sley.sim.toolchain import find_compiler, find_verilator
 
 MEMORY = 1 << 20
 pytestmark = [

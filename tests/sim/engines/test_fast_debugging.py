@@ -10,12 +10,11 @@ import pytest
 from amaranth.hdl import Assert, Format, Module, Print
 
 from sley.hw.rtlil import component_rtlil
+from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines import fast, library
 from sley.sim.engines.options import EngineOptions
-from sley.sim.errors import EngineError
-from sley.sim.fast.rtlil import FastError
+from sley.sim.errors import EngineError, FastError
 from sley.sim.testing.copier import BEATS, CYCLES, DESTINATION, HANG_AT, SOURCE, START, STATUS, Copier
-from sley.sim.toolchain import find_c_compiler
 
 pytestmark = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
 

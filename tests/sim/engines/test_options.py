@@ -7,14 +7,14 @@ import pytest
 
 from sley.abi.config import preset
 from sley.hw.verilog import component_verilog
-from sley.sim import toolchain
+from sley.sim.build import toolchain
+from sley.sim.build.toolchain import Toolchain, find_compiler, find_verilator
 from sley.sim.engines import options as options_module
 from sley.sim.engines.options import EngineOptions, default_engine, parse_options
 from sley.sim.engines.rtl import RtlTransport
-from sley.sim.errors import EngineError
+from sley.sim.errors import BuildError, EngineError
 from sley.sim.memory.dram import DramTiming
 from sley.sim.testing.copier import Copier
-from sley.sim.toolchain import BuildError, Toolchain, find_compiler, find_verilator
 
 NANO = preset("nano")
 

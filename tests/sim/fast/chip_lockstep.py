@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
-from sley.sim.build import build_library
-from sley.sim.cache import digest
+from sley.sim.build.cache import digest
+from sley.sim.build.verilator import build_library
 from sley.sim.engines import library as chip_library
 from sley.sim.engines.design_text import cached_rtlil, cached_verilog
 from sley.sim.engines.fast import TIES
 from sley.sim.engines.library import LibraryTransport
 from sley.sim.engines.options import EngineOptions
-from sley.sim.fast.build import build_library as build_fast_library
-from sley.sim.fast.manifest import Manifest, Piece, Signal
+from sley.sim.fast.emit.manifest import Manifest, Piece, Signal
+from sley.sim.fast.run.build import build_library as build_fast_library
 from sley.sim.memory import dram
 
 HARNESS = Path(__file__).with_name("chip_lockstep.cpp")

@@ -15,8 +15,8 @@ from sley.hw.shared import flat_ports
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.options import EngineOptions
 from sley.sim.engines.pysim import PysimTransport
-from sley.sim.fast.manifest import MemoryPlace, Signal
-from sley.sim.fast.simulation import Simulation
+from sley.sim.fast.emit.manifest import MemoryPlace, Signal
+from sley.sim.fast.run.simulation import Simulation
 
 ALIAS_CYCLES = 64
 """How often registers are compared that the fast engine has under other names only."""

@@ -8,8 +8,8 @@ from chip_traffic import Traffic
 
 from sley.abi.config import ChipConfig
 from sley.abi.registers import RegisterMap
+from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 from sley.sim.engines.options import EngineOptions
-from sley.sim.toolchain import find_c_compiler, find_compiler, find_verilator
 
 MEMORY = 1 << 20
 LATENCIES, GAPS = (1, 7, 32, 200), (0, 1, 9)

@@ -17,7 +17,7 @@ from design_batch import ASYNC_RESET, DOMAINS, Batch
 from dice import random_bits
 from shrink import shrink
 
-from sley.sim.fast.simulation import Simulation
+from sley.sim.fast.run.simulation import Simulation
 
 STEPS = 20
 """Steps of a run: inputs change, then clocks tick, and the outputs are compared after both."""

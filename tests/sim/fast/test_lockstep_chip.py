@@ -6,8 +6,8 @@ from chip_session import MEMORY, needs_verilator, session
 from chip_traffic import Traffic
 
 from sley.abi.config import preset
+from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines.options import EngineOptions
-from sley.sim.toolchain import find_c_compiler
 
 needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.memory import dram as dram_module
 from sley.sim.memory.dram import Dram, DramTiming, ProtocolError
-from sley.sim.toolchain import find_c_compiler
 
 WRAPPER = """
 #include "dram.h"

@@ -11,7 +11,8 @@ from sley.abi.instructions import FORMATS, BinaryOp, Op, Param, Space, VectorRow
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.sim.golden import float32
 from sley.sim.model.memory import FaultError, ModelMemory
-from sley.sim.model.units import Command, LocalState, execute
+from sley.sim.model.state import Command, LocalState
+from sley.sim.model.units import execute
 
 NANO = PRESETS["nano"]
 NANO16 = NANO.replace(operand_types=("int8", "bf16"))

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.config import preset
+from sley.fpga.boards.simulated import BAUD
 from sley.fpga.bridge.transport import FpgaTransport
-from sley.fpga.simulated import BAUD
 from sley.sim.board.design import open_board
 from sley.sim.board.port import BoardPort
 

@@ -9,8 +9,8 @@ from amaranth.lib import io
 from amaranth.lib.wiring import Component, connect
 
 from sley.abi.config import ChipConfig
-from sley.fpga.clock import GATED, PllClock
-from sley.fpga.device import device_of
+from sley.fpga.boards.clock import GATED, PllClock
+from sley.fpga.devices.device import device_of
 from sley.fpga.memory.block_ram import BlockMemory
 from sley.fpga.memory.sdram.memory import SdramMemory
 from sley.fpga.memory.sdram.part import SdramPart

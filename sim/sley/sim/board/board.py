@@ -2,7 +2,7 @@
 
 from sley.sim.board.host_uart import CHUNK
 from sley.sim.errors import EngineError
-from sley.sim.fast.simulation import Simulation
+from sley.sim.fast.run.simulation import Simulation
 
 
 class SimulatedBoard:

@@ -7,9 +7,9 @@ from sley.abi.config import ChipConfig
 from sley.hw.rtlil import component_rtlil
 from sley.sim.board.board import SimulatedBoard
 from sley.sim.board.host_uart import HostedDesign
+from sley.sim.build.sources import Sources
 from sley.sim.engines.design_text import GATEWARE_PACKAGES, cached_text, sources_of
 from sley.sim.errors import EngineError
-from sley.sim.sources import Sources
 
 GROUP = "sley.boards"
 DEFAULT = "system"

@@ -9,11 +9,10 @@ from sley.sim.engines.access import HANG
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.library import LibraryTransport
 from sley.sim.engines.options import EngineOptions, parse_options
-from sley.sim.errors import EngineError
-from sley.sim.fast.build import build_library
-from sley.sim.fast.condition import Condition
-from sley.sim.fast.instance import Instance
-from sley.sim.fast.rtlil import FastError
+from sley.sim.errors import EngineError, FastError
+from sley.sim.fast.run.build import build_library
+from sley.sim.fast.run.condition import Condition
+from sley.sim.fast.run.instance import Instance
 from sley.sim.memory import dram
 
 HOST = Path(__file__).with_name("fast_host.c")

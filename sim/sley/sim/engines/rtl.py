@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sley.abi.config import configuration
-from sley.sim.build import build_library
+from sley.sim.build.verilator import build_library
 from sley.sim.engines.design_text import cached_verilog
 from sley.sim.engines.library import LibraryTransport
 from sley.sim.engines.options import EngineOptions, parse_options

@@ -25,7 +25,8 @@ from sley.abi.layout import LayoutError
 from sley.abi.pages import Permission
 from sley.sim.model.counts import WorkCounts
 from sley.sim.model.memory import AccessError, AddressSpaces, FaultError
-from sley.sim.model.units import Command, LocalState, execute
+from sley.sim.model.state import Command, LocalState
+from sley.sim.model.units import execute
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
 _WORD = 0xFFFFFFFF

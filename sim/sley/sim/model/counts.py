@@ -6,7 +6,7 @@ from sley.abi.counters import COUNTERS, GROUP_COUNTERS, CounterGroup, MatrixCycl
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op, Param
 from sley.abi.types import ElementType
-from sley.sim.model.units import Command, LocalState
+from sley.sim.model.state import Command, LocalState
 
 
 class WorkCounts:

@@ -16,7 +16,8 @@ from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.testing.pins import Pins
 from sley.hw.testing.streams import StreamBench, Traffic, compiled
 from sley.sim.model.memory import FaultError, ModelMemory
-from sley.sim.model.units import LocalState, execute
+from sley.sim.model.state import LocalState
+from sley.sim.model.units import execute
 
 SPECIALS = np.array(
     [0, 0x8000, 0x3F80, 0xBF80, 0x7F80, 0xFF80, 0x7FC0, 0xFFA1, 0x7F7F, 0xFF7F, 0x0080, 0x807F, 0x0001, 0x0100, 0x7F01],

@@ -7,7 +7,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param
 from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.hw.testing.coverage import Coverage
-from sley.sim.model.units import Command
+from sley.sim.model.state import Command
 
 
 class Program:

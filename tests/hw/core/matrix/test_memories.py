@@ -17,7 +17,8 @@ from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.core.sram.sram import READ_LATENCY, BankedSram
 from sley.hw.testing.streams import StreamBench
 from sley.sim.model.memory import ModelMemory
-from sley.sim.model.units import LocalState, execute
+from sley.sim.model.state import LocalState
+from sley.sim.model.units import execute
 
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
 WIDE = NANO.replace(operand_types=("int8", "bf16"))

@@ -1,0 +1,80 @@
+"""Which groups become one loop."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+
+from sley.sim.fast.optimise.elements import Elements
+from sley.sim.fast.optimise.machine_types import c_type
+from sley.sim.fast.read.netlist import WORD
+
+LANE_BY_LANE = frozenset({"divu", "modu", "divs", "mods", "parity"})
+"""Operators that vectors do not have: a loop computes them lane by lane, in at least 32 bits."""
+
+
+class Sets:
+    """Disjoint sets of numbers that can be joined."""
+
+    def __init__(self, members: Iterable[int]) -> None:
+        self._parent = {number: number for number in members}
+
+    def root(self, number: int) -> int:
+        """The number that stands for the set of this one."""
+        parent = self._parent
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    def join(self, a: int, b: int) -> None:
+        self._parent[self.root(b)] = self.root(a)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._parent
+
+    def all(self) -> list[list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for number in self._parent:
+            found[self.root(number)].append(number)
+        return list(found.values())
+
+
+def lane_type(elements: Elements, numbers: Iterable[int]) -> str:
+    """The smallest type for all values of these groups."""
+    widest = 1
+    for number in numbers:
+        group = elements.groups[number]
+        operands = elements.operands[group.values[0]]
+        own = [elements.width[operand] for operand in operands if elements.width[operand] <= WORD]
+        if group.op in ("read", "write"):
+            own = own[1:]
+        widest = max(widest, group.width, *own, 1)
+        if group.op in LANE_BY_LANE:
+            widest = max(widest, 32)
+    return c_type(widest)
+
+
+def loops(elements: Elements, numbers: Iterable[int]) -> list[list[int]]:
+    """Groups of one number of elements, as loops: those that use each other's values, or read the same arrays.
+
+    The latter only if their lanes have one type. Within a loop operands come first.
+    """
+    ordered = sorted(numbers, key=lambda number: elements.groups[number].values[0])
+    sets = Sets(ordered)
+    for number in ordered:
+        own = elements.groups[number]
+        for column in _columns(elements, number):
+            other = elements.group_of.get(column[0], -1)
+            if other in sets and elements.groups[other].values == column and elements.groups[other].slots == own.slots:
+                sets.join(number, other)
+    first_of: dict[Hashable, int] = {}
+    for members in sets.all():
+        kind = lane_type(elements, members)
+        for number in members:
+            for column in _columns(elements, number):
+                if len(set(column)) == len(column) and all(map(elements.source, column)):
+                    sets.join(first_of.setdefault((kind, elements.groups[number].slots, column), number), number)
+    return [sorted(members, key=ordered.index) for members in sets.all()]
+
+
+def _columns(elements: Elements, number: int) -> Iterable[tuple[int, ...]]:
+    return zip(*(elements.operands[value] for value in elements.groups[number].values), strict=True)
