@@ -278,7 +278,7 @@ def check_cycles(config, steps, overhead):
     sent, signals = bench.run([vector(5, 0, rows, **steps) for rows in counts])
     latencies = [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)]
     assert latencies == [config.row_parts * rows + overhead for rows in counts]
-    assert bench.busy_cycles == sum(latencies)
+    assert bench.bench.busy_cycles == sum(latencies)
 
 
 def test_operands_in_one_bank_take_two_cycles_per_row():
@@ -328,20 +328,12 @@ def test_abort(config, cycles):
     accepted = []
 
     async def process(ctx):
-        async def offer(c, until):
-            ctx.set(dut.command.payload, c)
-            ctx.set(dut.command.valid, 1)
-            while not (await ctx.tick().sample(until))[-1]:
-                pass
-            ctx.set(dut.command.valid, 0)
-
-        await offer(set_param(Param.A_STRIDE, 0), dut.command.ready)
+        await bench.bench.give(ctx, [set_param(Param.A_STRIDE, 0)])
         ctx.set(dut.signal[0].ready, 1)
         await ctx.tick().repeat(4)
         ctx.set(dut.signal[0].ready, 0)
-        await offer(vector(5, 64, 20, signal=3, **FP_STEPS), dut.command.ready)
-        for _ in range(cycles):
-            await ctx.tick()
+        await bench.bench.give(ctx, [vector(5, 64, 20, signal=3, **FP_STEPS)])
+        await ctx.tick().repeat(cycles)
         ctx.set(dut.abort, 1)
         for cycle in range(lasts):
             ctx.set(dut.command.payload, vector(5, 64, 20, signal=3))
@@ -362,14 +354,12 @@ def test_abort(config, cycles):
         ctx.set(dut.command.valid, 0)
         assert not ctx.get(dut.busy)
         ctx.set(dut.abort, 0)
-        ctx.set(dut.clear, 1)
-        await ctx.tick()
-        ctx.set(dut.clear, 0)
+        await bench.bench.clear(ctx)
         bench.model.scratchpad[:] = bench.scratchpad
         bench.model.accumulators[:] = bench.accumulators
         got = []
         for c in later:
-            await offer(c, dut.command.ready)
+            await bench.bench.give(ctx, [c])
             ctx.set(dut.signal[0].ready, 1)
             while True:
                 _, _, valid, payload = await ctx.tick().sample(dut.signal[0].valid, dut.signal[0].payload)
@@ -393,11 +383,8 @@ def test_clear(config):
     bench = Bench(config)
 
     async def clear(ctx):
-        for _ in range(40):
-            await ctx.tick()
-        ctx.set(bench.dut.clear, 1)
-        await ctx.tick()
-        ctx.set(bench.dut.clear, 0)
+        await ctx.tick().repeat(40)
+        await bench.bench.clear(ctx)
 
     bench.bench.add(clear)
     before = [vrow(9, 0), vrow(8, 1), set_param(Param.A_STRIDE, 5), set_param(Param.OUT_STRIDE, 2)]
@@ -415,7 +402,7 @@ def test_clear(config):
     bench.bench.run()
     for c in after:
         bench.model.execute(c)
-    bench.faults = []
+    bench.faults.clear()
     bench.compare()
 
 
