@@ -2,8 +2,10 @@
 
 import gc
 import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,12 @@ from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.sim.testing.product import Product
+
+HELPERS = [path for path in Path(__file__).parent.rglob("*.py") if not path.stem.startswith(("test_", "conftest"))]
+"""Benches and models that tests share: importable by name, with assertions that explain themselves."""
+
+sys.path += sorted({str(path.parent) for path in HELPERS})
+pytest.register_assert_rewrite(*(path.stem for path in HELPERS))
 
 GARBAGE = (100_000, 50, 100)
 """Objects and rounds between searches for garbage. A design is some 100,000 objects that stay; with Python's own 700,

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from session import run_session
 
 from sley.abi.config import preset
 from sley.hw.ip.export import ip_files, write_export
@@ -85,13 +86,8 @@ def test_missing_simulator_is_named(tmp_path: Path) -> None:
         pytest.param("verilator", "nano", LARGER, marks=[needs("verilator"), pytest.mark.campaign]),
     ],
 )
-def test_every_cycle_is_that_of_fast(
-    simulator: str, name: str, shapes: list[list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_cycle_is_that_of_fast(simulator: str, name: str, shapes: list[list[int]], tmp_path: Path) -> None:
     """Products through the driver: the cycle in which each was done, written by the chip and seen by the host."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))  # for the bench, inside the simulator too
-    from session import run_session
-
     config = preset(name)
     sources = sorted((export(name, tmp_path) / "rtl").glob("*.v"))
     request = {"shapes": shapes, "result": str(tmp_path / "result.json")}

@@ -2,9 +2,8 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "verification").glob("*.md"))
@@ -21,8 +20,12 @@ TESTS = [
 PROOFS = {path for path in TESTS if path.startswith("tests/formal/")} - {"tests/formal/test_proof.py"}  # of the prover
 
 
+@cache
 def functions_of(path: Path) -> set[str]:
     return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+
+
+COVERED = {path for path in TESTS if "test_coverage" in functions_of(ROOT / path)}
 
 
 def short_name(test: Path) -> str:
@@ -30,28 +33,33 @@ def short_name(test: Path) -> str:
     return f"{test.parent.name}/{test.stem}" if test.stem == "test_unit" else test.stem
 
 
-@pytest.mark.parametrize("test", NAMED)
-def test_what_the_record_names_exists(test: str) -> None:
-    path, _, name = test.partition("::")
-    assert (ROOT / path).exists(), f"{path} does not exist"
-    assert not name or name in functions_of(ROOT / path), f"{path} has no {name}"
+def test_what_the_record_names_exists() -> None:
+    missing = []
+    for test in NAMED:
+        path, _, name = test.partition("::")
+        if not (ROOT / path).exists() or (name and name not in functions_of(ROOT / path)):
+            missing.append(test)
+    assert NAMED
+    assert not missing, f"docs/verification names what does not exist: {', '.join(missing)}"
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_every_block_is_in_the_record(component: str) -> None:
-    assert f"`{component}`" in RECORD, f"docs/verification does not name {component}"
+def test_every_block_is_in_the_record() -> None:
+    missing = [component for component in COMPONENTS if f"`{component}`" not in RECORD]
+    assert COMPONENTS
+    assert not missing, f"docs/verification does not name {', '.join(missing)}"
 
 
-@pytest.mark.parametrize("path", TESTS)
-def test_every_test_of_the_gateware_is_in_the_record(path: str) -> None:
-    assert any(test.partition("::")[0] == path for test in NAMED), f"docs/verification does not name {path}"
-    if "test_coverage" in functions_of(ROOT / path):
-        assert f"{path}::test_coverage" in NAMED
+def test_every_test_of_the_gateware_is_in_the_record() -> None:
+    named = {test.partition("::")[0] for test in NAMED}
+    missing = [path for path in TESTS if path not in named]
+    missing += [f"{path}::test_coverage" for path in COVERED if f"{path}::test_coverage" not in NAMED]
+    assert TESTS
+    assert not missing, f"docs/verification does not name {', '.join(missing)}"
 
 
 def test_stages_of_the_table_are_those_of_the_tests() -> None:
     lines = [line.split("|") for line in (ROOT / "docs/verification/index.md").read_text().splitlines()]
     rows = [line for line in lines if len(line) == 11 and line[2].strip() == "yes"]
-    for column, tests in ((5, {p for p in TESTS if "test_coverage" in functions_of(ROOT / p)}), (6, PROOFS)):
+    for column, tests in ((5, COVERED), (6, PROOFS)):
         named = {name for row in rows for name in re.findall(r"`((?:\w+/)?test_\w+)`", row[column])}
         assert named == {short_name(Path(test)) for test in tests}

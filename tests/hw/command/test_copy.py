@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -27,13 +27,6 @@ SINGLE = preset("nano").replace(max_burst=1)
 
 class Node(wiring.Component):
     """The engine with a node of its own."""
-
-    fill: Signal
-    value: Signal
-    src: Signal
-    dst: Signal
-    bytes: Signal
-    stop: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config

@@ -1,14 +1,6 @@
-"""Lets the tests of each unit import the benches of its folder; their assertions explain themselves as tests do."""
-
-import sys
-from pathlib import Path
+"""DSP blocks for the tests of multipliers."""
 
 import pytest
-
-BENCHES = sorted(Path(__file__).parent.rglob("*_bench.py"))
-
-sys.path[:0] = sorted({str(bench.parent) for bench in BENCHES})
-pytest.register_assert_rewrite(*(bench.stem for bench in BENCHES))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Load and store with their real reader and writer behind them and a memory at the node's port."""
+"""Load and Store with their real reader and writer behind them, and a memory at the port of the node."""
 
 import random
 from typing import Any
@@ -6,23 +6,20 @@ from typing import Any
 import pytest
 from amaranth import Elaboratable, Module
 from amaranth.lib import wiring
+from dma_bench import COMPONENTS, CONFIGS, EDGE, MEMORY, UNITS, row_bytes_of, run
 
-from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Space
-from sley.hw.core.load.unit import LoadUnit
-from sley.hw.core.store.unit import StoreUnit
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import Tag
-from sley.hw.testing.dma import DmaBench, DmaState, Program
+from sley.hw.testing.dma.bench import DmaBench
+from sley.hw.testing.dma.program import Program
+from sley.hw.testing.dma.reference import DmaState
 from sley.hw.testing.memory import MemoryNode
-from sley.hw.testing.streams import compiled
+from sley.hw.testing.streams import Traffic, compiled
 
-NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=16)
-EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=32)
-CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
-MEMORY = 4096
 SOURCE = (2, 0)
 
 
@@ -30,7 +27,7 @@ class DmaPath(Elaboratable):
     """A unit and what is between it and the network; the ports that are left are the bench's."""
 
     def __init__(self, config: ChipConfig, unit: Unit) -> None:
-        self.unit: Any = LoadUnit(config) if unit is Unit.LOAD else StoreUnit(config)
+        self.unit = COMPONENTS[unit](config)
         self.path: Any = (
             MemoryReader(config, tag=Tag.LOAD, source=SOURCE)
             if unit is Unit.LOAD
@@ -71,27 +68,14 @@ def check(
     seed: int = 0,
     stress: float = 0.0,
     latency: tuple[int, int] = (40, 40),
-) -> tuple[DmaBench, Any, Any, MemoryNode]:
+) -> tuple[DmaBench, Traffic, Traffic, MemoryNode]:
+    """As ``dma_bench.check``, with the whole path to memory."""
     state = DmaState.random(config, program.unit, random.Random(seed), MEMORY)
-    expected = state.copy()
-    expected.execute(program)
     bench = DmaBench(compiled(DmaPath, config, program.unit), state, seed=seed)
-    dut = bench.dut
-    memory = MemoryNode(
-        bench, config, dut.path.request, dut.path.response, size=MEMORY, latency=latency, pause=stress, idle=stress
-    )
-    memory.data[:] = state.memory
-    if program.unit is Unit.LOAD:
-        bench.play_local_writes(stress)
-    else:
-        bench.play_local_reads(stress)
-    commands = bench.send(dut.command, program.payloads(), idle=stress)
-    signals = bench.receive(dut.signal[0], len(program.commands), pause=stress)
-    bench.run()
-    assert bench.faults == expected.faults
-    assert state.local == expected.local
-    assert memory.data == expected.memory
-    assert signals.items == program.signals()
+    ports = bench.dut.path.request, bench.dut.path.response
+    memory = MemoryNode(bench, config, *ports, size=MEMORY, latency=latency, pause=stress, idle=stress)
+    memory.data = state.memory
+    commands, signals = run(bench, program, stress, idle=stress)
     return bench, commands, signals, memory
 
 
@@ -99,7 +83,7 @@ def random_program(rng: random.Random, config: ChipConfig, unit: Unit) -> Progra
     program = Program(unit)
     for _ in range(6):
         space = rng.choice(list(Space))
-        row_bytes = config.row_bytes if space is Space.SCRATCHPAD else config.accumulator_row_bytes
+        row_bytes = row_bytes_of(config, space)
         chunks, runs = rng.randint(1, 5), rng.randint(1, 3)
         length = rng.randint(row_bytes * (chunks - 1) + 1, row_bytes * chunks)
         stride = rng.choice([length, rng.randint(length, 300)])
@@ -112,7 +96,7 @@ def random_program(rng: random.Random, config: ChipConfig, unit: Unit) -> Progra
 
 
 @CONFIGS
-@pytest.mark.parametrize("unit", [Unit.LOAD, Unit.STORE], ids=["load", "store"])
+@UNITS
 @pytest.mark.parametrize("stress", [0.0, 0.3])
 def test_random_programs(config: ChipConfig, unit: Unit, stress: float) -> None:
     program = random_program(random.Random(5), config, unit)

@@ -1,10 +1,10 @@
 """The exported Verilog, compiled by Verilator, ends all kinds of work in the same cycle as engine ``fast``."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from session import run_session
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.ip.export import ip_files
@@ -55,10 +55,7 @@ def both(config: ChipConfig, verilog: str, **options: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("latency", [1, 32])
-def test_products(config: ChipConfig, verilog: str, latency: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "cocotb"))
-    from session import run_session
-
+def test_products(config: ChipConfig, verilog: str, latency: int) -> None:
     shapes = [[1, 1, 1], [5, 3, 7], [13, 9, 11], [33, 20, 41], [8, 64, 8]]
     exported, fast = (run_session(transport, shapes) for transport in both(config, verilog, latency=latency))
     assert exported == fast

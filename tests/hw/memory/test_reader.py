@@ -3,6 +3,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from runs_bench import EDGE, LANES, NANO, count_lanes, random_runs
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.instructions import Share
@@ -13,13 +14,10 @@ from sley.hw.testing.memory import Burst, MemoryNode
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench, compiled
 
-NANO = preset("nano").replace(max_burst=4)
-EDGE = preset("edge").replace(max_burst=4)
 COVERAGE = Coverage(
     "memory reader",
     {
-        "begins in lane": [(config.name, lane) for config in (NANO, EDGE) for lane in range(config.bus_bytes)],
-        "ends in lane": [(config.name, lane) for config in (NANO, EDGE) for lane in range(config.bus_bytes)],
+        **LANES,
         "burst of": range(1, 5),
         "bursts of a run": ("one", "several"),
         "error": (True, False),
@@ -42,8 +40,11 @@ def bench_of(config: ChipConfig, runs: list[tuple[int, int]], **kwargs: Any) -> 
     memory.data[:] = random.Random(1).randbytes(len(memory.data))
     expected = []
     for addr, n in runs:
+        count_lanes(COVERAGE, config, addr, n)
         if config.max_burst == 4:
-            cover(config, addr, n)
+            burst_bytes = 4 * config.bus_bytes
+            bursts = (addr + n - 1) // burst_bytes - addr // burst_bytes + 1
+            COVERAGE.hit("bursts of a run", "one" if bursts == 1 else "several")
         content = bytes(memory.data[addr : addr + n])
         for k in range(0, n, config.bus_bytes):
             part = content[k : k + config.bus_bytes]
@@ -51,28 +52,11 @@ def bench_of(config: ChipConfig, runs: list[tuple[int, int]], **kwargs: Any) -> 
     return bench, memory, expected
 
 
-def cover(config: ChipConfig, addr: int, n: int) -> None:
-    width, name = config.bus_bytes, config.name
-    COVERAGE.hit("begins in lane", (name, addr % width))
-    COVERAGE.hit("ends in lane", (name, (addr + n - 1) % width))
-    bursts = (addr + n - 1) // (4 * width) - addr // (4 * width) + 1
-    COVERAGE.hit("bursts of a run", "one" if bursts == 1 else "several")
-
-
 @pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
 @pytest.mark.parametrize("idle", [0.0, 0.4])
 @pytest.mark.parametrize("pause", [0.0, 0.5])
 def test_alignments_and_lengths(config: ChipConfig, idle: float, pause: float) -> None:
-    width = config.bus_bytes
-    rng = random.Random(f"{config.name}{idle}{pause}")
-    most = 3 * 4 * width + 1
-    runs = [
-        (rng.randrange(2048) // width * width + a, rng.randint(1, most))
-        for a in range(width)
-        for _ in range(32 // width)
-    ]
-    runs += [(64 + a, n) for a in (0, 1, width - 1) for n in (1, width - 1, width, width + 1, most)]
-    rng.shuffle(runs)
+    runs = random_runs(config, f"{config.name}{idle}{pause}")
     bench, memory, expected = bench_of(config, runs, idle=idle, pause=pause, idle_runs=idle)
     got = bench.receive(bench.dut.o, len(expected), pause=pause)
     watch_streams(bench, COVERAGE, "run, beat", bench.dut.i, bench.dut.o)

@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from runs_bench import EDGE, LANES, NANO, count_lanes, random_runs
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.memory.writer import MemoryWriter
@@ -12,13 +13,10 @@ from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.memory import Burst, MemoryNode
 from sley.hw.testing.streams import StreamBench, compiled
 
-NANO = preset("nano").replace(max_burst=4)
-EDGE = preset("edge").replace(max_burst=4)
 COVERAGE = Coverage(
     "memory writer",
     {
-        "begins in lane": [(config.name, lane) for config in (NANO, EDGE) for lane in range(config.bus_bytes)],
-        "ends in lane": [(config.name, lane) for config in (NANO, EDGE) for lane in range(config.bus_bytes)],
+        **LANES,
         "run that": ("is continued", "ends"),
         "burst of": range(1, 5),
         "error": (True, False),
@@ -60,9 +58,7 @@ class WriterBench(StreamBench):
         follows = [join and a + n == after for (a, n), (after, _) in pairwise([*runs, (0, 0)])]
         follows[-1] = cut
         for (addr, n), more in zip(runs, follows, strict=True):
-            if config.max_burst == 4:
-                COVERAGE.hit("begins in lane", (config.name, addr % config.bus_bytes))
-                COVERAGE.hit("ends in lane", (config.name, (addr + n - 1) % config.bus_bytes))
+            count_lanes(COVERAGE, config, addr, n)
             COVERAGE.hit("run that", "is continued" if more else "ends")
         sent = [{"addr": a, "bytes": n, "more": more} for (a, n), more in zip(runs, follows, strict=True)]
         self.runs = self.send(self.dut.i, sent, idle=idle)
@@ -89,16 +85,7 @@ class WriterBench(StreamBench):
 @pytest.mark.parametrize("idle", [0.0, 0.4])
 @pytest.mark.parametrize("pause", [0.0, 0.5])
 def test_alignments_and_lengths(config: ChipConfig, idle: float, pause: float) -> None:
-    width = config.bus_bytes
-    rng = random.Random(f"{config.name}{idle}{pause}")
-    most = 3 * 4 * width + 1
-    runs = [
-        (rng.randrange(2048) // width * width + a, rng.randint(1, most))
-        for a in range(width)
-        for _ in range(32 // width)
-    ]
-    runs += [(64 + a, n) for a in (0, 1, width - 1) for n in (1, width - 1, width, width + 1, most)]
-    rng.shuffle(runs)
+    runs = random_runs(config, f"{config.name}{idle}{pause}")
     bench = WriterBench(config, runs, idle=idle, pause=pause)
     watch_streams(bench, COVERAGE, "run, beat", bench.dut.i, bench.dut.data)
     watch_streams(bench, COVERAGE, "request", bench.dut.request)

@@ -2,18 +2,18 @@
 
 import random
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from amaranth.lib import data
+from traffic_bench import Packets
 
 from sley.hw.noc.direction import Direction, all_turns, may_turn
 from sley.hw.noc.messages import Coordinate
 from sley.hw.noc.multicast import MulticastRouter
 from sley.hw.noc.placement import Node
 from sley.hw.testing.coverage import Coverage
-from sley.hw.testing.streams import StreamBench, Traffic
+from sley.hw.testing.streams import StreamBench
 
 FLIT = data.StructLayout({"payload": 16, "dest": Coordinate, "last": 1, "far": Coordinate})
 HERE = (2, 3)
@@ -107,10 +107,7 @@ def test_every_rectangle(side: Direction) -> None:
 def test_random_traffic(side: Direction, idle: float, pause: float) -> None:
     """Rectangles from one side, single nodes from all others, to outputs that are slow each in its own way."""
     bench = StreamBench(MulticastRouter(FLIT, HERE, all_turns()), seed=int(10 * idle))
-    expected: dict[tuple[Direction, Direction], list[int]] = {
-        (source, to): [] for source in Direction for to in Direction
-    }
-    number, packet_of = 0, {}
+    packets = Packets()
     for source in Direction:
         flits: list[dict[str, Any]] = []
         for _ in range(25):
@@ -119,23 +116,9 @@ def test_random_traffic(side: Direction, idle: float, pause: float) -> None:
             point = "from one side to" if source is side else "from others to"
             COVERAGE.hit(point, (source.name, named(sides(source, where))))
             COVERAGE.hit("flits of a packet", length)
-            flits += packet(where, length, number)
-            for k in range(length):
-                packet_of[number + k] = (source, number)
-            for to in sides(source, where):
-                expected[source, to] += range(number, number + length)
-            number += length
+            flits += packet(where, length, packets.add(source, sides(source, where), length))
         bench.send(bench.dut.side_i(source), flits, idle=idle)
-    outs: dict[Direction, Traffic] = {}
-    for to in Direction:
-        count = sum(len(flits) for (_, leaves), flits in expected.items() if leaves is to)
-        outs[to] = bench.receive(bench.dut.side_o(to), count, pause=pause)
-    bench.run()
-    for (source, to), numbers in expected.items():
-        assert [x.payload for x in outs[to].items if packet_of[x.payload][0] is source] == numbers
-    for out in outs.values():
-        for a, b in pairwise(out.items):
-            assert a.last or packet_of[a.payload] == packet_of[b.payload], "packets interleaved"
+    packets.run(bench, pause)
 
 
 def test_chosen_in_turn() -> None:

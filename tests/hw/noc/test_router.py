@@ -1,18 +1,18 @@
 """One router: every legal turn, timing, fairness and whole packets."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from amaranth.lib import data
+from traffic_bench import Packets
 
 from sley.hw.noc.direction import Direction, all_turns
 from sley.hw.noc.messages import Coordinate
 from sley.hw.noc.router import Router
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
-from sley.hw.testing.streams import StreamBench, Traffic
+from sley.hw.testing.streams import StreamBench
 
 FLIT = data.StructLayout({"payload": 16, "dest": Coordinate, "last": 1})
 HERE = (2, 3)
@@ -85,31 +85,17 @@ def test_turn(turn: tuple[Direction, Direction]) -> None:
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.2), (0.1, 0.6)])
 def test_random_traffic(idle: float, pause: float) -> None:
     bench = StreamBench(Router(FLIT, HERE, TURNS), seed=int(10 * idle))
-    expected: dict[tuple[Direction, Direction], list[int]] = {turn: [] for turn in TURNS}
-    number, packet_of = 0, {}
+    packets = Packets()
     for side in Direction:
         flits: list[dict[str, Any]] = []
         for _ in range(15):
             to = bench.rng.choice([b for a, b in TURNS if a is side])
             length = bench.rng.randint(1, 5)
             COVERAGE.hit("flits of a packet", length)
-            flits += packet(to, length, number)
-            for k in range(length):
-                packet_of[number + k] = (side, to, number)
-            expected[side, to] += range(number, number + length)
-            number += length
+            flits += packet(to, length, packets.add(side, [to], length))
         bench.send(bench.dut.side_i(side), flits, idle=idle)
-    outs: dict[Direction, Traffic] = {}
-    for side in Direction:
-        count = sum(len(flits) for (_, to), flits in expected.items() if to is side)
-        outs[side] = bench.receive(bench.dut.side_o(side), count, pause=pause)
     watch(bench)
-    bench.run()
-    for (source, to), numbers in expected.items():
-        assert [x.payload for x in outs[to].items if packet_of[x.payload][0] is source] == numbers
-    for out in outs.values():
-        for a, b in pairwise(out.items):
-            assert a.last or packet_of[a.payload] == packet_of[b.payload], "packets interleaved"
+    packets.run(bench, pause)
 
 
 def test_fair() -> None:

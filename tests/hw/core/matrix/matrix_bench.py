@@ -14,7 +14,8 @@ from sley.abi.instructions import Op
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.testing.pins import Pins
-from sley.hw.testing.streams import StreamBench, Traffic, compiled
+from sley.hw.testing.streams import Traffic, compiled
+from sley.hw.testing.unit import UnitBench
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.state import LocalState
 from sley.sim.model.units import execute
@@ -72,9 +73,9 @@ class MatrixBench:
         if floats:
             fill_with_floats(self.state, rng, floats)
         self.accumulator = self.state.accumulator.copy()
-        self.bench = StreamBench(compiled(MatrixUnit, config), seed=seed, timeout=8_000)
+        self.bench = UnitBench(compiled(MatrixUnit, config), seed=seed, timeout=8_000)
         self.dut = self.bench.dut
-        self.result = Result(0, [], [], [], [], [])
+        self.result = Result(0, self.bench.faults, [], [], [], [])
 
     def model(self, program: Program) -> tuple[int, int, int] | None:
         """Executes on the model up to the first fault."""
@@ -100,10 +101,8 @@ class MatrixBench:
             ctx.set(write.ready, 1)
             accept = Pins(*(port.ready for port, *_ in reads))
             answer = Pins(*(port.data for port, *_ in reads))
-            fault = dut.fault
             watched = [x for port, *_ in reads for x in (port.valid, port.row)]
             watched += [write.valid, write.row, write.data, write.enable, dut.rows, dut.busy]
-            watched += [fault.valid, fault.code, fault.pc, fault.address]
             edges = aiter(ctx.tick().sample(*watched))
             cycle = 0
             while True:
@@ -122,7 +121,7 @@ class MatrixBench:
                     if valid and ready[k]:
                         log.append(cycle)
                 answer.set(ctx, *data)
-                valid, row, value, enable, entering, busy, faulty, code, pc, address = sampled[2 * len(reads) :]
+                valid, row, value, enable, entering, busy = sampled[2 * len(reads) :]
                 if valid:
                     assert enable == (1 << len(write.enable)) - 1
                     self.accumulator[row] = np.frombuffer(
@@ -131,8 +130,6 @@ class MatrixBench:
                     result.writes.append(cycle)
                 if entering:
                     result.rows.append(cycle)
-                if faulty:
-                    result.faults.append((int(code), int(pc), int(address)))
                 if busy:
                     result.cycles = cycle
                 cycle += 1

@@ -93,7 +93,7 @@ def test_abort(delay: int, types: tuple[ElementType, ElementType]) -> None:
         ctx.set(dut.abort, 0)
         ctx.set(dut.command.valid, 0)
         bench.result.faults.clear()
-        await send(ctx, program.payloads(), 1000)
+        await bench.bench.give(ctx, program.payloads())
         got: list[int] = []
         while len(got) < 2:
             _, _, *sampled = await ctx.tick().sample(*(x for p in dut.signal for x in (p.valid, p.payload)))
@@ -121,17 +121,9 @@ def test_clear_resets_the_parameters() -> None:
         for port in dut.signal:
             ctx.set(port.ready, 1)
         for program in (first, second):
-            for payload in program.payloads():
-                ctx.set(dut.command.payload, payload)
-                ctx.set(dut.command.valid, 1)
-                await ctx.tick().until(dut.command.ready)
-            ctx.set(dut.command.valid, 0)
-            await ctx.tick()
-            while ctx.get(dut.busy):
-                await ctx.tick()
-            ctx.set(dut.clear, program is first)
-            await ctx.tick()
-            ctx.set(dut.clear, 0)
+            await bench.bench.clear(ctx)
+            await bench.bench.give(ctx, program.payloads())
+            await bench.bench.finish(ctx)
 
     bench.bench.add(process, wait=True)
     bench.bench.run()

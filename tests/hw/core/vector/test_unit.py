@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from vector_bench import COVERAGE, Bench
 from vector_commands import outputs, random_flags, random_vector, row_registers, walks
-from vector_model import command, flags, output_space, set_param, vector, vrow
+from vector_model import output_space, set_param, vector, vrow
 
 from sley.abi.config import PRESETS
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Param, Space, VectorRow
+from sley.abi.instructions import BinaryOp, Param, Space, VectorRow
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.hw.core.vector.reads import READ_PORTS
 from sley.hw.core.vector.unit import output_rows
@@ -156,7 +156,7 @@ def test_faults_are_exact():
         vector(1, acc - 2, 4, pc=10, **add_b),  # B and output leave in the same row: B is reported
         set_param(Param.B_ROW, acc),
         vector(acc, acc, 1, pc=11, **space, **add_b),  # all three: A is reported
-        command(Op.VECTOR, flags(Op.VECTOR) | 3 << 2, a=7, c=1, pc=12),  # b_op = 3; nothing is left of the row before
+        vector(7, 0, 1, pc=12, b_op=3),  # nothing is left of the row before
         vector(1, 61, 1, pc=13, b_space=Space.ACCUMULATOR),  # B does not exist and is not used
         vector(1, 2, 1, pc=14, out=ElementType.BF16),
         vector(1, 2, 1, pc=15, a_half=1),
@@ -183,7 +183,6 @@ def test_faults_are_exact():
         vector(1, 60, 1, scale=1, bias=1),
     ]
     bench = Bench(NANO, seed=1, grant=0.7)
-    assert FORMATS[Op.VECTOR].layout.fields["b_op"].lsb == FLAGS_LSB + 2
     bench.run(commands, pause=0.3)
     assert len(bench.faults) == 30
 
@@ -278,7 +277,7 @@ def check_cycles(config, steps, overhead):
     sent, signals = bench.run([vector(5, 0, rows, **steps) for rows in counts])
     latencies = [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)]
     assert latencies == [config.row_parts * rows + overhead for rows in counts]
-    assert bench.busy_cycles == sum(latencies)
+    assert bench.bench.busy_cycles == sum(latencies)
 
 
 def test_operands_in_one_bank_take_two_cycles_per_row():
@@ -328,18 +327,11 @@ def test_abort(config, cycles):
     accepted = []
 
     async def process(ctx):
-        async def offer(c, until):
-            ctx.set(dut.command.payload, c)
-            ctx.set(dut.command.valid, 1)
-            while not (await ctx.tick().sample(until))[-1]:
-                pass
-            ctx.set(dut.command.valid, 0)
-
-        await offer(set_param(Param.A_STRIDE, 0), dut.command.ready)
+        await bench.bench.give(ctx, [set_param(Param.A_STRIDE, 0)])
         ctx.set(dut.signal[0].ready, 1)
         await ctx.tick().repeat(4)
         ctx.set(dut.signal[0].ready, 0)
-        await offer(vector(5, 64, 20, signal=3, **FP_STEPS), dut.command.ready)
+        await bench.bench.give(ctx, [vector(5, 64, 20, signal=3, **FP_STEPS)])
         for _ in range(cycles):
             await ctx.tick()
         ctx.set(dut.abort, 1)
@@ -362,14 +354,12 @@ def test_abort(config, cycles):
         ctx.set(dut.command.valid, 0)
         assert not ctx.get(dut.busy)
         ctx.set(dut.abort, 0)
-        ctx.set(dut.clear, 1)
-        await ctx.tick()
-        ctx.set(dut.clear, 0)
+        await bench.bench.clear(ctx)
         bench.model.scratchpad[:] = bench.scratchpad
         bench.model.accumulators[:] = bench.accumulators
         got = []
         for c in later:
-            await offer(c, dut.command.ready)
+            await bench.bench.give(ctx, [c])
             ctx.set(dut.signal[0].ready, 1)
             while True:
                 _, _, valid, payload = await ctx.tick().sample(dut.signal[0].valid, dut.signal[0].payload)
@@ -393,11 +383,8 @@ def test_clear(config):
     bench = Bench(config)
 
     async def clear(ctx):
-        for _ in range(40):
-            await ctx.tick()
-        ctx.set(bench.dut.clear, 1)
-        await ctx.tick()
-        ctx.set(bench.dut.clear, 0)
+        await ctx.tick().repeat(40)
+        await bench.bench.clear(ctx)
 
     bench.bench.add(clear)
     before = [vrow(9, 0), vrow(8, 1), set_param(Param.A_STRIDE, 5), set_param(Param.OUT_STRIDE, 2)]
@@ -415,7 +402,7 @@ def test_clear(config):
     bench.bench.run()
     for c in after:
         bench.model.execute(c)
-    bench.faults = []
+    bench.faults.clear()
     bench.compare()
 
 

@@ -14,7 +14,8 @@ from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.pins import Pins
-from sley.hw.testing.streams import StreamBench, compiled
+from sley.hw.testing.streams import compiled
+from sley.hw.testing.unit import UnitBench
 
 OUTPUTS = (*WORD_TYPES, ElementType.INT8)
 COVERAGE = Coverage(
@@ -55,17 +56,14 @@ class Bench:
         self.model = Model.random(config, np.random.default_rng(seed))
         self.scratchpad = self.model.scratchpad.copy()
         self.accumulators = self.model.accumulators.copy()
-        self.bench = StreamBench(compiled(VectorUnit, config), seed=seed, timeout=20_000)
-        self.dut = self.bench.dut
-        self.faults: list[tuple[int, int, int]] = []
-        self.busy_cycles = 0
+        self.bench = UnitBench(compiled(VectorUnit, config), seed=seed, timeout=20_000)
+        self.dut, self.faults = self.bench.dut, self.bench.faults
         self.hold_writes = False
         for memory, names in (
             (self.scratchpad, ("scratchpad_read_a", "scratchpad_read_b", "scratchpad_write")),
             (self.accumulators, ("accumulator_read_a", "accumulator_read_b", "accumulator_write")),
         ):
             self.bench.add(self._memory(memory, *(getattr(self.dut, name) for name in names)))
-        self.bench.add(self._watch)
 
     def _memory(self, memory: np.ndarray, read_a, read_b, write):
         row_bits, part_bits = memory[0].nbytes * 8, len(read_a.data)
@@ -109,15 +107,6 @@ class Bench:
                     memory[row_w] = np.frombuffer(mixed, memory.dtype)
 
         return process
-
-    async def _watch(self, ctx):
-        fault = self.dut.fault
-        async for _, _, valid, code, pc, address, busy in ctx.tick().sample(
-            fault.valid, fault.code, fault.pc, fault.address, self.dut.busy
-        ):
-            self.busy_cycles += busy
-            if valid:
-                self.faults.append((int(code), int(pc), int(address)))
 
     def run(self, commands: list[dict], *, idle: float = 0.0, pause: float = 0.0):
         """Runs the commands on both and compares. Returns what passed the command and signal streams."""

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from gemm_chips import chips, on_chips
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
@@ -23,6 +24,12 @@ RESULTS = [
     *((False, result) for result in ("int32", "int8", "float32", "bfloat16")),
     *((True, result) for result in ("int8", "float32", "bfloat16")),
 ]
+TYPES = on_chips(["bf16"], [(False,), (True,)], lambda bf16: bf16)
+BF16_CHIPS = pytest.mark.parametrize("config", chips(needs_bf16=True))
+
+
+def has_bf16(bf16: bool, result: str) -> bool:
+    return bf16 or result == "bfloat16"
 
 
 @pytest.fixture
@@ -31,35 +38,27 @@ def device(config: ChipConfig) -> Iterator[Device]:
         yield opened
 
 
-def skip_without_bf16(config: ChipConfig, *needed: bool) -> None:
-    if any(needed) and not config.has(ElementType.BF16):
-        pytest.skip("int8 alone")
-
-
-@pytest.mark.parametrize(("bf16", "result"), RESULTS)
+@on_chips(["bf16", "result"], RESULTS, has_bf16)
 def test_types_and_transpositions(device: Device, check: Check, bf16: bool, result: str) -> None:
-    skip_without_bf16(device.config, bf16, result == "bfloat16")
     rng = np.random.default_rng(11)
     for trans in TRANSPOSITIONS:
         sizes = tuple(int(x) for x in rng.integers(1, 40, 3))
         check(device, random_product(device.config, rng, sizes, bf16=bf16, result=result, trans=trans))
 
 
-@pytest.mark.parametrize("bf16", [False, True])
+@TYPES
 @pytest.mark.parametrize(
     "sizes", [(1, 1, 1), (1, 37, 41), (37, 1, 41), (37, 41, 1), (1, 1, 67), (1, 67, 1), (67, 1, 1)]
 )
 def test_sizes_of_one(device: Device, check: Check, bf16: bool, sizes: tuple[int, int, int]) -> None:
-    skip_without_bf16(device.config, bf16)
     rng = np.random.default_rng(sum(sizes))
     for trans in TRANSPOSITIONS:
         check(device, random_product(device.config, rng, sizes, bf16=bf16, trans=trans))
 
 
-@pytest.mark.parametrize("bf16", [False, True])
+@TYPES
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_sizes_close_to_a_tile(device: Device, check: Check, bf16: bool, more: int) -> None:
-    skip_without_bf16(device.config, bf16)
     rng, config = np.random.default_rng(more + 1), device.config
     deep = config.fold_depth(ElementType.BF16 if bf16 else ElementType.INT8)
     for times, trans in zip((1, 2, 3, 2), TRANSPOSITIONS, strict=True):
@@ -67,20 +66,18 @@ def test_sizes_close_to_a_tile(device: Device, check: Check, bf16: bool, more: i
         check(device, random_product(config, rng, sizes, bf16=bf16, trans=trans))
 
 
-@pytest.mark.parametrize("bf16", [False, True])
+@TYPES
 @pytest.mark.parametrize("batch", [(1, 1), (3, 3), (5, 0), (0, 5)], ids=str)
 def test_batches(device: Device, check: Check, bf16: bool, batch: tuple[int, int]) -> None:
-    skip_without_bf16(device.config, bf16)
     rng = np.random.default_rng(21)
     for trans in TRANSPOSITIONS:
         sizes = tuple(int(x) for x in rng.integers(1, 25, 3))
         check(device, random_product(device.config, rng, sizes, bf16=bf16, trans=trans, batch=batch))
 
 
-@pytest.mark.parametrize(("bf16", "result"), [r for r in RESULTS if r[1] in ("float32", "bfloat16")])
+@on_chips(["bf16", "result"], [r for r in RESULTS if r[1] in ("float32", "bfloat16")], has_bf16)
 def test_beta(device: Device, check: Check, bf16: bool, result: str) -> None:
     """The former contents of the result, times a factor, are added before relu."""
-    skip_without_bf16(device.config, bf16, result == "bfloat16")
     rng = np.random.default_rng(41)
     for trans, relu in zip(TRANSPOSITIONS, (False, True, True, False), strict=True):
         sizes = tuple(int(x) for x in rng.integers(1, 25, 3))
@@ -139,10 +136,10 @@ def test_queued_products_feed_each_other(device: Device) -> None:
     assert np.array_equal(result.numpy(), Product(h, v, "int32").expected)
 
 
+@BF16_CHIPS
 @pytest.mark.parametrize("result", ["float32", "bfloat16", "int8"])
 def test_special_bf16_values(device: Device, check: Check, result: str) -> None:
     """Every pair of special values as the product of one k, then sums of them."""
-    skip_without_bf16(device.config, True)
     column, row = SPECIAL.reshape(-1, 1), SPECIAL.reshape(1, -1)
     rng = np.random.default_rng(3)
     for relu in (False, True):
@@ -152,10 +149,10 @@ def test_special_bf16_values(device: Device, check: Check, result: str) -> None:
         check(device, Product(a, b, result, bias=float32.to_bits(rng.normal(size=13)), scale=2.0**-130, relu=relu))
 
 
+@BF16_CHIPS
 def test_padding_of_k_adds_nothing_to_bf16_sums(device: Device, check: Check) -> None:
     """What fills up the array's rows leaves the sum alone, a -0 too; what lay in the scratchpad before does not
     matter, not even NaNs."""
-    skip_without_bf16(device.config, True)
     n = device.config.array
     nans = np.full((4 * n, 4 * n), 0x7FC0, np.uint16)
     minus_zero = [0x80C0, 0x0080]  # their sum is subnormal
@@ -169,9 +166,9 @@ def test_padding_of_k_adds_nothing_to_bf16_sums(device: Device, check: Check) ->
                 check(device, Product(a, (b.T if trans else b).copy(), "float32", trans_b=trans))
 
 
+@BF16_CHIPS
 def test_bf16_sums_are_rounded_in_the_order_of_k(device: Device) -> None:
     """2^24 swallows each single 1 that comes after it, but not those before it."""
-    skip_without_bf16(device.config, True)
     for k in (7, 50, 97):
         for where in (0, k // 2, k - 1):
             a = np.full((1, k), 1, np.float32)

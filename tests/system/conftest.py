@@ -1,9 +1,0 @@
-"""Lets the tests of this folder import their helpers, whose assertions explain themselves like those of tests."""
-
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("soak_client", "soak_faults", "soak_mirror", "soak_session", "soak_work")
