@@ -12,11 +12,11 @@ from sley.hw.command.bank import command_registers
 from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.debug import CORE_UNITS, CoreDebug, CoreWatch
 from sley.hw.command.executor import Executor
+from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.interrupts import Interrupts
 from sley.hw.command.queue import Queue
 from sley.hw.command.queue_records import QueueRecords
 from sley.hw.command.records import QueueEvent
-from sley.hw.command.scheduler import BlockScheduler
 from sley.hw.command.words import WordAccess
 from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.reader import MemoryReader
