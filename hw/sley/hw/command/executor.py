@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, Signature
 from amaranth.utils import exact_log2
@@ -183,8 +183,8 @@ class Executor(wiring.Component):
         word = self.words.payload
         m.d.comb += word.context.eq(view.where.context)
         posting = Signal()  # one of ``posted`` is set
-        own = Signal(reset_less=True)  # that of the owner, while one is
-        m.d.sync += own.eq((self.posted & owner).any())
+        own_posted = Signal(reset_less=True)  # that of the owner, while one is
+        m.d.sync += own_posted.eq((self.posted & owner).any())
         with m.If(self.word_done):
             m.d.sync += [self.posted.eq(0), posting.eq(0)]
             with m.If(self.word_error.any()):
@@ -197,48 +197,14 @@ class Executor(wiring.Component):
             word.line.eq(word_line(config, written, self.time, timed)),
         ]
 
-        def access(addr: Any, size: int, *, write: bool = True) -> None:
-            m.d.comb += [
-                self.words.valid.eq(1),
-                word.addr.eq(addr),
-                word.size.eq(exact_log2(size)),
-                word.write.eq(write),
-            ]
-
-        def fail(code: Any) -> None:
-            """With the address that is there, of this processor and no block."""
-            m.d.sync += [self.fault.code.eq(code), self.fault.unit.eq(Unit.COMMAND)]
-            m.next = "FAULT"
-
         def give_back(event: QueueEvent) -> None:
             """The queue, with its packet; what is behind it may change before it is taken again."""
             m.d.comb += [self.event.eq(event), fetch.drop.eq(1)]
             m.d.sync += [source.eq(0), early.eq(0), look_ahead.eq(0)]
             m.next = "IDLE"
 
-        launch: Any = data.View(struct(PACKETS[PacketOp.LAUNCH].layout), fetch.packet)
-        grid = self.launch.payload.grid
-        job = self.copy.payload.job
-        copy, fill = fields[PacketOp.COPY], fields[PacketOp.FILL]
-        indirect = fields[PacketOp.INDIRECT]
-        m.d.comb += [
-            self.launch.payload.queue.eq(number(owner)),
-            grid.context.eq(view.where.context),
-            grid.watchdog.eq(self.watchdog),
-            grid.program_words.eq(launch.program_words),
-            grid.arg_words.eq(launch.arg_words),
-            grid.gang.eq(launch.gang),
-            self.beat.eq(fetch.beat),
-            self.copy.payload.queue.eq(number(owner)),
-            job.context.eq(view.where.context),
-            job.fill.eq(op == PacketOp.FILL),
-            job.value.eq(fill.value),
-            job.src.eq(copy.src),
-            job.dst.eq(Mux(job.fill, fill.dst, copy.dst)),
-            job.bytes.eq(Mux(job.fill, fill.bytes, copy.bytes)),
-            self.buffer.eq(indirect.address[PACKET_SHIFT:]),
-            self.buffer_packets.eq(indirect.packets),
-        ]
+        self._describe_work(m, owner, view, op, fields, fetch.packet)
+        m.d.comb += self.beat.eq(fetch.beat)
 
         stale = Signal()
         m.d.comb += stale.eq(early & ~(source & Cat(queue.ahead for queue in self.queues)).any())
@@ -296,45 +262,21 @@ class Executor(wiring.Component):
                         look_ahead.eq(~fetch.indirect),  # what is behind that is not next
                     ]
                     with m.If(fetch.bad):
-                        fail(fetch.code)
+                        self._fail(m, fetch.code)
                     with m.Elif(~fetch.launch):
                         m.next = "EXECUTE"
                     with m.Else():
                         m.d.comb += [self.launch.valid.eq(1), self.event.eq(QueueEvent.LAUNCH)]
                         m.next = "IDLE"
-            with m.State("EXECUTE"), m.Switch(op):
-                with m.Case(PacketOp.NOP):
-                    m.next = "RETIRE"
-                with m.Case(PacketOp.COPY, PacketOp.FILL), m.If(~(posting & own)):
-                    m.d.comb += self.copy.valid.eq(1)
-                    m.next = "IDLE"
-                with m.Case(PacketOp.FENCE):
-                    fence = fields[PacketOp.FENCE]
-                    access(fence.address, FENCE_BYTES)
-                    m.d.comb += timed.eq(1)
-                    with m.If(self.words.ready):
-                        m.next = "ACKNOWLEDGE"
-                with m.Case(PacketOp.SIGNAL):
-                    signal = fields[PacketOp.SIGNAL]
-                    access(signal.address, SEMAPHORE_BYTES)
-                    with m.If(self.words.ready):
-                        m.next = "ACKNOWLEDGE"
-                with m.Case(PacketOp.WAIT), m.If(~posting):
-                    access(fields[PacketOp.WAIT].address, SEMAPHORE_BYTES, write=False)
-                    with m.If(self.words.ready):
-                        m.next = "ACKNOWLEDGE"
-                with m.Case(PacketOp.INDIRECT):
-                    m.next = "RETIRE"
-                    with m.If(indirect.packets != 0):
-                        m.d.comb += self.event.eq(QueueEvent.ENTER)
-                        m.next = "ENTERED"
+            with m.State("EXECUTE"):
+                self._execute(m, fields, op, posting, own_posted, timed)
             with m.State("ENTERED"):
                 m.d.sync += look_ahead.eq(1)
                 m.next = "IDLE"
             with m.State("ACKNOWLEDGE"), m.If(self.word_done & ~posting):
                 m.next = "RETIRE"
                 with m.If(self.word_error.any()):
-                    fail(fault_code(self.word_error))
+                    self._fail(m, fault_code(self.word_error))
                 with m.Elif(op == PacketOp.WAIT):
                     m.next = "COMPARE"
                 with m.Elif((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
@@ -352,21 +294,7 @@ class Executor(wiring.Component):
                 m.d.sync += [stays.eq(view.stays), read_index.eq(view.read_next)]
                 m.next = "READBACK"
             with m.State("READBACK"):
-                m.d.sync += self.fault.address.eq(readback)
-                m.d.comb += written[: 8 * READBACK_BYTES].eq(read_index)
-                if config.bus_bytes > READBACK_BYTES:
-                    m.d.comb += written[8 * READBACK_BYTES :].eq(read_index)
-                with m.If(stays | (readback == 0)):
-                    m.d.comb += self.event.eq(QueueEvent.FINISH)
-                    m.next = "IDLE"
-                with m.Elif(readback[config.addr_bits :].any()):
-                    fail(FaultCode.BAD_ADDRESS)
-                with m.Elif(~posting):
-                    access(readback, READBACK_BYTES)
-                    with m.If(self.words.ready):
-                        m.d.sync += [self.posted.eq(owner), posting.eq(1)]
-                        m.d.comb += self.event.eq(QueueEvent.FINISH)
-                        m.next = "IDLE"
+                self._readback(m, owner, readback, stays, read_index, written, posting)
             with m.State("FAULT"):
                 give_back(QueueEvent.FAULT)
 
@@ -377,3 +305,103 @@ class Executor(wiring.Component):
             with m.If(~ended):
                 m.d.sync += self.fault[name].eq(0)
         return m
+
+    def _describe_work(
+        self, m: Module, owner: Signal, view: data.View, op: Value, fields: dict[PacketOp, Any], fetched: Signal
+    ) -> None:
+        """What the schedulers are given: a LAUNCH of the packet that is fetched, the others of that which executes."""
+        launch: Any = data.View(struct(PACKETS[PacketOp.LAUNCH].layout), fetched)
+        grid = self.launch.payload.grid
+        job = self.copy.payload.job
+        copy, fill = fields[PacketOp.COPY], fields[PacketOp.FILL]
+        indirect = fields[PacketOp.INDIRECT]
+        m.d.comb += [
+            self.launch.payload.queue.eq(number(owner)),
+            grid.context.eq(view.where.context),
+            grid.watchdog.eq(self.watchdog),
+            grid.program_words.eq(launch.program_words),
+            grid.arg_words.eq(launch.arg_words),
+            grid.gang.eq(launch.gang),
+            self.copy.payload.queue.eq(number(owner)),
+            job.context.eq(view.where.context),
+            job.fill.eq(op == PacketOp.FILL),
+            job.value.eq(fill.value),
+            job.src.eq(copy.src),
+            job.dst.eq(Mux(job.fill, fill.dst, copy.dst)),
+            job.bytes.eq(Mux(job.fill, fill.bytes, copy.bytes)),
+            self.buffer.eq(indirect.address[PACKET_SHIFT:]),
+            self.buffer_packets.eq(indirect.packets),
+        ]
+
+    def _execute(
+        self, m: Module, fields: dict[PacketOp, Any], op: Value, posting: Signal, own_posted: Signal, timed: Signal
+    ) -> None:
+        """The state in which a packet that was checked begins."""
+        with m.Switch(op):
+            with m.Case(PacketOp.NOP):
+                m.next = "RETIRE"
+            with m.Case(PacketOp.COPY, PacketOp.FILL), m.If(~(posting & own_posted)):
+                m.d.comb += self.copy.valid.eq(1)
+                m.next = "IDLE"
+            with m.Case(PacketOp.FENCE):
+                fence = fields[PacketOp.FENCE]
+                self._access(m, fence.address, FENCE_BYTES)
+                m.d.comb += timed.eq(1)
+                with m.If(self.words.ready):
+                    m.next = "ACKNOWLEDGE"
+            with m.Case(PacketOp.SIGNAL):
+                signal = fields[PacketOp.SIGNAL]
+                self._access(m, signal.address, SEMAPHORE_BYTES)
+                with m.If(self.words.ready):
+                    m.next = "ACKNOWLEDGE"
+            with m.Case(PacketOp.WAIT), m.If(~posting):
+                self._access(m, fields[PacketOp.WAIT].address, SEMAPHORE_BYTES, write=False)
+                with m.If(self.words.ready):
+                    m.next = "ACKNOWLEDGE"
+            with m.Case(PacketOp.INDIRECT):
+                m.next = "RETIRE"
+                with m.If(fields[PacketOp.INDIRECT].packets != 0):
+                    m.d.comb += self.event.eq(QueueEvent.ENTER)
+                    m.next = "ENTERED"
+
+    def _readback(
+        self,
+        m: Module,
+        owner: Signal,
+        readback: Signal,
+        stays: Signal,
+        read_index: Signal,
+        written: Signal,
+        posting: Signal,
+    ) -> None:
+        """The state in which the read index of a packet that retired goes to memory."""
+        m.d.sync += self.fault.address.eq(readback)
+        m.d.comb += written[: 8 * READBACK_BYTES].eq(read_index)
+        if self._config.bus_bytes > READBACK_BYTES:
+            m.d.comb += written[8 * READBACK_BYTES :].eq(read_index)
+        with m.If(stays | (readback == 0)):
+            m.d.comb += self.event.eq(QueueEvent.FINISH)
+            m.next = "IDLE"
+        with m.Elif(readback[self._config.addr_bits :].any()):
+            self._fail(m, FaultCode.BAD_ADDRESS)
+        with m.Elif(~posting):
+            self._access(m, readback, READBACK_BYTES)
+            with m.If(self.words.ready):
+                m.d.sync += [self.posted.eq(owner), posting.eq(1)]
+                m.d.comb += self.event.eq(QueueEvent.FINISH)
+                m.next = "IDLE"
+
+    def _access(self, m: Module, addr: Value, size: int, *, write: bool = True) -> None:
+        """One small read or write of memory, in every cycle until ``words`` is ready."""
+        word = self.words.payload
+        m.d.comb += [
+            self.words.valid.eq(1),
+            word.addr.eq(addr),
+            word.size.eq(exact_log2(size)),
+            word.write.eq(write),
+        ]
+
+    def _fail(self, m: Module, code: Value | FaultCode) -> None:
+        """With the address that is in the record, of this processor and no block."""
+        m.d.sync += [self.fault.code.eq(code), self.fault.unit.eq(Unit.COMMAND)]
+        m.next = "FAULT"
