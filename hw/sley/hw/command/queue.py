@@ -279,7 +279,6 @@ class Queue(wiring.Component):
             ]
         with m.If(r.control.abort & on):
             m.d.sync += self.aborting.eq(1)
-
         m.d.comb += [
             r.read_index.index.eq(read),
             r.write_index.index.eq(write),

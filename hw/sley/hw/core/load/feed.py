@@ -1,6 +1,6 @@
 """The feed of the load unit: makes rows of beats and zeros, and finds the faults."""
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -255,25 +255,8 @@ class LoadFeed(wiring.Component):
         m.d.comb += [fails.eq(0), drops.eq(lost)]
         fault = self.fault
         m.d.sync += fault.valid.eq(0)
-        # The record means nothing while ``fault`` is not valid, so its parts need not wait for that.
-        with m.If((target.valid & ~target.idle & target.outside) | (placing & stray & ~bad_run)):
-            m.d.sync += [
-                fault.code.eq(FaultCode.LOCAL_ADDRESS),
-                fault.pc.eq(target.pc),
-                fault.address.eq(target.position),
-            ]
-        with m.Elif(placing & ~full):
-            m.d.sync += [
-                fault.code.eq(Mux(bad_run, FaultCode.BAD_ADDRESS, fault_code(self.beat.payload.error))),
-                fault.pc.eq(target.pc),
-                fault.address.eq(run.addr),
-            ]
-        with m.Else():
-            m.d.sync += [
-                fault.code.eq(Mux(job.illegal, FaultCode.ILLEGAL_INSTRUCTION, FaultCode.BAD_PARAMETER)),
-                fault.pc.eq(self.target.payload.pc),
-                fault.address.eq(self.target.payload.row),
-            ]
+        outside = (target.valid & ~target.idle & target.outside) | (placing & stray & ~bad_run)
+        self._record_fault(m, target, outside, placing & ~full, bad_run)
         with m.If(target.astray & ~self.abort):
             m.d.sync += fault.valid.eq(1)
             m.d.comb += fails.eq(lost)
@@ -288,3 +271,27 @@ class LoadFeed(wiring.Component):
             m.d.sync += fault.valid.eq(1)
         m.d.comb += self.busy.eq(~free | ~target.idle)
         return m
+
+    def _record_fault(self, m: Module, target: LoadTarget, outside: Value, of_run: Value, bad_run: Value) -> None:
+        """Of a row outside of its memory, of a run or its beats, or of a command that cannot be executed. It means
+        nothing while ``fault`` is not valid, so its parts need not wait for that."""
+        with m.If(outside):
+            m.d.sync += [
+                self.fault.code.eq(FaultCode.LOCAL_ADDRESS),
+                self.fault.pc.eq(target.pc),
+                self.fault.address.eq(target.position),
+            ]
+        with m.Elif(of_run):
+            m.d.sync += [
+                self.fault.code.eq(Mux(bad_run, FaultCode.BAD_ADDRESS, fault_code(self.beat.payload.error))),
+                self.fault.pc.eq(target.pc),
+                self.fault.address.eq(self.pending.payload.addr),
+            ]
+        with m.Else():
+            m.d.sync += [
+                self.fault.code.eq(
+                    Mux(self.job.payload.illegal, FaultCode.ILLEGAL_INSTRUCTION, FaultCode.BAD_PARAMETER)
+                ),
+                self.fault.pc.eq(self.target.payload.pc),
+                self.fault.address.eq(self.target.payload.row),
+            ]
