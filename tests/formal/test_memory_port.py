@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from sley.abi.config import preset
-from sley.hw.memory.access import AccessError
 from sley.hw.memory.port import MemoryPort
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, Tag, request_flit
 from sley.hw.testing.axi_rules import AxiRules
 from sley.hw.testing.mutation import mutated

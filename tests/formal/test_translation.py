@@ -8,9 +8,9 @@ from amaranth.lib import data
 
 from sley.abi.config import preset
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, TABLE_BITS
-from sley.hw.memory.access import AccessError
 from sley.hw.mmu.tlb import ENTRY, Tlb
 from sley.hw.mmu.translate import Translate
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, request_flit, walk_answer
 from sley.hw.testing.in_order import InOrder
 from sley.hw.testing.mutation import mutated

@@ -8,9 +8,9 @@ from amaranth.lib import data
 
 from sley.abi.config import preset
 from sley.abi.pages import PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode
-from sley.hw.layouts import struct
-from sley.hw.memory.access import AccessError
+from sley.hw.elaboration.layouts import struct
 from sley.hw.mmu.walker import Walker
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import request_flit, walk_answer
 from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.mutation import mutated

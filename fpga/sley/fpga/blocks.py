@@ -20,10 +20,10 @@ from sley.hw.core.sram.memories import accumulators, scratchpad
 from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.counters.core import CoreCounters
-from sley.hw.memory.gateway import MemoryGateway
 from sley.hw.memory.port import MemoryPort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.translate import Translate
 from sley.hw.noc.mesh import Mesh

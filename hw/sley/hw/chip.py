@@ -13,12 +13,12 @@ from sley.hw.command.bank import command_bank
 from sley.hw.command.processor import CommandProcessor
 from sley.hw.core.core import Core
 from sley.hw.counters.bus import BUS_EVENTS, BusCounters
+from sley.hw.elaboration.shared import shared
 from sley.hw.memory.axi import axi4_signature
-from sley.hw.memory.gateway import MemoryGateway
+from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.placement import command_node, core_node, memory_node
 from sley.hw.reset import ResetControl
-from sley.hw.shared import shared
 
 
 class Chip(wiring.Component):

@@ -3,13 +3,13 @@
 from typing import Any
 
 from sley.abi.config import ChipConfig
-from sley.hw.emission import TOP, emitted_modules
+from sley.hw.elaboration.emission import TOP, emitted_modules
 
 
 def component_rtlil(component: Any, name: str = TOP) -> str:
     """RTLIL of any component with one clock domain, whose clock and reset are the ports ``clk`` and ``rst``.
 
-    The first module is the component; those that it shares (see ``sley.hw.shared``) follow.
+    The first module is the component; those that it shares (see ``sley.hw.elaboration.shared``) follow.
     """
     from amaranth.back import rtlil
 

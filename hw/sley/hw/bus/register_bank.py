@@ -13,7 +13,7 @@ from amaranth.utils import exact_log2
 
 from sley.abi.registers import Access, PlacedRegister, Register, RegisterBlock, RegisterMap
 from sley.hw.bus.axi_lite import DATA_BITS, RegisterBus
-from sley.hw.layouts import struct
+from sley.hw.elaboration.layouts import struct
 
 WINDOW = 64
 """Bytes of the map whose registers share a word of the answer: all registers of a queue."""

@@ -13,9 +13,9 @@ from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.copy import CopyEngine, chunk_beats
 from sley.hw.command.records import CopyCommand, CopyJob, WorkResult, number
 from sley.hw.command.urgent import UrgentGrant
-from sley.hw.entries import entry_memory
-from sley.hw.memory.access import ERROR_BITS, fault_code
+from sley.hw.elaboration.entries import entry_memory
 from sley.hw.memory.run import Run, beat
+from sley.hw.noc.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import QUEUE_BITS
 from sley.hw.stream.arbiter import lowest
 

@@ -8,8 +8,8 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.hw.command.fill import FillSource
 from sley.hw.command.splitter import RunSplitter
-from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run, beat
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 

@@ -28,8 +28,8 @@ from sley.hw.command.records import (
 )
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.command.words import WordCommand, word_line
-from sley.hw.layouts import struct
-from sley.hw.memory.access import ERROR_BITS, fault_code
+from sley.hw.elaboration.layouts import struct
+from sley.hw.noc.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import Tag, request_flit, response_payload
 from sley.hw.noc.placement import Source
 

@@ -16,7 +16,7 @@ from sley.abi.pages import CONTEXT_BITS
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
 from sley.hw.command.records import packet_beat
-from sley.hw.memory.access import ERROR_BITS, fault_code
+from sley.hw.noc.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.registers import RegisterMap
-from sley.hw.layouts import struct
+from sley.hw.elaboration.layouts import struct
 
 
 class Interrupts(wiring.Component):

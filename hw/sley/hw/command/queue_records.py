@@ -10,7 +10,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.bank import command_registers
 from sley.hw.command.records import INDEX_BITS, ErrorAddress, FaultRecord, QueueError, number, readback_word
-from sley.hw.entries import entry_memory
+from sley.hw.elaboration.entries import entry_memory
 
 Doorbell = data.StructLayout({"time": 64, "index": INDEX_BITS})
 

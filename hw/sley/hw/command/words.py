@@ -10,7 +10,7 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.packets import FENCE_BYTES, SEMAPHORE_BYTES
 from sley.abi.pages import CONTEXT_BITS
-from sley.hw.memory.access import ERROR_BITS, AccessError
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
-from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
 from sley.hw.memory.combine import COMBINED, ReadCombiner
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.noc.messages import (
     BEATS_BITS,
     Coordinate,

@@ -7,9 +7,9 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.pages import CONTEXT_BITS
-from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run
 from sley.hw.memory.span import shift_left, span, span_layout
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_data, request_flit, response_payload
 from sley.hw.noc.placement import Source
 from sley.hw.stream.count import step

@@ -11,8 +11,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
-from sley.hw.layouts import struct
-from sley.hw.memory.access import AccessError
+from sley.hw.elaboration.layouts import struct
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import (
     RequestKind,
     Tag,

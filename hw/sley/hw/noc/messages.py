@@ -27,7 +27,7 @@ from amaranth.lib import data, enum
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import FORMATS, Op
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS
-from sley.hw.memory.access import ERROR_BITS
+from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.placement import Source, memory_node
 
 COORDINATE_BITS = 4

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.records import FaultRecord, WorkResult, number
-from sley.hw.entries import entry_memory
+from sley.hw.elaboration.entries import entry_memory
 from sley.hw.noc.messages import QUEUE_BITS
 from sley.hw.stream.arbiter import lowest
 

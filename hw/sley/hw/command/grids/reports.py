@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.hw.command.grids.packets import MESSAGE_FLITS
 from sley.hw.command.records import GRID_BITS, FaultRecord
-from sley.hw.entries import entry_memory
+from sley.hw.elaboration.entries import entry_memory
 from sley.hw.noc.messages import QUEUE_BITS, DoneWord, LaunchWord, response_payload
 
 

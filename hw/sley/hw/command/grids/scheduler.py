@@ -17,7 +17,7 @@ from sley.hw.command.grids.place import BlockPlace
 from sley.hw.command.grids.reports import BlockReports
 from sley.hw.command.records import GRID_BITS, WORD_BITS, Grid, LaunchCommand, WorkResult, number, packet_beat
 from sley.hw.command.urgent import UrgentGrant
-from sley.hw.entries import entry_memory
+from sley.hw.elaboration.entries import entry_memory
 from sley.hw.noc.messages import (
     QUEUE_BITS,
     LaunchSizes,

@@ -12,8 +12,8 @@ from sley.hw.core.load.permute import Permute, interleaves, unit_runs
 from sley.hw.core.load.queues import FED, FEED, PENDING, TARGET, params_of
 from sley.hw.core.load.target import LoadTarget
 from sley.hw.core.unit import Fault
-from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import beat
+from sley.hw.noc.access import fault_code
 
 
 class _State(enum.Enum):

@@ -15,8 +15,8 @@ from sley.hw.core.matrix.multiplier.assignment import Multiplier, multipliers
 from sley.hw.core.matrix.multiplier.pair import PairMultiplier
 from sley.hw.core.matrix.timing import BF16_ENTRY, BF16_ROW_LATENCY, ROW_LATENCY, SUM_BITS, lanes, sums
 from sley.hw.core.matrix.weight_delay import WeightDelay, word_cycles
+from sley.hw.elaboration.shared import shared
 from sley.hw.fp.add_product import pack_total, unpack_total
-from sley.hw.shared import shared
 
 OLD_DELAY = 2
 """Cycles from ``old`` to array column 0."""

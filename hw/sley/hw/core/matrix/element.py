@@ -10,8 +10,9 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.multiplier.assignment import Multiplier
-from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier, is_ecp5
+from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier
 from sley.hw.core.matrix.multiplier.logic import LogicMultiplier
+from sley.hw.elaboration.platform import is_ecp5
 from sley.hw.fp.add_product import PRODUCT, TOTAL, AddProduct
 
 BF16_FRACTION_BITS = 7

@@ -11,8 +11,8 @@ from sley.abi.instructions import ARG_REGISTER, INSTRUCTION_BYTES, MAX_ARGS, REG
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.sequencer.instruction import INSTRUCTION, decoded
 from sley.hw.core.sequencer.register_file import REGISTER_WRITE
-from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import Run, beat
+from sley.hw.noc.access import fault_code
 
 SPLIT_BYTES = 1 << 15
 """Longest run of a program; a Run has 16 bits of length."""

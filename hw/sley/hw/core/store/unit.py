@@ -16,8 +16,8 @@ from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
 from sley.hw.core.store.reads import STRIDE_BITS, StoreReads
 from sley.hw.core.store.span import StoreSpan
 from sley.hw.core.unit import unit_signature
-from sley.hw.memory.access import ERROR_BITS, AccessError, fault_code
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
+from sley.hw.noc.access import ERROR_BITS, AccessError, fault_code
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 

@@ -29,7 +29,7 @@ from sley.hw.core.vector.reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, Vector
 from sley.hw.core.vector.source import Source
 from sley.hw.core.vector.writes import VectorWrites, output_rows
 from sley.hw.counters.classes import class_events
-from sley.hw.shared import shared
+from sley.hw.elaboration.shared import shared
 
 
 class State(enum.Enum):

@@ -5,7 +5,7 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.hw.core.matrix.multiplier.ecp5 import is_ecp5
+from sley.hw.elaboration.platform import is_ecp5
 
 
 class Multiplier(Enum):

@@ -9,11 +9,6 @@ from amaranth.lib.wiring import In, Out
 WIDTH = 18
 
 
-def is_ecp5(platform: Any) -> bool:
-    """Whether a design is elaborated for an ECP5."""
-    return getattr(platform, "dsp_family", None) == "ecp5"
-
-
 class Ecp5Multiplier(wiring.Component):
     """Signed product of two registered factors.
 

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-from sley.hw.shared import EmissionPlatform, flat_ports
+from sley.hw.elaboration.shared import EmissionPlatform, flat_ports
 
 TOP = "sley"
 

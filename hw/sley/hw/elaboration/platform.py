@@ -1,0 +1,8 @@
+"""The FPGA family that a design is elaborated for."""
+
+from typing import Any
+
+
+def is_ecp5(platform: Any) -> bool:
+    """Whether it is an ECP5; a platform without ``dsp_family`` is of no family."""
+    return getattr(platform, "dsp_family", None) == "ecp5"
