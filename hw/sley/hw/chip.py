@@ -1,8 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """The top level: a whole chip between an AXI4-Lite target, an AXI4 manager and an interrupt line."""
 
-from typing import Any
-
 from amaranth import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -39,8 +37,8 @@ class Chip(wiring.Component):
         Level, high while an enabled cause is pending.
     """
 
-    s_axil: Any
-    m_axi: Any
+    s_axil: wiring.PureInterface
+    m_axi: wiring.PureInterface
     irq: Signal
 
     def __init__(self, config: ChipConfig) -> None:

@@ -113,13 +113,13 @@ class RegisterBank(wiring.Component):
     registers RW is LUT RAM with a flip-flop for each copy, WO one register, and all of a block have one multiplexer.
     """
 
-    bus: Any
-    chip: Any
-    queue: Any
-    context: Any
-    doorbell: Any
-    queue_shared: Any
-    doorbell_shared: Any
+    bus: wiring.PureInterface
+    chip: wiring.PureInterface
+    queue: list[wiring.PureInterface]
+    context: list[wiring.PureInterface]
+    doorbell: list[wiring.PureInterface]
+    queue_shared: wiring.PureInterface
+    doorbell_shared: wiring.PureInterface
 
     def __init__(
         self, registers: RegisterMap, read_strobes: Collection[str] = (), shared: Collection[str] = ()

@@ -1,10 +1,9 @@
 """Checks a packet as it arrives."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -38,7 +37,7 @@ class PacketCheck(wiring.Component):
     WAIT or SIGNAL, ``address`` is the low half of the one that it names.
     """
 
-    beat: Any
+    beat: data.View
     nested: Signal
     restart: Signal
     done: Signal

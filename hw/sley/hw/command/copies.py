@@ -1,7 +1,5 @@
 """Copies and fills of all queues on one engine."""
 
-from typing import Any
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -42,7 +40,7 @@ class CopyScheduler(wiring.Component):
 
     i: stream.Interface
     o: stream.Interface
-    priorities: Any
+    priorities: list[Signal]
     abort: Signal
     read: stream.Interface
     beats: stream.Interface

@@ -41,9 +41,9 @@ class CoreWatch(wiring.Component):
     ``progress``: packets, blocks and the ``retired`` counts of all cores since reset, modulo 2^32, some cycles late.
     """
 
-    cores: Any
+    cores: list[data.View]
     select: Signal
-    core: Any
+    core: data.View
     counter: Signal
     packets: Signal
     blocks: Signal

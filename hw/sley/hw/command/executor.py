@@ -73,18 +73,18 @@ class Executor(wiring.Component):
     """
 
     pending: Signal
-    priorities: Any
-    queues: Any
+    priorities: list[Signal]
+    queues: list[data.View]
     queue: Signal
     taken: Signal
     readback: Signal
     watchdog: Signal
-    event: Any
-    fault: Any
+    event: Signal
+    fault: data.View
     buffer: Signal
     buffer_packets: Signal
     launch: stream.Interface
-    beat: Any
+    beat: data.View
     copy: stream.Interface
     grid_result: stream.Interface
     copy_result: stream.Interface

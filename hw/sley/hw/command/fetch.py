@@ -50,7 +50,7 @@ class PacketFetch(wiring.Component):
     """
 
     start: Signal
-    where: Any
+    where: list[data.View]
     busy: Signal
     ready: Signal
     packet: Signal
@@ -60,7 +60,7 @@ class PacketFetch(wiring.Component):
     code: Signal
     address: Signal
     drop: Signal
-    beat: Any
+    beat: data.View
     request: stream.Interface
     response: stream.Interface
 

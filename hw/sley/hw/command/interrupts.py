@@ -1,9 +1,7 @@
 """The interrupt line: which causes are pending, and when fences are told together."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -21,9 +19,9 @@ class Interrupts(wiring.Component):
     is set in ``status``; ``irq``: the line, two cycles later.
     """
 
-    status: Any
-    enable: Any
-    coalesce: Any
+    status: data.View
+    enable: data.View
+    coalesce: data.View
     fence: Signal
     irq: Signal
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -47,18 +47,18 @@ class CommandProcessor(wiring.Component):
       progress, no packet is started.
     """
 
-    chip: Any
-    queue: Any
-    queue_shared: Any
-    doorbell_shared: Any
+    chip: wiring.PureInterface
+    queue: list[wiring.PureInterface]
+    queue_shared: wiring.PureInterface
+    doorbell_shared: wiring.PureInterface
     request: stream.Interface
     response: stream.Interface
     irq: Signal
-    core_debug: Any
+    core_debug: list[data.View]
     abort: Signal
-    counter_select: Any
+    counter_select: data.View
     bus_counter: Signal
-    invalidate: Any
+    invalidate: data.View
     reset_request: Signal
     resetting: Signal
     ended: Signal

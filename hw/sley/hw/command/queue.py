@@ -5,7 +5,7 @@ from operator import or_
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -58,27 +58,27 @@ class Queue(wiring.Component):
     Latency: doorbell to ``pending`` two cycles. Cost: about 220 flip-flops.
     """
 
-    registers: Any
-    doorbell: Any
-    doorbell_written: Any
-    event: Any
-    fault_code: Any
-    buffer: Any
-    buffer_packets: Any
-    posted: Any
-    lost: Any
-    lost_code: Any
-    pending: Any
-    packet: Any
-    nested: Any
-    ahead: Any
-    stays: Any
-    read_next: Any
-    aborting: Any
-    failed: Any
-    rings: Any
-    rung: Any
-    error: Any
+    registers: wiring.PureInterface
+    doorbell: Signal
+    doorbell_written: Signal
+    event: Signal
+    fault_code: Signal
+    buffer: Signal
+    buffer_packets: Signal
+    posted: Signal
+    lost: Signal
+    lost_code: Signal
+    pending: Signal
+    packet: Signal
+    nested: Signal
+    ahead: Signal
+    stays: Signal
+    read_next: Signal
+    aborting: Signal
+    failed: Signal
+    rings: Signal
+    rung: Signal
+    error: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         super().__init__(

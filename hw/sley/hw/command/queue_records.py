@@ -1,7 +1,5 @@
 """What software reads of a queue's last doorbell and of its error."""
 
-from typing import Any
-
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
@@ -31,15 +29,15 @@ class QueueRecords(wiring.Component):
     Latency: what is told in a cycle is read in the next one. Cost: LUT RAM of 172 bits for each queue.
     """
 
-    registers: Any
+    registers: wiring.PureInterface
     time: Signal
     doorbell: Signal
     rings: Signal
     owner: Signal
     faulted: Signal
-    fault: Any
+    fault: data.View
     rung: Signal
-    errors: Any
+    errors: list[data.View]
 
     def __init__(self, config: ChipConfig) -> None:
         self._queues = config.queues

@@ -27,7 +27,7 @@ class MemoryGateway(wiring.Component):
     request_o: stream.Interface
     response_i: stream.Interface
     axi: wiring.PureInterface
-    roots: Any
+    roots: list[wiring.PureInterface]
     ended: Signal
     drain: Signal
     drained: Signal

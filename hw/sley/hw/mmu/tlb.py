@@ -48,8 +48,8 @@ class Tlb(wiring.Component):
     allowed: Signal
     page: Signal
     fill: Signal
-    answer: Any
-    invalidate: Any
+    answer: data.View
+    invalidate: data.View
 
     def __init__(self, entries: int) -> None:
         if entries < 1:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -32,7 +32,7 @@ class Translate(wiring.Component):
     o: stream.Interface
     response_i: stream.Interface
     response_o: stream.Interface
-    invalidate: Any
+    invalidate: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config

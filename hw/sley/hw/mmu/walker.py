@@ -46,7 +46,7 @@ class Walker(wiring.Component):
     o: stream.Interface
     request: stream.Interface
     response: stream.Interface
-    roots: Any
+    roots: list[wiring.PureInterface]
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config

@@ -72,8 +72,8 @@ class LoadUnit(wiring.Component):
     gang: Signal
     run: stream.Interface
     beat: stream.Interface
-    scratchpad: Any
-    accumulator: Any
+    scratchpad: wiring.PureInterface
+    accumulator: wiring.PureInterface
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = c = config

@@ -53,10 +53,10 @@ def hazard_cycles(config: ChipConfig, bf16: bool = False) -> int:
 class _Stage(NamedTuple):
     """An issue slot as registers of their own: only the control bits are reset."""
 
-    row: Any
-    lasts: Any
-    dest: Any
-    accumulate: Any
+    row: Signal
+    lasts: Signal
+    dest: Signal
+    accumulate: Signal
 
 
 class Accumulate(wiring.Component):

@@ -47,8 +47,8 @@ class StoreReads(wiring.Component):
     stride: Signal
     last_beat: Signal
     data: stream.Interface
-    scratchpad: Any
-    accumulator: Any
+    scratchpad: wiring.PureInterface
+    accumulator: wiring.PureInterface
     idle: Signal
     taken: Signal
 

@@ -109,8 +109,8 @@ class StoreUnit(wiring.Component):
     writer_error: Signal
     writer_error_phase: Signal
     cut: Signal
-    scratchpad: Any
-    accumulator: Any
+    scratchpad: wiring.PureInterface
+    accumulator: wiring.PureInterface
     acknowledging: Signal
 
     def __init__(self, config: ChipConfig) -> None:
