@@ -1,7 +1,8 @@
 """Verilog of a chip: one flat file with the port names that AXI tools expect, the same text on every run."""
 
 import re
-from typing import Any
+
+from amaranth.lib import wiring
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
 from sley.hw.elaboration.emission import TOP, EmittedModule, emitted_modules
@@ -30,7 +31,7 @@ def _repair(module: str) -> str:
     return EMPTY_WIRE.sub("", module)
 
 
-def component_verilog(component: Any, name: str = TOP, comment: str = "") -> str:
+def component_verilog(component: wiring.Component, name: str = TOP, comment: str = "") -> str:
     """Verilog of any component with one clock domain; its clock and reset are the ports ``clk`` and ``rst``.
 
     Components that it shares (see ``sley.hw.elaboration.shared``) follow as modules of their own.

@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Member, Out, Signature
@@ -176,7 +175,7 @@ class RegisterBank(wiring.Component):
                         m.d.sync += word.eq(self._value(placed))
         return word
 
-    def _port(self, placed: PlacedRegister, suffix: str = "") -> Any:
+    def _port(self, placed: PlacedRegister, suffix: str = "") -> ValueLike:
         block = getattr(self, placed.block.name.lower())
         if is_array(placed.block):
             block = block[placed.index]
@@ -225,7 +224,7 @@ class RegisterBank(wiring.Component):
         word = Signal(DATA_BITS, name=f"{block.name.lower()}_shared_word", reset_less=True)
         if "read_index" in port.signature.members:
             m.d.comb += port.read_index.eq(_copy(block, bus.read_address))
-        values: list[tuple[list[int], Any]] = []
+        values: list[tuple[list[int], ValueLike]] = []
         for register in registers:
             name = register.name.lower()
             addresses = [block.base + k * block.stride + register.offset for k in range(block.count)]

@@ -1,7 +1,5 @@
 """Executes packets: one at a time, from all queues by priority."""
 
-from typing import Any
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, Signature
@@ -150,7 +148,7 @@ class Executor(wiring.Component):
         packet = Signal(8 * PACKET_BYTES)
         kept = Signal(KEPT_BITS, reset_less=True)
         m.d.comb += packet.eq(kept)
-        fields: dict[PacketOp, Any] = {op: data.View(struct(f.layout), packet) for op, f in PACKETS.items()}
+        fields: dict[PacketOp, data.View] = {op: data.View(struct(f.layout), packet) for op, f in PACKETS.items()}
         op = packet[: max(PacketOp).bit_length()]  # there is no other by the time it is looked at
         satisfied = Signal(reset_less=True)
         view = Signal(QueueView)
@@ -307,10 +305,10 @@ class Executor(wiring.Component):
         return m
 
     def _describe_work(
-        self, m: Module, owner: Signal, view: data.View, op: Value, fields: dict[PacketOp, Any], fetched: Signal
+        self, m: Module, owner: Signal, view: data.View, op: Value, fields: dict[PacketOp, data.View], fetched: Signal
     ) -> None:
         """What the schedulers are given: a LAUNCH of the packet that is fetched, the others of that which executes."""
-        launch: Any = data.View(struct(PACKETS[PacketOp.LAUNCH].layout), fetched)
+        launch = data.View(struct(PACKETS[PacketOp.LAUNCH].layout), fetched)
         grid = self.launch.payload.grid
         job = self.copy.payload.job
         copy, fill = fields[PacketOp.COPY], fields[PacketOp.FILL]
@@ -334,7 +332,13 @@ class Executor(wiring.Component):
         ]
 
     def _execute(
-        self, m: Module, fields: dict[PacketOp, Any], op: Value, posting: Signal, own_posted: Signal, timed: Signal
+        self,
+        m: Module,
+        fields: dict[PacketOp, data.View],
+        op: Value,
+        posting: Signal,
+        own_posted: Signal,
+        timed: Signal,
     ) -> None:
         """The state in which a packet that was checked begins."""
         with m.Switch(op):

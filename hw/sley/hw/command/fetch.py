@@ -2,7 +2,6 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -118,7 +117,7 @@ class PacketFetch(wiring.Component):
         asked = Signal(range(beats + 1))
         asks = Signal()  # not all are asked for
         left = Signal(range(beats + 1))
-        flit: Any = self.request.payload
+        flit: data.View = self.request.payload
         start = where << PACKET_SHIFT
         m.d.comb += [
             *ask_memory(

@@ -2,9 +2,8 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -197,7 +196,7 @@ class Queue(wiring.Component):
         # What is to be named, whoever stops the queue: chosen by registers, as the word to stop comes late.
         address = Mux(lost, ErrorAddress.READBACK, Mux(bad | behind, ErrorAddress.DOORBELL, ErrorAddress.NONE))
 
-        def stop(why: Any) -> None:
+        def stop(why: ValueLike) -> None:
             m.d.sync += self.failed.eq(1)
             m.d.comb += [own_state.eq(QueueState.ERROR), stops.eq(1), code.eq(why)]
 

@@ -1,7 +1,5 @@
 """Small accesses to memory: semaphores, fences, read indices."""
 
-from typing import Any
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -94,7 +92,7 @@ class WordAccess(wiring.Component):
         ]
         bursts = Mux(beats > burst, beats >> exact_log2(burst), 1)
 
-        flit: Any = self.request.payload
+        flit: data.View = self.request.payload
         start = command.addr
         if burst < pieces:
             start = (command.addr & -LINE_BYTES) | place << exact_log2(piece)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -148,7 +148,7 @@ class Core(wiring.Component):
 
         m.submodules.counters = counters = CoreCounters()
         # What happens is known late in a cycle, and which class that is only behind it.
-        events: dict[str, Any] = {}
+        events: dict[str, Value] = {}
         for group in ("sequencer", *(unit.name.lower() for unit in UNITS)):
             port = getattr(counters, f"{group}_events")
             events[group] = Signal(port.shape(), name=f"{group}_events")
@@ -271,7 +271,7 @@ class Core(wiring.Component):
         m.d.comb += [self.debug.eq(debug), self.debug.counter.eq(counters.value)]
         return m
 
-    def _count_load(self, m: Module, events: Any, load: LoadUnit, reader: MemoryReader) -> None:
+    def _count_load(self, m: Module, events: data.View, load: LoadUnit, reader: MemoryReader) -> None:
         """What its ports show of the load unit. A beat is written in the cycle behind the one that takes it."""
         beat = _moves(load.beat)
         before = Signal()
@@ -283,7 +283,7 @@ class Core(wiring.Component):
             events.bank.eq(_refused(load.scratchpad) | _refused(load.accumulator)),
         ]
 
-    def _count_store(self, m: Module, events: Any, store: StoreUnit) -> None:
+    def _count_store(self, m: Module, events: data.View, store: StoreUnit) -> None:
         """What its ports show of the store unit."""
         m.d.comb += [
             events.beat.eq(_moves(store.data)),
@@ -293,15 +293,15 @@ class Core(wiring.Component):
         ]
 
 
-def _moves(port: Any) -> Any:
+def _moves(port: stream.Interface) -> Value:
     return port.valid & port.ready
 
 
-def _refused(port: Any) -> Any:
+def _refused(port: stream.Interface) -> Value:
     return port.valid & ~port.ready
 
 
-def _asked(m: Module, run: Any) -> Signal:
+def _asked(m: Module, run: stream.Interface) -> Signal:
     """The bytes of a run that was taken in the cycle before: the counters lie far from there."""
     taken, asked = Signal(), Signal.like(run.payload.bytes, reset_less=True)
     m.d.sync += [taken.eq(_moves(run)), asked.eq(run.payload.bytes)]

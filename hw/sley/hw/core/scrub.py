@@ -1,7 +1,5 @@
 """Clears what a block of one context left in a core before a block of another begins."""
 
-from typing import Any
-
 from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -103,7 +101,7 @@ class Scrub(wiring.Component):
                     with m.Case(k):
                         m.d.comb += [port.payload[field].eq(value) for field, value in fields.items()]
 
-        def send(port: Any, index: Signal, count: int, following: str) -> None:
+        def send(port: wiring.PureInterface, index: Signal, count: int, following: str) -> None:
             """Hands the commands over, one after another."""
             m.d.comb += port.valid.eq(1)
             with m.If(port.ready):

@@ -1,7 +1,6 @@
 """Addition of a product of two bf16 to an fp32 sum."""
 
 from itertools import pairwise
-from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
@@ -31,7 +30,7 @@ def unpack_total(pattern: Value) -> Value:
     return Cat(fraction, pattern[FRACTION_BITS:], zero, number.is_nan())
 
 
-def pack_total(total: Any) -> Value:
+def pack_total(total: data.View) -> Value:
     """A TOTAL of ``AddProduct`` as fp32; at most one LUT's inputs a bit."""
     exponent = total.exponent & ~total.zero.replicate(8)
     return Cat(total.fraction[:-1], total.fraction[-1] | total.nan, exponent, total.sign)

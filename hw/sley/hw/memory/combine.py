@@ -1,7 +1,5 @@
 """Where loads that cores of a gang share become one read of memory."""
 
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -66,7 +64,7 @@ class ReadCombiner(wiring.Component):
         m = Module()
         c = self._config
         columns, rows = range(c.cores_x), range(c.cores_y)
-        heads: list[Any] = []
+        heads: list[data.View] = []
         asks = Signal(c.cores)
         for k in range(c.cores):
             m.submodules[f"queue{k}"] = queue = StreamFIFO(_ASKED, BEATS)

@@ -1,8 +1,6 @@
 """The node through which the chip reaches its memory."""
 
-from typing import Any
-
-from amaranth import Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Module, Mux, ResetInserter, ShapeLike, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -76,8 +74,8 @@ class MemoryPort(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        who: dict[str, Any] = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
-        read: dict[str, Any] = {**who, "beats": BEATS_BITS, **({"far": Coordinate} if config.cores > 1 else {})}
+        who: dict[str, ShapeLike] = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
+        read: dict[str, ShapeLike] = {**who, "beats": BEATS_BITS, **({"far": Coordinate} if config.cores > 1 else {})}
         m.submodules.reads = reads = PrefetchFIFO(data.StructLayout(read), READS)
         m.submodules.writes = writes = PrefetchFIFO(data.StructLayout(who), WRITES)
         sending = self._requests(m, reads, writes)

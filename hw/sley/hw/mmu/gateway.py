@@ -1,7 +1,5 @@
 """The node of the memory: the port to the bus, and the walker of the page tables beside it."""
 
-from typing import Any
-
 from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -91,7 +89,9 @@ class MemoryGateway(wiring.Component):
         self._between(m, "answering", elsewhere, walker.o, self.response_i)
         return m
 
-    def _between(self, m: Module, name: str, packets: Any, flits: Any, output: Any) -> None:
+    def _between(
+        self, m: Module, name: str, packets: stream.Interface, flits: stream.Interface, output: stream.Interface
+    ) -> None:
         """Packets go through as if alone, but that a flit goes between two of them, a cycle after it could."""
         turn = Signal(name=name)  # a flit's
         inside = Signal(name=f"{name}_inside")  # a packet

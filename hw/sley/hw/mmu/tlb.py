@@ -2,9 +2,8 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -115,5 +114,5 @@ class Tlb(wiring.Component):
         ]
         return m
 
-    def _forgets(self, context: Any) -> Any:
+    def _forgets(self, context: Value) -> Value:
         return self.invalidate.valid & (self.invalidate.context == context)

@@ -1,7 +1,5 @@
 """From addresses of a context to addresses of memory, on a node's way to the network."""
 
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -58,8 +56,8 @@ class Translate(wiring.Component):
         stale = Signal()  # its answer came too late
         absent = Signal()  # its answer: the page of this head is not mapped
         passing = Signal()
-        head: Any = self.i.payload.payload.head
-        answer: Any = self.response_i.payload.payload
+        head: data.View = self.i.payload.payload.head
+        answer: data.View = self.response_i.payload.payload
         mapping = Signal(walk_answer)
         writes = head.kind == RequestKind.WRITE
         arrives = self.response_i.valid & answer.walk
@@ -83,7 +81,7 @@ class Translate(wiring.Component):
             with m.If(arrives):
                 m.d.sync += [asked.eq(0), stale.eq(0), absent.eq(~mapping.valid & ~stale & ~forgets)]
 
-        flit: Any = buffer.i.payload
+        flit: data.View = buffer.i.payload
         translates = ~inside & ((head.kind == RequestKind.READ) | (head.kind == RequestKind.WRITE))
         m.d.comb += [
             tlb.valid.eq(translates),

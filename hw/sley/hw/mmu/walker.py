@@ -1,9 +1,7 @@
 """Reads the page tables for every translator of the chip."""
 
-from typing import Any
-
 from amaranth import Array, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -66,7 +64,7 @@ class Walker(wiring.Component):
         # The command processor and each core have a translator, which asks again when it has its answer.
         m.submodules.waiting = waiting = StreamFIFO(request_flit(c), 1 + c.cores)
         wiring.connect(m, wiring.flipped(self.i), waiting.i)
-        asked: Any = waiting.o.payload.payload.head
+        asked: data.View = waiting.o.payload.payload.head
         root = Signal(self.roots[0].root.shape(), reset_less=True)
         lower = Signal(reset_less=True)  # the table that is read
         table = Signal(32 - PAGE_BITS, reset_less=True)
@@ -76,8 +74,8 @@ class Walker(wiring.Component):
 
         index = Mux(lower, asked.addr[PAGE_BITS:][:TABLE_BITS], asked.addr[PAGE_BITS + TABLE_BITS :])
         where = Signal(32)
-        flit: Any = self.request.payload
-        reply: Any = self.o.payload
+        flit: data.View = self.request.payload
+        reply: data.View = self.o.payload
         bus = exact_log2(c.bus_bytes)
         m.d.comb += [
             where.eq(table << PAGE_BITS | index << exact_log2(ENTRY_BYTES)),

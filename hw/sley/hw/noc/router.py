@@ -1,9 +1,8 @@
 """A router of the mesh."""
 
 from collections.abc import Collection
-from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,7 +51,7 @@ class Router(wiring.Component):
         """The stream that leaves on that side."""
         return getattr(self, f"o_{side.name.lower()}")
 
-    def ways(self, flit: Any) -> dict[Direction, Any]:
+    def ways(self, flit: data.View) -> dict[Direction, Value]:
         """Whether a flit has to go to each side."""
         dest = flit.dest
         x, y = self._node

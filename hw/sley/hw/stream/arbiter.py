@@ -1,7 +1,6 @@
 """Round robin: the choice itself, and the merge of packet streams."""
 
 from itertools import combinations
-from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -107,7 +106,7 @@ class PacketArbiter(wiring.Component):
         return m
 
 
-def select_packet(m: Module, inputs: list[Any], output: Any, grant: PacketGrant) -> None:
+def select_packet(m: Module, inputs: list[stream.Interface], output: stream.Interface, grant: PacketGrant) -> None:
     """Wire the streams through: the granted input to the output."""
     chosen = Value.cast(output.payload)
     selected: Value = Value.cast(inputs[0].payload)

@@ -1,7 +1,5 @@
 """The block scheduler: hands the blocks of grids to the cores."""
 
-from typing import Any
-
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -260,8 +258,8 @@ class BlockScheduler(wiring.Component):
     def _message(self, m: Module, flit: Signal, grid: data.View, queue: Signal, head_beats: Value) -> None:
         """The payload of each flit: what is not the packet's is made beside its words, and 0 where they are shown."""
         payload = self.message.payload.payload
-        own: Any = Signal.like(payload)
-        words: Any = Signal.like(payload)
+        own: data.View = Signal.like(payload)
+        words: data.View = Signal.like(payload)
         m.d.comb += [
             words.beat.data.eq(self.packets.content & self.packets.shown.replicate(WORD_BITS)),
             Value.cast(payload).eq(Value.cast(own) | Value.cast(words)),

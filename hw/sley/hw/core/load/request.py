@@ -2,9 +2,8 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -138,7 +137,7 @@ class LoadRequest(wiring.Component):
         ]
         for payload, names in ((feed, FED), (target, AIMED)):
             m.d.comb += [payload[n.name.lower()].eq(is_set & ~params.bad & (param == n)) for n in names]
-        rows: list[Any] = []
+        rows: list[Value] = []
         sound = Signal()
         m.d.comb += sound.eq(~is_set & ~many & ~illegal & ~long & ~wide)
         for use, value in (
@@ -211,7 +210,7 @@ class LoadRequest(wiring.Component):
         return m
 
     @staticmethod
-    def _is_above(value: Any, power: int) -> Any:
+    def _is_above(value: Value, power: int) -> Value:
         """Whether a value is larger than a power of two, without a carry chain."""
         bit = exact_log2(power)
         return value[bit + 1 :].any() | (value[bit] & value[:bit].any())

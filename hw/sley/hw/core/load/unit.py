@@ -1,7 +1,5 @@
 """The load unit: DMA from memory into the scratchpad and the accumulators."""
 
-from typing import Any
-
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -128,7 +126,7 @@ class LoadUnit(wiring.Component):
         m.d.comb += self.busy.eq(request.active | feed.busy | ~empty | writes.o.valid)
         return m
 
-    def _write(self, m: Module, writes: Any, signals: Any) -> None:
+    def _write(self, m: Module, writes: stream.Interface, signals: StreamFIFO) -> None:
         """Writes to the memories; counts commands that have finished, and offers their signal sets."""
         item = writes.payload
         scratchpad, accumulator = self.scratchpad, self.accumulator

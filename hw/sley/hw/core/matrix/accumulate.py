@@ -1,6 +1,6 @@
 """From sums that leave the array to accumulator rows."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -124,7 +124,7 @@ class Accumulate(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        stages: list[Any] = [self.slot]
+        stages: list[data.View | _Stage] = [self.slot]
         before_detour = BF16_OLD_READ + READ_LATENCY  # when the old sums of bf16 have come
         for i in range(write_latency(config)):
             if i == before_detour and config.has(ElementType.BF16):

@@ -1,8 +1,6 @@
 """The store unit: DMA from the scratchpad and the accumulators to memory."""
 
-from typing import Any
-
-from amaranth import Cat, Module, Mux, ResetInserter, Signal, signed
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -312,7 +310,7 @@ class StoreUnit(wiring.Component):
             m.d.sync += [idle.eq(draining & quiet), draining.eq(~(draining & quiet))]
         return m
 
-    def _complete(self, m: Module, incomplete: Any, refused: list[Signal], offers: Any) -> Any:
+    def _complete(self, m: Module, incomplete: Value, refused: list[Signal], offers: Value) -> Value:
         """Signals and faults in the order of the commands; returns whether one becomes complete."""
         command = incomplete.payload
         unacknowledged = command.stores & self.writer_pending.bit_select(command.phase, 1)

@@ -1,7 +1,6 @@
 """What the multipliers of an array are made of on an FPGA."""
 
 from enum import Enum
-from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
@@ -22,7 +21,7 @@ class Multiplier(Enum):
     LOGIC = 3
 
 
-def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
+def multipliers(config: ChipConfig, platform: object) -> list[Multiplier]:
     """The multiplier of each element of the array, row by row.
 
     ``platform.dsp_blocks`` is the number of DSP blocks of the FPGA, if it is known. The arrays of all cores together
