@@ -87,8 +87,8 @@ def _shared_members(block: RegisterBlock, register: Register) -> dict[str, Membe
 def _check_names(registers: RegisterMap, option: str, names: Collection[str], kinds: Collection[Access]) -> None:
     known = {f"{b.name}.{r.name}" for b in registers.blocks for r in b.registers if r.access in kinds}
     if unknown := set(names) - known:
-        wanted = "/".join(kind.name for kind in kinds)
-        raise ValueError(f"{option} names {', '.join(sorted(unknown))}; the map has no such register of kind {wanted}")
+        allowed = "/".join(kind.name for kind in kinds)
+        raise ValueError(f"{option} names {', '.join(sorted(unknown))}; the map has no such register of kind {allowed}")
 
 
 def is_array(block: RegisterBlock) -> bool:

@@ -34,7 +34,7 @@ from sley.hw.noc.placement import Source
 KEPT_BITS = max(f.layout.mask.bit_length() for op, f in PACKETS.items() if op is not PacketOp.LAUNCH)
 """Of a packet that executes. A LAUNCH leaves the executor at once."""
 
-QueueView = data.StructLayout({"where": PacketPlace, "ahead": 1, "stays": 1, "read_next": INDEX_BITS})
+QueueView = data.StructLayout({"place": PacketPlace, "ahead": 1, "stays": 1, "read_next": INDEX_BITS})
 """What the executor sees of a queue: where its next packet is and whether there is one, whether a packet that retires
 leaves it inside a buffer, the read index if it does not."""
 
@@ -63,7 +63,7 @@ class Executor(wiring.Component):
       refused it, with ``lost_code``.
     * ``request``, ``response``: for packets, to and from the node's port.
     * ``words``, ``word_done``, ``word_error``, ``word``: a ``WordAccess``.
-    * ``time``; ``hold``: take no packet and no result; ``fence``: one bit per queue, high for the cycle after that in
+    * ``time``; ``stall``: take no packet and no result; ``fence``: one bit per queue, high for the cycle after that in
       which a fence that asks for an interrupt is in memory.
 
     Latency: ``pending`` to the fetch's request one cycle; the last beat of a packet to ``launch`` three cycles, to the
@@ -96,7 +96,7 @@ class Executor(wiring.Component):
     word_error: Signal
     word: Signal
     time: Signal
-    hold: Signal
+    stall: Signal
     fence: Signal
 
     def __init__(self, config: ChipConfig, *, tag: Tag, source: Source) -> None:
@@ -132,7 +132,7 @@ class Executor(wiring.Component):
                     "word_error": In(ERROR_BITS),
                     "word": In(8 * SEMAPHORE_BYTES),
                     "time": In(64),
-                    "hold": In(1),
+                    "stall": In(1),
                     "fence": Out(config.queues),
                 }
             )
@@ -142,34 +142,34 @@ class Executor(wiring.Component):
         m = Module()
         config = self._config
 
-        m.submodules.turn = turn = UrgentGrant(config.queues)
+        m.submodules.arbiter = arbiter = UrgentGrant(config.queues)
         m.submodules.fetch = fetch = PacketFetch(config, tag=self._tag, source=self._source)
 
         packet = Signal(8 * PACKET_BYTES)
-        kept = Signal(KEPT_BITS, reset_less=True)
-        m.d.comb += packet.eq(kept)
+        executed_packet = Signal(KEPT_BITS, reset_less=True)
+        m.d.comb += packet.eq(executed_packet)
         fields: dict[PacketOp, data.View] = {op: data.View(struct(f.layout), packet) for op, f in PACKETS.items()}
         op = packet[: max(PacketOp).bit_length()]  # there is no other by the time it is looked at
         satisfied = Signal(reset_less=True)
         view = Signal(QueueView)
         owner = Signal(config.queues, init=1)
-        m.d.comb += [self.queue.eq(owner), view.eq(one_of(owner, self.queues)), turn.requests.eq(self.pending)]
-        m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
+        m.d.comb += [self.queue.eq(owner), view.eq(one_of(owner, self.queues)), arbiter.requests.eq(self.pending)]
+        m.d.comb += [a.eq(b) for a, b in zip(arbiter.priorities, self.priorities, strict=True)]
         wiring.connect(m, fetch.request, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), fetch.response)
 
         # Whose packet is fetched or here, whether that is ahead of time, and whether one shall be.
-        wanted = [Signal(PacketPlace, name=f"wanted{k}", reset_less=True) for k in range(CHOICES)]
+        awaited = [Signal(PacketPlace, name=f"awaited{k}", reset_less=True) for k in range(CHOICES)]
         source = Signal(config.queues)
         ours = Signal(reset_less=True)  # it is the owner's, once that is taken
         early = Signal()
         takes = Signal()  # the queue that is granted
         look_ahead = Signal()
         returns = Signal()  # the one that was granted, when another packet was on its way
-        for k, choice in enumerate(fetch.where):
-            turns = list(zip(turn.grant, self.queues, strict=True))[k::CHOICES]
-            granted = one_of(Cat(grant for grant, _ in turns), [queue.where for _, queue in turns])
-            m.d.comb += choice.eq(Mux(takes, granted, Mux(returns, wanted[k], 0 if k else view.where)))
+        for k, choice in enumerate(fetch.place):
+            grants = list(zip(arbiter.grant, self.queues, strict=True))[k::CHOICES]
+            granted = one_of(Cat(grant for grant, _ in grants), [queue.place for _, queue in grants])
+            m.d.comb += choice.eq(Mux(takes, granted, Mux(returns, awaited[k], 0 if k else view.place)))
 
         # READBACK is set up before the queue is enabled, and its owner is known a cycle before it is asked for.
         readback = Signal.like(self.readback, reset_less=True)
@@ -179,7 +179,7 @@ class Executor(wiring.Component):
 
         # One small read or write at a time: a semaphore, a fence, a read index.
         word = self.words.payload
-        m.d.comb += word.context.eq(view.where.context)
+        m.d.comb += word.context.eq(view.place.context)
         posting = Signal()  # one of ``posted`` is set
         own_posted = Signal(reset_less=True)  # that of the owner, while one is
         m.d.sync += own_posted.eq((self.posted & owner).any())
@@ -221,11 +221,11 @@ class Executor(wiring.Component):
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += ended.eq(self.grid_result.valid)
-                m.d.sync += ours.eq(~fetch.busy | (~stale & (source & turn.grant).any()))
+                m.d.sync += ours.eq(~fetch.busy | (~stale & (source & arbiter.grant).any()))
                 result = Signal(WorkResult)
                 m.d.comb += result.eq(Mux(self.grid_result.valid, self.grid_result.payload, self.copy_result.payload))
                 m.d.sync += [self.fault[name].eq(result.fault[name]) for name in ("code", "unit", "address")]
-                with m.If(self.hold):
+                with m.If(self.stall):
                     pass
                 with m.Elif(self.grid_result.valid | self.copy_result.valid):
                     m.d.comb += [
@@ -237,12 +237,12 @@ class Executor(wiring.Component):
                     with m.If(result.fault.code != FaultCode.NONE):
                         m.next = "FAULT"
                 with m.Elif(self.pending.any() & ~settling):
-                    m.d.comb += [turn.moved.eq(1), self.taken.eq(turn.grant), takes.eq(1)]
-                    m.d.sync += [owner.eq(turn.grant), early.eq(0), look_ahead.eq(0)]
-                    m.d.sync += [place.eq(choice) for place, choice in zip(wanted, fetch.where, strict=True)]
+                    m.d.comb += [arbiter.moved.eq(1), self.taken.eq(arbiter.grant), takes.eq(1)]
+                    m.d.sync += [owner.eq(arbiter.grant), early.eq(0), look_ahead.eq(0)]
+                    m.d.sync += [place.eq(choice) for place, choice in zip(awaited, fetch.place, strict=True)]
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
-                        m.d.sync += source.eq(turn.grant)
+                        m.d.sync += source.eq(arbiter.grant)
                     m.next = "FETCH"
             with m.State("FETCH"):
                 m.d.comb += returns.eq(1)
@@ -254,7 +254,7 @@ class Executor(wiring.Component):
                 with m.Elif(fetch.ready):
                     m.d.comb += fetch.drop.eq(1)
                     m.d.sync += [
-                        kept.eq(fetch.packet),
+                        executed_packet.eq(fetch.packet),
                         self.fault.address.eq(fetch.address),
                         source.eq(0),
                         look_ahead.eq(~fetch.indirect),  # what is behind that is not next
@@ -297,9 +297,9 @@ class Executor(wiring.Component):
                 give_back(QueueEvent.FAULT)
 
         # A record goes to its queue in the cycle after that in which it is known. Only those of grids have these.
-        blamed = self.grid_result.payload.fault
+        grid_fault = self.grid_result.payload.fault
         for name in ("core", "pc", "block"):
-            m.d.sync += self.fault[name].eq(blamed[name])
+            m.d.sync += self.fault[name].eq(grid_fault[name])
             with m.If(~ended):
                 m.d.sync += self.fault[name].eq(0)
         return m
@@ -315,13 +315,13 @@ class Executor(wiring.Component):
         indirect = fields[PacketOp.INDIRECT]
         m.d.comb += [
             self.launch.payload.queue.eq(number(owner)),
-            grid.context.eq(view.where.context),
+            grid.context.eq(view.place.context),
             grid.watchdog.eq(self.watchdog),
             grid.program_words.eq(launch.program_words),
             grid.arg_words.eq(launch.arg_words),
             grid.gang.eq(launch.gang),
             self.copy.payload.queue.eq(number(owner)),
-            job.context.eq(view.where.context),
+            job.context.eq(view.place.context),
             job.fill.eq(op == PacketOp.FILL),
             job.value.eq(fill.value),
             job.src.eq(copy.src),

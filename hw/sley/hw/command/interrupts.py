@@ -50,6 +50,6 @@ class Interrupts(wiring.Component):
                 cycles.eq(cycles + 1),
                 due.eq((count >= limit.count) | (cycles >= limit.cycles)),
             ]
-        told = pending & (due | (limit.count <= 1))
-        m.d.sync += self.irq.eq(told | (self.status.error & self.enable.error).any())
+        fence_due = pending & (due | (limit.count <= 1))
+        m.d.sync += self.irq.eq(fence_due | (self.status.error & self.enable.error).any())
         return m

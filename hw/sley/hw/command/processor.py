@@ -130,7 +130,7 @@ class CommandProcessor(wiring.Component):
             executor.word.eq(words.value),
             executor.time.eq(time),
             scheduler.packet.eq(executor.beat),
-            executor.hold.eq(self.resetting),
+            executor.stall.eq(self.resetting),
             self.ended.eq(scheduler.ended),
         ]
 
@@ -166,9 +166,9 @@ class CommandProcessor(wiring.Component):
                 queue.posted.eq(executor.posted[k]),
                 queue.lost.eq(executor.lost[k]),
                 queue.lost_code.eq(executor.lost_code),
-                view.where.packet.eq(queue.packet),
-                view.where.nested.eq(queue.nested),
-                view.where.context.eq(registers.owner.context),
+                view.place.packet.eq(queue.packet),
+                view.place.nested.eq(queue.nested),
+                view.place.context.eq(registers.owner.context),
                 view.ahead.eq(queue.ahead),
                 view.stays.eq(queue.stays),
                 view.read_next.eq(queue.read_next),
@@ -184,11 +184,11 @@ class CommandProcessor(wiring.Component):
         with m.If(chip.time_lo_read):
             m.d.sync += time_high.eq(time[32:])
         spreading = Signal(range(INVALIDATE_CYCLES + 1))
-        told = chip.invalidate
+        invalidate = chip.invalidate
         m.d.sync += [
             self.invalidate.valid.eq(chip.invalidate_written),
-            self.invalidate.context.eq(told.context),
-            self.invalidate.contents.eq(told.contents),
+            self.invalidate.context.eq(invalidate.context),
+            self.invalidate.contents.eq(invalidate.contents),
         ]
         with m.If(chip.invalidate_written):
             m.d.sync += spreading.eq(INVALIDATE_CYCLES)

@@ -176,8 +176,8 @@ class Queue(wiring.Component):
 
         waiting = (state == QueueState.READY) | (state == QueueState.BLOCKED)
         ahead = Signal()
-        well = on & ~stopping & ~self.aborting & ~bad & ~lost & ~behind
-        m.d.comb += ahead.eq(well & (in_buffer | (~empty & ~(executed & none_behind))))
+        healthy = on & ~stopping & ~self.aborting & ~bad & ~lost & ~behind
+        m.d.comb += ahead.eq(healthy & (in_buffer | (~empty & ~(executed & none_behind))))
         start = Mux(in_buffer, buffer, r.base.address[PACKET_SHIFT:])
         m.d.sync += [
             self.ahead.eq(ahead),
@@ -196,9 +196,9 @@ class Queue(wiring.Component):
         # What is to be named, whoever stops the queue: chosen by registers, as the word to stop comes late.
         address = Mux(lost, ErrorAddress.READBACK, Mux(bad | behind, ErrorAddress.DOORBELL, ErrorAddress.NONE))
 
-        def stop(why: ValueLike) -> None:
+        def stop(code_of_cause: ValueLike) -> None:
             m.d.sync += self.failed.eq(1)
-            m.d.comb += [own_state.eq(QueueState.ERROR), stops.eq(1), code.eq(why)]
+            m.d.comb += [own_state.eq(QueueState.ERROR), stops.eq(1), code.eq(code_of_cause)]
 
         m.d.comb += [
             free.eq(~held & ~self.pending & ~self._has(QueueEvent.TAKE)),

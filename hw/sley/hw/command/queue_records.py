@@ -60,23 +60,23 @@ class QueueRecords(wiring.Component):
         r, queue = self.registers, self.registers.read_index
         m.submodules.bells = bells = entry_memory(Doorbell, self._queues)
         m.submodules.faults = faults = entry_memory(FaultRecord, self._queues)
-        ring, rung = bells.write_port(), bells.read_port(domain="comb")
-        keep, kept = faults.write_port(), faults.read_port(domain="comb")
+        write_bell, read_bell = bells.write_port(), bells.read_port(domain="comb")
+        write_fault, read_fault = faults.write_port(), faults.read_port(domain="comb")
         bell = Signal(Doorbell)  # the last one of the queue that is read, if there was any
         record = Signal(FaultRecord)  # and its last fault
         m.d.comb += [
-            ring.en.eq(self.rings.any()),
-            ring.addr.eq(number(self.rings)),
-            ring.data.time.eq(self.time),
-            ring.data.index.eq(self.doorbell),
-            rung.addr.eq(queue),
-            keep.en.eq(self.faulted),
+            write_bell.en.eq(self.rings.any()),
+            write_bell.addr.eq(number(self.rings)),
+            write_bell.data.time.eq(self.time),
+            write_bell.data.index.eq(self.doorbell),
+            read_bell.addr.eq(queue),
+            write_fault.en.eq(self.faulted),
             r.index.eq(number(self.owner)),
-            keep.addr.eq(r.index),
-            keep.data.eq(self.fault),
-            kept.addr.eq(queue),
-            bell.eq(rung.data),
-            record.eq(kept.data),
+            write_fault.addr.eq(r.index),
+            write_fault.data.eq(self.fault),
+            read_fault.addr.eq(queue),
+            bell.eq(read_bell.data),
+            record.eq(read_fault.data),
         ]
 
         error, fault = Signal(QueueError), Signal(FaultRecord)

@@ -28,7 +28,7 @@ from sley.hw.mmu.tlb import Invalidation
 from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
-READ_TURNS = (1, 16, 1)
+READ_WEIGHTS = (1, 16, 1)
 """Packets in a row of fetch, Load and Store: a read is one flit, a write up to ``max_burst`` and one, and while it
 passes several reads come together, on whose answers the units wait."""
 FETCH_RUNS = 4
@@ -183,14 +183,14 @@ class Core(wiring.Component):
                 sequencer.unit_fault[k].eq(unit.fault),
             ]
             quiet += [front.empty, ~unit.busy]
-            held = Cat(s.valid & ~s.ready for s in unit.signal).any()
+            signals_waiting = Cat(s.valid & ~s.ready for s in unit.signal).any()
             states[name] = Mux(
-                held,
+                signals_waiting,
                 UnitState.SIGNAL,
                 Mux(unit.busy, UnitState.RUN, Mux(front.waiting, UnitState.WAIT, UnitState.IDLE)),
             )
             m.d.comb += [
-                events[name].signal.eq(held),
+                events[name].signal.eq(signals_waiting),
                 events[name].semaphore.eq(front.waiting),
                 events[name].empty.eq(sequencer.running),
             ]
@@ -225,7 +225,7 @@ class Core(wiring.Component):
             store.writer_error_phase.eq(store_writer.error_phase),
         ]
 
-        m.submodules.port = port = TranslatedPort(c, tags, READ_TURNS)
+        m.submodules.port = port = TranslatedPort(c, tags, READ_WEIGHTS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)
         for k, part in enumerate(parts):
             attach(m, part, port, k)
@@ -239,9 +239,9 @@ class Core(wiring.Component):
         self._count_store(m, events["store"], store)
         m.d.comb += [
             counters.traffic_amounts.load_beats.eq(_moves(load_reader.response)),
-            counters.traffic_amounts.load_bytes.eq(_asked(m, load.run)),
+            counters.traffic_amounts.load_bytes.eq(_requested_bytes(m, load.run)),
             counters.traffic_amounts.store_beats.eq(store_writer.sent),
-            counters.traffic_amounts.store_bytes.eq(_asked(m, store.run)),
+            counters.traffic_amounts.store_bytes.eq(_requested_bytes(m, store.run)),
             counters.traffic_amounts.fetch_beats.eq(_moves(fetch_reader.response)),
             counters.traffic_amounts.scratchpad_weights.eq(_refused(matrix.weights)),
             counters.traffic_amounts.scratchpad_vector_a.eq(_refused(vector.scratchpad_read_a)),
@@ -301,8 +301,8 @@ def _refused(port: stream.Interface) -> Value:
     return port.valid & ~port.ready
 
 
-def _asked(m: Module, run: stream.Interface) -> Signal:
+def _requested_bytes(m: Module, run: stream.Interface) -> Signal:
     """The bytes of a run that was taken in the cycle before: the counters lie far from there."""
-    taken, asked = Signal(), Signal.like(run.payload.bytes, reset_less=True)
-    m.d.sync += [taken.eq(_moves(run)), asked.eq(run.payload.bytes)]
-    return Mux(taken, asked, 0)
+    taken, requested = Signal(), Signal.like(run.payload.bytes, reset_less=True)
+    m.d.sync += [taken.eq(_moves(run)), requested.eq(run.payload.bytes)]
+    return Mux(taken, requested, 0)

@@ -78,13 +78,15 @@ class Scrub(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        held = Signal(CONTEXT_BITS)
+        held_context = Signal(CONTEXT_BITS)
         holds = Signal()
-        m.d.comb += self.foreign.eq(~holds | (held != self.context))
+        m.d.comb += self.foreign.eq(~holds | (held_context != self.context))
         with m.If(self.start):
-            m.d.sync += [holds.eq(1), held.eq(self.context)]
-        spoilt = self.abort & self.busy
-        with m.If(spoilt | (self.invalidate.valid & self.invalidate.contents & (self.invalidate.context == held))):
+            m.d.sync += [holds.eq(1), held_context.eq(self.context)]
+        interrupted = self.abort & self.busy
+        with m.If(
+            interrupted | (self.invalidate.valid & self.invalidate.contents & (self.invalidate.context == held_context))
+        ):
             m.d.sync += holds.eq(0)
 
         splat = 1 << flag_bits(Op.VROW, "splat").start

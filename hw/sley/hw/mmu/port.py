@@ -40,8 +40,8 @@ class TranslatedPort(wiring.Component):
     response_o: stream.Interface
     invalidate: data.View
 
-    def __init__(self, config: ChipConfig, tags: list[Tag], turns: tuple[int, ...] = ()) -> None:
-        self._port = NodePort(config, tags, turns)
+    def __init__(self, config: ChipConfig, tags: list[Tag], weights: tuple[int, ...] = ()) -> None:
+        self._port = NodePort(config, tags, weights)
         self._translate = Translate(config)
         super().__init__(
             {

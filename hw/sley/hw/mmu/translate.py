@@ -52,7 +52,7 @@ class Translate(wiring.Component):
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
 
         inside = Signal()  # behind the head of a packet
-        asked = Signal()  # a walk is on its way
+        walking = Signal()  # a walk is on its way
         stale = Signal()  # its answer came too late
         absent = Signal()  # its answer: the page of this head is not mapped
         passing = Signal()
@@ -68,7 +68,7 @@ class Translate(wiring.Component):
             tlb.access.eq(Cat(~writes & ~head.execute, writes, ~writes & head.execute)),
             tlb.answer.eq(mapping),
             tlb.invalidate.eq(self.invalidate),
-            tlb.fill.eq(asked & arrives & mapping.valid & ~stale),
+            tlb.fill.eq(walking & arrives & mapping.valid & ~stale),
             self.response_o.payload.eq(self.response_i.payload),
             self.response_o.valid.eq(self.response_i.valid & ~answer.walk),
             self.response_i.ready.eq(self.response_o.ready | answer.walk),
@@ -76,10 +76,10 @@ class Translate(wiring.Component):
         forgets = self.invalidate.valid & (self.invalidate.context == head.context)
         with m.If(buffer.i.ready):  # the head whose page is absent goes on
             m.d.sync += absent.eq(0)
-        with m.If(asked):
+        with m.If(walking):
             m.d.sync += stale.eq(stale | forgets)
             with m.If(arrives):
-                m.d.sync += [asked.eq(0), stale.eq(0), absent.eq(~mapping.valid & ~stale & ~forgets)]
+                m.d.sync += [walking.eq(0), stale.eq(0), absent.eq(~mapping.valid & ~stale & ~forgets)]
 
         flit: data.View = buffer.i.payload
         translates = ~inside & ((head.kind == RequestKind.READ) | (head.kind == RequestKind.WRITE))
@@ -98,10 +98,10 @@ class Translate(wiring.Component):
             m.d.comb += [
                 flit.payload.head.kind.eq(RequestKind.WALK),
                 flit.last.eq(1),
-                buffer.i.valid.eq(self.i.valid & ~asked),
+                buffer.i.valid.eq(self.i.valid & ~walking),
             ]
             with m.If(buffer.i.valid & buffer.i.ready):
-                m.d.sync += asked.eq(1)
+                m.d.sync += walking.eq(1)
         with m.If(passing):
             m.d.sync += inside.eq(~self.i.payload.last)
         return m

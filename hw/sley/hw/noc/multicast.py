@@ -24,7 +24,7 @@ class MulticastRouter(Router):
     Cost: as of ``Router``, and two comparisons per input.
     """
 
-    def ways(self, flit: data.View) -> dict[Direction, Value]:
+    def directions(self, flit: data.View) -> dict[Direction, Value]:
         near, far = flit.dest, flit.far
         x, y = self._node
         column = (near.x <= x) & (x <= far.x)

@@ -102,8 +102,8 @@ class BlockScheduler(wiring.Component):
         m = Module()
         queues, cores = self._config.queues, self._config.cores
 
-        m.submodules.turn = turn = UrgentGrant(queues)
-        m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
+        m.submodules.arbiter = arbiter = UrgentGrant(queues)
+        m.d.comb += [a.eq(b) for a, b in zip(arbiter.priorities, self.priorities, strict=True)]
 
         # What a queue's grid is, and what of it is left.
         active = Signal(queues)
@@ -186,8 +186,8 @@ class BlockScheduler(wiring.Component):
         allowed = Mux(idle, -1, some_free.replicate(queues) & ~gangs)
         arriving_allowed = idle | (some_free & ~self.i.payload.grid.gang)
         m.d.sync += some_free.eq(free.any() | reports.ended)
-        m.d.comb += [idle.eq(~Cat(running).any()), turn.requests.eq(more & ~stopped)]
-        requested = turn.requests.any()
+        m.d.comb += [idle.eq(~Cat(running).any()), arbiter.requests.eq(more & ~stopped)]
+        requested = arbiter.requests.any()
         with m.FSM():
             with m.State("CHOOSE"):
                 m.d.comb += packets.idle.eq(1)
@@ -199,7 +199,7 @@ class BlockScheduler(wiring.Component):
                     m.d.comb += chosen.eq(partial)
                     m.d.sync += core.eq(next_core)
                 with m.Elif(requested):
-                    m.d.comb += [chosen.eq(turn.grant & allowed), turn.moved.eq((turn.grant & allowed).any())]
+                    m.d.comb += [chosen.eq(arbiter.grant & allowed), arbiter.moved.eq((arbiter.grant & allowed).any())]
                 with m.Elif(arriving_allowed):
                     m.d.comb += chosen.eq(arriving)
                     m.d.sync += first_of_all.eq(self.i.valid)
@@ -209,7 +209,7 @@ class BlockScheduler(wiring.Component):
             with m.State("SEND"):
                 m.d.comb += [self.message.valid.eq(1), start.eq(flit == 0)]
                 with m.If(first_of_all):  # it counts as granted all the same
-                    m.d.comb += [turn.requests.eq(sending), turn.moved.eq(1)]
+                    m.d.comb += [arbiter.requests.eq(sending), arbiter.moved.eq(1)]
                 m.d.sync += first_of_all.eq(0)
                 m.d.comb += sent.eq(self.message.ready)
                 with m.If(sent):
@@ -232,7 +232,7 @@ class BlockScheduler(wiring.Component):
         m.submodules.ends = ends = GridEnds(self._config)
         wiring.connect(m, ends.o, wiring.flipped(self.o))
         owner = Signal(queues)  # whose block ended
-        guilty = Mux(reports.fault.code != FaultCode.NONE, owner, 0)
+        failed = Mux(reports.fault.code != FaultCode.NONE, owner, 0)
         none_running = Cat(count == 0 for count in running)
         m.d.comb += [
             owner.eq(Mux(reports.ended, 1 << reports.owner, 0)),
@@ -246,8 +246,8 @@ class BlockScheduler(wiring.Component):
         m.d.sync += [
             active.eq((active & ~ends.accepted) | arriving),
             more.eq((more & ~final) | arriving),
-            stopped.eq((stopped | guilty | (active & self.abort)) & ~arriving),
-            faulted.eq((faulted | guilty) & ~arriving),
+            stopped.eq((stopped | failed | (active & self.abort)) & ~arriving),
+            faulted.eq((faulted | failed) & ~arriving),
             begun.eq((begun | begins) & ~arriving),
             gangs.eq((gangs & ~arriving) | Mux(self.i.payload.grid.gang, arriving, 0)),
         ]

@@ -42,8 +42,8 @@ PENDING = data.StructLayout(
     }
 )
 """A run that was requested; or, if ``bad``, one that was not, and after which nothing of its command is."""
-FED = (Param.CHUNKS, Param.COUNT2)
-AIMED = (Param.CHUNK_STRIDE, Param.LOCAL_STRIDE, Param.LOCAL_STRIDE2)
+FEED_PARAMS = (Param.CHUNKS, Param.COUNT2)
+TARGET_PARAMS = (Param.CHUNK_STRIDE, Param.LOCAL_STRIDE, Param.LOCAL_STRIDE2)
 
 
 def params_of(

@@ -130,13 +130,13 @@ class LoadUnit(wiring.Component):
         """Writes to the memories; counts commands that have finished, and offers their signal sets."""
         item = writes.payload
         scratchpad, accumulator = self.scratchpad, self.accumulator
-        wanted = writes.valid & item.write
+        writing = writes.valid & item.write
         m.d.comb += [
-            scratchpad.valid.eq(wanted & (item.space == Space.SCRATCHPAD)),
+            scratchpad.valid.eq(writing & (item.space == Space.SCRATCHPAD)),
             scratchpad.row.eq(item.row),
             scratchpad.data.eq(item.data),
             scratchpad.enable.eq(-1),
-            accumulator.valid.eq(wanted & (item.space == Space.ACCUMULATOR)),
+            accumulator.valid.eq(writing & (item.space == Space.ACCUMULATOR)),
             accumulator.row.eq(item.row),
             accumulator.data.eq(item.data.replicate(self._beats)),
             accumulator.enable.eq(item.beats),

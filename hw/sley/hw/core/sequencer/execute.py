@@ -52,7 +52,7 @@ class Execute(wiring.Component):
     -------
     go : In(1)
         Start at instruction 0 in the next cycle.
-    hold : In(1)
+    stall : In(1)
         Read no instruction after a ``go`` yet.
     stop : In(1)
         For two cycles or more: leave the program; wins over all else. What was handed out is still delivered.
@@ -88,7 +88,7 @@ class Execute(wiring.Component):
     """
 
     go: Signal
-    hold: Signal
+    stall: Signal
     stop: Signal
     words: Signal
     available: Signal
@@ -111,7 +111,7 @@ class Execute(wiring.Component):
         super().__init__(
             {
                 "go": In(1),
-                "hold": In(1),
+                "stall": In(1),
                 "stop": In(1),
                 "words": In(range(config.program_words + 1)),
                 "available": In(range(config.program_words + 1)),
@@ -138,11 +138,13 @@ class Execute(wiring.Component):
         m.submodules.loops = loops = LoopStack(self._config.program_words)
 
         state = Signal(_State)
-        following = Signal(_State)  # the next one, unless ``refused``
+        next_state = Signal(_State)  # the next one, unless ``refused``
         refused = Signal()  # the semaphores do not accept the mask of SYNC: known so late that it only holds the state
-        place = range(self._config.program_words + 1)
-        pc = Signal(place, reset_less=True)  # while SYNC waits it is that of the next instruction already
-        sequential = Signal(place, reset_less=True)  # what follows pc, if it does not branch; pc where nothing executes
+        address_range = range(self._config.program_words + 1)
+        pc = Signal(address_range, reset_less=True)  # while SYNC waits it is that of the next instruction already
+        sequential = Signal(
+            address_range, reset_less=True
+        )  # what follows pc, if it does not branch; pc where nothing executes
         instruction = Signal(INSTRUCTION, reset_less=True)
         word = instruction.word
         a = Signal(32)  # the first operand
@@ -150,26 +152,26 @@ class Execute(wiring.Component):
         sync = Signal()  # SYNC executes
         waits = Signal()  # and waits for its masks
         step = Signal()  # the instruction is no branch and completes, or is SYNC: the sequential one is next
-        pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
+        falls_through = Signal()  # the same of a branch, which never ends a loop, until it is known to be taken
         branch_target = word.flags[flag_bits(Op.LOOP, "target")]
         low_target = branch_target[: len(pc)]  # of one that is not beyond the program
         # The instruction before was a branch that is taken: what is read now does not count.
         taken = alu.taken
-        origin = Signal(place, reset_less=True)  # where it was, or SYNC
+        origin = Signal(address_range, reset_less=True)  # where it was, or SYNC
         skipped = Signal()  # the LOOP has count 0
         counts = Signal(8, reset_less=True)  # four bits of its count are not 0
-        goes_on = Signal()  # the taken branch completes
+        branch_completes = Signal()  # the taken branch completes
         jump = Signal()  # the instruction completes, and what is behind ``target`` is next
-        behind_target = Signal(place)
+        after_target = Signal(address_range)
         onward, low_present, sequential_present, present = self._read_ahead(m, taken, low_target, sequential)
         is_unit = instruction.unit.any()
         m.d.comb += [
-            behind_target.eq(branch_target + 1),
+            after_target.eq(branch_target + 1),
             self.pc.eq(Mux(taken | waits, origin, pc)),
             waits.eq((state == _State.WAIT) | (state == _State.SIGNAL)),
             self.wait.payload.eq(word.wait),
             self.signal.payload.eq(word.signal),
-            alu.branch.eq(pass_by),
+            alu.branch.eq(falls_through),
             loops.clear.eq(self.go),
             loops.pc.eq(pc),
             loops.frame.first.eq(sequential),
@@ -201,7 +203,7 @@ class Execute(wiring.Component):
                 is_illegal.eq(illegal),
                 is_astray.eq(astray),
             ]
-            m.d.comb += following.eq(_State.IDLE)
+            m.d.comb += next_state.eq(_State.IDLE)
 
         issue = Signal()
         m.submodules.units = units = Dispatch()
@@ -217,11 +219,11 @@ class Execute(wiring.Component):
             self.dispatching.eq(units.pending),
         ]
 
-        target = self._compare_target(m, branch_target, low_target, behind_target, pc, loops)
+        target = self._compare_target(m, branch_target, low_target, after_target, pc, loops)
         astray = Signal()  # the program has no instruction at pc
-        m.d.sync += astray.eq((state == _State.FETCH) & ~self.hold & (pc == self.words))
+        m.d.sync += astray.eq((state == _State.FETCH) & ~self.stall & (pc == self.words))
         m.d.comb += [
-            self.fetching.eq((state == _State.FETCH) & ~taken & (self.hold | ~present)),
+            self.fetching.eq((state == _State.FETCH) & ~taken & (self.stall | ~present)),
             self.blocked.eq((state == _State.EXECUTE) & self.dispatching & is_unit),
             self.wait.valid.eq(state == _State.WAIT),
             self.signal.valid.eq(state == _State.SIGNAL),
@@ -230,16 +232,16 @@ class Execute(wiring.Component):
         with m.If((state != _State.FETCH) & ~waits):  # the same until the instruction completes
             m.d.sync += sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1))
         # ``taken`` is known late, and true in IDLE, FETCH and READ alone: the other states do not ask.
-        m.d.comb += following.eq(state)
+        m.d.comb += next_state.eq(state)
         with m.Switch(state):
             with m.Case(_State.FETCH):
                 with m.If(astray), m.If(~taken):
                     fail(FaultCode.PC_OUT_OF_RANGE, astray=True)
-                with m.Elif(~self.hold & sequential_present):
-                    m.d.comb += following.eq(_State.READ)
+                with m.Elif(~self.stall & sequential_present):
+                    m.d.comb += next_state.eq(_State.READ)
 
             with m.Case(_State.READ):
-                m.d.comb += following.eq(_State.EXECUTE)
+                m.d.comb += next_state.eq(_State.EXECUTE)
                 with m.If(~taken):
                     m.d.sync += instruction.eq(self.instruction)
 
@@ -253,15 +255,15 @@ class Execute(wiring.Component):
                     with m.If(instruction.simple):
                         m.d.comb += [step.eq(1), registers.write.eq(1)]
                     with m.If(instruction.branch):
-                        m.d.comb += pass_by.eq(1)
+                        m.d.comb += falls_through.eq(1)
                     with m.If(instruction.loop):
-                        m.d.comb += [loops.offer.eq(1), following.eq(_State.LOOP)]
+                        m.d.comb += [loops.offer.eq(1), next_state.eq(_State.LOOP)]
                     with m.If(instruction.end):
-                        m.d.comb += following.eq(_State.ENDED)
+                        m.d.comb += next_state.eq(_State.ENDED)
                     with m.If(instruction.sync):
                         m.d.comb += [step.eq(1), sync.eq(1)]
                     with m.If(instruction.multiply):
-                        m.d.comb += following.eq(_State.MULTIPLY)
+                        m.d.comb += next_state.eq(_State.MULTIPLY)
 
             with m.Case(_State.LOOP):
                 with m.If(target.beyond_program | target.backwards | (skipped & target.last_of_all)):
@@ -284,36 +286,36 @@ class Execute(wiring.Component):
             with m.Case(_State.SIGNAL):
                 m.d.comb += refused.eq(~self.signal.ready)
 
-        with m.If(step | pass_by | waits):
-            m.d.comb += following.eq(Mux(sequential_present, _State.READ, _State.FETCH))
+        with m.If(step | falls_through | waits):
+            m.d.comb += next_state.eq(Mux(sequential_present, _State.READ, _State.FETCH))
         with m.If(sync & word.wait.any()):
-            m.d.comb += following.eq(_State.WAIT)
+            m.d.comb += next_state.eq(_State.WAIT)
         with m.Elif((sync | (state == _State.WAIT)) & word.signal.any()):
-            m.d.comb += following.eq(_State.SIGNAL)
+            m.d.comb += next_state.eq(_State.SIGNAL)
         with m.If(jump):
-            m.d.comb += following.eq(_State.FETCH)
+            m.d.comb += next_state.eq(_State.FETCH)
         # In the cycle in which a branch is found to be taken the instruction behind it is read already.
         with m.If(taken):
-            m.d.comb += following.eq(Mux(low_present, _State.READ, _State.FETCH))
+            m.d.comb += next_state.eq(Mux(low_present, _State.READ, _State.FETCH))
             with m.If(target.beyond_program | target.outside_loop):
                 fail(Mux(target.beyond_program, FaultCode.PC_OUT_OF_RANGE, FaultCode.BRANCH_OUT_OF_LOOP))
                 m.d.sync += pc.eq(origin)
             with m.Else():
-                m.d.comb += goes_on.eq(1)
+                m.d.comb += branch_completes.eq(1)
 
-        with m.If(step | pass_by | goes_on):
+        with m.If(step | falls_through | branch_completes):
             m.d.sync += [pc.eq(onward), sequential.eq(onward)]
         with m.If(jump):
-            m.d.sync += [pc.eq(behind_target), sequential.eq(behind_target)]
+            m.d.sync += [pc.eq(after_target), sequential.eq(after_target)]
         with m.If(self.go):
             m.d.sync += [pc.eq(0), sequential.eq(0)]
-            m.d.comb += following.eq(_State.FETCH)
+            m.d.comb += next_state.eq(_State.FETCH)
         with m.If(self.stop):
-            m.d.comb += following.eq(_State.IDLE)
+            m.d.comb += next_state.eq(_State.IDLE)
             with m.If(waits):
                 m.d.sync += pc.eq(origin)
         with m.If(~refused | self.go | self.stop):
-            m.d.sync += state.eq(following)
+            m.d.sync += state.eq(next_state)
         return m
 
     def _read_ahead(
@@ -359,7 +361,7 @@ class Execute(wiring.Component):
         ]
 
     def _compare_target(
-        self, m: Module, target: Value, low_target: Value, behind_target: Value, pc: Signal, loops: LoopStack
+        self, m: Module, target: Value, low_target: Value, after_target: Value, pc: Signal, loops: LoopStack
     ) -> data.View:
         """Where a branch or LOOP leads is compared while it executes, and decided upon in the next cycle."""
         compared = Signal(_TARGET, name="target", reset_less=True)
@@ -367,7 +369,7 @@ class Execute(wiring.Component):
             compared.beyond_program.eq(target >= self.words),
             compared.outside_loop.eq(loops.active & ((low_target < loops.top.first) | (low_target > loops.top.last))),
             compared.backwards.eq(low_target <= pc),
-            compared.last_of_all.eq(behind_target == self.words),
+            compared.last_of_all.eq(after_target == self.words),
             compared.not_inside_loop.eq(loops.active & (low_target >= loops.top.last)),
         ]
         return compared

@@ -279,11 +279,11 @@ class VectorUnit(wiring.Component):
             writes.half.eq(vector.out_half),
             writes.abort.eq(self.abort),
         ]
-        gone = writes.written | (row_arrived & kind.vrow)
-        with m.If(row_advance ^ gone):
+        row_retired = writes.written | (row_arrived & kind.vrow)
+        with m.If(row_advance ^ row_retired):
             m.d.sync += [
-                outstanding.eq(Mux(gone, outstanding - 1, outstanding + 1)),
-                room.eq(gone | (outstanding != rows_at_once - 1)),
+                outstanding.eq(Mux(row_retired, outstanding - 1, outstanding + 1)),
+                room.eq(row_retired | (outstanding != rows_at_once - 1)),
             ]
         with m.If(self.abort):
             m.d.sync += [outstanding.eq(0), room.eq(1)]
