@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The exported chip in simulators: its bench runs as it is, and everything happens in the same cycle as on ``fast``."""
 
 import json
@@ -10,7 +11,9 @@ import pytest
 from session import run_session
 
 from sley.abi.config import preset
+from sley.hw.chip import Chip
 from sley.hw.ip.export import ip_files, write_export
+from sley.hw.ip.ip_xact import component_ports
 from sley.sim.cocotb.runner import BenchError, installed_simulators, run_bench
 from sley.sim.engines.design_text import cached_rtlil, cached_verilog
 from sley.sim.engines.fast import FastTransport
@@ -31,7 +34,8 @@ def nano(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def export(name: str, folder: Path) -> Path:
-    write_export(ip_files(preset(name), cached_verilog(preset(name))), folder / "ip")
+    config = preset(name)
+    write_export(ip_files(config, component_ports(Chip(config)), cached_verilog(config)), folder / "ip")
     return folder / "ip"
 
 

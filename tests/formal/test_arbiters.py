@@ -17,9 +17,9 @@ class Fair(Property):
     """Somebody who asks is served, one at a time, a packet as a whole; of one requester: it waits at most for
     ``packets`` of others that begin while it asks."""
 
-    def __init__(self, dut: Any, n: int, turns: tuple[int, ...] = ()) -> None:
+    def __init__(self, dut: Any, n: int, weights: tuple[int, ...] = ()) -> None:
         super().__init__(dut)
-        self.n, self.turns = n, turns or (1,) * n
+        self.n, self.weights = n, weights or (1,) * n
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -40,30 +40,30 @@ class Fair(Property):
 
         which = self.constant(range(n), "which")
         m.d.comb += Assume(which < n)
-        bound = sum(self.turns)
+        bound = sum(self.weights)
         waited = Signal(range(bound + 2))
         asks, served = dut.requests.bit_select(which, 1), dut.grant.bit_select(which, 1)
         with m.If(~asks | (served & dut.moved)):
             m.d.sync += waited.eq(0)
         with m.Elif(begins):
             m.d.sync += waited.eq(waited + 1)
-        for k, own in enumerate(self.turns):
+        for k, own in enumerate(self.weights):
             with m.If(which == k):
                 m.d.comb += Assert(waited <= bound - own)
 
         m.d.comb += [
             Assert(~unfinished | (inner["owner"] == owner)),
-            Assert(inner["may"] == Mux(unfinished, owner, (1 << n) - 1)),
+            Assert(inner["eligible"] == Mux(unfinished, owner, (1 << n) - 1)),
         ]
         self.order(m, inner, owner, which, waited)
         return m
 
     def order(self, m: Module, inner: Any, owner: Any, which: Any, waited: Any) -> None:
         """Lemma: packets that go first, from the state of the round."""
-        n, unfinished = self.n, ~inner["may"].all()
+        n, unfinished = self.n, ~inner["eligible"].all()
         keeps: Any = Const(0)  # turns
-        if max(self.turns) > 1:
-            keeps = Cat(owner[k] & (inner["count"] < turns) for k, turns in enumerate(self.turns)).any()
+        if max(self.weights) > 1:
+            keeps = Cat(owner[k] & (inner["count"] < weights) for k, weights in enumerate(self.weights)).any()
         above = Signal(n)
         with m.If(owner != 0):
             m.d.comb += above.eq(Mux(keeps | unfinished, ~(owner - 1)[:n], ~(owner | (owner - 1))[:n]))
@@ -71,46 +71,46 @@ class Fair(Property):
             Assert((owner & (owner - 1)) == 0),
             *(Assert(inner[f"passed{j}_{k}"] == (above[k] & ~above[j])) for j, k in combinations(range(n), 2)),
         ]
-        for w, own in enumerate(self.turns):
+        for w, own in enumerate(self.weights):
             left = Signal(8, name=f"left_{w}")
-            m.d.comb += left.eq(sum(self.turns[:w]))
-            for k, turns in enumerate(self.turns):
-                between = sum(self.turns[j] for j in range(n) if 0 < (j - k) % n < (w - k) % n)
-                others = sum(self.turns) - own
+            m.d.comb += left.eq(sum(self.weights[:w]))
+            for k, weights in enumerate(self.weights):
+                between = sum(self.weights[j] for j in range(n) if 0 < (j - k) % n < (w - k) % n)
+                others = sum(self.weights) - own
                 with m.If(owner == 1 << k):
                     m.d.comb += left.eq(between if k != w else others)
-                    if max(self.turns) > 1:
+                    if max(self.weights) > 1:
                         count = inner["count"]
-                        m.d.comb += Assert((count != 0) & (count <= max(self.turns)))
+                        m.d.comb += Assert((count != 0) & (count <= max(self.weights)))
                         with m.If(keeps):
-                            m.d.comb += left.eq(between + turns - count if k != w else 0)
+                            m.d.comb += left.eq(between + weights - count if k != w else 0)
             with m.If(which == w):
-                m.d.comb += Assert(waited + left <= sum(self.turns) - own)
+                m.d.comb += Assert(waited + left <= sum(self.weights) - own)
 
 
 CASES = [
     pytest.param(3, (), id="3"),
     pytest.param(4, (), id="4"),
-    pytest.param(3, (2, 1, 3), id="turns"),
+    pytest.param(3, (2, 1, 3), id="weights"),
 ]
 
 
-@pytest.mark.parametrize(("n", "turns"), CASES)
-def test_packet_grant(n: int, turns: tuple[int, ...]) -> None:
-    prove(Fair(PacketGrant(n, turns), n, turns), 3)
+@pytest.mark.parametrize(("n", "weights"), CASES)
+def test_packet_grant(n: int, weights: tuple[int, ...]) -> None:
+    prove(Fair(PacketGrant(n, weights), n, weights), 3)
 
 
 @pytest.mark.parametrize(
-    ("line", "bug", "turns"),
+    ("line", "bug", "weights"),
     [
-        ("may.eq(self.grant | self.last.replicate(n))", "may.eq(~0)", ()),
-        ("may.eq(self.grant | self.last.replicate(n))", "may.eq(self.grant)", ()),
-        ("self.grant.eq(self.requests & may & ~Cat(behind))", "self.grant.eq(may & ~Cat(behind))", ()),
+        ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(~0)", ()),
+        ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(self.grant)", ()),
+        ("self.grant.eq(self.requests & eligible & ~Cat(behind))", "self.grant.eq(eligible & ~Cat(behind))", ()),
         ("above.eq(higher(self.grant) |", "above.eq(self.grant | higher(self.grant) |", ()),
         ("| ~self.last.replicate(n))))", ")))", ()),
         ("passed.eq(above[k] & ~above[j])", "passed.eq(0)", ()),
         ("& ~Cat(behind))", ")", ()),
-        ("used < turns, turns > 1", "used <= turns, turns > 1", (2, 1, 3)),
+        ("used < weights, weights > 1", "used <= weights, weights > 1", (2, 1, 3)),
         ("(self.grant & owner).any(), used, 1", "(self.grant & owner).any(), 1, 1", (2, 1, 3)),
     ],
     ids=[
@@ -125,10 +125,10 @@ def test_packet_grant(n: int, turns: tuple[int, ...]) -> None:
         "turns not counted",
     ],
 )
-def test_packet_grant_finds(line: str, bug: str, turns: tuple[int, ...]) -> None:
+def test_packet_grant_finds(line: str, bug: str, weights: tuple[int, ...]) -> None:
     grant = mutated(PacketGrant, line, bug)
     with pytest.raises(Counterexample):
-        prove(Fair(grant(3, turns), 3, turns), 12)
+        prove(Fair(grant(3, weights), 3, weights), 12)
 
 
 class Urgent(Property):

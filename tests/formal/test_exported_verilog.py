@@ -26,7 +26,7 @@ from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer.alu import Alu
 from sley.hw.core.sequencer.launch import Report
 from sley.hw.core.sequencer.loops import LoopStack
-from sley.hw.emission import TOP, emitted_modules
+from sley.hw.elaboration.emission import TOP, emitted_modules
 from sley.hw.ip.readable import readable_modules
 from sley.hw.mmu.tlb import Tlb
 from sley.hw.reset import ResetControl

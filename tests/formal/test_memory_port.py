@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from sley.abi.config import preset
-from sley.hw.memory.access import AccessError
 from sley.hw.memory.port import MemoryPort
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, Tag, request_flit
 from sley.hw.testing.axi_rules import AxiRules
 from sley.hw.testing.mutation import mutated
@@ -248,7 +248,7 @@ def test_memory_port(only: RequestKind | None, depth: int) -> None:
         pytest.param(
             "taken.eq((ar.i.ready | refused) & reads.i.ready)", "taken.eq(ar.i.ready | refused)", marks=pytest.mark.slow
         ),
-        ("ar.i.valid.eq(asks & reads.i.ready & ~refused)", "ar.i.valid.eq(asks & reads.i.ready)"),
+        ("ar.i.valid.eq(read_valid & reads.i.ready & ~refused)", "ar.i.valid.eq(read_valid & reads.i.ready)"),
         pytest.param(
             *("aw.i.valid.eq(request.valid & writes.i.ready & ~refused)", "aw.i.valid.eq(request.valid & ~refused)"),
             marks=pytest.mark.slow,
@@ -257,10 +257,10 @@ def test_memory_port(only: RequestKind | None, depth: int) -> None:
         pytest.param("w.i.valid.eq(1)", "[w.i.valid.eq(1), w.i.payload.beat.strobe.eq(1)]", marks=pytest.mark.slow),
         pytest.param("w.i.valid.eq(1)", "w.i.valid.eq(0)", marks=pytest.mark.slow),
         pytest.param(
-            "beat == asker.payload.beats, answer.payload.last)", "1, answer.payload.last)", marks=pytest.mark.slow
+            "beat == requester.payload.beats, answer.payload.last)", "1, answer.payload.last)", marks=pytest.mark.slow
         ),
         pytest.param("Mux(last, 0, beat + 1)", "beat + 1", marks=pytest.mark.slow),
-        pytest.param("Mux(told, r.o.payload.data, 0)", "r.o.payload.data", marks=pytest.mark.slow),
+        pytest.param("Mux(from_memory, r.o.payload.data, 0)", "r.o.payload.data", marks=pytest.mark.slow),
         pytest.param("(axi.rresp & RESP_ERROR).any()", "(axi.rresp == RESP_ERROR)", marks=pytest.mark.slow),
         ("self.drained.eq(self.drain & ~waiting)", "self.drained.eq(self.drain)"),
         pytest.param("m.d.sync += dropped.eq(writes.i.payload)", "pass", marks=pytest.mark.slow),
@@ -269,9 +269,13 @@ def test_memory_port(only: RequestKind | None, depth: int) -> None:
             "channel.i.payload.addr.eq(head.addr)", "channel.i.payload.addr.eq(head.addr + 4)", marks=pytest.mark.slow
         ),
         pytest.param(
-            "Mux(refused, asker.payload.error, answer.payload.error)", "answer.payload.error", marks=pytest.mark.slow
+            "Mux(refused, requester.payload.error, answer.payload.error)",
+            "answer.payload.error",
+            marks=pytest.mark.slow,
         ),
-        pytest.param("into.valid.eq(there & asker.valid)", "into.valid.eq(asker.valid)", marks=pytest.mark.slow),
+        pytest.param(
+            "output.valid.eq(answered & requester.valid)", "output.valid.eq(requester.valid)", marks=pytest.mark.slow
+        ),
     ],
     ids=[
         *("too many", "refused, yet read", "writes forgotten", "last", "strobes in a drain", "burst cut off"),

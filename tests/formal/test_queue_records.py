@@ -91,10 +91,10 @@ def test_records() -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("ring.addr.eq(number(self.rings))", "ring.addr.eq(0)"),
-        ("keep.addr.eq(r.index)", "keep.addr.eq(queue)"),
-        ("keep.en.eq(self.faulted)", "keep.en.eq(self.faulted & (self.rung == 0))"),
-        ("rung.addr.eq(queue)", "rung.addr.eq(queue[0])"),
+        ("write_bell.addr.eq(number(self.rings))", "write_bell.addr.eq(0)"),
+        ("write_fault.addr.eq(r.index)", "write_fault.addr.eq(queue)"),
+        ("write_fault.en.eq(self.faulted)", "write_fault.en.eq(self.faulted & (self.rung == 0))"),
+        ("read_bell.addr.eq(queue)", "read_bell.addr.eq(queue[0])"),
         ("self.rung.bit_select(queue, 1)", "self.rung.any()"),
         ("address.eq(bell.index)", "address.eq(record.address)"),
         ("with m.Elif(error.code != FaultCode.NONE):", "with m.Else():"),

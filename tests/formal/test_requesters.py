@@ -51,12 +51,12 @@ class Asks(Property):
         )
         reads, writes = head.kind == RequestKind.READ, head.kind == RequestKind.WRITE
         lanes = CONFIG.bus_bytes
-        place = head.addr[lanes.bit_length() - 1 :][: CONFIG.max_burst.bit_length() - 1]
+        position = head.addr[lanes.bit_length() - 1 :][: CONFIG.max_burst.bit_length() - 1]
         goes = o.valid & o.ready
         m.d.comb += [
             Assert(~waits | (o.valid & ((Value.cast(o.payload) == Value.cast(offered)) | (self.data & same)))),
             Assert(~o.valid | self.data | reads | writes),
-            Assert(~o.valid | self.data | ((head.addr % lanes == 0) & (place + head.beats < CONFIG.max_burst))),
+            Assert(~o.valid | self.data | ((head.addr % lanes == 0) & (position + head.beats < CONFIG.max_burst))),
             Assert(~o.valid | self.data | (o.payload.last == reads)),
             Assert(~o.valid | ~self.data | (o.payload.last == (self.left == 0))),
             Assert(~dut.response.valid | dut.response.ready),
@@ -86,7 +86,7 @@ def reader(component: Any = MemoryReader) -> Asks:
         begun, promised, end = Signal(), Signal(), Signal(32)
         with m.If(dut.i.valid & dut.i.ready):
             m.d.sync += [begun.eq(1), promised.eq(run.more), end.eq(run.addr + run.bytes)]
-        window, place, windows, last = (inner[name] for name in ("window", "place", "windows", "last"))
+        window, position, windows, last = (inner[name] for name in ("window", "position", "windows", "last"))
         final_beat = (end - 1)[LANES:32]
         m.d.comb += Assume(~dut.i.valid | (run.bytes != 0))
         m.d.comb += Assume(~dut.i.valid | ~run.joins | (begun & (~promised | (run.addr == end))))
@@ -95,7 +95,7 @@ def reader(component: Any = MemoryReader) -> Asks:
             Assert(~begun | (inner["shares"] == (promised & (end[:LANES] != 0)))),
             Assert(~inner["active"] | begun),
             Assert(~inner["active"] | ((Cat(last, window) + (windows << PLACES))[: 32 - LANES] == final_beat)),
-            Assert(~inner["active"] | (windows != 0) | (last >= place)),
+            Assert(~inner["active"] | (windows != 0) | (last >= position)),
             Assert(~begun | (last == final_beat[:PLACES])),
             Assert(~begun | inner["active"] | (Cat(last, window)[: 32 - LANES] == final_beat)),
             Assert(~p.data),
@@ -110,29 +110,29 @@ def writer(component: Any = MemoryWriter) -> Asks:
     """What is assumed of runs, and of those that continue each other, is assumed where they leave their queue."""
 
     def more(p: Any, m: Module, dut: Any, inner: Any) -> None:
-        window, place, windows, last = (inner[name] for name in ("window", "place", "windows", "last"))
+        window, position, windows, last = (inner[name] for name in ("window", "position", "windows", "last"))
         layout = span_layout(CONFIG)
         run = data.View(
-            data.StructLayout({name: layout[name].shape for name in ("window", "place", "windows", "last")}),
+            data.StructLayout({name: layout[name].shape for name in ("window", "position", "windows", "last")}),
             Value.cast(inner["runs.o__payload"])[: 32 - LANES + layout["windows"].width + PLACES],
         )
         follows = Cat(last, window) + ~inner["shared"]
         m.d.comb += [
-            Assume(~inner["runs.o__valid"] | (run.windows != 0) | (run.last >= run.place)),
+            Assume(~inner["runs.o__valid"] | (run.windows != 0) | (run.last >= run.position)),
             Assume(~inner["runs.o__valid"] | ~run.windows.all()),
             Assume(
                 ~(inner["runs.o__valid"] & inner["active"] & inner["more"])
                 | (windows != 0)
-                | (Cat(run.place, run.window) == follows[: 32 - LANES])
+                | (Cat(run.position, run.window) == follows[: 32 - LANES])
             ),
             Assert(~inner["active"] | (inner["final"] == (windows == 0))),
-            Assert(~inner["active"] | (inner["rest"] == (last - place)[:PLACES])),
-            Assert(~inner["active"] | (windows != 0) | (last >= place)),
+            Assert(~inner["active"] | (inner["rest"] == (last - position)[:PLACES])),
+            Assert(~inner["active"] | (windows != 0) | (last >= position)),
         ]
         m.d.comb += [
             Assert(inner["in_data"] == p.data),
             Assert(~p.data | (inner["count"] == p.left)),
-            Assert(inner["outstanding"] + inner["went"] == p.owed + p.data),
+            Assert(inner["outstanding"] + inner["head_sent"] == p.owed + p.data),
             Assert(inner["unacknowledged0"] + inner["unacknowledged1"] == inner["outstanding"]),
             Assert(dut.pending.any() | ((p.owed == 0) & ~p.data)),
             *(Assert(fact) for fact in fifo_facts(inner, CONFIG.max_burst + 2, "beats.")),
@@ -149,15 +149,15 @@ def words(component: Any = WordAccess) -> Asks:
         aligned = (command.addr & ((1 << command.size) - 1)) == 0
         m.d.comb += Assume(~dut.i.valid | ((command.size >= 2) & (command.size <= LINE_BITS) & aligned))
         m.d.comb += Assume(~dut.i.valid | command.write | (p.owed == 0))
-        asked, place = inner["asked"], inner["place"]
+        unsent, position = inner["unsent"], inner["position"]
         held = data.View(WordCommand, Value.cast(inner["command"]))
         m.d.comb += [
             Assert(inner["body"] == p.data),
-            Assert(~p.data | (asked == p.left + 1)),
-            Assert((asked == 0) | (place + asked <= LINE_BYTES // CONFIG.bus_bytes)),
-            Assert(p.data | (asked == 0) | ((asked & (asked - 1)) == 0)),
-            Assert(inner["owed"] + inner["owed_before"] == p.owed + Mux(held.write, asked != 0, asked)),
-            Assert((inner["owed_before"] == 0) | (held.write & (inner["owed"] != 0))),
+            Assert(~p.data | (unsent == p.left + 1)),
+            Assert((unsent == 0) | (position + unsent <= LINE_BYTES // CONFIG.bus_bytes)),
+            Assert(p.data | (unsent == 0) | ((unsent & (unsent - 1)) == 0)),
+            Assert(inner["outstanding"] + inner["outstanding_before"] == p.owed + Mux(held.write, unsent != 0, unsent)),
+            Assert((inner["outstanding_before"] == 0) | (held.write & (inner["outstanding"] != 0))),
             Assert(~p.data | held.write),
         ]
 
@@ -170,10 +170,10 @@ def fetch(component: Any = PacketFetch) -> Asks:
         asking = inner["fsm_state"] == 1
         m.d.comb += [
             Assert(~p.data),
-            Assert(inner["asked"] % CONFIG.max_burst == 0),
-            Assert(~asking | ((inner["left"] != 0) & (inner["asked"] <= beats))),
-            Assert(Mux(asking, inner["asks"] == (inner["asked"] != beats), ~dut.request.valid)),
-            Assert(p.owed + Mux(asking, beats, 0) == Mux(asking, inner["left"] + inner["asked"], 0)),
+            Assert(inner["requested"] % CONFIG.max_burst == 0),
+            Assert(~asking | ((inner["left"] != 0) & (inner["requested"] <= beats))),
+            Assert(Mux(asking, inner["requesting"] == (inner["requested"] != beats), ~dut.request.valid)),
+            Assert(p.owed + Mux(asking, beats, 0) == Mux(asking, inner["left"] + inner["requested"], 0)),
         ]
 
     return Asks(component(CONFIG, **PLACE), more)
@@ -197,7 +197,7 @@ def test_asks(asks: Callable[[], Asks]) -> None:
         pytest.param(
             reader,
             MemoryReader,
-            "burst.eq(Mux(final, rest, ~place))",
+            "burst.eq(Mux(final, rest, ~position))",
             "burst.eq(Mux(final, rest, ~0))",
             marks=pytest.mark.slow,
         ),
@@ -205,28 +205,43 @@ def test_asks(asks: Callable[[], Asks]) -> None:
         pytest.param(
             reader,
             MemoryReader,
-            "Cat(came, counted) + Cat(came, less, ",
-            "Cat(1, counted) + Cat(1, less, ",
+            "Cat(returned, counted) + Cat(returned, taken, ",
+            "Cat(1, counted) + Cat(1, taken, ",
             marks=pytest.mark.slow,
         ),
         pytest.param(
             writer,
             MemoryWriter,
-            "burst.eq(Mux(final, rest, ~place))",
+            "burst.eq(Mux(final, rest, ~position))",
             "burst.eq(Mux(final, rest, ~0))",
             marks=pytest.mark.slow,
         ),
         (writer, MemoryWriter, "count.eq(burst)", "count.eq(burst + 1)"),
-        pytest.param(writer, MemoryWriter, "active & ~extends & enough", "active & enough", marks=pytest.mark.slow),
+        pytest.param(
+            writer, MemoryWriter, "active & ~extends & data_complete", "active & data_complete", marks=pytest.mark.slow
+        ),
         (words, WordAccess, "beats=together - 1", "beats=together"),
-        (words, WordAccess, "owed_before.eq(owed - self.response.valid)", "owed_before.eq(owed)"),
+        (
+            words,
+            WordAccess,
+            "outstanding_before.eq(outstanding - self.response.valid)",
+            "outstanding_before.eq(outstanding)",
+        ),
         (writer, MemoryWriter, "self.error_phase.eq(oldest ^ done)", "self.error_phase.eq(oldest)"),
         pytest.param(
-            words, WordAccess, "(asked & (burst - 1) == 1)", "(asked & (burst - 1) == 0)", marks=pytest.mark.slow
+            words,
+            WordAccess,
+            "(unsent & (burst - 1) == 1)",
+            "(unsent & (burst - 1) == 0)",
+            marks=pytest.mark.slow,
         ),
         pytest.param(fetch, PacketFetch, "beats=burst - 1", "beats=beats - 1", marks=pytest.mark.slow),
-        pytest.param(fetch, PacketFetch, "asked << exact_log2(config.bus_bytes)", "asked", marks=pytest.mark.slow),
-        pytest.param(walker, Walker, "addr=where >> bus << bus", "addr=where + 1", marks=pytest.mark.slow),
+        pytest.param(
+            fetch, PacketFetch, "requested << exact_log2(config.bus_bytes)", "requested", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            walker, Walker, "addr=entry_address >> bus << bus", "addr=entry_address + 1", marks=pytest.mark.slow
+        ),
         pytest.param(walker, Walker, "flit.last.eq(1)", "flit.last.eq(0)", marks=pytest.mark.slow),
     ],
     ids=[

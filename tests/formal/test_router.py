@@ -214,9 +214,9 @@ class Routed(InOrder):
         if len(sources) == 1:
             locked, granted = after, Const(1)
         else:
-            locked, granted = ~self.grant(to, "may").all(), self.grant(to, "owner")
+            locked, granted = ~self.grant(to, "eligible").all(), self.grant(to, "owner")
             m.d.comb += Assert(~locked | ((granted != 0) & ((granted & (granted - 1)) == 0)))
-            m.d.comb += Assert(~locked | (self.grant(to, "may") == granted))
+            m.d.comb += Assert(~locked | (self.grant(to, "eligible") == granted))
             self.order(m, to, locked, granted)
         m.d.comb += Assert(locked == after)
         for k, side in enumerate(SIDES):
@@ -240,7 +240,7 @@ class Routed(InOrder):
 
     def above(self, to: Direction) -> Any:
         """The inputs to which the round comes before it ends, without an owner."""
-        n, may = len(self.asks[to]), self.grant(to, "may")
+        n, may = len(self.asks[to]), self.grant(to, "eligible")
         passed = Cat(Const(0, 1), *(self.grant(to, f"passed0_{k}") for k in range(1, n)))
         return Mux(may.all(), passed, ~(may | (may - 1))[:n])
 

@@ -261,7 +261,7 @@ class Merged(InOrder):
             m.d.comb += Assert(~valid | ~unfinished | (flit.source == owner))
             unfinished, owner = Mux(valid, ~flit.last, unfinished), Mux(valid, flit.source, owner)
         m.d.comb += [
-            Assert(inner["grant.may"] == Mux(unfinished, Mux(owner, 2, 1), 3)),
+            Assert(inner["grant.eligible"] == Mux(unfinished, Mux(owner, 2, 1), 3)),
             Assert(~unfinished | (inner["grant.owner"] == Mux(owner, 2, 1))),
         ]
         return m
@@ -274,7 +274,7 @@ def test_packet_arbiter() -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("may.eq(self.grant | self.last.replicate(n))", "may.eq(~0)"),
+        ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(~0)"),
         ("port.ready.eq(grant.grant[k] & output.ready)", "port.ready.eq(output.ready)"),
         ("output.valid.eq(grant.grant.any())", "output.valid.eq(grant.requests.any())"),
         ("Mux(grant.grant[k], Value", "Mux(grant.requests[k], Value"),

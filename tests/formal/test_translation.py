@@ -8,9 +8,9 @@ from amaranth.lib import data
 
 from sley.abi.config import preset
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, TABLE_BITS
-from sley.hw.memory.access import AccessError
 from sley.hw.mmu.tlb import ENTRY, Tlb
 from sley.hw.mmu.translate import Translate
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, request_flit, walk_answer
 from sley.hw.testing.in_order import InOrder
 from sley.hw.testing.mutation import mutated
@@ -124,19 +124,19 @@ def test_tlb(entries: int) -> None:
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
-        ("(held.context == self.context) & ", ""),
-        pytest.param("& (held.upper == upper)", "", marks=pytest.mark.slow),
-        ("held.large | first", "first"),
-        ("held.large | first", "1"),
-        ("(held.large & valid) | (second & valid)", "second & valid"),
+        ("(entry.context == self.context) & ", ""),
+        pytest.param("& (entry.upper == upper)", "", marks=pytest.mark.slow),
+        ("entry.large | first", "first"),
+        ("entry.large | first", "1"),
+        ("(entry.large & valid) | (second & valid)", "second & valid"),
         ("(second & valid)", "valid"),
         ("(slice(6), slice(6, None))", "(slice(5), slice(6, None))"),
-        ("(held.large & valid)", "held.large"),
+        ("(entry.large & valid)", "entry.large"),
         ("(second & valid)", "second"),
         pytest.param("valid.eq(~self._forgets(self.context))", "valid.eq(1)", marks=pytest.mark.slow),
         ("m.d.sync += valid.eq(0)", "pass"),
-        ("match & (held.access", "(held.access"),
-        ("held.difference & match.replicate(len(self.page))", "held.difference"),
+        ("match & (entry.access", "(entry.access"),
+        ("entry.difference & match.replicate(len(self.page))", "entry.difference"),
         ("Mux(answer.large, 0, difference[:TABLE_BITS])", "difference[:TABLE_BITS]"),
         ("six & self.valid.replicate(len(self.page))", "six"),
         ("self.invalidate.valid & (self.invalidate.context == context)", "self.invalidate.valid"),
@@ -242,14 +242,14 @@ class Translated(Mapped, InOrder):
             Assert(Value.cast(dut.response_o.payload) == Value.cast(response.payload)),
             Assert(~dut.response_o.valid | (response.ready == dut.response_o.ready)),
             Assert(~answers | response.ready),
-            Assert(~i.valid | i.ready | spare_valid | inner["asked"] | (inner["tlb.hit"] == 0)),
+            Assert(~i.valid | i.ready | spare_valid | inner["walking"] | (inner["tlb.hit"] == 0)),
         ]
 
         # Lemmas. The two flits in the buffer, in their order, up to the input.
         follows = Mux(o.valid, ~o.payload.last, left)
         second = spare.payload.head
         spare_walks = spare_valid & ~follows & (second.kind == RequestKind.WALK)
-        asked, stale, absent = inner["asked"], inner["stale"], inner["absent"]
+        asked, stale, absent = inner["walking"], inner["stale"], inner["absent"]
         waiting = held.payload.head
         translating = waits & ~behind & ((waiting.kind == RequestKind.READ) | (waiting.kind == RequestKind.WRITE))
         m.d.comb += [
@@ -296,7 +296,7 @@ def test_translate() -> None:
         ("Cat(~writes & ~head.execute, writes,", "Cat(writes | ~head.execute, 0,"),
         pytest.param("Cat(~writes & ~head.execute,", "Cat(~writes,", marks=pytest.mark.slow),
         pytest.param(
-            "buffer.i.valid.eq(self.i.valid & ~asked)", "buffer.i.valid.eq(self.i.valid)", marks=pytest.mark.slow
+            "buffer.i.valid.eq(self.i.valid & ~walking)", "buffer.i.valid.eq(self.i.valid)", marks=pytest.mark.slow
         ),
         ("inside.eq(~self.i.payload.last)", "inside.eq(0)"),
         pytest.param("self.i.ready.eq(buffer.i.ready)", "self.i.ready.eq(1)", marks=pytest.mark.slow),

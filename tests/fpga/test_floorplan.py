@@ -26,7 +26,7 @@ from sley.hw.core.matrix.array import SystolicArray
 from sley.hw.core.matrix.multiplier.assignment import Multiplier, multipliers
 from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier
 from sley.hw.core.sram.memories import scratchpad
-from sley.hw.shared import flat_ports
+from sley.hw.elaboration.shared import flat_ports
 
 SLOW = pytest.mark.slow
 ECP5 = {device.name: device for device in DEVICES.values() if device.family.name == "ecp5"}

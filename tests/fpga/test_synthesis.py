@@ -18,8 +18,8 @@ from sley.fpga.flow.synthesis import read_stat, synthesise
 from sley.fpga.report.area import FamilyPlatform, markdown, measure
 from sley.fpga.testing.counter import Counter
 from sley.hw.core.matrix.array import SystolicArray
+from sley.hw.elaboration.shared import flat_ports
 from sley.hw.mmu.tlb import Tlb
-from sley.hw.shared import flat_ports
 
 
 def test_cells_are_counted_by_block_and_once() -> None:

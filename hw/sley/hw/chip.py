@@ -1,8 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """The top level: a whole chip between an AXI4-Lite target, an AXI4 manager and an interrupt line."""
 
-from typing import Any
-
 from amaranth import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -13,12 +11,12 @@ from sley.hw.command.bank import command_bank
 from sley.hw.command.processor import CommandProcessor
 from sley.hw.core.core import Core
 from sley.hw.counters.bus import BUS_EVENTS, BusCounters
+from sley.hw.elaboration.shared import shared
 from sley.hw.memory.axi import axi4_signature
-from sley.hw.memory.gateway import MemoryGateway
+from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.placement import command_node, core_node, memory_node
 from sley.hw.reset import ResetControl
-from sley.hw.shared import shared
 
 
 class Chip(wiring.Component):
@@ -39,8 +37,8 @@ class Chip(wiring.Component):
         Level, high while an enabled cause is pending.
     """
 
-    s_axil: Any
-    m_axi: Any
+    s_axil: wiring.PureInterface
+    m_axi: wiring.PureInterface
     irq: Signal
 
     def __init__(self, config: ChipConfig) -> None:

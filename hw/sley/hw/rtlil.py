@@ -1,15 +1,15 @@
 """RTLIL of a chip: the text that the fast engine compiles, the same on every run."""
 
-from typing import Any
+from amaranth.lib import wiring
 
 from sley.abi.config import ChipConfig
-from sley.hw.emission import TOP, emitted_modules
+from sley.hw.elaboration.emission import TOP, emitted_modules
 
 
-def component_rtlil(component: Any, name: str = TOP) -> str:
+def component_rtlil(component: wiring.Component, name: str = TOP) -> str:
     """RTLIL of any component with one clock domain, whose clock and reset are the ports ``clk`` and ``rst``.
 
-    The first module is the component; those that it shares (see ``sley.hw.shared``) follow.
+    The first module is the component; those that it shares (see ``sley.hw.elaboration.shared``) follow.
     """
     from amaranth.back import rtlil
 

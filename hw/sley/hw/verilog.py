@@ -1,10 +1,11 @@
 """Verilog of a chip: one flat file with the port names that AXI tools expect, the same text on every run."""
 
 import re
-from typing import Any
+
+from amaranth.lib import wiring
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
-from sley.hw.emission import TOP, EmittedModule, emitted_modules
+from sley.hw.elaboration.emission import TOP, EmittedModule, emitted_modules
 
 # A signal of width 0, which Verilog does not have: Yosys writes a range that Verilog reads as two bits.
 EMPTY_WIRE = re.compile(r"^ *(wire|reg) \[-1:0\] .*;\n", re.MULTILINE)
@@ -30,10 +31,10 @@ def _repair(module: str) -> str:
     return EMPTY_WIRE.sub("", module)
 
 
-def component_verilog(component: Any, name: str = TOP, comment: str = "") -> str:
+def component_verilog(component: wiring.Component, name: str = TOP, comment: str = "") -> str:
     """Verilog of any component with one clock domain; its clock and reset are the ports ``clk`` and ``rst``.
 
-    Components that it shares (see ``sley.hw.shared``) follow as modules of their own.
+    Components that it shares (see ``sley.hw.elaboration.shared``) follow as modules of their own.
     """
     texts = ["".join(f"// {line}\n" for line in comment.splitlines())]
     texts += [_module_verilog(module) for module in emitted_modules(component, name)]

@@ -9,8 +9,8 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.instructions import Share
-from sley.hw.memory.access import AccessError
 from sley.hw.memory.port import MemoryPort
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.axi import AxiMemory

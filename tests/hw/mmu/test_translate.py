@@ -12,10 +12,10 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES, AddressMode, Permission
-from sley.hw.memory.access import AccessError
-from sley.hw.memory.gateway import MemoryGateway
+from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.tlb import Invalidation
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
 from sley.hw.noc.placement import memory_node
 from sley.hw.testing.axi import AxiMemory

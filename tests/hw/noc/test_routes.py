@@ -70,7 +70,7 @@ def copies(config: ChipConfig, near: Node, far: Node) -> Iterator[tuple[Node, Tu
     reached = [(memory_node(config), Direction.LOCAL)]
     while reached:
         (x, y), side = reached.pop()
-        for to, leaves in full_router((x, y)).ways(SimpleNamespace(**corners)).items():
+        for to, leaves in full_router((x, y)).directions(SimpleNamespace(**corners)).items():
             if leaves and may_turn(side, to):
                 yield (x, y), (side, to)
                 if to is not Direction.LOCAL:

@@ -11,7 +11,7 @@ from amaranth.hdl import Signal as Wire
 
 from sley.abi.config import ChipConfig
 from sley.hw.chip import Chip
-from sley.hw.shared import flat_ports
+from sley.hw.elaboration.shared import flat_ports
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.options import EngineOptions
 from sley.sim.engines.pysim import PysimTransport

@@ -32,6 +32,20 @@ ADDRESS_BITS = 32
 
 _head = data.StructLayout({"code": 8, "sequence": 8, "length": 8, "address": ADDRESS_BITS})
 
+_kind = data.StructLayout(
+    {
+        "clears": 1,
+        "writes": 1,
+        "reads": 1,  # the reply has data
+        "of_register": 1,
+        "of_memory": 1,  # a read
+        "unknown": 1,
+        "is_next": 1,  # by its sequence number
+        "is_last": 1,  # again
+    }
+)
+"""What is known of a command by its head."""
+
 
 class CommandExecutor(wiring.Component):
     """Between the frames of the host and the buses of the chip.
@@ -95,27 +109,9 @@ class CommandExecutor(wiring.Component):
 
         code = Signal(3)
         m.d.comb += code.eq(head.code)
-        # What a head says, a cycle after its last byte
-        is_write = Signal(reset_less=True)
-        clears = Signal(reset_less=True)
-        is_read = Signal(reset_less=True)  # the reply has data
-        of_register = Signal(reset_less=True)
-        of_memory = Signal(reset_less=True)
-        unknown = Signal(reset_less=True)
-        is_next = Signal(reset_less=True)
-        is_last = Signal(reset_less=True)
+        kind = self._decode(m, head, code, last, expected)
         in_lane = Signal(lane_bits)
         m.d.comb += [in_lane.eq(head.address), expected.eq(last + 1)]
-        m.d.sync += [
-            clears.eq(code == Code.CLEAR_MEMORY),
-            is_write.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER) | (code == Code.CLEAR_MEMORY)),
-            is_read.eq((code == Code.IDENTIFY) | (code == Code.READ_MEMORY) | (code == Code.READ_REGISTER)),
-            of_register.eq((code == Code.WRITE_REGISTER) | (code == Code.READ_REGISTER)),
-            of_memory.eq(code == Code.READ_MEMORY),
-            unknown.eq(head.code > max(Code)),
-            is_next.eq(head.sequence == expected),
-            is_last.eq(head.sequence == last),
-        ]
         enter = Signal()  # a byte of the head
         step = Signal()  # its address
         count = Signal()  # its length
@@ -127,29 +123,16 @@ class CommandExecutor(wiring.Component):
         times = Signal()  # a cycle that it may take
         answered = Signal()
         done, error = self._buses(m, ask, code, head.address, beat, strobe)
-        timer = Signal(range(BUS_CYCLES + 1))
-        given_up = timer[-1]
+        given_up = self._timer(m, times)
         m.d.comb += answered.eq(done & waits)
-
-        m.d.sync += timer.eq(timer + (times & ~given_up))
-        with m.If(~times & ~given_up):
-            m.d.sync += timer.eq(0)
 
         with m.If(self.bad):
             m.d.sync += dropped.eq(1)
-        # Each of these registers has one enable and one multiplexer.
-        entered = data.View(_head, Cat(Value.cast(head)[8:], self.i.payload.data))
-        with m.If(enter):
-            m.d.sync += [head.code.eq(entered.code), head.sequence.eq(entered.sequence)]
-        with m.If(enter | step):
-            stepped = Cat(entered.address, 0)
-            m.d.sync += Cat(head.address, carry).eq(Mux(enter, stepped, head.address + 1))
-        with m.If(enter | count):
-            m.d.sync += head.length.eq(Mux(enter, entered.length, head.length - 1))
+        self._head(m, head, carry, enter, step, count)
         # What a bus that was given up has not taken stays on it.
         with m.If((load | shift) & ~given_up):
             m.d.sync += [
-                beat.eq(Mux(load, self.memory.rdata, Cat(beat[8:], Mux(clears, 0, self.i.payload.data)))),
+                beat.eq(Mux(load, self.memory.rdata, Cat(beat[8:], Mux(kind.clears, 0, self.i.payload.data)))),
                 lane.eq(Mux(load, 0, lane + 1)),
             ]
         with m.If(fetched):
@@ -174,26 +157,26 @@ class CommandExecutor(wiring.Component):
                         m.next = "SEQUENCE"
 
             with m.State("CHOOSE"):
-                m.d.sync += pending.eq(~is_write)
+                m.d.sync += pending.eq(~kind.writes)
                 with m.If(~given_up):
                     m.d.sync += strobe.eq(0)
                 m.next = "END"
-                with m.If(unknown | (of_register & (head.length != WORD_BYTES))):
+                with m.If(kind.unknown | (kind.of_register & (head.length != WORD_BYTES))):
                     m.d.sync += [refusal.eq(Status.BAD_COMMAND), pending.eq(0)]
                 with m.Elif(code == Code.IDENTIFY):
                     m.d.sync += pending.eq(0)
-                with m.Elif(is_next):
+                with m.Elif(kind.is_next):
                     m.d.sync += [status.eq(Status.OK), irq.eq(0), last.eq(expected)]
-                    with m.If(is_write & (head.length != 0)):
+                    with m.If(kind.writes & (head.length != 0)):
                         m.next = "FILL"
-                with m.Elif(is_last):
+                with m.Elif(kind.is_last):
                     m.d.sync += pending.eq(0)
                 with m.Else():
                     m.d.sync += [refusal.eq(Status.OUT_OF_SEQUENCE), pending.eq(0)]
 
             with m.State("FILL"):  # a beat, or the word of a register
                 padding = head.length == 0
-                m.d.comb += self.i.ready.eq(~padding & ~clears)
+                m.d.comb += self.i.ready.eq(~padding & ~kind.clears)
                 with m.If(self.i.ready & self.i.valid & self.i.payload.end):
                     m.d.sync += status.eq(Status.BAD_COMMAND)
                     m.next = "SEQUENCE"
@@ -201,9 +184,9 @@ class CommandExecutor(wiring.Component):
                     m.d.comb += [shift.eq(1), count.eq(~padding)]
                     with m.If(~given_up):
                         m.d.sync += strobe.eq(Cat(strobe[1:], ~padding))
-                    with m.If(Mux(of_register, head.length == 1, in_lane.all())):
+                    with m.If(Mux(kind.of_register, head.length == 1, in_lane.all())):
                         m.next = "BUS"
-                    with m.Elif(~of_register):
+                    with m.Elif(~kind.of_register):
                         m.d.comb += step.eq(1)
 
             with m.State("BUS"):
@@ -218,12 +201,12 @@ class CommandExecutor(wiring.Component):
                             status.eq(Mux(given_up, Status.BUS_TIMEOUT, Status.BUS_ERROR)),
                             failures.eq(failures + 1),
                         ]
-                    with m.If(is_write):
+                    with m.If(kind.writes):
                         m.next = "END"
                         with m.If(~given_up & ~error & (head.length != 0)):
                             m.d.comb += step.eq(1)
                             m.next = "FILL"
-                    with m.Elif(of_register):
+                    with m.Elif(kind.of_register):
                         m.next = "SEQUENCE"
                     with m.Else():
                         m.next = "DATA"
@@ -236,7 +219,7 @@ class CommandExecutor(wiring.Component):
                     m.next = "SEQUENCE"
                     with m.If(pending & (code == Code.READ_REGISTER)):
                         m.next = "BUS"
-                    with m.If(pending & ~is_read):
+                    with m.If(pending & ~kind.reads):
                         m.next = "WAIT"
 
             with m.State("WAIT"):
@@ -250,16 +233,16 @@ class CommandExecutor(wiring.Component):
                 m.d.comb += [self.o.valid.eq(1), self.o.payload.data.eq(head.sequence)]
                 with m.If(self.o.ready):
                     m.next = "STATUS"
-                    with m.If((refusal == Status.OK) & is_read & (head.length != 0)):
+                    with m.If((refusal == Status.OK) & kind.reads & (head.length != 0)):
                         m.next = "DATA"
-                        with m.If(of_memory):
+                        with m.If(kind.of_memory):
                             m.next = "BUS"
 
             with m.State("DATA"):
-                skipped = of_memory & (lane != in_lane)
-                with m.If(of_memory):
+                skipped = kind.of_memory & (lane != in_lane)
+                with m.If(kind.of_memory):
                     m.d.comb += self.o.payload.data.eq(beat[:8])
-                with m.Elif(of_register):  # 4, 3, 2, 1 bytes are left
+                with m.Elif(kind.of_register):  # 4, 3, 2, 1 bytes are left
                     m.d.comb += self.o.payload.data.eq(word.word_select((-head.length)[:2], 8))
                 with m.Else():
                     m.d.comb += self.o.payload.data.eq(self._identify(head.address, expected, failures))
@@ -270,7 +253,7 @@ class CommandExecutor(wiring.Component):
                     m.d.comb += [shift.eq(1), step.eq(1), count.eq(1)]
                     with m.If(head.length == 1):
                         m.next = "STATUS"
-                    with m.Elif(of_memory & in_lane.all()):
+                    with m.Elif(kind.of_memory & in_lane.all()):
                         m.next = "BUS"
 
             with m.State("STATUS"):
@@ -284,6 +267,41 @@ class CommandExecutor(wiring.Component):
                     m.d.sync += refusal.eq(Status.OK)
                     m.next = "HEAD"
         return m
+
+    def _decode(self, m: Module, head: data.View, code: Signal, last: Signal, expected: Signal) -> data.View:
+        """What a head says, a cycle after its last byte."""
+        kind = Signal(_kind, reset_less=True)
+        m.d.sync += [
+            kind.clears.eq(code == Code.CLEAR_MEMORY),
+            kind.writes.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER) | (code == Code.CLEAR_MEMORY)),
+            kind.reads.eq((code == Code.IDENTIFY) | (code == Code.READ_MEMORY) | (code == Code.READ_REGISTER)),
+            kind.of_register.eq((code == Code.WRITE_REGISTER) | (code == Code.READ_REGISTER)),
+            kind.of_memory.eq(code == Code.READ_MEMORY),
+            kind.unknown.eq(head.code > max(Code)),
+            kind.is_next.eq(head.sequence == expected),
+            kind.is_last.eq(head.sequence == last),
+        ]
+        return kind
+
+    def _head(self, m: Module, head: data.View, carry: Signal, enter: Signal, step: Signal, count: Signal) -> None:
+        """Each of these registers has one enable and one multiplexer."""
+        entered = data.View(_head, Cat(Value.cast(head)[8:], self.i.payload.data))
+        with m.If(enter):
+            m.d.sync += [head.code.eq(entered.code), head.sequence.eq(entered.sequence)]
+        with m.If(enter | step):
+            stepped = Cat(entered.address, 0)
+            m.d.sync += Cat(head.address, carry).eq(Mux(enter, stepped, head.address + 1))
+        with m.If(enter | count):
+            m.d.sync += head.length.eq(Mux(enter, entered.length, head.length - 1))
+
+    def _timer(self, m: Module, times: Signal) -> Value:
+        """Counts the cycles that a bus takes; returns whether it is given up, which is for ever."""
+        timer = Signal(range(BUS_CYCLES + 1))
+        given_up = timer[-1]
+        m.d.sync += timer.eq(timer + (times & ~given_up))
+        with m.If(~times & ~given_up):
+            m.d.sync += timer.eq(0)
+        return given_up
 
     def _buses(
         self, m: Module, ask: Signal, code: Signal, address: Value, beat: Signal, strobe: Signal

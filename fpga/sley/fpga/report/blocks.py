@@ -8,7 +8,7 @@ from sley.fpga.bridge.bridge import HostBridge
 from sley.fpga.memory.arbiter import AxiArbiter
 from sley.fpga.memory.sdram.memory import SdramMemory
 from sley.hw.command.processor import CommandProcessor
-from sley.hw.core.core import READ_TURNS
+from sley.hw.core.core import READ_WEIGHTS
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.matrix.array import SystolicArray
 from sley.hw.core.matrix.element import ProcessingElement
@@ -20,10 +20,10 @@ from sley.hw.core.sram.memories import accumulators, scratchpad
 from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.counters.core import CoreCounters
-from sley.hw.memory.gateway import MemoryGateway
 from sley.hw.memory.port import MemoryPort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.translate import Translate
 from sley.hw.noc.mesh import Mesh
@@ -49,7 +49,7 @@ BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
     "matrix": MatrixUnit,
     "memory-port": MemoryPort,
     "mesh": Mesh,
-    "node-port": lambda config: TranslatedPort(config, [FETCH, LOAD, STORE], READ_TURNS),
+    "node-port": lambda config: TranslatedPort(config, [FETCH, LOAD, STORE], READ_WEIGHTS),
     "reader": lambda config: MemoryReader(config, tag=LOAD, source=NODE),
     "scratchpad": scratchpad,
     "sdram": lambda config: SdramMemory(config, 40_000_000),

@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.hw.shared import flat_ports
+from sley.hw.elaboration.shared import flat_ports
 
 FAN_IN = 4
 """Bits that a LUT joins: the outputs meet in a tree with a register behind each."""

@@ -1,7 +1,6 @@
 """AXI4-Lite: the bus the host reaches the registers through, and the target that serves it."""
 
 from enum import IntEnum
-from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -93,8 +92,8 @@ class AxiLiteTarget(wiring.Component):
     few bits of state.
     """
 
-    bus: Any
-    registers: Any
+    bus: wiring.PureInterface
+    registers: wiring.PureInterface
 
     def __init__(self, address_bits: int = 16) -> None:
         bus = AxiLite(address_bits)

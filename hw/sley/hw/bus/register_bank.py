@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Member, Out, Signature
@@ -13,7 +12,7 @@ from amaranth.utils import exact_log2
 
 from sley.abi.registers import Access, PlacedRegister, Register, RegisterBlock, RegisterMap
 from sley.hw.bus.axi_lite import DATA_BITS, RegisterBus
-from sley.hw.layouts import struct
+from sley.hw.elaboration.layouts import struct
 
 WINDOW = 64
 """Bytes of the map whose registers share a word of the answer: all registers of a queue."""
@@ -88,8 +87,8 @@ def _shared_members(block: RegisterBlock, register: Register) -> dict[str, Membe
 def _check_names(registers: RegisterMap, option: str, names: Collection[str], kinds: Collection[Access]) -> None:
     known = {f"{b.name}.{r.name}" for b in registers.blocks for r in b.registers if r.access in kinds}
     if unknown := set(names) - known:
-        wanted = "/".join(kind.name for kind in kinds)
-        raise ValueError(f"{option} names {', '.join(sorted(unknown))}; the map has no such register of kind {wanted}")
+        allowed = "/".join(kind.name for kind in kinds)
+        raise ValueError(f"{option} names {', '.join(sorted(unknown))}; the map has no such register of kind {allowed}")
 
 
 def is_array(block: RegisterBlock) -> bool:
@@ -113,13 +112,13 @@ class RegisterBank(wiring.Component):
     registers RW is LUT RAM with a flip-flop for each copy, WO one register, and all of a block have one multiplexer.
     """
 
-    bus: Any
-    chip: Any
-    queue: Any
-    context: Any
-    doorbell: Any
-    queue_shared: Any
-    doorbell_shared: Any
+    bus: wiring.PureInterface
+    chip: wiring.PureInterface
+    queue: list[wiring.PureInterface]
+    context: list[wiring.PureInterface]
+    doorbell: list[wiring.PureInterface]
+    queue_shared: wiring.PureInterface
+    doorbell_shared: wiring.PureInterface
 
     def __init__(
         self, registers: RegisterMap, read_strobes: Collection[str] = (), shared: Collection[str] = ()
@@ -176,7 +175,7 @@ class RegisterBank(wiring.Component):
                         m.d.sync += word.eq(self._value(placed))
         return word
 
-    def _port(self, placed: PlacedRegister, suffix: str = "") -> Any:
+    def _port(self, placed: PlacedRegister, suffix: str = "") -> ValueLike:
         block = getattr(self, placed.block.name.lower())
         if is_array(placed.block):
             block = block[placed.index]
@@ -225,7 +224,7 @@ class RegisterBank(wiring.Component):
         word = Signal(DATA_BITS, name=f"{block.name.lower()}_shared_word", reset_less=True)
         if "read_index" in port.signature.members:
             m.d.comb += port.read_index.eq(_copy(block, bus.read_address))
-        values: list[tuple[list[int], Any]] = []
+        values: list[tuple[list[int], ValueLike]] = []
         for register in registers:
             name = register.name.lower()
             addresses = [block.base + k * block.stride + register.offset for k in range(block.count)]

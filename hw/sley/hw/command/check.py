@@ -1,10 +1,9 @@
 """Checks a packet as it arrives."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -38,7 +37,7 @@ class PacketCheck(wiring.Component):
     WAIT or SIGNAL, ``address`` is the low half of the one that it names.
     """
 
-    beat: Any
+    beat: data.View
     nested: Signal
     restart: Signal
     done: Signal
@@ -69,7 +68,7 @@ class PacketCheck(wiring.Component):
 
         self._words = [self.beat.data.word_select(lane, WORD_BITS) for lane in range(lanes)]
         self._at = [Signal(name=f"at{k}") for k in range(WORDS // lanes)]
-        m.d.comb += [here.eq(self.beat.valid & (index == k)) for k, here in enumerate(self._at)]
+        m.d.comb += [chosen_here.eq(self.beat.valid & (index == k)) for k, chosen_here in enumerate(self._at)]
         self._held: dict[tuple[int, int, int], Signal] = {}
         self._kind: dict[PacketOp, tuple[Signal, Signal]] = {}
         for op in PACKETS:
@@ -143,9 +142,9 @@ class PacketCheck(wiring.Component):
             return value
         key = (word, bits.start, bits.stop)
         if key not in self._held:
-            self._held[key] = held = Signal(len(value), name=name, reset_less=True)
+            self._held[key] = stored = Signal(len(value), name=name, reset_less=True)
             with m.If(self._at[word // self._lanes]):
-                m.d.sync += held.eq(value)
+                m.d.sync += stored.eq(value)
         return self._held[key]
 
     def _bad_words(self, m: Module) -> Value:
@@ -246,7 +245,7 @@ class PacketCheck(wiring.Component):
         """Whether a range, of those with this number in a beat, ended beyond the chip's address width. ``place`` takes
         its address."""
         bits, lanes = self._config.addr_bits, self._lanes
-        here, due, outside, outside_now = (
+        chosen_here, due, outside, outside_now = (
             Signal(name=f"{n}{unit}") for n in ("range", "due", "outside", "outside_now")
         )
         low, high, size = (Signal(WORD_BITS, name=f"{n}{unit}") for n in ("low", "high", "size"))
@@ -260,7 +259,7 @@ class PacketCheck(wiring.Component):
                     chosen[word % lanes] = chosen.get(word % lanes, Const(0, 1)) | choice
                     sizes[id(value)] = (sizes.get(id(value), (Const(0, 1),))[0] | choice, value)
         m.d.comb += [
-            here.eq(Cat(chosen.values()).any()),
+            chosen_here.eq(Cat(chosen.values()).any()),
             size.eq(_one_of(sizes.values())),
             low.eq(_one_of([(choice, self._words[lane]) for lane, choice in chosen.items()])),
             high.eq(_one_of([(choice, self._words[(lane + 1) % lanes]) for lane, choice in chosen.items()])),
@@ -268,23 +267,23 @@ class PacketCheck(wiring.Component):
         if lanes == 1:  # the upper half of the address is the next beat
             awaited = Signal(name=f"awaited{unit}")
             with m.If(self.beat.valid):
-                m.d.sync += awaited.eq(here)
+                m.d.sync += awaited.eq(chosen_here)
             m.d.comb += [low.eq(self.beat.data), high.eq(self.beat.data)]
             m.d.sync += due.eq(self.beat.valid & awaited)
         else:
-            m.d.sync += due.eq(here)
+            m.d.sync += due.eq(chosen_here)
 
         end = Signal(WORD_BITS + 1, reset_less=True, name=f"end{unit}")
         far, next_up = Signal(reset_less=True, name=f"far{unit}"), Signal(reset_less=True, name=f"next_up{unit}")
         m.d.sync += [far.eq(high[1:].any()), next_up.eq(high[0])]
-        with m.If(here):
+        with m.If(chosen_here):
             m.d.sync += end.eq(low + size)
-        over = (end[bits] & end[:bits].any()) | (next_up & end.any() if bits == WORD_BITS else next_up)
+        overflow = (end[bits] & end[:bits].any()) | (next_up & end.any() if bits == WORD_BITS else next_up)
         if bits < WORD_BITS:
-            over = over | end[bits + 1 :].any()
-        m.d.comb += outside_now.eq(outside | (due & (far | over)))
+            overflow = overflow | end[bits + 1 :].any()
+        m.d.comb += outside_now.eq(outside | (due & (far | overflow)))
         m.d.sync += outside.eq(outside_now & ~self.restart)
-        with m.If(here & ~wrong & ~outside_now):
+        with m.If(chosen_here & ~wrong & ~outside_now):
             m.d.sync += place.eq(low)
         return outside_now
 

@@ -1,7 +1,5 @@
 """Copies and fills of all queues on one engine."""
 
-from typing import Any
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -13,9 +11,9 @@ from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.copy import CopyEngine, chunk_beats
 from sley.hw.command.records import CopyCommand, CopyJob, WorkResult, number
 from sley.hw.command.urgent import UrgentGrant
-from sley.hw.entries import entry_memory
-from sley.hw.memory.access import ERROR_BITS, fault_code
+from sley.hw.elaboration.entries import entry_memory
 from sley.hw.memory.run import Run, beat
+from sley.hw.noc.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import QUEUE_BITS
 from sley.hw.stream.arbiter import lowest
 
@@ -42,7 +40,7 @@ class CopyScheduler(wiring.Component):
 
     i: stream.Interface
     o: stream.Interface
-    priorities: Any
+    priorities: list[Signal]
     abort: Signal
     read: stream.Interface
     beats: stream.Interface
@@ -72,7 +70,7 @@ class CopyScheduler(wiring.Component):
         m = Module()
         queues = self._config.queues
         m.submodules.engine = engine = CopyEngine(self._config)
-        m.submodules.turn = turn = UrgentGrant(queues)
+        m.submodules.arbiter = arbiter = UrgentGrant(queues)
 
         waiting = Signal(queues)
         begun = Signal(queues)  # what is left is in memory; otherwise it is all
@@ -86,25 +84,25 @@ class CopyScheduler(wiring.Component):
 
         m.submodules.jobs = jobs = entry_memory(CopyJob, queues)
         m.submodules.rests = rests = entry_memory(32, queues)
-        new, held = jobs.write_port(), jobs.read_port(domain="comb")
-        keep, kept = rests.write_port(), rests.read_port(domain="comb")
-        job = held.data
+        write_job, read_job = jobs.write_port(), jobs.read_port(domain="comb")
+        write_rest, read_rest = rests.write_port(), rests.read_port(domain="comb")
+        job = read_job.data
         left = Signal(32)
-        place = Signal(32)
+        offset = Signal(32)
         arriving, leaving, back = Signal(queues), Signal(queues), Signal(queues)
         m.d.comb += arriving.eq(Mux(self.i.valid, 1 << self.i.payload.queue, 0))
         m.d.sync += [waiting.eq((waiting & ~leaving) | arriving | back), begun.eq((begun & ~arriving) | back)]
         m.d.comb += [
-            new.en.eq(self.i.valid),
-            new.addr.eq(self.i.payload.queue),
-            new.data.eq(self.i.payload.job),
-            held.addr.eq(queue),
-            kept.addr.eq(queue),
-            keep.addr.eq(queue),
-            keep.data.eq(engine.left),
-            left.eq(Mux(resumes, kept.data, job.bytes)),
-            place.eq(job.bytes - left),
-            *(a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)),
+            write_job.en.eq(self.i.valid),
+            write_job.addr.eq(self.i.payload.queue),
+            write_job.data.eq(self.i.payload.job),
+            read_job.addr.eq(queue),
+            read_rest.addr.eq(queue),
+            write_rest.addr.eq(queue),
+            write_rest.data.eq(engine.left),
+            left.eq(Mux(resumes, read_rest.data, job.bytes)),
+            offset.eq(job.bytes - left),
+            *(a.eq(b) for a, b in zip(arbiter.priorities, self.priorities, strict=True)),
         ]
 
         wiring.connect(m, wiring.flipped(self.beats), engine.beats)
@@ -121,8 +119,8 @@ class CopyScheduler(wiring.Component):
         m.d.comb += [
             engine.fill.eq(job.fill),
             engine.value.eq(job.value),
-            engine.src.eq(job.src + place),
-            engine.dst.eq(Cat(job.dst[:bits] & ~resumes.replicate(bits), (job.dst + place)[bits:])),
+            engine.src.eq(job.src + offset),
+            engine.dst.eq(Cat(job.dst[:bits] & ~resumes.replicate(bits), (job.dst + offset)[bits:])),
             engine.bytes.eq(left),
             engine.writing.eq(self.writing),
             engine.write_error.eq(self.write_error),
@@ -143,35 +141,35 @@ class CopyScheduler(wiring.Component):
         others = Signal()  # shall run, as of the cycle before
         chooses = Signal()
         renews = Signal()  # with the next chunk another slice of the same copy begins; the chunk is known late
-        m.d.comb += turn.moved.eq(chooses | (renews & engine.asked))
+        m.d.comb += arbiter.moved.eq(chooses | (renews & engine.requested))
         m.d.sync += aborted.eq((self.abort & current).any())
         ended = waiting & self.abort
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += turn.requests.eq(waiting)
+                m.d.comb += arbiter.requests.eq(waiting)
                 with m.If(ended.any()):
                     choose(lowest(ended))
                     m.d.sync += fault.code.eq(FaultCode.ABORTED)
                     m.next = "REPORT"
                 with m.Elif(waiting.any()):
                     m.d.comb += chooses.eq(1)
-                    choose(turn.grant)
+                    choose(arbiter.grant)
                     m.next = "START"
             with m.State("START"):
                 m.d.comb += engine.start.eq(1)
                 m.next = "RUN"
             with m.State("RUN"):
-                m.d.comb += turn.requests.eq(waiting | current)
-                with m.If(engine.asked):
+                m.d.comb += arbiter.requests.eq(waiting | current)
+                with m.If(engine.requested):
                     m.d.sync += [slice_left.eq(Mux(used_up, 0, slice_left - 1)), used_up.eq(slice_left[1:] == 0)]
-                goes_on = (turn.grant & current).any()
-                m.d.sync += others.eq(~goes_on | ended.any())
+                continues = (arbiter.grant & current).any()
+                m.d.sync += others.eq(~continues | ended.any())
                 m.d.comb += engine.stop.eq(aborted | (used_up & others))
-                m.d.comb += renews.eq(used_up & goes_on)
-                with m.If(renews & engine.asked):
+                m.d.comb += renews.eq(used_up & continues)
+                with m.If(renews & engine.requested):
                     m.d.sync += [slice_left.eq(SLICE_CHUNKS - 1), used_up.eq(0)]
                 with m.If(engine.done):
-                    m.d.comb += keep.en.eq(1)
+                    m.d.comb += write_rest.en.eq(1)
                     m.next = "REPORT"
                     with m.If(engine.error.any()):
                         m.d.sync += fault.code.eq(fault_code(engine.error))

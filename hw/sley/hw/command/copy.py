@@ -8,8 +8,8 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.hw.command.fill import FillSource
 from sley.hw.command.splitter import RunSplitter
-from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run, beat
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -43,7 +43,7 @@ class CopyEngine(wiring.Component):
     Members:
 
     * ``start`` with ``src``, ``dst``, ``bytes``, and ``fill``, ``value``, which are held until ``done``; 0 bytes are
-      allowed. ``stop``: ask for no further chunk. ``asked``: a chunk is asked for in this cycle.
+      allowed. ``stop``: ask for no further chunk. ``requested``: a chunk is asked for in this cycle.
     * ``done``: high for one cycle, everything written is acknowledged. With it ``error`` (``AccessError``), the
       first of a read, or else of a write; ``of_read``: which; ``left``: without an error, the bytes that were not
       copied.
@@ -60,7 +60,7 @@ class CopyEngine(wiring.Component):
     dst: Signal
     bytes: Signal
     stop: Signal
-    asked: Signal
+    requested: Signal
     done: Signal
     error: Signal
     of_read: Signal
@@ -84,7 +84,7 @@ class CopyEngine(wiring.Component):
                 "dst": In(32),
                 "bytes": In(32),
                 "stop": In(1),
-                "asked": Out(1),
+                "requested": Out(1),
                 "done": Out(1),
                 "error": Out(ERROR_BITS),
                 "of_read": Out(1),
@@ -128,19 +128,19 @@ class CopyEngine(wiring.Component):
         failure = read_failed | write_failed | stopped  # an offer once made stands, nothing new is offered
 
         # Reading: the next chunk as soon as it is taken.
-        asking, asking_on = Signal(), Signal()
+        requesting, requesting_on = Signal(), Signal()
         target_ready = Mux(self.fill, source.i.ready, self.read.ready)
-        m.d.sync += asking_on.eq(asking & ~target_ready)
+        m.d.sync += requesting_on.eq(requesting & ~target_ready)
         m.d.comb += [
-            asking.eq(reads.o.valid & (unwritten != MAX_CHUNKS) & (~(failure | self.stop) | asking_on)),
+            requesting.eq(reads.o.valid & (unwritten != MAX_CHUNKS) & (~(failure | self.stop) | requesting_on)),
             self.read.payload.eq(reads.o.payload),
             source.i.payload.eq(reads.o.payload),
-            self.read.valid.eq(asking & ~self.fill),
-            source.i.valid.eq(asking & self.fill),
-            reads.o.ready.eq(asking & target_ready),
+            self.read.valid.eq(requesting & ~self.fill),
+            source.i.valid.eq(requesting & self.fill),
+            reads.o.ready.eq(requesting & target_ready),
             source.value.eq(self.value),
         ]
-        m.d.comb += self.asked.eq(asking & target_ready)
+        m.d.comb += self.requested.eq(requesting & target_ready)
         with m.If(self.stop):
             m.d.sync += stopped.eq(1)
 
@@ -173,47 +173,47 @@ class CopyEngine(wiring.Component):
         target = Signal(32, reset_less=True)
         newest = Signal.like(reads.o.payload.bytes[: bits + 1], name="newest", reset_less=True)  # bytes of that one
         room = Signal.like(newest, name="room", reset_less=True)  # bytes up to the next multiple of the chunk size
-        ask_write, ask_write_on = Signal(), Signal()
+        request_write, request_write_on = Signal(), Signal()
         dropping = Signal()  # once it is, until the next start
         dropped = Signal()  # a chunk was, in the cycle before
-        m.d.sync += ask_write_on.eq(ask_write & ~self.write.ready)
+        m.d.sync += request_write_on.eq(request_write & ~self.write.ready)
         m.d.comb += [
-            ask_write.eq(some_complete & (~write_failed | ask_write_on)),
-            self.write.valid.eq(ask_write),
+            request_write.eq(some_complete & (~write_failed | request_write_on)),
+            self.write.valid.eq(request_write),
             self.write.payload.addr.eq(target),
             self.write.payload.bytes.eq(Mux(only, newest, room)),
             self.data.valid.eq(buffer.o.valid & flows),
             self.data.payload.eq(buffer.o.payload.data),
             buffer.o.ready.eq(Mux(flows, self.data.ready, dropping)),
         ]
-        wrote = ask_write & self.write.ready
+        write_requested = request_write & self.write.ready
         leaving = buffer.o.valid & buffer.o.ready & buffer.o.payload.last
-        gone = wrote | dropped
+        retired = write_requested | dropped
         m.d.sync += [
-            dropping.eq(((read_failed & ~some_complete) | (write_failed & ~ask_write)) & ~flows),
+            dropping.eq(((read_failed & ~some_complete) | (write_failed & ~request_write)) & ~flows),
             dropped.eq(leaving & ~flows),
-            complete.eq(complete + step(completed, wrote, len(complete))),
-            some_complete.eq(completed | (some_complete & ~(wrote & (complete == 1)))),
-            flows.eq(wrote | (flows & ~(leaving & (flowing == 1)))),
+            complete.eq(complete + step(completed, write_requested, len(complete))),
+            some_complete.eq(completed | (some_complete & ~(write_requested & (complete == 1)))),
+            flows.eq(write_requested | (flows & ~(leaving & (flowing == 1)))),
         ]
-        with m.If(wrote ^ (leaving & flows)):
-            m.d.sync += flowing.eq(flowing + step(wrote, ~wrote, len(flowing)))
+        with m.If(write_requested ^ (leaving & flows)):
+            m.d.sync += flowing.eq(flowing + step(write_requested, ~write_requested, len(flowing)))
         # The answer to a read comes latest of all: it decides whether this changes, not how.
-        with m.If(self.asked ^ gone):
+        with m.If(self.requested ^ retired):
             m.d.sync += [
-                unwritten.eq(unwritten + Cat(1, gone.replicate(len(unwritten) - 1))),
-                only.eq(Mux(gone, unwritten == 2, unwritten == 0)),
+                unwritten.eq(unwritten + Cat(1, retired.replicate(len(unwritten) - 1))),
+                only.eq(Mux(retired, unwritten == 2, unwritten == 0)),
             ]
-        with m.If(self.asked):
+        with m.If(self.requested):
             m.d.sync += newest.eq(reads.o.payload.bytes)
-        with m.If(wrote):
+        with m.If(write_requested):
             m.d.sync += [target.eq(Cat(C(0, bits), target[bits:] + 1)), room.eq(chunk)]
         with m.If(self.write_error.any() & ~write_failed):
             m.d.sync += write_error.eq(self.write_error)
 
         # The end: nothing left to ask for, nothing in the buffer, nothing unacknowledged.
         rest = Signal()
-        m.d.comb += rest.eq(Mux(failure, asking_on | ask_write, reads.busy))
+        m.d.comb += rest.eq(Mux(failure, requesting_on | request_write, reads.busy))
         m.d.comb += self.done.eq(busy & ~rest & (unwritten == 0) & ~flows & ~self.writing)
         m.d.comb += [
             self.error.eq(Mux(read_failed, read_error, write_error)),

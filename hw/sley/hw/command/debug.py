@@ -1,8 +1,6 @@
 """What the debug registers show of a core, and the count of work done."""
 
-from typing import Any
-
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -41,9 +39,9 @@ class CoreWatch(wiring.Component):
     ``progress``: packets, blocks and the ``retired`` counts of all cores since reset, modulo 2^32, some cycles late.
     """
 
-    cores: Any
+    cores: list[data.View]
     select: Signal
-    core: Any
+    core: data.View
     counter: Signal
     packets: Signal
     blocks: Signal
@@ -73,7 +71,7 @@ class CoreWatch(wiring.Component):
                     m.d.sync += [shown.eq(self.cores[index]), self.counter.eq(self.cores[index].counter)]
 
         # Sums of eight at a time, each level registered.
-        terms: list[Any] = [self.packets, self.blocks, *(core.retired for core in self.cores)]
+        terms: list[Value] = [self.packets, self.blocks, *(core.retired for core in self.cores)]
         while len(terms) > 1:
             sums = []
             for first in range(0, len(terms), GROUP):

@@ -1,8 +1,6 @@
 """Executes packets: one at a time, from all queues by priority."""
 
-from typing import Any
-
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, Signature
 from amaranth.utils import exact_log2
@@ -28,15 +26,15 @@ from sley.hw.command.records import (
 )
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.command.words import WordCommand, word_line
-from sley.hw.layouts import struct
-from sley.hw.memory.access import ERROR_BITS, fault_code
+from sley.hw.elaboration.layouts import struct
+from sley.hw.noc.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import Tag, request_flit, response_payload
 from sley.hw.noc.placement import Source
 
 KEPT_BITS = max(f.layout.mask.bit_length() for op, f in PACKETS.items() if op is not PacketOp.LAUNCH)
 """Of a packet that executes. A LAUNCH leaves the executor at once."""
 
-QueueView = data.StructLayout({"where": PacketPlace, "ahead": 1, "stays": 1, "read_next": INDEX_BITS})
+QueueView = data.StructLayout({"place": PacketPlace, "ahead": 1, "stays": 1, "read_next": INDEX_BITS})
 """What the executor sees of a queue: where its next packet is and whether there is one, whether a packet that retires
 leaves it inside a buffer, the read index if it does not."""
 
@@ -65,7 +63,7 @@ class Executor(wiring.Component):
       refused it, with ``lost_code``.
     * ``request``, ``response``: for packets, to and from the node's port.
     * ``words``, ``word_done``, ``word_error``, ``word``: a ``WordAccess``.
-    * ``time``; ``hold``: take no packet and no result; ``fence``: one bit per queue, high for the cycle after that in
+    * ``time``; ``stall``: take no packet and no result; ``fence``: one bit per queue, high for the cycle after that in
       which a fence that asks for an interrupt is in memory.
 
     Latency: ``pending`` to the fetch's request one cycle; the last beat of a packet to ``launch`` three cycles, to the
@@ -73,18 +71,18 @@ class Executor(wiring.Component):
     """
 
     pending: Signal
-    priorities: Any
-    queues: Any
+    priorities: list[Signal]
+    queues: list[data.View]
     queue: Signal
     taken: Signal
     readback: Signal
     watchdog: Signal
-    event: Any
-    fault: Any
+    event: Signal
+    fault: data.View
     buffer: Signal
     buffer_packets: Signal
     launch: stream.Interface
-    beat: Any
+    beat: data.View
     copy: stream.Interface
     grid_result: stream.Interface
     copy_result: stream.Interface
@@ -98,7 +96,7 @@ class Executor(wiring.Component):
     word_error: Signal
     word: Signal
     time: Signal
-    hold: Signal
+    stall: Signal
     fence: Signal
 
     def __init__(self, config: ChipConfig, *, tag: Tag, source: Source) -> None:
@@ -134,7 +132,7 @@ class Executor(wiring.Component):
                     "word_error": In(ERROR_BITS),
                     "word": In(8 * SEMAPHORE_BYTES),
                     "time": In(64),
-                    "hold": In(1),
+                    "stall": In(1),
                     "fence": Out(config.queues),
                 }
             )
@@ -144,34 +142,34 @@ class Executor(wiring.Component):
         m = Module()
         config = self._config
 
-        m.submodules.turn = turn = UrgentGrant(config.queues)
+        m.submodules.arbiter = arbiter = UrgentGrant(config.queues)
         m.submodules.fetch = fetch = PacketFetch(config, tag=self._tag, source=self._source)
 
         packet = Signal(8 * PACKET_BYTES)
-        kept = Signal(KEPT_BITS, reset_less=True)
-        m.d.comb += packet.eq(kept)
-        fields: dict[PacketOp, Any] = {op: data.View(struct(f.layout), packet) for op, f in PACKETS.items()}
+        executed_packet = Signal(KEPT_BITS, reset_less=True)
+        m.d.comb += packet.eq(executed_packet)
+        fields: dict[PacketOp, data.View] = {op: data.View(struct(f.layout), packet) for op, f in PACKETS.items()}
         op = packet[: max(PacketOp).bit_length()]  # there is no other by the time it is looked at
         satisfied = Signal(reset_less=True)
         view = Signal(QueueView)
         owner = Signal(config.queues, init=1)
-        m.d.comb += [self.queue.eq(owner), view.eq(one_of(owner, self.queues)), turn.requests.eq(self.pending)]
-        m.d.comb += [a.eq(b) for a, b in zip(turn.priorities, self.priorities, strict=True)]
+        m.d.comb += [self.queue.eq(owner), view.eq(one_of(owner, self.queues)), arbiter.requests.eq(self.pending)]
+        m.d.comb += [a.eq(b) for a, b in zip(arbiter.priorities, self.priorities, strict=True)]
         wiring.connect(m, fetch.request, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.response), fetch.response)
 
         # Whose packet is fetched or here, whether that is ahead of time, and whether one shall be.
-        wanted = [Signal(PacketPlace, name=f"wanted{k}", reset_less=True) for k in range(CHOICES)]
+        awaited = [Signal(PacketPlace, name=f"awaited{k}", reset_less=True) for k in range(CHOICES)]
         source = Signal(config.queues)
         ours = Signal(reset_less=True)  # it is the owner's, once that is taken
         early = Signal()
         takes = Signal()  # the queue that is granted
         look_ahead = Signal()
         returns = Signal()  # the one that was granted, when another packet was on its way
-        for k, choice in enumerate(fetch.where):
-            turns = list(zip(turn.grant, self.queues, strict=True))[k::CHOICES]
-            granted = one_of(Cat(grant for grant, _ in turns), [queue.where for _, queue in turns])
-            m.d.comb += choice.eq(Mux(takes, granted, Mux(returns, wanted[k], 0 if k else view.where)))
+        for k, choice in enumerate(fetch.place):
+            grants = list(zip(arbiter.grant, self.queues, strict=True))[k::CHOICES]
+            granted = one_of(Cat(grant for grant, _ in grants), [queue.place for _, queue in grants])
+            m.d.comb += choice.eq(Mux(takes, granted, Mux(returns, awaited[k], 0 if k else view.place)))
 
         # READBACK is set up before the queue is enabled, and its owner is known a cycle before it is asked for.
         readback = Signal.like(self.readback, reset_less=True)
@@ -181,10 +179,10 @@ class Executor(wiring.Component):
 
         # One small read or write at a time: a semaphore, a fence, a read index.
         word = self.words.payload
-        m.d.comb += word.context.eq(view.where.context)
+        m.d.comb += word.context.eq(view.place.context)
         posting = Signal()  # one of ``posted`` is set
-        own = Signal(reset_less=True)  # that of the owner, while one is
-        m.d.sync += own.eq((self.posted & owner).any())
+        own_posted = Signal(reset_less=True)  # that of the owner, while one is
+        m.d.sync += own_posted.eq((self.posted & owner).any())
         with m.If(self.word_done):
             m.d.sync += [self.posted.eq(0), posting.eq(0)]
             with m.If(self.word_error.any()):
@@ -197,48 +195,14 @@ class Executor(wiring.Component):
             word.line.eq(word_line(config, written, self.time, timed)),
         ]
 
-        def access(addr: Any, size: int, *, write: bool = True) -> None:
-            m.d.comb += [
-                self.words.valid.eq(1),
-                word.addr.eq(addr),
-                word.size.eq(exact_log2(size)),
-                word.write.eq(write),
-            ]
-
-        def fail(code: Any) -> None:
-            """With the address that is there, of this processor and no block."""
-            m.d.sync += [self.fault.code.eq(code), self.fault.unit.eq(Unit.COMMAND)]
-            m.next = "FAULT"
-
         def give_back(event: QueueEvent) -> None:
             """The queue, with its packet; what is behind it may change before it is taken again."""
             m.d.comb += [self.event.eq(event), fetch.drop.eq(1)]
             m.d.sync += [source.eq(0), early.eq(0), look_ahead.eq(0)]
             m.next = "IDLE"
 
-        launch: Any = data.View(struct(PACKETS[PacketOp.LAUNCH].layout), fetch.packet)
-        grid = self.launch.payload.grid
-        job = self.copy.payload.job
-        copy, fill = fields[PacketOp.COPY], fields[PacketOp.FILL]
-        indirect = fields[PacketOp.INDIRECT]
-        m.d.comb += [
-            self.launch.payload.queue.eq(number(owner)),
-            grid.context.eq(view.where.context),
-            grid.watchdog.eq(self.watchdog),
-            grid.program_words.eq(launch.program_words),
-            grid.arg_words.eq(launch.arg_words),
-            grid.gang.eq(launch.gang),
-            self.beat.eq(fetch.beat),
-            self.copy.payload.queue.eq(number(owner)),
-            job.context.eq(view.where.context),
-            job.fill.eq(op == PacketOp.FILL),
-            job.value.eq(fill.value),
-            job.src.eq(copy.src),
-            job.dst.eq(Mux(job.fill, fill.dst, copy.dst)),
-            job.bytes.eq(Mux(job.fill, fill.bytes, copy.bytes)),
-            self.buffer.eq(indirect.address[PACKET_SHIFT:]),
-            self.buffer_packets.eq(indirect.packets),
-        ]
+        self._describe_work(m, owner, view, op, fields, fetch.packet)
+        m.d.comb += self.beat.eq(fetch.beat)
 
         stale = Signal()
         m.d.comb += stale.eq(early & ~(source & Cat(queue.ahead for queue in self.queues)).any())
@@ -257,11 +221,11 @@ class Executor(wiring.Component):
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += ended.eq(self.grid_result.valid)
-                m.d.sync += ours.eq(~fetch.busy | (~stale & (source & turn.grant).any()))
+                m.d.sync += ours.eq(~fetch.busy | (~stale & (source & arbiter.grant).any()))
                 result = Signal(WorkResult)
                 m.d.comb += result.eq(Mux(self.grid_result.valid, self.grid_result.payload, self.copy_result.payload))
                 m.d.sync += [self.fault[name].eq(result.fault[name]) for name in ("code", "unit", "address")]
-                with m.If(self.hold):
+                with m.If(self.stall):
                     pass
                 with m.Elif(self.grid_result.valid | self.copy_result.valid):
                     m.d.comb += [
@@ -273,12 +237,12 @@ class Executor(wiring.Component):
                     with m.If(result.fault.code != FaultCode.NONE):
                         m.next = "FAULT"
                 with m.Elif(self.pending.any() & ~settling):
-                    m.d.comb += [turn.moved.eq(1), self.taken.eq(turn.grant), takes.eq(1)]
-                    m.d.sync += [owner.eq(turn.grant), early.eq(0), look_ahead.eq(0)]
-                    m.d.sync += [place.eq(choice) for place, choice in zip(wanted, fetch.where, strict=True)]
+                    m.d.comb += [arbiter.moved.eq(1), self.taken.eq(arbiter.grant), takes.eq(1)]
+                    m.d.sync += [owner.eq(arbiter.grant), early.eq(0), look_ahead.eq(0)]
+                    m.d.sync += [place.eq(choice) for place, choice in zip(awaited, fetch.place, strict=True)]
                     with m.If(~fetch.busy):
                         m.d.comb += fetch.start.eq(1)
-                        m.d.sync += source.eq(turn.grant)
+                        m.d.sync += source.eq(arbiter.grant)
                     m.next = "FETCH"
             with m.State("FETCH"):
                 m.d.comb += returns.eq(1)
@@ -290,51 +254,27 @@ class Executor(wiring.Component):
                 with m.Elif(fetch.ready):
                     m.d.comb += fetch.drop.eq(1)
                     m.d.sync += [
-                        kept.eq(fetch.packet),
+                        executed_packet.eq(fetch.packet),
                         self.fault.address.eq(fetch.address),
                         source.eq(0),
                         look_ahead.eq(~fetch.indirect),  # what is behind that is not next
                     ]
                     with m.If(fetch.bad):
-                        fail(fetch.code)
+                        self._fail(m, fetch.code)
                     with m.Elif(~fetch.launch):
                         m.next = "EXECUTE"
                     with m.Else():
                         m.d.comb += [self.launch.valid.eq(1), self.event.eq(QueueEvent.LAUNCH)]
                         m.next = "IDLE"
-            with m.State("EXECUTE"), m.Switch(op):
-                with m.Case(PacketOp.NOP):
-                    m.next = "RETIRE"
-                with m.Case(PacketOp.COPY, PacketOp.FILL), m.If(~(posting & own)):
-                    m.d.comb += self.copy.valid.eq(1)
-                    m.next = "IDLE"
-                with m.Case(PacketOp.FENCE):
-                    fence = fields[PacketOp.FENCE]
-                    access(fence.address, FENCE_BYTES)
-                    m.d.comb += timed.eq(1)
-                    with m.If(self.words.ready):
-                        m.next = "ACKNOWLEDGE"
-                with m.Case(PacketOp.SIGNAL):
-                    signal = fields[PacketOp.SIGNAL]
-                    access(signal.address, SEMAPHORE_BYTES)
-                    with m.If(self.words.ready):
-                        m.next = "ACKNOWLEDGE"
-                with m.Case(PacketOp.WAIT), m.If(~posting):
-                    access(fields[PacketOp.WAIT].address, SEMAPHORE_BYTES, write=False)
-                    with m.If(self.words.ready):
-                        m.next = "ACKNOWLEDGE"
-                with m.Case(PacketOp.INDIRECT):
-                    m.next = "RETIRE"
-                    with m.If(indirect.packets != 0):
-                        m.d.comb += self.event.eq(QueueEvent.ENTER)
-                        m.next = "ENTERED"
+            with m.State("EXECUTE"):
+                self._execute(m, fields, op, posting, own_posted, timed)
             with m.State("ENTERED"):
                 m.d.sync += look_ahead.eq(1)
                 m.next = "IDLE"
             with m.State("ACKNOWLEDGE"), m.If(self.word_done & ~posting):
                 m.next = "RETIRE"
                 with m.If(self.word_error.any()):
-                    fail(fault_code(self.word_error))
+                    self._fail(m, fault_code(self.word_error))
                 with m.Elif(op == PacketOp.WAIT):
                     m.next = "COMPARE"
                 with m.Elif((op == PacketOp.FENCE) & fields[PacketOp.FENCE].interrupt):
@@ -352,28 +292,120 @@ class Executor(wiring.Component):
                 m.d.sync += [stays.eq(view.stays), read_index.eq(view.read_next)]
                 m.next = "READBACK"
             with m.State("READBACK"):
-                m.d.sync += self.fault.address.eq(readback)
-                m.d.comb += written[: 8 * READBACK_BYTES].eq(read_index)
-                if config.bus_bytes > READBACK_BYTES:
-                    m.d.comb += written[8 * READBACK_BYTES :].eq(read_index)
-                with m.If(stays | (readback == 0)):
-                    m.d.comb += self.event.eq(QueueEvent.FINISH)
-                    m.next = "IDLE"
-                with m.Elif(readback[config.addr_bits :].any()):
-                    fail(FaultCode.BAD_ADDRESS)
-                with m.Elif(~posting):
-                    access(readback, READBACK_BYTES)
-                    with m.If(self.words.ready):
-                        m.d.sync += [self.posted.eq(owner), posting.eq(1)]
-                        m.d.comb += self.event.eq(QueueEvent.FINISH)
-                        m.next = "IDLE"
+                self._readback(m, owner, readback, stays, read_index, written, posting)
             with m.State("FAULT"):
                 give_back(QueueEvent.FAULT)
 
         # A record goes to its queue in the cycle after that in which it is known. Only those of grids have these.
-        blamed = self.grid_result.payload.fault
+        grid_fault = self.grid_result.payload.fault
         for name in ("core", "pc", "block"):
-            m.d.sync += self.fault[name].eq(blamed[name])
+            m.d.sync += self.fault[name].eq(grid_fault[name])
             with m.If(~ended):
                 m.d.sync += self.fault[name].eq(0)
         return m
+
+    def _describe_work(
+        self, m: Module, owner: Signal, view: data.View, op: Value, fields: dict[PacketOp, data.View], fetched: Signal
+    ) -> None:
+        """What the schedulers are given: a LAUNCH of the packet that is fetched, the others of that which executes."""
+        launch = data.View(struct(PACKETS[PacketOp.LAUNCH].layout), fetched)
+        grid = self.launch.payload.grid
+        job = self.copy.payload.job
+        copy, fill = fields[PacketOp.COPY], fields[PacketOp.FILL]
+        indirect = fields[PacketOp.INDIRECT]
+        m.d.comb += [
+            self.launch.payload.queue.eq(number(owner)),
+            grid.context.eq(view.place.context),
+            grid.watchdog.eq(self.watchdog),
+            grid.program_words.eq(launch.program_words),
+            grid.arg_words.eq(launch.arg_words),
+            grid.gang.eq(launch.gang),
+            self.copy.payload.queue.eq(number(owner)),
+            job.context.eq(view.place.context),
+            job.fill.eq(op == PacketOp.FILL),
+            job.value.eq(fill.value),
+            job.src.eq(copy.src),
+            job.dst.eq(Mux(job.fill, fill.dst, copy.dst)),
+            job.bytes.eq(Mux(job.fill, fill.bytes, copy.bytes)),
+            self.buffer.eq(indirect.address[PACKET_SHIFT:]),
+            self.buffer_packets.eq(indirect.packets),
+        ]
+
+    def _execute(
+        self,
+        m: Module,
+        fields: dict[PacketOp, data.View],
+        op: Value,
+        posting: Signal,
+        own_posted: Signal,
+        timed: Signal,
+    ) -> None:
+        """The state in which a packet that was checked begins."""
+        with m.Switch(op):
+            with m.Case(PacketOp.NOP):
+                m.next = "RETIRE"
+            with m.Case(PacketOp.COPY, PacketOp.FILL), m.If(~(posting & own_posted)):
+                m.d.comb += self.copy.valid.eq(1)
+                m.next = "IDLE"
+            with m.Case(PacketOp.FENCE):
+                fence = fields[PacketOp.FENCE]
+                self._access(m, fence.address, FENCE_BYTES)
+                m.d.comb += timed.eq(1)
+                with m.If(self.words.ready):
+                    m.next = "ACKNOWLEDGE"
+            with m.Case(PacketOp.SIGNAL):
+                signal = fields[PacketOp.SIGNAL]
+                self._access(m, signal.address, SEMAPHORE_BYTES)
+                with m.If(self.words.ready):
+                    m.next = "ACKNOWLEDGE"
+            with m.Case(PacketOp.WAIT), m.If(~posting):
+                self._access(m, fields[PacketOp.WAIT].address, SEMAPHORE_BYTES, write=False)
+                with m.If(self.words.ready):
+                    m.next = "ACKNOWLEDGE"
+            with m.Case(PacketOp.INDIRECT):
+                m.next = "RETIRE"
+                with m.If(fields[PacketOp.INDIRECT].packets != 0):
+                    m.d.comb += self.event.eq(QueueEvent.ENTER)
+                    m.next = "ENTERED"
+
+    def _readback(
+        self,
+        m: Module,
+        owner: Signal,
+        readback: Signal,
+        stays: Signal,
+        read_index: Signal,
+        written: Signal,
+        posting: Signal,
+    ) -> None:
+        """The state in which the read index of a packet that retired goes to memory."""
+        m.d.sync += self.fault.address.eq(readback)
+        m.d.comb += written[: 8 * READBACK_BYTES].eq(read_index)
+        if self._config.bus_bytes > READBACK_BYTES:
+            m.d.comb += written[8 * READBACK_BYTES :].eq(read_index)
+        with m.If(stays | (readback == 0)):
+            m.d.comb += self.event.eq(QueueEvent.FINISH)
+            m.next = "IDLE"
+        with m.Elif(readback[self._config.addr_bits :].any()):
+            self._fail(m, FaultCode.BAD_ADDRESS)
+        with m.Elif(~posting):
+            self._access(m, readback, READBACK_BYTES)
+            with m.If(self.words.ready):
+                m.d.sync += [self.posted.eq(owner), posting.eq(1)]
+                m.d.comb += self.event.eq(QueueEvent.FINISH)
+                m.next = "IDLE"
+
+    def _access(self, m: Module, addr: Value, size: int, *, write: bool = True) -> None:
+        """One small read or write of memory, in every cycle until ``words`` is ready."""
+        word = self.words.payload
+        m.d.comb += [
+            self.words.valid.eq(1),
+            word.addr.eq(addr),
+            word.size.eq(exact_log2(size)),
+            word.write.eq(write),
+        ]
+
+    def _fail(self, m: Module, code: Value | FaultCode) -> None:
+        """With the address that is in the record, of this processor and no block."""
+        m.d.sync += [self.fault.code.eq(code), self.fault.unit.eq(Unit.COMMAND)]
+        m.next = "FAULT"

@@ -2,7 +2,6 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -16,7 +15,7 @@ from sley.abi.pages import CONTEXT_BITS
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
 from sley.hw.command.records import packet_beat
-from sley.hw.memory.access import ERROR_BITS, fault_code
+from sley.hw.noc.access import ERROR_BITS, fault_code
 from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 
@@ -34,7 +33,7 @@ class PacketFetch(wiring.Component):
 
     Members:
 
-    * ``start``: fetch the packet at ``where``, not while ``busy``. Of all choices one is a place and the others are 0:
+    * ``start``: fetch the packet at ``place``, not while ``busy``. Of all choices one is a place and the others are 0:
       they meet behind a register, as it is known late whose packet is wanted.
     * ``busy``: a packet is here or on its way.
     * ``ready``: it is here, with ``packet``; ``launch``, ``indirect``: what it is; ``bad``: something is wrong with it,
@@ -50,7 +49,7 @@ class PacketFetch(wiring.Component):
     """
 
     start: Signal
-    where: Any
+    place: list[data.View]
     busy: Signal
     ready: Signal
     packet: Signal
@@ -60,7 +59,7 @@ class PacketFetch(wiring.Component):
     code: Signal
     address: Signal
     drop: Signal
-    beat: Any
+    beat: data.View
     request: stream.Interface
     response: stream.Interface
 
@@ -71,7 +70,7 @@ class PacketFetch(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "where": In(PacketPlace).array(CHOICES),
+                "place": In(PacketPlace).array(CHOICES),
                 "busy": Out(1),
                 "ready": Out(1),
                 "packet": Out(8 * PACKET_BYTES),
@@ -92,19 +91,19 @@ class PacketFetch(wiring.Component):
         config = self._config
         m.submodules.check = check = PacketCheck(config)
 
-        choices = [Signal(PacketPlace, name=f"where{k}", reset_less=True) for k in range(CHOICES)]
+        choices = [Signal(PacketPlace, name=f"place{k}", reset_less=True) for k in range(CHOICES)]
         place = PacketPlace(reduce(or_, (Value.cast(choice) for choice in choices)))
-        where = place.packet
+        address = place.packet
         outside = Cat(choice.packet[config.addr_bits - PACKET_SHIFT :] for choice in choices).any()
         failed = Signal(ERROR_BITS)
         dropped = Signal()
-        came = Signal()
+        arrived = Signal()
         index = Signal.like(self.beat.index)
-        m.d.sync += came.eq(self.response.valid)
-        with m.If(came):
+        m.d.sync += arrived.eq(self.response.valid)
+        with m.If(arrived):
             m.d.sync += index.eq(index + 1)
         m.d.comb += [
-            self.beat.valid.eq(came),
+            self.beat.valid.eq(arrived),
             self.beat.index.eq(index),
             self.beat.data.eq(self.packet[-len(self.beat.data) :]),
             check.beat.eq(self.beat),
@@ -115,11 +114,11 @@ class PacketFetch(wiring.Component):
         # A beat is a part of a packet, or several packets are in a beat.
         beats = max(PACKET_BYTES // config.bus_bytes, 1)
         burst = min(beats, config.max_burst)
-        asked = Signal(range(beats + 1))
-        asks = Signal()  # not all are asked for
+        requested = Signal(range(beats + 1))
+        requesting = Signal()  # not all are asked for
         left = Signal(range(beats + 1))
-        flit: Any = self.request.payload
-        start = where << PACKET_SHIFT
+        flit: data.View = self.request.payload
+        start = address << PACKET_SHIFT
         m.d.comb += [
             *ask_memory(
                 flit,
@@ -128,16 +127,16 @@ class PacketFetch(wiring.Component):
                 kind=RequestKind.READ,
                 tag=self._tag,
                 beats=burst - 1,
-                addr=(start & -config.bus_bytes) | asked << exact_log2(config.bus_bytes),
+                addr=(start & -config.bus_bytes) | requested << exact_log2(config.bus_bytes),
                 context=place.context,
             ),
             flit.last.eq(1),
-            self.request.valid.eq(asks & ~outside),
+            self.request.valid.eq(requesting & ~outside),
         ]
         with m.If(self.response.valid):
             value = self.response.payload.data
             if len(value) > len(self.packet):
-                value = value.word_select(where[: exact_log2(config.bus_bytes) - PACKET_SHIFT], len(self.packet))
+                value = value.word_select(address[: exact_log2(config.bus_bytes) - PACKET_SHIFT], len(self.packet))
                 m.d.sync += self.packet.eq(value)
             elif len(value) == len(self.packet):
                 m.d.sync += self.packet.eq(value)
@@ -163,13 +162,13 @@ class PacketFetch(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += check.restart.eq(1)
                 m.d.sync += index.eq(0)
-                m.d.sync += [asked.eq(0), asks.eq(self.start), left.eq(beats), failed.eq(0), dropped.eq(0)]
-                m.d.sync += [choice.eq(where) for choice, where in zip(choices, self.where, strict=True)]
+                m.d.sync += [requested.eq(0), requesting.eq(self.start), left.eq(beats), failed.eq(0), dropped.eq(0)]
+                m.d.sync += [choice.eq(given) for choice, given in zip(choices, self.place, strict=True)]
                 with m.If(self.start):
                     m.next = "ASK"
             with m.State("ASK"):
                 with m.If(self.request.valid & self.request.ready):
-                    m.d.sync += [asked.eq(asked + burst), asks.eq(asked != beats - burst)]
+                    m.d.sync += [requested.eq(requested + burst), requesting.eq(requested != beats - burst)]
                 with m.If(self.drop):
                     m.d.sync += dropped.eq(1)
                 with m.If(self.response.valid & (left == 1)):

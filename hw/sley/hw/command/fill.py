@@ -1,9 +1,7 @@
 """Beats of one repeated byte."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -34,7 +32,7 @@ class FillSource(wiring.Component):
         m = Module()
         shift = exact_log2(self._bus)
         left = Signal(range(-(-self._longest // self._bus) + 1))
-        payload: Any = self.o.payload
+        payload: data.View = self.o.payload
         m.d.comb += [
             self.i.ready.eq(left == 0),
             self.o.valid.eq(left != 0),

@@ -1,14 +1,12 @@
 """The interrupt line: which causes are pending, and when fences are told together."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.registers import RegisterMap
-from sley.hw.layouts import struct
+from sley.hw.elaboration.layouts import struct
 
 
 class Interrupts(wiring.Component):
@@ -21,9 +19,9 @@ class Interrupts(wiring.Component):
     is set in ``status``; ``irq``: the line, two cycles later.
     """
 
-    status: Any
-    enable: Any
-    coalesce: Any
+    status: data.View
+    enable: data.View
+    coalesce: data.View
     fence: Signal
     irq: Signal
 
@@ -52,6 +50,6 @@ class Interrupts(wiring.Component):
                 cycles.eq(cycles + 1),
                 due.eq((count >= limit.count) | (cycles >= limit.cycles)),
             ]
-        told = pending & (due | (limit.count <= 1))
-        m.d.sync += self.irq.eq(told | (self.status.error & self.enable.error).any())
+        fence_due = pending & (due | (limit.count <= 1))
+        m.d.sync += self.irq.eq(fence_due | (self.status.error & self.enable.error).any())
         return m

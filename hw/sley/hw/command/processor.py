@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -12,11 +12,11 @@ from sley.hw.command.bank import command_registers
 from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.debug import CORE_UNITS, CoreDebug, CoreWatch
 from sley.hw.command.executor import Executor
+from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.interrupts import Interrupts
 from sley.hw.command.queue import Queue
 from sley.hw.command.queue_records import QueueRecords
 from sley.hw.command.records import QueueEvent
-from sley.hw.command.scheduler import BlockScheduler
 from sley.hw.command.words import WordAccess
 from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.reader import MemoryReader
@@ -47,18 +47,18 @@ class CommandProcessor(wiring.Component):
       progress, no packet is started.
     """
 
-    chip: Any
-    queue: Any
-    queue_shared: Any
-    doorbell_shared: Any
+    chip: wiring.PureInterface
+    queue: list[wiring.PureInterface]
+    queue_shared: wiring.PureInterface
+    doorbell_shared: wiring.PureInterface
     request: stream.Interface
     response: stream.Interface
     irq: Signal
-    core_debug: Any
+    core_debug: list[data.View]
     abort: Signal
-    counter_select: Any
+    counter_select: data.View
     bus_counter: Signal
-    invalidate: Any
+    invalidate: data.View
     reset_request: Signal
     resetting: Signal
     ended: Signal
@@ -130,7 +130,7 @@ class CommandProcessor(wiring.Component):
             executor.word.eq(words.value),
             executor.time.eq(time),
             scheduler.packet.eq(executor.beat),
-            executor.hold.eq(self.resetting),
+            executor.stall.eq(self.resetting),
             self.ended.eq(scheduler.ended),
         ]
 
@@ -166,9 +166,9 @@ class CommandProcessor(wiring.Component):
                 queue.posted.eq(executor.posted[k]),
                 queue.lost.eq(executor.lost[k]),
                 queue.lost_code.eq(executor.lost_code),
-                view.where.packet.eq(queue.packet),
-                view.where.nested.eq(queue.nested),
-                view.where.context.eq(registers.owner.context),
+                view.place.packet.eq(queue.packet),
+                view.place.nested.eq(queue.nested),
+                view.place.context.eq(registers.owner.context),
                 view.ahead.eq(queue.ahead),
                 view.stays.eq(queue.stays),
                 view.read_next.eq(queue.read_next),
@@ -184,11 +184,11 @@ class CommandProcessor(wiring.Component):
         with m.If(chip.time_lo_read):
             m.d.sync += time_high.eq(time[32:])
         spreading = Signal(range(INVALIDATE_CYCLES + 1))
-        told = chip.invalidate
+        invalidate = chip.invalidate
         m.d.sync += [
             self.invalidate.valid.eq(chip.invalidate_written),
-            self.invalidate.context.eq(told.context),
-            self.invalidate.contents.eq(told.contents),
+            self.invalidate.context.eq(invalidate.context),
+            self.invalidate.contents.eq(invalidate.contents),
         ]
         with m.If(chip.invalidate_written):
             m.d.sync += spreading.eq(INVALIDATE_CYCLES)

@@ -2,10 +2,9 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -58,27 +57,27 @@ class Queue(wiring.Component):
     Latency: doorbell to ``pending`` two cycles. Cost: about 220 flip-flops.
     """
 
-    registers: Any
-    doorbell: Any
-    doorbell_written: Any
-    event: Any
-    fault_code: Any
-    buffer: Any
-    buffer_packets: Any
-    posted: Any
-    lost: Any
-    lost_code: Any
-    pending: Any
-    packet: Any
-    nested: Any
-    ahead: Any
-    stays: Any
-    read_next: Any
-    aborting: Any
-    failed: Any
-    rings: Any
-    rung: Any
-    error: Any
+    registers: wiring.PureInterface
+    doorbell: Signal
+    doorbell_written: Signal
+    event: Signal
+    fault_code: Signal
+    buffer: Signal
+    buffer_packets: Signal
+    posted: Signal
+    lost: Signal
+    lost_code: Signal
+    pending: Signal
+    packet: Signal
+    nested: Signal
+    ahead: Signal
+    stays: Signal
+    read_next: Signal
+    aborting: Signal
+    failed: Signal
+    rings: Signal
+    rung: Signal
+    error: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         super().__init__(
@@ -111,11 +110,8 @@ class Queue(wiring.Component):
         m = Module()
         r = self.registers
 
-        def heard(event: QueueEvent) -> Value:
-            return (self.event & event).any()
-
         state = Signal(QueueState)
-        told_state = Signal(QueueState)  # what the executor's event makes of it
+        event_state = Signal(QueueState)  # what the executor's event makes of it
         own_state = Signal(QueueState)  # ... and what becomes of it while that has nothing to say
         free = Signal()  # then
         held = Signal()
@@ -169,26 +165,7 @@ class Queue(wiring.Component):
         m.d.comb += [empty.eq(write == read), none_behind.eq(write == read_next)]
         # Of a ring of one packet the indices do not tell whether it was taken back or rung again.
         m.d.comb += behind.eq(passed | (inside & empty))
-        # An index lies further than the length ahead, modulo twice that, if its distance has the upper bit and another.
-        gap = Signal(INDEX_BITS)
-        beyond = Signal()
-        rung_empty = Signal()
-        m.d.comb += [
-            gap.eq(self.doorbell - read),
-            rung_empty.eq(self.doorbell == read),
-            beyond.eq(((gap & upper).any() & (gap & below).any()) | (self.doorbell & ~mask).any()),
-        ]
-        counts = Signal()
-        none_left = Signal()  # no packet is in the ring, with this cycle's doorbell; of no meaning if that is bad
-        m.d.comb += [
-            self.rings.eq(self.doorbell_written & on & ~bad),
-            counts.eq(self.rings & ~beyond),
-            none_left.eq(Mux(self.rings, rung_empty, empty)),
-        ]
-        with m.If(self.rings):
-            m.d.sync += [self.rung.eq(1), bad.eq(beyond), passed.eq(0)]
-        with m.If(counts):
-            m.d.sync += write.eq(self.doorbell)
+        none_left = self._doorbell(m, on, read, write, empty, bad, passed, (below, upper, mask))
 
         with m.If(retry != 0):
             m.d.sync += retry.eq(retry - 1)
@@ -199,8 +176,8 @@ class Queue(wiring.Component):
 
         waiting = (state == QueueState.READY) | (state == QueueState.BLOCKED)
         ahead = Signal()
-        well = on & ~stopping & ~self.aborting & ~bad & ~lost & ~behind
-        m.d.comb += ahead.eq(well & (in_buffer | (~empty & ~(executed & none_behind))))
+        healthy = on & ~stopping & ~self.aborting & ~bad & ~lost & ~behind
+        m.d.comb += ahead.eq(healthy & (in_buffer | (~empty & ~(executed & none_behind))))
         start = Mux(in_buffer, buffer, r.base.address[PACKET_SHIFT:])
         m.d.sync += [
             self.ahead.eq(ahead),
@@ -219,32 +196,21 @@ class Queue(wiring.Component):
         # What is to be named, whoever stops the queue: chosen by registers, as the word to stop comes late.
         address = Mux(lost, ErrorAddress.READBACK, Mux(bad | behind, ErrorAddress.DOORBELL, ErrorAddress.NONE))
 
-        def stop(why: Any) -> None:
+        def stop(code_of_cause: ValueLike) -> None:
             m.d.sync += self.failed.eq(1)
-            m.d.comb += [own_state.eq(QueueState.ERROR), stops.eq(1), code.eq(why)]
+            m.d.comb += [own_state.eq(QueueState.ERROR), stops.eq(1), code.eq(code_of_cause)]
 
-        # The event comes late and one at a time: what follows from it is a sum, and no chain.
-        follows = {
-            QueueEvent.ENTER: QueueState.READY,
-            QueueEvent.FINISH: QueueState.READY,
-            QueueEvent.LAUNCH: QueueState.LAUNCHED,
-            QueueEvent.BLOCK: QueueState.BLOCKED,
-            QueueEvent.FAULT: QueueState.ERROR,
-        }
-        begins = heard(QueueEvent.TAKE) & (state == QueueState.READY)
-        changes = begins | (held & (self.event & sum(follows)).any())
-        named = [Mux(begins, QueueState.ACTIVE, 0), *(Mux(heard(e), s, 0) for e, s in follows.items())]
         m.d.comb += [
-            free.eq(~held & ~self.pending & ~heard(QueueEvent.TAKE)),
+            free.eq(~held & ~self.pending & ~self._has(QueueEvent.TAKE)),
             own_state.eq(state),
-            told_state.eq(Mux(changes, reduce(or_, named), state)),
+            event_state.eq(self._after_event(state, held)),
         ]
-        m.d.sync += state.eq(Mux(free, own_state, told_state))
+        m.d.sync += state.eq(Mux(free, own_state, event_state))
 
-        with m.If(heard(QueueEvent.TAKE)):
+        with m.If(self._has(QueueEvent.TAKE)):
             m.d.sync += [held.eq(1), executed.eq(1)]
         with m.Elif(held):
-            with m.If(heard(QueueEvent.RETIRE)):
+            with m.If(self._has(QueueEvent.RETIRE)):
                 m.d.sync += executed.eq(0)
                 with m.If(self.stays):
                     m.d.sync += buffer_index.eq(buffer_next)
@@ -255,7 +221,7 @@ class Queue(wiring.Component):
                         inside.eq(0),
                         buffer_index.eq(0),
                     ]
-            with m.If(heard(QueueEvent.ENTER)):
+            with m.If(self._has(QueueEvent.ENTER)):
                 m.d.sync += [
                     held.eq(0),
                     executed.eq(0),
@@ -263,15 +229,15 @@ class Queue(wiring.Component):
                     buffer.eq(self.buffer),
                     buffer_last.eq(self.buffer_packets - 1),
                 ]
-            with m.If(heard(QueueEvent.FINISH)):
+            with m.If(self._has(QueueEvent.FINISH)):
                 m.d.sync += held.eq(0)
-            with m.If(heard(QueueEvent.BLOCK)):
+            with m.If(self._has(QueueEvent.BLOCK)):
                 m.d.sync += [
                     held.eq(0),
                     executed.eq(0),
                     retry.eq(RETRY_CYCLES - 1),
                 ]
-            with m.If(heard(QueueEvent.FAULT)):
+            with m.If(self._has(QueueEvent.FAULT)):
                 m.d.sync += [
                     held.eq(0),
                     executed.eq(0),
@@ -312,7 +278,6 @@ class Queue(wiring.Component):
             ]
         with m.If(r.control.abort & on):
             m.d.sync += self.aborting.eq(1)
-
         m.d.comb += [
             r.read_index.index.eq(read),
             r.write_index.index.eq(write),
@@ -321,3 +286,57 @@ class Queue(wiring.Component):
             r.state.state.eq(state),
         ]
         return m
+
+    def _has(self, event: QueueEvent) -> Value:
+        """The executor's event is this one."""
+        return (self.event & event).any()
+
+    def _doorbell(
+        self,
+        m: Module,
+        on: Value,
+        read: Signal,
+        write: Signal,
+        empty: Signal,
+        bad: Signal,
+        passed: Signal,
+        ring: tuple[Signal, Signal, Value],
+    ) -> Signal:
+        """Moves the write index, or marks the doorbell as bad. Returns whether no packet is in the ring, with this
+        cycle's doorbell; of no meaning if that is bad."""
+        below, upper, mask = ring
+        # An index lies further than the length ahead, modulo twice that, if its distance has the upper bit and another.
+        gap = Signal(INDEX_BITS)
+        beyond = Signal()
+        rung_empty = Signal()
+        m.d.comb += [
+            gap.eq(self.doorbell - read),
+            rung_empty.eq(self.doorbell == read),
+            beyond.eq(((gap & upper).any() & (gap & below).any()) | (self.doorbell & ~mask).any()),
+        ]
+        counts = Signal()
+        none_left = Signal()
+        m.d.comb += [
+            self.rings.eq(self.doorbell_written & on & ~bad),
+            counts.eq(self.rings & ~beyond),
+            none_left.eq(Mux(self.rings, rung_empty, empty)),
+        ]
+        with m.If(self.rings):
+            m.d.sync += [self.rung.eq(1), bad.eq(beyond), passed.eq(0)]
+        with m.If(counts):
+            m.d.sync += write.eq(self.doorbell)
+        return none_left
+
+    def _after_event(self, state: Signal, held: Signal) -> Value:
+        """The state after the executor's event, which comes late and alone: what follows from it is a sum, no chain."""
+        follows = {
+            QueueEvent.ENTER: QueueState.READY,
+            QueueEvent.FINISH: QueueState.READY,
+            QueueEvent.LAUNCH: QueueState.LAUNCHED,
+            QueueEvent.BLOCK: QueueState.BLOCKED,
+            QueueEvent.FAULT: QueueState.ERROR,
+        }
+        begins = self._has(QueueEvent.TAKE) & (state == QueueState.READY)
+        changes = begins | (held & (self.event & sum(follows)).any())
+        named = [Mux(begins, QueueState.ACTIVE, 0), *(Mux(self._has(e), s, 0) for e, s in follows.items())]
+        return Mux(changes, reduce(or_, named), state)

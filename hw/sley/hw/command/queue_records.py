@@ -1,7 +1,5 @@
 """What software reads of a queue's last doorbell and of its error."""
 
-from typing import Any
-
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
@@ -10,7 +8,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.bank import command_registers
 from sley.hw.command.records import INDEX_BITS, ErrorAddress, FaultRecord, QueueError, number, readback_word
-from sley.hw.entries import entry_memory
+from sley.hw.elaboration.entries import entry_memory
 
 Doorbell = data.StructLayout({"time": 64, "index": INDEX_BITS})
 
@@ -31,15 +29,15 @@ class QueueRecords(wiring.Component):
     Latency: what is told in a cycle is read in the next one. Cost: LUT RAM of 172 bits for each queue.
     """
 
-    registers: Any
+    registers: wiring.PureInterface
     time: Signal
     doorbell: Signal
     rings: Signal
     owner: Signal
     faulted: Signal
-    fault: Any
+    fault: data.View
     rung: Signal
-    errors: Any
+    errors: list[data.View]
 
     def __init__(self, config: ChipConfig) -> None:
         self._queues = config.queues
@@ -62,23 +60,23 @@ class QueueRecords(wiring.Component):
         r, queue = self.registers, self.registers.read_index
         m.submodules.bells = bells = entry_memory(Doorbell, self._queues)
         m.submodules.faults = faults = entry_memory(FaultRecord, self._queues)
-        ring, rung = bells.write_port(), bells.read_port(domain="comb")
-        keep, kept = faults.write_port(), faults.read_port(domain="comb")
+        write_bell, read_bell = bells.write_port(), bells.read_port(domain="comb")
+        write_fault, read_fault = faults.write_port(), faults.read_port(domain="comb")
         bell = Signal(Doorbell)  # the last one of the queue that is read, if there was any
         record = Signal(FaultRecord)  # and its last fault
         m.d.comb += [
-            ring.en.eq(self.rings.any()),
-            ring.addr.eq(number(self.rings)),
-            ring.data.time.eq(self.time),
-            ring.data.index.eq(self.doorbell),
-            rung.addr.eq(queue),
-            keep.en.eq(self.faulted),
+            write_bell.en.eq(self.rings.any()),
+            write_bell.addr.eq(number(self.rings)),
+            write_bell.data.time.eq(self.time),
+            write_bell.data.index.eq(self.doorbell),
+            read_bell.addr.eq(queue),
+            write_fault.en.eq(self.faulted),
             r.index.eq(number(self.owner)),
-            keep.addr.eq(r.index),
-            keep.data.eq(self.fault),
-            kept.addr.eq(queue),
-            bell.eq(rung.data),
-            record.eq(kept.data),
+            write_fault.addr.eq(r.index),
+            write_fault.data.eq(self.fault),
+            read_fault.addr.eq(queue),
+            bell.eq(read_bell.data),
+            record.eq(read_fault.data),
         ]
 
         error, fault = Signal(QueueError), Signal(FaultRecord)

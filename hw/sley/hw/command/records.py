@@ -1,9 +1,9 @@
 """What the parts of the command processor hand to each other."""
 
+from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any
 
-from amaranth.hdl import Const, Mux, Value
+from amaranth.hdl import Const, Mux, Value, ValueLike
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
@@ -92,7 +92,7 @@ def number(one_hot: Value) -> Value:
     return position
 
 
-def one_of(one_hot: Value, items: Any) -> Value:
+def one_of(one_hot: Value, items: Iterable[ValueLike]) -> Value:
     """The item whose bit is set."""
     selected: Value = Const(0, 1)
     for bit, item in zip(one_hot, items, strict=True):

@@ -1,7 +1,5 @@
 """Cuts a long range of bytes into runs."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -26,7 +24,7 @@ class RunSplitter(wiring.Component):
     """
 
     start: Signal
-    range: Any
+    range: data.View
     o: stream.Interface
     left: Signal
     busy: Signal

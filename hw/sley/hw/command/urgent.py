@@ -62,14 +62,14 @@ class UrgentGrant(wiring.Component):
         m.d.comb += self.grant.eq(self.requests & ~Cat(behind))
 
         # Whoever is granted is of the highest level that asks: as ahead of time as the order, this waits for no grant.
-        asked: Value = Const(0, 1)  # by a higher level
+        higher_requests: Value = Const(0, 1)  # by a higher level
         for level, mark in reversed(list(enumerate(above))):
             members = Signal(n, name=f"members{level}", reset_less=True)
             m.d.sync += members.eq(overdue if level == levels else Cat(p == level for p in self.priorities) & ~overdue)
-            asks = (self.requests & members).any()
-            with m.If(self.moved & asks & ~asked):
+            requesting = (self.requests & members).any()
+            with m.If(self.moved & requesting & ~higher_requests):
                 m.d.sync += mark.eq(higher(self.grant))
-            asked = asked | asks
+            higher_requests = higher_requests | requesting
         with m.If(self.moved):
             for k in range(n):
                 with m.If(self.grant[k]):

@@ -1,7 +1,5 @@
 """Small accesses to memory: semaphores, fences, read indices."""
 
-from typing import Any
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -10,7 +8,7 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.packets import FENCE_BYTES, SEMAPHORE_BYTES
 from sley.abi.pages import CONTEXT_BITS
-from sley.hw.memory.access import ERROR_BITS, AccessError
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 
@@ -77,28 +75,28 @@ class WordAccess(wiring.Component):
         burst = min(pieces, config.max_burst)
 
         command = Signal(WordCommand, reset_less=True)
-        asked = Signal(range(pieces + 1))  # beats whose request or data are not out yet
-        owed = Signal(range(pieces + 1))  # answers to come
-        owed_before = Signal.like(owed)  # to the write before this one, which come first
-        place = Signal(range(pieces), reset_less=True)  # of the next beat in the line
+        unsent = Signal(range(pieces + 1))  # beats whose request or data are not out yet
+        outstanding = Signal(range(pieces + 1))  # answers to come
+        outstanding_before = Signal.like(outstanding)  # to the write before this one, which come first
+        position = Signal(range(pieces), reset_less=True)  # of the next beat in the line
         failed = Signal(ERROR_BITS)
         body = Signal()  # the next flit is a beat
-        beats = Signal.like(asked)
+        beats = Signal.like(unsent)
         take = Signal()
         moves = Signal()  # the line does, by a beat
-        over = self.i.payload.size > exact_log2(piece)
+        multiple = self.i.payload.size > exact_log2(piece)
         m.d.comb += [
-            self.i.ready.eq((owed == 0) | ((asked == 0) & command.write & (owed_before == 0))),
+            self.i.ready.eq((outstanding == 0) | ((unsent == 0) & command.write & (outstanding_before == 0))),
             take.eq(self.i.valid & self.i.ready),
-            beats.eq(Mux(over, 1 << self.i.payload.size >> exact_log2(piece), 1)),
+            beats.eq(Mux(multiple, 1 << self.i.payload.size >> exact_log2(piece), 1)),
         ]
         bursts = Mux(beats > burst, beats >> exact_log2(burst), 1)
 
-        flit: Any = self.request.payload
+        flit: data.View = self.request.payload
         start = command.addr
         if burst < pieces:
-            start = (command.addr & -LINE_BYTES) | place << exact_log2(piece)
-        together = Mux(asked > burst, burst, asked)  # beats in a burst
+            start = (command.addr & -LINE_BYTES) | position << exact_log2(piece)
+        together = Mux(unsent > burst, burst, unsent)  # beats in a burst
         m.d.comb += [
             *ask_memory(
                 flit,
@@ -110,7 +108,7 @@ class WordAccess(wiring.Component):
                 addr=start & -bus,
                 context=command.context,
             ),
-            self.request.valid.eq(asked != 0),
+            self.request.valid.eq(unsent != 0),
             self.response.ready.eq(1),
         ]
         with m.If(body):
@@ -123,7 +121,7 @@ class WordAccess(wiring.Component):
             m.d.comb += [
                 flit.payload.beat.data.eq(command.line[: 8 * piece].replicate(bus // piece)),
                 flit.payload.beat.strobe.eq(strobe),
-                flit.last.eq((asked & (burst - 1) == 1) | (burst == 1)),
+                flit.last.eq((unsent & (burst - 1) == 1) | (burst == 1)),
             ]
         with m.Else():
             m.d.comb += flit.last.eq(~command.write)
@@ -131,29 +129,29 @@ class WordAccess(wiring.Component):
             with m.If(~body & command.write):
                 m.d.sync += body.eq(1)
             with m.Elif(~body):
-                m.d.sync += [asked.eq(asked - together), place.eq(place + together)]
+                m.d.sync += [unsent.eq(unsent - together), position.eq(position + together)]
             with m.Else():
-                m.d.sync += [asked.eq(asked - 1), place.eq(place + 1), body.eq(~flit.last)]
+                m.d.sync += [unsent.eq(unsent - 1), position.eq(position + 1), body.eq(~flit.last)]
                 m.d.comb += moves.eq(pieces > 1)
 
         answer = self.response.payload
-        got = answer.data
+        read_data = answer.data
         if bus > LINE_BYTES:
-            got = got.word_select(command.addr[LINE_BITS:shift], 8 * LINE_BYTES)
+            read_data = read_data.word_select(command.addr[LINE_BITS:shift], 8 * LINE_BYTES)
         with m.If(self.response.valid):
             m.d.sync += [failed.eq(Mux(self.done, AccessError.NONE, self.error))]
-            with m.If(owed_before != 0):
-                m.d.sync += owed_before.eq(owed_before - 1)
+            with m.If(outstanding_before != 0):
+                m.d.sync += outstanding_before.eq(outstanding_before - 1)
             with m.Else():
-                m.d.sync += owed.eq(owed - 1)
+                m.d.sync += outstanding.eq(outstanding - 1)
             with m.If(~command.write):
                 m.d.comb += moves.eq(1)
         # What is written leaves at the low end of the line, what is read comes in at the other.
         with m.If(moves):
-            m.d.sync += command.line.eq(Cat(command.line, got)[-8 * LINE_BYTES :])
+            m.d.sync += command.line.eq(Cat(command.line, read_data)[-8 * LINE_BYTES :])
         m.d.comb += [
             self.error.eq(Mux(failed.any(), failed, answer.error)),
-            self.done.eq(self.response.valid & (Mux(owed_before != 0, owed_before, owed) == 1)),
+            self.done.eq(self.response.valid & (Mux(outstanding_before != 0, outstanding_before, outstanding) == 1)),
             self.value.eq(
                 command.line[-8 * SEMAPHORE_BYTES :]
                 if pieces > 1
@@ -164,9 +162,9 @@ class WordAccess(wiring.Component):
             first = self.i.payload.addr[exact_log2(piece) : LINE_BITS] if pieces > 1 else 0
             m.d.sync += [
                 command.eq(self.i.payload),
-                asked.eq(beats),
-                owed.eq(Mux(self.i.payload.write, bursts, beats)),
-                owed_before.eq(owed - self.response.valid),
-                place.eq(first),
+                unsent.eq(beats),
+                outstanding.eq(Mux(self.i.payload.write, bursts, beats)),
+                outstanding_before.eq(outstanding - self.response.valid),
+                position.eq(first),
             ]
         return m

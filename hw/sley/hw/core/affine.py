@@ -1,7 +1,5 @@
 """Affine address generator: nested loops of (count, stride) walked with one addition a step."""
 
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -72,8 +70,8 @@ class Loops(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         for k, bits in enumerate(self._count_bits):
-            given: Any = getattr(self, f"count_{k}")
-            mask: Any = getattr(self, f"mask_{k}", None)
+            given: Signal = getattr(self, f"count_{k}")
+            mask: Signal | None = getattr(self, f"mask_{k}", None)
             count = Signal(bits, name=f"count_{k}_kept", reset_less=True)
             # Two ahead, so that ``last`` is a register: whoever steps by it need not wait for a comparison. An up
             # counter starts at a constant, which takes no multiplexer.
@@ -216,7 +214,7 @@ class Positions(wiring.Component):
                 m.d.sync += start.eq(Mux(self.start, self.base, onward))
         return m
 
-    def _of_advancing(self, values: list[Any]) -> Value:
+    def _of_advancing(self, values: list[Value]) -> Value:
         """The value of the loop that advances, by pairs of loops, so that few multiplexers are in a row."""
         if len(values) == 1:
             return values[0]

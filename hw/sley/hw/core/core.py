@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -28,7 +28,7 @@ from sley.hw.mmu.tlb import Invalidation
 from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
-READ_TURNS = (1, 16, 1)
+READ_WEIGHTS = (1, 16, 1)
 """Packets in a row of fetch, Load and Store: a read is one flit, a write up to ``max_burst`` and one, and while it
 passes several reads come together, on whose answers the units wait."""
 FETCH_RUNS = 4
@@ -148,7 +148,7 @@ class Core(wiring.Component):
 
         m.submodules.counters = counters = CoreCounters()
         # What happens is known late in a cycle, and which class that is only behind it.
-        events: dict[str, Any] = {}
+        events: dict[str, Value] = {}
         for group in ("sequencer", *(unit.name.lower() for unit in UNITS)):
             port = getattr(counters, f"{group}_events")
             events[group] = Signal(port.shape(), name=f"{group}_events")
@@ -183,14 +183,14 @@ class Core(wiring.Component):
                 sequencer.unit_fault[k].eq(unit.fault),
             ]
             quiet += [front.empty, ~unit.busy]
-            held = Cat(s.valid & ~s.ready for s in unit.signal).any()
+            signals_waiting = Cat(s.valid & ~s.ready for s in unit.signal).any()
             states[name] = Mux(
-                held,
+                signals_waiting,
                 UnitState.SIGNAL,
                 Mux(unit.busy, UnitState.RUN, Mux(front.waiting, UnitState.WAIT, UnitState.IDLE)),
             )
             m.d.comb += [
-                events[name].signal.eq(held),
+                events[name].signal.eq(signals_waiting),
                 events[name].semaphore.eq(front.waiting),
                 events[name].empty.eq(sequencer.running),
             ]
@@ -225,7 +225,7 @@ class Core(wiring.Component):
             store.writer_error_phase.eq(store_writer.error_phase),
         ]
 
-        m.submodules.port = port = TranslatedPort(c, tags, READ_TURNS)
+        m.submodules.port = port = TranslatedPort(c, tags, READ_WEIGHTS)
         parts: tuple[Any, ...] = (fetch_reader, load_reader, store_writer)
         for k, part in enumerate(parts):
             attach(m, part, port, k)
@@ -239,9 +239,9 @@ class Core(wiring.Component):
         self._count_store(m, events["store"], store)
         m.d.comb += [
             counters.traffic_amounts.load_beats.eq(_moves(load_reader.response)),
-            counters.traffic_amounts.load_bytes.eq(_asked(m, load.run)),
+            counters.traffic_amounts.load_bytes.eq(_requested_bytes(m, load.run)),
             counters.traffic_amounts.store_beats.eq(store_writer.sent),
-            counters.traffic_amounts.store_bytes.eq(_asked(m, store.run)),
+            counters.traffic_amounts.store_bytes.eq(_requested_bytes(m, store.run)),
             counters.traffic_amounts.fetch_beats.eq(_moves(fetch_reader.response)),
             counters.traffic_amounts.scratchpad_weights.eq(_refused(matrix.weights)),
             counters.traffic_amounts.scratchpad_vector_a.eq(_refused(vector.scratchpad_read_a)),
@@ -271,7 +271,7 @@ class Core(wiring.Component):
         m.d.comb += [self.debug.eq(debug), self.debug.counter.eq(counters.value)]
         return m
 
-    def _count_load(self, m: Module, events: Any, load: LoadUnit, reader: MemoryReader) -> None:
+    def _count_load(self, m: Module, events: data.View, load: LoadUnit, reader: MemoryReader) -> None:
         """What its ports show of the load unit. A beat is written in the cycle behind the one that takes it."""
         beat = _moves(load.beat)
         before = Signal()
@@ -283,7 +283,7 @@ class Core(wiring.Component):
             events.bank.eq(_refused(load.scratchpad) | _refused(load.accumulator)),
         ]
 
-    def _count_store(self, m: Module, events: Any, store: StoreUnit) -> None:
+    def _count_store(self, m: Module, events: data.View, store: StoreUnit) -> None:
         """What its ports show of the store unit."""
         m.d.comb += [
             events.beat.eq(_moves(store.data)),
@@ -293,16 +293,16 @@ class Core(wiring.Component):
         ]
 
 
-def _moves(port: Any) -> Any:
+def _moves(port: stream.Interface) -> Value:
     return port.valid & port.ready
 
 
-def _refused(port: Any) -> Any:
+def _refused(port: stream.Interface) -> Value:
     return port.valid & ~port.ready
 
 
-def _asked(m: Module, run: Any) -> Signal:
+def _requested_bytes(m: Module, run: stream.Interface) -> Signal:
     """The bytes of a run that was taken in the cycle before: the counters lie far from there."""
-    taken, asked = Signal(), Signal.like(run.payload.bytes, reset_less=True)
-    m.d.sync += [taken.eq(_moves(run)), asked.eq(run.payload.bytes)]
-    return Mux(taken, asked, 0)
+    taken, requested = Signal(), Signal.like(run.payload.bytes, reset_less=True)
+    m.d.sync += [taken.eq(_moves(run)), requested.eq(run.payload.bytes)]
+    return Mux(taken, requested, 0)

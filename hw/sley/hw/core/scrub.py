@@ -1,7 +1,5 @@
 """Clears what a block of one context left in a core before a block of another begins."""
 
-from typing import Any
-
 from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -80,13 +78,15 @@ class Scrub(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        held = Signal(CONTEXT_BITS)
+        held_context = Signal(CONTEXT_BITS)
         holds = Signal()
-        m.d.comb += self.foreign.eq(~holds | (held != self.context))
+        m.d.comb += self.foreign.eq(~holds | (held_context != self.context))
         with m.If(self.start):
-            m.d.sync += [holds.eq(1), held.eq(self.context)]
-        spoilt = self.abort & self.busy
-        with m.If(spoilt | (self.invalidate.valid & self.invalidate.contents & (self.invalidate.context == held))):
+            m.d.sync += [holds.eq(1), held_context.eq(self.context)]
+        interrupted = self.abort & self.busy
+        with m.If(
+            interrupted | (self.invalidate.valid & self.invalidate.contents & (self.invalidate.context == held_context))
+        ):
             m.d.sync += holds.eq(0)
 
         splat = 1 << flag_bits(Op.VROW, "splat").start
@@ -103,7 +103,7 @@ class Scrub(wiring.Component):
                     with m.Case(k):
                         m.d.comb += [port.payload[field].eq(value) for field, value in fields.items()]
 
-        def send(port: Any, index: Signal, count: int, following: str) -> None:
+        def send(port: wiring.PureInterface, index: Signal, count: int, following: str) -> None:
             """Hands the commands over, one after another."""
             m.d.comb += port.valid.eq(1)
             with m.If(port.ready):

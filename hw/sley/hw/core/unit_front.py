@@ -91,7 +91,7 @@ class UnitFront(wiring.Component):
                 *((whole[name], stored[name]) for name in ("pc", "wait", "signal", "a", "b", "c")),
                 (Cat(Value.cast(whole.flags)[k] for k in self._flags), stored.flags),
             ]
-            m.d.comb += [there.eq(here) if inwards else here.eq(there) for here, there in same]
+            m.d.comb += [target.eq(value) if inwards else value.eq(target) for value, target in same]
         for code, op in enumerate(self._ops):
             with m.If(self.i.payload.op == op):
                 m.d.comb += fifo.i.payload.op.eq(code)

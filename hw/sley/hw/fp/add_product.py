@@ -1,7 +1,6 @@
 """Addition of a product of two bf16 to an fp32 sum."""
 
 from itertools import pairwise
-from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
@@ -31,7 +30,7 @@ def unpack_total(pattern: Value) -> Value:
     return Cat(fraction, pattern[FRACTION_BITS:], zero, number.is_nan())
 
 
-def pack_total(total: Any) -> Value:
+def pack_total(total: data.View) -> Value:
     """A TOTAL of ``AddProduct`` as fp32; at most one LUT's inputs a bit."""
     exponent = total.exponent & ~total.zero.replicate(8)
     return Cat(total.fraction[:-1], total.fraction[-1] | total.nan, exponent, total.sign)
@@ -230,8 +229,14 @@ class AddProduct(wiring.Component):
             sticky_6.eq(sticky_5 | normal[:2].any()),
         ]
 
-        # 7: normalise by 1, round and pack
-        stays, last = sum_6[-1], other[5]
+        self._round(m, sum_6, exponent_6, negative_6, sticky_6, other[5])
+        return m
+
+    def _round(
+        self, m: Module, sum_6: Signal, exponent_6: Signal, negative_6: Signal, sticky_6: Signal, last: data.View
+    ) -> None:
+        """Stage 7: normalises by 1, rounds and packs."""
+        stays = sum_6[-1]
         even, half = Mux(stays, sum_6[2], sum_6[1]), Mux(stays, sum_6[1], sum_6[0])
         rest = sticky_6 | (stays & sum_6[0])
         m.submodules.round = round_ = ChosenIncrement(FRACTION_BITS, 8, 3)
@@ -265,7 +270,6 @@ class AddProduct(wiring.Component):
             m.d.sync += result.exponent.eq(~0)
         with m.If(special | nothing):
             m.d.sync += result.fraction.eq(0)
-        return m
 
 
 def _left(value: Value, shift: Value, step: int) -> Value:

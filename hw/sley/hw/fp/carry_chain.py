@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Instance, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.hw.core.matrix.multiplier.ecp5 import is_ecp5
+from sley.hw.elaboration.platform import is_ecp5
 
 CARRY, SUM, CHOICE = 0x000A, 0x665A, 0xCA00
 """What the LUT of a chain does with its inputs a, b, c, d. The carry goes on if it gives 1, and is otherwise what its

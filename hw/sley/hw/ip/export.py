@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """The files of ``sley ip``: everything that an integrator needs of one configuration, the same bytes on every run."""
 
 import shutil
@@ -10,8 +9,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.export.c_header import c_header
 from sley.abi.export.systemrdl import systemrdl
 from sley.abi.registers import RegisterMap
-from sley.hw.emission import TOP
-from sley.hw.ip.ip_xact import component_ports, ip_xact
+from sley.hw.elaboration.emission import TOP
+from sley.hw.ip.ip_xact import Port, ip_xact
 from sley.hw.ip.readable import readable_modules
 
 HERE = Path(__file__).parent
@@ -23,11 +22,9 @@ class ExportError(Exception):
     """The folder cannot take the export."""
 
 
-def ip_files(config: ChipConfig, verilog: str) -> dict[str, str]:
-    """Contents by path. ``verilog``: what ``sley.hw.verilog.chip_verilog`` makes of the configuration."""
-    from sley.hw.chip import Chip
-
-    ports = component_ports(Chip(config))
+def ip_files(config: ChipConfig, ports: Mapping[str, Port], verilog: str) -> dict[str, str]:
+    """Contents by path. ``ports``: the chip's, see ``component_ports``; ``verilog``: what
+    ``sley.hw.verilog.chip_verilog`` makes of the configuration."""
     header = _header(config)
     modules = readable_modules(verilog, [*ports])
     files = {f"rtl/{name}.v": header + text for name, text in modules.items()}

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from amaranth.lib import wiring
 
 from sley.abi.config import ChipConfig
-from sley.hw.emission import TOP
+from sley.hw.elaboration.emission import TOP
 from sley.hw.ip.registers import memory_maps
 
 STANDARD = "1685-2014"

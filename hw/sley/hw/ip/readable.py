@@ -9,7 +9,7 @@ signals of one name, on their order.
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from sley.hw.emission import TOP
+from sley.hw.elaboration.emission import TOP
 from sley.hw.ip.module_text import IDENTIFIER, Declaration, ModuleText, parse_module
 from sley.hw.ip.reserved_words import RESERVED
 from sley.hw.ip.shells import instance_of, without_shells

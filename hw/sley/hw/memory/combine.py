@@ -1,22 +1,20 @@
 """Where loads that cores of a gang share become one read of memory."""
 
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
-from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.reader import BEATS
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.noc.messages import BEATS_BITS, SHARE_BITS, Coordinate, request_head
 from sley.hw.noc.placement import core_node
 from sley.hw.stream.arbiter import PacketGrant
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
-_ASKED = data.StructLayout({"addr": 32, "beats": BEATS_BITS, "share": SHARE_BITS, "error": ERROR_BITS})
+_REQUEST = data.StructLayout({"addr": 32, "beats": BEATS_BITS, "share": SHARE_BITS, "error": ERROR_BITS})
 
 COMBINED = data.StructLayout(
     {"addr": 32, "beats": BEATS_BITS, "near": Coordinate, "far": Coordinate, "error": ERROR_BITS}
@@ -66,26 +64,26 @@ class ReadCombiner(wiring.Component):
         m = Module()
         c = self._config
         columns, rows = range(c.cores_x), range(c.cores_y)
-        heads: list[Any] = []
-        asks = Signal(c.cores)
+        heads: list[data.View] = []
+        waiting_read = Signal(c.cores)
         for k in range(c.cores):
-            m.submodules[f"queue{k}"] = queue = StreamFIFO(_ASKED, BEATS)
+            m.submodules[f"queue{k}"] = queue = StreamFIFO(_REQUEST, BEATS)
             x, y = core_node(c, k)
-            mine = (self.i.payload.src.x == x) & (self.i.payload.src.y == y)
+            from_core = (self.i.payload.src.x == x) & (self.i.payload.src.y == y)
             m.d.comb += [
-                queue.i.valid.eq(self.i.valid & mine),
+                queue.i.valid.eq(self.i.valid & from_core),
                 *(queue.i.payload[name].eq(self.i.payload[name]) for name in ("addr", "beats", "share", "error")),
             ]
-            with m.If(mine):
+            with m.If(from_core):
                 m.d.comb += self.i.ready.eq(queue.i.ready)
-            m.submodules[f"head{k}"] = front = StreamBuffer(_ASKED)
+            m.submodules[f"head{k}"] = front = StreamBuffer(_REQUEST)
             wiring.connect(m, queue.o, front.i)
             heads.append(front.o)
 
-        m.d.comb += [asks[k].eq(head.valid) for k, head in enumerate(heads)]
+        m.d.comb += [waiting_read[k].eq(head.valid) for k, head in enumerate(heads)]
 
         def same(a: int, b: int) -> Value:
-            return asks[b] & (heads[a].payload.as_value() == heads[b].payload.as_value())
+            return waiting_read[b] & (heads[a].payload.as_value() == heads[b].payload.as_value())
 
         row_alike = Signal(c.cores_y)
         column_alike = Signal(c.cores_x)
@@ -94,57 +92,64 @@ class ReadCombiner(wiring.Component):
         for x in columns:
             m.d.comb += column_alike[x].eq(Cat(same(x, y * c.cores_x + x) for y in rows).all())
 
-        able = Signal(c.cores)  # the oldest read can go on, and this core asks for all that share it
+        ready = Signal(c.cores)  # the oldest read can go on, and this core asks for all that share it
         waits = Signal(c.cores)  # it is shared
         for k in range(c.cores):
             y, x = divmod(k, c.cores_x)
             share = heads[k].payload.share
-            m.d.comb += waits[k].eq(asks[k] & (share != Share.NONE))
+            m.d.comb += waits[k].eq(waiting_read[k] & (share != Share.NONE))
             with m.Switch(share):
                 with m.Case(Share.NONE):
-                    m.d.comb += able[k].eq(asks[k])
+                    m.d.comb += ready[k].eq(waiting_read[k])
                 if x == 0:
                     with m.Case(Share.ROW):
-                        m.d.comb += able[k].eq(row_alike[y])
+                        m.d.comb += ready[k].eq(row_alike[y])
                 if y == 0:
                     with m.Case(Share.COLUMN):
-                        m.d.comb += able[k].eq(column_alike[x])
+                        m.d.comb += ready[k].eq(column_alike[x])
                 if k == 0:
                     with m.Case(Share.ALL):
-                        m.d.comb += able[k].eq(row_alike.all() & column_alike[0])
+                        m.d.comb += ready[k].eq(row_alike.all() & column_alike[0])
 
-        stuck = Signal()  # nothing has changed since no read could go on
+        deadlocked = Signal()  # nothing has changed since no read could go on
         m.submodules.grant = grant = PacketGrant(c.cores)
         m.submodules.out = out = StreamBuffer(COMBINED)
         wiring.connect(m, out.o, wiring.flipped(self.o))
         m.d.comb += [
-            grant.requests.eq(Mux(stuck, asks, able)),
+            grant.requests.eq(Mux(deadlocked, waiting_read, ready)),
             grant.last.eq(1),
             grant.moved.eq(out.i.valid & out.i.ready),
             out.i.valid.eq(grant.grant.any()),
         ]
-        m.d.sync += stuck.eq(~grant.grant.any() & asks.any() & (waits | (self.ended & ~asks)).all())
+        m.d.sync += deadlocked.eq(
+            ~grant.grant.any() & waiting_read.any() & (waits | (self.ended & ~waiting_read)).all()
+        )
         for k in range(c.cores):
             y, x = divmod(k, c.cores_x)
             share = heads[k].payload.share
-            go = out.i.payload
+            granted_read = out.i.payload
             with m.If(grant.grant[k]):
                 m.d.comb += [
-                    go.addr.eq(heads[k].payload.addr),
-                    go.beats.eq(heads[k].payload.beats),
-                    go.error.eq(Mux(stuck, AccessError.BUS, heads[k].payload.error)),
+                    granted_read.addr.eq(heads[k].payload.addr),
+                    granted_read.beats.eq(heads[k].payload.beats),
+                    granted_read.error.eq(Mux(deadlocked, AccessError.BUS, heads[k].payload.error)),
                 ]
                 near, far = core_node(c, k), core_node(c, k)
-                m.d.comb += [go.near.x.eq(near[0]), go.near.y.eq(near[1]), go.far.x.eq(far[0]), go.far.y.eq(far[1])]
+                m.d.comb += [
+                    granted_read.near.x.eq(near[0]),
+                    granted_read.near.y.eq(near[1]),
+                    granted_read.far.x.eq(far[0]),
+                    granted_read.far.y.eq(far[1]),
+                ]
                 (left, top), (right, bottom) = core_node(c, 0), core_node(c, c.cores - 1)
-                with m.If(share[0] & ~stuck):
-                    m.d.comb += [go.near.x.eq(left), go.far.x.eq(right)]
-                with m.If(share[1] & ~stuck):
-                    m.d.comb += [go.near.y.eq(top), go.far.y.eq(bottom)]
+                with m.If(share[0] & ~deadlocked):
+                    m.d.comb += [granted_read.near.x.eq(left), granted_read.far.x.eq(right)]
+                with m.If(share[1] & ~deadlocked):
+                    m.d.comb += [granted_read.near.y.eq(top), granted_read.far.y.eq(bottom)]
             first = {Share.ROW: y * c.cores_x, Share.COLUMN: x, Share.ALL: 0}
             taken = grant.grant[k]
-            for kind, asker in first.items():
-                together = (share == kind) & (heads[asker].payload.share == kind) & ~stuck
-                taken = taken | (grant.grant[asker] & together)
-            m.d.comb += heads[k].ready.eq(out.i.ready & asks[k] & taken)
+            for kind, first_core in first.items():
+                together = (share == kind) & (heads[first_core].payload.share == kind) & ~deadlocked
+                taken = taken | (grant.grant[first_core] & together)
+            m.d.comb += heads[k].ready.eq(out.i.ready & waiting_read[k] & taken)
         return m

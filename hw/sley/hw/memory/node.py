@@ -12,8 +12,8 @@ from sley.hw.stream.arbiter import PacketArbiter
 class NodePort(wiring.Component):
     """Merges the requests of a node's parts, and hands the answers out by tag.
 
-    Parameters: ``config``; ``tags``: the tag of each part, all different; ``turns``: the packets that each may send in
-    a row.
+    Parameters: ``config``; ``tags``: the tag of each part, all different; ``weights``: the packets that each may send
+    in a row.
     Members: ``request[k]``, ``response[k]``: the part with ``tags[k]``; ``request_i``: to the router's ``request_i``;
     ``response_o``: from the router's ``response_o``. Answers with a tag that no part has are dropped.
     Requests: round robin between whole packets (see ``PacketGrant``), latency 1 cycle, 1 flit per cycle. Answers: no
@@ -25,12 +25,12 @@ class NodePort(wiring.Component):
     request_i: stream.Interface
     response_o: stream.Interface
 
-    def __init__(self, config: ChipConfig, tags: list[Tag], turns: tuple[int, ...] = ()) -> None:
+    def __init__(self, config: ChipConfig, tags: list[Tag], weights: tuple[int, ...] = ()) -> None:
         if not tags or len(set(tags)) != len(tags):
             raise ValueError(f"tags are {tags}; there must be at least one, and none twice")
         self._config = config
         self._tags = tags
-        self._turns = turns
+        self._weights = weights
         super().__init__(
             {
                 "request": In(stream.Signature(request_flit(config))).array(len(tags)),
@@ -42,7 +42,7 @@ class NodePort(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.merge = merge = PacketArbiter(request_flit(self._config), len(self._tags), self._turns)
+        m.submodules.merge = merge = PacketArbiter(request_flit(self._config), len(self._tags), self._weights)
         wiring.connect(m, merge.o, wiring.flipped(self.request_i))
         answer = self.response_o.payload.payload
         blocked = Signal()

@@ -1,16 +1,14 @@
 """The node through which the chip reaches its memory."""
 
-from typing import Any
-
-from amaranth import Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Module, Mux, ResetInserter, ShapeLike, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
-from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
 from sley.hw.memory.combine import COMBINED, ReadCombiner
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.noc.messages import (
     BEATS_BITS,
     Coordinate,
@@ -76,8 +74,8 @@ class MemoryPort(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        who: dict[str, Any] = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
-        read: dict[str, Any] = {**who, "beats": BEATS_BITS, **({"far": Coordinate} if config.cores > 1 else {})}
+        who: dict[str, ShapeLike] = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
+        read: dict[str, ShapeLike] = {**who, "beats": BEATS_BITS, **({"far": Coordinate} if config.cores > 1 else {})}
         m.submodules.reads = reads = PrefetchFIFO(data.StructLayout(read), READS)
         m.submodules.writes = writes = PrefetchFIFO(data.StructLayout(who), WRITES)
         sending = self._requests(m, reads, writes)
@@ -134,7 +132,7 @@ class MemoryPort(wiring.Component):
             ]
         m.d.comb += [reads.i.payload.beats.eq(head.beats), w.i.payload.last.eq(left == 0)]
         refused = head.error != AccessError.NONE
-        asks = Signal()  # a READ is here
+        read_valid = Signal()  # a READ is here
         taken = Signal()
         with m.If(in_write):
             with m.If(self.drain):
@@ -163,7 +161,7 @@ class MemoryPort(wiring.Component):
                 m.d.sync += in_message.eq(0)
         with m.Elif(~self.drain), m.Switch(head.kind):
             with m.Case(RequestKind.READ):
-                m.d.comb += [asks.eq(request.valid), request.ready.eq(taken)]
+                m.d.comb += [read_valid.eq(request.valid), request.ready.eq(taken)]
             with m.Case(RequestKind.WRITE):
                 m.d.comb += [
                     aw.i.valid.eq(request.valid & writes.i.ready & ~refused),
@@ -178,16 +176,18 @@ class MemoryPort(wiring.Component):
                 with m.If(request.valid & ~request.payload.last):
                     m.d.sync += in_message.eq(1)
         if config.cores > 1:
-            self._combine(m, asks, taken, ar.i, reads.i)
+            self._combine(m, read_valid, taken, ar.i, reads.i)
         else:
             m.d.comb += [
-                ar.i.valid.eq(asks & reads.i.ready & ~refused),
+                ar.i.valid.eq(read_valid & reads.i.ready & ~refused),
                 taken.eq((ar.i.ready | refused) & reads.i.ready),
-                reads.i.valid.eq(asks & taken),
+                reads.i.valid.eq(read_valid & taken),
             ]
         return in_write | in_message | dropping | ar.o.valid | aw.o.valid | w.o.valid
 
-    def _combine(self, m: Module, asks: Signal, taken: Signal, ar: stream.Interface, reads: stream.Interface) -> None:
+    def _combine(
+        self, m: Module, read_valid: Signal, taken: Signal, ar: stream.Interface, reads: stream.Interface
+    ) -> None:
         """Reads of the cores' Loads through the combiner, others past it."""
         head = self.request_o.payload.payload.head
         combiner = ReadCombiner(self._config)
@@ -195,18 +195,18 @@ class MemoryPort(wiring.Component):
         x, y = command_node(self._config)
         load = Signal()
         direct = Signal()
-        turn = Signal()  # of the combiner
+        combiner_next = Signal()  # of the combiner
         read = Signal(COMBINED)  # the one that goes on
         refused = read.error != AccessError.NONE
-        goes = Signal()
+        issued = Signal()
         m.d.comb += [
             combiner.ended.eq(self.ended),
             load.eq((head.tag == Tag.LOAD) & ((head.src.x != x) | (head.src.y != y))),
             combiner.i.payload.eq(head),
-            combiner.i.valid.eq(asks & load),
-            direct.eq(asks & ~load & ~(turn & combiner.o.valid)),
-            taken.eq(Mux(load, combiner.i.ready, direct & goes)),
-            combiner.o.ready.eq(~direct & goes),
+            combiner.i.valid.eq(read_valid & load),
+            direct.eq(read_valid & ~load & ~(combiner_next & combiner.o.valid)),
+            taken.eq(Mux(load, combiner.i.ready, direct & issued)),
+            combiner.o.ready.eq(~direct & issued),
         ]
         with m.If(direct):
             m.d.comb += [read.near.eq(head.src), read.far.eq(head.src), reads.payload.tag.eq(head.tag)]
@@ -215,7 +215,7 @@ class MemoryPort(wiring.Component):
             m.d.comb += [read.eq(combiner.o.payload), reads.payload.tag.eq(Tag.LOAD)]
         offered = direct | (combiner.o.valid & ~self.drain)
         m.d.comb += [
-            goes.eq(offered & reads.ready & (ar.ready | refused)),
+            issued.eq(offered & reads.ready & (ar.ready | refused)),
             ar.payload.addr.eq(read.addr),
             ar.payload.len.eq(read.beats),
             ar.valid.eq(offered & reads.ready & ~refused),
@@ -223,10 +223,10 @@ class MemoryPort(wiring.Component):
             reads.payload.far.eq(read.far),
             reads.payload.error.eq(read.error),
             reads.payload.beats.eq(read.beats),
-            reads.valid.eq(goes),
+            reads.valid.eq(issued),
         ]
-        with m.If(goes):
-            m.d.sync += turn.eq(direct)
+        with m.If(issued):
+            m.d.sync += combiner_next.eq(direct)
 
     def _responses(self, m: Module, reads: stream.Interface, writes: stream.Interface) -> None:
         """Addresses the answers to who asked and sends them, whole bursts at a time."""
@@ -247,26 +247,26 @@ class MemoryPort(wiring.Component):
         ]
         m.submodules.merge = merge = ResetInserter(self.drain)(PacketArbiter(response_flit(config), 2))
         wiring.connect(m, merge.o, wiring.flipped(self.response_i))
-        for k, (answer, asker) in enumerate(((r.o, reads), (b.o, writes))):
-            into = merge.i[k]
-            refused = asker.payload.error != AccessError.NONE
-            there = answer.valid | refused
+        for k, (answer, requester) in enumerate(((r.o, reads), (b.o, writes))):
+            output = merge.i[k]
+            refused = requester.payload.error != AccessError.NONE
+            answered = answer.valid | refused
             last = Value.cast(1)
             if k == 0:
                 beat = Signal(BEATS_BITS)  # of an answer that does not come from the bus
-                last = Mux(refused, beat == asker.payload.beats, answer.payload.last)
-                with m.If(asker.valid & refused & (into.ready | self.drain)):
+                last = Mux(refused, beat == requester.payload.beats, answer.payload.last)
+                with m.If(requester.valid & refused & (output.ready | self.drain)):
                     m.d.sync += beat.eq(Mux(last, 0, beat + 1))
             m.d.comb += [
-                *to_node(into.payload, asker.payload.src.x, asker.payload.src.y),
-                into.payload.payload.tag.eq(asker.payload.tag),
-                into.payload.payload.error.eq(Mux(refused, asker.payload.error, answer.payload.error)),
-                into.payload.last.eq(last),
-                into.valid.eq(there & asker.valid),
-                answer.ready.eq((into.ready | self.drain) & asker.valid & ~refused),
-                asker.ready.eq(there & (into.ready | self.drain) & last),
+                *to_node(output.payload, requester.payload.src.x, requester.payload.src.y),
+                output.payload.payload.tag.eq(requester.payload.tag),
+                output.payload.payload.error.eq(Mux(refused, requester.payload.error, answer.payload.error)),
+                output.payload.last.eq(last),
+                output.valid.eq(answered & requester.valid),
+                answer.ready.eq((output.ready | self.drain) & requester.valid & ~refused),
+                requester.ready.eq(answered & (output.ready | self.drain) & last),
             ]
-        told = reads.payload.error == AccessError.NONE  # by memory; other answers have no data
-        m.d.comb += merge.i[0].payload.payload.data.eq(Mux(told, r.o.payload.data, 0))
+        from_memory = reads.payload.error == AccessError.NONE  # by memory; other answers have no data
+        m.d.comb += merge.i[0].payload.payload.data.eq(Mux(from_memory, r.o.payload.data, 0))
         if config.cores > 1:
             m.d.comb += merge.i[0].payload.far.eq(reads.payload.far)

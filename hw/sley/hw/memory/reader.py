@@ -8,9 +8,9 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
 from sley.abi.pages import CONTEXT_BITS
-from sley.hw.memory.access import ERROR_BITS
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
+from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 from sley.hw.stream.buffer import StreamBuffer
@@ -105,7 +105,7 @@ class MemoryReader(wiring.Component):
 
         active = Signal()
         window = Signal(layout["window"].shape, reset_less=True)
-        place = Signal(layout["place"].shape, reset_less=True)
+        position = Signal(layout["position"].shape, reset_less=True)
         windows = Signal(layout["windows"].shape, reset_less=True)  # to come behind this one
         last = Signal(layout["last"].shape, reset_less=True)
         context = Signal(CONTEXT_BITS, reset_less=True)
@@ -113,33 +113,40 @@ class MemoryReader(wiring.Component):
         share = Signal(SHARE_BITS, reset_less=True)
         free = Signal(range(self._beats + 1))
         counted = Signal.like(free, init=self._beats)  # without what the cycle before changed
-        came = Signal()  # a beat, from the room of those that arrived
-        less = Signal(len(place) + 1)  # what was asked for: -(beats + 1), in ones' complement, or 0
+        returned = Signal()  # a beat, from the room of those that arrived
+        taken = Signal(len(position) + 1)  # what was asked for: -(beats + 1), in ones' complement, or 0
         more = Signal(reset_less=True)  # of the last run
         shares = Signal(reset_less=True)  # its last bus beat is the next one's first
         shared = Signal()
         offered = Signal()  # a request that was not taken, which must stay as it is
-        crowded = Signal(range(CROWDED + 1))
+        back_pressure = Signal(range(CROWDED + 1))
         extends = Signal()  # the run that is here makes this burst longer
         # What cores of a gang ask for together must be the same, whatever their ways to memory are like.
-        alone = share == Share.NONE if config.cores > 1 else 1
-        grows = config.max_burst >= JOINED_BEATS
+        unshared = share == Share.NONE if config.cores > 1 else 1
+        may_grow = config.max_burst >= JOINED_BEATS
 
         ends = Signal()  # no request of this run is to come behind this one, or there is none
         room = Signal()
         final = Signal()
-        rest = Signal.like(place)
-        borrow = Signal()  # the last bus beat is in the next window
-        burst = Signal.like(place)
+        rest = Signal.like(position)
+        in_next_window = Signal()  # the last bus beat is in the next window
+        burst = Signal.like(position)
         issue = Signal()
         accept = self.i.valid & self.i.ready
         m.d.comb += [
             final.eq(windows == 0),
-            Cat(rest, borrow).eq(last - place),
-            burst.eq(Mux(final, rest, ~place)),
+            Cat(rest, in_next_window).eq(last - position),
+            burst.eq(Mux(final, rest, ~position)),
             extends.eq(
-                (active & (rest < JOINED_BEATS - 1) & (windows == borrow) & ~offered & (crowded != 0) & alone)
-                & (grows & more & self.i.valid & self.i.payload.joins & runs.ready)
+                (
+                    active
+                    & (rest < JOINED_BEATS - 1)
+                    & (windows == in_next_window)
+                    & ~offered
+                    & (back_pressure != 0)
+                    & unshared
+                )
+                & (may_grow & more & self.i.valid & self.i.payload.joins & runs.ready)
             ),
             out.valid.eq(active & ~extends & room),
             issue.eq(out.valid & out.ready),
@@ -161,7 +168,7 @@ class MemoryReader(wiring.Component):
                 kind=RequestKind.READ,
                 tag=self._tag,
                 beats=burst,
-                addr=Cat(place, window) << exact_log2(config.bus_bytes),
+                addr=Cat(position, window) << exact_log2(config.bus_bytes),
                 context=context,
                 execute=execute,
             ),
@@ -171,11 +178,11 @@ class MemoryReader(wiring.Component):
             m.d.comb += flit.payload.head.share.eq(share)
         m.d.sync += offered.eq(out.valid & ~out.ready)
         with m.If(out.valid & ~out.ready):
-            m.d.sync += crowded.eq(CROWDED)
+            m.d.sync += back_pressure.eq(CROWDED)
         with m.Elif(free == self._beats):  # nothing is on its way
-            m.d.sync += crowded.eq(0)
-        with m.Elif(issue & (crowded != 0)):
-            m.d.sync += crowded.eq(crowded - 1)
+            m.d.sync += back_pressure.eq(0)
+        with m.Elif(issue & (back_pressure != 0)):
+            m.d.sync += back_pressure.eq(back_pressure - 1)
         with m.If(accept):
             m.d.sync += [more.eq(self.i.payload.more), shares.eq(runs.payload.shares), last.eq(run.last)]
         # Without a request in progress, what this says of one need not be right.
@@ -192,39 +199,46 @@ class MemoryReader(wiring.Component):
             m.d.sync += active.eq(0)
         # A run that shares goes on behind the last bus beat of the run before, and counts its windows from that, which
         # may be in the next one of a burst so short, or from the one behind it.
-        crosses = last.all()
+        at_window_end = last.all()
         with m.If(begins | (issue & ~final)):
             with m.If((~active | final) & ~shared):
-                m.d.sync += [window.eq(run.window), place.eq(run.place)]
+                m.d.sync += [window.eq(run.window), position.eq(run.position)]
             with m.Else():
-                m.d.sync += window.eq(window + (crosses | (active & ~final)))
-                m.d.sync += place.eq(Mux(~active | final, last + 1, 0))
-        m.d.comb += [up.eq(extends & (windows[0] | (crosses & ~shared))), down.eq(~extends & crosses & shared)]
+                m.d.sync += window.eq(window + (at_window_end | (active & ~final)))
+                m.d.sync += position.eq(Mux(~active | final, last + 1, 0))
+        m.d.comb += [
+            up.eq(extends & (windows[0] | (at_window_end & ~shared))),
+            down.eq(~extends & at_window_end & shared),
+        ]
         with m.If(~active | extends | (room & out.ready)):
             m.d.sync += windows.eq(Mux(~active | final | extends, run.windows, windows - 1))
         # The room that is free is that which was counted, and what the cycle before made of it.
-        carry = (Cat(came, counted[: len(place)]) + Cat(came, less[:-1]))[len(place) + 1]
-        above = counted[len(place) :]
+        carry = (Cat(returned, counted[: len(position)]) + Cat(returned, taken[:-1]))[len(position) + 1]
+        above = counted[len(position) :]
         m.d.comb += [
-            free.eq((Cat(came, counted) + Cat(came, less, less[-1].replicate(len(free) - len(less))))[1:]),
-            room.eq((above > 1) | (above[0] & (carry | ~less[-1])) | (carry & ~less[-1])),
+            free.eq((Cat(returned, counted) + Cat(returned, taken, taken[-1].replicate(len(free) - len(taken))))[1:]),
+            room.eq((above > 1) | (above[0] & (carry | ~taken[-1])) | (carry & ~taken[-1])),
         ]
-        m.d.sync += [counted.eq(free), came.eq(freed), less.eq(Cat(~burst, 1) & issue.replicate(len(less)))]
+        m.d.sync += [
+            counted.eq(free),
+            returned.eq(freed),
+            taken.eq(Cat(~burst, 1) & issue.replicate(len(taken))),
+        ]
         return active
 
     def _align(self, m: Module, runs: stream.Interface, arrived: stream.Interface) -> Signal:
         """Joins neighbouring bus beats and turns them into place; returns whether a beat is in progress.
 
-        ``held`` is the bus beat in which the next output beat starts. Each cycle at most one bus beat moves on. At the
-        end of a run that shares its last one with the next, it stays; should the next share nothing, it is dropped.
+        ``current`` is the bus beat in which the next output beat starts. Each cycle at most one bus beat moves on. At
+        the end of a run that shares its last one with the next, it stays; should the next share nothing, it is dropped.
         """
         config = self._config
         layout = span_layout(config)
         width, lanes = 8 * config.bus_bytes, config.bus_bytes
         run = runs.payload
-        held = Signal(data.StructLayout({"data": width, "error": ERROR_BITS}), reset_less=True)
-        held_valid = Signal()
-        kept = Signal()  # it is the run's that ended
+        current = Signal(data.StructLayout({"data": width, "error": ERROR_BITS}), reset_less=True)
+        current_valid = Signal()
+        current_ended = Signal()  # it is the run's that ended
         first = Signal(init=1)
         ends = Signal(reset_less=True)  # with this beat, if it is not the first
         left = Signal(layout["data_last"].shape, reset_less=True)  # beats of the run, if it is not the first
@@ -249,42 +263,48 @@ class MemoryReader(wiring.Component):
 
         final = Signal()
         needs_next = Signal()
-        useless = Signal()
-        keeps = Signal()
+        unneeded = Signal()
+        stays = Signal()
         move = Signal()
         m.d.comb += [
             final.eq(Mux(first, run.single, ends)),
             following.eq(Mux(first, run.data_last, left) - 1),
             needs_next.eq((run.offset != 0) & (~final | run.extra)),
-            useless.eq(runs.valid & kept & ~run.shared),
-            keeps.eq(final & run.shares),
+            unneeded.eq(runs.valid & current_ended & ~run.shared),
+            stays.eq(final & run.shares),
             move.eq(
-                runs.valid & held_valid & ~useless & (arrived.valid | ~needs_next) & (~joined_valid | aligned.i.ready),
+                runs.valid
+                & current_valid
+                & ~unneeded
+                & (arrived.valid | ~needs_next)
+                & (~joined_valid | aligned.i.ready),
             ),
             runs.ready.eq(move & final),
-            arrived.ready.eq(~held_valid | useless | (move & (~keeps | run.extra))),
+            arrived.ready.eq(~current_valid | unneeded | (move & (~stays | run.extra))),
         ]
         with m.If(arrived.ready):
-            m.d.sync += [held.eq(arrived.payload), held_valid.eq(arrived.valid), kept.eq(0)]
+            m.d.sync += [current.eq(arrived.payload), current_valid.eq(arrived.valid), current_ended.eq(0)]
         with m.If(move & final & run.extra & ~run.shares):
-            m.d.sync += held_valid.eq(0)  # the next beat was the end of this run and is used up
+            m.d.sync += current_valid.eq(0)  # the next beat was the end of this run and is used up
         with m.If(move):
-            m.d.sync += [first.eq(final), ends.eq(following == 0), left.eq(following), kept.eq(keeps)]
+            m.d.sync += [first.eq(final), ends.eq(following == 0), left.eq(following), current_ended.eq(stays)]
 
         with m.If(~joined_valid | aligned.i.ready):
             m.d.sync += [
                 joined_valid.eq(move),
-                joined.data.eq(shift_right(Cat(held.data, arrived.payload.data), run.offset, lanes, reversed(before))),
-                joined.error.eq(Mux(held.error.any() | ~needs_next, held.error, arrived.payload.error)),
+                joined.data.eq(
+                    shift_right(Cat(current.data, arrived.payload.data), run.offset, lanes, reversed(before))
+                ),
+                joined.error.eq(Mux(current.error.any() | ~needs_next, current.error, arrived.payload.error)),
                 joined.last.eq(final),
                 joined.offset.eq(run.offset[: len(behind)]),
                 joined.tail.eq(run.tail),
             ]
-        turned = shift_right(joined.data, joined.offset, lanes, reversed(behind))
-        keep = Cat((~joined.last | (k <= joined.tail)).replicate(8) for k in range(lanes))
+        shifted = shift_right(joined.data, joined.offset, lanes, reversed(behind))
+        mask = Cat((~joined.last | (k <= joined.tail)).replicate(8) for k in range(lanes))
         m.d.comb += [
             aligned.i.valid.eq(joined_valid),
-            aligned.i.payload.data.eq(turned & keep),
+            aligned.i.payload.data.eq(shifted & mask),
             aligned.i.payload.last.eq(joined.last),
             aligned.i.payload.error.eq(joined.error),
         ]

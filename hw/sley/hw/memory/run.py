@@ -10,7 +10,7 @@ from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
 from sley.abi.pages import CONTEXT_BITS
-from sley.hw.memory.access import ERROR_BITS
+from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.messages import SHARE_BITS
 
 RUN_BYTES_BITS = 16

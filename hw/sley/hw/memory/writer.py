@@ -7,9 +7,9 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.pages import CONTEXT_BITS
-from sley.hw.memory.access import ERROR_BITS, AccessError
 from sley.hw.memory.run import Run
 from sley.hw.memory.span import shift_left, span, span_layout
+from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_data, request_flit, response_payload
 from sley.hw.noc.placement import Source
 from sley.hw.stream.count import step
@@ -80,7 +80,7 @@ class MemoryWriter(wiring.Component):
         layout = span_layout(config)
         m.submodules.runs = runs = StreamFIFO(
             data.StructLayout(
-                {name: layout[name].shape for name in ("window", "place", "windows", "last")}
+                {name: layout[name].shape for name in ("window", "position", "windows", "last")}
                 | {"more": 1, "shares": 1, "context": CONTEXT_BITS, "phase": 1}
             ),
             RUNS,
@@ -105,7 +105,7 @@ class MemoryWriter(wiring.Component):
             ),
             reset_less=True,
         )
-        turned = Signal(
+        shifted = Signal(
             data.StructLayout(
                 {
                     "data": width,
@@ -118,10 +118,10 @@ class MemoryWriter(wiring.Component):
             ),
             reset_less=True,
         )
-        turned_valid = Signal()
+        shifted_valid = Signal()
         before = Signal(width, reset_less=True)  # the data beat before
-        held = Signal(request_data(config), reset_less=True)  # a bus beat that the next run goes on with
-        held_valid = Signal()
+        partial = Signal(request_data(config), reset_less=True)  # a bus beat that the next run goes on with
+        partial_valid = Signal()
         whole = Signal(request_data(config))
 
         final = Signal()
@@ -131,12 +131,12 @@ class MemoryWriter(wiring.Component):
         step = Signal()
         m.d.comb += [
             final.eq(flush | (last_data & ~run.extra)),
-            room.eq(~turned_valid | turned.shared | beats.ready),
+            room.eq(~shifted_valid | shifted.shared | beats.ready),
             step.eq(aligning & room & (self.data.valid | flush)),
             self.data.ready.eq(aligning & room & ~flush),
             self.i.ready.eq((~aligning | (step & final)) & runs.ready),
             runs.valid.eq(self.i.valid & self.i.ready),
-            *(runs.payload[name].eq(incoming[name]) for name in ("window", "place", "windows", "last")),
+            *(runs.payload[name].eq(incoming[name]) for name in ("window", "position", "windows", "last")),
             runs.payload.context.eq(self.i.payload.context),
             runs.payload.more.eq(self.i.payload.more),
             runs.payload.shares.eq(shares),
@@ -152,28 +152,30 @@ class MemoryWriter(wiring.Component):
 
         with m.If(room):
             m.d.sync += [
-                turned_valid.eq(step),
-                turned.data.eq(shift_left(Cat(before, self.data.payload), run.offset, lanes)),
-                turned.offset.eq(run.offset),
-                turned.end.eq(run.end),
-                turned.first.eq(first),
-                turned.last.eq(final),
-                turned.shared.eq(final & run.shares),
+                shifted_valid.eq(step),
+                shifted.data.eq(shift_left(Cat(before, self.data.payload), run.offset, lanes)),
+                shifted.offset.eq(run.offset),
+                shifted.end.eq(run.end),
+                shifted.first.eq(first),
+                shifted.last.eq(final),
+                shifted.shared.eq(final & run.shares),
             ]
-            with m.If(turned_valid):
-                m.d.sync += [held.eq(whole), held_valid.eq(turned.shared)]
+            with m.If(shifted_valid):
+                m.d.sync += [partial.eq(whole), partial_valid.eq(shifted.shared)]
         for k in range(lanes):
-            early = k < turned.offset  # this lane has what the data beat before left, if there was one
-            mine = Signal(name=f"mine_{k}")  # otherwise it belongs to a run before, or to none
+            early = k < shifted.offset  # this lane has what the data beat before left, if there was one
+            in_run = Signal(name=f"in_run_{k}")  # otherwise it belongs to a run before, or to none
             m.d.comb += [
-                mine.eq(turned_valid & ~(turned.first & early) & ~(turned.last & (k > turned.end))),
-                whole.data.word_select(k, 8).eq(Mux(mine, turned.data.word_select(k, 8), held.data.word_select(k, 8))),
-                whole.strobe[k].eq(mine | (held_valid & held.strobe[k])),
+                in_run.eq(shifted_valid & ~(shifted.first & early) & ~(shifted.last & (k > shifted.end))),
+                whole.data.word_select(k, 8).eq(
+                    Mux(in_run, shifted.data.word_select(k, 8), partial.data.word_select(k, 8))
+                ),
+                whole.strobe[k].eq(in_run | (partial_valid & partial.strobe[k])),
             ]
-        left_over = held_valid & ~turned_valid & ~aligning & self.cut
-        m.d.comb += [beats.payload.eq(whole), beats.valid.eq((turned_valid & ~turned.shared) | left_over)]
+        left_over = partial_valid & ~shifted_valid & ~aligning & self.cut
+        m.d.comb += [beats.payload.eq(whole), beats.valid.eq((shifted_valid & ~shifted.shared) | left_over)]
         with m.If(left_over & beats.ready):
-            m.d.sync += held_valid.eq(0)
+            m.d.sync += partial_valid.eq(0)
 
     def _send(self, m: Module, runs: StreamFIFO, beats: StreamFIFO) -> None:
         """Joins runs, splits them into bursts and sends each when its data is complete."""
@@ -183,7 +185,7 @@ class MemoryWriter(wiring.Component):
 
         active = Signal()
         window = Signal(layout["window"].shape, reset_less=True)
-        place = Signal(layout["place"].shape, reset_less=True)
+        position = Signal(layout["position"].shape, reset_less=True)
         windows = Signal(layout["windows"].shape, reset_less=True)  # to come behind this one
         last = Signal(layout["last"].shape, reset_less=True)
         rest = Signal(layout["last"].shape, reset_less=True)  # last - place
@@ -194,19 +196,19 @@ class MemoryWriter(wiring.Component):
         in_data = Signal()
         count = Signal(exact_log2(config.max_burst), reset_less=True)  # beats to follow in this burst, minus one
         outstanding = Signal(range(OUTSTANDING + 1))
-        went = Signal()  # a head, in the cycle before, that ``outstanding`` does not know yet
+        head_sent = Signal()  # a head, in the cycle before, that ``outstanding`` does not know yet
 
         final = Signal(reset_less=True)  # windows == 0
         following = Signal.like(windows)
         extends = Signal()  # the next run may make this burst longer
         burst = Signal(exact_log2(config.max_burst))
-        enough = Signal()
+        data_complete = Signal()
         head = Signal()
-        full = (outstanding == OUTSTANDING) | (went & (outstanding == OUTSTANDING - 1))
+        full = (outstanding == OUTSTANDING) | (head_sent & (outstanding == OUTSTANDING - 1))
         flit = out.payload
         m.d.comb += [
-            burst.eq(Mux(final, rest, ~place)),
-            enough.eq(beats.level > burst),
+            burst.eq(Mux(final, rest, ~position)),
+            data_complete.eq(beats.level > burst),
             extends.eq(active & more & final),
             runs.o.ready.eq(~active | extends),
         ]
@@ -217,7 +219,7 @@ class MemoryWriter(wiring.Component):
             kind=RequestKind.WRITE,
             tag=self._tag,
             beats=burst,
-            addr=Cat(place, window) << exact_log2(config.bus_bytes),
+            addr=Cat(position, window) << exact_log2(config.bus_bytes),
             context=context,
         )
         with m.If(in_data):
@@ -232,12 +234,12 @@ class MemoryWriter(wiring.Component):
                 m.d.sync += [count.eq(count - 1), in_data.eq(count != 0)]
         with m.Else():
             m.d.comb += [
-                out.valid.eq(active & ~extends & enough & ~full),
+                out.valid.eq(active & ~extends & data_complete & ~full),
                 head.eq(out.valid & out.ready),
             ]
             with m.If(head):
                 m.d.sync += [in_data.eq(1), count.eq(burst), active.eq(~final), window.eq(window + 1)]
-                m.d.sync += [place.eq(0), rest.eq(last)]
+                m.d.sync += [position.eq(0), rest.eq(last)]
         joins = runs.o.valid & runs.o.ready
         # A run that goes on behind the last bus beat of a window counts its windows from the next one.
         up, down = Signal(), Signal()
@@ -251,35 +253,38 @@ class MemoryWriter(wiring.Component):
         with m.If(joins):
             m.d.sync += [active.eq(1), more.eq(runs.o.payload.more), shared.eq(runs.o.payload.shares)]
             m.d.sync += last.eq(runs.o.payload.last)
-            m.d.sync += rest.eq(runs.o.payload.last - Mux(active, place, runs.o.payload.place))
+            m.d.sync += rest.eq(runs.o.payload.last - Mux(active, position, runs.o.payload.position))
             with m.If(~active):
                 m.d.sync += [
                     window.eq(runs.o.payload.window),
-                    place.eq(runs.o.payload.place),
+                    position.eq(runs.o.payload.position),
                     context.eq(runs.o.payload.context),
                     phase.eq(runs.o.payload.phase),
                 ]
         with m.Elif(extends & self.cut & runs.empty):
             m.d.sync += more.eq(0)
 
-        m.d.sync += [went.eq(head), outstanding.eq(outstanding + step(went, self.response.valid, len(outstanding)))]
+        m.d.sync += [
+            head_sent.eq(head),
+            outstanding.eq(outstanding + step(head_sent, self.response.valid, len(outstanding))),
+        ]
         m.d.comb += [
             self.response.ready.eq(1),
             self.error.eq(Mux(self.response.valid, self.response.payload.error, AccessError.NONE)),
             self.busy.eq(self.pending.any()),
         ]
         accepted = self.i.valid & self.i.ready
-        went_phase = Signal(reset_less=True)
-        m.d.sync += went_phase.eq(phase)
+        head_sent_phase = Signal(reset_less=True)
+        m.d.sync += head_sent_phase.eq(phase)
         nothing = Signal(2)  # of the group is unacknowledged
         oldest = Signal()  # the group that memory acknowledges first
         unacknowledged = [Signal.like(outstanding, name=f"unacknowledged{k}") for k in range(2)]
         for k, count in enumerate(unacknowledged):
             waiting = Signal(range(RUNS + 2), name=f"waiting{k}")  # runs
-            come, gone = accepted & (self.phase == k), joins & (runs.o.payload.phase == k)
-            sent, acknowledged = went & (went_phase == k), self.response.valid & (self.error_phase == k)
+            accepted_run, joined_run = accepted & (self.phase == k), joins & (runs.o.payload.phase == k)
+            sent, acknowledged = head_sent & (head_sent_phase == k), self.response.valid & (self.error_phase == k)
             m.d.sync += [
-                waiting.eq(waiting + step(come, gone, len(waiting))),
+                waiting.eq(waiting + step(accepted_run, joined_run, len(waiting))),
                 count.eq(count + step(sent, acknowledged, len(count))),
             ]
             m.d.comb += [

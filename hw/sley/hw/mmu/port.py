@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth import Module
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
@@ -38,10 +38,10 @@ class TranslatedPort(wiring.Component):
     response: list[stream.Interface]
     request_i: stream.Interface
     response_o: stream.Interface
-    invalidate: Any
+    invalidate: data.View
 
-    def __init__(self, config: ChipConfig, tags: list[Tag], turns: tuple[int, ...] = ()) -> None:
-        self._port = NodePort(config, tags, turns)
+    def __init__(self, config: ChipConfig, tags: list[Tag], weights: tuple[int, ...] = ()) -> None:
+        self._port = NodePort(config, tags, weights)
         self._translate = Translate(config)
         super().__init__(
             {

@@ -2,9 +2,8 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -48,8 +47,8 @@ class Tlb(wiring.Component):
     allowed: Signal
     page: Signal
     fill: Signal
-    answer: Any
-    invalidate: Any
+    answer: data.View
+    invalidate: data.View
 
     def __init__(self, entries: int) -> None:
         if entries < 1:
@@ -91,19 +90,19 @@ class Tlb(wiring.Component):
         matches, allowed, differences = [], [], []
         for k in range(self._entries):
             valid = Signal(name=f"valid_{k}")
-            held = Signal(ENTRY, name=f"entry_{k}", reset_less=True)
+            entry = Signal(ENTRY, name=f"entry_{k}", reset_less=True)
             match = Signal(name=f"match_{k}")
             # What a large page needs not comes in parts that are a LUT each with it, one of them with ``valid`` too: so
             # all are three LUTs deep.
-            first, second = (held.lower[part] == lower[part] for part in (slice(6), slice(6, None)))
-            parts = Cat(held.large | first, (held.large & valid) | (second & valid))
-            m.d.comb += match.eq((held.context == self.context) & (held.upper == upper) & parts.all())
+            first, second = (entry.lower[part] == lower[part] for part in (slice(6), slice(6, None)))
+            parts = Cat(entry.large | first, (entry.large & valid) | (second & valid))
+            m.d.comb += match.eq((entry.context == self.context) & (entry.upper == upper) & parts.all())
             matches.append(match)
-            allowed.append(match & (held.access & self.access).any())
-            differences.append(held.difference & match.replicate(len(self.page)))
+            allowed.append(match & (entry.access & self.access).any())
+            differences.append(entry.difference & match.replicate(len(self.page)))
             with m.If(self.fill & (victim == k)):
-                m.d.sync += [valid.eq(~self._forgets(self.context)), held.eq(filled)]
-            with m.Elif(self._forgets(held.context)):
+                m.d.sync += [valid.eq(~self._forgets(self.context)), entry.eq(filled)]
+            with m.Elif(self._forgets(entry.context)):
                 m.d.sync += valid.eq(0)
         # ``valid`` joins where a LUT has an input left: behind six entries.
         sixes = [reduce(or_, differences[k : k + 6]) for k in range(0, self._entries, 6)]
@@ -115,5 +114,5 @@ class Tlb(wiring.Component):
         ]
         return m
 
-    def _forgets(self, context: Any) -> Any:
+    def _forgets(self, context: Value) -> Value:
         return self.invalidate.valid & (self.invalidate.context == context)

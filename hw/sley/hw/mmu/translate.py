@@ -1,15 +1,13 @@
 """From addresses of a context to addresses of memory, on a node's way to the network."""
 
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.pages import PAGE_BITS
-from sley.hw.memory.access import AccessError
 from sley.hw.mmu.tlb import Invalidation, Tlb
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, request_flit, response_flit, walk_answer
 from sley.hw.stream.buffer import StreamBuffer
 
@@ -32,7 +30,7 @@ class Translate(wiring.Component):
     o: stream.Interface
     response_i: stream.Interface
     response_o: stream.Interface
-    invalidate: Any
+    invalidate: data.View
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -54,12 +52,12 @@ class Translate(wiring.Component):
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
 
         inside = Signal()  # behind the head of a packet
-        asked = Signal()  # a walk is on its way
+        walking = Signal()  # a walk is on its way
         stale = Signal()  # its answer came too late
         absent = Signal()  # its answer: the page of this head is not mapped
         passing = Signal()
-        head: Any = self.i.payload.payload.head
-        answer: Any = self.response_i.payload.payload
+        head: data.View = self.i.payload.payload.head
+        answer: data.View = self.response_i.payload.payload
         mapping = Signal(walk_answer)
         writes = head.kind == RequestKind.WRITE
         arrives = self.response_i.valid & answer.walk
@@ -70,7 +68,7 @@ class Translate(wiring.Component):
             tlb.access.eq(Cat(~writes & ~head.execute, writes, ~writes & head.execute)),
             tlb.answer.eq(mapping),
             tlb.invalidate.eq(self.invalidate),
-            tlb.fill.eq(asked & arrives & mapping.valid & ~stale),
+            tlb.fill.eq(walking & arrives & mapping.valid & ~stale),
             self.response_o.payload.eq(self.response_i.payload),
             self.response_o.valid.eq(self.response_i.valid & ~answer.walk),
             self.response_i.ready.eq(self.response_o.ready | answer.walk),
@@ -78,12 +76,12 @@ class Translate(wiring.Component):
         forgets = self.invalidate.valid & (self.invalidate.context == head.context)
         with m.If(buffer.i.ready):  # the head whose page is absent goes on
             m.d.sync += absent.eq(0)
-        with m.If(asked):
+        with m.If(walking):
             m.d.sync += stale.eq(stale | forgets)
             with m.If(arrives):
-                m.d.sync += [asked.eq(0), stale.eq(0), absent.eq(~mapping.valid & ~stale & ~forgets)]
+                m.d.sync += [walking.eq(0), stale.eq(0), absent.eq(~mapping.valid & ~stale & ~forgets)]
 
-        flit: Any = buffer.i.payload
+        flit: data.View = buffer.i.payload
         translates = ~inside & ((head.kind == RequestKind.READ) | (head.kind == RequestKind.WRITE))
         m.d.comb += [
             tlb.valid.eq(translates),
@@ -100,10 +98,10 @@ class Translate(wiring.Component):
             m.d.comb += [
                 flit.payload.head.kind.eq(RequestKind.WALK),
                 flit.last.eq(1),
-                buffer.i.valid.eq(self.i.valid & ~asked),
+                buffer.i.valid.eq(self.i.valid & ~walking),
             ]
             with m.If(buffer.i.valid & buffer.i.ready):
-                m.d.sync += asked.eq(1)
+                m.d.sync += walking.eq(1)
         with m.If(passing):
             m.d.sync += inside.eq(~self.i.payload.last)
         return m

@@ -1,9 +1,7 @@
 """Reads the page tables for every translator of the chip."""
 
-from typing import Any
-
 from amaranth import Array, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -11,8 +9,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
-from sley.hw.layouts import struct
-from sley.hw.memory.access import AccessError
+from sley.hw.elaboration.layouts import struct
+from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import (
     RequestKind,
     Tag,
@@ -46,7 +44,7 @@ class Walker(wiring.Component):
     o: stream.Interface
     request: stream.Interface
     response: stream.Interface
-    roots: Any
+    roots: list[wiring.PureInterface]
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
@@ -66,7 +64,7 @@ class Walker(wiring.Component):
         # The command processor and each core have a translator, which asks again when it has its answer.
         m.submodules.waiting = waiting = StreamFIFO(request_flit(c), 1 + c.cores)
         wiring.connect(m, wiring.flipped(self.i), waiting.i)
-        asked: Any = waiting.o.payload.payload.head
+        head: data.View = waiting.o.payload.payload.head
         root = Signal(self.roots[0].root.shape(), reset_less=True)
         lower = Signal(reset_less=True)  # the table that is read
         table = Signal(32 - PAGE_BITS, reset_less=True)
@@ -74,35 +72,37 @@ class Walker(wiring.Component):
         lost = Signal(reset_less=True)
         answer = Signal(walk_answer, reset_less=True)
 
-        index = Mux(lower, asked.addr[PAGE_BITS:][:TABLE_BITS], asked.addr[PAGE_BITS + TABLE_BITS :])
-        where = Signal(32)
-        flit: Any = self.request.payload
-        reply: Any = self.o.payload
+        index = Mux(lower, head.addr[PAGE_BITS:][:TABLE_BITS], head.addr[PAGE_BITS + TABLE_BITS :])
+        entry_address = Signal(32)
+        flit: data.View = self.request.payload
+        reply: data.View = self.o.payload
         bus = exact_log2(c.bus_bytes)
         m.d.comb += [
-            where.eq(table << PAGE_BITS | index << exact_log2(ENTRY_BYTES)),
-            *ask_memory(flit, c, memory_node(c), kind=RequestKind.READ, tag=Tag.TABLE, addr=where >> bus << bus),
+            entry_address.eq(table << PAGE_BITS | index << exact_log2(ENTRY_BYTES)),
+            *ask_memory(
+                flit, c, memory_node(c), kind=RequestKind.READ, tag=Tag.TABLE, addr=entry_address >> bus << bus
+            ),
             flit.last.eq(1),
             self.response.ready.eq(1),
-            reply.payload.tag.eq(asked.tag),
+            reply.payload.tag.eq(head.tag),
             reply.payload.walk.eq(1),
             reply.payload.data.eq(answer),
-            *to_node(reply, asked.src.x, asked.src.y),
+            *to_node(reply, head.src.x, head.src.y),
             reply.last.eq(1),
         ]
         arrived = self.response.payload.data
         if len(arrived) > 8 * ENTRY_BYTES:
-            arrived = arrived.word_select(where[exact_log2(ENTRY_BYTES) : bus], 8 * ENTRY_BYTES)
+            arrived = arrived.word_select(entry_address[exact_log2(ENTRY_BYTES) : bus], 8 * ENTRY_BYTES)
 
         leaf = word.read | word.write | word.execute
         reserved = (word.as_value() & ~PAGE_ENTRY.mask & (1 << 8 * ENTRY_BYTES) - 1).any()
         aligned = ~word.page[:TABLE_BITS].any()
         inside = ~(word.page << PAGE_BITS)[c.addr_bits :].any()
-        sound = word.valid & ~reserved & ~lost & inside
+        sound_entry = word.valid & ~reserved & ~lost & inside
         with m.FSM():
             with m.State("IDLE"), m.If(waiting.o.valid):
-                m.d.sync += [root.eq(Array(r.root for r in self.roots)[asked.context]), answer.eq(0)]
-                with m.If(asked.context >= c.contexts):
+                m.d.sync += [root.eq(Array(r.root for r in self.roots)[head.context]), answer.eq(0)]
+                with m.If(head.context >= c.contexts):
                     m.d.sync += root.eq(0)
                 m.next = "ROOT"
             with m.State("ROOT"):
@@ -113,7 +113,7 @@ class Walker(wiring.Component):
                     m.d.sync += [
                         answer.valid.eq(root.mode == AddressMode.PHYSICAL),
                         *(answer[name].eq(1) for name in ("read", "write", "execute", "large")),
-                        answer.page.eq(asked.addr[PAGE_BITS + TABLE_BITS :] << TABLE_BITS),
+                        answer.page.eq(head.addr[PAGE_BITS + TABLE_BITS :] << TABLE_BITS),
                     ]
                     m.next = "ANSWER"
             with m.State("ASK"):
@@ -125,12 +125,12 @@ class Walker(wiring.Component):
                 m.next = "LOOK"
             with m.State("LOOK"):
                 m.d.sync += [
-                    answer.valid.eq(sound & (lower | aligned)),
+                    answer.valid.eq(sound_entry & (lower | aligned)),
                     *(answer[name].eq(word[name]) for name in ("read", "write", "execute", "page")),
                     answer.large.eq(~lower),
                 ]
                 m.next = "ANSWER"
-                with m.If(~lower & sound & ~leaf):
+                with m.If(~lower & sound_entry & ~leaf):
                     m.d.sync += [lower.eq(1), table.eq(word.page)]
                     m.next = "ASK"
             with m.State("ANSWER"):

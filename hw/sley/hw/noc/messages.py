@@ -21,13 +21,13 @@ flit of a response goes to all nodes of a rectangle, from ``dest`` to ``far``; t
 
 from typing import Any
 
-from amaranth.hdl import ValueLike
+from amaranth.hdl import ShapeLike, ValueLike
 from amaranth.lib import data, enum
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import FORMATS, Op
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS
-from sley.hw.memory.access import ERROR_BITS
+from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.placement import Source, memory_node
 
 COORDINATE_BITS = 4
@@ -107,7 +107,7 @@ def request_head(config: ChipConfig) -> data.StructLayout:
     does not see the request and its answer carries the error. In a chip with several cores a READ has a ``share``:
     which cores of a gang make this request together.
     """
-    fields: dict[str, Any] = {
+    fields: dict[str, ShapeLike] = {
         "kind": RequestKind,
         "tag": Tag,
         "src": Coordinate,

@@ -1,9 +1,7 @@
 """A router that copies packets to several sides."""
 
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 
 from sley.hw.noc.direction import Direction
 from sley.hw.noc.router import Router
@@ -26,7 +24,7 @@ class MulticastRouter(Router):
     Cost: as of ``Router``, and two comparisons per input.
     """
 
-    def ways(self, flit: Any) -> dict[Direction, Any]:
+    def directions(self, flit: data.View) -> dict[Direction, Value]:
         near, far = flit.dest, flit.far
         x, y = self._node
         column = (near.x <= x) & (x <= far.x)

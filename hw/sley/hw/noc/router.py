@@ -1,9 +1,8 @@
 """A router of the mesh."""
 
 from collections.abc import Collection
-from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,7 +51,7 @@ class Router(wiring.Component):
         """The stream that leaves on that side."""
         return getattr(self, f"o_{side.name.lower()}")
 
-    def ways(self, flit: Any) -> dict[Direction, Any]:
+    def directions(self, flit: data.View) -> dict[Direction, Value]:
         """Whether a flit has to go to each side."""
         dest = flit.dest
         x, y = self._node
@@ -67,7 +66,7 @@ class Router(wiring.Component):
 
     def _leaves(self, m: Module, side: Direction) -> dict[Direction, Signal]:
         """For the flit on an input: whether it leaves to each side."""
-        tests = self.ways(self.side_i(side).payload)
+        tests = self.directions(self.side_i(side).payload)
         goes_to = [to for came_from, to in self._turns if came_from is side]
         leaves = {to: Signal(name=f"{side.name.lower()}_to_{to.name.lower()}") for to in goes_to}
         for to, leaving in leaves.items():

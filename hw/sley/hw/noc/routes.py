@@ -34,12 +34,12 @@ def turns(pairs: Iterable[Pair]) -> dict[Node, set[Turn]]:
     """The turns that packets of these pairs take, by router; one that nobody passes is not among them."""
     routers: dict[Node, set[Turn]] = {}
     for pair in pairs:
-        for node, turn in way(*pair):
+        for node, turn in route(*pair):
             routers.setdefault(node, set()).add(turn)
     return routers
 
 
-def way(source: Node, dest: Node) -> Iterator[tuple[Node, Turn]]:
+def route(source: Node, dest: Node) -> Iterator[tuple[Node, Turn]]:
     """Each router on the way from one node to another, along x, then along y, and the turn that is taken there."""
     (x, y), side = source, Direction.LOCAL
     while True:

@@ -1,7 +1,6 @@
 """Round robin: the choice itself, and the merge of packet streams."""
 
 from itertools import combinations
-from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -23,8 +22,8 @@ def higher(bits: Value) -> Value:
 class PacketGrant(wiring.Component):
     """Chooses one of ``n`` requesters, round robin, and stays with it until its packet has ended.
 
-    Parameters: ``turns``: for each requester the packets that it may send in a row, if it asks again at once; 1 if not
-    given.
+    Parameters: ``weights``: for each requester the packets that it may send in a row, if it asks again at once; 1 if
+    not given.
     Members: ``requests``; ``grant``: one-hot, combinational, never a requester that does not ask; ``moved``: the
     granted requester's item passes in this cycle; ``last``: that item ends the packet.
     Rule: between packets the one served last wins if it has turns left, else the first requester above it, then the
@@ -36,13 +35,13 @@ class PacketGrant(wiring.Component):
     moved: Signal
     last: Signal
 
-    def __init__(self, n: int, turns: tuple[int, ...] = ()) -> None:
+    def __init__(self, n: int, weights: tuple[int, ...] = ()) -> None:
         if n < 1:
             raise ValueError(f"n is {n}; there must be at least 1 requester")
-        if turns and (len(turns) != n or min(turns) < 1):
-            raise ValueError(f"turns is {turns}; there must be one number, at least 1, for each of {n} requesters")
+        if weights and (len(weights) != n or min(weights) < 1):
+            raise ValueError(f"turns is {weights}; there must be one number, at least 1, for each of {n} requesters")
         self._n = n
-        self._turns = turns or (1,) * n
+        self._weights = weights or (1,) * n
         super().__init__({"requests": In(n), "grant": Out(n), "moved": In(1), "last": In(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -52,10 +51,10 @@ class PacketGrant(wiring.Component):
             m.d.comb += self.grant.eq(self.requests)
             return m
         owner = Signal(n)
-        may = Signal(n, init=-1)  # be granted: all between packets, else the owner
-        again = Signal(n)  # for each requester: if it is served now, it has turns left
+        eligible = Signal(n, init=-1)  # be granted: all between packets, else the owner
+        weight_left = Signal(n)  # for each requester: if it is served now, it has turns left
         above = Signal(n)  # if an item moves: those to whom the round comes before it ends, first of all an owner
-        m.d.comb += above.eq(higher(self.grant) | (self.grant & (again | ~self.last.replicate(n))))
+        m.d.comb += above.eq(higher(self.grant) | (self.grant & (weight_left | ~self.last.replicate(n))))
         # Which of two goes first is in a register, so that a choice is a matter of who asks.
         behind: list[Value] = [Const(0, 1)] * n  # one that goes before it asks
         for j, k in combinations(range(n), 2):
@@ -64,15 +63,15 @@ class PacketGrant(wiring.Component):
                 m.d.sync += passed.eq(above[k] & ~above[j])
             behind[k] = behind[k] | (self.requests[j] & ~passed)
             behind[j] = behind[j] | (self.requests[k] & passed)
-        m.d.comb += self.grant.eq(self.requests & may & ~Cat(behind))
+        m.d.comb += self.grant.eq(self.requests & eligible & ~Cat(behind))
         with m.If(self.moved):
-            m.d.sync += [owner.eq(self.grant), may.eq(self.grant | self.last.replicate(n))]
-        if max(self._turns) > 1:
-            count = Signal(range(max(self._turns) + 1))  # packets in a row of the one served last
+            m.d.sync += [owner.eq(self.grant), eligible.eq(self.grant | self.last.replicate(n))]
+        if max(self._weights) > 1:
+            count = Signal(range(max(self._weights) + 1))  # packets in a row of the one served last
             used = Signal.like(count)  # with the one that it may send now
-            m.d.comb += used.eq(count + (may.all() & (count < max(self._turns))))
-            for k, turns in enumerate(self._turns):
-                m.d.comb += again[k].eq(Mux(owner[k], used < turns, turns > 1))
+            m.d.comb += used.eq(count + (eligible.all() & (count < max(self._weights))))
+            for k, weights in enumerate(self._weights):
+                m.d.comb += weight_left[k].eq(Mux(owner[k], used < weights, weights > 1))
             with m.If(self.moved):
                 m.d.sync += count.eq(Mux((self.grant & owner).any(), used, 1))
         return m
@@ -81,7 +80,7 @@ class PacketGrant(wiring.Component):
 class PacketArbiter(wiring.Component):
     """Merges ``n`` streams of packets into one; packets stay whole.
 
-    Parameters: ``shape``: a struct layout with a field ``last`` that ends a packet; ``n`` inputs; their ``turns``.
+    Parameters: ``shape``: a struct layout with a field ``last`` that ends a packet; ``n`` inputs; their ``weights``.
     Members: ``i[k]``, ``o``. Round robin between packets (see ``PacketGrant``), held until ``last`` has passed.
     Latency 1 cycle; throughput 1 flit per cycle, no gap between packets. ``o`` comes from registers;
     ``i[k].ready`` depends on the ``valid`` of all inputs. Cost: an n-to-1 multiplexer and a ``StreamBuffer``.
@@ -90,24 +89,24 @@ class PacketArbiter(wiring.Component):
     i: list[stream.Interface]
     o: stream.Interface
 
-    def __init__(self, shape: data.Layout, n: int, turns: tuple[int, ...] = ()) -> None:
+    def __init__(self, shape: data.Layout, n: int, weights: tuple[int, ...] = ()) -> None:
         if n < 1:
             raise ValueError(f"n is {n}; there must be at least 1 input")
         self._shape = shape
         self._n = n
-        self._turns = turns
+        self._weights = weights
         super().__init__({"i": In(stream.Signature(shape)).array(n), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.buffer = buffer = StreamBuffer(self._shape)
-        m.submodules.grant = grant = PacketGrant(self._n, self._turns)
+        m.submodules.grant = grant = PacketGrant(self._n, self._weights)
         select_packet(m, self.i, buffer.i, grant)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         return m
 
 
-def select_packet(m: Module, inputs: list[Any], output: Any, grant: PacketGrant) -> None:
+def select_packet(m: Module, inputs: list[stream.Interface], output: stream.Interface, grant: PacketGrant) -> None:
     """Wire the streams through: the granted input to the output."""
     chosen = Value.cast(output.payload)
     selected: Value = Value.cast(inputs[0].payload)

@@ -1,8 +1,6 @@
 """A two-entry stream register."""
 
-from typing import Any
-
-from amaranth import Module, Signal
+from amaranth.hdl import Module, ShapeLike, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,7 +15,7 @@ class StreamBuffer(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, shape: Any) -> None:
+    def __init__(self, shape: ShapeLike) -> None:
         self._shape = shape
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 

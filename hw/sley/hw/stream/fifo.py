@@ -1,8 +1,6 @@
 """A stream queue in memory."""
 
-from typing import Any
-
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -15,7 +13,7 @@ LUT_WORDS = 16
 """Words of the memory that LUTs make; more of them take a multiplexer."""
 
 
-def ram_style(words: int) -> dict[str, Any]:
+def ram_style(words: int) -> dict[str, str]:
     """Attributes of a memory of so many words: block RAM where LUTs hold too few."""
     return {"ram_style": "block"} if words > LUT_WORDS else {}
 
@@ -42,7 +40,7 @@ class StreamFIFO(wiring.Component):
     least = 2
     """Items of the memory that full throughput takes."""
 
-    def __init__(self, shape: Any, depth: int) -> None:
+    def __init__(self, shape: ShapeLike, depth: int) -> None:
         if depth < self.least:
             raise ValueError(f"depth is {depth}; a queue at full throughput needs at least {self.least}")
         self._shape = shape

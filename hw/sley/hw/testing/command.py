@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -37,13 +37,13 @@ from sley.hw.testing.streams import StreamBench, StreamError, compiled
 class CommandSystem(wiring.Component):
     """Command processor and register bank; answers come from two sides, memory and cores."""
 
-    bus: Any
+    bus: wiring.PureInterface
     request: stream.Interface
     memory: stream.Interface
     cores: stream.Interface
-    core_debug: Any
-    states: Any
-    read_indices: Any
+    core_debug: list[data.View]
+    states: list[Signal]
+    read_indices: list[Signal]
     irq: Signal
     reset_request: Signal
     resetting: Signal

@@ -35,7 +35,7 @@ class Burst:
 class _Answer:
     due: int
     src: Node
-    tag: Any
+    tag: int
     addr: int
     beats: int
     write: bool
@@ -43,9 +43,9 @@ class _Answer:
 
 @dataclass(frozen=True)
 class _Head:
-    kind: Any
+    kind: RequestKind
     src: Node
-    tag: Any
+    tag: int
     addr: int
     beats: int
 

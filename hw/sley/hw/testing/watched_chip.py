@@ -1,7 +1,5 @@
 """A chip whose memory bus is watched: an assertion fails when a burst touches a page that it must not."""
 
-from typing import Any
-
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Format
 from amaranth.lib import wiring
@@ -26,8 +24,8 @@ class WatchedChip(wiring.Component):
     Members: those of ``Chip``.
     """
 
-    s_axil: Any
-    m_axi: Any
+    s_axil: wiring.PureInterface
+    m_axi: wiring.PureInterface
     irq: Signal
 
     def __init__(self, config: ChipConfig, pages: int) -> None:

@@ -72,9 +72,3 @@ def check_rows(rows: NDArray[np.int64], limit: int, unit: Unit, pc: int) -> None
     bad = (rows < 0) | (rows >= limit)
     if bad.any():
         raise FaultError(FaultCode.LOCAL_ADDRESS, unit, pc, int(rows.flat[int(np.argmax(bad))]))
-
-
-def check_half(state: LocalState, unit: Unit, command: Command, *flags: str) -> None:
-    """Raises the fault of a flag that a chip with lanes of 8 bits does not have."""
-    if state.config.lane_elements() == 1 and any(command.flag(f) for f in flags):
-        raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)

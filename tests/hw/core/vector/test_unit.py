@@ -15,7 +15,7 @@ from sley.abi.faults import FaultCode
 from sley.abi.instructions import BinaryOp, Param, Space, VectorRow
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.hw.core.vector.reads import READ_PORTS
-from sley.hw.core.vector.unit import output_rows
+from sley.hw.core.vector.writes import output_rows
 from sley.sim.golden import float32
 
 NANO, EDGE = PRESETS["nano"], PRESETS["edge"]

@@ -1,6 +1,6 @@
 """The feed of the load unit: makes rows of beats and zeros, and finds the faults."""
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -9,11 +9,11 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.hw.core.affine import Loops
 from sley.hw.core.load.permute import Permute, interleaves, unit_runs
-from sley.hw.core.load.queues import FED, FEED, PENDING, TARGET, params_of
+from sley.hw.core.load.queues import FEED, FEED_PARAMS, PENDING, TARGET, params_of
 from sley.hw.core.load.target import LoadTarget
 from sley.hw.core.unit import Fault
-from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import beat
+from sley.hw.noc.access import fault_code
 
 
 class _State(enum.Enum):
@@ -105,7 +105,7 @@ class LoadFeed(wiring.Component):
         c = self._config
         m.submodules.counts = loops = Loops((16, 17, 16), {1: unit_runs(c)[-1 if interleaves(c) else -2]})
         job, writes = self.job.payload, self.o
-        chunks, count2 = params_of(m, FED, self.job, job.runs, self.clear | self.abort)
+        chunks, count2 = params_of(m, FEED_PARAMS, self.job, job.runs, self.clear | self.abort)
         permute = Permute(c)
         drops = Signal()  # the command at fault is permuted
         dropped = Signal()
@@ -129,20 +129,20 @@ class LoadFeed(wiring.Component):
         take = Signal()
         follow = Signal()  # the target takes this command when it gets there
         pending, run = self.pending, self.pending.payload
-        stray = target.outside & ~permuted
+        row_outside = target.outside & ~permuted
         # All rows before this one have been placed or are on the way. Only faults wait for it, so it may come late.
         settled = Signal(reset_less=True)
         m.d.sync += settled.eq(target.none & ~permute.complete & ~store & ~take)
-        ripe = ~permuted | settled
+        fault_allowed = ~permuted | settled
         error = self.beat.valid & self.beat.payload.error.any()
-        able = placing & ~stray
+        can_place = placing & ~row_outside
         # A beat is what the row needs.
-        wants = able & ~zeros & pending.valid & ~run.bad
-        read = wants & (ripe | ~error)
+        needs_beat = can_place & ~zeros & pending.valid & ~run.bad
+        read = needs_beat & (fault_allowed | ~error)
         sink = completing & ~drained | self.abort
         move = self.beat.valid & self.beat.ready
         ended = move & self.beat.payload.last
-        sound = wants & self.beat.valid & ~self.beat.payload.error.any()
+        beat_sound = needs_beat & self.beat.valid & ~self.beat.payload.error.any()
         data = Mux(zeros, 0, self.beat.payload.data)
         full = Signal()  # there is data for a row, or a beat of one
         room = Mux(permuted, permute.i.ready, writes.ready)
@@ -150,7 +150,7 @@ class LoadFeed(wiring.Component):
         row_end = zeros | ~space | (index == self._beats - 1)
         completes = completing & drained & target.idle & writes.ready
         m.d.comb += [
-            full.eq((able & zeros) | sound),
+            full.eq((can_place & zeros) | beat_sound),
             self.beat.ready.eq((read & room) | (sink & pending.valid & ~run.bad)),
             pending.ready.eq(ended | (sink & run.bad)),
             self.curtail.eq(completing & ~drained & self.newest),
@@ -255,32 +255,15 @@ class LoadFeed(wiring.Component):
         m.d.comb += [fails.eq(0), drops.eq(lost)]
         fault = self.fault
         m.d.sync += fault.valid.eq(0)
-        # The record means nothing while ``fault`` is not valid, so its parts need not wait for that.
-        with m.If((target.valid & ~target.idle & target.outside) | (placing & stray & ~bad_run)):
-            m.d.sync += [
-                fault.code.eq(FaultCode.LOCAL_ADDRESS),
-                fault.pc.eq(target.pc),
-                fault.address.eq(target.position),
-            ]
-        with m.Elif(placing & ~full):
-            m.d.sync += [
-                fault.code.eq(Mux(bad_run, FaultCode.BAD_ADDRESS, fault_code(self.beat.payload.error))),
-                fault.pc.eq(target.pc),
-                fault.address.eq(run.addr),
-            ]
-        with m.Else():
-            m.d.sync += [
-                fault.code.eq(Mux(job.illegal, FaultCode.ILLEGAL_INSTRUCTION, FaultCode.BAD_PARAMETER)),
-                fault.pc.eq(self.target.payload.pc),
-                fault.address.eq(self.target.payload.row),
-            ]
+        outside = (target.valid & ~target.idle & target.outside) | (placing & row_outside & ~bad_run)
+        self._record_fault(m, target, outside, placing & ~full, bad_run)
         with m.If(target.astray & ~self.abort):
             m.d.sync += fault.valid.eq(1)
             m.d.comb += fails.eq(lost)
-        with m.Elif(placing & ~self.abort & ripe):
+        with m.Elif(placing & ~self.abort & fault_allowed):
             with m.If(bad_run | (move & error)):
                 m.d.comb += [fails.eq(1), drops.eq(1)]
-            with m.Elif((zeros | needs_run) & stray):
+            with m.Elif((zeros | needs_run) & row_outside):
                 m.d.comb += fails.eq(1)
         with m.If(fails):
             m.d.sync += [fault.valid.eq(1), state.eq(_State.COMPLETE)]
@@ -288,3 +271,27 @@ class LoadFeed(wiring.Component):
             m.d.sync += fault.valid.eq(1)
         m.d.comb += self.busy.eq(~free | ~target.idle)
         return m
+
+    def _record_fault(self, m: Module, target: LoadTarget, outside: Value, of_run: Value, bad_run: Value) -> None:
+        """Of a row outside of its memory, of a run or its beats, or of a command that cannot be executed. It means
+        nothing while ``fault`` is not valid, so its parts need not wait for that."""
+        with m.If(outside):
+            m.d.sync += [
+                self.fault.code.eq(FaultCode.LOCAL_ADDRESS),
+                self.fault.pc.eq(target.pc),
+                self.fault.address.eq(target.position),
+            ]
+        with m.Elif(of_run):
+            m.d.sync += [
+                self.fault.code.eq(Mux(bad_run, FaultCode.BAD_ADDRESS, fault_code(self.beat.payload.error))),
+                self.fault.pc.eq(target.pc),
+                self.fault.address.eq(self.pending.payload.addr),
+            ]
+        with m.Else():
+            m.d.sync += [
+                self.fault.code.eq(
+                    Mux(self.job.payload.illegal, FaultCode.ILLEGAL_INSTRUCTION, FaultCode.BAD_PARAMETER)
+                ),
+                self.fault.pc.eq(self.target.payload.pc),
+                self.fault.address.eq(self.target.payload.row),
+            ]

@@ -86,12 +86,12 @@ class Permute(wiring.Component):
         c = self._config
         interleave, transpose = self.flags
         m.submodules.transposer = transposer = BlockTransposer(c.array, c.lane_bits, TRANSPOSE_CHUNKS)
-        given, rows = self.i.payload, transposer.i.payload
+        item, rows = self.i.payload, transposer.i.payload
         if not interleaves(c):
             m.d.comb += [
-                rows.row.eq(given.row),
-                rows.last.eq(given.last),
-                rows.tag.eq(given.tag),
+                rows.row.eq(item.row),
+                rows.last.eq(item.last),
+                rows.tag.eq(item.tag),
                 transposer.i.valid.eq(self.i.valid),
                 self.i.ready.eq(transposer.i.ready),
                 transposer.o.ready.eq(self.o.ready),
@@ -107,20 +107,20 @@ class Permute(wiring.Component):
         # Two rows of two halves each: halves are transposed, then the bytes of the two in a row are interleaved.
         m.submodules.interleaver = halves = BlockTransposer(2, 8 * c.array, INTERLEAVE_CHUNKS)
         first, second = halves.o.payload[0], halves.o.payload[1]
-        woven = Cat(Cat(first.word_select(k, 8), second.word_select(k, 8)) for k in range(c.array))
+        interleaved = Cat(Cat(first.word_select(k, 8), second.word_select(k, 8)) for k in range(c.array))
         m.d.comb += [
-            halves.i.payload.row.eq(given.row),
-            halves.i.payload.last.eq(given.last),
-            halves.i.payload.tag.eq(given.tag),
+            halves.i.payload.row.eq(item.row),
+            halves.i.payload.last.eq(item.last),
+            halves.i.payload.tag.eq(item.tag),
             halves.i.valid.eq(self.i.valid & interleave),
             halves.o.ready.eq(Mux(transpose, transposer.i.ready, self.o.ready)),
-            rows.row.eq(Mux(interleave, woven, given.row)),
-            rows.last.eq(Mux(interleave, halves.block_end, given.last)),
-            rows.tag.eq(Mux(interleave, halves.tag, given.tag)),
+            rows.row.eq(Mux(interleave, interleaved, item.row)),
+            rows.last.eq(Mux(interleave, halves.block_end, item.last)),
+            rows.tag.eq(Mux(interleave, halves.tag, item.tag)),
             transposer.i.valid.eq(transpose & Mux(interleave, halves.o.valid, self.i.valid)),
             transposer.o.ready.eq(self.o.ready),
             self.i.ready.eq(Mux(interleave, halves.i.ready, transposer.i.ready)),
-            self.o.payload.eq(Mux(transpose, transposer.o.payload, woven)),
+            self.o.payload.eq(Mux(transpose, transposer.o.payload, interleaved)),
             self.o.valid.eq(Mux(transpose, transposer.o.valid, halves.o.valid)),
             self.tag.eq(Mux(transpose, transposer.tag, halves.tag)),
             self.idle.eq(transposer.idle & halves.idle),

@@ -1,9 +1,7 @@
 """What the request side of the load unit tells the others, in queues."""
 
-from typing import Any
-
-from amaranth import Module, Signal, signed, unsigned
-from amaranth.lib import data
+from amaranth import Module, Signal, Value, signed, unsigned
+from amaranth.lib import data, stream
 
 from sley.abi.instructions import PARAMS, Param
 
@@ -44,11 +42,13 @@ PENDING = data.StructLayout(
     }
 )
 """A run that was requested; or, if ``bad``, one that was not, and after which nothing of its command is."""
-FED = (Param.CHUNKS, Param.COUNT2)
-AIMED = (Param.CHUNK_STRIDE, Param.LOCAL_STRIDE, Param.LOCAL_STRIDE2)
+FEED_PARAMS = (Param.CHUNKS, Param.COUNT2)
+TARGET_PARAMS = (Param.CHUNK_STRIDE, Param.LOCAL_STRIDE, Param.LOCAL_STRIDE2)
 
 
-def params_of(m: Module, names: tuple[Param, ...], commands: Any, value: Any, clear: Any) -> list[Signal]:
+def params_of(
+    m: Module, names: tuple[Param, ...], commands: stream.Interface, value: Value, clear: Value
+) -> list[Signal]:
     """The parameters that a queue's reader needs, as of the command that it has."""
     made = []
     for name in names:

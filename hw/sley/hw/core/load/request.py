@@ -2,9 +2,8 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -14,7 +13,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, SEMAPHORES, TRANSPOSE_CHUNKS, Op, Share
 from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.load.permute import interleaves
-from sley.hw.core.load.queues import AIMED, FED, FEED, PENDING, TARGET
+from sley.hw.core.load.queues import FEED, FEED_PARAMS, PENDING, TARGET, TARGET_PARAMS
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.unit import UnitCommand
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
@@ -89,19 +88,19 @@ class LoadRequest(wiring.Component):
         p = params.values
         space = command.flags[flag_bits(Op.LOAD, "space")]
         is_set = command.op == Op.SET
-        many = command.c[16:].any()
+        too_many = command.c[16:].any()
         nothing = (command.c == 0) | (p.count2 == 0)
         interleave = command.flags[flag_bits(Op.LOAD, "interleave")]
         transpose = command.flags[flag_bits(Op.LOAD, "transpose")]
-        illegal = ~is_set & ~many & ((interleave | transpose) & space.any() | (interleave & (not interleaves(c))))
-        wide = self._is_above(p.chunks, INTERLEAVE_CHUNKS) & interleave
-        wide |= self._is_above(p.chunks, TRANSPOSE_CHUNKS) & transpose
-        wide |= self._is_above(p.chunks, TRANSPOSE_CHUNKS >> 1) & interleave & transpose
+        illegal = ~is_set & ~too_many & ((interleave | transpose) & space.any() | (interleave & (not interleaves(c))))
+        too_wide = self._is_above(p.chunks, INTERLEAVE_CHUNKS) & interleave
+        too_wide |= self._is_above(p.chunks, TRANSPOSE_CHUNKS) & transpose
+        too_wide |= self._is_above(p.chunks, TRANSPOSE_CHUNKS >> 1) & interleave & transpose
         # Chunks of so many bytes hold any run: what a shift pushes out beyond RUN_BYTES need not be compared.
         sizes = [exact_log2(size) for size in (c.row_bytes, c.accumulator_row_bytes)]
         room = Mux(space, *((p.chunks << size)[:RUN_BYTES_BITS] for size in reversed(sizes)))
-        ample = Mux(space, *((p.chunks << size)[RUN_BYTES_BITS:].any() for size in reversed(sizes)))
-        long = (p.run_bytes > room) & ~ample
+        ample_room = Mux(space, *((p.chunks << size)[RUN_BYTES_BITS:].any() for size in reversed(sizes)))
+        too_long = (p.run_bytes > room) & ~ample_room
         set_bad = is_set & params.bad
         param = command.flags[flag_bits(Op.SET, "param")]
         feed, target, pending = self.feed.payload, self.target.payload, self.pending
@@ -123,9 +122,9 @@ class LoadRequest(wiring.Component):
             self.signal.payload.eq(command.signal),
             self.feed.valid.eq(take),
             feed.space.eq(space),
-            feed.work.eq(~is_set & ~illegal & ~many & ~nothing & ~long & ~wide & (p.chunks != 0)),
+            feed.work.eq(~is_set & ~illegal & ~too_many & ~nothing & ~too_long & ~too_wide & (p.chunks != 0)),
             feed.illegal.eq(illegal),
-            feed.bad.eq(Mux(is_set, params.bad, many | (~nothing & (long | wide)))),
+            feed.bad.eq(Mux(is_set, params.bad, too_many | (~nothing & (too_long | too_wide)))),
             feed.interleave.eq(interleave),
             feed.transpose.eq(transpose),
             feed.empty.eq(p.run_bytes == 0),
@@ -136,16 +135,16 @@ class LoadRequest(wiring.Component):
             target.work.eq(feed.work),
             target.interleave.eq(interleave),
         ]
-        for payload, names in ((feed, FED), (target, AIMED)):
+        for payload, names in ((feed, FEED_PARAMS), (target, TARGET_PARAMS)):
             m.d.comb += [payload[n.name.lower()].eq(is_set & ~params.bad & (param == n)) for n in names]
-        rows: list[Any] = []
-        sound = Signal()
-        m.d.comb += sound.eq(~is_set & ~many & ~illegal & ~long & ~wide)
+        rows: list[Value] = []
+        legal = Signal()
+        m.d.comb += legal.eq(~is_set & ~too_many & ~illegal & ~too_long & ~too_wide)
         for use, value in (
-            (sound, command.b),
-            (~is_set & many, command.c),
-            (~is_set & ~many & ~illegal & long, p.run_bytes),
-            (~is_set & ~many & ~illegal & ~long & wide, p.chunks),
+            (legal, command.b),
+            (~is_set & too_many, command.c),
+            (~is_set & ~too_many & ~illegal & too_long, p.run_bytes),
+            (~is_set & ~too_many & ~illegal & ~too_long & too_wide, p.chunks),
             (set_bad, param),
             (is_set & ~params.bad, command.a[:16]),
         ):
@@ -160,7 +159,7 @@ class LoadRequest(wiring.Component):
 
         wiring.connect(m, run.o, wiring.flipped(self.run))
         length = Signal(RUN_BYTES_BITS, reset_less=True)
-        less = Signal(RUN_BYTES_BITS, reset_less=True)  # by 1 than the length
+        last_byte = Signal(RUN_BYTES_BITS, reset_less=True)  # by 1 than the length
         contiguous = Signal(reset_less=True)
         joins = Signal(reset_less=True)
         bad = Signal()
@@ -175,7 +174,7 @@ class LoadRequest(wiring.Component):
             loops.count_1.eq(p.count2),
             walk.strides[0].eq(p.mem_stride),
             walk.strides[1].eq(p.mem_stride2),
-            bad.eq(self.curtail | ends_beyond(walk.position, less, c.addr_bits)),
+            bad.eq(self.curtail | ends_beyond(walk.position, last_byte, c.addr_bits)),
             run.i.valid.eq(running & pending.ready & ~bad),
             run.i.payload.addr.eq(walk.position),
             run.i.payload.bytes.eq(length),
@@ -199,7 +198,7 @@ class LoadRequest(wiring.Component):
                 begun.eq(1),
                 has_runs.eq(feed.work & ~feed.empty),
                 length.eq(p.run_bytes),
-                less.eq(p.run_bytes - 1),
+                last_byte.eq(p.run_bytes - 1),
                 contiguous.eq(p.mem_stride == p.run_bytes),
                 joins.eq(0),
             ]
@@ -211,7 +210,7 @@ class LoadRequest(wiring.Component):
         return m
 
     @staticmethod
-    def _is_above(value: Any, power: int) -> Any:
+    def _is_above(value: Value, power: int) -> Value:
         """Whether a value is larger than a power of two, without a carry chain."""
         bit = exact_log2(power)
         return value[bit + 1 :].any() | (value[bit] & value[:bit].any())

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.hw.core.affine import Positions
 from sley.hw.core.load.permute import interleaves, row_loops
-from sley.hw.core.load.queues import AIMED, TARGET, params_of
+from sley.hw.core.load.queues import TARGET, TARGET_PARAMS, params_of
 from sley.hw.core.load.transposer import TAG_BITS
 
 FOLLOWERS = 9
@@ -118,7 +118,7 @@ class LoadTarget(wiring.Component):
         m.submodules.rows = walk = Positions(dims, limits=limits, stride_bits=stride_bits)
         job = self.job.payload
         clear = self.clear | self.abort
-        chunk_stride, local_stride, local_stride2 = params_of(m, AIMED, self.job, job.row[:16], clear)
+        chunk_stride, local_stride, local_stride2 = params_of(m, TARGET_PARAMS, self.job, job.row[:16], clear)
         interleave = Signal(reset_less=True)
         work = Signal(reset_less=True)
         active = Signal()  # a command that followed is here

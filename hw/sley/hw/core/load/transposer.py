@@ -130,10 +130,10 @@ class BlockTransposer(wiring.Component):
             row_end.eq(drain.column == drained),
             fetch.eq(some & (~read | moves)),
         ]
-        said = Cat(self.tag, self.row_end, self.block_end, self.middle)
-        found = Signal.like(said, reset_less=True)
+        tags_out = Cat(self.tag, self.row_end, self.block_end, self.middle)
+        tags_found = Signal.like(tags_out, reset_less=True)
         with m.If(fetch):
-            m.d.sync += found.eq(Cat(tags[drain.half], row_end, drain_end, drain.column == drained >> 1))
+            m.d.sync += tags_found.eq(Cat(tags[drain.half], row_end, drain_end, drain.column == drained >> 1))
         arrives, leaves = take & fill_end, fetch & drain_end
         with m.If(arrives & ~leaves):
             m.d.sync += [some.eq(1), both.eq(some)]
@@ -146,13 +146,18 @@ class BlockTransposer(wiring.Component):
         store = self._banks_of_rows if in_luts else self._skewed_banks
         piece = store(m, take, fill, fetch, drain)
         if n <= SMALL:
-            m.d.comb += [self.o.valid.eq(read), moves.eq(self.o.ready), self.o.payload.eq(piece), said.eq(found)]
+            m.d.comb += [
+                self.o.valid.eq(read),
+                moves.eq(self.o.ready),
+                self.o.payload.eq(piece),
+                tags_out.eq(tags_found),
+            ]
         else:
             # Behind a block RAM, which answers late, so large a rotator is enough for a cycle.
             payload = Signal.like(piece, reset_less=True)
             m.d.comb += [moves.eq(~self.o.valid | self.o.ready), self.o.payload.eq(payload)]
             with m.If(moves):
-                m.d.sync += [self.o.valid.eq(read), payload.eq(piece), said.eq(found)]
+                m.d.sync += [self.o.valid.eq(read), payload.eq(piece), tags_out.eq(tags_found)]
         m.d.comb += [
             self.complete.eq(some | read | self.o.valid),
             self.idle.eq(~some & ~read & ~self.o.valid & ~begun),
@@ -161,7 +166,7 @@ class BlockTransposer(wiring.Component):
 
     def _banks_of_rows(self, m: Module, take: Value, fill: _Place, fetch: Value, drain: _Place) -> Value:
         """Row i is in bank i, and a column is read from all banks at one address."""
-        found = []
+        tags_found = []
         for b in range(self._size):
             memory = Memory(shape=self._bits * self._size, depth=2 * self._columns, init=[])
             m.submodules[f"bank{b}"] = memory
@@ -172,10 +177,10 @@ class BlockTransposer(wiring.Component):
                 write.data.eq(self.i.payload.row),
                 read.addr.eq(Cat(drain.column, drain.half)),
             ]
-            found.append(read.data.word_select(drain.row, self._bits))
+            tags_found.append(read.data.word_select(drain.row, self._bits))
         payload = Signal(self._bits * self._size, reset_less=True)
         with m.If(fetch):
-            m.d.sync += payload.eq(Cat(found))
+            m.d.sync += payload.eq(Cat(tags_found))
         return payload
 
     def _skewed_banks(self, m: Module, take: Value, fill: _Place, fetch: Value, drain: _Place) -> Value:
@@ -186,7 +191,7 @@ class BlockTransposer(wiring.Component):
         with m.If(fetch):
             m.d.sync += fetched_row.eq(drain.row)
         skewed = self._rotate(self.i.payload.row.as_value(), fill.row, left=True)
-        found = []
+        tags_found = []
         for b in range(n):
             # A block is read when it is complete, so no address is read and written at a time. Yosys believes it only
             # where the register behind the memory is one of its own.
@@ -204,8 +209,8 @@ class BlockTransposer(wiring.Component):
             element = Signal(bits, name=f"element_{b}", reset_less=True)
             with m.If(fetch):
                 m.d.sync += element.eq(read.data)
-            found.append(element)
-        return self._rotate(Cat(found), fetched_row, left=False)
+            tags_found.append(element)
+        return self._rotate(Cat(tags_found), fetched_row, left=False)
 
     def _rotate(self, row: Value, places: Value, *, left: bool) -> Value:
         """Element e of the result is element e - ``places`` (left) or e + ``places`` of the row, modulo n."""

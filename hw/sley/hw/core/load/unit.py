@@ -1,7 +1,5 @@
 """The load unit: DMA from memory into the scratchpad and the accumulators."""
 
-from typing import Any
-
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -72,8 +70,8 @@ class LoadUnit(wiring.Component):
     gang: Signal
     run: stream.Interface
     beat: stream.Interface
-    scratchpad: Any
-    accumulator: Any
+    scratchpad: wiring.PureInterface
+    accumulator: wiring.PureInterface
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = c = config
@@ -128,17 +126,17 @@ class LoadUnit(wiring.Component):
         m.d.comb += self.busy.eq(request.active | feed.busy | ~empty | writes.o.valid)
         return m
 
-    def _write(self, m: Module, writes: Any, signals: Any) -> None:
+    def _write(self, m: Module, writes: stream.Interface, signals: StreamFIFO) -> None:
         """Writes to the memories; counts commands that have finished, and offers their signal sets."""
         item = writes.payload
         scratchpad, accumulator = self.scratchpad, self.accumulator
-        wanted = writes.valid & item.write
+        writing = writes.valid & item.write
         m.d.comb += [
-            scratchpad.valid.eq(wanted & (item.space == Space.SCRATCHPAD)),
+            scratchpad.valid.eq(writing & (item.space == Space.SCRATCHPAD)),
             scratchpad.row.eq(item.row),
             scratchpad.data.eq(item.data),
             scratchpad.enable.eq(-1),
-            accumulator.valid.eq(wanted & (item.space == Space.ACCUMULATOR)),
+            accumulator.valid.eq(writing & (item.space == Space.ACCUMULATOR)),
             accumulator.row.eq(item.row),
             accumulator.data.eq(item.data.replicate(self._beats)),
             accumulator.enable.eq(item.beats),

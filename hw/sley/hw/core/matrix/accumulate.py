@@ -1,6 +1,6 @@
 """From sums that leave the array to accumulator rows."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -53,10 +53,10 @@ def hazard_cycles(config: ChipConfig, bf16: bool = False) -> int:
 class _Stage(NamedTuple):
     """An issue slot as registers of their own: only the control bits are reset."""
 
-    row: Any
-    lasts: Any
-    dest: Any
-    accumulate: Any
+    row: Signal
+    lasts: Signal
+    dest: Signal
+    accumulate: Signal
 
 
 class Accumulate(wiring.Component):
@@ -124,7 +124,7 @@ class Accumulate(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        stages: list[Any] = [self.slot]
+        stages: list[data.View | _Stage] = [self.slot]
         before_detour = BF16_OLD_READ + READ_LATENCY  # when the old sums of bf16 have come
         for i in range(write_latency(config)):
             if i == before_detour and config.has(ElementType.BF16):

@@ -1,8 +1,6 @@
 """The engine that executes MATMUL: scratchpad rows to the west edge of the array."""
 
-from typing import Any
-
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -195,8 +193,8 @@ class ActivationStreamer(wiring.Component):
         m.d.sync += swapping.eq(Mux(walk.i.ready, following.swap, swapping & ~walk.o.ready))
         grant = Signal()
         fail = Signal()
-        unloaded: Any = missing
-        held: Any = Signal(reset_less=True)
+        unloaded: Value = missing
+        held: Value = Signal(reset_less=True)
         if self._config.has(ElementType.BF16):
             unloaded = missing | (job.swap & ~job.bf16 & ~self.settled)
             held = unloaded | hazards.blocked | self._other_type(m, job, grant)
@@ -258,7 +256,7 @@ class ActivationStreamer(wiring.Component):
         m.d.comb += [self.activations.eq(self.read.data), self.activations_swap.eq(entering)]
         return m
 
-    def _other_type(self, m: Module, job: Any, grant: Signal) -> Any:
+    def _other_type(self, m: Module, job: data.View, grant: Signal) -> Value:
         """Whether rows of the other type than the job's are on their way."""
         # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
         flight = Signal(range(write_latency(self._config, bf16=True) + 1))

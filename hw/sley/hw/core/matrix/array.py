@@ -1,11 +1,9 @@
 # amaranth: UnusedElaboratable=no
 """The systolic array: weight-stationary processing elements with two sets of weights."""
 
-from typing import Any
-
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Member, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
@@ -15,8 +13,8 @@ from sley.hw.core.matrix.multiplier.assignment import Multiplier, multipliers
 from sley.hw.core.matrix.multiplier.pair import PairMultiplier
 from sley.hw.core.matrix.timing import BF16_ENTRY, BF16_ROW_LATENCY, ROW_LATENCY, SUM_BITS, lanes, sums
 from sley.hw.core.matrix.weight_delay import WeightDelay, word_cycles
+from sley.hw.elaboration.shared import shared
 from sley.hw.fp.add_product import pack_total, unpack_total
-from sley.hw.shared import shared
 
 OLD_DELAY = 2
 """Cycles from ``old`` to array column 0."""
@@ -87,7 +85,7 @@ class SystolicArray(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        members: dict[str, Any] = {
+        members: dict[str, Member] = {
             "activations": In(lanes(config)),
             "swap": In(1),
             "weights": In(lanes(config)),
@@ -104,7 +102,7 @@ class SystolicArray(wiring.Component):
         m = Module()
         n, bf16 = self._config.array, self._config.has(ElementType.BF16)
         kinds = multipliers(self._config, platform)
-        made: list[Any] = [ProcessingElement(self._config, kind) for kind in kinds]
+        made: list[ProcessingElement] = [ProcessingElement(self._config, kind) for kind in kinds]
         elements = [made[r * n : (r + 1) * n] for r in range(n)]
         mode = Signal(reset_less=True)
         if bf16:
@@ -155,7 +153,7 @@ class SystolicArray(wiring.Component):
             m.d.comb += self.sums[c].eq(delayed(m, result, n - 1 - c, f"sum_skew{c}"))
         return m
 
-    def _swaps(self, m: Module) -> list[Any]:
+    def _swaps(self, m: Module) -> list[Value]:
         """The mark for each array row, one cycle before the activation."""
         n = self._config.array
         if not self._config.has(ElementType.BF16):
@@ -166,7 +164,7 @@ class SystolicArray(wiring.Component):
         bf16 = marks(m, self.swap & self.bf16, BF16_ENTRY, BF16_ROW_LATENCY, n, "swap_bf16")
         return [a | b for a, b in zip(int8, bf16, strict=True)]
 
-    def _delays(self, m: Module) -> tuple[list[Any], list[Any]]:
+    def _delays(self, m: Module) -> tuple[list[Value], list[Value]]:
         """Activations of bf16 and old sums, skewed."""
         n = self._config.array
         cycles = [BF16_ENTRY + r * BF16_ROW_LATENCY for r in range(n)]
@@ -183,7 +181,7 @@ class SystolicArray(wiring.Component):
             old.append(old_delay.o)
         return activations, old
 
-    def _words(self, m: Module) -> tuple[list[Any], list[Any], list[Any]]:
+    def _words(self, m: Module) -> tuple[list[Value], list[Value], list[Value]]:
         """Words as the array columns but the first will see them in the next cycle, as they see them, and for each
         array row whether it keeps the one that is there."""
         n = self._config.array
@@ -207,7 +205,7 @@ class SystolicArray(wiring.Component):
                 m.d.comb += [word.eq(delay.o), valid.eq(delay.o_valid), row.eq(delay.o_row), rest.eq(0)]
         early = [delayed(m, word[c], max(c - 1, 0), f"weight_skew{c}") for c in range(n)]
         words = [delayed(m, early[c], min(c, 1), f"weight{c}") for c in range(n)]
-        takes: list[Any] = [valid & (row == 0)]
+        takes: list[Value] = [valid & (row == 0)]
         for r in range(1, n):
             # Each array row knows from a register whether to keep the word that arrives.
             take = Signal(name=f"word_take{r}")
@@ -219,7 +217,7 @@ class SystolicArray(wiring.Component):
         return early, words, takes
 
 
-def marks(m: Module, mark: Any, first: int, step: int, count: int, name: str, init: int = 0) -> list[Any]:
+def marks(m: Module, mark: Value, first: int, step: int, count: int, name: str, init: int = 0) -> list[Value]:
     """``mark`` of ``first`` cycles ago, of ``step`` cycles before that, and so on; before the first one ``init``."""
     line = Signal(first + step * (count - 1), name=name, init=init)
     travelled = Cat(mark, line)
@@ -227,7 +225,7 @@ def marks(m: Module, mark: Any, first: int, step: int, count: int, name: str, in
     return [travelled[first + step * k] for k in range(count)]
 
 
-def delayed(m: Module, value: Any, cycles: int, name: str) -> Any:
+def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
     """``value`` of so many cycles ago, by registers."""
     for i in range(cycles):
         stage = Signal.like(value, name=f"{name}_{i}", reset_less=True)

@@ -1,17 +1,17 @@
 """A processing element of the systolic array."""
 
 from collections.abc import Callable
-from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.multiplier.assignment import Multiplier
-from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier, is_ecp5
+from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier
 from sley.hw.core.matrix.multiplier.logic import LogicMultiplier
+from sley.hw.elaboration.platform import is_ecp5
 from sley.hw.fp.add_product import PRODUCT, TOTAL, AddProduct
 
 BF16_FRACTION_BITS = 7
@@ -29,14 +29,14 @@ BF16_FIELDS = data.StructLayout({"exponent": 8, "sign": 1, "kind": BF16_KIND})
 """What the product of two bf16 needs besides the fractions."""
 
 
-def bf16_kind(lane: Any) -> Any:
+def bf16_kind(lane: Value) -> Value:
     """What of BF16_KIND a bf16 is."""
     fraction, exponent = lane[:BF16_FRACTION_BITS], lane[BF16_FRACTION_BITS:15]
     special, rest = exponent.all(), fraction.any()
     return BF16_KIND(Cat(~exponent.any(), special & ~rest, special & rest))
 
 
-def bf16_fields(lane: Any, kind: Any) -> Any:
+def bf16_fields(lane: Value, kind: Value) -> Value:
     """The fields of a bf16 of that kind."""
     return BF16_FIELDS(Cat(lane[BF16_FRACTION_BITS:], kind))
 
@@ -122,7 +122,7 @@ class ProcessingElement(wiring.Component):
         self._config = config
         self._multiplier = multiplier
         lane, total = config.lane_bits, signed(int8_sum_bits(config))
-        members: dict[str, Any] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
+        members: dict[str, ShapeLike] = {"activation": lane, "swap": 1, "weight": lane, "take": 1, "sum": total}
         if config.has(ElementType.BF16):
             members |= {"kind": BF16_KIND, "fields": BF16_FIELDS, "total": TOTAL}
         super().__init__(
@@ -155,13 +155,13 @@ class ProcessingElement(wiring.Component):
             with m.If(self.swap_i):
                 m.d.sync += weight.eq(Mux(self.take_i, self.weight_i, spare))
 
-        def factor(lane: Any) -> Any:
+        def factor(lane: Value) -> Value:
             """The low int8, or the significand of a bf16 with its leading one."""
             if not self._config.has(ElementType.BF16):
                 return lane.as_signed()
             return Cat(lane[:7], lane[7] | self.bf16, lane[7] & ~self.bf16).as_signed()
 
-        def multiply(name: str, part: Callable[[Any], Any]) -> Any:
+        def multiply(name: str, part: Callable[[Value], Value]) -> Value:
             """The product of those parts of activation and weight, of two cycles after they were registered.
 
             The DSP blocks are far from the logic, so there is a register more than multiplication needs: behind an
@@ -177,7 +177,7 @@ class ProcessingElement(wiring.Component):
             m.d.sync += product.eq(part(activation) * part(active))
             return outside(name, product)
 
-        def outside(name: str, product: Any) -> Any:
+        def outside(name: str, product: Value) -> Value:
             """A register between the multiplier's block and the adder."""
             # Yosys 0.70 loses multipliers if it takes this register into the DSP block of an iCE40. One with a reset it
             # leaves alone.

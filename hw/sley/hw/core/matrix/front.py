@@ -89,11 +89,11 @@ class MatrixFront(wiring.Component):
         types = self._config.operand_types
         dtype = Signal(TYPE_BITS)
         illegal = ~is_one_of(dtype, types)
-        far = incoming.b[dest_bits:].any()
+        begins_outside = incoming.b[dest_bits:].any()
         incoming_end, exceeds = rows_end(incoming.b[:dest_bits], incoming.c[: dest_bits + 1])
         wrong_load = none | (incoming.c > array)
-        many = incoming.c[ROWS_BITS:].any()
-        wrong_rows = incoming.c[dest_bits + 1 :].any() | (far & ~none)
+        too_many = incoming.c[ROWS_BITS:].any()
+        wrong_rows = incoming.c[dest_bits + 1 :].any() | (begins_outside & ~none)
         wrong_param = bad_set(Unit.MATRIX, incoming.flags[param], incoming.a)
         with m.If(is_weights):
             m.d.comb += dtype.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")])
@@ -105,7 +105,7 @@ class MatrixFront(wiring.Component):
         matmul = Signal()
         set_param = Signal()
         bad = Signal()  # a WEIGHTS or a MATMUL that faults
-        over = Signal()  # a MATMUL whose last row is outside, if its first is not, which is found out last
+        ends_outside = Signal()  # a MATMUL whose last row is outside, if its first is not, which is found out last
         bad_param = Signal()  # a SET that does
         command = Signal(UnitCommand, reset_less=True)
         bf16 = Signal(reset_less=True)
@@ -119,7 +119,7 @@ class MatrixFront(wiring.Component):
         no_space = (weights & ~self.weights.ready) | (matmul & ~self.matmuls.ready) | (set_param & self.set_done.valid)
         settled = Signal()  # both engines are idle, and nothing was handed to them in the cycle before
         m.d.sync += settled.eq(self.engines_idle & ~done)
-        go = ~(bad | over) | settled
+        go = ~(bad | ends_outside) | settled
         go_param = ~bad_param | settled
         m.d.comb += [
             self.i.ready.eq(go & go_param & ~no_space),  # so it is while nothing is here
@@ -133,15 +133,15 @@ class MatrixFront(wiring.Component):
                 weights.eq(self.i.valid & is_weights),
                 matmul.eq(self.i.valid & is_matmul),
                 set_param.eq(self.i.valid & ~is_weights & ~is_matmul),
-                bad.eq(self.i.valid & ((is_weights & wrong_load) | (is_matmul & (many | wrong_rows)) | illegal)),
-                over.eq(self.i.valid & is_matmul & exceeds),
+                bad.eq(self.i.valid & ((is_weights & wrong_load) | (is_matmul & (too_many | wrong_rows)) | illegal)),
+                ends_outside.eq(self.i.valid & is_matmul & exceeds),
                 bad_param.eq(self.i.valid & ~is_weights & ~is_matmul & wrong_param),
                 command.eq(incoming),
                 bf16.eq(is_type(dtype, ElementType.BF16, types)),
                 bad_type.eq(illegal),
-                void.eq(none | many | wrong_rows | illegal),
-                bad_parameter.eq((is_weights & wrong_load) | (is_matmul & many)),
-                bad_row.eq(far),
+                void.eq(none | too_many | wrong_rows | illegal),
+                bad_parameter.eq((is_weights & wrong_load) | (is_matmul & too_many)),
+                bad_row.eq(begins_outside),
                 end.eq(incoming_end),
             ]
 
@@ -166,19 +166,19 @@ class MatrixFront(wiring.Component):
         ]
         other = Mux(local, FaultCode.LOCAL_ADDRESS, FaultCode.ILLEGAL_INSTRUCTION)
         m.d.comb += [
-            self.fault.valid.eq(done & (bad | over | bad_param)),
+            self.fault.valid.eq(done & (bad | ends_outside | bad_param)),
             self.fault.code.eq(Mux(bad_parameter | bad_param, FaultCode.BAD_PARAMETER, other)),
             self.fault.pc.eq(command.pc),
             self.fault.address.eq(reduce(or_, [x & select.replicate(len(x)) for x, select in sources])),
         ]
 
-        self._jobs(m, command, params.values, done & ~bad & weights, done & ~void & ~over & matmul, end)
+        self._jobs(m, command, params.values, done & ~bad & weights, done & ~void & ~ends_outside & matmul, end)
         m.d.comb += [
             self.weights.payload.bf16.eq(bf16),
             self.weights.payload.void.eq(bad),
             self.matmuls.payload.bf16.eq(bf16),
             self.matmuls.payload.accumulate.eq(command.flags[flag_bits(Op.MATMUL, "accumulate")]),
-            self.matmuls.payload.void.eq(void | over),
+            self.matmuls.payload.void.eq(void | ends_outside),
         ]
         return m
 

@@ -74,7 +74,7 @@ class Alu(wiring.Component):
         b = Signal(32)  # or ~b
         total = Signal(34)
 
-        def turned(number: Value) -> Value:
+        def sign_flipped(number: Value) -> Value:
             """With both signs turned a carry out of a - b says that a is not less, and the difference is the same."""
             return Cat(number[:-1], ~number[-1])
 
@@ -82,14 +82,14 @@ class Alu(wiring.Component):
             # BLT and BGE, or those that are named.
             subtract.eq(~self.unit & Mux(self.op[5], self.op[1], among(Op.SUB, Op.MIN, Op.MAX))),
             b.eq(self.b ^ subtract.replicate(32)),
-            total.eq(Cat(subtract, turned(self.a)) + Cat(subtract, turned(b))),
+            total.eq(Cat(subtract, sign_flipped(self.a)) + Cat(subtract, sign_flipped(b))),
         ]
 
         # Every register loads in every cycle; what is not to be seen is cleared, which costs nothing in an FPGA.
         first = Signal(32, reset_less=True)
         second = Signal(32)
         amount = Signal(5, reset_less=True)
-        total_there = Signal(32)
+        total_kept = Signal(32)
         not_less = Signal(reset_less=True)
         same = Signal(16, reset_less=True)  # two bits of a and b each
         by_order = Signal()
@@ -113,11 +113,11 @@ class Alu(wiring.Component):
             either.eq(scalar & among(Op.OR)),
             least.eq(scalar & among(Op.MIN)),
             most.eq(scalar & among(Op.MAX)),
-            total_there.eq(total[1:]),
+            total_kept.eq(total[1:]),
             second.eq(b),
         ]
         with m.If(~(self.start & (self.unit | among(Op.ADD, Op.SUB)))):
-            m.d.sync += total_there.eq(0)
+            m.d.sync += total_kept.eq(0)
         with m.If(~(scalar & among(Op.MIN, Op.MAX, Op.AND, Op.OR, Op.MUL))):
             m.d.sync += second.eq(0)
 
@@ -146,7 +146,7 @@ class Alu(wiring.Component):
                 | (shifted[::-1] & left.replicate(32))
                 | (low + ((cross[0] + cross[1]) << Const(16)))[:32]
                 | logic
-                | total_there
+                | total_kept
             ),
             self.taken.eq(
                 (by_order & (not_less == otherwise)) | (by_equality & (same.all() ^ otherwise)),

@@ -1,7 +1,7 @@
 """Execution of a program: reads instructions, does the scalar ones and hands the others to the units."""
 
 from amaranth import Cat, Module, Mux, Signal, Value
-from amaranth.lib import enum, stream, wiring
+from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
@@ -9,6 +9,7 @@ from sley.abi.faults import FaultCode
 from sley.abi.instructions import SEMAPHORES, Op
 from sley.hw.core.params import flag_bits
 from sley.hw.core.sequencer.alu import Alu
+from sley.hw.core.sequencer.dispatch import Dispatch
 from sley.hw.core.sequencer.instruction import INSTRUCTION, UNITS
 from sley.hw.core.sequencer.loops import LoopStack
 from sley.hw.core.sequencer.register_file import REGISTER_WRITE, RegisterFile
@@ -27,6 +28,18 @@ class _State(enum.Enum):
     ENDED = 8
 
 
+_TARGET = data.StructLayout(
+    {
+        "beyond_program": 1,
+        "outside_loop": 1,
+        "backwards": 1,
+        "last_of_all": 1,  # the program ends there
+        "not_inside_loop": 1,  # what ends there does not end before the innermost loop does
+    }
+)
+"""What is known of the target of a branch or LOOP."""
+
+
 class Execute(wiring.Component):
     """Runs a program from its first instruction to END.
 
@@ -39,7 +52,7 @@ class Execute(wiring.Component):
     -------
     go : In(1)
         Start at instruction 0 in the next cycle.
-    hold : In(1)
+    stall : In(1)
         Read no instruction after a ``go`` yet.
     stop : In(1)
         For two cycles or more: leave the program; wins over all else. What was handed out is still delivered.
@@ -75,7 +88,7 @@ class Execute(wiring.Component):
     """
 
     go: Signal
-    hold: Signal
+    stall: Signal
     stop: Signal
     words: Signal
     available: Signal
@@ -98,7 +111,7 @@ class Execute(wiring.Component):
         super().__init__(
             {
                 "go": In(1),
-                "hold": In(1),
+                "stall": In(1),
                 "stop": In(1),
                 "words": In(range(config.program_words + 1)),
                 "available": In(range(config.program_words + 1)),
@@ -125,63 +138,40 @@ class Execute(wiring.Component):
         m.submodules.loops = loops = LoopStack(self._config.program_words)
 
         state = Signal(_State)
-        following = Signal(_State)  # the next one, unless ``refused``
+        next_state = Signal(_State)  # the next one, unless ``refused``
         refused = Signal()  # the semaphores do not accept the mask of SYNC: known so late that it only holds the state
-        place = range(self._config.program_words + 1)
-        pc = Signal(place, reset_less=True)  # while SYNC waits it is that of the next instruction already
-        sequential = Signal(place, reset_less=True)  # what follows pc, if it does not branch; pc where nothing executes
+        address_range = range(self._config.program_words + 1)
+        pc = Signal(address_range, reset_less=True)  # while SYNC waits it is that of the next instruction already
+        sequential = Signal(
+            address_range, reset_less=True
+        )  # what follows pc, if it does not branch; pc where nothing executes
         instruction = Signal(INSTRUCTION, reset_less=True)
         word = instruction.word
-        a, b = Signal(32), Signal(32)
+        a = Signal(32)  # the first operand
 
         sync = Signal()  # SYNC executes
         waits = Signal()  # and waits for its masks
         step = Signal()  # the instruction is no branch and completes, or is SYNC: the sequential one is next
-        pass_by = Signal()  # the same of a branch, which never ends a loop, as long as nobody knows that it is taken
+        falls_through = Signal()  # the same of a branch, which never ends a loop, until it is known to be taken
         branch_target = word.flags[flag_bits(Op.LOOP, "target")]
         low_target = branch_target[: len(pc)]  # of one that is not beyond the program
         # The instruction before was a branch that is taken: what is read now does not count.
         taken = alu.taken
-        origin = Signal(place, reset_less=True)  # where it was, or SYNC
+        origin = Signal(address_range, reset_less=True)  # where it was, or SYNC
         skipped = Signal()  # the LOOP has count 0
         counts = Signal(8, reset_less=True)  # four bits of its count are not 0
-        goes_on = Signal()  # the taken branch completes
+        branch_completes = Signal()  # the taken branch completes
         jump = Signal()  # the instruction completes, and what is behind ``target`` is next
-        behind_target = Signal(place)
-        onward = Signal(place)  # the instruction that leaves the program memory in the next cycle
-        low_here = Signal()  # the instruction at low_target is in the memory
-        sequential_here = Signal()
-        here = Signal()  # the onward one is
+        after_target = Signal(address_range)
+        onward, low_present, sequential_present, present = self._read_ahead(m, taken, low_target, sequential)
         is_unit = instruction.unit.any()
         m.d.comb += [
-            onward.eq(Mux(taken, low_target, sequential)),
-            # Both are compared beside what decides between them.
-            low_here.eq(low_target < self.available),
-            sequential_here.eq(sequential < self.available),
-            here.eq(Mux(taken, low_here, sequential_here)),
-            behind_target.eq(branch_target + 1),
-            self.index.eq(onward),
+            after_target.eq(branch_target + 1),
             self.pc.eq(Mux(taken | waits, origin, pc)),
             waits.eq((state == _State.WAIT) | (state == _State.SIGNAL)),
             self.wait.payload.eq(word.wait),
             self.signal.payload.eq(word.signal),
-            # Two when the instruction is read and two when it executes, for the cycle behind.
-            registers.read.eq((state == _State.READ) | ((state == _State.EXECUTE) & ~self.blocked)),
-            registers.index[0].eq(Mux(state == _State.READ, self.instruction.word.ra, word.rc)),
-            registers.index[1].eq(Mux(state == _State.READ, self.instruction.word.rb, word.rd)),
-            registers.target.eq(Mux(is_unit, word.ra, word.rd)),
-            registers.result.eq(alu.result | (self.register.value & self.register.valid.replicate(32))),
-            registers.set.eq(self.register),
-            registers.clear.eq(self.clear),
-            a.eq(Mux(instruction.immediate.ra, word.imm, registers.value[0])),
-            b.eq(Mux(instruction.immediate.rb, word.imm, registers.value[1])),
-            alu.op.eq(word.op),
-            alu.a.eq(registers.value[0]),
-            alu.b.eq(b),
-            alu.start.eq(state == _State.EXECUTE),
-            alu.unit.eq(is_unit),
-            alu.branch.eq(pass_by),
-            alu.multiply.eq(state == _State.MULTIPLY),
+            alu.branch.eq(falls_through),
             loops.clear.eq(self.go),
             loops.pc.eq(pc),
             loops.frame.first.eq(sequential),
@@ -190,6 +180,7 @@ class Execute(wiring.Component):
             loops.step.eq(step),
             skipped.eq(~counts.any()),
         ]
+        self._operands(m, state, instruction, registers, alu, a)
         m.d.sync += counts.eq(Cat(a[k : k + 4].any() for k in range(0, 32, 4)))
 
         # What a fault is about stays as it is in IDLE.
@@ -212,60 +203,28 @@ class Execute(wiring.Component):
                 is_illegal.eq(illegal),
                 is_astray.eq(astray),
             ]
-            m.d.comb += following.eq(_State.IDLE)
+            m.d.comb += next_state.eq(_State.IDLE)
 
-        pending = Signal(len(UNITS))
         issue = Signal()
-        command = Signal(UnitCommand, reset_less=True)
-        late = Signal()  # command.b is read
-        c_late = Signal()  # and command.c, which is no immediate
-        m.d.comb += self.dispatching.eq(pending.any())
-        m.d.sync += [late.eq(issue), c_late.eq(issue & ~instruction.immediate.rc)]
-        for k, port in enumerate(self.dispatch):
-            m.d.comb += [
-                port.valid.eq(pending[k]),
-                port.payload.eq(command),
-                port.payload.b.eq(Mux(late, registers.value[1], command.b)),
-                port.payload.c.eq(Mux(c_late, registers.value[0], command.c)),
-            ]
-            with m.If(port.valid & port.ready):
-                m.d.sync += pending[k].eq(0)
-        with m.If(late):
-            m.d.sync += command.b.eq(registers.value[1])
-        with m.If(issue | c_late):
-            m.d.sync += command.c.eq(Mux(c_late, registers.value[0], word.imm))
-        with m.If(issue):
-            m.d.sync += [
-                pending.eq(instruction.unit),
-                command.op.eq(word.op),
-                command.pc.eq(pc),
-                command.wait.eq(word.wait),
-                command.signal.eq(word.signal),
-                command.a.eq(a),
-                command.flags.eq(word.flags),
-            ]
+        m.submodules.units = units = Dispatch()
+        for unit, port in zip(units.o, self.dispatch, strict=True):
+            wiring.connect(m, unit, wiring.flipped(port))
+        m.d.comb += [
+            units.issue.eq(issue),
+            units.instruction.eq(instruction),
+            units.pc.eq(pc),
+            units.a.eq(a),
+            units.b.eq(registers.value[1]),
+            units.c.eq(registers.value[0]),
+            self.dispatching.eq(units.pending),
+        ]
 
-        # Where a branch or LOOP leads is compared while it executes, and decided upon in the next cycle.
-        target = branch_target
-        beyond_program = Signal(reset_less=True)
-        outside_loop = Signal(reset_less=True)
-        backwards = Signal(reset_less=True)
-        last_of_all = Signal(reset_less=True)
-        not_inside_loop = Signal(reset_less=True)  # what ends there does not end before the innermost loop does
+        target = self._compare_target(m, branch_target, low_target, after_target, pc, loops)
         astray = Signal()  # the program has no instruction at pc
-        m.d.sync += [
-            astray.eq((state == _State.FETCH) & ~self.hold & (pc == self.words)),
-            beyond_program.eq(target >= self.words),
-            outside_loop.eq(loops.active & ((low_target < loops.top.first) | (low_target > loops.top.last))),
-            backwards.eq(low_target <= pc),
-            last_of_all.eq(behind_target == self.words),
-            not_inside_loop.eq(loops.active & (low_target >= loops.top.last)),
-        ]
+        m.d.sync += astray.eq((state == _State.FETCH) & ~self.stall & (pc == self.words))
         m.d.comb += [
-            self.fetching.eq((state == _State.FETCH) & ~taken & (self.hold | ~here)),
+            self.fetching.eq((state == _State.FETCH) & ~taken & (self.stall | ~present)),
             self.blocked.eq((state == _State.EXECUTE) & self.dispatching & is_unit),
-        ]
-        m.d.comb += [
             self.wait.valid.eq(state == _State.WAIT),
             self.signal.valid.eq(state == _State.SIGNAL),
             self.ended.eq(state == _State.ENDED),
@@ -273,16 +232,16 @@ class Execute(wiring.Component):
         with m.If((state != _State.FETCH) & ~waits):  # the same until the instruction completes
             m.d.sync += sequential.eq(Mux(loops.at_last & loops.again, loops.top.first, pc + 1))
         # ``taken`` is known late, and true in IDLE, FETCH and READ alone: the other states do not ask.
-        m.d.comb += following.eq(state)
+        m.d.comb += next_state.eq(state)
         with m.Switch(state):
             with m.Case(_State.FETCH):
                 with m.If(astray), m.If(~taken):
                     fail(FaultCode.PC_OUT_OF_RANGE, astray=True)
-                with m.Elif(~self.hold & sequential_here):
-                    m.d.comb += following.eq(_State.READ)
+                with m.Elif(~self.stall & sequential_present):
+                    m.d.comb += next_state.eq(_State.READ)
 
             with m.Case(_State.READ):
-                m.d.comb += following.eq(_State.EXECUTE)
+                m.d.comb += next_state.eq(_State.EXECUTE)
                 with m.If(~taken):
                     m.d.sync += instruction.eq(self.instruction)
 
@@ -296,20 +255,20 @@ class Execute(wiring.Component):
                     with m.If(instruction.simple):
                         m.d.comb += [step.eq(1), registers.write.eq(1)]
                     with m.If(instruction.branch):
-                        m.d.comb += pass_by.eq(1)
+                        m.d.comb += falls_through.eq(1)
                     with m.If(instruction.loop):
-                        m.d.comb += [loops.offer.eq(1), following.eq(_State.LOOP)]
+                        m.d.comb += [loops.offer.eq(1), next_state.eq(_State.LOOP)]
                     with m.If(instruction.end):
-                        m.d.comb += following.eq(_State.ENDED)
+                        m.d.comb += next_state.eq(_State.ENDED)
                     with m.If(instruction.sync):
                         m.d.comb += [step.eq(1), sync.eq(1)]
                     with m.If(instruction.multiply):
-                        m.d.comb += following.eq(_State.MULTIPLY)
+                        m.d.comb += next_state.eq(_State.MULTIPLY)
 
             with m.Case(_State.LOOP):
-                with m.If(beyond_program | backwards | (skipped & last_of_all)):
+                with m.If(target.beyond_program | target.backwards | (skipped & target.last_of_all)):
                     fail(FaultCode.PC_OUT_OF_RANGE)
-                with m.Elif(not_inside_loop):
+                with m.Elif(target.not_inside_loop):
                     fail(FaultCode.BRANCH_OUT_OF_LOOP)
                 with m.Elif(skipped):
                     m.d.comb += jump.eq(1)
@@ -327,34 +286,90 @@ class Execute(wiring.Component):
             with m.Case(_State.SIGNAL):
                 m.d.comb += refused.eq(~self.signal.ready)
 
-        with m.If(step | pass_by | waits):
-            m.d.comb += following.eq(Mux(sequential_here, _State.READ, _State.FETCH))
+        with m.If(step | falls_through | waits):
+            m.d.comb += next_state.eq(Mux(sequential_present, _State.READ, _State.FETCH))
         with m.If(sync & word.wait.any()):
-            m.d.comb += following.eq(_State.WAIT)
+            m.d.comb += next_state.eq(_State.WAIT)
         with m.Elif((sync | (state == _State.WAIT)) & word.signal.any()):
-            m.d.comb += following.eq(_State.SIGNAL)
+            m.d.comb += next_state.eq(_State.SIGNAL)
         with m.If(jump):
-            m.d.comb += following.eq(_State.FETCH)
+            m.d.comb += next_state.eq(_State.FETCH)
         # In the cycle in which a branch is found to be taken the instruction behind it is read already.
         with m.If(taken):
-            m.d.comb += following.eq(Mux(low_here, _State.READ, _State.FETCH))
-            with m.If(beyond_program | outside_loop):
-                fail(Mux(beyond_program, FaultCode.PC_OUT_OF_RANGE, FaultCode.BRANCH_OUT_OF_LOOP))
+            m.d.comb += next_state.eq(Mux(low_present, _State.READ, _State.FETCH))
+            with m.If(target.beyond_program | target.outside_loop):
+                fail(Mux(target.beyond_program, FaultCode.PC_OUT_OF_RANGE, FaultCode.BRANCH_OUT_OF_LOOP))
                 m.d.sync += pc.eq(origin)
             with m.Else():
-                m.d.comb += goes_on.eq(1)
+                m.d.comb += branch_completes.eq(1)
 
-        with m.If(step | pass_by | goes_on):
+        with m.If(step | falls_through | branch_completes):
             m.d.sync += [pc.eq(onward), sequential.eq(onward)]
         with m.If(jump):
-            m.d.sync += [pc.eq(behind_target), sequential.eq(behind_target)]
+            m.d.sync += [pc.eq(after_target), sequential.eq(after_target)]
         with m.If(self.go):
             m.d.sync += [pc.eq(0), sequential.eq(0)]
-            m.d.comb += following.eq(_State.FETCH)
+            m.d.comb += next_state.eq(_State.FETCH)
         with m.If(self.stop):
-            m.d.comb += following.eq(_State.IDLE)
+            m.d.comb += next_state.eq(_State.IDLE)
             with m.If(waits):
                 m.d.sync += pc.eq(origin)
         with m.If(~refused | self.go | self.stop):
-            m.d.sync += state.eq(following)
+            m.d.sync += state.eq(next_state)
         return m
+
+    def _read_ahead(
+        self, m: Module, taken: Value, low_target: Value, sequential: Signal
+    ) -> tuple[Signal, Signal, Signal, Signal]:
+        """The instruction that leaves the program memory in the next cycle; whether the one at ``low_target``, the
+        sequential one, and that which leaves are in the memory."""
+        onward = Signal.like(sequential, name="onward", reset_less=False)
+        low_present, sequential_present, present = Signal(), Signal(), Signal()
+        m.d.comb += [
+            onward.eq(Mux(taken, low_target, sequential)),
+            # Both are compared beside what decides between them.
+            low_present.eq(low_target < self.available),
+            sequential_present.eq(sequential < self.available),
+            present.eq(Mux(taken, low_present, sequential_present)),
+            self.index.eq(onward),
+        ]
+        return onward, low_present, sequential_present, present
+
+    def _operands(
+        self, m: Module, state: Signal, instruction: data.View, registers: RegisterFile, alu: Alu, a: Signal
+    ) -> None:
+        """Connects registers and ALU; ``a`` becomes the first operand."""
+        word = instruction.word
+        is_unit = instruction.unit.any()
+        reads = state == _State.READ
+        m.d.comb += [
+            # Two when the instruction is read and two when it executes, for the cycle behind.
+            registers.read.eq(reads | ((state == _State.EXECUTE) & ~self.blocked)),
+            registers.index[0].eq(Mux(reads, self.instruction.word.ra, word.rc)),
+            registers.index[1].eq(Mux(reads, self.instruction.word.rb, word.rd)),
+            registers.target.eq(Mux(is_unit, word.ra, word.rd)),
+            registers.result.eq(alu.result | (self.register.value & self.register.valid.replicate(32))),
+            registers.set.eq(self.register),
+            registers.clear.eq(self.clear),
+            a.eq(Mux(instruction.immediate.ra, word.imm, registers.value[0])),
+            alu.op.eq(word.op),
+            alu.a.eq(registers.value[0]),
+            alu.b.eq(Mux(instruction.immediate.rb, word.imm, registers.value[1])),
+            alu.start.eq(state == _State.EXECUTE),
+            alu.unit.eq(is_unit),
+            alu.multiply.eq(state == _State.MULTIPLY),
+        ]
+
+    def _compare_target(
+        self, m: Module, target: Value, low_target: Value, after_target: Value, pc: Signal, loops: LoopStack
+    ) -> data.View:
+        """Where a branch or LOOP leads is compared while it executes, and decided upon in the next cycle."""
+        compared = Signal(_TARGET, name="target", reset_less=True)
+        m.d.sync += [
+            compared.beyond_program.eq(target >= self.words),
+            compared.outside_loop.eq(loops.active & ((low_target < loops.top.first) | (low_target > loops.top.last))),
+            compared.backwards.eq(low_target <= pc),
+            compared.last_of_all.eq(after_target == self.words),
+            compared.not_inside_loop.eq(loops.active & (low_target >= loops.top.last)),
+        ]
+        return compared

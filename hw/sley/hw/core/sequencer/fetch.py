@@ -11,8 +11,8 @@ from sley.abi.instructions import ARG_REGISTER, INSTRUCTION_BYTES, MAX_ARGS, REG
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.sequencer.instruction import INSTRUCTION, decoded
 from sley.hw.core.sequencer.register_file import REGISTER_WRITE
-from sley.hw.memory.access import fault_code
 from sley.hw.memory.run import Run, beat
+from sley.hw.noc.access import fault_code
 
 SPLIT_BYTES = 1 << 15
 """Longest run of a program; a Run has 16 bits of length."""
@@ -122,34 +122,34 @@ class Fetch(wiring.Component):
         phase = Signal(_Phase)
         args_left = Signal(range(MAX_ARGS + 1))
         expects = Signal()  # the program was asked for, or will be, and is not found complete yet
-        holds = Signal()
-        held = Signal()
-        wanted = Signal()  # the program is not held
+        reusable = Signal()
+        reused = Signal()
+        needed = Signal()  # the program is not held
         words = Signal.like(self.available)
         missing = Signal()  # of the program
-        faulty = Signal(reset_less=True)  # the error is the program's
+        program_at_fault = Signal(reset_less=True)  # the error is the program's
         m.d.comb += [
-            held.eq(holds & self.order.same),
+            reused.eq(reusable & self.order.same),
             words.eq(self.order.words),
-            wanted.eq(~held & (words != 0)),
+            needed.eq(~reused & (words != 0)),
             missing.eq(self.available != words),
             self.args_done.eq(args_left == 0),
-            self.address.eq(Mux(faulty, self.order.program, self.order.args)),
+            self.address.eq(Mux(program_at_fault, self.order.program, self.order.args)),
             self.busy.eq((phase != _Phase.IDLE) | (args_left != 0) | (expects & missing)),
         ]
         with m.If(~missing):
             m.d.sync += expects.eq(0)
-        self._receive(m, args_left, words, faulty)
-        self._ask(m, phase, args_left, expects, words, wanted, faulty)
+        self._receive(m, args_left, words, program_at_fault)
+        self._ask(m, phase, args_left, expects, words, needed, program_at_fault)
         with m.If(self.start):
             m.d.sync += [
                 args_left.eq(self.order.arg_words & self.order.fetch_args.replicate(len(args_left))),
-                self.available.eq(Mux(held, words, 0)),
+                self.available.eq(Mux(reused, words, 0)),
                 self.error.eq(0),
-                holds.eq(self.order.tagged),
+                reusable.eq(self.order.tagged),
             ]
         with m.If(self.forget):
-            m.d.sync += holds.eq(0)
+            m.d.sync += reusable.eq(0)
         return m
 
     def _ask(
@@ -159,8 +159,8 @@ class Fetch(wiring.Component):
         args_left: Signal,
         expects: Signal,
         words: Signal,
-        wanted: Signal,
-        faulty: Signal,
+        needed: Signal,
+        program_at_fault: Signal,
     ) -> None:
         """Runs for the arguments and for the program."""
         most = self._config.program_words * INSTRUCTION_BYTES
@@ -168,7 +168,7 @@ class Fetch(wiring.Component):
         begin = Signal(32)
         size = Signal(range(most + 1))
         runs = Signal(range(-(-most // SPLIT_BYTES)), reset_less=True)  # of the program that were asked for
-        asked = Signal(32)  # bytes in them
+        requested = Signal(32)  # bytes in them
         left = Signal.like(size)
         final = Signal()  # what is left is one run
         beyond = Signal()  # arguments or program, whatever is asked for, reach beyond the address width
@@ -180,10 +180,10 @@ class Fetch(wiring.Component):
             in_program.eq(phase == _Phase.PROGRAM),
             begin.eq(Mux(in_program, self.order.program, self.order.args)),
             size.eq(Mux(in_program, words * INSTRUCTION_BYTES, self.order.arg_words << 2)),
-            asked.eq(runs * SPLIT_BYTES),
-            left.eq(size - asked),
+            requested.eq(runs * SPLIT_BYTES),
+            left.eq(size - requested),
             final.eq(left <= SPLIT_BYTES),
-            self.run.payload.addr.eq(begin + asked),
+            self.run.payload.addr.eq(begin + requested),
             self.run.payload.bytes.eq(Mux(final, left, SPLIT_BYTES)),
             self.run.payload.context.eq(self.order.context),
             self.run.payload.execute.eq(in_program),
@@ -211,11 +211,11 @@ class Fetch(wiring.Component):
             ]
         with m.Switch(phase):
             with m.Case(_Phase.IDLE), m.If(self.start):
-                m.d.sync += [expects.eq(wanted), runs.eq(0)]
+                m.d.sync += [expects.eq(needed), runs.eq(0)]
                 # The arguments first: nothing runs without all of them.
                 with m.If(self.order.fetch_args):
                     m.d.sync += phase.eq(_Phase.ARGS)
-                with m.Elif(wanted):
+                with m.Elif(needed):
                     m.d.sync += phase.eq(_Phase.PROGRAM)
             with m.Case(_Phase.ARGS), m.If(self.run.ready):
                 m.d.sync += phase.eq(Mux(expects, _Phase.PROGRAM, _Phase.IDLE))
@@ -229,12 +229,12 @@ class Fetch(wiring.Component):
                 expects.eq(0),
                 self.error.eq(1),
                 self.code.eq(FaultCode.BAD_ADDRESS),
-                faulty.eq(in_program),
+                program_at_fault.eq(in_program),
             ]
             with m.If(phase == _Phase.ARGS):
                 m.d.sync += args_left.eq(0)
 
-    def _receive(self, m: Module, args_left: Signal, words: Signal, faulty: Signal) -> None:
+    def _receive(self, m: Module, args_left: Signal, words: Signal, program_at_fault: Signal) -> None:
         """Beats into a shift register, and from there words to registers and instructions to memory."""
         beat_bits = len(self.beat.payload.data)
         word_bits = 8 * INSTRUCTION_BYTES
@@ -306,7 +306,7 @@ class Fetch(wiring.Component):
                 m.d.sync += [
                     self.error.eq(1),
                     self.code.eq(fault_code(self.beat.payload.error)),
-                    faulty.eq(~args_follow),
+                    program_at_fault.eq(~args_follow),
                 ]
         with m.If(self.start):
             m.d.sync += [argument.eq(ARG_REGISTER), full.eq(0), collected.eq(0)]

@@ -8,7 +8,7 @@ from amaranth.lib import data
 from sley.abi.faults import Unit
 from sley.abi.instructions import FORMATS, WORD, Op
 from sley.hw.core.sequencer.alu import BRANCH_OPS
-from sley.hw.layouts import struct
+from sley.hw.elaboration.layouts import struct
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
 """The units that take commands, in the order of all ports that are arrays over them."""

@@ -70,17 +70,17 @@ class RegisterFile(wiring.Component):
         m = Module()
         # A value waits for a cycle in front of the memories, so that what computes it does not have to reach them.
         index = Signal(range(REGISTERS), reset_less=True)
-        real = Signal()  # index is not 0
-        fresh = Signal(32, reset_less=True)
-        coming, there = Signal(), Signal()  # it is computed, and it is in ``fresh``
+        not_zero = Signal()  # index is not 0
+        latest = Signal(32, reset_less=True)
+        computing, computed = Signal(), Signal()  # it is computed, and it is in ``latest``
         written = Signal(REGISTERS)
-        m.d.comb += real.eq(index != 0)
+        m.d.comb += not_zero.eq(index != 0)
         with m.If(self.set.valid | self.write):
             m.d.sync += index.eq(Mux(self.set.valid, self.set.index, self.target))
-        with m.If(self.set.valid | coming):
-            m.d.sync += fresh.eq(self.result)
-        m.d.sync += [coming.eq(self.write), there.eq(self.set.valid | coming)]
-        with m.If(there & real):
+        with m.If(self.set.valid | computing):
+            m.d.sync += latest.eq(self.result)
+        m.d.sync += [computing.eq(self.write), computed.eq(self.set.valid | computing)]
+        with m.If(computed & not_zero):
             m.d.sync += written.bit_select(index, 1).eq(1)
         with m.If(self.clear):
             m.d.sync += written.eq(0)
@@ -91,32 +91,38 @@ class RegisterFile(wiring.Component):
             read = copy.read_port(domain="comb")
             memory = Signal(32, reset_less=True, name=f"memory_{k}")
             upper = Signal(reset_less=True, name=f"upper_{k}")  # the upper half was asked for
-            among = Signal(8, reset_less=True, name=f"among_{k}")  # a written one of four was asked for, in either half
-            alike = Signal(3, reset_less=True, name=f"alike_{k}")  # the number on its way was asked for, in parts
-            is_fresh = Signal(name=f"is_fresh_{k}")
+            written_group = Signal(
+                8, reset_less=True, name=f"written_group_{k}"
+            )  # a written one of four was asked for, in either half
+            same_index = Signal(
+                3, reset_less=True, name=f"same_index_{k}"
+            )  # the number on its way was asked for, in parts
+            is_latest = Signal(name=f"is_latest_{k}")
             counts = Signal(name=f"counts_{k}")
             with m.If(self.read):
                 m.d.sync += [
                     memory.eq(read.data),
                     upper.eq(self.index[k][4]),
-                    among.eq(Cat(_chosen(written[n : n + 4], self.index[k], n) for n in range(0, REGISTERS, 4))),
-                    alike[0].eq(index[:2] == self.index[k][:2]),
-                    alike[1].eq(index[2:4] == self.index[k][2:4]),
-                    alike[2].eq((coming | there) & real & (index[4] == self.index[k][4])),
+                    written_group.eq(
+                        Cat(_chosen(written[n : n + 4], self.index[k], n) for n in range(0, REGISTERS, 4))
+                    ),
+                    same_index[0].eq(index[:2] == self.index[k][:2]),
+                    same_index[1].eq(index[2:4] == self.index[k][2:4]),
+                    same_index[2].eq((computing | computed) & not_zero & (index[4] == self.index[k][4])),
                 ]
             m.d.comb += [
                 write.addr.eq(index),
-                write.data.eq(fresh),
-                write.en.eq(there & real),
+                write.data.eq(latest),
+                write.en.eq(computed & not_zero),
                 read.addr.eq(self.index[k]),
-                is_fresh.eq(alike.all()),
-                counts.eq(Mux(upper, among[4:].any(), among[:4].any())),
-                self.value[k].eq(Mux(is_fresh, fresh, memory & counts.replicate(32))),
+                is_latest.eq(same_index.all()),
+                counts.eq(Mux(upper, written_group[4:].any(), written_group[:4].any())),
+                self.value[k].eq(Mux(is_latest, latest, memory & counts.replicate(32))),
             ]
         return m
 
 
-def _chosen(four: Value, number: Value, first: int) -> Value:
-    """The one of ``four`` bits that has this number, if it is one of them, whatever the number's top bit: two LUTs."""
-    pair = [Mux(number[0], four[k + 1], four[k]) & (number[1] == k // 2) for k in (0, 2)]
+def _chosen(bits: Value, number: Value, first: int) -> Value:
+    """The one of ``bits`` bits that has this number, if it is one of them, whatever the number's top bit: two LUTs."""
+    pair = [Mux(number[0], bits[k + 1], bits[k]) & (number[1] == k // 2) for k in (0, 2)]
     return (pair[0] | pair[1]) & (number[2:4] == first // 4 % 4)

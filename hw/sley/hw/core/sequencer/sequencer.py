@@ -203,7 +203,7 @@ class Sequencer(wiring.Component):
             self.starts.eq(launcher.start),
             execute.clear.eq(launcher.begin),
             execute.go.eq(launcher.done),
-            execute.hold.eq(~launcher.ready | ~fetch.args_done | self.scrubbing),
+            execute.stall.eq(~launcher.ready | ~fetch.args_done | self.scrubbing),
             execute.stop.eq((state == _State.ABORT) | (state == _State.REPORT)),
             execute.words.eq(launcher.order.words),
             execute.available.eq(fetch.available),

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, Signature
@@ -85,8 +84,8 @@ class BankedSram(wiring.Component):
     of parts, another register of ``width`` bits for each bank, and its parts are joined by OR once for all of them.
     """
 
-    read: list[Any]
-    write: list[Any]
+    read: list[wiring.PureInterface]
+    write: list[wiring.PureInterface]
     clear: Signal
     clearing: Signal
 
@@ -154,7 +153,7 @@ class BankedSram(wiring.Component):
         write_enables[-1] = write_enables[-1] | self.clearing.replicate(self._granules)
 
         registers = []
-        words: list[dict[int, Any]] = []  # of each bank, by the parts of which it is one
+        words: list[dict[int, Value]] = []  # of each bank, by the parts of which it is one
         for b in range(self._banks):
             m.submodules[f"bank{b}"] = memory = Memory(
                 shape=unsigned(self._width), depth=depth, init=[], attrs={"no_rw_check": 1}
@@ -177,8 +176,8 @@ class BankedSram(wiring.Component):
             words.append({1: output, **self._parts(m, b, register, reads)})
 
         for k, (port, parts) in enumerate(zip(self.read, self._readers, strict=True)):
-            bank: Any = port.row[index_bits:]
-            inverse: Any = ~bank
+            bank: Value = port.row[index_bits:]
+            inverse: Value = ~bank
             for i in range(READ_LATENCY):
                 later = Signal(len(bank), name=f"reader{k}_bank{i}", reset_less=True)
                 other = Signal.like(later, name=f"reader{k}_inverse{i}", reset_less=True)
@@ -189,7 +188,7 @@ class BankedSram(wiring.Component):
             self._zero(m, registers)
         return m
 
-    def _parts(self, m: Module, bank: int, register: Any, asks: list[Signal]) -> dict[int, Any]:
+    def _parts(self, m: Module, bank: int, register: Value, asks: list[Signal]) -> dict[int, Value]:
         """For each number of parts that readers know, the part that the first of those who asked reads.
 
         Beside the output register is another one in which all is 0 but that part, so joining its parts takes an OR, and
@@ -209,8 +208,8 @@ class BankedSram(wiring.Component):
         for piece in range(most):
             with m.If(~selects[piece]):
                 m.d.sync += picked.word_select(piece, size).eq(0)
-        made: dict[int, Any] = {}
-        word: Any = picked
+        made: dict[int, Value] = {}
+        word: Value = picked
         for parts in sorted(set(parts_of.values())):
             width = self._width // parts
             joined = Signal(width, name=f"part{bank}_of_{parts}")
@@ -218,7 +217,7 @@ class BankedSram(wiring.Component):
             made[parts] = word = joined
         return made
 
-    def _zero(self, m: Module, registers: list[Any]) -> None:
+    def _zero(self, m: Module, registers: list[Signal]) -> None:
         """Data of reader 0 that are 0 unless a row arrives."""
         port = self.read[0]
         coming, arrives = Signal(), Signal()
@@ -245,7 +244,7 @@ class BankedSram(wiring.Component):
         return asks
 
 
-def _first_of(asks: list[Signal], values: list[Any]) -> Any:
+def _first_of(asks: list[Signal], values: list[Value]) -> Value:
     """The value of the first port that asks; that of the last one if none does, when it does not matter."""
     value = values[-1]
     for ask, earlier in reversed(list(zip(asks[:-1], values[:-1], strict=True))):
@@ -253,7 +252,7 @@ def _first_of(asks: list[Signal], values: list[Any]) -> Any:
     return value
 
 
-def _at(values: list[Any], index: Any, inverse: Any) -> Any:
+def _at(values: list[Value], index: Value, inverse: Value) -> Value:
     """``values[index]``; ``inverse`` is ``~index`` from registers of its own.
 
     Of four values, two LUTs do it: if the value is none of the first two, what the first LUT gives is the select of the

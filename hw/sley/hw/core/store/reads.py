@@ -1,8 +1,6 @@
 """The reads of the store unit: beats of the rows of each run, in order."""
 
-from typing import Any
-
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -47,8 +45,8 @@ class StoreReads(wiring.Component):
     stride: Signal
     last_beat: Signal
     data: stream.Interface
-    scratchpad: Any
-    accumulator: Any
+    scratchpad: wiring.PureInterface
+    accumulator: wiring.PureInterface
     idle: Signal
     taken: Signal
 
@@ -106,8 +104,8 @@ class StoreReads(wiring.Component):
             m.d.sync += [active.eq(starts.valid), row.eq(starts.payload), index.eq(0)]
             m.d.sync += [ahead.eq(1), last.eq(last_beat == 0)]
 
-        valid: Any = granted
-        arriving: Any = space
+        valid: Value = granted
+        arriving: Value = space
         for k in range(READ_LATENCY):
             valid_next = Signal(name=f"valid_{k}")
             arriving_next = Signal(name=f"arriving_{k}", reset_less=True)

@@ -1,8 +1,6 @@
 """The store unit: DMA from the scratchpad and the accumulators to memory."""
 
-from typing import Any
-
-from amaranth import Cat, Module, Mux, ResetInserter, Signal, signed
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -16,8 +14,8 @@ from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
 from sley.hw.core.store.reads import STRIDE_BITS, StoreReads
 from sley.hw.core.store.span import StoreSpan
 from sley.hw.core.unit import unit_signature
-from sley.hw.memory.access import ERROR_BITS, AccessError, fault_code
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
+from sley.hw.noc.access import ERROR_BITS, AccessError, fault_code
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -109,8 +107,8 @@ class StoreUnit(wiring.Component):
     writer_error: Signal
     writer_error_phase: Signal
     cut: Signal
-    scratchpad: Any
-    accumulator: Any
+    scratchpad: wiring.PureInterface
+    accumulator: wiring.PureInterface
     acknowledging: Signal
 
     def __init__(self, config: ChipConfig) -> None:
@@ -312,7 +310,7 @@ class StoreUnit(wiring.Component):
             m.d.sync += [idle.eq(draining & quiet), draining.eq(~(draining & quiet))]
         return m
 
-    def _complete(self, m: Module, incomplete: Any, refused: list[Signal], offers: Any) -> Any:
+    def _complete(self, m: Module, incomplete: Value, refused: list[Signal], offers: Value) -> Value:
         """Signals and faults in the order of the commands; returns whether one becomes complete."""
         command = incomplete.payload
         unacknowledged = command.stores & self.writer_pending.bit_select(command.phase, 1)

@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """The vector unit."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import Out, connect, flipped
 
@@ -27,17 +27,9 @@ from sley.hw.core.vector.lane import (
 )
 from sley.hw.core.vector.reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, VectorReads, operand_ports
 from sley.hw.core.vector.source import Source
+from sley.hw.core.vector.writes import VectorWrites, output_rows
 from sley.hw.counters.classes import class_events
-from sley.hw.shared import shared
-from sley.hw.stream.wide import WideFIFO
-
-
-def output_rows(config: ChipConfig) -> int:
-    """Rows that may be under way between their reads and their writes: more than the longest way has at full rate.
-
-    In four parts or more each takes so long that half as many do, which is what fits in the LUTs of an FPGA.
-    """
-    return 32 if config.row_parts < 4 else 16
+from sley.hw.elaboration.shared import shared
 
 
 class State(enum.Enum):
@@ -167,17 +159,8 @@ class VectorUnit(wiring.Component):
         bad_count = Signal(reset_less=True)
         m.d.sync += faulted.eq((state == State.RUN) & (faulted | (issuing & reads.outside)))
         bad_parameter = command.c & bad_count.replicate(32) | params.param & bad_set.replicate(len(params.param))
-        with m.If(faulted):
-            m.d.comb += self.fault.code.eq(FaultCode.LOCAL_ADDRESS)
-        with m.Elif(bad_set | bad_count):
-            m.d.comb += self.fault.code.eq(FaultCode.BAD_PARAMETER)
-        with m.Else():
-            m.d.comb += self.fault.code.eq(FaultCode.ILLEGAL_INSTRUCTION)
-        m.d.comb += [
-            self.fault.pc.eq(command.pc),
-            self.fault.address.eq(reads.address | bad_parameter),
-            self.signal[0].payload.eq(command.signal),
-        ]
+        self._record_fault(m, command.pc, reads.address | bad_parameter, faulted, bad_set | bad_count)
+        m.d.comb += self.signal[0].payload.eq(command.signal)
         begins = Signal()  # to read rows
         m.d.comb += [
             start.eq(state == State.CHECK),
@@ -240,7 +223,6 @@ class VectorUnit(wiring.Component):
         row_arrived = Signal()
         m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
 
-        m.submodules.queue = queue = ResetInserter(self.abort)(WideFIFO(32 * self._config.array, rows_at_once))
         lanes = [VectorLane(types, parts) for _ in range(self._config.vector_lanes)]
         splat = Signal(32, reset_less=True)
         m.d.sync += splat.eq(command.a)
@@ -283,40 +265,25 @@ class VectorUnit(wiring.Component):
             result = Cat(earlier, result)
             with m.If(arrived):
                 m.d.sync += earlier.eq(result[-len(earlier) :])
-        m.d.comb += [queue.i.valid.eq(row_arrived & ~kind.vrow), queue.i.payload.eq(result)]
-
-        # Writes
-        written = Signal()
-        row = Signal(max(len(self.scratchpad_write.row), len(self.accumulator_write.row)), reset_less=True)
-        results = [queue.o.payload.word_select(index, 32) for index in range(self._config.array)]
+        m.submodules.writes = writes = VectorWrites(self._config)
+        for name in ("scratchpad_write", "accumulator_write"):
+            connect(m, getattr(writes, name), flipped(getattr(self, name)))
         m.d.comb += [
-            # In the first cycle of an abort a row may still be written, so that no write waits for ``abort``.
-            self.scratchpad_write.valid.eq(queue.o.valid & kind.to_scratchpad),
-            self.scratchpad_write.row.eq(row),
-            self.scratchpad_write.data.eq(Cat(word[:8] for word in results).replicate(self._config.lane_elements())),
-            self.scratchpad_write.enable.eq(1 << vector.out_half),
-            self.accumulator_write.valid.eq(queue.o.valid & ~kind.to_scratchpad),
-            self.accumulator_write.row.eq(row),
-            self.accumulator_write.data.eq(queue.o.payload),
-            self.accumulator_write.enable.eq(~0),
-            queue.o.ready.eq(Mux(kind.to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
-            written.eq(queue.o.valid & queue.o.ready),
+            writes.i.valid.eq(row_arrived & ~kind.vrow),
+            writes.i.payload.eq(result),
+            writes.start.eq(start),
+            writes.row.eq(command.b),
+            writes.stride.eq(params.values.out_stride),
+            writes.to_scratchpad.eq(kind.to_scratchpad),
+            writes.to_bf16.eq(to_bf16),
+            writes.half.eq(vector.out_half),
+            writes.abort.eq(self.abort),
         ]
-        if self._config.has(ElementType.BF16):
-            with m.If(to_bf16):
-                m.d.comb += [
-                    self.scratchpad_write.data.eq(Cat(word[:16] for word in results)),
-                    self.scratchpad_write.enable.eq(~0),
-                ]
-        with m.If(start):
-            m.d.sync += row.eq(command.b)
-        with m.Elif(written):
-            m.d.sync += row.eq(row + params.values.out_stride)
-        gone = written | (row_arrived & kind.vrow)
-        with m.If(row_advance ^ gone):
+        row_retired = writes.written | (row_arrived & kind.vrow)
+        with m.If(row_advance ^ row_retired):
             m.d.sync += [
-                outstanding.eq(Mux(gone, outstanding - 1, outstanding + 1)),
-                room.eq(gone | (outstanding != rows_at_once - 1)),
+                outstanding.eq(Mux(row_retired, outstanding - 1, outstanding + 1)),
+                room.eq(row_retired | (outstanding != rows_at_once - 1)),
             ]
         with m.If(self.abort):
             m.d.sync += [outstanding.eq(0), room.eq(1)]
@@ -354,6 +321,16 @@ class VectorUnit(wiring.Component):
             ~command.c.any(),
             ~is_one_of(vector.out, WORD_TYPES),
         )
+
+    def _record_fault(self, m: Module, pc: Value, address: Value, outside: Value, bad_parameter: Value) -> None:
+        """The record of a command's fault: a row does not exist, a parameter is bad, or the flags are."""
+        with m.If(outside):
+            m.d.comb += self.fault.code.eq(FaultCode.LOCAL_ADDRESS)
+        with m.Elif(bad_parameter):
+            m.d.comb += self.fault.code.eq(FaultCode.BAD_PARAMETER)
+        with m.Else():
+            m.d.comb += self.fault.code.eq(FaultCode.ILLEGAL_INSTRUCTION)
+        m.d.comb += [self.fault.pc.eq(pc), self.fault.address.eq(address)]
 
     def _later(self, m: Module, name: str, event: Value, cycles: Choice, more: int = 0) -> Value:
         """The event as many cycles later as the choice says, and some more."""

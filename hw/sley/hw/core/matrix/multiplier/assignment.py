@@ -1,11 +1,10 @@
 """What the multipliers of an array are made of on an FPGA."""
 
 from enum import Enum
-from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.hw.core.matrix.multiplier.ecp5 import is_ecp5
+from sley.hw.elaboration.platform import is_ecp5
 
 
 class Multiplier(Enum):
@@ -22,7 +21,7 @@ class Multiplier(Enum):
     LOGIC = 3
 
 
-def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
+def multipliers(config: ChipConfig, platform: object) -> list[Multiplier]:
     """The multiplier of each element of the array, row by row.
 
     ``platform.dsp_blocks`` is the number of DSP blocks of the FPGA, if it is known. The arrays of all cores together
@@ -32,16 +31,16 @@ def multipliers(config: ChipConfig, platform: Any) -> list[Multiplier]:
     kind whatever it is called: without an enable, as their weights are registers of the element.
     """
     elements = config.array * config.array
-    there = getattr(platform, "dsp_blocks", None)
-    if there is None:
+    available = getattr(platform, "dsp_blocks", None)
+    if available is None:
         return [Multiplier.BLOCK] * elements
-    wanted = elements * config.lane_elements()
+    required = elements * config.lane_elements()
     limit = getattr(platform, "array_blocks", None)
-    usable = there * 3 // 4 if limit is None else min(limit, there)
-    blocks = wanted if config.has(ElementType.BF16) else min(wanted, usable // config.cores)
-    kind = Multiplier.CROWDED_BLOCK if 5 * blocks * config.cores > 3 * there else Multiplier.BLOCK
-    if blocks == wanted or not is_ecp5(platform):
-        return _shared_out(elements, blocks * elements // wanted, kind, Multiplier.LOGIC)
+    usable = available * 3 // 4 if limit is None else min(limit, available)
+    blocks = required if config.has(ElementType.BF16) else min(required, usable // config.cores)
+    kind = Multiplier.CROWDED_BLOCK if 5 * blocks * config.cores > 3 * available else Multiplier.BLOCK
+    if blocks == required or not is_ecp5(platform):
+        return _shared_out(elements, blocks * elements // required, kind, Multiplier.LOGIC)
     pairs = min(blocks, elements - blocks)
     others = kind if pairs < blocks else Multiplier.LOGIC
     return [each for each in _shared_out(elements // 2, pairs, Multiplier.PAIR, others) for _ in range(2)]

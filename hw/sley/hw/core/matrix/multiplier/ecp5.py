@@ -1,17 +1,10 @@
 """A multiplier of the ECP5 whose registers lie inside the DSP block."""
 
-from typing import Any
-
-from amaranth import ClockSignal, Const, Instance, Module, Signal, signed
+from amaranth import ClockSignal, Const, Instance, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 WIDTH = 18
-
-
-def is_ecp5(platform: Any) -> bool:
-    """Whether a design is elaborated for an ECP5."""
-    return getattr(platform, "dsp_family", None) == "ecp5"
 
 
 class Ecp5Multiplier(wiring.Component):
@@ -50,7 +43,7 @@ class Ecp5Multiplier(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         product = Signal(2 * WIDTH)
-        pins: dict[str, Any] = {}
+        pins: dict[str, Value | str] = {}
         for name, factor in (("A", self.a), ("B", self.b)):
             wide = Signal(signed(WIDTH), name=f"factor_{name.lower()}")
             m.d.comb += wide.eq(factor)

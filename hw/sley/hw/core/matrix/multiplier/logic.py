@@ -37,15 +37,15 @@ class LogicMultiplier(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         a = Signal.like(self.a, name="factor_a", reset_less=True)
-        once = Signal.like(self.b, name="once", reset_less=True)
-        thrice, minus = Signal(signed(10), reset_less=True), Signal(signed(9), reset_less=True)
+        single = Signal.like(self.b, name="single", reset_less=True)
+        triple, minus = Signal(signed(10), reset_less=True), Signal(signed(9), reset_less=True)
         m.d.sync += a.eq(self.a)
         with m.If(self.load):
-            m.d.sync += [once.eq(self.b), thrice.eq(self.b + (self.b << 1)), minus.eq(-self.b)]
-        upper = (Const(0), once, minus << 1, minus)  # the highest digit is -2 to 1
+            m.d.sync += [single.eq(self.b), triple.eq(self.b + (self.b << 1)), minus.eq(-self.b)]
+        upper = (Const(0), single, minus << 1, minus)  # the highest digit is -2 to 1
         multiples = []
         for k in range(0, len(a), DIGIT_BITS):
-            choices = upper if k + DIGIT_BITS == len(a) else (Const(0), once, once << 1, thrice)
+            choices = upper if k + DIGIT_BITS == len(a) else (Const(0), single, single << 1, triple)
             multiple = Signal(signed(10), name=f"multiple{k}")
             m.d.comb += multiple.eq(Array(choices)[a[k : k + DIGIT_BITS]])
             multiples.append(multiple)

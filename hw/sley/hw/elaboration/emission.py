@@ -2,17 +2,19 @@
 
 import gc
 from collections.abc import Iterator
-from typing import Any
 
-from sley.hw.shared import EmissionPlatform, flat_ports
+from amaranth.hdl import Value
+from amaranth.lib import wiring
+
+from sley.hw.elaboration.shared import EmissionPlatform, flat_ports
 
 TOP = "sley"
 
-EmittedModule = tuple[str, Any, dict[str, tuple[Any, None]], EmissionPlatform]
+EmittedModule = tuple[str, wiring.Component, dict[str, tuple[Value, None]], EmissionPlatform]
 """Name, component, ports by name, and the platform to convert it with."""
 
 
-def emitted_modules(component: Any, name: str) -> Iterator[EmittedModule]:
+def emitted_modules(component: wiring.Component, name: str) -> Iterator[EmittedModule]:
     """Modules to convert, in order; converting one finds what it shares."""
     platform = EmissionPlatform()
     platform.share(name, component)

@@ -1,7 +1,5 @@
 """The node of the memory: the port to the bus, and the walker of the page tables beside it."""
 
-from typing import Any
-
 from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -27,7 +25,7 @@ class MemoryGateway(wiring.Component):
     request_o: stream.Interface
     response_i: stream.Interface
     axi: wiring.PureInterface
-    roots: Any
+    roots: list[wiring.PureInterface]
     ended: Signal
     drain: Signal
     drained: Signal
@@ -61,8 +59,8 @@ class MemoryGateway(wiring.Component):
 
         # Requests: only the first flit of a packet says what it is.
         others = stream.Interface(stream.Signature(request_flit(c)), path=("others",))
-        begun = Signal()
-        walks = ~begun & (self.request_o.payload.payload.head.kind == RequestKind.WALK)
+        in_packet = Signal()
+        walks = ~in_packet & (self.request_o.payload.payload.head.kind == RequestKind.WALK)
         m.d.comb += [
             walker.i.payload.eq(self.request_o.payload),
             walker.i.valid.eq(self.request_o.valid & walks & ~self.drain),
@@ -73,41 +71,43 @@ class MemoryGateway(wiring.Component):
         with m.If(walks):
             m.d.comb += self.request_o.ready.eq(walker.i.ready & ~self.drain)
         with m.If(self.drain):
-            m.d.sync += begun.eq(0)
+            m.d.sync += in_packet.eq(0)
         with m.Elif(self.request_o.valid & self.request_o.ready):
-            m.d.sync += begun.eq(~self.request_o.payload.last)
+            m.d.sync += in_packet.eq(~self.request_o.payload.last)
         self._between(m, "asking", others, walker.request, port.request_o)
 
         # Answers to the walker go round.
-        mine = port.response_i.payload.payload.tag == Tag.TABLE
-        elsewhere = stream.Interface(stream.Signature(response_flit(c)), path=("elsewhere",))
+        for_walker = port.response_i.payload.payload.tag == Tag.TABLE
+        for_others = stream.Interface(stream.Signature(response_flit(c)), path=("for_others",))
         m.d.comb += [
             walker.response.payload.eq(port.response_i.payload.payload),
-            walker.response.valid.eq(port.response_i.valid & mine),
-            elsewhere.payload.eq(port.response_i.payload),
-            elsewhere.valid.eq(port.response_i.valid & ~mine),
-            port.response_i.ready.eq(elsewhere.ready | mine),
+            walker.response.valid.eq(port.response_i.valid & for_walker),
+            for_others.payload.eq(port.response_i.payload),
+            for_others.valid.eq(port.response_i.valid & ~for_walker),
+            port.response_i.ready.eq(for_others.ready | for_walker),
         ]
-        self._between(m, "answering", elsewhere, walker.o, self.response_i)
+        self._between(m, "answering", for_others, walker.o, self.response_i)
         return m
 
-    def _between(self, m: Module, name: str, packets: Any, flits: Any, output: Any) -> None:
+    def _between(
+        self, m: Module, name: str, packets: stream.Interface, flits: stream.Interface, output: stream.Interface
+    ) -> None:
         """Packets go through as if alone, but that a flit goes between two of them, a cycle after it could."""
-        turn = Signal(name=name)  # a flit's
+        inserting = Signal(name=name)  # a flit's
         inside = Signal(name=f"{name}_inside")  # a packet
         m.d.comb += [
-            Value.cast(output.payload).eq(Mux(turn, Value.cast(flits.payload), Value.cast(packets.payload))),
-            output.valid.eq(Mux(turn, flits.valid, packets.valid)),
-            flits.ready.eq(output.ready & turn),
-            packets.ready.eq(output.ready & ~turn),
+            Value.cast(output.payload).eq(Mux(inserting, Value.cast(flits.payload), Value.cast(packets.payload))),
+            output.valid.eq(Mux(inserting, flits.valid, packets.valid)),
+            flits.ready.eq(output.ready & inserting),
+            packets.ready.eq(output.ready & ~inserting),
         ]
-        goes_on = Signal(name=f"{name}_goes_on")  # the packet
-        m.d.comb += goes_on.eq(Mux(packets.valid, ~(output.ready & packets.payload.last), inside))
-        with m.If(turn):
-            m.d.sync += turn.eq(~output.ready)
+        continues = Signal(name=f"{name}_goes_on")  # the packet
+        m.d.comb += continues.eq(Mux(packets.valid, ~(output.ready & packets.payload.last), inside))
+        with m.If(inserting):
+            m.d.sync += inserting.eq(~output.ready)
         with m.Else():
-            m.d.sync += turn.eq(flits.valid & ~goes_on)
+            m.d.sync += inserting.eq(flits.valid & ~continues)
             with m.If(packets.valid & output.ready):
                 m.d.sync += inside.eq(~packets.payload.last)
         with m.If(self.drain):
-            m.d.sync += [turn.eq(0), inside.eq(0)]
+            m.d.sync += [inserting.eq(0), inside.eq(0)]

@@ -10,7 +10,8 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.registers import PATIENCE
-from sley.hw.command.scheduler import BLOCK_NUMBER, BlockScheduler
+from sley.hw.command.grids.place import BLOCK_NUMBER
+from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.command import BlockRun, FakeCores
@@ -59,7 +60,7 @@ class Bench:
 
     async def _no_word_is_read_while_written(self, ctx: Any) -> None:
         """What a block RAM gives then is not what it gives here."""
-        message, packets = self.bench.dut.message, self.bench.dut.packets
+        message, packets = self.bench.dut.message, self.bench.dut.packets.memory
         (write,), (read,) = packets.write_ports, packets.read_ports
         while True:
             if ctx.get(message.valid) and ctx.get(message.ready) and ctx.get(write.en):
@@ -314,7 +315,7 @@ def test_numbers_of_blocks_have_32_bits() -> None:
     async def skip(ctx: Any) -> None:
         while not bench.messages:
             await ctx.tick()
-        ctx.set(dut.places.data[BLOCK_NUMBER], 0xFFFF)
+        ctx.set(dut.place.memory.data[BLOCK_NUMBER], 0xFFFF)
 
     bench.bench.add(skip)
     ((result,),) = bench.launch([(4, 1, 1)])

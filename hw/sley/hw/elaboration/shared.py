@@ -1,7 +1,5 @@
 """Components that a design has many times: emitted once as a module, instanced everywhere."""
 
-from typing import Any
-
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetInserter, ResetSignal, Value
 from amaranth.lib import wiring
 
@@ -13,17 +11,17 @@ class EmissionPlatform:
     """
 
     def __init__(self) -> None:
-        self.pending: list[tuple[str, Any]] = []
+        self.pending: list[tuple[str, wiring.Component]] = []
         self._known: set[str] = set()
 
-    def share(self, name: str, component: Any) -> None:
+    def share(self, name: str, component: wiring.Component) -> None:
         """Asks for a module ``name`` that behaves like ``component``; the first one asked for is taken."""
         if name not in self._known:
             self._known.add(name)
             self.pending.append((name, component))
 
 
-def flat_ports(component: Any) -> dict[str, tuple[Any, wiring.Flow]]:
+def flat_ports(component: wiring.Component) -> dict[str, tuple[Value, wiring.Flow]]:
     """Ports of a component by name: the path of every member joined with one underscore (``s_axil_awaddr``)."""
     return {
         "_".join(str(part) for part in path): (Value.cast(value), member.flow)
@@ -31,7 +29,7 @@ def flat_ports(component: Any) -> dict[str, tuple[Any, wiring.Flow]]:
     }
 
 
-def shared(component: Any, name: str, platform: object, reset: Any = None) -> Elaboratable:
+def shared(component: wiring.Component, name: str, platform: object, reset: Value | None = None) -> Elaboratable:
     """``component``, to be added as a submodule: itself in simulation, an instance of module ``name`` in Verilog.
 
     All components of one ``name`` must be the same but for what their ports are connected to. ``reset`` resets the
@@ -42,7 +40,7 @@ def shared(component: Any, name: str, platform: object, reset: Any = None) -> El
         return component if reset is None else ResetInserter(reset)(component)
     platform.share(name, component)
     resets = ResetSignal() if reset is None else ResetSignal() | reset
-    connections: dict[str, Any] = {"i_clk": ClockSignal(), "i_rst": resets}
+    connections: dict[str, Value] = {"i_clk": ClockSignal(), "i_rst": resets}
     for port, (value, flow) in flat_ports(component).items():
         connections[f"{'i' if flow == wiring.In else 'o'}_{port}"] = value
     m = Module()
