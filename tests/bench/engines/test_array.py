@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import typer
-from sley.bench.engines.command import array
 from typer.testing import CliRunner
 
 from sley.abi.config import preset
 from sley.bench.engines import array as array_module
 from sley.bench.engines.array import measure_array
+from sley.bench.engines.array_command import array
 from sley.bench.engines.profile import _part, open_transport
 from sley.bench.gemm.measure import bench_problem, measure_gemm
 from sley.driver.device import Driver
