@@ -1,9 +1,9 @@
 import pytest
 
-from sley.abi.faults import MEANING, FaultCode, QueueState, Unit, UnitState
+from sley.abi.faults import MEANING, FaultCode, FaultRecord, QueueState, Unit, UnitState
 from sley.driver.context import Context
 from sley.driver.device import Driver
-from sley.driver.errors import BadRequest, OutOfDeviceMemory, QueueFault, ResetFailed, explain
+from sley.driver.errors import BadRequest, OutOfDeviceMemory, QueueFault, ResetFailed
 from sley.driver.hardware.engines import open_transport
 
 
@@ -18,10 +18,11 @@ def test_dump_of_an_idle_device(driver: Driver, context: Context) -> None:
 
 def test_every_fault_is_explained() -> None:
     for code in FaultCode:
-        assert all(part in explain(code, 0x11) for part in MEANING[code])
-    assert "(semaphores 0, 4)" in explain(FaultCode.SEMAPHORE_LEFTOVER, 0x11)
-    assert "(row -1)" in explain(FaultCode.LOCAL_ADDRESS, 0xFFFFFFFF)
-    message = str(QueueFault(2, 1, 90, FaultCode.LOCAL_ADDRESS, Unit.MATRIX, 3, 17, 4, 600, "LAUNCH"))
+        assert all(part in FaultRecord(code, address=0x11).explain() for part in MEANING[code])
+    assert "(semaphores 0, 4)" in FaultRecord(FaultCode.SEMAPHORE_LEFTOVER, address=0x11).explain()
+    assert "(row -1)" in FaultRecord(FaultCode.LOCAL_ADDRESS, address=0xFFFFFFFF).explain()
+    record = FaultRecord(FaultCode.LOCAL_ADDRESS, Unit.MATRIX, 3, 17, 4, 600)
+    message = str(QueueFault(record, context=2, queue=1, position=90, packet="LAUNCH"))
     assert "queue 1 of context 2" in message
     assert "packet 90: LAUNCH" in message
     assert "matrix unit of core 3, instruction 17 of block 4" in message

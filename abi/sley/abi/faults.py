@@ -1,6 +1,9 @@
-"""Why a queue stopped: the numbered catalogue of faults, and the units that raise them."""
+"""Why a queue stopped: the numbered catalogue of faults, the units that raise them, and the record that they leave."""
 
+from dataclasses import dataclass
 from enum import IntEnum
+
+from sley.abi.layout import Field, Layout
 
 
 class FaultCode(IntEnum):
@@ -113,3 +116,52 @@ class QueueState(IntEnum):
     BLOCKED = 3  # a semaphore wait is not satisfied yet
     LAUNCHED = 4  # a grid of blocks runs
     ERROR = 5  # stopped; see the error record
+
+
+FAULT = Layout(
+    "FAULT",
+    100,
+    (
+        Field("code", 8, "See `FaultCode`.", enum=FaultCode),
+        Field("unit", 4, "Unit that found the fault.", enum=Unit),
+        Field("core", 8, "Core that ran the block (0 when the unit is COMMAND)."),
+        Field("pc", 16, "Instruction index inside the program; 0 for packets."),
+        Field("block", 32, "The block in the grid: (z * grid_y + y) * grid_x + x."),
+        Field("address", 32, "The memory address, local row or value at fault; its meaning depends on the code."),
+    ),
+)
+"""An error record, from the unit that finds a fault to the registers of its queue. A unit knows ``code``, ``pc`` and
+``address``; the sequencer adds ``unit``, the scheduler ``core`` and ``block``."""
+CODE_BITS = FAULT.fields["code"].width
+PC_BITS = FAULT.fields["pc"].width
+"""Width of an instruction index."""
+
+
+@dataclass(frozen=True)
+class FaultRecord:
+    """The contents of an error record; by default that of a queue without a fault."""
+
+    code: FaultCode = FaultCode.NONE
+    unit: Unit = Unit.SEQUENCER
+    core: int = 0
+    pc: int = 0
+    block: int = 0
+    address: int = 0
+
+    @property
+    def where(self) -> str:
+        """Who found the fault, in words."""
+        if self.unit is Unit.COMMAND:
+            return "the command processor"
+        return f"the {self.unit.name.lower()} unit of core {self.core}, instruction {self.pc} of block {self.block}"
+
+    def explain(self) -> str:
+        """A sentence: meaning, the value in ``address``, remedy."""
+        if self.code is FaultCode.LOCAL_ADDRESS:
+            value = f"row {self.address - (1 << 32) if self.address >> 31 else self.address}"
+        elif self.code is FaultCode.SEMAPHORE_LEFTOVER:
+            value = "semaphores " + ", ".join(str(i) for i in range(32) if self.address >> i & 1)
+        else:
+            value = f"{self.address:#x}"
+        meaning, remedy = MEANING[self.code]
+        return f"{meaning} ({value}); {remedy}"

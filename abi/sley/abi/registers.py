@@ -9,7 +9,7 @@ from enum import Enum
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
 from sley.abi.counters import CounterGroup
-from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
+from sley.abi.faults import FAULT, QueueState, Unit, UnitState
 from sley.abi.layout import Field, Layout
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, AddressMode
 
@@ -364,29 +364,25 @@ def _queue_block(c: ChipConfig) -> RegisterBlock:
             "ERROR",
             ro,
             "Error record: what and who.",
-            (
-                Field("code", 8, "See `FaultCode`.", enum=FaultCode),
-                Field("unit", 4, "Unit that found the fault.", enum=Unit),
-                Field("core", 8, "Core that ran the block (0 when the unit is COMMAND)."),
-            ),
+            tuple(FAULT.fields[name].field for name in ("code", "unit", "core")),
         ),
         (
             "ERROR_PC",
             ro,
             "Error record: instruction index inside the program.",
-            _word("pc", "0 for packets."),
+            (FAULT.fields["pc"].field,),
         ),
         (
             "ERROR_BLOCK",
             ro,
             "Error record: the block in the grid.",
-            _word("block", "(z * grid_y + y) * grid_x + x."),
+            (FAULT.fields["block"].field,),
         ),
         (
             "ERROR_ADDRESS",
             ro,
             "Error record: the memory address, local row or value at fault.",
-            _word("address", "Meaning depends on the code."),
+            (FAULT.fields["address"].field,),
         ),
         ("DOORBELL_TIME_LO", ro, "Time of the last doorbell.", _word("cycles", "Low word.")),
         ("DOORBELL_TIME_HI", ro, "Time of the last doorbell.", _word("cycles", "High word.")),

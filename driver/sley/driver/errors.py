@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sley.abi.faults import MEANING, FaultCode, Unit
+from sley.abi.faults import FaultRecord
 
 
 class Snapshot(Protocol):
@@ -95,53 +95,33 @@ class ResetFailed(SleyError):
     """The device did not come out of reset."""
 
 
-def explain(code: FaultCode, address: int) -> str:
-    """A sentence on a fault: meaning, the value in its record, remedy."""
-    if code is FaultCode.LOCAL_ADDRESS:
-        value = f"row {address - (1 << 32) if address >> 31 else address}"
-    elif code is FaultCode.SEMAPHORE_LEFTOVER:
-        value = "semaphores " + ", ".join(str(i) for i in range(address.bit_length()) if address >> i & 1)
-    else:
-        value = f"{address:#x}"
-    meaning, remedy = MEANING[code]
-    return f"{meaning} ({value}); {remedy}"
-
-
 class QueueFault(SleyError):
     """A queue stopped with an error record. The packets behind the guilty one were dropped; the queue runs again.
 
-    Attributes: ``context``, ``queue`` (of the chip), ``position`` (of the packet among all that the queue ever got),
-    ``code``, ``unit``, ``core``, ``pc`` (instruction index), ``block`` (linear index in the grid), ``address`` (meaning
-    depends on the code), ``packet`` (text of the guilty packet) and ``buffer_index`` (where in the buffer of an
-    INDIRECT packet it is, if it is in one).
+    Attributes: ``record``; ``context``, ``queue`` (of the chip), ``position`` (of the packet among all that the queue
+    ever got), ``packet`` (text of the guilty packet) and ``buffer_index`` (where in the buffer of an INDIRECT packet it
+    is, if it is in one). The fields of the record are attributes of the error, too.
     """
 
     def __init__(
         self,
+        record: FaultRecord,
+        *,
         context: int,
         queue: int,
         position: int,
-        code: FaultCode,
-        unit: Unit,
-        core: int,
-        pc: int,
-        block: int,
-        address: int,
         packet: str,
         buffer_index: int | None = None,
     ) -> None:
+        self.record = record
         self.context, self.queue, self.position = context, queue, position
-        self.code, self.unit, self.core = code, unit, core
-        self.pc, self.block, self.address, self.packet = pc, block, address, packet
-        self.buffer_index = buffer_index
-        where = (
-            "the command processor"
-            if unit is Unit.COMMAND
-            else f"the {unit.name.lower()} unit of core {core}, instruction {pc} of block {block}"
-        )
+        self.packet, self.buffer_index = packet, buffer_index
+        self.code, self.unit, self.core = record.code, record.unit, record.core
+        self.pc, self.block, self.address = record.pc, record.block, record.address
+        inside = "" if buffer_index is None else f", {buffer_index} of its buffer"
         super().__init__(
-            f"queue {queue} of context {context} stopped: {code.name} in {where}: {explain(code, address)}; "
-            f"packet {position}{'' if buffer_index is None else f', {buffer_index} of its buffer'}: {packet}"
+            f"queue {queue} of context {context} stopped: {record.code.name} in {record.where}: {record.explain()}; "
+            f"packet {position}{inside}: {packet}"
         )
 
 

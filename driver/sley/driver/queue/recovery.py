@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from sley.abi.faults import FaultCode, Unit
+from sley.abi.faults import FaultCode, FaultRecord, Unit
 from sley.abi.layout import LayoutError
 from sley.abi.packets import PACKET_BYTES, PacketOp, decode_packet
 from sley.driver.errors import DeviceCorrupt, QueueFault, SleyError
@@ -64,7 +64,15 @@ class Recovery:
 
     def _read_fault(self) -> QueueFault:
         ring, control = self._ring, self._ring.control
-        record = control.read("ERROR")
+        error = control.read("ERROR")
+        record = FaultRecord(
+            FaultCode(error["code"]),
+            Unit(error["unit"]),
+            error["core"],
+            control.value("ERROR_PC"),
+            control.value("ERROR_BLOCK"),
+            control.value("ERROR_ADDRESS"),
+        )
         index = control.value("READ_INDEX")
         with suppress(DeviceCorrupt):
             ring.update_tail(index)
@@ -73,17 +81,12 @@ class Recovery:
         if inside["in_buffer"]:
             packet = self._inside(packet, inside["index"])
         return QueueFault(
-            ring.context.number,
-            ring.index,
-            ring.tail,
-            FaultCode(record["code"]),
-            Unit(record["unit"]),
-            record["core"],
-            control.value("ERROR_PC"),
-            control.value("ERROR_BLOCK"),
-            control.value("ERROR_ADDRESS"),
-            describe_packet(packet),
-            inside["index"] if inside["in_buffer"] else None,
+            record,
+            context=ring.context.number,
+            queue=ring.index,
+            position=ring.tail,
+            packet=describe_packet(packet),
+            buffer_index=inside["index"] if inside["in_buffer"] else None,
         )
 
     def _inside(self, indirect: bytes, index: int) -> bytes:

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode
+from sley.abi.faults import CODE_BITS, FaultCode
 from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
 from sley.abi.packets import FENCE_BYTES, INLINE_ARGS, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.hw.command.records import GRID_BITS, WORD_BITS, WORDS, packet_beat, packet_lanes
@@ -54,7 +54,7 @@ class PacketCheck(wiring.Component):
                 "nested": In(1),
                 "restart": In(1),
                 "done": Out(1),
-                "code": Out(8),
+                "code": Out(CODE_BITS),
                 "bad": Out(1),
                 "address": Out(WORD_BITS),
             }

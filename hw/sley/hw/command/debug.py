@@ -6,8 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import COUNTER_BITS
-from sley.abi.faults import Unit, UnitState
+from sley.abi.faults import FAULT, Unit, UnitState
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
+from sley.hw.elaboration.layouts import widths
 
 SEMAPHORE_BITS = SEMAPHORE_MAX.bit_length()
 RETIRED_BITS = 3
@@ -18,7 +19,7 @@ CORE_UNITS = tuple(unit.name.lower() for unit in Unit if unit is not Unit.COMMAN
 
 CoreDebug = data.StructLayout(
     {
-        "pc": 16,
+        **widths(FAULT, "pc"),
         "running": 1,
         **{unit: UnitState for unit in CORE_UNITS},
         "semaphores": SEMAPHORE_BITS * SEMAPHORES,

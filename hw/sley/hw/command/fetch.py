@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode
+from sley.abi.faults import CODE_BITS, FaultCode
 from sley.abi.packets import PACKET_BYTES, PacketOp
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.command.check import PacketCheck
@@ -77,7 +77,7 @@ class PacketFetch(wiring.Component):
                 "launch": Out(1),
                 "indirect": Out(1),
                 "bad": Out(1),
-                "code": Out(8),
+                "code": Out(CODE_BITS),
                 "address": Out(32),
                 "drop": In(1),
                 "beat": Out(packet_beat(config)),

@@ -7,8 +7,10 @@ from amaranth.hdl import Const, Mux, Value, ValueLike
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import FAULT
 from sley.abi.packets import MAX_GRID, PACKET_BYTES
 from sley.abi.pages import CONTEXT_BITS
+from sley.hw.elaboration.layouts import struct, widths
 from sley.hw.noc.messages import QUEUE_BITS
 
 WORD_BITS = 32
@@ -21,7 +23,7 @@ GRID_BITS = MAX_GRID.bit_length()
 """Width of a dimension of a grid."""
 
 
-FaultRecord = data.StructLayout({"code": 8, "unit": 4, "core": 8, "pc": 16, "block": 32, "address": 32})
+FaultRecord = struct(FAULT)
 """Error record of a queue; ``code`` 0 means no fault."""
 
 WorkResult = data.StructLayout({"queue": QUEUE_BITS, "fault": FaultRecord})
@@ -48,7 +50,7 @@ class ErrorAddress(IntEnum):
     READBACK = 3  # it is where the read index should have gone
 
 
-QueueError = data.StructLayout({"code": 8, "address": ErrorAddress})
+QueueError = data.StructLayout({**widths(FAULT, "code"), "address": ErrorAddress})
 """What a queue itself knows of its error record."""
 
 

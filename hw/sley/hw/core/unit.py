@@ -21,7 +21,7 @@ Rules (numbered so that tests and reviews can cite them):
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, Signature
 
-from sley.abi.faults import Unit
+from sley.abi.faults import CODE_BITS, PC_BITS, Unit
 from sley.abi.instructions import FLAGS_BITS, PARAMS, SEMAPHORES, Op, Param, ParamInfo
 
 
@@ -29,8 +29,8 @@ class Fault(data.Struct):
     """A fault record as it leaves a unit; meaningful while ``valid``."""
 
     valid: 1
-    code: 8
-    pc: 16
+    code: CODE_BITS
+    pc: PC_BITS
     address: 32
 
 
@@ -40,7 +40,7 @@ class UnitCommand(data.Struct):
     value, ``flags`` holds param (7:0) and unit (10:8)."""
 
     op: 8
-    pc: 16
+    pc: PC_BITS
     wait: SEMAPHORES
     signal: SEMAPHORES
     a: 32

@@ -14,6 +14,7 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, LOOP_DEPTH, REGISTERS, WORD, Op, decode
 from sley.abi.layout import LayoutError
 from sley.abi.packets import INLINE_ARGS
+from sley.abi.scalar import ALU_OPS, BRANCH_OPS, alu, is_taken
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer.instruction import UNITS
 from sley.hw.core.sequencer.sequencer import Sequencer
@@ -260,29 +261,6 @@ class SequencerBench:
                         busy[k] = max(busy[k], delay)
 
 
-def _signed(value: int) -> int:
-    return value - (1 << 32) if value >> 31 else value
-
-
-_ALU: dict[Op, Callable[[int, int], int]] = {
-    Op.ADD: lambda a, b: a + b,
-    Op.SUB: lambda a, b: a - b,
-    Op.MUL: lambda a, b: a * b,
-    Op.MIN: lambda a, b: min(_signed(a), _signed(b)),
-    Op.MAX: lambda a, b: max(_signed(a), _signed(b)),
-    Op.AND: lambda a, b: a & b,
-    Op.OR: lambda a, b: a | b,
-    Op.SHL: lambda a, b: a << b % 32,
-    Op.SHR: lambda a, b: a >> b % 32,
-}
-_BRANCH: dict[Op, Callable[[int, int], bool]] = {
-    Op.BEQ: lambda a, b: a == b,
-    Op.BNE: lambda a, b: a != b,
-    Op.BLT: lambda a, b: _signed(a) < _signed(b),
-    Op.BGE: lambda a, b: _signed(a) >= _signed(b),
-}
-
-
 class _Stop(Exception):  # noqa: N818
     """The block ends; arguments: the status."""
 
@@ -317,7 +295,7 @@ def _instruction(block: Block, registers: list[int], loops: list[list[int]], pc:
     except LayoutError:
         raise fault(FaultCode.ILLEGAL_INSTRUCTION, word & _MASK) from None
     first, last, _ = loops[-1] if loops else (0, words, 0)
-    if loops and pc == last and (op in _BRANCH or op in (Op.LOOP, Op.END)):
+    if loops and pc == last and (op in BRANCH_OPS or op in (Op.LOOP, Op.END)):
         raise fault(FaultCode.ILLEGAL_INSTRUCTION, word & _MASK)
     values = {n: registers[fields.get(n, 0)] for n in ("ra", "rb", "rc", "rd")}
     if fields.get("use_imm"):
@@ -326,10 +304,10 @@ def _instruction(block: Block, registers: list[int], loops: list[list[int]], pc:
     written = {}
     if op is Op.END:
         raise _Stop(FaultCode.NONE, Unit.SEQUENCER, pc, 0)
-    if op in _ALU:
-        written = {fields["rd"]: _ALU[op](a, b)}
-    elif op in _BRANCH:
-        if _BRANCH[op](a, b):
+    if op in ALU_OPS:
+        written = {fields["rd"]: alu(op, a, b)}
+    elif op in BRANCH_OPS:
+        if is_taken(op, a, b):
             if target >= words:
                 raise fault(FaultCode.PC_OUT_OF_RANGE, target)
             if not first <= target <= last:

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.faults import FaultCode, FaultRecord, QueueState, Unit
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp
 from sley.sim.model.check import check_packet
 from sley.sim.model.core import CoreModel
 from sley.sim.model.interrupts import InterruptsModel
 from sley.sim.model.memory import AccessError, AddressSpaces, FaultError
-from sley.sim.model.scheduler import Grid, Record, SchedulerModel
+from sley.sim.model.scheduler import Grid, SchedulerModel
 
 READBACK_BYTES = 4
 
@@ -38,7 +38,7 @@ class QueueModel:
         self.state = QueueState.DISABLED
         self.read = self.write = 0
         self.buffer: Buffer | None = None
-        self.record = Record()
+        self.record = FaultRecord()
         self.doorbell_time = 0
         self.running: Generator[bool, None, None] | None = None
         self.stopping = self.aborting = False
@@ -130,7 +130,7 @@ class CommandModel:
                     queue.running = None
                 except FaultError as fault:
                     moved = True
-                    self.stop(number, Record(fault.code, fault.unit, 0, fault.pc, 0, fault.address))
+                    self.stop(number, FaultRecord(fault.code, fault.unit, 0, fault.pc, 0, fault.address))
         return self.scheduler.step([queue.priority for queue in self.queues]) or moved
 
     def _leave(self, number: int, queue: QueueModel) -> bool:
@@ -140,14 +140,14 @@ class CommandModel:
         if queue.stopping:
             queue.disable()
         elif queue.on and queue.bad_doorbell is not None:
-            self.stop(number, Record(FaultCode.BAD_DOORBELL, Unit.COMMAND, address=queue.bad_doorbell))
+            self.stop(number, FaultRecord(FaultCode.BAD_DOORBELL, Unit.COMMAND, address=queue.bad_doorbell))
         elif queue.on and queue.aborting:
-            self.stop(number, Record(FaultCode.ABORTED, Unit.COMMAND))
+            self.stop(number, FaultRecord(FaultCode.ABORTED, Unit.COMMAND))
         else:
             return False
         return True
 
-    def stop(self, number: int, record: Record) -> None:
+    def stop(self, number: int, record: FaultRecord) -> None:
         queue = self.queues[number]
         queue.running = None
         queue.state = QueueState.ERROR
@@ -231,4 +231,4 @@ class CommandModel:
         if grid.record.code != FaultCode.NONE:
             self.stop(number, grid.record)
         elif grid.left:
-            self.stop(number, Record(FaultCode.ABORTED, Unit.COMMAND))
+            self.stop(number, FaultRecord(FaultCode.ABORTED, Unit.COMMAND))

@@ -1,7 +1,7 @@
 """A core of the golden model: the sequencer, its unit queues and the semaphores, one action at a time."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,6 +23,7 @@ from sley.abi.instructions import (
 )
 from sley.abi.layout import LayoutError
 from sley.abi.pages import Permission
+from sley.abi.scalar import ALU_OPS, BRANCH_OPS, alu, is_taken
 from sley.sim.model.counts import WorkCounts
 from sley.sim.model.memory import AccessError, AddressSpaces, FaultError
 from sley.sim.model.state import Command, LocalState
@@ -36,30 +37,6 @@ _WORD = 0xFFFFFFFF
 def _decoded(word: int) -> tuple[Op, Mapping[str, int]]:
     """A quarter of the model's time would be decoding, as programs are loops."""
     return decode(word)
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 32) if value >> 31 else value
-
-
-_ALU: dict[Op, Callable[[int, int], int]] = {
-    Op.ADD: lambda a, b: a + b,
-    Op.SUB: lambda a, b: a - b,
-    Op.MUL: lambda a, b: a * b,
-    Op.MIN: lambda a, b: min(_signed(a), _signed(b)),
-    Op.MAX: lambda a, b: max(_signed(a), _signed(b)),
-    Op.AND: lambda a, b: a & b,
-    Op.OR: lambda a, b: a | b,
-    Op.SHL: lambda a, b: a << (b & 31),
-    Op.SHR: lambda a, b: a >> (b & 31),
-}
-
-_BRANCH: dict[Op, Callable[[int, int], bool]] = {
-    Op.BEQ: lambda a, b: a == b,
-    Op.BNE: lambda a, b: a != b,
-    Op.BLT: lambda a, b: _signed(a) < _signed(b),
-    Op.BGE: lambda a, b: _signed(a) >= _signed(b),
-}
 
 
 @dataclass
@@ -218,7 +195,7 @@ class CoreModel:
         except LayoutError:
             raise self._illegal() from None
         at_end = bool(self.loops) and self.pc == self.loops[-1].last
-        if at_end and (op in _BRANCH or op in (Op.LOOP, Op.END)):
+        if at_end and (op in BRANCH_OPS or op in (Op.LOOP, Op.END)):
             raise self._illegal()
         values: dict[str, int] = {n: self.registers[fields[n]] for n in ("ra", "rb", "rc", "rd") if n in fields}
         if fields.get("use_imm"):
@@ -231,10 +208,10 @@ class CoreModel:
         if op is Op.SYNC:
             if not self._sync(fields):
                 return False
-        elif op in _ALU:
-            self._write(fields["rd"], _ALU[op](values["ra"], values["rb"]))
-        elif op in _BRANCH:
-            if _BRANCH[op](values["ra"], values["rb"]):
+        elif op in ALU_OPS:
+            self._write(fields["rd"], alu(op, values["ra"], values["rb"]))
+        elif op in BRANCH_OPS:
+            if is_taken(op, values["ra"], values["rb"]):
                 next_pc = self._branch(fields["target"])
         elif op is Op.LOOP:
             next_pc = self._loop(values["ra"], fields["target"])

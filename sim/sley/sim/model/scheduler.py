@@ -3,22 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sley.abi.faults import FaultCode, Unit
+from sley.abi.faults import FaultCode, FaultRecord, Unit
 from sley.sim.model.core import Block, CoreModel
 from sley.sim.model.memory import FaultError
 from sley.sim.model.turn import Turn
-
-
-@dataclass
-class Record:
-    """Error record of a queue."""
-
-    code: int = 0
-    unit: int = 0
-    core: int = 0
-    pc: int = 0
-    block: int = 0
-    address: int = 0
 
 
 @dataclass
@@ -39,7 +27,7 @@ class Grid:
     following: int = 0
     running: int = 0
     aborted: bool = False
-    record: Record = field(default_factory=Record)
+    record: FaultRecord = field(default_factory=FaultRecord)
 
     @property
     def left(self) -> int:
@@ -129,5 +117,5 @@ class SchedulerModel:
         fault = core.fault
         if fault is not None and grid.record.code == FaultCode.NONE:
             linear = block.linear if block is not None else grid.following - 1
-            grid.record = Record(fault.code, fault.unit, index, fault.pc, linear, fault.address)
+            grid.record = FaultRecord(fault.code, fault.unit, index, fault.pc, linear, fault.address)
         return True

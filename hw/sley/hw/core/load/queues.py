@@ -3,6 +3,7 @@
 from amaranth import Module, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream
 
+from sley.abi.faults import PC_BITS
 from sley.abi.instructions import PARAMS, Param
 
 FEED = data.StructLayout(
@@ -22,7 +23,7 @@ FEED = data.StructLayout(
 """A command, as far as it says what rows are made of."""
 TARGET = data.StructLayout(
     {
-        "pc": 16,
+        "pc": PC_BITS,
         "space": 1,
         "work": 1,
         "interleave": 1,

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import PC_BITS
 from sley.hw.core.affine import Positions
 from sley.hw.core.load.permute import interleaves, row_loops
 from sley.hw.core.load.queues import TARGET, TARGET_PARAMS, params_of
@@ -98,7 +99,7 @@ class LoadTarget(wiring.Component):
                 "room": In(1),
                 "position": Out(32),
                 "outside": Out(1),
-                "pc": Out(16),
+                "pc": Out(PC_BITS),
                 "idle": Out(1, init=1),
                 "valid": Out(1),
                 "write": Out(1),

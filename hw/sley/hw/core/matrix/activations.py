@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode
+from sley.abi.faults import PC_BITS, FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.accumulate import MOST_LASTS, issue_slot, write_latency
@@ -45,7 +45,7 @@ def matmul_job(config: ChipConfig) -> data.StructLayout:
             "swap": 1,
             "loads": ORDER_BITS,
             "signal": SEMAPHORES,
-            "pc": 16,
+            "pc": PC_BITS,
         }
     )
 

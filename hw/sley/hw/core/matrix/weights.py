@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode
+from sley.abi.faults import PC_BITS, FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.row_walk import RowWalk
@@ -38,7 +38,7 @@ def weights_job(config: ChipConfig) -> data.StructLayout:
             "void": 1,
             "swaps": ORDER_BITS,
             "signal": SEMAPHORES,
-            "pc": 16,
+            "pc": PC_BITS,
         }
     )
 

@@ -6,8 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import FORMATS, Op
 
-BRANCH_OPS = frozenset({Op.BEQ, Op.BNE, Op.BLT, Op.BGE})
-
 
 class Alu(wiring.Component):
     """One operation on two 32-bit operands, in two steps.

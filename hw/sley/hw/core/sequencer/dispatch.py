@@ -4,6 +4,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.faults import PC_BITS
 from sley.hw.core.sequencer.instruction import INSTRUCTION, UNITS
 from sley.hw.core.unit import UnitCommand
 
@@ -43,7 +44,7 @@ class Dispatch(wiring.Component):
             {
                 "issue": In(1),
                 "instruction": In(INSTRUCTION),
-                "pc": In(16),
+                "pc": In(PC_BITS),
                 "a": In(32),
                 "b": In(32),
                 "c": In(32),

@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode
+from sley.abi.faults import CODE_BITS, FaultCode
 from sley.abi.instructions import ARG_REGISTER, INSTRUCTION_BYTES, MAX_ARGS, REGISTERS
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.sequencer.instruction import INSTRUCTION, decoded
@@ -112,7 +112,7 @@ class Fetch(wiring.Component):
                 "instruction": Out(INSTRUCTION),
                 "busy": Out(1),
                 "error": Out(1),
-                "code": Out(8),
+                "code": Out(CODE_BITS),
                 "address": Out(32),
             }
         )

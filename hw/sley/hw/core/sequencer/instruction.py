@@ -7,7 +7,7 @@ from amaranth.lib import data
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import FORMATS, WORD, Op
-from sley.hw.core.sequencer.alu import BRANCH_OPS
+from sley.abi.scalar import ALU_OPS, BRANCH_OPS
 from sley.hw.elaboration.layouts import struct
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
@@ -18,7 +18,7 @@ IMMEDIATE_OPERANDS = ("ra", "rb", "rc")
 SINGLE = {"set": Op.SET, "loop": Op.LOOP, "end": Op.END, "sync": Op.SYNC, "multiply": Op.MUL}
 """Operations that the execution asks for by themselves."""
 
-SIMPLE_OPS = frozenset({Op.ADD, Op.SUB, Op.MIN, Op.MAX, Op.AND, Op.OR, Op.SHL, Op.SHR})
+SIMPLE_OPS = ALU_OPS - {Op.MUL}
 
 INSTRUCTION = data.StructLayout(
     {

@@ -5,11 +5,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import CODE_BITS, FAULT, PC_BITS
 from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
 from sley.abi.packets import INLINE_ARGS
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.sequencer.fetch import FETCH_ORDER
 from sley.hw.core.sequencer.register_file import REGISTER_WRITE
+from sley.hw.elaboration.layouts import widths
 from sley.hw.noc.messages import (
     QUEUE_BITS,
     DoneWord,
@@ -22,10 +24,10 @@ from sley.hw.noc.messages import (
 )
 from sley.hw.noc.placement import command_node
 
-CORE_BITS = 8
+CORE_BITS = FAULT.fields["core"].width
 """Width of a core's number."""
 
-_STATUS = data.StructLayout({"core": CORE_BITS, "code": 8, "unit": 4})
+_STATUS = data.StructLayout(widths(FAULT, "core", "code", "unit"))
 """DoneWord.STATUS."""
 
 
@@ -204,9 +206,9 @@ class Report(wiring.Component):
             {
                 "core": In(CORE_BITS),
                 "send": In(1),
-                "code": In(8),
+                "code": In(CODE_BITS),
                 "unit": In(4),
-                "pc": In(16),
+                "pc": In(PC_BITS),
                 "address": In(32),
                 "o": Out(stream.Signature(response_flit(config))),
                 "done": Out(1),

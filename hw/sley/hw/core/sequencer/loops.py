@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.faults import PC_BITS
 from sley.abi.instructions import LOOP_DEPTH
 
 
@@ -73,7 +74,7 @@ class LoopStack(wiring.Component):
                 "offer": In(1),
                 "push": In(1),
                 "frame": In(frame),
-                "pc": In(16),
+                "pc": In(PC_BITS),
                 "step": In(1),
                 "top": Out(frame),
                 "active": Out(1),

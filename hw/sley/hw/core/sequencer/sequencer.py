@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import SequencerCycle
-from sley.abi.faults import FaultCode, Unit, UnitState
+from sley.abi.faults import FAULT, PC_BITS, FaultCode, Unit, UnitState
 from sley.abi.instructions import SEMAPHORES
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.sequencer.execute import Execute
@@ -21,6 +21,7 @@ from sley.hw.core.sequencer.launch import CORE_BITS, Launch, Report
 from sley.hw.core.sequencer.watchdog import Watchdog
 from sley.hw.core.unit import Fault, UnitCommand
 from sley.hw.counters.classes import class_events
+from sley.hw.elaboration.layouts import widths
 from sley.hw.memory.run import Run, beat
 from sley.hw.noc.messages import request_flit, response_flit
 
@@ -160,7 +161,7 @@ class Sequencer(wiring.Component):
                 "abort": Out(1),
                 "clear": Out(1),
                 "gang": Out(1),
-                "pc": Out(16),
+                "pc": Out(PC_BITS),
                 "running": Out(1),
                 "state": Out(UnitState),
                 "events": Out(class_events(SequencerCycle)),
@@ -191,7 +192,7 @@ class Sequencer(wiring.Component):
         state = Signal(_State)
         # An index of an instruction, also in a unit's record.
         place = len(execute.pc)
-        record = Signal(data.StructLayout({"code": 8, "unit": 4, "pc": place, "address": 32}), reset_less=True)
+        record = Signal(data.StructLayout({**widths(FAULT, "code", "unit", "address"), "pc": place}), reset_less=True)
         quiet = Signal()
         m.d.comb += [
             launcher.enable.eq((state == _State.IDLE) | (state == _State.LAUNCH)),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode, Unit
+from sley.abi.faults import PC_BITS, FaultCode, Unit
 from sley.abi.instructions import SEMAPHORES, Op, Space
 from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.params import UnitParams, flag_bits
@@ -42,7 +42,7 @@ _CODES = {
 _Run = data.StructLayout({"addr": 32, "more": 1})
 """A run of the command at hand: no other one begins before the writer took all of them, and they are as long."""
 _Incomplete = data.StructLayout(
-    {"signal": SEMAPHORES, "pc": 16, "failure": _Failure, "address": 32, "stores": 1, "phase": 1}
+    {"signal": SEMAPHORES, "pc": PC_BITS, "failure": _Failure, "address": 32, "stores": 1, "phase": 1}
 )
 """A command that is complete when memory has acknowledged what it ``stores``. ``address``: of its fault, if there is
 one. One that failed comes when memory has acknowledged all, so whether memory refused it is known by then."""
@@ -164,7 +164,7 @@ class StoreUnit(wiring.Component):
         checking = Signal()  # one run a cycle: check, hand over
         searching = Signal()  # a bad run, for the first row that does not exist
         draining = Signal()  # until all is handed over or, after an error, acknowledged
-        pc = Signal(16, reset_less=True)
+        pc = Signal(PC_BITS, reset_less=True)
         signals = Signal(SEMAPHORES, reset_less=True)
         memory_start = Signal(32, reset_less=True)  # or the bad parameter
         length = Signal(RUN_BYTES_BITS, reset_less=True)
