@@ -7,7 +7,7 @@ from cocotb.task import resume
 from cocotb.triggers import ClockCycles, First, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiResp
 
-from sley.driver.errors import TransportError
+from sley.abi.transport import TransportError
 
 
 class CocotbTransport:

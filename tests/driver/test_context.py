@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sley.abi.asm import assemble, words_to_bytes
+from sley.abi.errors import SleyError
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
@@ -22,7 +23,6 @@ from sley.driver.errors import (
     DeviceReset,
     NoRoom,
     QueueFault,
-    SleyError,
 )
 from sley.driver.memory.buffer import ALL_RIGHTS, READ_WRITE, Rights
 from sley.driver.queue.fence import import_fence, wait_all, wait_any

@@ -17,8 +17,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from sley.abi.config import preset
+from sley.abi.transport import EngineError
+from sley.abi.transport import EngineError as SimulationError
 from sley.driver.device import Driver
-from sley.driver.errors import EngineError
 from sley.examples.digits import run as digits
 from sley.fpga.boards.simulated import BAUD
 from sley.fpga.bridge import link
@@ -33,7 +34,6 @@ from sley.sim.board.host_uart import HostedDesign
 from sley.sim.board.port import BoardPort
 from sley.sim.board.terminal import Terminal
 from sley.sim.build.toolchain import find_c_compiler
-from sley.sim.errors import EngineError as SimulationError
 from sley.sim.testing.faulty_line import FaultyLine
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")]

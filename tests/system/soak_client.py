@@ -9,11 +9,12 @@ from soak_mirror import Area, Entry, Place
 from soak_programs import PROGRAMS, REGION
 
 from sley.abi.asm import assemble, words_to_bytes
+from sley.abi.errors import SleyError
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import FENCE_BYTES
 from sley.abi.pages import ENTRY_BYTES, LARGE_PAGE_BYTES, PAGE_BITS, PAGE_BYTES, PAGE_ENTRY, TABLE_ENTRIES
-from sley.driver.errors import QueueFault, SleyError
+from sley.driver.errors import QueueFault
 from sley.driver.memory.buffer import READ_WRITE, Rights
 from sley.driver.memory.space import Mapping
 from sley.driver.queue.queue import Queue

@@ -8,9 +8,10 @@ import numpy as np
 from soak_client import Client, Line
 from soak_mirror import Entry, Place, Slot
 
+from sley.abi.errors import SleyError
 from sley.abi.faults import FaultCode
 from sley.driver.device import Driver
-from sley.driver.errors import ContextReset, DeviceReset, QueueFault, SleyError
+from sley.driver.errors import ContextReset, DeviceReset, QueueFault
 from sley.driver.memory.buffer import READ_WRITE
 from sley.driver.queue.fence import Fence
 

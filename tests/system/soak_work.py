@@ -7,8 +7,8 @@ from soak_mirror import Place
 from soak_programs import PRODUCT_ROWS, REGION
 from soak_session import SLOT, Session
 
+from sley.abi.errors import SleyError
 from sley.abi.packets import FENCE_BYTES
-from sley.driver.errors import SleyError
 from sley.driver.queue.fence import Fence
 from sley.sim.golden.vector import vector_op
 from sley.sim.testing.watched_transport import SMALL

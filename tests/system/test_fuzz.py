@@ -22,13 +22,13 @@ from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, MAX_ARGS, Op
 from sley.abi.layout import Layout
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_BYTES, PAGE_ENTRY, TABLE_ENTRIES, table_index
+from sley.abi.transport import EngineError
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import DeviceCorrupt, QueueFault
 from sley.driver.memory.buffer import ALL_RIGHTS, Rights
 from sley.driver.memory.space import Mapping
 from sley.sim.engines.options import EngineOptions, default_engine
-from sley.sim.errors import EngineError
 from sley.sim.testing.watched_transport import SMALL, WatchedTransport
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from sley.abi.asm import assemble, words_to_bytes
+from sley.abi.errors import SleyError
 from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_ENTRIES, table_index
 from sley.driver.context import Context
 from sley.driver.device import Driver
-from sley.driver.errors import ContextHang, ContextReset, DeviceHang, DeviceReset, QueueFault, SleyError
+from sley.driver.errors import ContextHang, ContextReset, DeviceHang, DeviceReset, QueueFault
 from sley.driver.memory.buffer import Rights
 from sley.examples.digits.inference import DeviceNetwork
 from sley.examples.digits.quantise import QuantisedNetwork, quantise

@@ -18,6 +18,7 @@ left are ``key=value`` pairs, given only where they differ from zero::
 from collections.abc import Iterable
 from enum import IntEnum
 
+from sley.abi.errors import SleyError
 from sley.abi.faults import Unit
 from sley.abi.instructions import (
     FORMATS,
@@ -34,7 +35,7 @@ from sley.abi.instructions import (
 from sley.abi.layout import LayoutError
 
 
-class AsmError(ValueError):
+class AsmError(SleyError, ValueError):
     """A line of assembly that cannot be translated; the message names the line."""
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from sley.abi.errors import SleyError
 from sley.abi.types import OPERAND_TYPES, TYPES, ElementType
 
 ABI_MAJOR = 4
 ABI_MINOR = 0
 
 
-class ConfigError(ValueError):
+class ConfigError(SleyError, ValueError):
     """A parameter, or a combination of parameters, that no chip can have."""
 
 

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from sley.abi.errors import SleyError
 
-class LayoutError(ValueError):
+
+class LayoutError(SleyError, ValueError):
     """A value does not fit its field, or a layout contradicts itself."""
 
 

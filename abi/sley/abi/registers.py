@@ -16,6 +16,8 @@ from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, AddressMode
 ID_VALUE = int.from_bytes(b"SLEY", "big")
 PAGE_BYTES = 4096
 WORD_BYTES = 4
+MMIO_BYTES = 16 * PAGE_BYTES
+"""MMIO space: the registers of the chip and a doorbell page for each queue."""
 PRIORITY_BITS = 2
 """Width of a queue's priority."""
 PATIENCE = 16
@@ -112,7 +114,7 @@ class RegisterMap:
     @property
     def size(self) -> int:
         """Bytes of MMIO space, a power of two."""
-        return PAGE_BYTES * 16
+        return MMIO_BYTES
 
 
 def _word(name: str, doc: str, reset: int = 0) -> tuple[Field, ...]:

@@ -5,6 +5,8 @@ submits packets to a ``Queue``, waits for a ``Fence``, and keeps work for later 
 root, ``SleyError``.
 """
 
+from sley.abi.errors import SleyError
+from sley.abi.transport import EngineError, Transport, TransportError
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import (
@@ -19,7 +21,6 @@ from sley.driver.errors import (
     DeviceCorrupt,
     DeviceHang,
     DeviceReset,
-    EngineError,
     NoCycleCounts,
     NoRoom,
     OutOfDeviceMemory,
@@ -27,15 +28,12 @@ from sley.driver.errors import (
     QueueFault,
     QueueFull,
     ResetFailed,
-    SleyError,
-    TransportError,
     WaitTimeout,
 )
 from sley.driver.hardware.engines import engines, open_transport, parse_url
 from sley.driver.hardware.probe import probe
 from sley.driver.hardware.registers import Registers
 from sley.driver.hardware.statistics import Statistics
-from sley.driver.hardware.transport import Transport
 from sley.driver.memory.buffer import ALL_RIGHTS, READ_WRITE, BufferObject, Rights
 from sley.driver.memory.heap import Heap, HeapStatistics
 from sley.driver.memory.ranges import MemoryStatistics

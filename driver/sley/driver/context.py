@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from sley.abi.errors import SleyError
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.abi.registers import PRIORITY_BITS
-from sley.driver.errors import BadRequest, ContextClosed, ContextReset, SleyError
+from sley.driver.errors import BadRequest, ContextClosed, ContextReset
 from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
 from sley.driver.memory.heap import Heap
 from sley.driver.memory.physical import PhysicalMemory

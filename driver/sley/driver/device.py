@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
+from sley.abi.errors import SleyError
+from sley.abi.transport import Transport
 from sley.driver.context import Context
-from sley.driver.errors import BadRequest, DeviceHang, DeviceReset, SleyError
+from sley.driver.errors import BadRequest, DeviceHang, DeviceReset
 from sley.driver.hardware.engines import open_transport
 from sley.driver.hardware.hardware import Hardware
-from sley.driver.hardware.transport import Transport
 from sley.driver.memory.buffer import BufferObject, Rights
 from sley.driver.memory.pages import Extent
 from sley.driver.memory.physical import PhysicalMemory

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from sley.abi.errors import SleyError
 from sley.abi.faults import FaultRecord
 
 
@@ -19,18 +20,6 @@ class Snapshot(Protocol):
     def json(self) -> str:
         """Everything, for programs."""
         ...
-
-
-class SleyError(Exception):
-    """Root of every error that driver and runtime raise."""
-
-
-class TransportError(SleyError, OSError):
-    """The way to the device failed (not the device itself)."""
-
-
-class EngineError(SleyError):
-    """There is no engine of that name, or it cannot be opened here."""
 
 
 class ProbeError(SleyError):

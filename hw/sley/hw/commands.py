@@ -8,10 +8,9 @@ import typer
 
 from sley.abi.config import PRESETS, ConfigError, configuration
 from sley.hw.chip import Chip
-from sley.hw.ip.export import ExportError, check_folder, ip_files, write_export
+from sley.hw.ip.export import check_folder, ip_files, write_export
 from sley.hw.ip.ip_xact import component_ports
-from sley.hw.ip.registers import MissingToolError
-from sley.hw.verilog import VerilogError, chip_verilog
+from sley.hw.verilog import chip_verilog
 
 
 def verilog(
@@ -29,9 +28,6 @@ def verilog(
             output.write_text(text)
     except ConfigError as error:
         raise typer.BadParameter(str(error), param_hint="--config") from None
-    except (VerilogError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def ip(
@@ -48,8 +44,5 @@ def ip(
         write_export(files, output)
     except ConfigError as error:
         raise typer.BadParameter(str(error), param_hint="--config") from None
-    except (VerilogError, ExportError, MissingToolError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
     size = sum(map(len, files.values()))
     typer.echo(f"{output}: {len(files)} files, {size:,} bytes, configuration {chosen.name}, hash {chosen.hash:#010x}")

@@ -5,6 +5,7 @@ import re
 from amaranth.lib import wiring
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
+from sley.abi.errors import SleyError
 from sley.hw.elaboration.emission import TOP, EmittedModule, emitted_modules
 
 # A signal of width 0, which Verilog does not have: Yosys writes a range that Verilog reads as two bits.
@@ -15,7 +16,7 @@ TRIGGER = re.compile(r"^ *reg (\\\$auto\$verilog_backend\S+) +=", re.MULTILINE)
 CONSTANT_BLOCK = re.compile(r"^( *)always @\*\n *(.*;)\n", re.MULTILINE)
 
 
-class VerilogError(Exception):
+class VerilogError(SleyError):
     """The Verilog could not be generated."""
 
 

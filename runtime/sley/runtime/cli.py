@@ -14,13 +14,12 @@ import typer.core
 from rich.console import Console
 from rich.table import Table
 
-from sley.abi.asm import AsmError, assemble, bytes_to_words, disassemble, words_to_bytes
+from sley.abi.asm import assemble, bytes_to_words, disassemble, words_to_bytes
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigError, configuration
-from sley.abi.layout import LayoutError
+from sley.abi.errors import SleyError
 from sley.abi.registers import RegisterMap
-from sley.driver.errors import SleyError
 
-USER_ERRORS = (SleyError, OSError, AsmError, ConfigError, LayoutError)
+USER_ERRORS = (SleyError, OSError)
 
 
 class _Group(typer.core.TyperGroup):

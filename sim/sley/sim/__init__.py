@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sley.sim.cocotb.transport import CycleTransport
     from sley.sim.engines.options import EngineOptions
     from sley.sim.engines.posted import PostedWrites
-    from sley.sim.errors import BuildError, EngineError, FastError
+    from sley.sim.errors import BuildError, FastError
     from sley.sim.fast.run.simulation import Simulation
     from sley.sim.memory.dram import DramTiming
 else:
@@ -20,7 +20,6 @@ else:
         "BuildError": "sley.sim.errors",
         "CycleTransport": "sley.sim.cocotb.transport",
         "DramTiming": "sley.sim.memory.dram",
-        "EngineError": "sley.sim.errors",
         "EngineOptions": "sley.sim.engines.options",
         "FastError": "sley.sim.errors",
         "PostedWrites": "sley.sim.engines.posted",
@@ -39,7 +38,6 @@ __all__ = [
     "BuildError",
     "CycleTransport",
     "DramTiming",
-    "EngineError",
     "EngineOptions",
     "FastError",
     "PostedWrites",

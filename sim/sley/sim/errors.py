@@ -1,8 +1,6 @@
-"""The errors of all engines."""
+"""The errors of engines that are built here."""
 
-
-class EngineError(OSError):
-    """The engine could not be built or opened, or could not answer an access. Says what to do about it."""
+from sley.abi.transport import EngineError
 
 
 class BuildError(EngineError):

@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from sley.abi.config import preset
+from sley.abi.transport import EngineError
 from sley.bench.engines import array as array_module
 from sley.bench.engines.array import measure_array
 from sley.bench.engines.array_command import array
@@ -16,7 +17,6 @@ from sley.bench.gemm.measure import bench_problem, measure_gemm
 from sley.driver.device import Driver
 from sley.runtime.device.device import Device
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
-from sley.sim.errors import EngineError
 
 pytestmark = pytest.mark.skipif(
     not (find_c_compiler() and find_compiler() and find_verilator()), reason="needs a compiler and Verilator"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from sley.abi.transport import EngineError
 from sley.bench.engines import speed
 from sley.bench.engines.builds import start_times
 from sley.bench.engines.contenders import Contender, environment
@@ -25,7 +26,6 @@ from sley.bench.engines.figures import (
 )
 from sley.bench.engines.speed import compare
 from sley.bench.gemm.measure import WrongResultError
-from sley.driver.errors import EngineError
 from sley.driver.hardware.engines import open_transport
 from sley.runtime.cli import app
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator

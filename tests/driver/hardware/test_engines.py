@@ -1,6 +1,6 @@
 import pytest
 
-from sley.driver.errors import EngineError
+from sley.abi.transport import EngineError
 from sley.driver.hardware.engines import engines, open_transport, parse_url
 
 

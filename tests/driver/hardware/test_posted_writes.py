@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import sley.driver.device
+from sley.abi.transport import Transport
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import QueueFault
 from sley.driver.hardware.engines import open_transport
-from sley.driver.hardware.transport import Transport
 from sley.driver.memory.buffer import READ_WRITE
 from sley.sim.engines.posted import PostedWrites
 

@@ -3,11 +3,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sley.abi.asm import assemble, words_to_bytes
+from sley.abi.transport import Transport
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import ContextHang, WaitTimeout
 from sley.driver.hardware.engines import open_transport
-from sley.driver.hardware.transport import Transport
 
 Upload = Callable[[bytes], tuple[int, int]]
 

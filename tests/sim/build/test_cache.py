@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from sley.abi.transport import EngineError
 from sley.sim.build.cache import DEFAULT_LIMIT, cache_folder, cache_limit, cached, clear, digest, entries
 from sley.sim.build.toolchain import find_c_compiler
-from sley.sim.errors import EngineError
 
 
 @pytest.fixture(autouse=True)

@@ -12,12 +12,13 @@ import pytest
 
 import sley.hw
 import sley.sim
+from sley.abi.transport import EngineError
 from sley.sim.build import verilator
 from sley.sim.build.new_process import in_new_process
 from sley.sim.build.sources import Sources
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 from sley.sim.build.verilator import LibraryBuild
-from sley.sim.errors import EngineError, FastError
+from sley.sim.errors import FastError
 from sley.sim.fast.run import build
 
 needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
@@ -41,7 +42,7 @@ def result():
 """
 
 SHOW = """
-from sley.sim.errors import EngineError
+from sley.abi.transport import EngineError
 try:
     print(result())
 except EngineError as error:

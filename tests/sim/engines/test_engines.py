@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from sley.abi.transport import EngineError
 from sley.hw.rtlil import component_rtlil
 from sley.hw.verilog import component_verilog
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 from sley.sim.engines import access, fast, library, pysim, rtl
 from sley.sim.engines.options import EngineOptions
-from sley.sim.errors import EngineError
 from sley.sim.testing.copier import BEATS, CYCLES, DESTINATION, ERROR_AT, HANG_AT, SOURCE, START, STATUS, Copier
 
 Open = Callable[..., Any]

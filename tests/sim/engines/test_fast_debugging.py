@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from amaranth.hdl import Assert, Format, Module, Print
 
+from sley.abi.transport import EngineError
 from sley.hw.rtlil import component_rtlil
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines import fast, library
 from sley.sim.engines.options import EngineOptions
-from sley.sim.errors import EngineError, FastError
+from sley.sim.errors import FastError
 from sley.sim.testing.copier import BEATS, CYCLES, DESTINATION, HANG_AT, SOURCE, START, STATUS, Copier
 
 pytestmark = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from sley.abi.config import preset
+from sley.abi.transport import EngineError
 from sley.hw.verilog import component_verilog
 from sley.sim.build import toolchain
 from sley.sim.build.toolchain import Toolchain, find_compiler, find_verilator
 from sley.sim.engines import options as options_module
 from sley.sim.engines.options import EngineOptions, default_engine, parse_options
 from sley.sim.engines.rtl import RtlTransport
-from sley.sim.errors import BuildError, EngineError
+from sley.sim.errors import BuildError
 from sley.sim.memory.dram import DramTiming
 from sley.sim.testing.copier import Copier
 

@@ -7,16 +7,15 @@ from contextlib import suppress
 import numpy as np
 
 from sley.abi.config import ChipConfig
+from sley.abi.errors import SleyError
 from sley.abi.instructions import FORMATS, Op
 from sley.abi.packets import PACKET_BYTES
 from sley.abi.registers import RegisterMap
+from sley.abi.transport import EngineError, Transport
 from sley.driver.device import Driver
-from sley.driver.errors import SleyError
-from sley.driver.hardware.transport import Transport
 from sley.runtime import blas
 from sley.runtime.device.device import Device
 from sley.runtime.device.program import Program
-from sley.sim.errors import EngineError
 
 HANG_CYCLES = 2_000
 """For work that may well hang."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
+from sley.abi.transport import EngineError
 from sley.sim.build.cache import cached, digest
 from sley.sim.build.sources import Sources
 from sley.sim.build.toolchain import Toolchain, run_tool
 from sley.sim.build.verilator import without_reset
-from sley.sim.errors import EngineError
 from sley.sim.fast.run import build as fast
 
 FOLDER = Path(__file__).parent

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sley.abi.transport import EngineError
 from sley.bench.engines.contenders import Contender
 from sley.bench.engines.figures import LATER, LIBRARY, START, TEXT
-from sley.driver.errors import EngineError
 
 TEXTS = {"fast": "rtlil", "rtl": "verilog"}
 """The kind of entry of the cache that an engine's library is compiled from."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sley.abi.config import configuration
+from sley.abi.transport import EngineError
 from sley.sim.build.cache import digest
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import HOST, INCLUDES, TIES, FastTransport
 from sley.sim.engines.options import parse_options
-from sley.sim.errors import EngineError
 from sley.sim.fast.emit.manifest import Manifest
 from sley.sim.fast.run.build import build_library
 

@@ -27,8 +27,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from sley.abi.errors import SleyError
 from sley.bench.gemm.shapes import Size
-from sley.driver.errors import SleyError
 from sley.runtime.cache import cache_folder
 
 VERSION = "3.0.0"

@@ -4,11 +4,10 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 from urllib.parse import parse_qsl
 
-from sley.driver.errors import EngineError, SleyError
-from sley.driver.hardware.transport import Transport
+from sley.abi.sizes import parse_size
+from sley.abi.transport import EngineError, Transport
 
 GROUP = "sley.engines"
-_SUFFIXES = {"K": 10, "M": 20, "G": 30}
 
 
 def engines() -> dict[str, EntryPoint]:
@@ -33,11 +32,13 @@ def parse_url(url: str) -> tuple[str, str, dict[str, str]]:
 
 
 def _size(text: str) -> int:
-    shift = _SUFFIXES.get(text[-1:].upper(), 0)
-    digits = text[:-1] if shift else text
-    if not digits.isdecimal() or not int(digits):
+    try:
+        size = parse_size(text)
+    except ValueError:
+        size = 0
+    if not size:
         raise EngineError(f"memory={text} is no size; write bytes, or a number with K, M or G")
-    return int(digits) << shift
+    return size
 
 
 def open_transport(url: str) -> Transport:
@@ -52,7 +53,5 @@ def open_transport(url: str) -> Transport:
         raise EngineError(f"engine {name} cannot be loaded: {error}") from error
     try:
         return cast(Transport, factory(spec or "base", options))
-    except SleyError:
-        raise
     except (OSError, ValueError, RuntimeError) as error:
         raise EngineError(f"engine {url} cannot be opened: {error}") from error

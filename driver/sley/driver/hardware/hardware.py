@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 
 from sley.abi.registers import RegisterMap
+from sley.abi.transport import Transport
 from sley.driver.hardware.probe import probe
 from sley.driver.hardware.registers import Registers
 from sley.driver.hardware.statistics import Statistics
-from sley.driver.hardware.transport import Transport
 
 
 class Hardware:

@@ -2,9 +2,9 @@
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigError
 from sley.abi.registers import ID_VALUE, RegisterMap
+from sley.abi.transport import Transport
 from sley.driver.errors import AbiMismatch, ConfigMismatch, ProbeError
 from sley.driver.hardware.registers import Registers
-from sley.driver.hardware.transport import Transport
 
 
 def probe(transport: Transport) -> ChipConfig:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from sley.abi.registers import PlacedRegister, RegisterMap
+from sley.abi.transport import Transport
 from sley.driver.errors import BadRequest
-from sley.driver.hardware.transport import Transport
 
 
 class Registers:

@@ -4,8 +4,8 @@ from array import array
 from dataclasses import dataclass
 
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
+from sley.abi.transport import Transport
 from sley.driver.errors import OutOfDeviceMemory
-from sley.driver.hardware.transport import Transport
 from sley.driver.memory.ranges import Allocator, MemoryStatistics
 
 _ZEROS = bytes(1 << 20)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from sley.driver.errors import DeviceHang, SleyError
+from sley.abi.errors import SleyError
+from sley.driver.errors import DeviceHang
 from sley.driver.memory.buffer import BufferObject
 from sley.driver.memory.heap import Heap
 from sley.driver.memory.space import AddressSpace, Mapping

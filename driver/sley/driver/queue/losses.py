@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from sley.driver.errors import SleyError
+from sley.abi.errors import SleyError
 
 
 class Losses:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from sley.abi.errors import SleyError
 from sley.abi.faults import QueueState
 from sley.abi.packets import FENCE_BYTES, PacketOp
-from sley.driver.errors import BadRequest, CallbackFailed, SleyError
+from sley.driver.errors import BadRequest, CallbackFailed
 from sley.driver.memory.buffer import Rights
 from sley.driver.queue.callbacks import CALLBACK_BYTES, Callbacks
 from sley.driver.queue.client import AsyncWaiter, Client

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from sley.abi.errors import SleyError
 from sley.abi.faults import FaultCode, FaultRecord, Unit
 from sley.abi.layout import LayoutError
 from sley.abi.packets import PACKET_BYTES, PacketOp, decode_packet
-from sley.driver.errors import DeviceCorrupt, QueueFault, SleyError
+from sley.driver.errors import DeviceCorrupt, QueueFault
 from sley.driver.queue.callbacks import Callbacks
 from sley.driver.queue.fence import FenceLine
 from sley.driver.queue.packets import describe_packet

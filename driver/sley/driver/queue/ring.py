@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from sley.abi.errors import SleyError
 from sley.abi.packets import PACKET_BYTES
-from sley.driver.errors import DeviceCorrupt, QueueFull, SleyError
+from sley.driver.errors import DeviceCorrupt, QueueFull
 from sley.driver.queue.client import AsyncWaiter, Client
 from sley.driver.queue.control import QueueControl
 from sley.driver.queue.losses import Losses

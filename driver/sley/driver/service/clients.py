@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import count
 
 from sley.abi.config import ChipConfig
+from sley.abi.errors import SleyError
 from sley.driver.context import Context, Device
-from sley.driver.errors import DeviceCorrupt, NoRoom, SleyError
+from sley.driver.errors import DeviceCorrupt, NoRoom
 from sley.driver.queue.queue import Queue
 
 

@@ -5,6 +5,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
+from sley.abi.transport import TransportError
 from sley.fpga.bridge.frames import (
     FLAG,
     HEADER,
@@ -36,7 +37,7 @@ _TEXT = {
 }
 
 
-class LinkError(OSError):
+class LinkError(TransportError):
     """The board cannot be reached, or refused an access. Says where, and what to do about it."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sley.abi.transport import memory_span, register_address
 from sley.fpga.bridge.frames import DEFAULT_BAUD, WORD_BYTES, Code, Identity
 from sley.fpga.bridge.link import Link, LinkError, Port
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 0.5
 _POLL_SECONDS = 0.02
-_REGISTER_SPACE = 1 << 16
 _WAIT_SECONDS = 0.25
 """Longest wait that is one command, so that a lost reply is noticed soon."""
 
@@ -72,12 +72,12 @@ class FpgaTransport:
 
     def read32(self, address: int) -> int:
         link = self._open()
-        request = link.post(Code.READ_REGISTER, _register_address(address), length=WORD_BYTES)
+        request = link.post(Code.READ_REGISTER, register_address(address), length=WORD_BYTES)
         return int.from_bytes(link.result(request), "little")
 
     def write32(self, address: int, value: int) -> None:
         word = (value & 0xFFFFFFFF).to_bytes(WORD_BYTES, "little")
-        self._open().post(Code.WRITE_REGISTER, _register_address(address), word)
+        self._open().post(Code.WRITE_REGISTER, register_address(address), word)
 
     def read_memory(self, address: int, length: int) -> bytes:
         link = self._open()
@@ -131,10 +131,7 @@ class FpgaTransport:
     def _pieces(self, address: int, length: int) -> list[tuple[int, int]]:
         """The range as bursts of at most a payload, which end at whole beats."""
         identity = self.identity
-        if address < 0 or length < 0 or address + length > identity.memory_bytes:
-            raise LinkError(
-                f"bytes {address:#x}..{address + length:#x} are outside the device's {identity.memory_bytes:#x} bytes"
-            )
+        memory_span(address, length, identity.memory_bytes)
         pieces = []
         end = address + length
         while address < end:
@@ -147,12 +144,6 @@ class FpgaTransport:
         if self._link is None:
             raise LinkError(f"{self._port.name} is closed; open the device again")
         return self._link
-
-
-def _register_address(address: int) -> int:
-    if address % WORD_BYTES or not 0 <= address < _REGISTER_SPACE:
-        raise LinkError(f"register address {address:#x} is not a multiple of 4 in 0x0..{_REGISTER_SPACE - 4:#x}")
-    return address
 
 
 def open_transport(spec: str, options: dict[str, str]) -> FpgaTransport:

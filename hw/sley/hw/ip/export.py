@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
+from sley.abi.errors import SleyError
 from sley.abi.export.c_header import c_header
 from sley.abi.export.systemrdl import systemrdl
 from sley.abi.registers import RegisterMap
@@ -18,7 +19,7 @@ LINT_RULES = HERE / "sley.vlt"
 BENCH = HERE / "cocotb"
 
 
-class ExportError(Exception):
+class ExportError(SleyError):
     """The folder cannot take the export."""
 
 

@@ -4,8 +4,10 @@ import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+from sley.abi.errors import SleyError
 
-class MissingToolError(Exception):
+
+class MissingToolError(SleyError):
     """A package of the extra ``ip`` is not installed."""
 
 

@@ -1,7 +1,7 @@
 """A simulated board: a design on the fast engine, and the bytes on its serial line."""
 
+from sley.abi.transport import EngineError
 from sley.sim.board.host_uart import CHUNK
-from sley.sim.errors import EngineError
 from sley.sim.fast.run.simulation import Simulation
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from sley.abi.config import PRESETS, configuration
+from sley.abi.sizes import parse_size
 from sley.sim.board.design import DEFAULT, boards, open_board
 from sley.sim.board.terminal import Terminal
-from sley.sim.size import parse_size
 
 
 def simulate(

@@ -4,12 +4,12 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from sley.abi.config import ChipConfig
+from sley.abi.transport import EngineError
 from sley.hw.rtlil import component_rtlil
 from sley.sim.board.board import SimulatedBoard
 from sley.sim.board.host_uart import HostedDesign
 from sley.sim.build.sources import Sources
 from sley.sim.engines.design_text import GATEWARE_PACKAGES, cached_text, sources_of
-from sley.sim.errors import EngineError
 
 GROUP = "sley.boards"
 DEFAULT = "system"

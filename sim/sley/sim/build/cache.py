@@ -16,8 +16,8 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_dir
 
-from sley.sim.errors import EngineError
-from sley.sim.size import parse_size
+from sley.abi.sizes import parse_size
+from sley.abi.transport import EngineError
 
 DEFAULT_LIMIT = 2 << 30
 """Bytes that the entries may take together after a build, unless SLEY_CACHE_LIMIT says otherwise."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from sley.sim.errors import EngineError
+from sley.abi.transport import EngineError
 
 P = ParamSpec("P")
 Result = TypeVar("Result")

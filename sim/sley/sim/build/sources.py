@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from sley.abi.transport import EngineError
 from sley.sim.build.cache import digest
-from sley.sim.errors import EngineError
 
 
 class Sources:

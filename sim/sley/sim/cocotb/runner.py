@@ -10,8 +10,8 @@ from unittest.mock import patch
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
+from sley.abi.transport import EngineError
 from sley.sim.build.toolchain import Toolchain, find_compiler, find_verilator
-from sley.sim.errors import EngineError
 
 SIMULATORS = ("icarus", "verilator")
 VERILATOR_ARGS = ("--no-timing", "-Wno-fatal", "-Wno-lint", "--output-split", "20000", "--output-split-cfuncs", "2500")

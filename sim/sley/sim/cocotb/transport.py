@@ -7,8 +7,8 @@ from cocotb.clock import Clock
 from cocotb.task import resume
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
 
-from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response, memory_span, register_address
-from sley.sim.errors import EngineError
+from sley.abi.transport import EngineError, memory_span, register_address
+from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response
 from sley.sim.memory.dram import OUTPUTS, Address, Dram, DramTiming, ProtocolError
 
 PERIOD_NS = 10

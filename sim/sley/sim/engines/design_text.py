@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
+from sley.abi.transport import EngineError
 from sley.sim.build.cache import cached, digest
 from sley.sim.build.new_process import in_new_process
 from sley.sim.build.progress import progress
 from sley.sim.build.sources import Sources
-from sley.sim.errors import EngineError
 
 
 def cached_verilog(config: ChipConfig) -> str:

@@ -5,11 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from sley.abi.config import configuration
+from sley.abi.transport import EngineError
 from sley.sim.engines.access import HANG
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.library import LibraryTransport
 from sley.sim.engines.options import EngineOptions, parse_options
-from sley.sim.errors import EngineError, FastError
+from sley.sim.errors import FastError
 from sley.sim.fast.run.build import build_library
 from sley.sim.fast.run.condition import Condition
 from sley.sim.fast.run.instance import Instance

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sley.sim.engines.access import ACCESS_LIMIT, VIOLATION, check_response, memory_span, register_address
+from sley.abi.transport import EngineError, memory_span, register_address
+from sley.sim.engines.access import ACCESS_LIMIT, VIOLATION, check_response
 from sley.sim.engines.options import EngineOptions
-from sley.sim.errors import EngineError
 
 _NO_REGISTER = ~0xFFFC
 """Bits that the address of a register has not."""

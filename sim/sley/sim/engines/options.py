@@ -4,10 +4,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
+from sley.abi.sizes import parse_size
+from sley.abi.transport import EngineError
 from sley.sim.build.toolchain import find_c_compiler
-from sley.sim.errors import EngineError
 from sley.sim.memory.dram import DramTiming
-from sley.sim.size import parse_size
 
 PAGE = 4096
 

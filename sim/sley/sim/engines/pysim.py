@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from sley.abi.config import ChipConfig, configuration
-from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response, memory_span, register_address
+from sley.abi.transport import EngineError, memory_span, register_address
+from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response
 from sley.sim.engines.options import EngineOptions, parse_options
-from sley.sim.errors import EngineError
 from sley.sim.memory.dram import OUTPUTS, Dram, ProtocolError
 
 PERIOD = 10e-9

@@ -2,15 +2,23 @@
 
 from typing import Protocol
 
-from sley.driver.errors import TransportError
+from sley.abi.errors import SleyError
+from sley.abi.registers import MMIO_BYTES, WORD_BYTES
+
+
+class TransportError(SleyError, OSError):
+    """The way to the device failed (not the device itself)."""
+
+
+class EngineError(TransportError):
+    """There is no engine of that name, it could not be built or opened, or it could not answer an access."""
 
 
 class Transport(Protocol):
     """Access to one device. Addresses are byte addresses; registers are 32 bits wide.
 
     Device memory starts at address 0 of the device's own address space. A call that the device cannot answer raises
-    ``TransportError`` (or ``OSError``, its base, in an engine that does not import the driver); it never hangs. One
-    thread calls at a time.
+    ``TransportError``; it never hangs. One thread calls at a time.
 
     Writes may be *posted*: they may take effect late and in another order than that of the calls, except that writes
     of the same place keep theirs. They have taken effect after ``barrier``, and when a later read of anything returns.
@@ -54,4 +62,16 @@ class Transport(Protocol):
         ...
 
 
-__all__ = ["Transport", "TransportError"]
+def register_address(address: int) -> int:
+    """``address`` if it is one of a whole word in MMIO space. Raises ``TransportError``."""
+    if address % WORD_BYTES or not 0 <= address < MMIO_BYTES:
+        last = MMIO_BYTES - WORD_BYTES
+        raise TransportError(f"register address {address:#x} is not a multiple of {WORD_BYTES} in 0x0..{last:#x}")
+    return address
+
+
+def memory_span(address: int, length: int, size: int) -> slice:
+    """The range as a slice if it lies in device memory of ``size`` bytes. Raises ``TransportError``."""
+    if address < 0 or length < 0 or address + length > size:
+        raise TransportError(f"bytes {address:#x}..{address + length:#x} are outside the device's {size:#x} bytes")
+    return slice(address, address + length)
