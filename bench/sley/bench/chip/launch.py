@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.instructions import Op, encode
+from sley.abi.timing import DOORBELL_TO_INSTRUCTION
 from sley.runtime import Device, Program
 from sley.runtime.blas import gemm
 
@@ -32,7 +33,6 @@ PROMISED_MAC: dict[tuple[int, int, int, DTypeLike], int] = {
     (16, 16, 16, bfloat16): LEAST,
     (1, 16, 16, bfloat16): LEAST,
 }
-PROMISED_INSTRUCTION = 67
 PROMISED_PERIOD = 64
 LAUNCHES = 32
 
@@ -87,7 +87,7 @@ def measure() -> list[str]:
         for (m, n, k, dtype), promised in PROMISED_MAC.items():
             running, mac = first_steps(device, m, n, k, dtype)
             name = f"{m} x {n} x {k} {np.dtype(dtype).name}"
-            row(f"doorbell to first instruction, {name}", running, PROMISED_INSTRUCTION)
+            row(f"doorbell to first instruction, {name}", running, DOORBELL_TO_INSTRUCTION)
             row(f"doorbell to first MAC, {name}", mac, promised)
         row("empty launch to empty launch", period(device), PROMISED_PERIOD)
     Console().print(table)

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.timing import write_latency
 from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.driver.device import Driver
-from sley.hw.core.matrix.accumulate import write_latency
 from sley.runtime import Device, KernelBuilder, Program
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
@@ -65,7 +65,7 @@ def measure() -> list[str]:
                 m, n, k = size
                 none, one, two = (cycles(device, program(CONFIG, size, dtype, times)) for times in range(3))
                 folds = -(-n // CONFIG.array) * -(-k // CONFIG.fold_depth(dtype))
-                fill_and_drain = CONFIG.array + write_latency(CONFIG, dtype is ElementType.BF16)
+                fill_and_drain = CONFIG.array + write_latency(CONFIG, dtype)
                 bound = folds * max(m, CONFIG.array) + fill_and_drain
                 share = m * n * k / ((two - one) * CONFIG.array * CONFIG.fold_depth(dtype))
                 name = " x ".join(map(str, size))

@@ -55,7 +55,7 @@ def measure_array(
     Rounds of different compilers alternate. Raises ``EngineError`` if the outputs differ.
     """
     from sley.hw.core.matrix.array import SystolicArray
-    from sley.hw.core.matrix.timing import lanes, sums
+    from sley.hw.core.matrix.rows import lanes, sums
     from sley.hw.rtlil import component_rtlil
     from sley.hw.verilog import component_verilog
 

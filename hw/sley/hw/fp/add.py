@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.timing import FP32_ADD, FP32_FROM_INT32
 from sley.hw.fp.float32 import BIAS, FRACTION_BITS, SIGNIFICAND_BITS, Float32, normalise, pack
 
 GUARD_BITS = 3
@@ -42,8 +43,8 @@ class AddOrdered(wiring.Component):
     ``convert`` those of 27 and 28 bits have 32.
     """
 
-    LATENCY = 6
-    CONVERT_LATENCY = 4
+    LATENCY = FP32_ADD
+    CONVERT_LATENCY = FP32_FROM_INT32
 
     use: Signal
     larger: Signal

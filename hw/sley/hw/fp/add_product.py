@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.timing import FP32_ADD_PRODUCT
 from sley.hw.fp.carry_chain import ChosenIncrement, SumOfChosen
 from sley.hw.fp.float32 import FRACTION_BITS, Float32
 
@@ -67,7 +68,7 @@ class AddProduct(wiring.Component):
     31 bits, two more of 8 and 9 bits, some 400 flip-flops.
     """
 
-    LATENCY = 7
+    LATENCY = FP32_ADD_PRODUCT
 
     total: data.View
     product: data.View

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.timing import FP32_MAXIMUM
 from sley.hw.fp.add import AddOrdered
 from sley.hw.fp.float32 import FRACTION_BITS, Float32
 
@@ -27,7 +28,7 @@ class Binary(wiring.Component):
     """
 
     INTEGER_LATENCY = 1
-    MAXIMUM_LATENCY = 2
+    MAXIMUM_LATENCY = FP32_MAXIMUM
     SUM_LATENCY = 1 + AddOrdered.LATENCY
 
     maximum: Signal

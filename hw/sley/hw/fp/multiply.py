@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.timing import FP32_MULTIPLY
 from sley.hw.fp.float32 import FRACTION_BITS, SIGNIFICAND_BITS, Float32, pack
 
 HALF = SIGNIFICAND_BITS // 2
@@ -34,7 +35,7 @@ class Multiply(wiring.Component):
     31 bits.
     """
 
-    LATENCY = 4
+    LATENCY = FP32_MULTIPLY
 
     use: Signal
     a: Signal

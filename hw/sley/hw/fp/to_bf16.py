@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.timing import FP32_TO_BF16
 from sley.hw.fp.float32 import NAN, Float32
 
 
@@ -21,7 +22,7 @@ class ToBF16(wiring.Component):
     Latency 1, one conversion per cycle. Cost: 16 flip-flops, a carry chain of 15 bits.
     """
 
-    LATENCY = 1
+    LATENCY = FP32_TO_BF16
 
     i: Signal
     o: Signal

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.timing import FP32_TO_INT32
 from sley.hw.fp.float32 import BIAS, FRACTION_BITS, Float32
 
 
@@ -21,7 +22,7 @@ class ToInt32(wiring.Component):
     Latency 3, one conversion per cycle. Cost: some 100 flip-flops, a carry chain of 32 bits, a 32-bit shifter.
     """
 
-    LATENCY = 3
+    LATENCY = FP32_TO_INT32
 
     use: Signal
     i: Signal

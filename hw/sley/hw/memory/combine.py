@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
-from sley.hw.memory.reader import BEATS
+from sley.abi.timing import READER_BEATS
 from sley.hw.noc.access import ERROR_BITS, AccessError
 from sley.hw.noc.messages import BEATS_BITS, SHARE_BITS, Coordinate, request_head
 from sley.hw.noc.placement import core_node
@@ -39,9 +39,9 @@ class ReadCombiner(wiring.Component):
     Members: ``i``: heads of READ requests of cores, always taken; ``ended``: one bit per core, its block of the gang
     has ended and asks for nothing any more; ``o``: the reads that go on, in ``COMBINED``.
     Order: among cores whose oldest read can go on round robin; for a shared one its first core asks.
-    Latency: 4 cycles. Throughput: one read a cycle. Cost: a queue of ``BEATS`` reads per core, as many as its reader
-    can have outstanding, and a stream register; for each core but the first a comparator of 44 bits in its row and one
-    in its column.
+    Latency: 4 cycles. Throughput: one read a cycle. Cost: a queue of ``READER_BEATS`` reads per core, as many as its
+    reader can have outstanding, and a stream register; for each core but the first a comparator of 44 bits in its row
+    and one in its column.
     """
 
     i: stream.Interface
@@ -67,7 +67,7 @@ class ReadCombiner(wiring.Component):
         heads: list[data.View] = []
         waiting_read = Signal(c.cores)
         for k in range(c.cores):
-            m.submodules[f"queue{k}"] = queue = StreamFIFO(_REQUEST, BEATS)
+            m.submodules[f"queue{k}"] = queue = StreamFIFO(_REQUEST, READER_BEATS)
             x, y = core_node(c, k)
             from_core = (self.i.payload.src.x == x) & (self.i.payload.src.y == y)
             m.d.comb += [

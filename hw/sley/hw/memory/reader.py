@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
 from sley.abi.pages import CONTEXT_BITS
+from sley.abi.timing import JOINED_BEATS, READER_BEATS
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
 from sley.hw.noc.access import ERROR_BITS
@@ -17,12 +18,8 @@ from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 from sley.hw.stream.prefetch import PrefetchFIFO
 
-JOINED_BEATS = 4
-"""On a crowded way to memory a burst with fewer beats grows by the next run that continues it, if that is here."""
 CROWDED = 15
 """Requests that the way to memory counts as crowded for, after it has refused one, unless all have been answered."""
-BEATS = 128
-"""Bus beats in flight, and with that the most requests, of a reader that is not told otherwise."""
 
 
 class MemoryReader(wiring.Component):
@@ -50,7 +47,9 @@ class MemoryReader(wiring.Component):
     response: stream.Interface
     busy: Signal
 
-    def __init__(self, config: ChipConfig, *, tag: Tag, source: Source, depth: int = 64, beats: int = BEATS) -> None:
+    def __init__(
+        self, config: ChipConfig, *, tag: Tag, source: Source, depth: int = 64, beats: int = READER_BEATS
+    ) -> None:
         if depth < 2:
             raise ValueError(f"depth is {depth}; it must be at least 2 runs")
         if beats < 2 * config.max_burst:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sley.hw.core.load.transposer import SMALL, BlockTransposer
+from sley.abi.timing import transposer_latency
+from sley.hw.core.load.transposer import BlockTransposer
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench, Traffic
 
@@ -99,7 +100,7 @@ def test_latency_and_throughput(size: int, columns: int) -> None:
     got = bench.receive(bench.dut.o, count)
     bench.run()
     assert sent.cycles == list(range(1, count + 1))
-    first = sent.cycles[0] + size * columns + (1 if size <= SMALL else 2)
+    first = sent.cycles[0] + size * columns + transposer_latency(size)
     assert got.cycles == list(range(first, first + count))
 
 

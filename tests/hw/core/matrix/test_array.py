@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.timing import OLD_SUM_ENTRY, array_latency, bf16_old_latency
 from sley.abi.types import ElementType
-from sley.hw.core.matrix.array import OLD_DELAY, SystolicArray, settle_cycles
-from sley.hw.core.matrix.timing import array_latency, bf16_old_latency
+from sley.hw.core.matrix.array import SystolicArray, settle_cycles
 from sley.hw.testing.streams import compiled
 from sley.sim.golden.float32 import Bits
 from sley.sim.golden.matmul import Lanes, bf16_sums, int8_sums
@@ -27,7 +27,7 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
     design = compiled(SystolicArray, config)
     dut = design.dut
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
-    n, latency = config.array, array_latency(config, bf16)
+    n, latency = config.array, array_latency(config, ElementType.BF16 if bf16 else ElementType.INT8)
     words = [(tile, j, word) for tile, (w, _) in enumerate(tiles) for j, word in enumerate(tile_words(config, w))]
     rows = [(tile, i, row) for tile, (_, x) in enumerate(tiles) for i, row in enumerate(x)]
     entered: list[int] = []
@@ -48,7 +48,7 @@ def run(config: ChipConfig, tiles: list[Tile], *, bf16: bool = False, gap: float
                 swapped += i == 0
                 entered.append(cycle)
                 old = numbers.standard_normal(n).astype(np.float32).view(np.uint32)
-                olds[cycle + bf16_old_latency() - OLD_DELAY] = old
+                olds[cycle + bf16_old_latency() - OLD_SUM_ENTRY] = old
                 w = tiles[tile][0]
                 x = row[None, : len(w)]
                 result = bf16_sums(x, w, old) if bf16 else int8_sums(x, w, None)

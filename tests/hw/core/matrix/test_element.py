@@ -9,7 +9,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from sley.abi.config import preset
-from sley.hw.core.matrix.element import BF16_PRODUCT_LATENCY, ProcessingElement, bf16_fields, bf16_kind
+from sley.abi.timing import BF16_PRODUCT
+from sley.hw.core.matrix.element import ProcessingElement, bf16_fields, bf16_kind
 from sley.hw.fp.add_product import AddProduct, pack_total, unpack_total
 from sley.hw.testing.floats import patterns, special
 from sley.sim.golden.matmul import bf16_sums
@@ -59,11 +60,11 @@ def test_extremes() -> None:
         olds = np.where(rng.integers(0, 3, len(low)), olds, rng.choice(special(), len(low)))
         rows += [(int(weight), int(x), int(old)) for x, old in zip(activations, olds, strict=True)]
     dut, found = Element(), []
-    latency = BF16_PRODUCT_LATENCY + AddProduct.LATENCY
+    latency = BF16_PRODUCT + AddProduct.LATENCY
 
     async def bench(ctx: Any) -> None:
         for cycle in range(-2, len(rows) + latency):
-            for name, ahead in (("weight", 1), ("activation", 0), ("old", -BF16_PRODUCT_LATENCY)):
+            for name, ahead in (("weight", 1), ("activation", 0), ("old", -BF16_PRODUCT)):
                 if 0 <= cycle + ahead < len(rows):
                     ctx.set(getattr(dut, name), rows[cycle + ahead][("weight", "activation", "old").index(name)])
             ctx.set(dut.take, 1)

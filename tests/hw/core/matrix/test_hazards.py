@@ -6,8 +6,8 @@ import pytest
 from amaranth.sim import Simulator
 
 from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.timing import hazard_cycles
 from sley.abi.types import ElementType
-from sley.hw.core.matrix.accumulate import hazard_cycles
 from sley.hw.core.matrix.hazards import Hazards
 
 NANO = PRESETS["nano"].replace(accumulator_rows=32)
@@ -66,7 +66,10 @@ def test_first_row_waits_as_long_as_it_must(config: ChipConfig, seed: int) -> No
                 assert not ctx.get(dut.blocked), f"cycle {cycle}"
             await tick(end - begin - 1)
             ctx.set(dut.last, 1)
-            issued = [*issued[-20:], (cycle, begin, end, hazard_cycles(config, bf16))]
+            issued = [
+                *issued[-20:],
+                (cycle, begin, end, hazard_cycles(config, ElementType.BF16 if bf16 else ElementType.INT8)),
+            ]
             # The next one starts with the last row if that is the second cycle of this one, or later.
             if not early:
                 await tick(rng.choice((1, 1, 2, 3, 6)))

@@ -12,9 +12,10 @@ from matrix_programs import Program, random_program
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
+from sley.abi.timing import SRAM_READ
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.unit import MatrixUnit
-from sley.hw.core.sram.sram import READ_LATENCY, BankedSram
+from sley.hw.core.sram.sram import BankedSram
 from sley.hw.testing.streams import StreamBench
 from sley.sim.model.memory import ModelMemory
 from sley.sim.model.state import LocalState
@@ -83,7 +84,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
         ctx.set(reader.valid, 1)
         for row, content in enumerate(state.accumulator):
             ctx.set(reader.row, row)
-            await ctx.tick().repeat(READ_LATENCY)
+            await ctx.tick().repeat(SRAM_READ)
             assert ctx.get(reader.data) == int.from_bytes(content.tobytes(), "little")
 
     bench.add(process, wait=True)

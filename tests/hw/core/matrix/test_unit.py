@@ -15,12 +15,10 @@ from matrix_programs import COVERAGE, Program, random_program
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Param
+from sley.abi.timing import SRAM_READ, array_latency, hazard_cycles, write_latency
 from sley.abi.types import OPERAND_TYPES, ElementType
-from sley.hw.core.matrix.accumulate import hazard_cycles, write_latency
 from sley.hw.core.matrix.activations import MOST_VOIDS
 from sley.hw.core.matrix.front import rows_end
-from sley.hw.core.matrix.timing import array_latency
-from sley.hw.core.sram.sram import READ_LATENCY
 from sley.sim.golden.float32 import add
 from sley.sim.golden.matmul import bf16_product
 from sley.sim.model.units import execute
@@ -206,7 +204,7 @@ def test_single_rows_accumulate_on_one_row(config: ChipConfig) -> None:
 def test_matmuls_that_share_some_accumulator_rows(config: ChipConfig, dtype: ElementType, length: int) -> None:
     """Every offset around the depth of the pipeline, with a third MATMUL, and empty ones in between."""
     config = config.replace(accumulator_rows=128)
-    hazard = hazard_cycles(config, bool(dtype))
+    hazard = hazard_cycles(config, dtype)
     program = Program(config)
     program.weights(0, dtype=dtype)
     gaps = []  # index of a row, cycles since the row before it
@@ -237,7 +235,7 @@ def test_bf16_accumulates_on_the_same_rows_at_full_speed_from_the_latency_on(row
     for i in range(4):
         program.matmul(i, 3, rows, accumulate=1, dtype=BF16)
     result = MatrixBench(config, rows, floats="ordinary").check(program)
-    period = max(rows, hazard_cycles(config, bf16=True))
+    period = max(rows, hazard_cycles(config, BF16))
     assert np.diff(result.rows[::rows]).tolist() == [period] * 3
 
 
@@ -272,7 +270,7 @@ def test_a_type_waits_for_the_last_row_of_the_other(dtype: ElementType) -> None:
     program.weights(9, dtype=other)
     program.matmul(0, 0, 6, accumulate=1, dtype=other)
     result = MatrixBench(WIDE, dtype, floats="ordinary").check(program)
-    assert result.reads[6] == result.reads[5] + write_latency(WIDE, bool(dtype)) + 1
+    assert result.reads[6] == result.reads[5] + write_latency(WIDE, dtype) + 1
 
 
 @pytest.mark.parametrize("loaded", [1, 2, 3])
@@ -307,10 +305,10 @@ def test_latencies(config: ChipConfig, dtype: ElementType) -> None:
     load = accepted + 4
     assert result.loads == list(range(load, load + n))
     assert result.reads == list(range(load + n, load + n + rows))
-    assert [r - READ_LATENCY for r in result.rows] == result.reads
-    latency, add_latency = READ_LATENCY + array_latency(config, bool(dtype)) + 1, 7
+    assert [r - SRAM_READ for r in result.rows] == result.reads
+    latency, add_latency = SRAM_READ + array_latency(config, dtype) + 1, 7
     assert latency == (
-        READ_LATENCY + (add_latency + 1) * n + 5 if dtype else READ_LATENCY + 2 * n + 3 + config.has(ElementType.BF16)
+        SRAM_READ + (add_latency + 1) * n + 5 if dtype else SRAM_READ + 2 * n + 3 + config.has(ElementType.BF16)
     )
     assert result.writes == [r + latency for r in result.reads]
     # A transfer in cycle t is at clock edge t + 1.

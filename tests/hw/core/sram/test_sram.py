@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from sley.hw.core.sram.sram import READ_LATENCY, BankedSram
+from sley.abi.timing import SRAM_READ
+from sley.hw.core.sram.sram import BankedSram
 
 
 @pytest.mark.parametrize(
@@ -61,11 +62,11 @@ def test_random_traffic(
                 if (cycle, k) in expected:
                     assert ctx.get(port.data) == expected.pop((cycle, k))
                 elif zeros and not k:
-                    assert ctx.get(port.data) == 0 or cycle < READ_LATENCY
+                    assert ctx.get(port.data) == 0 or cycle < SRAM_READ
             for k, ((valid, row), granted) in enumerate(zip(reads, grants(reads), strict=True)):
                 if valid and granted:
                     size = width // readers[k]
-                    expected[cycle + READ_LATENCY, k] = memory[row] >> (wanted[k] * size) & ((1 << size) - 1)
+                    expected[cycle + SRAM_READ, k] = memory[row] >> (wanted[k] * size) & ((1 << size) - 1)
             for (valid, row), granted, (value, enable) in zip(writes, grants(writes), payloads, strict=True):
                 if valid and granted:
                     mask = sum(((1 << granule) - 1) << (granule * g) for g in range(granules) if enable >> g & 1)
@@ -98,7 +99,7 @@ def test_clear(banks: int, writers: int) -> None:
             ctx.set(dut.read[0].valid, 1)
             await ctx.tick()
             ctx.set(dut.read[0].valid, 0)
-            await ctx.tick().repeat(READ_LATENCY - 1)
+            await ctx.tick().repeat(SRAM_READ - 1)
             return int(ctx.get(dut.read[0].data))
 
         for port in dut.write:

@@ -9,8 +9,8 @@ from vector_model import Model
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Space
+from sley.abi.timing import SRAM_READ
 from sley.abi.types import OPERAND_TYPES, WORD_TYPES, ElementType
-from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.pins import Pins
@@ -69,7 +69,7 @@ class Bench:
         row_bits, part_bits = memory[0].nbytes * 8, len(read_a.data)
 
         async def process(ctx):
-            arriving = [[None] * (READ_LATENCY - 1) for _ in range(2)]
+            arriving = [[None] * (SRAM_READ - 1) for _ in range(2)]
             accept = Pins(read_a.ready, read_b.ready, write.ready)
             answer = Pins(read_a.data, read_b.data)
             edges = aiter(

@@ -8,10 +8,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from sley.abi.timing import TRANSPOSER_SMALL
+
 LUT_RAM_WORDS = 16
 """Words of a memory in LUTs that need no multiplexer behind them."""
-SMALL = 4
-"""Elements in a piece of a block whose way out needs no register behind the banks."""
 TAG_BITS = 2
 
 
@@ -56,9 +56,9 @@ class BlockTransposer(wiring.Component):
     idle : Out(1)
         Nothing is here.
 
-    Latency n * C + 1 cycles, one more with n above SMALL; throughput one piece a cycle. Cost: n memories of
-    2 * n * columns elements and two rotators of n elements, the second with a register where n is above SMALL; or a
-    multiplexer of n elements in n places.
+    Latency n * C + 1 cycles, one more with n above TRANSPOSER_SMALL; throughput one piece a cycle. Cost: n memories of
+    2 * n * columns elements and two rotators of n elements, the second with a register where n is above
+    TRANSPOSER_SMALL; or a multiplexer of n elements in n places.
     Source of the method: skewed storage, D. J. Kuck, "ILLIAC IV software and application programming", IEEE
     Transactions on Computers C-17(8), 1968.
     """
@@ -142,10 +142,10 @@ class BlockTransposer(wiring.Component):
         with m.If(~read | moves):
             m.d.sync += read.eq(fetch)
 
-        in_luts = n <= SMALL and 2 * self._columns <= LUT_RAM_WORDS
+        in_luts = n <= TRANSPOSER_SMALL and 2 * self._columns <= LUT_RAM_WORDS
         store = self._banks_of_rows if in_luts else self._skewed_banks
         piece = store(m, take, fill, fetch, drain)
-        if n <= SMALL:
+        if n <= TRANSPOSER_SMALL:
             m.d.comb += [
                 self.o.valid.eq(read),
                 moves.eq(self.o.ready),

@@ -7,21 +7,14 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.types import ElementType
-from sley.hw.core.matrix.array import OLD_DELAY
+from sley.abi.timing import ACCUMULATE, SRAM_READ, read_latency, write_latency
+from sley.abi.types import WORD_BITS, ElementType
 from sley.hw.core.matrix.delay import MemoryDelay, pointer_bits
-from sley.hw.core.matrix.timing import SUM_BITS, array_latency, bf16_old_latency, sums
+from sley.hw.core.matrix.rows import sums
 from sley.hw.core.sram.memories import accumulator_read, accumulator_write
-from sley.hw.core.sram.sram import READ_LATENCY
 
 MOST_LASTS = 7
 """MATMULs that may be complete with one row: those without rows that follow it count."""
-ADD_LATENCY = 1
-"""Cycles from the sums and the old row to the new row."""
-
-BF16_OLD_READ = bf16_old_latency() - OLD_DELAY
-"""Cycles from the grant of a row of bf16 activations to the grant of the read of its old sums, which take as long to
-come as the activations."""
 
 
 def issue_slot(config: ChipConfig) -> data.StructLayout:
@@ -31,23 +24,6 @@ def issue_slot(config: ChipConfig) -> data.StructLayout:
     return data.StructLayout(
         {"row": 1, "lasts": range(MOST_LASTS + 1), "dest": range(config.accumulator_rows), "accumulate": 1}
     )
-
-
-def write_latency(config: ChipConfig, bf16: bool = False) -> int:
-    """Cycles from the grant of a row of activations to the grant of the write of its sums."""
-    return READ_LATENCY + array_latency(config, bf16) + ADD_LATENCY
-
-
-def read_latency(config: ChipConfig, bf16: bool = False) -> int:
-    """Cycles from the grant of a row of activations to the grant of the read of the accumulator row."""
-    return BF16_OLD_READ if bf16 else write_latency(config) - ADD_LATENCY - READ_LATENCY
-
-
-def hazard_cycles(config: ChipConfig, bf16: bool = False) -> int:
-    """A row may be issued this many cycles after another one that goes to the same accumulator row: its read is then
-    granted in the cycle after the write. The other way round there is no such distance: writes keep the order of rows.
-    """
-    return write_latency(config, bf16) + 1 - read_latency(config, bf16)
 
 
 class _Stage(NamedTuple):
@@ -125,7 +101,7 @@ class Accumulate(wiring.Component):
         m = Module()
         config = self._config
         stages: list[data.View | _Stage] = [self.slot]
-        before_detour = BF16_OLD_READ + READ_LATENCY  # when the old sums of bf16 have come
+        before_detour = read_latency(config, ElementType.BF16) + SRAM_READ  # when the old sums of bf16 have come
         for i in range(write_latency(config)):
             if i == before_detour and config.has(ElementType.BF16):
                 direct = stages[i]
@@ -140,7 +116,7 @@ class Accumulate(wiring.Component):
             if not i:
                 m.d.sync += stage.accumulate.eq(self.slot.row & self.slot.accumulate)  # all that a read asks for
             stages.append(stage)
-        reading, adding, writing = stages[read_latency(config)], stages[-1 - ADD_LATENCY], stages[-1]
+        reading, adding, writing = stages[read_latency(config)], stages[-1 - ACCUMULATE], stages[-1]
         old = Signal(sums(config))
         total = Signal(sums(config), reset_less=True)
         m.d.comb += old.eq(self.read.data)
@@ -155,19 +131,19 @@ class Accumulate(wiring.Component):
             self.write.valid.eq(writing.row),
             self.write.data.eq(total),
             self.write.enable.eq(~0),
-            self.entering.eq(stages[READ_LATENCY].row),
+            self.entering.eq(stages[SRAM_READ].row),
             self.done.eq(writing.lasts),
         ]
         if config.has(ElementType.BF16):
-            reading = stages[BF16_OLD_READ]
+            reading = stages[read_latency(config, ElementType.BF16)]
             with m.If(self.bf16):
                 m.d.comb += [self.read.row.eq(reading.dest), self.read.valid.eq(reading.accumulate)]
-            m.d.comb += self.old.eq(self.read.data & direct.accumulate.replicate(SUM_BITS * config.array))
+            m.d.comb += self.old.eq(self.read.data & direct.accumulate.replicate(WORD_BITS * config.array))
         return m
 
     def _detour(self, m: Module, stage: _Stage) -> _Stage:
         """The stage itself for int8; for bf16 what it was as many cycles ago as bf16 takes longer."""
-        cycles = write_latency(self._config, bf16=True) - write_latency(self._config)
+        cycles = write_latency(self._config, ElementType.BF16) - write_latency(self._config)
         bits = len(stage.lasts)
         rows, lasts = Signal(cycles), Signal(cycles * bits)
         pointer = Signal(pointer_bits(cycles), reset_less=True)

@@ -7,14 +7,14 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import PC_BITS, FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
+from sley.abi.timing import SRAM_READ, write_latency
 from sley.abi.types import ElementType
-from sley.hw.core.matrix.accumulate import MOST_LASTS, issue_slot, write_latency
+from sley.hw.core.matrix.accumulate import MOST_LASTS, issue_slot
 from sley.hw.core.matrix.hazards import Hazards
 from sley.hw.core.matrix.row_walk import RowWalk
-from sley.hw.core.matrix.timing import lanes
+from sley.hw.core.matrix.rows import lanes
 from sley.hw.core.matrix.weights import ORDER_BITS
 from sley.hw.core.sram.memories import scratchpad_read
-from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.core.unit import Fault
 
 STRIDE_BITS = PARAMS[Param.ACT_STRIDE].width
@@ -67,7 +67,7 @@ class ActivationStreamer(wiring.Component):
     read : Out(read_port)
         Of the scratchpad. A cycle without a grant is a cycle without a row.
     activations : Out(lanes(config)), activations_swap : Out(1)
-        To the array, READ_LATENCY cycles after the grant; the mark of a row that swaps one cycle before it.
+        To the array, SRAM_READ cycles after the grant; the mark of a row that swaps one cycle before it.
     slot : Out(issue_slot(config))
         What was granted, in that cycle.
     loaded : In(1)
@@ -249,7 +249,7 @@ class ActivationStreamer(wiring.Component):
             m.d.sync += [voids.eq(later_voids + new_void), later_voids.eq(0)]
 
         entering: Signal = grant & swapping
-        for i in range(READ_LATENCY - 1):
+        for i in range(SRAM_READ - 1):
             later = Signal(name=f"swap{i}")
             m.d.sync += later.eq(entering)
             entering = later
@@ -259,7 +259,7 @@ class ActivationStreamer(wiring.Component):
     def _other_type(self, m: Module, job: data.View, grant: Signal) -> Value:
         """Whether rows of the other type than the job's are on their way."""
         # Cycles until the last slot, with or without a row, has left; until then it needs the way of its type.
-        flight = Signal(range(write_latency(self._config, bf16=True) + 1))
+        flight = Signal(range(write_latency(self._config, ElementType.BF16) + 1))
         m.d.comb += self.run.eq(self.bf16 & (flight != 0))
         with m.If(flight != 0):
             m.d.sync += flight.eq(flight - 1)
@@ -268,5 +268,5 @@ class ActivationStreamer(wiring.Component):
         with m.If(self.slot.row | (self.slot.lasts != 0)):
             m.d.sync += flight.eq(write_latency(self._config))
             with m.If(Mux(grant, job.bf16, self.bf16)):
-                m.d.sync += flight.eq(write_latency(self._config, bf16=True))
+                m.d.sync += flight.eq(write_latency(self._config, ElementType.BF16))
         return (flight != 0) & (job.bf16 != self.bf16)

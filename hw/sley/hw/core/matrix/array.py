@@ -6,25 +6,23 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Member, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.types import ElementType
+from sley.abi.timing import BF16_ENTRY, BF16_ROW, INT8_ROW, OLD_SUM_ENTRY
+from sley.abi.types import WORD_BITS, ElementType
 from sley.hw.core.matrix.delay import MemoryDelay, pointer_bits
 from sley.hw.core.matrix.element import ProcessingElement, bf16_fields, bf16_kind
 from sley.hw.core.matrix.multiplier.assignment import Multiplier, multipliers
 from sley.hw.core.matrix.multiplier.pair import PairMultiplier
-from sley.hw.core.matrix.timing import BF16_ENTRY, BF16_ROW_LATENCY, ROW_LATENCY, SUM_BITS, lanes, sums
+from sley.hw.core.matrix.rows import lanes, sums
 from sley.hw.core.matrix.weight_delay import WeightDelay, word_cycles
 from sley.hw.elaboration.shared import shared
 from sley.hw.fp.add_product import pack_total, unpack_total
-
-OLD_DELAY = 2
-"""Cycles from ``old`` to array column 0."""
 
 
 class SystolicArray(wiring.Component):
     """N x N processing elements: ``sums[n] = sum over r of activations[r] . weights[r][n]``.
 
     Lane r of the activations enters array row r and moves east, one column a cycle; partial sums move south, one row
-    in ROW_LATENCY cycles, or in BF16_ROW_LATENCY. A lane holds ``lane_elements`` int8, which multiply as a dot product,
+    in INT8_ROW cycles, or in BF16_ROW. A lane holds ``lane_elements`` int8, which multiply as a dot product,
     or one bf16. Skew and de-skew are inside: a row of activations enters at once and a row of sums leaves at once.
     Nothing ever stalls, and a cycle without a row only makes sums that nobody looks at.
 
@@ -55,7 +53,7 @@ class SystolicArray(wiring.Component):
     weights_bf16 : In(1)
         The word takes the way through ``WeightDelay``, which needs N words a tile, none with ``weights_rest``.
     old : In(sums(config))
-        What the sums of bf16 start from, ``bf16_old_latency() - OLD_DELAY`` cycles after the row has entered.
+        What the sums of bf16 start from, ``bf16_old_latency() - OLD_SUM_ENTRY`` cycles after the row has entered.
 
     Rules
     -----
@@ -112,7 +110,7 @@ class SystolicArray(wiring.Component):
         early, words, takes = self._words(m)
         swaps = self._swaps(m)
         for r, row in enumerate(elements):
-            activation = delayed(m, self.activations[r], r * ROW_LATENCY, f"activation_skew{r}")
+            activation = delayed(m, self.activations[r], r * INT8_ROW, f"activation_skew{r}")
             if bf16:
                 activation = Mux(mode, delayed_bf16[r], activation)
             for c, element in enumerate(row):
@@ -145,7 +143,7 @@ class SystolicArray(wiring.Component):
                         element.product.eq(pair.east_o),
                     ]
         for c, element in enumerate(elements[-1]):
-            result = Signal(SUM_BITS, name=f"result{c}")
+            result = Signal(WORD_BITS, name=f"result{c}")
             m.d.comb += result.eq(element.sum_o)
             if bf16:
                 with m.If(self.bf16):
@@ -159,22 +157,22 @@ class SystolicArray(wiring.Component):
         if not self._config.has(ElementType.BF16):
             # Where nothing is reset, an initial value of their own keeps these registers apart from those of the
             # elements, which synthesis would share all along the diagonals. Swaps before the first weights do no harm.
-            return marks(m, self.swap, 0, ROW_LATENCY, n, "swap", init=-1)
-        int8 = marks(m, self.swap & ~self.bf16, 0, ROW_LATENCY, n, "swap_int8")
-        bf16 = marks(m, self.swap & self.bf16, BF16_ENTRY, BF16_ROW_LATENCY, n, "swap_bf16")
+            return marks(m, self.swap, 0, INT8_ROW, n, "swap", init=-1)
+        int8 = marks(m, self.swap & ~self.bf16, 0, INT8_ROW, n, "swap_int8")
+        bf16 = marks(m, self.swap & self.bf16, BF16_ENTRY, BF16_ROW, n, "swap_bf16")
         return [a | b for a, b in zip(int8, bf16, strict=True)]
 
     def _delays(self, m: Module) -> tuple[list[Value], list[Value]]:
         """Activations of bf16 and old sums, skewed."""
         n = self._config.array
-        cycles = [BF16_ENTRY + r * BF16_ROW_LATENCY for r in range(n)]
+        cycles = [BF16_ENTRY + r * BF16_ROW for r in range(n)]
         pointer = Signal(pointer_bits(cycles[-1]), reset_less=True)
         with m.If(self.run):
             m.d.sync += pointer.eq(pointer + 1)
         activations, old = [], []
         for k in range(n):
             m.submodules[f"activation_delay{k}"] = delay = MemoryDelay(self._config.lane_bits, cycles[k], cycles[-1])
-            m.submodules[f"old_delay{k}"] = old_delay = MemoryDelay(SUM_BITS, OLD_DELAY + k, OLD_DELAY + n - 1)
+            m.submodules[f"old_delay{k}"] = old_delay = MemoryDelay(WORD_BITS, OLD_SUM_ENTRY + k, OLD_SUM_ENTRY + n - 1)
             for component, value in ((delay, self.activations[k]), (old_delay, self.old[k])):
                 m.d.comb += [component.i.eq(value), component.pointer.eq(pointer), component.run.eq(self.run)]
             activations.append(delay.o)
@@ -199,7 +197,7 @@ class SystolicArray(wiring.Component):
                 delay.i_valid.eq(self.weights_valid),
                 delay.i_bf16.eq(self.weights_bf16),
                 delay.i_row.eq(self.weights_row),
-                delay.swaps.eq(Cat(marks(m, self.swap, 1, BF16_ROW_LATENCY - 1, n, "swap_word"))),
+                delay.swaps.eq(Cat(marks(m, self.swap, 1, BF16_ROW - 1, n, "swap_word"))),
             ]
             with m.If(delay.o_valid | self.weights_bf16):
                 m.d.comb += [word.eq(delay.o), valid.eq(delay.o_valid), row.eq(delay.o_row), rest.eq(0)]

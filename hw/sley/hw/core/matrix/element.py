@@ -41,14 +41,6 @@ def bf16_fields(lane: Value, kind: Value) -> Value:
     return BF16_FIELDS(Cat(lane[BF16_FRACTION_BITS:], kind))
 
 
-INT8_LATENCY = {1: 4, 2: 5}
-"""Cycles from an activation to its int8 sum by the elements in a lane: operand, product, its way out of the
-multiplier's block, (sum of two products,) sum."""
-
-BF16_PRODUCT_LATENCY = 3
-"""Cycles from a bf16 activation to its product."""
-
-
 class ProcessingElement(wiring.Component):
     """Multiplies the lanes that pass by with its weight and adds the product to the sum from the north.
 
@@ -70,7 +62,7 @@ class ProcessingElement(wiring.Component):
     take_i : In(1), take_o : Out(1)
         ``weight_i`` becomes the spare weight; to the east one cycle later.
     sum_i : In(signed), sum_o : Out(signed)
-        Of int8 products; ``sum_i`` joins those of the activation of INT8_LATENCY - 1 cycles ago.
+        Of int8 products; ``sum_i`` joins those of the activation of INT8_ELEMENT - 1 cycles ago.
     bf16 : In(1)
         What the activations are, for chips that know both: one register of the whole array. It must be constant from
         the cycle of the first activation of a type to the one in which the last sum has left.
@@ -79,19 +71,19 @@ class ProcessingElement(wiring.Component):
     fields_i : In(BF16_FIELDS), fields_o : Out(BF16_FIELDS)
         Of ``activation_i`` if it is a bf16; otherwise they hold still.
     total_i : In(TOTAL), total_o : Out(TOTAL)
-        fp32 sums of bf16 products; ``total_i`` joins the product of the activation of BF16_PRODUCT_LATENCY cycles ago.
+        fp32 sums of bf16 products; ``total_i`` joins the product of the activation of BF16_PRODUCT cycles ago.
 
     Besides, for a ``PairMultiplier``:
 
     coming : Out(lane)
         The spare weight of the next cycle.
     product : In(signed(16))
-        Of the activation of INT8_LATENCY - 1 cycles ago and the weight that was active for it.
+        Of the activation of INT8_ELEMENT - 1 cycles ago and the weight that was active for it.
 
     Both types share the operand registers and the first of the int8 multipliers, which is one bit wider than int8
     alone needs. What only bf16 needs holds still while int8 is at work.
 
-    Latency INT8_LATENCY for int8, BF16_PRODUCT_LATENCY + AddProduct.LATENCY for bf16. Cost: three lanes,
+    Latency INT8_ELEMENT for int8, BF16_PRODUCT + AddProduct.LATENCY for bf16. Cost: three lanes,
     ``lane_elements`` multipliers with their registers, their adders, and for bf16 60 bits of registers and
     ``AddProduct``. On an ECP5 with bf16: 485 LUTs, 532 flip-flops, two MULT18X18D without enables of their own.
     """

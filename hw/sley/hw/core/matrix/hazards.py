@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.types import ElementType
-from sley.hw.core.matrix.accumulate import hazard_cycles
+from sley.abi.timing import hazard_cycles
+from sley.abi.types import OPERAND_TYPES, ElementType
 
 PLACES = 16
 """MATMULs that may be on their way in a chip with bf16: enough for one every N cycles."""
@@ -110,11 +110,11 @@ class Hazards(wiring.Component):
         m.d.sync += self.blocked.eq(self.blocks)
 
     def _table(self, m: Module) -> None:
-        longest = max(hazard_cycles(self._config, bf16) for bf16 in (False, True))
+        longest = max(hazard_cycles(self._config, operand) for operand in OPERAND_TYPES)
         cycles = Signal(range(longest + 1))  # for the type of the one that starts
         m.d.comb += cycles.eq(hazard_cycles(self._config))
         with m.If(self.bf16):
-            m.d.comb += cycles.eq(hazard_cycles(self._config, bf16=True))
+            m.d.comb += cycles.eq(hazard_cycles(self._config, ElementType.BF16))
         place = Signal(range(PLACES))  # of the next MATMUL
         running = Signal(PLACES)  # bit k: the MATMUL at place k has rows to issue
         with m.If(self.last):

@@ -6,17 +6,18 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.hw.core.matrix.timing import BF16_ROW_LATENCY, lanes
+from sley.abi.timing import BF16_ROW
+from sley.hw.core.matrix.rows import lanes
 
-TILES = 1 << (BF16_ROW_LATENCY - 2).bit_length()
-"""Tiles in the memory. The swap takes less than BF16_ROW_LATENCY tiles of N rows to travel through the array."""
+TILES = 1 << (BF16_ROW - 2).bit_length()
+"""Tiles in the memory. The swap takes less than BF16_ROW tiles of N rows to travel through the array."""
 
 
 class WeightDelay(wiring.Component):
     """Keeps the words of some tiles in a memory and sends each to its array row when that row can take it.
 
-    The swap of a tile reaches array row j BF16_ROW_LATENCY * j cycles after row 0, and a word travels there in j
-    cycles. So word j of the next tile must not leave before the swap has travelled (BF16_ROW_LATENCY - 1) * j cycles,
+    The swap of a tile reaches array row j BF16_ROW * j cycles after row 0, and a word travels there in j
+    cycles. So word j of the next tile must not leave before the swap has travelled (BF16_ROW - 1) * j cycles,
     and has to leave before the next swap has. Time is divided into rounds of N slots, and slot j belongs to array row
     j: in it leaves word j of the tile whose turn it is there, by the count of swaps that have travelled so far. Swaps
     are N cycles apart at least, so each word has a slot. It may leave more than once, and before it has come some older
@@ -31,7 +32,7 @@ class WeightDelay(wiring.Component):
     i : In(lanes(config)), i_valid : In(1), i_bf16 : In(1), i_row : In(range(N))
         Words of the next tile and their array rows. One without ``i_bf16`` is kept, but nothing leaves on its account.
     swaps : In(N)
-        Bit j: a swap has travelled (BF16_ROW_LATENCY - 1) * j cycles.
+        Bit j: a swap has travelled (BF16_ROW - 1) * j cycles.
     o : Out(lanes(config)), o_valid : Out(1), o_row : Out(range(N))
         To the array, for ``word_cycles`` after the last word of bf16 came.
 
@@ -94,4 +95,4 @@ class WeightDelay(wiring.Component):
 def word_cycles(config: ChipConfig) -> int:
     """Cycles from the last word of a tile to the moment when all its words have left: the swap before it has travelled,
     and one round has passed."""
-    return BF16_ROW_LATENCY * config.array + 2
+    return BF16_ROW * config.array + 2

@@ -7,11 +7,11 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import PC_BITS, FaultCode
 from sley.abi.instructions import PARAMS, SEMAPHORES, Param
+from sley.abi.timing import SRAM_READ
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.row_walk import RowWalk
-from sley.hw.core.matrix.timing import lanes
+from sley.hw.core.matrix.rows import lanes
 from sley.hw.core.sram.memories import scratchpad_read
-from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.core.unit import Fault
 
 NEUTRAL_BF16 = 0x8000
@@ -59,7 +59,7 @@ class WeightLoader(wiring.Component):
         Of the scratchpad; waits for grants.
     weights : Out(lanes(config)), weights_valid : Out(1)
     weights_row : Out(range(N)), weights_rest : Out(1), weights_bf16 : Out(1)
-        To the array, READ_LATENCY cycles after the grant of a word's row, or after its turn if it is neutral.
+        To the array, SRAM_READ cycles after the grant of a word's row, or after its turn if it is neutral.
     turn_bf16 : Out(1)
         A word of bf16 has its turn.
     settled : In(1)
@@ -208,7 +208,7 @@ class WeightLoader(wiring.Component):
         ]
         with m.If(turn.valid):
             m.d.sync += [index.eq(turn.row + 1), last_bf16.eq(turn.bf16)]
-        for i in range(READ_LATENCY):
+        for i in range(SRAM_READ):
             later = Signal.like(turn, name=f"turn{i}")
             m.d.sync += later.eq(turn)
             turn = later

@@ -9,14 +9,12 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, Signature
 
-READ_LATENCY = 2
-"""Cycles from the one in which a read is granted to the one in which its data is valid: the memory's own register
-and an output register behind it."""
+from sley.abi.timing import SRAM_READ
 
 
 def read_port(rows: int, width: int, parts: int = 1) -> Signature:
     """A reader's port: the read of ``row`` is granted in a cycle with ``valid`` and ``ready``; ``data``, one of
-    ``parts`` equal parts of it, is valid exactly READ_LATENCY cycles later and not held. The row must exist. A reader
+    ``parts`` equal parts of it, is valid exactly SRAM_READ cycles later and not held. The row must exist. A reader
     may take ``valid`` back."""
     return Signature(
         {
@@ -75,7 +73,7 @@ class BankedSram(wiring.Component):
 
     Each bank serves one read and one write a cycle: of those who ask, the reader, and the writer, with the lowest
     number. ``ready`` depends on ``row`` and on ``row`` and ``valid`` of the ports with lower numbers alone; port 0 is
-    always granted. Reads take READ_LATENCY cycles and see every write of an earlier cycle. The memory starts as zeros
+    always granted. Reads take SRAM_READ cycles and see every write of an earlier cycle. The memory starts as zeros
     and has no reset. For synthesis the banks are marked ``no_rw_check``: a defined result of a read and a write
     of one row in one cycle would cost a bypass around each bank.
 
@@ -178,7 +176,7 @@ class BankedSram(wiring.Component):
         for k, (port, parts) in enumerate(zip(self.read, self._readers, strict=True)):
             bank: Value = port.row[index_bits:]
             inverse: Value = ~bank
-            for i in range(READ_LATENCY):
+            for i in range(SRAM_READ):
                 later = Signal(len(bank), name=f"reader{k}_bank{i}", reset_less=True)
                 other = Signal.like(later, name=f"reader{k}_inverse{i}", reset_less=True)
                 m.d.sync += [later.eq(bank), other.eq(inverse)]

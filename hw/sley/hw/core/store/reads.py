@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import PARAMS, Param, Space
+from sley.abi.timing import SRAM_READ
 from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
-from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.memory.run import RUN_BYTES_BITS
 from sley.hw.stream.fifo import StreamFIFO
 
@@ -106,7 +106,7 @@ class StoreReads(wiring.Component):
 
         valid: Value = granted
         arriving: Value = space
-        for k in range(READ_LATENCY):
+        for k in range(SRAM_READ):
             valid_next = Signal(name=f"valid_{k}")
             arriving_next = Signal(name=f"arriving_{k}", reset_less=True)
             m.d.sync += [valid_next.eq(valid), arriving_next.eq(arriving)]

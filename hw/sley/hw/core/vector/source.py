@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 
 from sley.abi.config import ChipConfig
+from sley.abi.timing import SRAM_READ
 from sley.abi.types import ElementType
-from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.core.types import is_type
 
 
@@ -18,7 +18,7 @@ def int8_part(part: Value, half: Value) -> Value:
 class Source:
     """Registers of what the lanes read of an operand: a word, an int8 of the half or a bf16, the others being 0.
 
-    ``part`` is what is read, ``load`` tells that data arrive, READ_LATENCY later. They are held until the next do;
+    ``part`` is what is read, ``load`` tells that data arrive, SRAM_READ later. They are held until the next do;
     ``unused`` makes all of them 0.
     """
 
@@ -42,7 +42,7 @@ class Source:
         int8 = scratchpad.data
         if config.lane_elements() > 1:
             which = int8_part(part, half)[0]
-            for cycles in range(1, READ_LATENCY + 1):
+            for cycles in range(1, SRAM_READ + 1):
                 later = Signal(name=f"{name}_which_{cycles}", reset_less=True)
                 m.d.sync += later.eq(which)
                 which = later

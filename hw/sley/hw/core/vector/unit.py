@@ -9,10 +9,10 @@ from sley.abi.config import ChipConfig
 from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import BinaryOp, Op, Space, VectorRow
+from sley.abi.timing import SRAM_READ
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.hw.core.params import UnitParams
 from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
-from sley.hw.core.sram.sram import READ_LATENCY
 from sley.hw.core.types import is_one_of, is_type, output_types
 from sley.hw.core.unit import UnitCommand, unit_signature
 from sley.hw.core.vector.lane import (
@@ -198,8 +198,8 @@ class VectorUnit(wiring.Component):
 
         # Data on its way: the reads, then the part through the lanes. A part passes every place one cycle before its
         # data: the lanes' registers, where that of a VROW ends, bias, scale, relu, and the end.
-        a_arriving = Signal(READ_LATENCY)
-        b_arriving = Signal(READ_LATENCY)
+        a_arriving = Signal(SRAM_READ)
+        b_arriving = Signal(SRAM_READ)
         m.d.sync += [
             a_arriving.eq(Cat(a_granted | (advance & is_splat), a_arriving)),
             b_arriving.eq(Cat(b_granted, b_arriving)),
@@ -207,7 +207,7 @@ class VectorUnit(wiring.Component):
         with m.If(self.abort):
             m.d.sync += [a_arriving.eq(0), b_arriving.eq(0)]
         types = self._config.operand_types
-        taken = self._later(m, "taken", advance, {READ_LATENCY: Const(1, 1)})
+        taken = self._later(m, "taken", advance, {SRAM_READ: Const(1, 1)})
         at_bias = self._later(m, "bias", taken & ~kind.vrow, binary_latency(vector), SOURCE_LATENCY)
         at_scale = self._later(m, "scale", at_bias, bias_latency(vector, types))
         at_relu = self._later(m, "relu", at_scale, scale_latency(vector))

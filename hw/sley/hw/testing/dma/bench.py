@@ -5,7 +5,7 @@ from typing import Any
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
-from sley.hw.core.sram.sram import READ_LATENCY
+from sley.abi.timing import SRAM_READ
 from sley.hw.testing.dma.program import WORD
 from sley.hw.testing.dma.reference import DmaState
 from sley.hw.testing.pins import Pins
@@ -81,7 +81,7 @@ class DmaBench(UnitBench):
         width = len(port.data)
 
         async def process(ctx: Any) -> None:
-            pipe: list[int | None] = [None] * READ_LATENCY
+            pipe: list[int | None] = [None] * SRAM_READ
             pins, edges = Pins(port.ready, port.data), aiter(ctx.tick().sample(port.valid, port.row, port.part))
             while True:
                 ready = rng.random() >= denied

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sley.abi.config import ChipConfig
+from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, INT8_ROW, hazard_cycles
 from sley.abi.types import ElementType
 from sley.runtime.kernels.gemm.candidates import Candidates, Ints, ceil, larger, parts
 from sley.runtime.kernels.gemm.issue_cost import IssueCost, least_issue
@@ -11,7 +12,7 @@ from sley.runtime.kernels.gemm.problem import Problem, weight_cycles
 from sley.runtime.kernels.gemm.tiling import interleaved, spare_folds, up
 
 # In cycles, as measured on the gateware with the default memory:
-LAUNCH = 95  # doorbell to the first request of a load
+LAUNCH = DOORBELL_TO_INSTRUCTION + 28  # doorbell to the first request of a load
 START = 100  # from there to the loop of the program
 ROUND_TRIP = 55  # a request to its first beat in the scratchpad
 HANDOVER = 30  # last beat of a chunk to its first row in the array
@@ -25,13 +26,12 @@ PASS = 18  # one instruction of the vector unit, besides its rows' parts
 BIAS_PASS = 15  # a row of the bias before it
 BUBBLE = 1  # from the last row of a chunk to the first of the next
 HALF_TURN = 100  # from the last result of a macro tile to the first sum in its place: a store's latency and its answer
-ROW_LATENCY = 7  # of a partial bf16 sum through one row of the array
-HAZARD, DRAIN = 5, 7  # besides the way through the array: until sums may be added to, and until they are here
+DRAIN = 7  # besides its way through the array, until the sums of a row are in the accumulators
 
 
 def _through(config: ChipConfig, problem: Problem) -> int:
     """Cycles of a row through the array."""
-    return config.array * ((ROW_LATENCY + 1) if problem.dtype is ElementType.BF16 else 2)
+    return config.array * ((BF16_ROW if problem.dtype is ElementType.BF16 else INT8_ROW) + 1)
 
 
 def _passes(problem: Problem) -> int:
@@ -100,7 +100,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     issue = IssueCost(config, p, c, loads, _passes(p))
     mixed, halves, weights = _mixed(config, p, c), _halves(config, p, c), weight_cycles(config, p)
     # A MATMUL of bf16 waits for the sums that it adds to.
-    hazard = _through(config, p) + HAZARD if p.dtype is ElementType.BF16 else 0
+    hazard = hazard_cycles(config, p.dtype) if p.dtype is ElementType.BF16 else 0
     drain = _through(config, p) + DRAIN
     # A slot is loaded when its last product has ended, and multiplied when all of it is here.
     slot_round = drain + ROUND_TRIP + HANDOVER + weights

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import INTERLEAVE_CHUNKS
+from sley.abi.timing import JOINED_BEATS, READER_BEATS, transposer_latency
 from sley.runtime.kernels.gemm.candidates import Candidates, Ints, ceil, larger
 from sley.runtime.kernels.gemm.problem import Problem
 from sley.runtime.kernels.gemm.tiling import interleaved, most_chunks, piece_chunks
 
 GAP = 1  # a run that does not continue the one before
 SHARED_GAP = 9  # in eighths: a burst of a shared load; each core that shares it sends a request
-JOINED_BEATS = 4  # of short runs that continue each other, in a request that is not shared
 BIAS_BEATS = 5  # of the bias of a macro tile: those of a row of sums, and one that is not aligned
-READ_AHEAD = 78  # beats that arrive and wait while nothing is placed: the 128 of a reader, less those of a round trip
+READ_AHEAD = READER_BEATS - 50  # beats that arrive and wait while nothing is placed: less those of a round trip
 
 
 class Load(NamedTuple):
@@ -58,7 +58,7 @@ class OperandCost:
         interleaves = pairs and not self._along_k
         self.flags = interleaves, self.transposes
         self._unit = (n if self.transposes else 1) << interleaves
-        self._register = 2 if self.transposes and n > 4 else 1  # cycles from a unit's last row to its first result
+        self._register = transposer_latency(n) if self.transposes else 1  # from a unit's last row to its first result
         self._most = most_chunks(config, p)[0 if first else 1] if self.transposes else INTERLEAVE_CHUNKS
         self.moving: NDArray[np.bool_] = c.resident != name
         self._pitch = (p.steps.lda if first else p.steps.ldb) * p.bytes
