@@ -12,6 +12,8 @@ from sley.abi.types import OPERAND_TYPES, TYPES, ElementType
 
 ABI_MAJOR = 4
 ABI_MINOR = 0
+BURST_BOUNDARY = 4096
+"""AXI4 (IHI 0022, A3.4.1): no burst crosses a multiple of so many bytes."""
 
 
 class ConfigError(SleyError, ValueError):
@@ -91,10 +93,10 @@ class ChipConfig:
             rows, banks = getattr(self, f"{memory}_rows"), getattr(self, f"{memory}_banks")
             if rows < 2 * banks:
                 raise ConfigError(f"{memory}_banks is {banks}; {memory}_rows = {rows} allows at most {rows // 2}")
-        if self.max_burst * self.bus_bytes > 4096:
+        if self.max_burst * self.bus_bytes > BURST_BOUNDARY:
             raise ConfigError(
                 f"max_burst is {self.max_burst}; with a bus of {self.bus_bytes} bytes a burst would pass "
-                f"AXI's 4096-byte boundary: at most {4096 // self.bus_bytes}"
+                f"AXI's {BURST_BOUNDARY}-byte boundary: at most {BURST_BOUNDARY // self.bus_bytes}"
             )
 
     def has(self, operand: ElementType) -> bool:

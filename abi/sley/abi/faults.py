@@ -98,6 +98,10 @@ class Unit(IntEnum):
     COMMAND = 7  # not in a core: the command processor itself
 
 
+UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
+"""The units that take commands, in the order of everything that is an array over them."""
+
+
 class UnitState(IntEnum):
     """What a unit is doing, as the debug registers and a device dump show it."""
 

@@ -89,7 +89,10 @@ class VectorRow(IntEnum):
 
 
 class Param(IntEnum):
-    """Parameters of the units, written by SET; a block starts with their reset values."""
+    """Parameters of the units, written by SET; a block starts with their reset values.
+
+    Numbers from 64 on are kept for the table of chain descriptors that VECTOR will name by index.
+    """
 
     # Load and Store
     RUN_BYTES = 0

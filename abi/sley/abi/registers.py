@@ -11,10 +11,9 @@ from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
 from sley.abi.counters import CounterGroup
 from sley.abi.faults import FAULT, QueueState, Unit, UnitState
 from sley.abi.layout import Field, Layout
-from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, AddressMode
+from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, PAGE_BYTES, AddressMode
 
 ID_VALUE = int.from_bytes(b"SLEY", "big")
-PAGE_BYTES = 4096
 WORD_BYTES = 4
 MMIO_BYTES = 16 * PAGE_BYTES
 """MMIO space: the registers of the chip and a doorbell page for each queue."""

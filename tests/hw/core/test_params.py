@@ -4,12 +4,10 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from sley.abi.faults import Unit
+from sley.abi.faults import UNITS, Unit
 from sley.abi.instructions import PARAMS, Param
 from sley.hw.core.params import UnitParams, params_layout
 from sley.hw.core.unit import unit_params
-
-UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
 
 
 def fits(param: int, value: int, unit: Unit) -> int | None:

@@ -7,8 +7,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
+from sley.abi.pages import PAGE_BYTES
 from sley.fpga.bridge.executor import CommandExecutor
-from sley.fpga.bridge.frames import MAGIC, PAGE_BYTES, VERSION, Identity, payload_bytes
+from sley.fpga.bridge.frames import MAGIC, VERSION, Identity, payload_bytes
 from sley.fpga.bridge.receiver import FrameReceiver
 from sley.fpga.bridge.transmitter import FrameTransmitter
 from sley.fpga.bridge.uart import UartReceiver, UartTransmitter

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from sley.abi.pages import PAGE_BYTES
+
 VERSION = 1
 MAGIC = b"SLEY"
 
@@ -30,7 +32,6 @@ HEADER = struct.Struct("<BBBI")
 
 SEQUENCES = 256
 WORD_BYTES = 4
-PAGE_BYTES = 4096
 DEFAULT_BAUD = 1_000_000
 
 

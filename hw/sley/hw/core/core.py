@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import Unit, UnitState
+from sley.abi.faults import UNITS, Unit, UnitState
 from sley.hw.command.debug import CoreDebug
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.matrix.unit import MatrixUnit
@@ -27,7 +27,6 @@ from sley.hw.mmu.port import TranslatedPort, attach
 from sley.hw.mmu.tlb import Invalidation
 from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
 
-UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
 READ_WEIGHTS = (1, 16, 1)
 """Packets in a row of fetch, Load and Store: a read is one flit, a write up to ``max_burst`` and one, and while it
 passes several reads come together, on whose answers the units wait."""

@@ -5,11 +5,11 @@ from typing import Any
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, ResetSignal, Signal, Value
 from amaranth.utils import exact_log2
 
+from sley.abi.config import BURST_BOUNDARY
 from sley.hw.testing.proof import Property
 
 FIXED, INCR, WRAP = 0, 1, 2
 EXOKAY = 1
-PAGE = 4096
 PAYLOADS = {
     "aw": ("id", "addr", "len", "size", "burst", "lock", "cache", "prot", "qos"),
     "w": ("data", "strb", "last"),
@@ -144,12 +144,12 @@ class AxiRules:
         address, beats = self._get(f"{channel}addr"), self._get(f"{channel}len")
         size, burst, cache = (self._get(channel + field) for field in ("size", "burst", "cache"))
         data = self._get("wdata" if channel == "aw" else "rdata")
-        start = self._signal(exact_log2(PAGE), f"{channel}_start")  # bytes into the page, of the first beat
+        start = self._signal(exact_log2(BURST_BOUNDARY), f"{channel}_start")  # bytes into the page, of the first beat
         self._m.d.comb += start.eq(address & ~((1 << size) - 1))
         lengths = Cat(beats == n - 1 for n in (2, 4, 8, 16)).any()
         kinds = [
             (burst == FIXED) & (beats < 16),
-            (burst == INCR) & (start + ((beats + 1) << size) <= PAGE),
+            (burst == INCR) & (start + ((beats + 1) << size) <= BURST_BOUNDARY),
             (burst == WRAP) & lengths & ((address & ((1 << size) - 1)) == 0),
         ]
         rules = [Cat(kinds).any(), size <= exact_log2(len(data) // 8), cache[1] | ~cache[2:].any()]

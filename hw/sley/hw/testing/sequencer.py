@@ -10,13 +10,12 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode, Unit
+from sley.abi.faults import UNITS, FaultCode, Unit
 from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, LOOP_DEPTH, REGISTERS, WORD, Op, decode
 from sley.abi.layout import LayoutError
 from sley.abi.packets import INLINE_ARGS
 from sley.abi.scalar import ALU_OPS, BRANCH_OPS, alu, is_taken
 from sley.hw.core.semaphores import Semaphores
-from sley.hw.core.sequencer.instruction import UNITS
 from sley.hw.core.sequencer.sequencer import Sequencer
 from sley.hw.noc.messages import request_flit
 from sley.hw.testing.streams import StreamBench, compiled

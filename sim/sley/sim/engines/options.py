@@ -4,12 +4,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
+from sley.abi.pages import PAGE_BYTES
 from sley.abi.sizes import parse_size
 from sley.abi.transport import EngineError
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.memory.dram import DramTiming
-
-PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -50,13 +49,13 @@ def parse_options(
     if unknown:
         raise EngineError(f"engine {engine} has no option {unknown[0]!r}; there are {', '.join(valid)}")
     bounds = {
-        "memory": (PAGE, 1 << config.addr_bits),
+        "memory": (PAGE_BYTES, 1 << config.addr_bits),
         "latency": (1, 1 << 20),
         "burst_gap": (0, 1 << 20),
     }
     values = {name: _integer(name, options[name], *bounds[name]) for name in bounds if name in options}
-    if values.get("memory", 0) % PAGE:
-        raise EngineError(f"memory={options['memory']}: memory must be a multiple of {PAGE}")
+    if values.get("memory", 0) % PAGE_BYTES:
+        raise EngineError(f"memory={options['memory']}: memory must be a multiple of {PAGE_BYTES}")
     default_memory = min(EngineOptions.memory, 1 << config.addr_bits)
     trace = Path(options["trace"]) if "trace" in options else None
     if trace is not None and trace.suffix not in waveforms:

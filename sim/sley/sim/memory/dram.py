@@ -21,9 +21,10 @@ Bursts are INCR, of the full bus width, and do not cross a 4096-byte boundary; a
 from collections import deque
 from dataclasses import dataclass
 
+from sley.abi.config import BURST_BOUNDARY
+
 OKAY, DECERR = 0, 3
 INCR = 1
-BOUNDARY = 4096
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,8 @@ class Dram:
         start &= -self.bus_bytes
         if size != self._size or burst != INCR:
             raise ProtocolError("a burst that is not INCR or not of the full bus width")
-        if start // BOUNDARY != (start + bytes - 1) // BOUNDARY:
-            raise ProtocolError("a burst across a 4096-byte boundary")
+        if start // BURST_BOUNDARY != (start + bytes - 1) // BURST_BOUNDARY:
+            raise ProtocolError(f"a burst across a {BURST_BOUNDARY}-byte boundary")
         gap = 0 if end in (-1, start) else self.timing.burst_gap
         queue.append(_Burst(start, length + 1, earliest, gap, id))
         return start + bytes

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CounterGroup
-from sley.abi.faults import QueueState, Unit
+from sley.abi.faults import UNITS, QueueState, Unit
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
 from sley.sim.model.command import CommandModel, QueueModel
-from sley.sim.model.core import UNITS, CoreModel
+from sley.sim.model.core import CoreModel
 from sley.sim.model.memory import AddressSpaces, ModelMemory
 
 

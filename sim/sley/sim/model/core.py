@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode, Unit, UnitState
+from sley.abi.faults import UNITS, FaultCode, Unit, UnitState
 from sley.abi.instructions import (
     ARG_REGISTER,
     BLOCK_REGISTER,
@@ -29,7 +29,6 @@ from sley.sim.model.memory import AccessError, AddressSpaces, FaultError
 from sley.sim.model.state import Command, LocalState
 from sley.sim.model.units import execute
 
-UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
 _WORD = 0xFFFFFFFF
 
 

@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.faults import PC_BITS
-from sley.hw.core.sequencer.instruction import INSTRUCTION, UNITS
+from sley.abi.faults import PC_BITS, UNITS
+from sley.hw.core.sequencer.instruction import INSTRUCTION
 from sley.hw.core.unit import UnitCommand
 
 

@@ -5,12 +5,12 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import FaultCode
+from sley.abi.faults import UNITS, FaultCode
 from sley.abi.instructions import SEMAPHORES, Op
 from sley.hw.core.params import flag_bits
 from sley.hw.core.sequencer.alu import Alu
 from sley.hw.core.sequencer.dispatch import Dispatch
-from sley.hw.core.sequencer.instruction import INSTRUCTION, UNITS
+from sley.hw.core.sequencer.instruction import INSTRUCTION
 from sley.hw.core.sequencer.loops import LoopStack
 from sley.hw.core.sequencer.register_file import REGISTER_WRITE, RegisterFile
 from sley.hw.core.unit import Fault, UnitCommand

@@ -5,13 +5,10 @@ from collections.abc import Iterable
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 
-from sley.abi.faults import Unit
+from sley.abi.faults import UNITS, Unit
 from sley.abi.instructions import FORMATS, WORD, Op
 from sley.abi.scalar import ALU_OPS, BRANCH_OPS
 from sley.hw.elaboration.layouts import struct
-
-UNITS = (Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR)
-"""The units that take commands, in the order of all ports that are arrays over them."""
 
 IMMEDIATE_OPERANDS = ("ra", "rb", "rc")
 

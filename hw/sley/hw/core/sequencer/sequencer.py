@@ -11,12 +11,11 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import SequencerCycle
-from sley.abi.faults import FAULT, PC_BITS, FaultCode, Unit, UnitState
+from sley.abi.faults import FAULT, PC_BITS, UNITS, FaultCode, Unit, UnitState
 from sley.abi.instructions import SEMAPHORES
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.sequencer.execute import Execute
 from sley.hw.core.sequencer.fetch import Fetch
-from sley.hw.core.sequencer.instruction import UNITS
 from sley.hw.core.sequencer.launch import CORE_BITS, Launch, Report
 from sley.hw.core.sequencer.watchdog import Watchdog
 from sley.hw.core.unit import Fault, UnitCommand
