@@ -11,7 +11,7 @@ RECORD = "\n".join(page.read_text() for page in PAGES)
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", RECORD)))
 GATEWARE = ROOT / "hw" / "sley" / "hw"
 FILES = [path.relative_to(GATEWARE).as_posix() for path in sorted(GATEWARE.rglob("*.py"))]
-COMPONENTS = [name for name in FILES if not name.startswith("testing/")]
+COMPONENTS = [name for name in FILES if not name.startswith("testing/") and not name.endswith("__init__.py")]
 TESTS = [
     path.relative_to(ROOT).as_posix()
     for part in ("hw", "formal")
