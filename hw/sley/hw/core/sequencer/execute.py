@@ -78,13 +78,14 @@ class Execute(wiring.Component):
     pc : Out(range(program_words + 1))
         The instruction in execution.
     fetching, blocked : Out(1)
-        For counters: the next instruction is not in the memory yet, or held; a command waits because the one before it
-        was not accepted.
+        For counters: the next instruction is not in the memory yet, or stalled; a command waits because the one before
+        it was not accepted.
 
-    Timing in cycles: 2 per instruction; 3 for MUL, for LOOP, and for a branch that is taken; 4 for a loop with count 0;
-    3 with one mask of SYNC, 4 with both; more while a mask or the queue of a unit is not ready. The end of a loop costs
-    nothing.
-    Outputs come from registers or selections of registers, without regard to any ``ready``.
+    Latency
+    -------
+    In cycles: 2 per instruction; 3 for MUL, for LOOP, and for a branch that is taken; 4 for a loop with count 0; 3 with
+    one mask of SYNC, 4 with both; more while a mask or the queue of a unit is not ready. The end of a loop costs
+    nothing. Outputs come from registers or selections of registers, without regard to any ``ready``.
     """
 
     go: Signal
