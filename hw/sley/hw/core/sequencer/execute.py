@@ -1,5 +1,7 @@
 """Execution of a program: reads instructions, does the scalar ones and hands the others to the units."""
 
+from collections.abc import Callable
+
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -184,28 +186,7 @@ class Execute(wiring.Component):
         self._operands(m, state, instruction, registers, alu, a)
         m.d.sync += counts.eq(Cat(a[k : k + 4].any() for k in range(0, 32, 4)))
 
-        # What a fault is about stays as it is in IDLE.
-        is_illegal = Signal(reset_less=True)
-        is_astray = Signal(reset_less=True)
-        failed = Signal()
-        fault_code = Signal.like(self.fault.code)
-        m.d.sync += failed.eq(0)
-        m.d.comb += [
-            self.fault.valid.eq(failed),
-            self.fault.code.eq(fault_code),
-            self.fault.pc.eq(self.pc),
-            self.fault.address.eq(Mux(is_illegal, word.as_value()[:32], Mux(is_astray, pc, branch_target))),
-        ]
-
-        def fail(code: Value | FaultCode, *, illegal: bool = False, astray: bool = False) -> None:
-            m.d.sync += [
-                failed.eq(1),
-                fault_code.eq(code),
-                is_illegal.eq(illegal),
-                is_astray.eq(astray),
-            ]
-            m.d.comb += next_state.eq(_State.IDLE)
-
+        fail = self._faults(m, next_state, word, branch_target, pc)
         issue = Signal()
         m.submodules.units = units = Dispatch()
         for unit, port in zip(units.o, self.dispatch, strict=True):
@@ -318,6 +299,34 @@ class Execute(wiring.Component):
         with m.If(~refused | self.go | self.stop):
             m.d.sync += state.eq(next_state)
         return m
+
+    def _faults(
+        self, m: Module, next_state: Signal, word: data.View, branch_target: Value, pc: Signal
+    ) -> Callable[..., None]:
+        """Drives the fault record; returns what reports a fault of the instruction and stops."""
+        # What a fault is about stays as it is in IDLE.
+        is_illegal = Signal(reset_less=True)
+        is_astray = Signal(reset_less=True)
+        failed = Signal()
+        fault_code = Signal.like(self.fault.code)
+        m.d.sync += failed.eq(0)
+        m.d.comb += [
+            self.fault.valid.eq(failed),
+            self.fault.code.eq(fault_code),
+            self.fault.pc.eq(self.pc),
+            self.fault.address.eq(Mux(is_illegal, word.as_value()[:32], Mux(is_astray, pc, branch_target))),
+        ]
+
+        def fail(code: Value | FaultCode, *, illegal: bool = False, astray: bool = False) -> None:
+            m.d.sync += [
+                failed.eq(1),
+                fault_code.eq(code),
+                is_illegal.eq(illegal),
+                is_astray.eq(astray),
+            ]
+            m.d.comb += next_state.eq(_State.IDLE)
+
+        return fail
 
     def _read_ahead(
         self, m: Module, taken: Value, low_target: Value, sequential: Signal

@@ -173,9 +173,9 @@ class VectorUnit(wiring.Component):
         m.d.sync += faulted.eq((state == State.RUN) & (faulted | (issuing & reads.outside)))
         bad_parameter = command.c & bad_count.replicate(32) | params.param & bad_set.replicate(len(params.param))
         self._record_fault(m, command.pc, reads.address | bad_parameter, faulted, bad_set | bad_count)
-        m.d.comb += self.signal[0].payload.eq(command.signal)
         begins = Signal()  # to read rows
         m.d.comb += [
+            self.signal[0].payload.eq(command.signal),
             start.eq(state == State.CHECK),
             begins.eq(start & (kind.vrow | (kind.vector & ~kind.too_many & ~kind.illegal & ~kind.empty))),
             can_issue.eq(issuing & ~reads.outside & room),
