@@ -14,9 +14,20 @@ class _State(enum.Enum):
 class ResetControl(wiring.Component):
     """Drains the memory port, then holds everything else in reset for one cycle.
 
-    Members: ``request``: begin (ignored while one is in progress); ``drain``, ``drained``: to and from the memory
-    port; ``reset``: for everything but memory port, register bank and bus target; ``resetting``: in progress.
-    Takes three cycles and what the bus needs to answer everything outstanding.
+    Members
+    -------
+    request : In(1)
+        Begin; ignored while one is in progress.
+    drain : Out(1), drained : In(1)
+        To and from the memory port.
+    reset : Out(1)
+        For everything but memory port, register bank and bus target.
+    resetting : Out(1)
+        A reset is in progress.
+
+    Latency
+    -------
+    Three cycles and what the bus needs to answer everything outstanding.
     """
 
     request: Signal

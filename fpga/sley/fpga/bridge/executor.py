@@ -108,10 +108,9 @@ class CommandExecutor(wiring.Component):
         pending = Signal()  # to be executed behind the end of the frame
 
         code = Signal(3)
-        m.d.comb += code.eq(head.code)
         kind = self._decode(m, head, code, last, expected)
         in_lane = Signal(lane_bits)
-        m.d.comb += [in_lane.eq(head.address), expected.eq(last + 1)]
+        m.d.comb += [code.eq(head.code), in_lane.eq(head.address), expected.eq(last + 1)]
         enter = Signal()  # a byte of the head
         step = Signal()  # its address
         count = Signal()  # its length

@@ -78,18 +78,40 @@ class RegisterBus(Signature):
 class AxiLiteTarget(wiring.Component):
     """AXI4-Lite target in front of a register bus.
 
-    Address and data of a write may arrive in any order and at any distance. A write with a strobe other than all
-    ones is answered with SLVERR and does not reach the registers; an error of the register bus is answered with
-    SLVERR (and zero data). Reads and writes are independent of each other. ``awprot`` and ``arprot`` are ignored:
-    protection is the business of the page tables that map the registers.
+    ``awprot`` and ``arprot`` are ignored: protection is the business of the page tables that map the registers.
 
-    Parameters: ``address_bits``. Members: ``bus`` (AXI4-Lite), ``registers`` (``RegisterBus``).
+    Parameters
+    ----------
+    address_bits : int
+        Width of a byte address.
 
-    All outputs come from registers (``ready`` through an inverter), but for ``rdata``, which is that of the register
-    bus. Latency: a write reaches the registers in the
-    cycle after the later of its two handshakes and is answered in the cycle after that; a read is answered two cycles
-    after its handshake. Throughput: a transfer each way every three cycles. Cost: the addresses, one data word and a
-    few bits of state.
+    Members
+    -------
+    bus : In(AxiLite(address_bits))
+        The host's side. All outputs come from registers (``ready`` through an inverter), but for ``rdata``, which is
+        that of the register bus.
+    registers : Out(RegisterBus(address_bits))
+        The registers.
+
+    Rules
+    -----
+    1. Address and data of a write may arrive in any order and at any distance.
+    2. A write with a strobe other than all ones is answered with SLVERR and does not reach the registers.
+    3. An error of the register bus is answered with SLVERR, and with zero data.
+    4. Reads and writes are independent of each other.
+
+    Latency
+    -------
+    A write reaches the registers in the cycle after the later of its two handshakes and is answered in the cycle after
+    that; a read is answered two cycles after its handshake.
+
+    Throughput
+    ----------
+    A transfer each way every three cycles.
+
+    Cost
+    ----
+    The addresses, one data word and a few bits of state.
     """
 
     bus: wiring.PureInterface

@@ -99,17 +99,41 @@ def is_array(block: RegisterBlock) -> bool:
 class RegisterBank(wiring.Component):
     """Storage and address decoder of every register of a chip.
 
-    Parameters: ``registers``, the map; ``read_strobes`` and ``shared``, see ``bank_members``. Members: ``bus``
-    (``RegisterBus``, the software side), ``chip``, ``queue[k]``, ``context[k]``, ``doorbell[k]``, and ``queue_shared``
-    or others of this kind, if there are any (the chip's side, see ``bank_members``).
+    Parameters
+    ----------
+    registers : RegisterMap
+        The map.
+    read_strobes, shared : collection of str
+        See ``bank_members``.
 
-    Addresses that no register has, misaligned ones included, are errors; writes to CONST and RO registers do nothing.
-    Bits of RW and W1C registers that belong to no field are not stored and read as zero.
+    Members
+    -------
+    bus : In(RegisterBus)
+        The software side.
+    chip, queue_shared, doorbell_shared : Out(see bank_members)
+        The chip's side. The last two, and others of their kind, exist if ``shared`` names registers of their blocks.
+    queue, context, doorbell : Out(see bank_members).array(copies)
+        The chip's side of blocks that come several times.
 
-    Latency: reads and write errors answer one cycle after the command, an RW output changes in that cycle, and
-    ``name_written`` is high in it. Cost: the RW, W1C and WO fields; for each window of WINDOW bytes a multiplexer over
-    its registers and a word of flip-flops, so that the wires of a queue's registers end beside that queue. Of shared
-    registers RW is LUT RAM with a flip-flop for each copy, WO one register, and all of a block have one multiplexer.
+    Raises
+    ------
+    ValueError
+        If ``read_strobes`` or ``shared`` names what the map does not have.
+
+    Rules
+    -----
+    1. Addresses that no register has, misaligned ones included, are errors.
+    2. Writes to CONST and RO registers do nothing.
+    3. Bits of RW and W1C registers that belong to no field are not stored and read as zero.
+
+    Latency
+    ------- Reads and write errors answer one cycle after the command, an RW output changes in that cycle, and
+    ``name_written`` is high in it.
+
+    Cost
+    ---- The RW, W1C and WO fields; for each window of WINDOW bytes a multiplexer over its registers and a word of
+    flip-flops, so that the wires of a queue's registers end beside that queue. Of shared registers RW is LUT RAM with a
+    flip-flop for each copy, WO one register, and all of a block have one multiplexer.
     """
 
     bus: wiring.PureInterface

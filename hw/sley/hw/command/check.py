@@ -18,7 +18,34 @@ HALF = WORD_BITS // 2
 
 
 class PacketCheck(wiring.Component):
-    """Finds the first thing wrong with a packet, in the order of this list:
+    """Finds the first thing wrong with a packet.
+
+    The packet comes in beats of the memory bus, or as one; the words of a beat are checked side by side, and what a
+    word has to be follows from those before it.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+
+    Members
+    -------
+    beat : In(packet_beat(config))
+        Of the packet, in their order.
+    nested : In(1)
+        The packet is in a buffer.
+    restart : In(1)
+        Before the first beat of a packet.
+    done : Out(1)
+        High in the cycle after the last beat.
+    code : Out(8), bad : Out(1), address : Out(32)
+        What is wrong (NONE if nothing is), whether anything is, and where. Valid from the cycle after ``done`` until
+        the next packet begins. When all is well with a FENCE, WAIT or SIGNAL, ``address`` is the low half of the one
+        that it names.
+
+    Rules
+    -----
+    The first of these that holds:
 
     1. BAD_PACKET: the opcode is not defined; address = the first 32-bit word of the packet.
     2. BAD_FIELD: a reserved bit is set, or a field is outside its range or not aligned; address = the number (0 to 15)
@@ -27,14 +54,6 @@ class PacketCheck(wiring.Component):
        has a bad first word.
     3. BAD_ADDRESS: a range of memory that the packet names does not end at or below 2^addr_bits; address = the low
        half of the first such address field.
-
-    The packet comes in beats of the memory bus, or as one; the words of a beat are checked side by side, and what a
-    word has to be follows from those before it.
-
-    Members: ``beat``: of the packet, in their order; ``nested``: the packet is in a buffer; ``restart``: before the
-    first of a packet; ``done``: high in the cycle after the last beat, after which ``code`` (NONE when all is
-    well), ``bad`` (it is not NONE) and ``address`` hold until the next packet begins. When all is well with a FENCE,
-    WAIT or SIGNAL, ``address`` is the low half of the one that it names.
     """
 
     beat: data.View

@@ -25,17 +25,34 @@ class CopyScheduler(wiring.Component):
     """Runs up to one copy of each queue, a slice at a time.
 
     After every ``SLICE_CHUNKS`` chunks the rule of ``UrgentGrant`` says whose copy goes on. If it is another's, all
-    that was asked for is written first and the place is remembered; a copy alone never pauses. An aborted copy ends
-    with ABORTED, in the middle of its slice, or after the slice of another. The engine hears of it a cycle late.
+    that was requested is written first and the place is remembered; a copy alone never pauses. An aborted copy ends
+    with ABORTED, in the middle of its slice, or after the slice of another. The abort reaches the engine a cycle late.
 
-    Members:
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
 
-    * ``i``: a copy, always taken; not while the queue has one here. ``o``: its end.
-    * ``priorities``, ``abort``: of each queue.
-    * ``read``, ``beats``, ``write``, ``data``, ``writing``, ``write_error``: see ``CopyEngine``.
+    Members
+    -------
+    i : In(stream of CopyCommand)
+        A copy, always accepted; not while the queue has one here.
+    o : Out(stream of WorkResult)
+        The end of a copy.
+    priorities : In(PRIORITY_BITS).array(queues), abort : In(queues)
+        Of each queue.
+    read : Out(stream of Run), beats : In(stream of beat(config))
+        To and from a memory reader, see ``CopyEngine``.
+    write : Out(stream of Run), data : Out(stream of bus_bytes), writing : In(1), write_error : In(ERROR_BITS)
+        To and from a memory writer, see ``CopyEngine``.
 
-    Latency: 3 cycles from ``i`` to the first read. Cost: the engine, a job and what is left of it in memory for each
-    queue, three 32-bit adders.
+    Latency
+    -------
+    3 cycles from ``i`` to the first read.
+
+    Cost
+    ----
+    The engine, a job and what is left of it in memory for each queue, three 32-bit adders.
     """
 
     i: stream.Interface

@@ -31,26 +31,49 @@ class CopyEngine(wiring.Component):
 
     The range is cut into chunks that end at multiples of the chunk size in the destination, so that all writes but
     the first and the last are whole, aligned bursts. Each chunk is read as one run into the buffer and, once complete,
-    written as one run. The memory reader keeps many chunks in flight; it asks for no more than it has room for, so
-    that the answers never wait for the writes, and a write is asked for only when its data is here: the network can
-    always drain.
+    written as one run. The memory reader keeps many chunks in flight; it requests no more than it has room for, so that
+    the answers never wait for the writes, and a write is requested only when its data is here: the network can always
+    drain.
 
-    A read error stops the engine before the chunk it belongs to: nothing of that chunk or behind it is written. After
-    a write error no further chunk is started. ``stop`` ends it early too: every chunk that was asked for is written, no
-    other is. Either way everything in flight ends before ``done``, which comes a
-    cycle later after chunks that were dropped.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
 
-    Members:
+    Members
+    -------
+    start : In(1)
+        Begin. The engine is idle.
+    src, dst, bytes : In(32), fill : In(1), value : In(8)
+        The range, held from ``start`` until ``done``; 0 bytes are allowed. With ``fill`` every byte is ``value``.
+    stop : In(1)
+        Request no further chunk.
+    requested : Out(1)
+        A chunk is requested in this cycle.
+    done : Out(1)
+        High for one cycle: everything written is acknowledged.
+    error : Out(ERROR_BITS), of_read : Out(1), left : Out(32)
+        Valid with ``done``: the first ``AccessError`` of a read, or else of a write; which of them; without an error,
+        the bytes that were not copied.
+    read : Out(stream of Run), beats : In(stream of beat(config))
+        To and from a memory reader.
+    write : Out(stream of Run), data : Out(stream of bus_bytes), writing : In(1), write_error : In(ERROR_BITS)
+        To and from a memory writer.
 
-    * ``start`` with ``src``, ``dst``, ``bytes``, and ``fill``, ``value``, which are held until ``done``; 0 bytes are
-      allowed. ``stop``: ask for no further chunk. ``requested``: a chunk is asked for in this cycle.
-    * ``done``: high for one cycle, everything written is acknowledged. With it ``error`` (``AccessError``), the
-      first of a read, or else of a write; ``of_read``: which; ``left``: without an error, the bytes that were not
-      copied.
-    * ``read``, ``beats``: a memory reader; ``write``, ``data``, ``writing``, ``write_error``: a memory writer.
+    Rules
+    -----
+    1. A read error stops the engine before the chunk it belongs to: nothing of that chunk or behind it is written.
+    2. After a write error no further chunk is started.
+    3. After ``stop`` every chunk that was requested is written, no other is.
+    4. Everything in flight ends before ``done``, which comes a cycle later after chunks that were dropped.
 
-    Throughput: one beat per cycle and direction. ``read`` and ``write`` are one LUT behind registers, but for
-    ``read.valid``. Cost: a small buffer, a splitter, an address with an adder, counters.
+    Throughput
+    ----------
+    One beat per cycle and direction. ``read`` and ``write`` are one LUT behind registers, but for ``read.valid``.
+
+    Cost
+    ----
+    A small buffer, a splitter, an address with an adder, counters.
     """
 
     start: Signal

@@ -35,9 +35,25 @@ this cycle."""
 class CoreWatch(wiring.Component):
     """Shows one core of all, and counts what all of them finish.
 
-    Members: ``cores``; ``select``: which core; ``core``: its state, two cycles later (all zero when there is no
-    such core); ``counter``: its counter, one cycle later; ``packets``, ``blocks``: one was finished in this cycle;
-    ``progress``: packets, blocks and the ``retired`` counts of all cores since reset, modulo 2^32, some cycles late.
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the number of cores.
+
+    Members
+    -------
+    cores : In(CoreDebug).array(cores)
+        State of each core.
+    select : In(8)
+        Which core is shown.
+    core : Out(CoreDebug)
+        Its state, two cycles later; all zero when there is no such core.
+    counter : Out(COUNTER_BITS)
+        Its counter, one cycle later.
+    packets, blocks : In(1)
+        One was finished in this cycle.
+    progress : Out(32)
+        Packets, blocks and the ``retired`` counts of all cores since reset, modulo 2^32, some cycles late.
     """
 
     cores: list[data.View]

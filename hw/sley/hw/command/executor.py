@@ -52,21 +52,50 @@ class Executor(wiring.Component):
     While a packet executes, on the cores too, the next packet of its queue is fetched. That one is dropped when the
     queue no longer has it (turned off, stopped, doorbell taken back), and when another queue's packet is needed.
 
-    Members:
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    tag : Tag, source : Source
+        By which memory's answers to packet fetches find their way back.
 
-    * ``pending``, ``priorities``, ``queues``: one bit, priority and view per queue; ``queue``, ``event``, ``fault``,
-      ``buffer``, ``buffer_packets``: to the queue with number ``queue`` (one-hot, a register);
-      ``taken``: one-hot, TAKE to that queue. ``readback``, ``watchdog``: settings of the queue with number ``queue``.
-    * ``launch``, ``copy``: to the schedulers, always taken; ``grid_result``, ``copy_result``. ``beat``: of the packet
-      that is fetched; a launch is of the one that has come.
-    * ``posted``: one bit per queue, its read index is on the way to memory; ``lost``: high for a cycle when memory
-      refused it, with ``lost_code``.
-    * ``request``, ``response``: for packets, to and from the node's port.
-    * ``words``, ``word_done``, ``word_error``, ``word``: a ``WordAccess``.
-    * ``time``; ``stall``: take no packet and no result; ``fence``: one bit per queue, high for the cycle after that in
-      which a fence that asks for an interrupt is in memory.
+    Members
+    -------
+    pending : In(queues), priorities : In(PRIORITY_BITS).array(queues), queues : In(QueueView).array(queues)
+        Of each queue: whether it has a packet, its priority, and where that is.
+    queue : Out(queues)
+        The executor's queue, one-hot; a register.
+    taken : Out(queues)
+        One-hot: TAKE to that queue.
+    readback, watchdog : In(32)
+        Settings of the queue ``queue``.
+    event : Out(QueueEvent), fault : Out(FaultRecord)
+        To the queue ``queue``: the record is valid with FAULT.
+    buffer : Out(PACKET_ADDRESS_BITS), buffer_packets : Out(BUFFER_BITS)
+        To the same queue; valid with ENTER.
+    launch : Out(stream of LaunchCommand), copy : Out(stream of CopyCommand)
+        To the schedulers, always accepted. A launch is of the packet that has come.
+    beat : Out(packet_beat(config))
+        Of the packet that is fetched.
+    grid_result, copy_result : In(stream of WorkResult)
+        From the schedulers.
+    posted : Out(queues)
+        One bit per queue: its read index is in flight to memory.
+    lost : Out(queues), lost_code : Out(8)
+        High for a cycle when memory refused the read index of that queue, and why.
+    request : Out(stream of request_flit(config)), response : In(stream of response_payload(config))
+        For packets, to and from the node's port.
+    words : Out(stream of WordCommand), word_done : In(1), word_error : In(ERROR_BITS), word : In(8 * SEMAPHORE_BYTES)
+        A ``WordAccess``.
+    time : In(64)
+        For fences.
+    stall : In(1)
+        Take no packet and no result.
+    fence : Out(queues)
+        One bit per queue, high for the cycle after that in which a fence that asks for an interrupt is in memory.
 
-    Latency: ``pending`` to the fetch's request one cycle; the last beat of a packet to ``launch`` three cycles, to the
+    Latency
+    ------- ``pending`` to the fetch's request one cycle; the last beat of a packet to ``launch`` three cycles, to the
     execution of another packet four.
     """
 

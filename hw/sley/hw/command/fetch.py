@@ -29,23 +29,41 @@ CHOICES = 2
 class PacketFetch(wiring.Component):
     """Reads one packet from memory, checks it, and keeps it until it is taken.
 
-    Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    tag : Tag, source : Source
+        By which memory's answers find their way back.
 
-    Members:
+    Members
+    -------
+    start : In(1), place : In(PacketPlace).array(CHOICES)
+        Fetch the packet at ``place``, not while ``busy``. Of all choices one is a place and the others are 0: they meet
+        behind a register, as it is known late whose packet is fetched.
+    busy : Out(1)
+        A packet is here or in flight.
+    ready : Out(1)
+        It is here. The next outputs are valid with it.
+    packet : Out(8 * PACKET_BYTES), launch : Out(1), indirect : Out(1)
+        The packet, and what it is.
+    bad : Out(1), code : Out(8), address : Out(32)
+        Something is wrong with it: what ``PacketCheck`` found, or BAD_ADDRESS (beyond the chip's address width),
+        BUS_ERROR, PAGE_FAULT or PERMISSION with the packet's address.
+    drop : In(1)
+        Forget it, also one in flight.
+    beat : Out(packet_beat(config))
+        Of the packet, in the cycle after it came from memory.
+    request : Out(stream of request_flit(config)), response : In(stream of response_payload(config))
+        To the node's port; the answers to ``tag``, always accepted.
 
-    * ``start``: fetch the packet at ``place``, not while ``busy``. Of all choices one is a place and the others are 0:
-      they meet behind a register, as it is known late whose packet is wanted.
-    * ``busy``: a packet is here or on its way.
-    * ``ready``: it is here, with ``packet``; ``launch``, ``indirect``: what it is; ``bad``: something is wrong with it,
-      with ``code`` and ``address``: those of ``PacketCheck``, or BAD_ADDRESS (beyond the chip's address width),
-      BUS_ERROR, PAGE_FAULT or PERMISSION with the packet's address.
-    * ``drop``: forget it, also one on its way.
-    * ``beat``: of the packet, in the cycle after it came from memory.
-    * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
+    Latency
+    -------
+    ``start`` to ``request`` one cycle, the last beat to ``ready`` three; without a request, two from ``start``.
 
-    Latency: ``start`` to ``request`` one cycle, the last beat to ``ready`` three; without a
-    request, two from ``start``. Cost: 512 flip-flops and
-    the check, which goes on as beats arrive.
+    Cost
+    ----
+    512 flip-flops and the check, which goes on as beats arrive.
     """
 
     start: Signal

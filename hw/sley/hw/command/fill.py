@@ -12,9 +12,29 @@ from sley.hw.memory.run import Run, beat
 class FillSource(wiring.Component):
     """Stands in for a memory reader: answers each run with its beats, every byte of them ``value``.
 
-    Parameters: ``config``; ``longest``: bytes of the longest run.
-    Members: ``i``: runs (the address does not matter); ``o``: beats, padding included; ``value``.
-    Latency 1 cycle; throughput 1 beat per cycle within a run, one idle cycle between runs.
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the width of a beat.
+    longest : int
+        Bytes of the longest run.
+
+    Members
+    -------
+    i : In(stream of Run)
+        Runs; the address does not matter.
+    o : Out(stream of beat(config))
+        Beats, padding included.
+    value : In(8)
+        The byte; constant while a run is here.
+
+    Latency
+    -------
+    1 cycle.
+
+    Throughput
+    ----------
+    1 beat per cycle within a run, one idle cycle between runs.
     """
 
     i: stream.Interface

@@ -15,8 +15,19 @@ class Interrupts(wiring.Component):
     An error raises it at once. A fence does when IRQ_COALESCE.count of them have been raised since no enabled fence was
     pending, or IRQ_COALESCE.cycles after the first; it then stays high until software has cleared all of them.
 
-    Members: ``status``, ``enable``, ``coalesce``: the registers; ``fence``: high for the cycle in which its bit
-    is set in ``status``; ``irq``: the line, two cycles later.
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the number of queues.
+
+    Members
+    -------
+    status, enable, coalesce : In(layout of the register)
+        The registers IRQ_STATUS, IRQ_ENABLE and IRQ_COALESCE.
+    fence : In(queues)
+        High for the cycle in which its bit is set in ``status``.
+    irq : Out(1)
+        The line, two cycles later.
     """
 
     status: data.View

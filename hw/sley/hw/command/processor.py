@@ -33,18 +33,35 @@ INVALIDATE_CYCLES = 8
 class CommandProcessor(wiring.Component):
     """Everything between the registers and the network.
 
-    Members:
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
 
-    * ``chip``, ``queue[k]``, ``queue_shared``, ``doorbell_shared``: to those of ``command_bank``.
-    * ``request``, ``response``: to and from the router; ``response`` is taken without help of ``request``.
-    * ``irq``: level, an enabled cause is pending.
-    * ``core_debug``: state of each core; ``abort``: queues whose blocks shall end, a register.
-    * ``counter_select``: which counter the cores and the memory bus show; ``bus_counter``: that of the bus, in the same
-      cycle.
-    * ``invalidate``: to all translators and cores; those in here hear it too.
-    * ``ended``: of each core, whether its block of the current gang has ended.
-    * ``reset_request``: high for a cycle when software asks for a reset of the chip; ``resetting``: that reset is in
-      progress, no packet is started.
+    Members
+    -------
+    chip, queue_shared, doorbell_shared : In(see command_registers)
+        To those of ``command_bank``.
+    queue : In(see command_registers).array(queues)
+        Likewise, of each queue.
+    request : Out(stream of request_flit(config)), response : In(stream of response_flit(config))
+        To and from the router; ``response`` is accepted without help of ``request``.
+    irq : Out(1)
+        Level, an enabled cause is pending.
+    core_debug : In(CoreDebug).array(cores)
+        State of each core.
+    abort : Out(queues)
+        Queues whose blocks shall end; a register.
+    counter_select : Out(COUNTER_SELECT), bus_counter : In(COUNTER_BITS)
+        Which counter the cores and the memory bus show; that of the bus, in the same cycle.
+    invalidate : Out(Invalidation)
+        To all translators and cores; those in here receive it too.
+    reset_request : Out(1)
+        High for a cycle when software asks for a reset of the chip.
+    resetting : In(1)
+        That reset is in progress, no packet is started.
+    ended : Out(cores)
+        Of each core, whether its block of the current gang has ended.
     """
 
     chip: wiring.PureInterface

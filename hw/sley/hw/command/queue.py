@@ -25,36 +25,66 @@ PACKET_ADDRESS_BITS = 32 - PACKET_SHIFT + 1
 class Queue(wiring.Component):
     """One hardware queue between its registers and the executor.
 
-    The queue is *held* from TAKE to FINISH, BLOCK, ENTER or FAULT; software that turns it off or aborts it, a bad
-    doorbell, and a read index that could not be written take effect when it is not held, and not ``pending`` either,
-    which it is for one cycle more. It is turned off when its read index is in memory. A doorbell is ignored while the
-    queue is off or has stopped; otherwise its index becomes the write index, unless it is not below twice the ring's
-    length or further than that length ahead of the read index: then the queue stops with BAD_DOORBELL and the index as
-    address. It also stops so when the write index lies behind the read index after a packet (a doorbell took that
-    packet back while it ran).
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the shape of the registers.
 
-    After ENTER its packets come from a buffer; the read index moves when the last of them retires.
+    Members
+    -------
+    registers : In(see command_registers)
+        Its block of the register bank.
+    doorbell : In(INDEX_BITS), doorbell_written : In(1)
+        Its page.
+    event : In(QueueEvent)
+        From the executor, for this queue alone.
+    fault_code : In(8)
+        Valid with FAULT.
+    buffer : In(PACKET_ADDRESS_BITS), buffer_packets : In(BUFFER_BITS)
+        Valid with ENTER: address of the first packet in units of packets, and their number.
+    posted : In(1)
+        Its read index is in flight to memory.
+    lost : In(1), lost_code : In(8)
+        High for a cycle when memory refused that, and why.
+    pending : Out(1)
+        It has a packet to be taken. Registered, so stale for two cycles after an event, in which it is ignored.
+    packet : Out(PACKET_ADDRESS_BITS), nested : Out(1)
+        Address, in units of packets, of the packet to be taken next, and whether it is in a buffer: while the queue is
+        held until RETIRE, the one behind that which is executed. Registered.
+    ahead : Out(1)
+        There is one, and nothing has happened that may keep it from being taken. Registered.
+    stays : Out(1)
+        The queue is in a buffer, also when the packet that is executed has retired.
+    read_next : Out(INDEX_BITS)
+        If not: the read index then.
+    aborting : Out(1)
+        Whatever of it runs shall end. From CONTROL.abort until the queue has stopped.
+    failed : Out(1)
+        High for one cycle when the queue stops with an error.
+    rings : Out(1), rung : Out(1)
+        A doorbell is heard, a bad one too; one was since the queue was turned on.
+    error : Out(QueueError)
+        See ``QueueRecords``, which keeps what software reads of both.
 
-    Members:
+    Rules
+    -----
+    1. The queue is *held* from TAKE to FINISH, BLOCK, ENTER or FAULT. That software turns it off or aborts it, a bad
+       doorbell, and a read index that could not be written take effect when it is not held, and not ``pending`` either,
+       which it is for one cycle more. It is turned off when its read index is in memory.
+    2. A doorbell is ignored while the queue is off or has stopped.
+    3. Another doorbell's index becomes the write index, unless it is not below twice the ring's length or further than
+       that length ahead of the read index: then the queue stops with BAD_DOORBELL and the index as address.
+    4. The queue also stops so when the write index is behind the read index after a packet: a doorbell took that packet
+       back while it ran.
+    5. After ENTER its packets come from a buffer; the read index moves when the last of them retires.
 
-    * ``registers``: its block of the register bank; ``doorbell``, ``doorbell_written``: its page.
-    * ``event``, ``fault_code``, ``buffer``, ``buffer_packets``: from the executor, ``event`` for this queue alone.
-      ``fault_code`` is valid with FAULT, the others with ENTER: address of the first packet in units of packets, and
-      their number.
-    * ``posted``: its read index is on the way to memory; ``lost``: high for a cycle when memory refused that, with
-      ``lost_code``.
-    * ``pending``: wants to be taken. Registered, so stale for two cycles after an event: leave it alone that long.
-    * ``packet``: address, in units of packets, of the packet to be taken next: while the queue is held until RETIRE,
-      the one behind that which is executed. ``nested``: it is in a buffer. ``ahead``: there is one, and nothing has
-      happened that may keep it from being taken. All registered.
-    * ``stays``: it is in a buffer, also when the packet that is executed has retired; ``read_next``: if not, the read
-      index then.
-    * ``aborting``: whatever of it runs shall end. From CONTROL.abort until the queue has stopped.
-    * ``failed``: high for one cycle when the queue stops with an error.
-    * ``rings``: a doorbell is heard, a bad one too; ``rung``: one was since the queue was turned on; ``error``: see
-      ``QueueRecords``, which keeps what software reads of both.
+    Latency
+    -------
+    Doorbell to ``pending`` two cycles.
 
-    Latency: doorbell to ``pending`` two cycles. Cost: about 220 flip-flops.
+    Cost
+    ----
+    About 220 flip-flops.
     """
 
     registers: wiring.PureInterface

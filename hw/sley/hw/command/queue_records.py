@@ -16,17 +16,34 @@ Doorbell = data.StructLayout({"time": 64, "index": INDEX_BITS})
 class QueueRecords(wiring.Component):
     """Time and index of each queue's last doorbell, and each queue's last fault: of one queue at a time.
 
-    Only one doorbell rings in a cycle, and the executor tells of one fault; software reads of one queue. A queue itself
+    Only one doorbell rings in a cycle, and the executor reports one fault; software reads of one queue. A queue itself
     keeps what decides whether there is anything to read.
 
-    Members:
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the number of queues.
 
-    * ``registers``: the shared registers of queues in the register bank, of which the settings are those of ``owner``.
-    * ``time``; ``doorbell``: the index that is rung; ``rings``: one bit per queue, at most one is set.
-    * ``owner``: the executor's queue, one-hot; ``fault``: its record, when ``faulted``.
-    * ``rung``, ``errors``: of each queue, see ``Queue``.
+    Members
+    -------
+    registers : In(see command_registers)
+        The shared registers of queues in the register bank, of which the settings are those of ``owner``.
+    time : In(64)
+        The chip's time.
+    doorbell : In(INDEX_BITS), rings : In(queues)
+        The index that is rung; one bit per queue, at most one is set.
+    owner : In(queues), faulted : In(1), fault : In(FaultRecord)
+        The executor's queue, one-hot, and its record, valid with ``faulted``.
+    rung : In(queues), errors : In(QueueError).array(queues)
+        Of each queue, see ``Queue``.
 
-    Latency: what is told in a cycle is read in the next one. Cost: LUT RAM of 172 bits for each queue.
+    Latency
+    -------
+    What is written in a cycle is read in the next one.
+
+    Cost
+    ----
+    LUT RAM of 172 bits for each queue.
     """
 
     registers: wiring.PureInterface

@@ -12,15 +12,35 @@ ByteRange = data.StructLayout({"addr": 32, "bytes": 32, "first": RUN_BYTES_BITS}
 
 
 class RunSplitter(wiring.Component):
-    """Cuts a range into runs of ``chunk`` bytes; the first one may be shorter (so that the others are aligned), the
-    last one is what is left.
+    """Cuts a range into runs of ``chunk`` bytes.
 
-    Parameters: ``chunk``, a power of two. Members: ``start``: takes ``range`` in this cycle, whatever was going on;
-    ``o``: the runs; ``left``: the bytes that none of them had; ``busy``: there are some. A range of no bytes gives no
-    run.
+    The first run may be shorter, so that the others are aligned; the last one is what is left.
 
-    Latency 1 cycle from ``start``; throughput 1 run per cycle. Cost: two 32-bit registers, each with an adder; ``o`` is
-    one LUT behind registers.
+    Parameters
+    ----------
+    chunk : int
+        A power of two.
+
+    Members
+    -------
+    start : In(1), range : In(ByteRange)
+        Takes the range in this cycle, whatever was in progress. One of no bytes gives no run.
+    o : Out(stream of Run)
+        The runs; one LUT behind registers.
+    left : Out(32), busy : Out(1)
+        The bytes that none of them had; there are some.
+
+    Latency
+    -------
+    1 cycle from ``start``.
+
+    Throughput
+    ----------
+    1 run per cycle.
+
+    Cost
+    ----
+    Two 32-bit registers, each with an adder.
     """
 
     start: Signal

@@ -13,16 +13,41 @@ from sley.hw.stream.arbiter import higher
 class UrgentGrant(wiring.Component):
     """Chooses one of ``n`` queues.
 
-    Rule: a queue is overdue when it has asked while another was served ``PATIENCE`` times since it was served itself.
-    Overdue queues come first, then the highest priority. Within a level it is round robin: the first one above the
-    queue that was served last at this level, then the lowest. So a queue that asks is served after at most
-    ``PATIENCE`` + n - 1 others.
+    Which queue goes before which is decided ahead, so a choice depends on the requests alone.
 
-    Which queue goes before which is decided ahead, so a choice is a matter of who asks.
+    Parameters
+    ----------
+    n : int
+        Queues, at least 1.
 
-    Members: ``requests``; ``priorities``: of each queue, heard a cycle late; ``grant``: one-hot, combinational, 0 when
-    nobody asks; ``moved``: the granted queue is served now; not in two cycles in a row.
-    Cost: 15 flip-flops for each queue, one for each two queues.
+    Members
+    -------
+    requests : In(n)
+        One bit per queue.
+    priorities : In(PRIORITY_BITS).array(n)
+        Of each queue; take effect a cycle late.
+    grant : Out(n)
+        One-hot, combinational; 0 without a request.
+    moved : In(1)
+        The granted queue is served now; not in two cycles in a row.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is below 1.
+
+    Rules
+    -----
+    1. A queue is *overdue* when it has requested while another was served ``PATIENCE`` times since it was served
+       itself.
+    2. Overdue queues come first, then the highest priority.
+    3. Within a level it is round robin: the first one above the queue that was served last at this level, then the
+       lowest.
+    4. So a queue that requests is served after at most ``PATIENCE`` + n - 1 others.
+
+    Cost
+    ----
+    15 flip-flops for each queue, one for each two queues.
     """
 
     requests: Signal

@@ -30,17 +30,32 @@ def word_line(config: ChipConfig, low: Value, high: Value, both: Value) -> Value
 class WordAccess(wiring.Component):
     """Reads or writes one word at a time; a write may follow a write that is not acknowledged yet.
 
-    Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    tag : Tag, source : Source
+        By which memory's answers find their way back.
 
-    Members:
+    Members
+    -------
+    i : In(stream of WordCommand)
+        Ready when the one before is answered, or is a write that was sent, with nothing before it; a read must not come
+        then.
+    done : Out(1), error : Out(ERROR_BITS)
+        High for a cycle with the answer to each, in their order; its ``AccessError``.
+    value : Out(8 * SEMAPHORE_BYTES)
+        A semaphore that was read, from the cycle after ``done`` to the next command.
+    request : Out(stream of request_flit(config)), response : In(stream of response_payload(config))
+        To the node's port; the answers to ``tag``, always accepted.
 
-    * ``i``: taken when the one before is answered, or is a write that is on its way, with nothing before it; a read
-      must not come then.
-    * ``done``: high for a cycle with the answer to each, in their order, and with it ``error`` (``AccessError``).
-    * ``value``: a semaphore that was read, from the cycle after ``done`` to the next command.
-    * ``request``: to the node's port; ``response``: the answers to ``tag``, always accepted.
+    Latency
+    -------
+    A command to its head one cycle.
 
-    Latency: a command to its head one cycle. Cost: a line and an address.
+    Cost
+    ----
+    A line and an address.
     """
 
     i: stream.Interface

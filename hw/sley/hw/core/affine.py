@@ -47,7 +47,17 @@ class Loops(wiring.Component):
     last : Out(dims)
         Bit k: dimension k is at its last index.
 
-    Latency one cycle, one turn a cycle. Cost: for each dimension a counter and an equality.
+    Latency
+    -------
+    One cycle.
+
+    Throughput
+    ----------
+    One turn a cycle.
+
+    Cost
+    ----
+    For each dimension a counter and an equality.
     """
 
     start: Signal
@@ -105,6 +115,10 @@ class Loops(wiring.Component):
 class Positions(wiring.Component):
     """The positions of nested loops that are counted elsewhere: ``base + sum(index[k] * stride[k])``.
 
+    Exactness: a start of each loop is kept with as many bits as the largest limit needs. It is a position that the
+    walk has visited, so it is inside as long as nobody steps on from an ``outside`` position, and the step from it
+    cannot wrap. A limit of 2**32 makes every position valid, modulo 2**32.
+
     Parameters
     ----------
     dims : int
@@ -131,11 +145,17 @@ class Positions(wiring.Component):
     outside : Out(1)
         ``position`` is not in [0, limit). The position is exact, but no position after it is.
 
-    Exactness: a start of each loop is kept with as many bits as the largest limit needs. It is a position that the
-    walk has visited, so it is inside as long as nobody steps on from an ``outside`` position, and the step from it
-    cannot wrap. A limit of 2**32 makes every position valid, modulo 2**32.
+    Latency
+    -------
+    One cycle.
 
-    Latency one cycle, one position a cycle. Cost: one adder, and registers for the starts of the outer loops.
+    Throughput
+    ----------
+    One position a cycle.
+
+    Cost
+    ----
+    One adder, and registers for the starts of the outer loops.
     """
 
     start: Signal
@@ -255,7 +275,17 @@ class AffineWalk(wiring.Component):
     end : Out(1)
         All of them are: this is the last position.
 
-    Latency one cycle, one position a cycle. Cost: ``Loops`` and ``Positions``, and registers for the strides.
+    Latency
+    -------
+    One cycle.
+
+    Throughput
+    ----------
+    One position a cycle.
+
+    Cost
+    ----
+    ``Loops`` and ``Positions``, and registers for the strides.
     """
 
     start: Signal

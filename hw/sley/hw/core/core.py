@@ -37,6 +37,9 @@ FETCH_RUNS = 4
 class Core(wiring.Component):
     """One core of the chip.
 
+    Semaphore clients by priority: waiting, the sequencer and then the units in the order of ``UNITS``; signalling, the
+    same with the two engines of the matrix unit (weights, product) one after the other.
+
     Parameters
     ----------
     config : ChipConfig
@@ -58,9 +61,6 @@ class Core(wiring.Component):
         A context whose translations must be forgotten.
     counter_select : In(COUNTER_SELECT)
         The performance counter in ``debug``.
-
-    Semaphore clients by priority: waiting, the sequencer and then the units in the order of ``UNITS``; signalling, the
-    same with the two engines of the matrix unit (weights, product) one after the other.
     """
 
     index: Signal

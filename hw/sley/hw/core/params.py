@@ -57,7 +57,18 @@ class UnitParams(wiring.Component):
     values : Out(params_layout(unit))
         Registered: new values are visible in the cycle after ``set`` or ``clear``.
 
-    Latency one cycle; cost one register bit per parameter bit. The registers are not reset: ``clear`` is.
+    Raises
+    ------
+    ValueError
+        If the unit has no parameters.
+
+    Latency
+    -------
+    One cycle.
+
+    Cost
+    ----
+    One register bit per parameter bit. The registers are not reset: ``clear`` does it.
     """
 
     set: Signal

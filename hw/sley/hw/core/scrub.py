@@ -22,13 +22,14 @@ class Scrub(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
     start : In(1), context : In(CONTEXT_BITS)
         A block of this context begins; its instructions wait while ``busy``.
     abort : In(1)
-        Units drop their commands: a scrub that is under way does not count.
+        Units drop their commands: a scrub that is in progress does not count.
     invalidate : In(Invalidation)
         With ``contents``: the next block of that context finds zeros, too.
     foreign : Out(1)
@@ -42,7 +43,9 @@ class Scrub(wiring.Component):
     units_idle : In(1)
         Neither of the two has anything to do. Low from the cycle after a command was accepted.
 
-    Takes the cycles of the memories, those of the two matrix commands, and 4 more. A block of the context that was here
+    Latency
+    -------
+    The cycles of the memories, those of the two matrix commands, and 4 more. A block of the context that was here
     before waits for nothing.
     """
 

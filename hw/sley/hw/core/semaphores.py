@@ -34,14 +34,26 @@ class Semaphores(wiring.Component):
     values : Out(SEMAPHORE_VALUES), some : Out(SEMAPHORES)
         Two LUTs behind registers, and which of them are above zero: registers.
 
-    Rules: a set is taken or given as a whole in one cycle, or not at all. Of the sets that could be accepted, a set
-    passes unless it shares a semaphore with one of lower index; waits and signals are judged apart, both by the values
-    before the cycle. So a semaphore goes down by at most one and up by at most one in a cycle, never wraps and never
-    saturates. An empty set is accepted at once.
+    Raises
+    ------
+    ValueError
+        If ``waiters`` or ``signallers`` is below 1.
 
-    ``ready`` depends on ``valid`` and ``payload`` in the same cycle. A request may be taken back.
-    Latency: a value is seen one cycle after it was given. Throughput: every disjoint set in every cycle.
-    From a request to a semaphore's bounds are seven LUTs, to ``ready`` five.
+    Rules
+    -----
+    1. A set is taken or given as a whole in one cycle, or not at all. An empty set is accepted at once.
+    2. Of the sets that could be accepted, a set passes unless it shares a semaphore with one of lower index; waits and
+       signals are judged apart, both by the values before the cycle.
+    3. So a semaphore goes down by at most one and up by at most one in a cycle, never wraps and never saturates.
+    4. ``ready`` depends on ``valid`` and ``payload`` in the same cycle. A request may be taken back.
+
+    Latency
+    ------- A value is seen one cycle after it was given. From a request to a semaphore's bounds are seven LUTs, to
+    ``ready`` five.
+
+    Throughput
+    ----------
+    Every disjoint set in every cycle.
     """
 
     wait: list[stream.Interface]

@@ -13,6 +13,8 @@ from sley.hw.stream.fifo import StreamFIFO
 class UnitFront(wiring.Component):
     """In-order queue of commands; the oldest one waits for its semaphores here.
 
+    ``i.ready`` and ``o.valid`` depend on registers only (but for ``abort``), ``wait.valid`` and ``o.valid`` by one LUT.
+
     Parameters
     ----------
     unit : Unit
@@ -38,10 +40,23 @@ class UnitFront(wiring.Component):
     waiting : Out(1)
         The oldest command waits for its semaphores.
 
-    Latency: 2 cycles, 3 with a wait set. Throughput: one command per cycle, per 2 cycles with wait sets.
-    ``i.ready`` and ``o.valid`` depend on registers only (but for ``abort``), ``wait.valid`` and ``o.valid`` by one LUT.
-    Cost: a memory of ``depth`` commands, without the bits that are the same in all commands of the unit, and with one
-    that says whether a command has a wait set.
+    Raises
+    ------
+    ValueError
+        If the unit takes no commands, or ``depth`` is below 2.
+
+    Latency
+    -------
+    2 cycles, 3 with a wait set.
+
+    Throughput
+    ----------
+    One command per cycle, per 2 cycles with wait sets.
+
+    Cost
+    ----
+    A memory of ``depth`` commands, without the bits that are the same in all commands of the unit, and with one that
+    says whether a command has a wait set.
     """
 
     i: stream.Interface

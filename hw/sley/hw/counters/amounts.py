@@ -20,13 +20,16 @@ class AmountCounters(wiring.Component):
     """The low bits of sums, one for each counter.
 
     Whoever has the high bits looks at the top bit of each often enough to see that it fell: what is here is never
-    cleared.
+    cleared. The sums start as zeros and are never reset.
 
     Parameters
     ----------
-    kind : a ``Counter`` enumeration of at most GROUP_COUNTERS counters
-    widths : bits of the amounts; 1, for an event, where nothing is given
-    period : cycles without ``freeze`` from one look at a counter to the next, at most
+    kind : type of Counter
+        An enumeration of at most GROUP_COUNTERS counters.
+    widths : mapping of Counter to int
+        Bits of the amounts; 1, for an event, where nothing is given.
+    period : int
+        Cycles without ``freeze`` from one look at a counter to the next, at most.
 
     Members
     -------
@@ -36,11 +39,16 @@ class AmountCounters(wiring.Component):
         Count nothing in this cycle.
     counter : In(range(GROUP_COUNTERS))
         Which one is shown; one that does not exist is 0.
-    value : Out, top : Out(1), weight : Out
+    value : Out(low bits), top : Out(1), weight : Out(one bit more)
         Its low bits, the top bit of them, and what that is worth when it falls. Combinational.
 
-    An amount is counted one cycle after it is there. The sums start as zeros and are never reset.
-    Cost: for each counter its width, the bits of ``period`` and one more, and a narrow adder.
+    Latency
+    -------
+    An amount is counted one cycle after it is there.
+
+    Cost
+    ----
+    For each counter its width, the bits of ``period`` and one more, and a narrow adder.
     """
 
     amounts: data.View

@@ -26,14 +26,14 @@ BUS_EVENTS = data.StructLayout(
 class BusCounters(wiring.Component):
     """Watches an AXI4 bus and counts; it drives nothing.
 
+    A burst is outstanding from the cycle in which its address is offered to that of its last beat or its answer.
+
     Members
     -------
     axi : In(BUS_EVENTS)
-    select : In(COUNTER_SELECT)
-    value : Out(32)
+        The bus.
+    select : In(COUNTER_SELECT), value : Out(32)
         As of ``CounterGroups``.
-
-    A burst is outstanding from the cycle in which its address is offered to that of its last beat or its answer.
     """
 
     axi: data.View

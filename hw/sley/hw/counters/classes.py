@@ -18,12 +18,14 @@ class ClassCounters(wiring.Component):
 
     Here are the low bits of the counters, words of a small memory, of which one is incremented in each cycle: they add
     up to the cycles counted because nothing else can happen. Whoever has the high bits looks at the top bit of each
-    word often enough to see that it fell: there is no carry to wait for.
+    word often enough to see that it fell: there is no carry to wait for. The memory starts as zeros and has no reset.
 
     Parameters
     ----------
-    kind : a ``Counter`` enumeration of at most GROUP_COUNTERS classes, numbered from 0 in the order of their priority
-    bits : of a counter that are here
+    kind : type of Counter
+        An enumeration of 2 to GROUP_COUNTERS classes, numbered from 0 in the order of their priority.
+    bits : int
+        Of a counter that are here.
 
     Members
     -------
@@ -38,9 +40,19 @@ class ClassCounters(wiring.Component):
     value : Out(bits)
         Combinational; undefined without ``freeze``.
 
-    A cycle is counted one cycle after its events. The memory starts as zeros and has no reset.
-    Cost: 4 flip-flops, a memory of 16 words with an asynchronous read port (look-up tables), another for their top
-    bits, an incrementer.
+    Raises
+    ------
+    ValueError
+        If ``kind`` is not numbered so, or has too few or too many classes.
+
+    Latency
+    -------
+    A cycle is counted one cycle after its events.
+
+    Cost
+    ----
+    4 flip-flops, a memory of 16 words with an asynchronous read port (look-up tables), another for their top bits, an
+    incrementer.
     """
 
     events: data.View

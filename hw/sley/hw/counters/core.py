@@ -17,7 +17,8 @@ class CoreCounters(CounterGroups):
     sequencer_events, load_events, store_events, matrix_events, vector_events : In(class_events(...))
         Of the unit's classes; see ``sley.abi.counters``.
     traffic_amounts : In(amount_layout(Traffic, WIDTHS))
-    select, value
+        Bytes and runs of this cycle.
+    select : In(COUNTER_SELECT), value : Out(32)
         As of ``CounterGroups``.
     """
 

@@ -21,24 +21,33 @@ class CounterGroups(wiring.Component):
 
     What counts every cycle is narrow: the low bits. A scan visits one counter a cycle, and when their top bit has
     fallen since the last visit it adds the carry to the counter's sum, a word of a block RAM, with one adder for all.
-    While nothing counts, the scan stands still, and the counter that is selected is visited without leaving anything.
+    While nothing counts, the scan stops, and the counter that is selected is visited without leaving anything.
+    Neither sums, nor low bits, nor the scan is ever reset.
 
     Parameters
     ----------
-    classes : groups of classes
-    amounts : the group of amounts
-    widths : bits of the amounts; 1 where nothing is given
+    classes : iterable of CounterGroup
+        Groups of classes.
+    amounts : CounterGroup
+        The group of amounts.
+    widths : mapping of Counter to int
+        Bits of the amounts; 1 where nothing is given.
 
     Members
     -------
-    GROUP_events : In(class_events(...)) for each group of classes, GROUP_amounts : In(amount_layout(...))
+    GROUP_events : In(class_events(...)), for each group of classes
+        Of this cycle.
+    GROUP_amounts : In(amount_layout(...))
         Of this cycle.
     select : In(COUNTER_SELECT)
+        The counter that is shown.
     value : Out(32)
         The counter that was chosen by ``select`` in the cycle before, if ``select`` froze then and in the cycle before
         that; 0 if it is not here.
 
-    Neither sums, nor low bits, nor the scan is ever reset. Cost: a block RAM, an adder of 32 bits.
+    Cost
+    ----
+    A block RAM, an adder of 32 bits.
     """
 
     select: data.View

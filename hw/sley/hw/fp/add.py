@@ -30,17 +30,33 @@ class AddOrdered(wiring.Component):
 
     Parameters
     ----------
-    convert: whether there are ``convert`` and ``integer``.
+    convert : bool
+        Whether there are ``convert`` and ``integer``.
 
     Members
     -------
-    use: 0 makes ``o`` 0. It and ``convert`` are constant while operands are on their way.
-    larger, smaller: the operands, as bit patterns.
-    convert, integer: o is this int32 as fp32, rounded to nearest even.
-    o: the sum of the operands of LATENCY cycles ago, the integer of CONVERT_LATENCY cycles ago. ``nan``: it is a NaN.
+    use : In(1)
+        0 makes ``o`` 0. It and ``convert`` are constant while operands are in flight.
+    larger, smaller : In(32)
+        The operands, as bit patterns.
+    convert : In(1), integer : In(INTEGER_BITS)
+        ``o`` is this int32 as fp32, rounded to nearest even.
+    o : Out(32)
+        The sum of the operands of LATENCY cycles ago, the integer of CONVERT_LATENCY cycles ago.
+    nan : Out(1)
+        It is a NaN.
 
-    One result per cycle. Cost: some 330 flip-flops, carry chains of 8, 27, 9 and 32 bits, two 28-bit shifters; with
-    ``convert`` those of 27 and 28 bits have 32.
+    Latency
+    -------
+    LATENCY cycles, CONVERT_LATENCY for an integer.
+
+    Throughput
+    ----------
+    One result per cycle.
+
+    Cost
+    ---- Some 330 flip-flops, carry chains of 8, 27, 9 and 32 bits, two 28-bit shifters; with ``convert`` those of 27
+    and 28 bits have 32.
     """
 
     LATENCY = FP32_ADD

@@ -61,11 +61,22 @@ class AddProduct(wiring.Component):
 
     Members
     -------
-    total, product: the operands.
-    o: the sum of the operands of LATENCY cycles ago.
+    total : In(TOTAL), product : In(PRODUCT)
+        The operands.
+    o : Out(TOTAL)
+        The sum of the operands of LATENCY cycles ago.
 
-    Latency 7, one sum per cycle. Cost: two 28-bit shifters of which the last steps are in the carry chains of 28 and
-    31 bits, two more of 8 and 9 bits, some 400 flip-flops.
+    Latency
+    -------
+    LATENCY cycles.
+
+    Throughput
+    ----------
+    One sum per cycle.
+
+    Cost
+    ---- Two 28-bit shifters of which the last steps are in the carry chains of 28 and 31 bits, two more of 8 and 9
+    bits, some 400 flip-flops.
     """
 
     LATENCY = FP32_ADD_PRODUCT

@@ -17,14 +17,28 @@ class Binary(wiring.Component):
 
     Members
     -------
-    maximum: the larger one, else the sum. ``float``: as fp32, else int32. Constant while operands are on their way.
-    a, b: the operands, as bit patterns; b inverted unless this is an integer sum.
-    integer: an integer sum of INTEGER_LATENCY cycles ago.
-    larger: a maximum of MAXIMUM_LATENCY cycles ago.
-    sum: an fp32 sum of SUM_LATENCY cycles ago.
+    maximum : In(1), float : In(1)
+        The larger one, else the sum; as fp32, else int32. Constant while operands are in flight.
+    a, b : In(32)
+        The operands, as bit patterns; b inverted unless this is an integer sum.
+    integer : Out(32)
+        An integer sum of INTEGER_LATENCY cycles ago; 0 if another result is asked for.
+    larger : Out(32)
+        A maximum of MAXIMUM_LATENCY cycles ago, likewise.
+    sum : Out(32)
+        An fp32 sum of SUM_LATENCY cycles ago, likewise.
 
-    Of the outputs those that are not asked for are 0. One result per cycle. Cost: ``AddOrdered``, some 130
-    flip-flops, a carry chain of 32 bits, a multiplexer of two words.
+    Latency
+    -------
+    INTEGER_LATENCY, MAXIMUM_LATENCY or SUM_LATENCY cycles.
+
+    Throughput
+    ----------
+    One result per cycle.
+
+    Cost
+    ----
+    ``AddOrdered``, some 130 flip-flops, a carry chain of 32 bits, a multiplexer of two words.
     """
 
     INTEGER_LATENCY = 1

@@ -32,7 +32,26 @@ def ecp5_chain(m: Module, name: str, carry: Value, bits: list[Bit]) -> list[Sign
 
 
 class SumOfChosen(wiring.Component):
-    """o = a + (choose ? b : c) + carry, combinational. Cost: on an ECP5 a carry chain, and no LUTs for the choice."""
+    """o = a + (choose ? b : c) + carry, combinational.
+
+    Parameters
+    ----------
+    width : int
+        Bits of the operands.
+
+    Members
+    -------
+    a, b, c : In(width)
+        The operands.
+    choose : In(1), carry : In(1)
+        Which of ``b`` and ``c`` is added, and what besides.
+    o : Out(width)
+        The sum, modulo its width.
+
+    Cost
+    ----
+    On an ECP5 a carry chain, and no LUTs for the choice.
+    """
 
     a: Signal
     b: Signal
@@ -57,10 +76,31 @@ class SumOfChosen(wiring.Component):
 
 
 class ChosenIncrement(wiring.Component):
-    """o = {high + constant, choose ? b : a} + carry, combinational. Cost: on an ECP5 a carry chain, and no LUTs for the
-    choice.
+    """o = {high + constant, choose ? b : a} + carry, combinational.
 
-    Parameters: ``low``, ``high``: bits of the choice and above it; ``constant``.
+    Parameters
+    ----------
+    low, high : int
+        Bits of the choice, and above it.
+    constant : int
+        What is added to the upper bits.
+
+    Members
+    -------
+    a, b : In(low)
+        The lower bits.
+    choose : In(1)
+        Which of them.
+    high : In(high)
+        The upper bits.
+    carry : In(1)
+        What is added besides.
+    o : Out(low + high)
+        The sum, modulo its width.
+
+    Cost
+    ----
+    On an ECP5 a carry chain, and no LUTs for the choice.
     """
 
     a: Signal

@@ -27,12 +27,28 @@ class Multiply(wiring.Component):
 
     Members
     -------
-    use: 0 makes ``o`` 0; constant while operands are on their way.
-    a, b: the operands, as bit patterns. ``a_nan``: a is a NaN, which is known where it comes from.
-    o: the product of the operands of LATENCY cycles ago. ``nan``: it is a NaN.
+    use : In(1)
+        0 makes ``o`` 0; constant while operands are in flight.
+    a, b : In(32)
+        The operands, as bit patterns.
+    a_nan : In(1)
+        a is a NaN, which is known where it comes from.
+    o : Out(32)
+        The product of the operands of LATENCY cycles ago.
+    nan : Out(1)
+        It is a NaN.
 
-    Latency 4, one product per cycle. Cost: four 12x12 multipliers, some 230 flip-flops, carry chains of 25, 36 and
-    31 bits.
+    Latency
+    -------
+    LATENCY cycles.
+
+    Throughput
+    ----------
+    One product per cycle.
+
+    Cost
+    ----
+    Four 12x12 multipliers, some 230 flip-flops, carry chains of 25, 36 and 31 bits.
     """
 
     LATENCY = FP32_MULTIPLY

@@ -17,14 +17,26 @@ class Sum(wiring.Component):
 
     Members
     -------
-    float: the sum is one of fp32. ``convert``: it is an integer sum that becomes fp32. Constant while operands are on
-        their way.
-    a, b: the operands, as bit patterns; a inverted with ``float``.
-    o: the result of INTEGER_LATENCY, CONVERT_LATENCY or FLOAT_LATENCY cycles ago.
-    nan: it is a NaN, if it is taken for fp32.
+    float : In(1), convert : In(1)
+        The sum is one of fp32; it is an integer sum that becomes fp32. Constant while operands are in flight.
+    a, b : In(32)
+        The operands, as bit patterns; a inverted with ``float``.
+    o : Out(32)
+        The result of INTEGER_LATENCY, CONVERT_LATENCY or FLOAT_LATENCY cycles ago.
+    nan : Out(1)
+        It is a NaN, if it is taken for fp32.
 
-    One result per cycle. Cost: ``AddOrdered``, some 190 flip-flops, a carry chain of 32 bits, two multiplexers and the
-    choice of a word.
+    Latency
+    -------
+    INTEGER_LATENCY, CONVERT_LATENCY or FLOAT_LATENCY cycles.
+
+    Throughput
+    ----------
+    One result per cycle.
+
+    Cost
+    ----
+    ``AddOrdered``, some 190 flip-flops, a carry chain of 32 bits, two multiplexers and the choice of a word.
     """
 
     INTEGER_LATENCY = 2

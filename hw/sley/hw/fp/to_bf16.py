@@ -16,10 +16,22 @@ class ToBF16(wiring.Component):
 
     Members
     -------
-    i: a bit pattern.
-    o: the bf16 of LATENCY cycles ago.
+    i : In(32)
+        A bit pattern.
+    o : Out(16)
+        The bf16 of LATENCY cycles ago.
 
-    Latency 1, one conversion per cycle. Cost: 16 flip-flops, a carry chain of 15 bits.
+    Latency
+    -------
+    LATENCY cycles.
+
+    Throughput
+    ----------
+    One conversion per cycle.
+
+    Cost
+    ----
+    16 flip-flops, a carry chain of 15 bits.
     """
 
     LATENCY = FP32_TO_BF16

@@ -15,11 +15,24 @@ class ToInt32(wiring.Component):
 
     Members
     -------
-    use: 0 makes ``o`` 0; constant while operands are on their way.
-    i: a bit pattern.
-    o: the integer of LATENCY cycles ago.
+    use : In(1)
+        0 makes ``o`` 0; constant while operands are in flight.
+    i : In(32)
+        A bit pattern.
+    o : Out(signed(32))
+        The integer of LATENCY cycles ago.
 
-    Latency 3, one conversion per cycle. Cost: some 100 flip-flops, a carry chain of 32 bits, a 32-bit shifter.
+    Latency
+    -------
+    LATENCY cycles.
+
+    Throughput
+    ----------
+    One conversion per cycle.
+
+    Cost
+    ----
+    Some 100 flip-flops, a carry chain of 32 bits, a 32-bit shifter.
     """
 
     LATENCY = FP32_TO_INT32

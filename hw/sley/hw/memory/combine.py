@@ -25,23 +25,49 @@ COMBINED = data.StructLayout(
 class ReadCombiner(wiring.Component):
     """Queues the reads of each core's Load and joins those that cores of a gang share.
 
-    The oldest read of a core goes on when it is not shared, or when the oldest reads of all cores of its row, of its
-    column or of the chip are the same one: address, beats, ``Share``, and error if it has one. Reads of one core stay
-    in order.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip, with several cores.
 
-    Shared reads that cannot be joined do not wait for ever. When every core either waits with a shared read or has
-    ended its block of the gang, and none of these reads can be joined, nothing that is still to come could change that:
-    then the oldest read of one core is *lost*. It is answered with ``AccessError.BUS``, which stops its block, and so
-    on until the gang has ended. It happens when a core has stopped at a fault, or when programs share what is not the
-    same.
+    Members
+    -------
+    i : In(stream of request_head(config))
+        Heads of READ requests of cores, always accepted.
+    o : Out(stream of COMBINED)
+        The reads that go on.
+    ended : In(cores)
+        One bit per core: its block of the gang has ended and requests nothing any more.
 
-    Parameters: ``config``, with several cores.
-    Members: ``i``: heads of READ requests of cores, always taken; ``ended``: one bit per core, its block of the gang
-    has ended and asks for nothing any more; ``o``: the reads that go on, in ``COMBINED``.
-    Order: among cores whose oldest read can go on round robin; for a shared one its first core asks.
-    Latency: 4 cycles. Throughput: one read a cycle. Cost: a queue of ``READER_BEATS`` reads per core, as many as its
-    reader can have outstanding, and a stream register; for each core but the first a comparator of 44 bits in its row
-    and one in its column.
+    Raises
+    ------
+    ValueError
+        If the chip has one core.
+
+    Rules
+    -----
+    1. The oldest read of a core goes on when it is not shared, or when the oldest reads of all cores of its row, of its
+       column or of the chip are the same one: address, beats, ``Share``, and error if it has one.
+    2. Reads of one core stay in order.
+    3. Among cores whose oldest read can go on it is round robin; a shared one is requested by its first core.
+    4. Shared reads that cannot be joined do not wait for ever. When every core either waits with a shared read or has
+       ended its block of the gang, and none of these reads can be joined, nothing that is still to come could change
+       that: then the oldest read of one core is *lost*. It is answered with ``AccessError.BUS``, which stops its block,
+       and so on until the gang has ended. It happens when a core has stopped at a fault, or when programs share what is
+       not the same.
+
+    Latency
+    -------
+    4 cycles.
+
+    Throughput
+    ----------
+    One read a cycle.
+
+    Cost
+    ----
+    A queue of ``READER_BEATS`` reads per core, as many as its reader can have outstanding, and a stream register; for
+    each core but the first a comparator of 44 bits in its row and one in its column.
     """
 
     i: stream.Interface

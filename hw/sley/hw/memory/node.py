@@ -12,12 +12,36 @@ from sley.hw.stream.arbiter import PacketArbiter
 class NodePort(wiring.Component):
     """Merges the requests of a node's parts, and hands the answers out by tag.
 
-    Parameters: ``config``; ``tags``: the tag of each part, all different; ``weights``: the packets that each may send
-    in a row.
-    Members: ``request[k]``, ``response[k]``: the part with ``tags[k]``; ``request_i``: to the router's ``request_i``;
-    ``response_o``: from the router's ``response_o``. Answers with a tag that no part has are dropped.
-    Requests: round robin between whole packets (see ``PacketGrant``), latency 1 cycle, 1 flit per cycle. Answers: no
-    latency, combinational.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    tags : list of Tag
+        The tag of each part, all different.
+    weights : tuple of int
+        The packets that each part may send in a row; 1 if not given.
+
+    Members
+    -------
+    request : In(stream of request_flit(config)).array(len(tags))
+        Of the part with that tag; round robin between whole packets, see ``PacketGrant``.
+    response : Out(stream of response_payload(config)).array(len(tags))
+        The answers to that tag; combinational. Those with a tag that no part has are dropped.
+    request_i : Out(stream of request_flit(config)), response_o : In(stream of response_flit(config))
+        To the router's ``request_i``, from its ``response_o``.
+
+    Raises
+    ------
+    ValueError
+        If there is no tag, or one comes twice.
+
+    Latency
+    -------
+    1 cycle of a request, none of an answer.
+
+    Throughput
+    ----------
+    1 flit per cycle.
     """
 
     request: list[stream.Interface]

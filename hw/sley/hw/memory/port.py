@@ -31,24 +31,48 @@ WRITES = 64
 class MemoryPort(wiring.Component):
     """Node of the mesh that turns request packets into AXI4 bursts and their answers into response packets.
 
-    Every burst has ID 0, so memory answers in order, and a queue beside the bus remembers who asked. SLVERR and DECERR
-    become ``error`` in the response, beat by beat for reads. Reads and writes are not ordered among each other.
-    A request that already has an ``error`` never reaches the bus: it is answered with that error, in its turn. Packets
-    of kind MESSAGE are dropped.
+    Every burst has ID 0, so memory answers in order, and a queue beside the bus remembers the requesters. In a chip
+    with several cores the reads of their Loads pass a ``ReadCombiner``, which joins those that a gang shares; the
+    answer is one packet to all requesters. All other reads go past it, alternating with what comes out of it.
 
-    In a chip with several cores the reads of their Loads pass a ``ReadCombiner``, which joins those that a gang shares;
-    the answer is one packet to all who asked. All other reads go past it, in turn with what comes out of it.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
 
-    Parameters: ``config``.
-    Members: ``request_o``: from the router (packets for this node); ``response_i``: to the router; ``axi``: the bus;
-    ``ended`` (several cores): see ``ReadCombiner``; ``drain``, ``drained``: while ``drain`` is high no request is
-    taken, write bursts begun on the bus are completed with beats whose strobes are 0, and all answers are dropped.
-    ``drained`` (a register) rises when no answer is missing and nothing is left to send. Afterwards, with the rest of
-    the chip in reset, ``drain`` may fall; the port is then as after reset. It must not be reset itself while the bus is
-    busy.
-    Latency: 1 cycle from a head or a write beat to the bus, 4 more through the combiner, 2 cycles from the bus to
-    ``response_i``. Throughput: a read burst per cycle and a read beat per cycle; a write burst of n beats in n + 1
-    cycles. In flight: 128 reads, besides those in the combiner, and 64 writes. AXI outputs depend on registers only.
+    Members
+    -------
+    request_o : In(stream of request_flit(config))
+        From the router: packets for this node.
+    response_i : Out(stream of response_flit(config))
+        To the router.
+    axi : Out(axi4_signature(config))
+        The bus. Outputs depend on registers only.
+    ended : In(cores)
+        With several cores: see ``ReadCombiner``.
+    drain : In(1), drained : Out(1)
+        See the rules; ``drained`` is a register.
+
+    Rules
+    -----
+    1. Reads and writes are not ordered among each other.
+    2. SLVERR and DECERR become ``error`` in the response, beat by beat for reads.
+    3. A request that already has an ``error`` never reaches the bus: it is answered with that error, in its turn.
+    4. Packets of kind MESSAGE are dropped.
+    5. While ``drain`` is high no request is accepted, write bursts begun on the bus are completed with beats whose
+       strobes are 0, and all answers are dropped. ``drained`` rises when no answer is missing and nothing is left to
+       send.
+    6. Afterwards, with the rest of the chip in reset, ``drain`` may fall; the port is then as after reset. It must not
+       be reset itself while the bus is busy.
+
+    Latency
+    ------- 1 cycle from a head or a write beat to the bus, 4 more through the combiner, 2 cycles from the bus to
+    ``response_i``.
+
+    Throughput
+    ----------
+    A read burst per cycle and a read beat per cycle; a write burst of n beats in n + 1 cycles. In flight: 128 reads,
+    besides those in the combiner, and 64 writes.
     """
 
     request_o: stream.Interface

@@ -31,14 +31,47 @@ class MemoryReader(wiring.Component):
     runs go out while the data of earlier ones arrive. Room for a burst's data is reserved before it is requested, so
     that ``response`` is always accepted, whatever ``o`` does.
 
-    Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back; ``depth``: runs in flight;
-    ``beats``: bus beats in flight, at least two of the longest bursts.
-    Members: ``i``: runs of 1 to 65535 bytes, whose ``share`` goes into their requests; ``o``: their beats; ``request``:
-    to the node's port (heads of READ packets); ``response``: the answers to ``tag``; ``busy``: from the cycle after a
-    run was accepted until its last beat left.
-    Latency: 1 cycle from run to request, 5 from response to ``o``. Throughput: one bus beat per cycle, also when every
-    run is a single beat (the defaults hide a round trip of 64 cycles for single-beat runs, of about 110 for bursts of
-    16). Cost: ``beats`` bus beats of block RAM, ``depth`` run records, a byte shifter.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    tag : Tag, source : Source
+        By which memory's answers find their way back.
+    depth : int
+        Runs in flight.
+    beats : int
+        Bus beats in flight, at least two of the longest bursts.
+
+    Members
+    -------
+    i : In(stream of Run)
+        Runs of 1 to 65535 bytes, whose ``share`` goes into their requests.
+    o : Out(stream of beat(config))
+        Their beats.
+    request : Out(stream of request_flit(config))
+        To the node's port: heads of READ packets.
+    response : In(stream of response_payload(config))
+        The answers to ``tag``, always accepted.
+    busy : Out(1)
+        From the cycle after a run was accepted until its last beat left.
+
+    Raises
+    ------
+    ValueError
+        If ``depth`` or ``beats`` is too small.
+
+    Latency
+    -------
+    1 cycle from run to request, 5 from response to ``o``.
+
+    Throughput
+    ----------
+    One bus beat per cycle, also when every run is a single beat (the defaults hide a round trip of 64 cycles for
+    single-beat runs, of about 110 for bursts of 16).
+
+    Cost
+    ----
+    ``beats`` bus beats of block RAM, ``depth`` run records, a byte shifter.
     """
 
     i: stream.Interface

@@ -28,18 +28,52 @@ class MemoryWriter(wiring.Component):
     addresses are multiples of the longest burst; a bus beat that joined runs share is written once. A burst is sent
     once all its data is here, so that a packet never waits on the network for its own sender.
 
-    Parameters: ``config``; ``tag``, ``source``: how memory's answers find their way back.
-    Members: ``i``: runs of 1 to 65535 bytes; ``data``: ceil(bytes / bus bytes) left-justified beats per run, in the
-    order of the runs, what is past the end is ignored; ``cut``: the run that the last ``more`` promised does not come,
-    high until ``busy`` is low; ``request``: to the node's port (WRITE packets); ``response``: the answers to ``tag``,
-    always accepted; ``busy``: from the cycle after a run was accepted until memory has acknowledged all of it;
-    ``error``: an ``AccessError`` in the cycle in which an acknowledgement with one arrives, in which ``busy`` is still
-    high; ``phase``: the group, of two, of the run at ``i``, the same for joined runs; ``pending``: like ``busy``, of
-    each group; ``error_phase``: whose ``error`` that is. A group may begin anew when nothing of it is pending; memory
-    acknowledges in order. ``sent``: a bus beat of data leaves in this cycle, for counters.
-    Latency: 3 cycles from a burst's last data beat to its head. Throughput: a cycle for each bus beat of each run; on
-    the network beats / (beats + 1) per burst, with up to 63 bursts unacknowledged. Cost: ``max_burst`` + 2 bus beats of
-    RAM and one of registers, a byte shifter.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    tag : Tag, source : Source
+        By which memory's answers find their way back.
+
+    Members
+    -------
+    i : In(stream of Run)
+        Runs of 1 to 65535 bytes.
+    data : In(stream of bus_bytes)
+        ceil(bytes / bus bytes) left-justified beats per run, in the order of the runs; what is past the end is ignored.
+    cut : In(1)
+        The run that the last ``more`` promised does not come; high until ``busy`` is low.
+    request : Out(stream of request_flit(config))
+        To the node's port: WRITE packets.
+    response : In(stream of response_payload(config))
+        The answers to ``tag``, always accepted.
+    busy : Out(1)
+        From the cycle after a run was accepted until memory has acknowledged all of it.
+    error : Out(ERROR_BITS), error_phase : Out(1)
+        An ``AccessError`` in the cycle in which an acknowledgement with one arrives, in which ``busy`` is still high;
+        the group that it is of.
+    phase : In(1), pending : Out(2)
+        The group, of two, of the run at ``i``, the same for joined runs; like ``busy``, of each group.
+    sent : Out(1)
+        A bus beat of data leaves in this cycle, for counters.
+
+    Rules
+    -----
+    1. A group may begin anew when nothing of it is pending.
+    2. Memory acknowledges in order.
+
+    Latency
+    -------
+    3 cycles from a burst's last data beat to its head.
+
+    Throughput
+    ----------
+    A cycle for each bus beat of each run; on the network beats / (beats + 1) per burst, with up to 63 bursts
+    unacknowledged.
+
+    Cost
+    ----
+    ``max_burst`` + 2 bus beats of RAM and one of registers, a byte shifter.
     """
 
     i: stream.Interface

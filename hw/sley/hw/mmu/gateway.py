@@ -16,10 +16,24 @@ from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_flit
 class MemoryGateway(wiring.Component):
     """Sends WALK packets to a ``Walker`` and all others to a ``MemoryPort``, which also serves the walker's own reads.
 
-    Parameters: ``config``.
-    Members: as of ``MemoryPort``; ``roots``: the CONTEXT registers.
-    Latency: none besides that of the two, and a cycle for the walker's reads and answers, which go between other
-    packets, in turn with these.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+
+    Members
+    -------
+    request_o : In(stream of request_flit(config)), response_i : Out(stream of response_flit(config))
+        As of ``MemoryPort``.
+    axi : Out(axi4_signature(config)), ended : In(cores), drain : In(1), drained : Out(1)
+        As of ``MemoryPort``.
+    roots : In(see bank_members).array(contexts)
+        The CONTEXT registers.
+
+    Latency
+    -------
+    None besides that of the two, and a cycle for the walker's reads and answers, which go between other packets,
+    alternating with these.
     """
 
     request_o: stream.Interface

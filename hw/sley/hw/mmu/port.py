@@ -29,9 +29,31 @@ def attach(m: Module, part: Any, port: "TranslatedPort", index: int) -> None:
 class TranslatedPort(wiring.Component):
     """A ``NodePort`` with one translator between it and the router, for all parts of the node.
 
-    Parameters and members: as of ``NodePort``; ``invalidate``: to the translator.
-    Requests: latency 2 cycles, 1 flit per cycle, while translations are held. A miss of one part holds the requests of
-    all. Answers: no latency, combinational.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    tags : list of Tag, weights : tuple of int
+        As of ``NodePort``.
+
+    Members
+    -------
+    request : In(stream of request_flit(config)).array(len(tags))
+        As of ``NodePort``. A miss of one part holds the requests of all.
+    response : Out(stream of response_payload(config)).array(len(tags))
+        As of ``NodePort``; combinational.
+    request_i : Out(stream of request_flit(config)), response_o : In(stream of response_flit(config))
+        As of ``NodePort``.
+    invalidate : In(Invalidation)
+        To the translator.
+
+    Latency
+    -------
+    2 cycles of a request while translations are held, none of an answer.
+
+    Throughput
+    ----------
+    1 flit per cycle, while translations are held.
     """
 
     request: list[stream.Interface]

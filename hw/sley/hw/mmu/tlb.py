@@ -28,15 +28,34 @@ ENTRY = data.StructLayout(
 
 
 class Tlb(wiring.Component):
-    """A fully associative translation look-aside buffer over pages of both sizes, replaced in turn.
+    """A fully associative translation look-aside buffer over pages of both sizes, replaced round robin.
 
-    Parameters: ``entries``.
-    Members: ``context``, ``address``: what is looked up while ``valid``, for an ``access``: a bit each to read, write
-    and execute; ``hit``, ``allowed``, ``page``: combinational; the page is that of ``address`` itself without a hit and
-    while not ``valid``, in which ``hit`` and ``allowed`` say nothing;
-    ``fill``: enter ``answer`` for what is looked up and must not hit; ``invalidate``: forget a context,
-    also the entry that is filled in this cycle.
-    Cost: 49 flip-flops and a 25-bit comparator per entry.
+    Parameters
+    ----------
+    entries : int
+        Translations held, at least 1.
+
+    Members
+    -------
+    context : In(CONTEXT_BITS), address : In(32), access : In(3), valid : In(1)
+        What is looked up while ``valid``, for an access: a bit each to read, write and execute.
+    hit : Out(1), allowed : Out(1)
+        Combinational; meaningless while not ``valid``.
+    page : Out(32 - PAGE_BITS)
+        Combinational; that of ``address`` itself without a hit and while not ``valid``.
+    fill : In(1), answer : In(walk_answer)
+        Enter the answer for what is looked up, which must not hit.
+    invalidate : In(Invalidation)
+        Forget a context, also the entry that is filled in this cycle.
+
+    Raises
+    ------
+    ValueError
+        If ``entries`` is below 1.
+
+    Cost
+    ----
+    49 flip-flops and a 25-bit comparator per entry.
     """
 
     context: Signal

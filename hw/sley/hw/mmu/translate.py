@@ -15,15 +15,40 @@ from sley.hw.stream.buffer import StreamBuffer
 class Translate(wiring.Component):
     """Translates the heads of READ and WRITE packets; everything else passes.
 
-    A head whose page is not held here waits, and all behind it, for one WALK. A head whose page is not mapped or does
-    not allow the access goes on with ``error`` set, for which nothing is done at its address. An invalidation while a
-    walk is on its way has that walk done again, so no translation older than the invalidation is used after it.
+    Parameters
+    ----------
+    config : ChipConfig
+        Sets the number of translations held.
 
-    Parameters: ``config``, for the number of translations held.
-    Members: ``i``: packets of a node, with addresses of contexts; ``o``: to its router; ``response_i``: answers from
-    the router; ``response_o``: those that are not for this block, combinational; ``invalidate``. Latency 1 cycle,
-    throughput a flit a cycle, when the translation is held. A miss costs 2 cycles and the way to the walker and back,
-    with an access to memory for a large page and two for a small one. ``o`` comes from registers.
+    Members
+    -------
+    i : In(stream of request_flit(config))
+        Packets of a node, with addresses of contexts.
+    o : Out(stream of request_flit(config))
+        To its router; comes from registers.
+    response_i : In(stream of response_flit(config))
+        Answers from the router.
+    response_o : Out(stream of response_flit(config))
+        Those that are not for this block, combinational.
+    invalidate : In(Invalidation)
+        A context whose translations are forgotten.
+
+    Rules
+    -----
+    1. A head whose page is not held here waits, and all behind it, for one WALK.
+    2. A head whose page is not mapped or does not allow the access goes on with ``error`` set, for which nothing is
+       done at its address.
+    3. An invalidation while a walk is in flight has that walk done again, so no translation older than the invalidation
+       is used after it.
+
+    Latency
+    -------
+    1 cycle when the translation is held. A miss costs 2 cycles and the path to the walker and back, with an access to
+    memory for a large page and two for a small one.
+
+    Throughput
+    ----------
+    A flit a cycle, when the translation is held.
     """
 
     i: stream.Interface

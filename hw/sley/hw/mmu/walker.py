@@ -32,12 +32,35 @@ class Walker(wiring.Component):
     a table that memory cannot deliver, an entry with a reserved bit, one that points beyond the chip's address width,
     and a context that does not exist or is OFF are all answered as not valid.
 
-    Parameters: ``config``.
-    Members: ``i``: WALK packets, always taken; ``o``: their answers; ``request``: READ packets of one beat to memory,
-    with this node as their source and a tag of their own; ``response``: the answers to them, always taken; ``roots``:
-    the CONTEXT registers.
-    Latency: 3 cycles, and 3 and an access to memory for each table. One walk at a time, in the order of arrival. Cost:
-    a queue of one head per translator.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+
+    Members
+    -------
+    i : In(stream of request_flit(config))
+        WALK packets, always accepted.
+    o : Out(stream of response_flit(config))
+        Their answers, in the order of arrival.
+    request : Out(stream of request_flit(config))
+        READ packets of one beat to memory, with this node as their source and a tag of their own.
+    response : In(stream of response_payload(config))
+        The answers to them, always accepted.
+    roots : In(see bank_members).array(contexts)
+        The CONTEXT registers.
+
+    Latency
+    -------
+    3 cycles, and 3 and an access to memory for each table.
+
+    Throughput
+    ----------
+    One walk at a time.
+
+    Cost
+    ----
+    A queue of one head per translator.
     """
 
     i: stream.Interface

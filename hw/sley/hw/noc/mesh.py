@@ -18,16 +18,30 @@ Ports = dict[Node, stream.Interface]
 class Mesh(wiring.Component):
     """A mesh of routers for requests, and another for responses.
 
-    ``routes`` says who sends to whom; routers, links and turns that no packet takes are left out.
+    ``routes`` says who sends to whom; routers, links and turns that no packet takes are left out. With several cores a
+    packet on the response network goes to all nodes of a rectangle (``MulticastRouter``).
 
-    Parameters: ``config`` (see ``placement`` for what sits where).
-    Members, by node: ``request_i``, ``response_i``: packets the node sends; ``request_o``, ``response_o``: packets for
-    the node (ports ``request_i_0_0``, ... with x and y). A node that never sends, or to which nobody sends, is not
-    among them. With several cores a packet on the response network goes to all nodes of a rectangle
-    (``MulticastRouter``); packets to more than one node must all come from one node.
-    Latency: 1 cycle per router, the first and the last included (a neighbour is 2 cycles away). Order between one
-    source and one destination is kept within each network. Free of deadlock if every node always takes responses
-    without waiting for the request network.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip; see ``placement`` for what sits where.
+
+    Members
+    -------
+    request_i, response_i : In(stream of flits), by node
+        Packets the node sends: ports ``request_i_0_0``, ... with x and y. A node that never sends is not among them.
+    request_o, response_o : Out(stream of flits), by node
+        Packets for the node, likewise.
+
+    Rules
+    -----
+    1. Order between one source and one destination is kept within each network.
+    2. Packets to more than one node must all come from one node.
+    3. The mesh is free of deadlock if every node always accepts responses without waiting for the request network.
+
+    Latency
+    -------
+    1 cycle per router, the first and the last included (a neighbour is 2 cycles away).
     """
 
     request_i: Ports

@@ -16,12 +16,26 @@ class MulticastRouter(Router):
     in each of them, so that it reaches every node once. It takes all its outputs at the same time and passes a flit
     only when all of them take it: it never holds one while it waits for another.
 
-    Parameters: as of ``Router``; ``shape`` has ``far`` besides. Packets to more than one node must come from one source
-    in the whole mesh, hence enter each router on one side only; two such inputs could be chosen by different outputs
-    and wait for each other.
-    Members, timing, arbitration: as of ``Router``. A packet to several sides waits until each of them has chosen it,
-    which every one does after at most one packet from each of its other inputs.
-    Cost: as of ``Router``, and two comparisons per input.
+    Parameters and members are those of ``Router``; ``shape`` has ``far`` besides.
+
+    Rules
+    -----
+    1. Packets to more than one node must come from one source in the whole mesh, hence enter each router on one side
+       only; two such inputs could be chosen by different outputs and wait for each other.
+    2. A packet to several sides waits until each of them has chosen it, which every one does after at most one packet
+       from each of its other inputs.
+
+    Latency
+    -------
+    As of ``Router``.
+
+    Throughput
+    ----------
+    As of ``Router``.
+
+    Cost
+    ----
+    As of ``Router``, and two comparisons per input.
     """
 
     def directions(self, flit: data.View) -> dict[Direction, Value]:

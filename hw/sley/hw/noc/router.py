@@ -15,17 +15,47 @@ class Router(wiring.Component):
     """Passes packets on towards their destination, x first, then y.
 
     Wormhole switching: a packet holds its output from its first flit to its last, so packets are never interleaved.
-    Each output serves the inputs that turn to it round robin (``PacketGrant``, inputs in the order of
-    ``Direction``). Dimension order makes the mesh free of deadlock as long as every local port keeps taking flits.
+    Dimension order makes the mesh free of deadlock as long as every local port keeps taking flits.
 
-    Parameters: ``shape``: flit layout with ``dest`` (x, y) and ``last``; ``node``: x and y of this router;
-    ``turns``: those that packets take, of ``all_turns()``. No packet may need another one. What enters on a side with
-    one turn takes it, whatever its destination.
-    Members: ``inputs``, ``outputs``: the sides that turns come from and go to, in the order of ``Direction``; their
-    streams ``side_i(side)``, ``side_o(side)`` (ports ``i_north``, ``o_north``, ...).
-    Latency 1 cycle per router; throughput 1 flit per cycle on each link, no gap between packets. Outputs come from
-    registers; ``i_*.ready`` depends on ``valid`` and ``dest`` of all inputs. Cost: per output 2 flits of registers and
-    a multiplexer of the flits that turn to it, at most 4.
+    Parameters
+    ----------
+    shape : data.Layout
+        Flit layout with ``dest`` (x, y) and ``last``.
+    node : Node
+        x and y of this router.
+    turns : collection of Turn
+        Those that packets take, of ``all_turns()``; at least one. No packet may need another one.
+
+    Members
+    -------
+    i_SIDE : In(stream of shape)
+        What enters on that side, of those in ``inputs``; by ``side_i(side)``. ``ready`` depends on ``valid`` and
+        ``dest`` of all inputs.
+    o_SIDE : Out(stream of shape)
+        What leaves on that side, of those in ``outputs``; by ``side_o(side)``. From registers.
+
+    Raises
+    ------
+    ValueError
+        If ``turns`` is empty or names one that dimension order never takes.
+
+    Rules
+    -----
+    1. Each output serves the inputs that turn to it round robin (``PacketGrant``, inputs in the order of
+       ``Direction``).
+    2. What enters on a side with one turn takes it, whatever its destination.
+
+    Latency
+    -------
+    1 cycle per router.
+
+    Throughput
+    ----------
+    1 flit per cycle on each link, no gap between packets.
+
+    Cost
+    ----
+    Per output 2 flits of registers and a multiplexer of the flits that turn to it, at most 4.
     """
 
     def __init__(self, shape: data.Layout, node: Node, turns: Collection[Turn]) -> None:

@@ -22,12 +22,32 @@ def higher(bits: Value) -> Value:
 class PacketGrant(wiring.Component):
     """Chooses one of ``n`` requesters, round robin, and stays with it until its packet has ended.
 
-    Parameters: ``weights``: for each requester the packets that it may send in a row, if it asks again at once; 1 if
-    not given.
-    Members: ``requests``; ``grant``: one-hot, combinational, never a requester that does not ask; ``moved``: the
-    granted requester's item passes in this cycle; ``last``: that item ends the packet.
-    Rule: between packets the one served last wins if it has turns left, else the first requester above it, then the
-    lowest.
+    Parameters
+    ----------
+    n : int
+        Requesters, at least 1.
+    weights : tuple of int
+        For each requester the packets that it may send in a row, if it requests again at once; 1 if not given.
+
+    Members
+    -------
+    requests : In(n)
+        One bit per requester.
+    grant : Out(n)
+        One-hot, combinational, never a requester without a request.
+    moved : In(1), last : In(1)
+        The granted requester's item passes in this cycle; that item ends the packet.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is below 1, or ``weights`` is not one number, at least 1, for each requester.
+
+    Rules
+    -----
+    1. Within a packet its requester alone is granted.
+    2. Between packets the one served last wins if it has weight left, else the first requester above it, then the
+       lowest.
     """
 
     requests: Signal
@@ -80,10 +100,39 @@ class PacketGrant(wiring.Component):
 class PacketArbiter(wiring.Component):
     """Merges ``n`` streams of packets into one; packets stay whole.
 
-    Parameters: ``shape``: a struct layout with a field ``last`` that ends a packet; ``n`` inputs; their ``weights``.
-    Members: ``i[k]``, ``o``. Round robin between packets (see ``PacketGrant``), held until ``last`` has passed.
-    Latency 1 cycle; throughput 1 flit per cycle, no gap between packets. ``o`` comes from registers;
-    ``i[k].ready`` depends on the ``valid`` of all inputs. Cost: an n-to-1 multiplexer and a ``StreamBuffer``.
+    Parameters
+    ----------
+    shape : data.Layout
+        A struct layout with a field ``last`` that ends a packet.
+    n : int
+        Inputs, at least 1.
+    weights : tuple of int
+        As of ``PacketGrant``.
+
+    Members
+    -------
+    i : In(stream of shape).array(n)
+        The inputs, round robin between packets (see ``PacketGrant``). ``ready`` depends on the ``valid`` of all of
+        them.
+    o : Out(stream of shape)
+        The packets; from registers.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is below 1.
+
+    Latency
+    -------
+    1 cycle.
+
+    Throughput
+    ----------
+    1 flit per cycle, no gap between packets.
+
+    Cost
+    ----
+    An n-to-1 multiplexer and a ``StreamBuffer``.
     """
 
     i: list[stream.Interface]

@@ -8,8 +8,27 @@ from amaranth.lib.wiring import In, Out
 class StreamBuffer(wiring.Component):
     """Stream register that cuts every combinational path, forward and backward (also known as a skid buffer).
 
-    Parameters: ``shape`` of the payload. Members: ``i``, ``o``. All outputs come from registers.
-    Latency 1 cycle; throughput 1 item per cycle; holds 2 items. Cost: 2 payloads of flip-flops and one multiplexer.
+    Parameters
+    ----------
+    shape : ShapeLike
+        Of the payload.
+
+    Members
+    -------
+    i : In(stream of shape), o : Out(stream of shape)
+        All outputs come from registers. Holds 2 items.
+
+    Latency
+    -------
+    1 cycle.
+
+    Throughput
+    ----------
+    1 item per cycle.
+
+    Cost
+    ----
+    2 payloads of flip-flops and one multiplexer.
     """
 
     i: stream.Interface

@@ -21,13 +21,42 @@ def ram_style(words: int) -> dict[str, str]:
 class StreamFIFO(wiring.Component):
     """Queue in block or LUT RAM, with the memory's own read register as its output stage.
 
-    Parameters: ``shape`` of the payload; ``depth`` >= 2, any integer.
-    Members: ``i``, ``o``; ``level``: items accepted and not yet delivered (0 to ``depth + 1``); ``empty``: there
-    are none.
-    Holds ``depth`` items in memory and one more in the output register: it always takes ``depth`` items without
-    one leaving. Latency 2 cycles; throughput 1 item per cycle. ``i.ready`` and ``o.valid`` are registers.
-    Cost: ``depth`` words of memory, 2 pointers, and a counter where ``level`` is used. A queue of more than
-    ``LUT_WORDS`` items is in block RAM, and its payload comes late in the cycle (see ``PrefetchFIFO``).
+    Holds ``depth`` items in memory and one more in the output register: it always accepts ``depth`` items without one
+    leaving. A queue of more than ``LUT_WORDS`` items is in block RAM, and its payload comes late in the cycle (see
+    ``PrefetchFIFO``).
+
+    Parameters
+    ----------
+    shape : ShapeLike
+        Of the payload.
+    depth : int
+        Any integer from 2 on.
+
+    Members
+    -------
+    i : In(stream of shape), o : Out(stream of shape)
+        ``i.ready`` and ``o.valid`` are registers.
+    level : Out(range(depth + 2))
+        Items accepted and not yet delivered.
+    empty : Out(1)
+        There are none.
+
+    Raises
+    ------
+    ValueError
+        If ``depth`` does not allow full throughput.
+
+    Latency
+    -------
+    2 cycles.
+
+    Throughput
+    ----------
+    1 item per cycle.
+
+    Cost
+    ----
+    ``depth`` words of memory, 2 pointers, and a counter where ``level`` is used.
     """
 
     i: stream.Interface

@@ -12,8 +12,20 @@ class PrefetchFIFO(StreamFIFO):
     output. An item that comes when nothing is ahead of it but the output needs both steps at once; it goes past the
     memory instead.
 
-    Parameters, members: as of ``StreamFIFO``; one item more is held in registers, so ``level`` goes to ``depth + 2``.
-    Latency, throughput: as there. Cost: as there, and two payloads of flip-flops and one multiplexer.
+    Parameters and members are those of ``StreamFIFO``; one item more is held in registers, so ``level`` goes to
+    ``depth + 2``.
+
+    Latency
+    -------
+    As of ``StreamFIFO``.
+
+    Throughput
+    ----------
+    As of ``StreamFIFO``.
+
+    Cost
+    ----
+    As of ``StreamFIFO``, and two payloads of flip-flops and one multiplexer.
     """
 
     held_outside = 2

@@ -8,11 +8,23 @@ from sley.hw.stream.fifo import StreamFIFO
 class WideFIFO(StreamFIFO):
     """A ``StreamFIFO`` in LUT RAM whose output is the memory's, in the same cycles as there.
 
-    ``o.ready`` moves an index. Where it comes late, the way to the enable of a register as wide as an item is too long.
+    ``o.ready`` moves an index. Where it comes late, the path to the enable of a register as wide as an item is too
+    long.
 
-    Parameters, members: as of ``StreamFIFO``, ``depth`` >= 3; one item less is held, so ``level`` goes to ``depth``.
-    Latency, throughput: as there. ``o.valid`` is a register, ``o.payload`` comes from the memory. Cost: as there, but
-    for the register.
+    Parameters and members are those of ``StreamFIFO``, with a ``depth`` of at least 3; one item less is held, so
+    ``level`` goes to ``depth``. ``o.valid`` is a register, ``o.payload`` comes from the memory.
+
+    Latency
+    -------
+    As of ``StreamFIFO``.
+
+    Throughput
+    ----------
+    As of ``StreamFIFO``.
+
+    Cost
+    ----
+    As of ``StreamFIFO``, but for the register.
     """
 
     held_outside = 0

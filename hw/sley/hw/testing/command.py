@@ -35,7 +35,28 @@ from sley.hw.testing.streams import StreamBench, StreamError, compiled
 
 
 class CommandSystem(wiring.Component):
-    """Command processor and register bank; answers come from two sides, memory and cores."""
+    """Command processor and register bank; answers come from two sides, memory and cores.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+
+    Members
+    -------
+    bus : In(RegisterBus())
+        The registers.
+    request : Out(stream of request_flit(config))
+        What the processor sends.
+    memory, cores : In(stream of response_flit(config))
+        Answers of memory, and of cores.
+    core_debug : In(CoreDebug).array(cores)
+        State of each core.
+    states : Out(4).array(queues), read_indices : Out(INDEX_BITS).array(queues)
+        Of each queue.
+    irq : Out(1), reset_request : Out(1), resetting : In(1)
+        As of ``CommandProcessor``.
+    """
 
     bus: wiring.PureInterface
     request: stream.Interface

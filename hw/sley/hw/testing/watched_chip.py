@@ -20,8 +20,17 @@ class WatchedChip(wiring.Component):
     stands for all addresses beyond. No logic writes the register: a test does, with ``poke("sley.forbidden", bits)``.
     A burst stays in one page, so its first address tells all.
 
-    Parameters: ``config``; ``pages`` of memory.
-    Members: those of ``Chip``.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+    pages : int
+        Pages of memory.
+
+    Members
+    -------
+    s_axil : In(AxiLite()), m_axi : Out(axi4_signature(config)), irq : Out(1)
+        Those of ``Chip``.
     """
 
     s_axil: wiring.PureInterface

@@ -36,7 +36,9 @@ class GridEnds(wiring.Component):
     o : Out(stream of WorkResult)
         The record of the fault that arrived first; ABORTED if there was none and the grid was cut short.
 
-    Cost: in memory, a record for each queue.
+    Cost
+    ----
+    In memory, a record for each queue.
     """
 
     block_ended: Signal

@@ -58,7 +58,9 @@ class GridPackets(wiring.Component):
     shown : Out(1)
         The flit is a word of the packet.
 
-    Cost: in memory, a packet for each queue and one more; two registers of a memory word and of a word.
+    Cost
+    ----
+    In memory, a packet for each queue and one more; two registers of a memory word and of a word.
     """
 
     packet: data.View

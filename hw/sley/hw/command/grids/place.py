@@ -50,7 +50,9 @@ class BlockPlace(wiring.Component):
     last : Out(1)
         The block is the last one of its grid; valid with the last flit.
 
-    Cost: a memory of eight pieces for each queue, two registers of a piece.
+    Cost
+    ----
+    A memory of eight pieces for each queue, two registers of a piece.
     """
 
     queue: Signal

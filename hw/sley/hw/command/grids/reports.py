@@ -39,7 +39,9 @@ class BlockReports(wiring.Component):
         The queue and the fault record of the block; valid with ``ended``, ``owner`` and ``fault.code`` in the cycle
         before, too, and ``fault.core`` as well.
 
-    Cost: in memory, a queue and a block's number for each core; one flip-flop for each core.
+    Cost
+    ----
+    In memory, a queue and a block's number for each core; one flip-flop for each core.
     """
 
     start: Signal

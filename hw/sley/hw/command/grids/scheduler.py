@@ -65,9 +65,18 @@ class BlockScheduler(wiring.Component):
     ended : Out(cores)
         Of each core, whether its block of the current gang has ended.
 
-    Latency: first flit in the cycle after ``i``; throughput: a block every 11 cycles, and one more for each argument
-    from the packet or for the address of arguments in memory. Cost: those of ``GridPackets``, ``BlockPlace``,
-    ``BlockReports`` and ``GridEnds``; a counter for each queue, one bit per core.
+    Latency
+    -------
+    First flit in the cycle after ``i``.
+
+    Throughput
+    ----------
+    A block every 11 cycles, and one more for each argument from the packet or for the address of arguments in memory.
+
+    Cost
+    ----
+    Those of ``GridPackets``, ``BlockPlace``, ``BlockReports`` and ``GridEnds``; a counter for each queue, one bit per
+    core.
     """
 
     packet: data.View

@@ -39,9 +39,14 @@ def placed(config: ChipConfig) -> data.StructLayout:
 class LoadFeed(wiring.Component):
     """Makes rows of beats and zeros, and sends each where it belongs.
 
+    Rows that are permuted go through ``Permute``, and the target follows what leaves it. Commands that have nothing to
+    permute wait until it is empty; those without rows pass, and the target completes them. After an abort, and a fault
+    of rows that are permuted, ``Permute`` is reset a cycle later; the command at fault completes after that.
+
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -60,13 +65,18 @@ class LoadFeed(wiring.Component):
     busy : Out(1)
         A command is here.
 
-    Rows that are permuted go through ``Permute``, and the target follows what leaves it. Commands that have nothing to
-    permute wait until it is empty; those without rows pass, and the target completes them.
+    Latency
+    -------
+    1 cycle from the acceptance of a command to its first row, none from a beat to its row, that of ``Permute`` where it
+    is permuted.
 
-    Latency: 1 cycle from the acceptance of a command to its first row, none from a beat to its row, that of ``Permute``
-    where it is permuted. Throughput: a beat or row of zeros a cycle, without gaps between commands. After an abort, and
-    a fault of rows that are permuted, ``Permute`` is reset a cycle later; the command at fault completes after that.
-    Cost: three counters, the target, ``Permute``.
+    Throughput
+    ----------
+    A beat or row of zeros a cycle, without gaps between commands.
+
+    Cost
+    ----
+    Three counters, the target, ``Permute``.
     """
 
     job: stream.Interface

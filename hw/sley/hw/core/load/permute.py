@@ -33,6 +33,7 @@ class Permute(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -42,6 +43,7 @@ class Permute(wiring.Component):
         The rows as memory has them: whole units, as many rows for each run, of which one is its last. The tag is that
         of a unit's last row.
     o : Out(stream of rows)
+        The permuted rows.
     last : Out(row_loops(config))
         The row on ``o`` is the last one of each of its loops, the innermost first; bits above the lowest 0 mean
         nothing.
@@ -52,9 +54,18 @@ class Permute(wiring.Component):
     idle : Out(1)
         Nothing is here.
 
-    Latency: a unit and 1 cycle from its first row to its first result, one more if rows of more than 4 lanes are
-    transposed; two runs and 1 cycle more if it is interleaved and transposed. Throughput: one row a cycle, also from
-    unit to unit. Cost: the transposers.
+    Latency
+    -------
+    A unit and 1 cycle from its first row to its first result, one more if rows of more than 4 lanes are transposed; two
+    runs and 1 cycle more if it is interleaved and transposed.
+
+    Throughput
+    ----------
+    One row a cycle, also from unit to unit.
+
+    Cost
+    ----
+    The transposers.
     """
 
     flags: Signal

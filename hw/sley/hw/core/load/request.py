@@ -27,11 +27,12 @@ class LoadRequest(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
-    command, abort, clear
-        As in ``unit_signature``.
+    command : In(stream of UnitCommand), abort : In(1), clear : In(1)
+        As of ``unit_signature``.
     gang : In(1)
         The block is of a gang: loads may be shared.
     signal : Out(stream of SEMAPHORES bits), feed : Out(stream of FEED), target : Out(stream of TARGET)
@@ -46,8 +47,17 @@ class LoadRequest(wiring.Component):
     active : Out(1)
         A command is at hand whose runs have not all been asked for.
 
-    Latency: 2 cycles from the acceptance of a command to its first run. Throughput: a run, or a command without runs,
-    a cycle. Cost: the parameters, a walk of addresses, a stream register.
+    Latency
+    -------
+    2 cycles from the acceptance of a command to its first run.
+
+    Throughput
+    ----------
+    A run, or a command without runs, a cycle.
+
+    Cost
+    ----
+    The parameters, a walk of addresses, a stream register.
     """
 
     command: stream.Interface

@@ -22,6 +22,7 @@ class LoadTarget(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -29,10 +30,12 @@ class LoadTarget(wiring.Component):
         Commands, in the order of the feed. It executes their SETs.
     begin, follow : In(1)
         The feed begins the next command: it is in step with the feed, or is to follow.
-    step, last : In
+    step : In(1), last : In(3)
         A row of the feed is placed, and which of the feed's loops are at their last index.
-    permuted_valid, permuted_last, permuted_tag, permuted_idle : In, permuted_ready : Out(1)
+    permuted_valid : In(1), permuted_last : In(row_loops(config)), permuted_tag : In(TAG_BITS), permuted_idle : In(1)
         What ``Permute`` says of the row that leaves it.
+    permuted_ready : Out(1)
+        That row is placed.
     dropped, abort, clear : In(1)
         Whatever follows is given up; with ``abort`` or ``clear`` the parameters take their reset values, too.
     room : In(1)
@@ -50,8 +53,17 @@ class LoadTarget(wiring.Component):
     none, ready : Out(1)
         No other command is to follow; one may.
 
-    Latency: 1 cycle from ``begin`` to the first position. Throughput: a row a cycle, also from command to command.
-    Cost: the strides and a walk of rows.
+    Latency
+    -------
+    1 cycle from ``begin`` to the first position.
+
+    Throughput
+    ----------
+    A row a cycle, also from command to command.
+
+    Cost
+    ----
+    The strides and a walk of rows.
     """
 
     job: stream.Interface

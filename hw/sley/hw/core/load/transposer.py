@@ -28,9 +28,9 @@ class BlockTransposer(wiring.Component):
     """Takes n rows of C pieces, a piece a transfer, and gives n rows of C pieces back: piece c of row j holds elements
     j of the pieces c of all rows.
 
-    A large block lies skewed in n banks, an element wide, so that a piece of a row and a piece of a column both touch
-    every bank once. Of a small one each row has a bank of its own, whole rows wide and in LUTs: a column is an element
-    of each, which takes one multiplexer and no rotators. The banks have two halves: a block fills one while the
+    A large block is stored skewed in n banks, an element wide, so that a piece of a row and a piece of a column both
+    touch every bank once. Of a small one each row has a bank of its own, whole rows wide and in LUTs: a column is an
+    element of each, which takes one multiplexer and no rotators. The banks have two halves: a block fills one while the
     block before leaves the other.
 
     Parameters
@@ -38,6 +38,7 @@ class BlockTransposer(wiring.Component):
     size : int
         n: elements in a piece, rows in a block; a power of two, at least 2.
     element_bits : int
+        Width of an element.
     columns : int
         Largest C, a power of two.
 
@@ -47,6 +48,7 @@ class BlockTransposer(wiring.Component):
         Row by row, piece by piece; ``last`` of its row. C is the same for all rows of a block; the tag is that of its
         last piece.
     o : Out(stream of n elements)
+        Piece by piece of the transposed block.
     tag : Out(TAG_BITS)
         Of the block on ``o``.
     row_end, block_end, middle : Out(1)
@@ -56,11 +58,28 @@ class BlockTransposer(wiring.Component):
     idle : Out(1)
         Nothing is here.
 
-    Latency n * C + 1 cycles, one more with n above TRANSPOSER_SMALL; throughput one piece a cycle. Cost: n memories of
-    2 * n * columns elements and two rotators of n elements, the second with a register where n is above
+    Raises
+    ------
+    ValueError
+        If ``size`` or ``columns`` is no power of two.
+
+    Latency
+    -------
+    n * C + 1 cycles, one more with n above TRANSPOSER_SMALL.
+
+    Throughput
+    ----------
+    One piece a cycle.
+
+    Cost
+    ----
+    n memories of 2 * n * columns elements and two rotators of n elements, the second with a register where n is above
     TRANSPOSER_SMALL; or a multiplexer of n elements in n places.
-    Source of the method: skewed storage, D. J. Kuck, "ILLIAC IV software and application programming", IEEE
-    Transactions on Computers C-17(8), 1968.
+
+    Source
+    ------
+    Skewed storage, D. J. Kuck, "ILLIAC IV software and application programming", IEEE Transactions on Computers
+    C-17(8), 1968.
     """
 
     i: stream.Interface

@@ -29,21 +29,6 @@ class LoadUnit(wiring.Component):
     bytes from memory (in the first rc runs), the rest with zeros. Each beat and each row of zeros is one write. Where
     MEM_STRIDE is RUN_BYTES, a bus beat that runs of a slab share is read once.
 
-    Parameters
-    ----------
-    config : ChipConfig
-
-    Members
-    -------
-    command, signal, fault, busy, retired, abort, clear
-        As in ``unit_signature``. Ops other than SET and LOAD must not come.
-    gang : In(1)
-        The block is of a gang: loads may be shared.
-    run : Out(stream of Run), beat : In(stream of beat(config))
-        To and from a reader of memory. Beats are always taken in the end, without help of the semaphores.
-    scratchpad, accumulator : Out(write_port(...))
-        One granule of the accumulators is one beat.
-
     Faults, in the order of the runs, and in each run in this order: BAD_PARAMETER (rc above 65535, with rc; RUN_BYTES
     above CHUNKS rows, with RUN_BYTES; a bad SET, with its parameter); BAD_ADDRESS, with the run's address;
     LOCAL_ADDRESS, with the row; BUS_ERROR, PAGE_FAULT or PERMISSION,
@@ -55,9 +40,34 @@ class LoadUnit(wiring.Component):
     are permuted, a unit or two later. Each executes the SETs of what it needs, when their turn comes in its queue. All
     faults are raised in order.
 
-    Latency: 2 cycles from the acceptance of a command to its first run, 1 from a beat to its write, 1 from the last
-    granted write to the signal. Throughput: one run, and one beat or row of zeros, a cycle, without gaps between
-    commands. Cost: two walkers, four queues (16 x 26, 16 x 54, 64 x 35, 16 x 16 bits), three stream registers.
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip.
+
+    Members
+    -------
+    command, signal, fault, busy, retired, abort, clear : as of unit_signature
+        The ports of a unit. Ops other than SET and LOAD must not come.
+    gang : In(1)
+        The block is of a gang: loads may be shared.
+    run : Out(stream of Run), beat : In(stream of beat(config))
+        To and from a reader of memory. Beats are always taken in the end, without help of the semaphores.
+    scratchpad, accumulator : Out(write_port(...))
+        One granule of the accumulators is one beat.
+
+    Latency
+    -------
+    2 cycles from the acceptance of a command to its first run, 1 from a beat to its write, 1 from the last granted
+    write to the signal.
+
+    Throughput
+    ----------
+    One run, and one beat or row of zeros, a cycle, without gaps between commands.
+
+    Cost
+    ----
+    Two walkers, four queues (16 x 26, 16 x 54, 64 x 35, 16 x 16 bits), three stream registers.
     """
 
     command: stream.Interface

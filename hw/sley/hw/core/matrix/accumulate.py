@@ -38,13 +38,14 @@ class _Stage(NamedTuple):
 class Accumulate(wiring.Component):
     """Writes sums to their rows, or adds them to what is there.
 
-    Issue slots travel along in a shift register as long as the way through scratchpad and array. The old row is read
+    Issue slots travel along in a shift register as long as the path through scratchpad and array. The old row is read
     early enough to meet the sums of int8 behind the array, or to enter the array before the first product of bf16.
     Nothing stalls: the ports must be granted at once, always (number 0 on the memory).
 
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -60,17 +61,23 @@ class Accumulate(wiring.Component):
         A row of activations is at the array's entry in this cycle.
     done : Out(range(MOST_LASTS + 1))
         The ``lasts`` of a slot: all rows up to it are visible from the next cycle on.
-
-    Besides, if the chip has bf16:
-
     bf16 : In(1), run : In(1)
-        As for the array.
+        With bf16 alone: as for the array.
     old : Out(sums(config))
-        Old sums for the array, 0 for rows that do not accumulate.
+        With bf16 alone: old sums for the array, 0 for rows that do not accumulate.
 
-    Latency ``write_latency`` from slot to write, one row a cycle. Cost: N 32-bit adders and registers, and the
-    shift register, ``write_latency(config)`` times 13 bits or so; for bf16 two bits for each cycle that it takes
-    longer, and a memory of as many accumulator row numbers.
+    Latency
+    -------
+    ``write_latency`` cycles from slot to write.
+
+    Throughput
+    ----------
+    One row a cycle.
+
+    Cost
+    ----
+    N 32-bit adders and registers, and the shift register, ``write_latency(config)`` times 13 bits or so; for bf16 two
+    bits for each cycle that it takes longer, and a memory of as many accumulator row numbers.
     """
 
     slot: data.View

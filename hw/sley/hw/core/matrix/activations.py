@@ -53,12 +53,13 @@ def matmul_job(config: ChipConfig) -> data.StructLayout:
 class ActivationStreamer(wiring.Component):
     """Reads activation rows by an affine walk and sends them through the array, one a cycle.
 
-    A MATMUL waits until its weights are there, until no row that it accumulates to is on its way through the array,
+    A MATMUL waits until its weights are there, until no row that it accumulates to is in flight through the array,
     and, if it is of the other type than the one before, until the last row has been written.
 
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -77,7 +78,7 @@ class ActivationStreamer(wiring.Component):
     row_bf16 : Out(1)
         The row that is granted in this cycle is of bf16.
     bf16 : Out(1), run : Out(1)
-        The type of the rows that were granted last; rows of bf16 may be on their way.
+        The type of the rows that were granted last; rows of bf16 may be in flight.
     swap : Out(1), swap_bf16 : Out(1), swaps : Out(ORDER_BITS)
         A row that swaps is granted in this cycle, and it is of bf16; the count of those of earlier cycles.
     quiet : Out(1)
@@ -87,10 +88,13 @@ class ActivationStreamer(wiring.Component):
     signal : Out(stream of SEMAPHORES bits)
         The signal set of each job as it is accepted, which waits for that.
     fault : Out(Fault)
+        As of ``unit_signature``.
     idle : Out(1)
         No job is here; rows may still be in the array.
 
-    Cost: address generator and job registers, about 400 bits, and ``Hazards``.
+    Cost
+    ----
+    Address generator and job registers, about 400 bits, and ``Hazards``.
     """
 
     i: stream.Interface

@@ -33,6 +33,7 @@ class SystolicArray(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -43,17 +44,17 @@ class SystolicArray(wiring.Component):
         up to one with ``weights_rest``, which is for all array rows from there on.
     sums : Out(sums(config))
         Of the row that entered ``array_latency`` cycles earlier.
-
-    Besides, if the chip has bf16:
-
     bf16 : In(1)
-        What activations and sums are. It may change when no row is inside, one cycle before a row enters or earlier.
+        With bf16 alone: what activations and sums are. It may change when no row is inside, one cycle before a row
+        enters or earlier.
     run : In(1)
-        High from the cycle of a row of bf16 until its sums have left.
+        With bf16 alone: high from the cycle of a row of bf16 until its sums have left.
     weights_bf16 : In(1)
-        The word takes the way through ``WeightDelay``, which needs N words a tile, none with ``weights_rest``.
+        With bf16 alone: the word takes the path through ``WeightDelay``, which needs N words a tile, none with
+        ``weights_rest``.
     old : In(sums(config))
-        What the sums of bf16 start from, ``bf16_old_latency() - OLD_SUM_ENTRY`` cycles after the row has entered.
+        With bf16 alone: what the sums of bf16 start from, ``bf16_old_latency() - OLD_SUM_ENTRY`` cycles after the row has
+        entered.
 
     Rules
     -----
@@ -64,9 +65,21 @@ class SystolicArray(wiring.Component):
 
     So a tile of weights costs the array nothing when as many cycles as it has words lie between two swaps.
 
-    Cost: besides the elements N^2 / 2 lanes and N^2 / 2 sums of registers for the skews; for bf16 delays in
-    memory, N lanes of up to 7 N words and N sums of up to N words, and ``WeightDelay``. Data registers have no reset.
-    Source of the method: H. T. Kung, "Why systolic architectures?", IEEE Computer 15(1), 1982.
+    Latency
+    -------
+    ``array_latency`` cycles from a row to its sums.
+
+    Throughput
+    ----------
+    A row a cycle.
+
+    Cost
+    ---- Besides the elements N^2 / 2 lanes and N^2 / 2 sums of registers for the skews; for bf16 delays in memory, N
+    lanes of up to 7 N words and N sums of up to N words, and ``WeightDelay``. Data registers have no reset.
+
+    Source
+    ------
+    H. T. Kung, "Why systolic architectures?", IEEE Computer 15(1), 1982.
     """
 
     activations: data.View

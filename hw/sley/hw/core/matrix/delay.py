@@ -14,6 +14,7 @@ class MemoryDelay(wiring.Component):
     Parameters
     ----------
     width : int
+        Bits of a word.
     cycles, longest : int
         At least 2; ``longest``, which sets the depth of the memory, at least ``cycles``. Delays with one ``longest``
         differ in a constant only, so that a simulator can compute them together.
@@ -21,6 +22,7 @@ class MemoryDelay(wiring.Component):
     Members
     -------
     i : In(width), o : Out(width)
+        See above.
     pointer : In(pointer_bits(longest))
         Of all delays that run together: must grow by one in each cycle with ``run``, modulo its size. A wider
         counter may be connected.
@@ -28,7 +30,14 @@ class MemoryDelay(wiring.Component):
         Low: nothing moves, and that cycle does not count. To save power, and time in simulation, while nobody
         looks at ``o``.
 
-    Cost: a memory of ``longest`` words, rounded up to a power of two: block RAM if they are more than ``LUT_WORDS``.
+    Raises
+    ------
+    ValueError
+        If ``cycles`` is below 2 or above ``longest``.
+
+    Cost
+    ----
+    A memory of ``longest`` words, rounded up to a power of two: block RAM if they are more than ``LUT_WORDS``.
     """
 
     i: Signal

@@ -44,9 +44,13 @@ def bf16_fields(lane: Value, kind: Value) -> Value:
 class ProcessingElement(wiring.Component):
     """Multiplies the lanes that pass by with its weight and adds the product to the sum from the north.
 
+    Both types share the operand registers and the first of the int8 multipliers, which is one bit wider than int8
+    alone needs. What only bf16 needs holds still while int8 is at work.
+
     Parameters
     ----------
     config : ChipConfig
+        The chip.
     multiplier : Multiplier
         What it is made of on an FPGA; logic, or half of a pair, only without bf16.
 
@@ -72,19 +76,24 @@ class ProcessingElement(wiring.Component):
         Of ``activation_i`` if it is a bf16; otherwise they hold still.
     total_i : In(TOTAL), total_o : Out(TOTAL)
         fp32 sums of bf16 products; ``total_i`` joins the product of the activation of BF16_PRODUCT cycles ago.
-
-    Besides, for a ``PairMultiplier``:
-
     coming : Out(lane)
-        The spare weight of the next cycle.
+        For a ``PairMultiplier`` alone: the spare weight of the next cycle.
     product : In(signed(16))
-        Of the activation of INT8_ELEMENT - 1 cycles ago and the weight that was active for it.
+        For a ``PairMultiplier`` alone: of the activation of INT8_ELEMENT - 1 cycles ago and the weight that was active
+        for it.
 
-    Both types share the operand registers and the first of the int8 multipliers, which is one bit wider than int8
-    alone needs. What only bf16 needs holds still while int8 is at work.
+    Raises
+    ------
+    ValueError
+        If ``multiplier`` is for int8 alone and the chip has bf16.
 
-    Latency INT8_ELEMENT for int8, BF16_PRODUCT + AddProduct.LATENCY for bf16. Cost: three lanes,
-    ``lane_elements`` multipliers with their registers, their adders, and for bf16 60 bits of registers and
+    Latency
+    -------
+    INT8_ELEMENT for int8, BF16_PRODUCT + AddProduct.LATENCY for bf16.
+
+    Cost
+    ----
+    Three lanes, ``lane_elements`` multipliers with their registers, their adders, and for bf16 60 bits of registers and
     ``AddProduct``. On an ECP5 with bf16: 485 LUTs, 532 flip-flops, two MULT18X18D without enables of their own.
     """
 

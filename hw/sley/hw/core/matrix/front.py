@@ -30,24 +30,37 @@ class MatrixFront(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
     i : In(stream of UnitCommand)
         Ops other than SET, WEIGHTS and MATMUL must not come.
     weights : Out(stream of weights_job(config)), matmuls : Out(stream of matmul_job(config))
+        Jobs of the two engines.
     engines_idle : In(1)
         Both engines are idle.
     set_done : Out(stream of 0 bits)
         A SET is complete.
     fault : Out(Fault)
+        As of ``unit_signature``.
     clear : In(1)
         Parameters return to their reset values.
     idle : Out(1)
         No command is here, and no ``set_done`` is on offer.
 
-    Latency: one cycle from ``i`` to a job; throughput one command a cycle. A SET is in force for the command behind it,
-    though its parameter is written a cycle after it was accepted. Cost: one command and the parameters.
+    Latency
+    -------
+    One cycle from ``i`` to a job. A SET is in force for the command behind it, though its parameter is written a cycle
+    after it was accepted.
+
+    Throughput
+    ----------
+    One command a cycle.
+
+    Cost
+    ----
+    One command and the parameters.
     """
 
     i: stream.Interface

@@ -25,6 +25,7 @@ class Hazards(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -41,8 +42,10 @@ class Hazards(wiring.Component):
     full : Out(1)
         There is no place for another MATMUL: ``start`` must be low. Never with int8 alone.
 
-    Cost: for each place of the table 50 bits of registers, two comparators and two subtractions; for int8 alone 40 bits
-    of registers, a comparator and two subtractions.
+    Cost
+    ----
+    For each place of the table 50 bits of registers, two comparators and two subtractions; for int8 alone 40 bits of
+    registers, a comparator and two subtractions.
     """
 
     start: Signal

@@ -42,12 +42,19 @@ class RowWalk(wiring.Component):
         Accepted in the cycle before the job's first position is on ``o``. A job that is on ``i`` when the final
         position of the one before moves to ``o`` follows without a gap.
     o : Out(stream of WALK_STEP)
+        The positions.
     inside : Out(1)
         A position is on ``o``, and it is not outside.
     skip : In(1)
         With ``o.ready``: the rest of this job is dropped.
 
-    Latency 2 cycles, throughput one position a cycle.
+    Latency
+    -------
+    2 cycles.
+
+    Throughput
+    ----------
+    One position a cycle.
     """
 
     i: stream.Interface

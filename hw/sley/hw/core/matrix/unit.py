@@ -30,16 +30,19 @@ class MatrixUnit(wiring.Component):
     streams. MATMULs follow one another without an idle cycle in the array when their weights are there, and weights
     are there in time when the MATMUL before has as many rows as they, and one more if they are fewer than N.
 
+    Theory of operation: docs/theory/matrix.md.
+
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
-    Members (besides those of ``unit_signature(signals=2)``)
+    Members
     -------
-    signal[0], retired[0]
-        Of WEIGHTS (all its rows have been read) and SET.
-    signal[1], retired[1]
-        Of MATMUL (its last row has been written).
+    command, fault, busy, abort, clear : as of unit_signature
+        The ports of a unit.
+    signal, retired : as of unit_signature(signals=2)
+        Number 0 of WEIGHTS (all its rows have been read) and SET, number 1 of MATMUL (its last row has been written).
     activations : Out(read_port), weights : Out(read_port)
         Readers of the scratchpad.
     accumulate_read : Out(read_port), accumulate_write : Out(write_port)
@@ -50,15 +53,23 @@ class MatrixUnit(wiring.Component):
     events : Out(class_events(MatrixCycle))
         For counters: all but ``signal``, ``semaphore`` and ``empty``.
 
-    Faults: LOCAL_ADDRESS with the first row outside (a MATMUL to accumulator rows that do not exist does nothing; one
-    or a WEIGHTS that walks out of the scratchpad stops there), BAD_PARAMETER with rc, if above 65535 or not 1 to N for
-    WEIGHTS, or with the number of a parameter, ILLEGAL_INSTRUCTION for bf16 where there is none. They are raised in
-    program order, although two commands execute at a time.
+    Rules
+    -----
+    Faults are raised in program order, although two commands execute at a time:
 
-    Latency, in cycles: 4 from ``command`` to the first read granted, ``write_latency`` from a row's read to its write,
-    1 more to the signal. Throughput: a row a cycle. A MATMUL waits for the rows that it accumulates to (see
-    ``Hazards``), and for the last row of the other type.
-    Theory of operation: docs/theory/matrix.md.
+    1. LOCAL_ADDRESS with the first row outside. A MATMUL to accumulator rows that do not exist does nothing; one, or a
+       WEIGHTS, that walks out of the scratchpad stops there.
+    2. BAD_PARAMETER with rc, if above 65535 or not 1 to N for WEIGHTS, or with the number of a parameter.
+    3. ILLEGAL_INSTRUCTION for bf16 where there is none.
+
+    Latency
+    -------
+    4 cycles from ``command`` to the first read granted, ``write_latency`` from a row's read to its write, 1 more to the
+    signal.
+
+    Throughput
+    ---------- A row a cycle. A MATMUL waits for the rows that it accumulates to (see ``Hazards``), and for the last row
+    of the other type.
     """
 
     command: stream.Interface

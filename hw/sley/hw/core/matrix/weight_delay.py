@@ -26,6 +26,7 @@ class WeightDelay(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -36,7 +37,9 @@ class WeightDelay(wiring.Component):
     o : Out(lanes(config)), o_valid : Out(1), o_row : Out(range(N))
         To the array, for ``word_cycles`` after the last word of bf16 came.
 
-    Cost: TILES * N words of memory, N counters of 3 bits.
+    Cost
+    ----
+    TILES * N words of memory, N counters of 3 bits.
     """
 
     i: data.View

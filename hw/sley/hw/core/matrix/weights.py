@@ -50,6 +50,7 @@ class WeightLoader(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -57,9 +58,10 @@ class WeightLoader(wiring.Component):
         One job waits while one runs; no cycle is lost between them.
     read : Out(read_port)
         Of the scratchpad; waits for grants.
-    weights : Out(lanes(config)), weights_valid : Out(1)
-    weights_row : Out(range(N)), weights_rest : Out(1), weights_bf16 : Out(1)
+    weights : Out(lanes(config)), weights_valid : Out(1), weights_row : Out(range(N)), weights_rest : Out(1)
         To the array, SRAM_READ cycles after the grant of a word's row, or after its turn if it is neutral.
+    weights_bf16 : Out(1)
+        The word is of bf16; likewise.
     turn_bf16 : Out(1)
         A word of bf16 has its turn.
     settled : In(1)
@@ -76,10 +78,17 @@ class WeightLoader(wiring.Component):
         The signal sets of complete jobs: their rows have been read. The last read of a job waits while the set of the
         job before it was not taken.
     fault : Out(Fault)
+        As of ``unit_signature``.
     idle : Out(1)
         No job is here, apart from a set on ``signal``.
 
-    With every read granted a job takes a cycle for each word. Cost: the walk and two jobs, about 300 bits.
+    Throughput
+    ----------
+    With every read granted a job takes a cycle for each word.
+
+    Cost
+    ----
+    The walk and two jobs, about 300 bits.
     """
 
     i: stream.Interface

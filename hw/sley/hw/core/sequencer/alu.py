@@ -10,6 +10,9 @@ from sley.abi.instructions import FORMATS, Op
 class Alu(wiring.Component):
     """One operation on two 32-bit operands, in two steps.
 
+    What an operation does not use is zero in the second step, so that the result is all parts or'ed. An operand passes
+    one LUT and one chain of carries in the first step; what comes of a comparison is the second's.
+
     Members
     -------
     op : In(8)
@@ -29,10 +32,10 @@ class Alu(wiring.Component):
     taken : Out(1)
         Combinational, in the second step: ``op`` is a branch and taken.
 
-    What an operation does not use is zero in the second step, so that the result is all parts or'ed.
-    An operand passes one LUT and one chain of carries in the first step; what comes of a comparison is the second's.
-    Cost: an adder for a + b, a - b and a < b, a 32-bit shifter (to the right; SHL shifts bits in reverse order), three
-    16 x 16 multipliers with registers behind them and two adders of 16 bits.
+    Cost
+    ----
+    An adder for a + b, a - b and a < b, a 32-bit shifter (to the right; SHL shifts bits in reverse order), three 16 x
+    16 multipliers with registers behind them and two adders of 16 bits.
     """
 
     op: Signal

@@ -26,8 +26,13 @@ class Dispatch(wiring.Component):
     pending : Out(1)
         A command was not accepted yet.
 
-    Latency: 1 cycle. Cost: one command; the outputs come from registers or selections of registers, without regard to
-    any ``ready``.
+    Latency
+    -------
+    1 cycle.
+
+    Cost
+    ----
+    One command; the outputs come from registers or selections of registers, without regard to any ``ready``.
     """
 
     issue: Signal

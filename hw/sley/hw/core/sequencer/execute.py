@@ -1,5 +1,7 @@
 """Execution of a program: reads instructions, does the scalar ones and hands the others to the units."""
 
+from collections.abc import Callable
+
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -78,13 +80,14 @@ class Execute(wiring.Component):
     pc : Out(range(program_words + 1))
         The instruction in execution.
     fetching, blocked : Out(1)
-        For counters: the next instruction is not in the memory yet, or held; a command waits because the one before it
-        was not accepted.
+        For counters: the next instruction is not in the memory yet, or stalled; a command waits because the one before
+        it was not accepted.
 
-    Timing in cycles: 2 per instruction; 3 for MUL, for LOOP, and for a branch that is taken; 4 for a loop with count 0;
-    3 with one mask of SYNC, 4 with both; more while a mask or the queue of a unit is not ready. The end of a loop costs
-    nothing.
-    Outputs come from registers or selections of registers, without regard to any ``ready``.
+    Latency
+    -------
+    In cycles: 2 per instruction; 3 for MUL, for LOOP, and for a branch that is taken; 4 for a loop with count 0; 3 with
+    one mask of SYNC, 4 with both; more while a mask or the queue of a unit is not ready. The end of a loop costs
+    nothing. Outputs come from registers or selections of registers, without regard to any ``ready``.
     """
 
     go: Signal
@@ -183,28 +186,7 @@ class Execute(wiring.Component):
         self._operands(m, state, instruction, registers, alu, a)
         m.d.sync += counts.eq(Cat(a[k : k + 4].any() for k in range(0, 32, 4)))
 
-        # What a fault is about stays as it is in IDLE.
-        is_illegal = Signal(reset_less=True)
-        is_astray = Signal(reset_less=True)
-        failed = Signal()
-        fault_code = Signal.like(self.fault.code)
-        m.d.sync += failed.eq(0)
-        m.d.comb += [
-            self.fault.valid.eq(failed),
-            self.fault.code.eq(fault_code),
-            self.fault.pc.eq(self.pc),
-            self.fault.address.eq(Mux(is_illegal, word.as_value()[:32], Mux(is_astray, pc, branch_target))),
-        ]
-
-        def fail(code: Value | FaultCode, *, illegal: bool = False, astray: bool = False) -> None:
-            m.d.sync += [
-                failed.eq(1),
-                fault_code.eq(code),
-                is_illegal.eq(illegal),
-                is_astray.eq(astray),
-            ]
-            m.d.comb += next_state.eq(_State.IDLE)
-
+        fail = self._faults(m, next_state, word, branch_target, pc)
         issue = Signal()
         m.submodules.units = units = Dispatch()
         for unit, port in zip(units.o, self.dispatch, strict=True):
@@ -317,6 +299,34 @@ class Execute(wiring.Component):
         with m.If(~refused | self.go | self.stop):
             m.d.sync += state.eq(next_state)
         return m
+
+    def _faults(
+        self, m: Module, next_state: Signal, word: data.View, branch_target: Value, pc: Signal
+    ) -> Callable[..., None]:
+        """Drives the fault record; returns what reports a fault of the instruction and stops."""
+        # What a fault is about stays as it is in IDLE.
+        is_illegal = Signal(reset_less=True)
+        is_astray = Signal(reset_less=True)
+        failed = Signal()
+        fault_code = Signal.like(self.fault.code)
+        m.d.sync += failed.eq(0)
+        m.d.comb += [
+            self.fault.valid.eq(failed),
+            self.fault.code.eq(fault_code),
+            self.fault.pc.eq(self.pc),
+            self.fault.address.eq(Mux(is_illegal, word.as_value()[:32], Mux(is_astray, pc, branch_target))),
+        ]
+
+        def fail(code: Value | FaultCode, *, illegal: bool = False, astray: bool = False) -> None:
+            m.d.sync += [
+                failed.eq(1),
+                fault_code.eq(code),
+                is_illegal.eq(illegal),
+                is_astray.eq(astray),
+            ]
+            m.d.comb += next_state.eq(_State.IDLE)
+
+        return fail
 
     def _read_ahead(
         self, m: Module, taken: Value, low_target: Value, sequential: Signal

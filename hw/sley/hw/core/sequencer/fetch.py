@@ -45,6 +45,8 @@ class Fetch(wiring.Component):
     """Fetches arguments, then the program, and keeps the program: an order that names the ``same`` one does not fetch
     it again if it had a tag.
 
+    Instructions are decoded on their way into the memory, and the decoded bits fit its spare width.
+
     Parameters
     ----------
     config : ChipConfig
@@ -74,9 +76,13 @@ class Fetch(wiring.Component):
         Stay from an error to the next start. What memory says, or BAD_ADDRESS (arguments or program reach beyond the
         chip's address width; then they are not asked for), with the address of the arguments or of the program.
 
-    Throughput: one argument or instruction per cycle, less on a bus narrower than an instruction. From the last beat
-    of an instruction to the cycle in which it may be read: 2 cycles.
-    Instructions are decoded on the way in, and the bits fit the memory's spare width.
+    Latency
+    -------
+    2 cycles from the last beat of an instruction to the cycle in which it may be read.
+
+    Throughput
+    ----------
+    One argument or instruction per cycle, less on a bus narrower than an instruction.
     """
 
     start: Signal

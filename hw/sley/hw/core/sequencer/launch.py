@@ -61,7 +61,7 @@ class Launch(wiring.Component):
         As their words are accepted: block index and grid size to r1 to r6, arguments that the message
         brings to r8 and up.
     ready : Out(1)
-        No message is on its way: ``register`` is not used.
+        No message is in flight: ``register`` is not used.
     """
 
     i: stream.Interface
@@ -183,7 +183,7 @@ class Report(wiring.Component):
         Number of this core.
     send : In(1)
         Send; held, with the fields below, until ``done``.
-    code, unit, pc, address : In
+    code : In(8), unit : In(4), pc : In(16), address : In(32)
         The record: FaultCode, Unit, instruction index, address.
     o : Out(stream of response_flit(config))
         One flit per DoneWord.

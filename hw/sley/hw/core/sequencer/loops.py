@@ -47,8 +47,18 @@ class LoopStack(wiring.Component):
     closing : Out(1)
         ``at_last`` of the cycle before.
 
-    Latency one cycle from ``push`` and ``step`` to the outputs.
-    Cost: two small memories in look-up tables, of where loops are and of the passes that are left, and one counter.
+    Raises
+    ------
+    ValueError
+        If ``program_words`` is below 2.
+
+    Latency
+    -------
+    One cycle from ``push`` and ``step`` to the outputs.
+
+    Cost
+    ----
+    Two small memories in look-up tables, of where loops are and of the passes that are left, and one counter.
     """
 
     clear: Signal

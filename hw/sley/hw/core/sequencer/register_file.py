@@ -17,6 +17,11 @@ REGISTER_WRITE = data.StructLayout({"valid": 1, "index": range(REGISTERS), "valu
 class RegisterFile(wiring.Component):
     """REGISTERS x 32 bits with one write port and READ_PORTS read ports.
 
+    Register 0, and after ``clear`` whatever was not written, reads as zero: each register has a bit that says whether
+    its memory counts, so that a program starts without writing all of them. ``value`` is one LUT behind registers, or
+    behind a block RAM on an FPGA without RAM of LUTs: whether a word counts, and whether the one in flight is newer,
+    is found in the cycle of ``read``.
+
     Members
     -------
     index : In(range(REGISTERS)).array(READ_PORTS)
@@ -35,12 +40,10 @@ class RegisterFile(wiring.Component):
     clear : In(1)
         All registers become zero. Not together with a write, nor in the two cycles behind one.
 
-    Register 0, and after ``clear`` whatever was not written, reads as zero: each register has a bit that says whether
-    its memory counts, so that a program starts without writing all of them.
-    ``value`` is one LUT behind registers, or behind a block RAM on an FPGA without RAM of LUTs: whether a word counts,
-    and whether the one on its way is newer, is found in the cycle of ``read``.
-    Cost: READ_PORTS copies of a memory of 1 KiBit, REGISTERS flip-flops, READ_PORTS multiplexers of REGISTERS bits, a
-    write on its way. On an ECP5 block RAM would save 200 LUTs, and the adder behind it end 12.7 ns after the clock.
+    Cost
+    ----
+    READ_PORTS copies of a memory of 1 KiBit, REGISTERS flip-flops, READ_PORTS multiplexers of REGISTERS bits, a write
+    in flight. On an ECP5 block RAM would save 200 LUTs, and the adder behind it end 12.7 ns after the clock.
     """
 
     index: list[Signal]

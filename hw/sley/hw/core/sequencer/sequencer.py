@@ -73,7 +73,8 @@ class Sequencer(wiring.Component):
     context : Out(CONTEXT_BITS)
         Whose block it is, from the launch message to the end of the block.
     starts : Out(1), scrubbing : In(1)
-        A block of ``context`` is on its way, its first instruction is not executed yet; it waits while ``scrubbing``.
+        A block of ``context`` has been launched, its first instruction is not executed yet; it waits while
+        ``scrubbing``.
     forget : In(1)
         The program that was fetched last may not be used again.
     cancel : In(config.queues)
@@ -108,7 +109,9 @@ class Sequencer(wiring.Component):
     events : Out(class_events(SequencerCycle))
         For counters.
 
-    Timing: docs/theory/sequencer.md lists it in cycles. All outputs come from registers or selections of registers.
+    Latency
+    -------
+    See docs/theory/sequencer.md, which lists it in cycles. All outputs come from registers or selections of registers.
     """
 
     core: Signal

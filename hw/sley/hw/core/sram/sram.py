@@ -45,6 +45,9 @@ def write_port(rows: int, width: int, granules: int) -> Signature:
 class BankedSram(wiring.Component):
     """Row-addressed memory in banks, shared by readers and writers under a fixed priority.
 
+    For synthesis the banks are marked ``no_rw_check``: a defined result of a read and a write of one row in one cycle
+    would cost a bypass around each bank.
+
     Parameters
     ----------
     rows, width : int
@@ -64,22 +67,37 @@ class BankedSram(wiring.Component):
 
     Members
     -------
-    read0, read1, ... : In(read_port(rows, width, parts))
-        Also as a list, ``read``.
+    read : In(read_port(rows, width, parts)), one for each reader
+        Ports ``read0``, ``read1``, ...
     write : In(write_port(rows, width, granules)).array(writers)
+        One for each writer.
     clear : In(1), clearing : Out(1)
         All rows become zero, one of each bank a cycle: from the cycle after ``clear`` for ``rows / banks`` cycles, in
         which ``clearing`` is high and no port may ask for anything. ``clear`` may not come again while it is.
 
-    Each bank serves one read and one write a cycle: of those who ask, the reader, and the writer, with the lowest
-    number. ``ready`` depends on ``row`` and on ``row`` and ``valid`` of the ports with lower numbers alone; port 0 is
-    always granted. Reads take SRAM_READ cycles and see every write of an earlier cycle. The memory starts as zeros
-    and has no reset. For synthesis the banks are marked ``no_rw_check``: a defined result of a read and a write
-    of one row in one cycle would cost a bypass around each bank.
+    Raises
+    ------
+    ValueError
+        If sizes, parts or numbers of ports do not go together.
 
-    Cost: ``banks`` simple dual-port memories of ``rows / banks`` rows, an output register of ``width`` bits for each,
-    and for each reader a multiplexer of ``banks`` to one behind them: for 4 banks two LUTs a bit. If there are readers
-    of parts, another register of ``width`` bits for each bank, and its parts are joined by OR once for all of them.
+    Rules
+    -----
+    1. Each bank serves one read and one write a cycle: of the requests, the reader, and the writer, with the lowest
+       number.
+    2. ``ready`` depends on ``row`` and on ``row`` and ``valid`` of the ports with lower numbers alone; port 0 is always
+       granted.
+    3. Reads see every write of an earlier cycle.
+    4. The memory starts as zeros and has no reset.
+
+    Latency
+    -------
+    SRAM_READ cycles of a read.
+
+    Cost
+    ----
+    ``banks`` simple dual-port memories of ``rows / banks`` rows, an output register of ``width`` bits for each, and for
+    each reader a multiplexer of ``banks`` to one behind them: for 4 banks two LUTs a bit. If there are readers of
+    parts, another register of ``width`` bits for each bank, and its parts are joined by OR once for all of them.
     """
 
     read: list[wiring.PureInterface]

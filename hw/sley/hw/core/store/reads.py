@@ -22,6 +22,7 @@ class StoreReads(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -31,13 +32,23 @@ class StoreReads(wiring.Component):
         Of all runs: where their rows are, rows from chunk to chunk, and their beats less 1. They change only while
         no run is here.
     data : Out(stream of 8 * bus_bytes bits)
+        The beats, in the order of the runs.
     scratchpad, accumulator : Out(read_port(...))
         Each beat is one read: a row of the scratchpad, or a part of an accumulator row.
     idle : Out(1), taken : Out(1)
         No run is being read; and all beats have been taken.
 
-    Latency: 1 cycle from a run to its first read, 4 from a read to its beat. Throughput: a beat a cycle, also from run
-    to run. Cost: a queue of beats, a row counter, a multiplexer of two beats.
+    Latency
+    -------
+    1 cycle from a run to its first read, 4 from a read to its beat.
+
+    Throughput
+    ----------
+    A beat a cycle, also from run to run.
+
+    Cost
+    ----
+    A queue of beats, a row counter, a multiplexer of two beats.
     """
 
     start: stream.Interface

@@ -17,11 +17,12 @@ class StoreSpan(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
     run_bytes : In(16), stride : In(signed(16))
-        Parameters: bytes of a run, rows from chunk to chunk.
+        Bytes of a run, rows from chunk to chunk.
     less : Out(16)
         ``run_bytes`` - 1, of the cycle before.
     start : In(1), space : In(1)
@@ -31,8 +32,13 @@ class StoreSpan(wiring.Component):
     far : Out(1)
         It is further than from one end of the memory to the other, whatever the first row is.
 
-    Latency: two cycles from ``start`` to ``rows`` and ``far``, which stay. Cost: a 16 x 16 multiplier, a register
-    behind it.
+    Latency
+    -------
+    Two cycles from ``start`` to ``rows`` and ``far``, which stay.
+
+    Cost
+    ----
+    A 16 x 16 multiplier, a register behind it.
     """
 
     run_bytes: Signal

@@ -54,18 +54,29 @@ class StoreUnit(wiring.Component):
     For each of COUNT2 slabs and each of rc runs, RUN_BYTES bytes are written from ceil(RUN_BYTES / row bytes) rows.
     Where MEM_STRIDE is RUN_BYTES, the runs of a slab are joined.
 
+    Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, PAGE_FAULT or PERMISSION,
+    with the command's memory address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a bad SET,
+    with its parameter), or that of the first bad run: BAD_ADDRESS, with the run's address, before LOCAL_ADDRESS, with
+    its first bad row. Of a bad run no byte is written, and nothing after it; after an error of memory, no run that was
+    not handed over yet.
+
+    While memory acknowledges a STORE without an error of its own, the commands behind it execute, up to the end of
+    the next STORE; they signal in their order. If it turns out that memory refused the first, bytes of the second are
+    written all the same.
+
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
-    command, signal, fault, busy, retired, abort, clear
-        As in ``unit_signature``. Ops other than SET and STORE must not come.
+    command, signal, fault, busy, retired, abort, clear : as of unit_signature
+        The ports of a unit. Ops other than SET and STORE must not come.
     run : Out(stream of Run), data : Out(stream of 8 * bus_bytes bits)
         To a writer to memory; the beats of a run follow whenever the memories grant them.
     phase : Out(1)
-        The group of the run, of the two that the writer knows: STOREs take turns.
+        The group of the run, of the two that the writer knows: STOREs alternate.
     writer_pending : In(2)
         Of each group: high from the cycle after a run was accepted until memory has acknowledged all of it.
     writer_error : In(ERROR_BITS), writer_error_phase : In(1)
@@ -77,20 +88,19 @@ class StoreUnit(wiring.Component):
     acknowledging : Out(1)
         No beat is to be handed over, and memory has not acknowledged all that were; for counters.
 
-    Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, PAGE_FAULT or PERMISSION,
-    with the command's memory address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a bad SET,
-    with its parameter), or that of the first bad run: BAD_ADDRESS, with the run's address, before LOCAL_ADDRESS, with
-    its first bad row. Of a bad run no byte is written, and nothing after it; after an error of memory, no run that was
-    not handed over yet.
+    Latency
+    -------
+    SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat; 2 from the last
+    acknowledgement to the signal. To find the bad row of a bad run takes one cycle for each row and one more.
 
-    While memory acknowledges a STORE without an error of its own, the commands behind it execute, up to the end of
-    the next STORE; they signal in their order. If it turns out that memory refused the first, bytes of the second are
-    written all the same.
+    Throughput
+    ----------
+    One read and one run a cycle. Two signal sets wait for the semaphores without keeping anything else.
 
-    SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, then one read and one
-    run a cycle; 2 from the last acknowledgement to the signal. To find the bad row of a bad run takes one cycle for
-    each row and one more. Two signal sets wait for the semaphores without keeping anything else. Cost: two walks that
-    share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream register.
+    Cost
+    ----
+    Two walks that share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream
+    register.
     """
 
     command: stream.Interface

@@ -116,27 +116,44 @@ def output_latency(flags: data.View, types: Collection[ElementType]) -> Choice:
 class VectorLane(wiring.Component):
     """The steps of VECTOR: source, op B, bias, scale, relu, output.
 
-    Each step has ways for int32 and for fp32; the flags, constant during an instruction, choose the ways, and
-    ``binary_latency`` and the like tell how long the chosen ones take. So none carries delays for the sake of another.
+    Each step has paths for int32 and for fp32; the flags, constant during an instruction, choose the paths, and
+    ``binary_latency`` and the like give the latency of the chosen ones. So none carries delays for another.
 
     Parameters
     ----------
-    types: operand types of the chip; without bf16 none of its logic exists.
-    parts: columns that the lane serves, one after the other.
+    types : collection of ElementType
+        Operand types of the chip; without bf16 none of its logic exists.
+    parts : int
+        Columns that the lane serves, one after the other.
 
     Members
     -------
-    flags: of the instruction; constant from two cycles before its first operand until its last result.
-    a, a_int8, a_bf16: operand A, registers: 32 bits, an int8 or, with bf16, a bf16; the others are 0.
-    b, b_int8, b_bf16: operand B, likewise; all are 0 if it is not used.
-    bias_load, scale_load: copy the word of A into a row register; done in the next cycle.
-    clear: all row registers become 0.
-    row_part, bias_part, scale_part: if there are several columns: the one whose row register is written; the one that
-        reaches the bias, and the scale, in the next cycle.
-    o: the result; an INT8 output sign-extended, a BF16 output in the lower half.
+    flags : In(VECTOR_FLAGS)
+        Of the instruction; constant from two cycles before its first operand until its last result.
+    a : In(32), a_int8 : In(8), a_bf16 : In(16)
+        Operand A, registers: a word, an int8 or, with bf16, a bf16; the others are 0.
+    b : In(32), b_int8 : In(8), b_bf16 : In(16)
+        Operand B, likewise; all are 0 if it is not used.
+    bias_load, scale_load : In(1)
+        Copy the word of A into a row register; done in the next cycle.
+    clear : In(1)
+        All row registers become 0.
+    row_part, bias_part, scale_part : In(range(parts))
+        With several columns: the one whose row register is written; the one that reaches the bias, and the scale, in
+        the next cycle.
+    o : Out(32)
+        The result; an INT8 output sign-extended, a BF16 output in the lower half.
 
-    Latency SOURCE_LATENCY from the registers that take the operands, and that of the steps; one element per cycle.
-    Cost: ``Binary``, ``Sum``, a multiplier, the conversions, some 300 flip-flops besides those of the fp32 units; with
+    Latency
+    -------
+    SOURCE_LATENCY from the registers that take the operands, and that of the steps.
+
+    Throughput
+    ----------
+    One element per cycle.
+
+    Cost
+    ---- ``Binary``, ``Sum``, a multiplier, the conversions, some 300 flip-flops besides those of the fp32 units; with
     several columns two words of memory for each.
     """
 

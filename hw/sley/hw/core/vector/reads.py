@@ -42,29 +42,50 @@ def operand_ports(config: ChipConfig) -> dict[str, Member]:
 
 
 class VectorReads(wiring.Component):
-    """Asks for the rows that a command reads, part after part of each, and walks over those that it writes.
+    """Reads the rows of a command, part after part of each, and walks over those that it writes.
 
     Parameters
     ----------
-    config: the chip.
+    config : ChipConfig
+        The chip.
 
     Members
     -------
-    command: a VECTOR, whose output may go ``to_scratchpad``, or, with ``is_vrow``, a VROW; params: of the unit. All
-        constant from ``start`` on.
-    start: begin with it. ``go``: parts may be read; only while no row is ``outside``. Once a row has begun ``go`` stays
-        until ``advance``, unless nothing is read of it any more.
-    scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: where the operands are.
-    a_granted, b_granted: an operand of the part is read in this cycle. ``advance``: the last one that was missing is,
-        and the next part follows; ``row_advance``: of the next row; ``ends``: there is none.
-    part: that is read.
-    outside: a row of A, B or the output is needed and does not exist. ``faulted``: from the next cycle on, and
-        ``address`` is what that row is, the first of them, from the cycle after that; else ``address`` is 0.
-    splat, uses_b, a_accumulator, b_accumulator: there is no row of A, there is one of B, where they are.
+    command : In(UnitCommand), params : In(params_layout(Unit.VECTOR)), is_vrow : In(1), to_scratchpad : In(1)
+        A VECTOR, whose output may go to the scratchpad, or a VROW; parameters of the unit. Constant from ``start`` on.
+    start : In(1)
+        Begin with it.
+    go : In(1)
+        Parts may be read; only while no row is ``outside``. Once a row has begun ``go`` stays until ``advance``, unless
+        nothing is read of it any more.
+    scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b : Out(read_port)
+        Where the operands are.
+    a_granted, b_granted : Out(1)
+        An operand of the part is read in this cycle.
+    advance, row_advance : Out(1)
+        The last operand that was missing is read, and the next part follows; the next part is of the next row.
+    part : Out(range(row_parts))
+        The part that is read.
+    ends : Out(1)
+        No row follows.
+    outside : Out(1)
+        A row of A, B or the output is needed and does not exist.
+    faulted : In(1), address : Out(32)
+        ``outside`` from its next cycle on; from the cycle after that, what that row is, the first of them, else 0.
+    splat, uses_b, a_accumulator, b_accumulator : Out(1)
+        There is no row of A; there is one of B; where they are.
 
-    Latency: the first reads are asked for in the cycle after ``start``, if ``go`` is high. One part a cycle. From the
-    grant of a read to any register are three LUTs.
-    Cost: three walks, a counter of rows and one of parts, a multiplexer of three words for faults.
+    Latency
+    ------- The first reads are requested in the cycle after ``start``, if ``go`` is high. From the grant of a read to
+    any register are three LUTs.
+
+    Throughput
+    ----------
+    One part a cycle.
+
+    Cost
+    ----
+    Three walks, a counter of rows and one of parts, a multiplexer of three words for faults.
     """
 
     command: data.View

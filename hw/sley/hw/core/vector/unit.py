@@ -67,31 +67,44 @@ class VectorUnit(wiring.Component):
     written its last row. A row may be read before earlier rows of the same command are written: in place (the rows of
     A or B are those of the output) is well-defined, any other overlap of sources and output is not.
 
-    All three rows of a step are checked before it reads. After a row that does not exist (in the order A, B, output)
-    earlier rows are completed and written, then the fault is raised. Before the first row: BAD_PARAMETER for more than
-    65535 rows, then ILLEGAL_INSTRUCTION, with address 0, for a reserved value, a half that does not exist and bf16
-    where it cannot be.
-
     Parameters
     ----------
-    config: the chip.
+    config : ChipConfig
+        The chip.
 
-    Members (besides ``unit_signature``)
+    Members
     -------
-    scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b: sources, of ``row_parts`` parts; VROW
-        uses accumulator_read_a.
-    scratchpad_write: INT8 outputs, one half of a row, and BF16 outputs, whole rows. accumulator_write: all other
-        outputs, whole rows.
+    command, signal, fault, busy, retired, abort, clear : as of unit_signature
+        The ports of a unit. ``clear`` also sets both row registers to 0.
+    scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b : Out(read_port)
+        Sources, of ``row_parts`` parts; VROW uses accumulator_read_a.
+    scratchpad_write : Out(scratchpad_write(config))
+        INT8 outputs, one half of a row, and BF16 outputs, whole rows.
+    accumulator_write : Out(accumulator_write(config))
+        All other outputs, whole rows.
+    events : Out(class_events(VectorCycle))
+        For counters: ``row``, ``operands``, ``results`` and ``drain``.
 
-    ``clear`` also sets both row registers to 0.
-    ``events``, for counters, are ``row``, ``operands``, ``results`` and ``drain`` of class_events(VectorCycle).
+    Rules
+    -----
+    1. All three rows of a step are checked before it reads. After a row that does not exist (in the order A, B, output)
+       earlier rows are completed and written, then the fault is raised.
+    2. Before the first row: BAD_PARAMETER for more than 65535 rows, then ILLEGAL_INSTRUCTION, with address 0, for a
+       reserved value, a half that does not exist and bf16 where it cannot be.
 
-    Cycles from the acceptance of a command to the offer of its signal set: p + 8 and the latency of the lanes for a
-    VECTOR of p parts of rows (p + 14 for a copy, p + 33 at most), 6 + ``row_parts`` for VROW, 2 for SET; the next
-    command is accepted in the cycle after the signal set. Throughput 1 part per cycle if the ports grant it; 2 cycles
-    per part if A and B are in one bank. No timing depends on data.
-    Cost: the lanes (see ``VectorLane``), a queue of ``output_rows`` rows of N words, three walks; with several parts a
-    row of registers to collect them.
+    Latency
+    ------- From the acceptance of a command to the offer of its signal set: p + 8 cycles and the latency of the lanes
+    for a VECTOR of p parts of rows (p + 14 for a copy, p + 33 at most), 6 + ``row_parts`` for VROW, 2 for SET; the next
+    command is accepted in the cycle after the signal set. No timing depends on data.
+
+    Throughput
+    ----------
+    1 part per cycle if the ports grant it; 2 cycles per part if A and B are in one bank.
+
+    Cost
+    ----
+    The lanes (see ``VectorLane``), ``VectorReads``, ``VectorWrites``; with several parts a row of registers to collect
+    them.
     """
 
     command: stream.Interface
@@ -160,9 +173,9 @@ class VectorUnit(wiring.Component):
         m.d.sync += faulted.eq((state == State.RUN) & (faulted | (issuing & reads.outside)))
         bad_parameter = command.c & bad_count.replicate(32) | params.param & bad_set.replicate(len(params.param))
         self._record_fault(m, command.pc, reads.address | bad_parameter, faulted, bad_set | bad_count)
-        m.d.comb += self.signal[0].payload.eq(command.signal)
         begins = Signal()  # to read rows
         m.d.comb += [
+            self.signal[0].payload.eq(command.signal),
             start.eq(state == State.CHECK),
             begins.eq(start & (kind.vrow | (kind.vector & ~kind.too_many & ~kind.illegal & ~kind.empty))),
             can_issue.eq(issuing & ~reads.outside & room),

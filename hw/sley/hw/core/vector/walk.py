@@ -16,21 +16,35 @@ class RowWalk(wiring.Component):
 
     Parameters
     ----------
-    config: the chip.
+    config : ChipConfig
+        Sets the rows of the memories.
 
     Members
     -------
-    space: which memory the rows are in; constant during a walk.
-    start: the first row, any 32-bit value; taken with ``load``.
-    stride: constant during a walk.
-    needed: its rows must exist; constant during a walk, and with ``load`` already what it is then.
-    load, step: start a walk; go to the next row. After a row that does not exist ``step`` makes no sense.
-    drop: ``row`` becomes 0, nothing else changes. Not with ``load`` or ``step``.
-    row: the lowest bits of the current row, of one behind the first with its sign.
-    outside: it is needed and does not exist.
+    space : In(1)
+        Which memory the rows are in; constant during a walk.
+    start : In(32)
+        The first row, any value; taken with ``load``.
+    stride : In(signed(16))
+        Constant during a walk.
+    needed : In(1)
+        Its rows must exist; constant during a walk, and with ``load`` already what it is then.
+    load, step : In(1)
+        Start a walk; go to the next row. After a row that does not exist ``step`` makes no sense.
+    drop : In(1)
+        ``row`` becomes 0, nothing else changes. Not with ``load`` or ``step``.
+    row : Out(ROW_BITS)
+        The lowest bits of the current row, of one behind the first with its sign.
+    outside : Out(1)
+        It is needed and does not exist.
 
-    Latency 1. ``row`` and ``outside`` are registers that ``step`` enables and nothing else: the next row is known.
-    Cost: 35 flip-flops, an adder and a multiplexer of 17 bits.
+    Latency
+    -------
+    1 cycle. ``row`` and ``outside`` are registers that ``step`` enables and nothing else: the next row is known.
+
+    Cost
+    ----
+    35 flip-flops, an adder and a multiplexer of 17 bits.
     """
 
     space: Signal

@@ -26,6 +26,7 @@ class VectorWrites(wiring.Component):
     Parameters
     ----------
     config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -46,7 +47,9 @@ class VectorWrites(wiring.Component):
     written : Out(1)
         A row is written in this cycle.
 
-    Cost: a queue of ``output_rows`` rows of N words, an adder.
+    Cost
+    ----
+    A queue of ``output_rows`` rows of N words, an adder.
     """
 
     i: stream.Interface

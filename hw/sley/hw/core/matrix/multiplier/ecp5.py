@@ -10,10 +10,13 @@ WIDTH = 18
 class Ecp5Multiplier(wiring.Component):
     """Signed product of two registered factors.
 
-    Synthesis infers the block's multiplier but none of its registers, which leaves the way into and out of the block in
-    one cycle: 30 % of the array's frequency.
+    Synthesis infers the block's multiplier but none of its registers, which leaves the path into and out of the block
+    in one cycle: 30 % of the array's frequency.
 
-    Parameters: ``a_bits``, ``b_bits``, at most 18.
+    Parameters
+    ----------
+    a_bits, b_bits : int
+        At most 18.
 
     Members
     -------
@@ -24,8 +27,22 @@ class Ecp5Multiplier(wiring.Component):
     o : Out(signed(a_bits + b_bits))
         Product of the factors read two cycles ago, and kept.
 
-    Latency 2: input registers, output register. Cost: one MULT18X18D. Source of its parameters: Lattice FPGA-TN-02205,
-    ECP5 sysDSP usage guide.
+    Raises
+    ------
+    ValueError
+        If a width is not in 1..18.
+
+    Latency
+    -------
+    2 cycles: input registers, output register.
+
+    Cost
+    ----
+    One MULT18X18D.
+
+    Source
+    ------
+    Of the block's parameters: Lattice FPGA-TN-02205, ECP5 sysDSP usage guide.
     """
 
     a: Signal

@@ -22,8 +22,17 @@ class LogicMultiplier(wiring.Component):
     o : Out(signed(16))
         Product of the factors read three cycles ago, and kept.
 
-    Latency 3: factors, sums of two multiples, product. Cost: 130 LUTs of four inputs, 74 flip-flops.
-    Source of the method: radix-4 multiplication, I. Koren, "Computer Arithmetic Algorithms", 2nd ed., section 6.1.
+    Latency
+    -------
+    3: factors, sums of two multiples, product.
+
+    Cost
+    ----
+    130 LUTs of four inputs, 74 flip-flops.
+
+    Source
+    ------
+    Radix-4 multiplication, I. Koren, "Computer Arithmetic Algorithms", 2nd ed., section 6.1.
     """
 
     a: Signal

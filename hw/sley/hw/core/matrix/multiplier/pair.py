@@ -32,9 +32,14 @@ class PairMultiplier(wiring.Component):
     east_o : Out(signed(16))
         Product of the ``a`` of four cycles ago.
 
-    Cost: one MULT18X18D, 84 LUTs, 94 flip-flops.
-    Source of the method: Xilinx WP486, "Deep learning with INT8 optimization on Xilinx devices", 2017, for wider blocks
-    in which the products do not overlap.
+    Cost
+    ----
+    One MULT18X18D, 84 LUTs, 94 flip-flops.
+
+    Source
+    ------
+    Xilinx WP486, "Deep learning with INT8 optimization on Xilinx devices", 2017, for wider blocks in which the products
+    do not overlap.
     """
 
     a: Signal
