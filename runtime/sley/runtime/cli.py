@@ -18,7 +18,7 @@ from sley.abi.asm import AsmError, assemble, bytes_to_words, disassemble, words_
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigError, configuration
 from sley.abi.layout import LayoutError
 from sley.abi.registers import RegisterMap
-from sley.driver.errors import SleyError
+from sley.driver import SleyError
 
 USER_ERRORS = (SleyError, OSError, AsmError, ConfigError, LayoutError)
 
@@ -69,7 +69,7 @@ def info(
     """Show configuration, capabilities and memory map of a preset or of a device."""
     memory: int | None = None
     if ":" in config:
-        from sley.driver.device import Driver
+        from sley.driver import Driver
 
         with Driver.open(config) as driver:
             chip, memory = driver.config, driver.transport.memory_bytes

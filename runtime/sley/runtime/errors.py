@@ -2,7 +2,7 @@
 
 # ruff: noqa: N818 (named like the driver's)
 
-from sley.driver.errors import SleyError
+from sley.driver import SleyError
 
 
 class ShapeMismatch(SleyError, ValueError):

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.types import OPERAND_TYPES, ElementType
-from sley.driver.device import Driver
+from sley.driver import Driver
 from sley.hw.core.matrix.accumulate import write_latency
 from sley.runtime import Device, KernelBuilder, Program
 from sley.sim.engines.design_text import cached_rtlil

@@ -2,7 +2,7 @@
 
 import time
 
-from sley.driver.hardware.transport import Transport
+from sley.driver import Transport
 
 
 class Stopwatch:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sley.abi.counters import CounterGroup, MatrixCycle
 from sley.abi.types import SUM_TYPES, ElementType
 from sley.bench.gemm.counter_tables import Needed
-from sley.driver.errors import SleyError
+from sley.driver import SleyError
 from sley.runtime import Argument, Buffer, Count, Device, Timing
 from sley.runtime.device.buffer import BF16
 from sley.runtime.device.types import element_type, numpy_type

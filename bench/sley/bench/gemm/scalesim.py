@@ -28,7 +28,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from sley.bench.gemm.shapes import Size
-from sley.driver.errors import SleyError
+from sley.driver import SleyError
 from sley.runtime.cache import cache_folder
 
 VERSION = "3.0.0"

@@ -10,7 +10,7 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.driver.errors import SleyError
+from sley.driver import SleyError
 from sley.runtime.cache import cache_folder
 from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
