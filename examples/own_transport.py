@@ -7,9 +7,7 @@ import sys
 
 import numpy as np
 
-from sley.abi.transport import Transport
-from sley.driver.device import Driver
-from sley.driver.hardware.engines import open_transport
+from sley.driver import Driver, Transport, open_transport
 from sley.runtime import Device, blas
 
 

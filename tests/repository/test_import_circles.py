@@ -103,16 +103,20 @@ def test_no_circle_of_rooms(place: str) -> None:
         assert not folders, f"rooms of {place} import each other: {', '.join(sorted(circle))}"
 
 
-def test_no_circle_at_all_in_the_driver() -> None:
-    assert circles(imports_of("driver")) == []
+@pytest.mark.parametrize("portion", ["driver", "runtime", "bench", "examples"])
+def test_no_circle_at_all(portion: str) -> None:
+    assert circles(imports_of(portion)) == []
 
 
-def test_the_drivers_rooms_are_in_the_order_of_its_guide() -> None:
-    guide = (ROOT / "docs" / "guides" / "driver-guide.md").read_text()
-    section = guide.partition("## How the driver is built\n")[2].partition("\n## ")[0]
-    order = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", section, re.M)
-    rooms = rooms_of("driver")
-    assert set(order) == set(rooms)
+@pytest.mark.parametrize(("portion", "page"), [("driver", "driver-guide"), ("runtime", "programmers-guide")])
+def test_rooms_are_in_the_order_of_their_guide(portion: str, page: str) -> None:
+    """A row of the guide's table is a floor; the rooms of a row may import each other."""
+    guide = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
+    section = guide.partition(f"# How the {portion} is built\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?`) \|", section, re.M)
+    floor_of = {name: floor for floor, row in enumerate(rows) for name in re.findall(r"`(\w+)(?:/|\.py)`", row)}
+    rooms = rooms_of(portion)
+    assert set(floor_of) == set(rooms)
     for room, targets in rooms.items():
-        above = {target for target in targets if order.index(target) > order.index(room)}
+        above = {target for target in targets if floor_of[target] > floor_of[room]}
         assert not above, f"{room} imports from above: {', '.join(sorted(above))}"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sley.abi.types import ElementType
-from sley.driver.errors import BadRequest
+from sley.driver import BadRequest
 from sley.runtime import Buffer, Device, ShapeMismatch, UnsupportedType, blas
 
 Ones = Callable[..., Buffer]

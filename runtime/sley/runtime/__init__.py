@@ -4,7 +4,7 @@
 copies and fills in order; ``blas`` has matrix products. ``KernelBuilder`` makes a ``Program`` to launch.
 
 This is the one place that shows the public names; files of the runtime import from the file that has the name. Every
-error is a ``sley.driver.errors.SleyError``.
+error is a ``sley.driver.SleyError``.
 """
 
 from sley.runtime import blas

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from sley.abi.types import OPERAND_TYPES, SUM_TYPES, ElementType
-from sley.driver.errors import BadRequest
+from sley.driver import BadRequest
 from sley.runtime.device.arguments import Argument
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device

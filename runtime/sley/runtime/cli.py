@@ -68,7 +68,7 @@ def info(
     """Show configuration, capabilities and memory map of a preset or of a device."""
     memory: int | None = None
     if ":" in config:
-        from sley.driver.device import Driver
+        from sley.driver import Driver
 
         with Driver.open(config) as driver:
             chip, memory = driver.config, driver.transport.memory_bytes

@@ -14,7 +14,7 @@ from sley.bench.engines.array import measure_array
 from sley.bench.engines.array_command import array
 from sley.bench.engines.profile import _part, open_transport
 from sley.bench.gemm.measure import bench_problem, measure_gemm
-from sley.driver.device import Driver
+from sley.driver import Driver
 from sley.runtime.device.device import Device
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 

@@ -26,7 +26,7 @@ from sley.bench.engines.figures import (
 )
 from sley.bench.engines.speed import compare
 from sley.bench.gemm.measure import WrongResultError
-from sley.driver.hardware.engines import open_transport
+from sley.driver import EngineError, open_transport
 from sley.runtime.cli import app
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 

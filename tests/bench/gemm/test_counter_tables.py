@@ -11,7 +11,7 @@ from sley.abi.config import preset
 from sley.abi.counters import CHIP_GROUPS, COUNTERS, UNIT_GROUPS, Bus, CounterGroup, MatrixCycle, Traffic
 from sley.bench.gemm.counter_tables import OUTSIDE, Needed, bus_table, cycle_table, work_table
 from sley.bench.gemm.measure import bench_problem, measure_gemm
-from sley.driver.observe.counters import CORE_GROUPS, Counters, Values
+from sley.driver import CORE_GROUPS, Counters, Values
 from sley.runtime import Count, Device
 from sley.sim.engines.options import default_engine
 

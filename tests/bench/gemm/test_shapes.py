@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sley.bench.gemm.shapes import Layer, choose, families, load_layers
-from sley.driver.errors import BadRequest
+from sley.driver import BadRequest
 
 HEADER = "family,layer,M,N,K,count\n"
 

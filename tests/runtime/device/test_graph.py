@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sley.abi.asm import assemble
-from sley.driver.errors import BadRequest, BufferFreed, QueueFault
+from sley.driver import BadRequest, BufferFreed, QueueFault
 from sley.runtime import Device, Program, blas
 
 TEXT = """

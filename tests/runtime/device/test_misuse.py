@@ -8,7 +8,7 @@ import pytest
 
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit, UnitState
-from sley.driver.errors import BadRequest, BufferFreed, ContextHang, OutOfDeviceMemory, QueueFault, QueueFull
+from sley.driver import BadRequest, BufferFreed, ContextHang, OutOfDeviceMemory, QueueFault, QueueFull
 from sley.runtime import Buffer, Device, KernelBuilder, KernelError, Program, blas
 from sley.sim.engines.options import default_engine
 

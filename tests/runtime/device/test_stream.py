@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from sley.abi.instructions import ARG_REGISTER
-from sley.driver.device import Driver
-from sley.driver.errors import BadRequest, QueueFault
+from sley.driver import BadRequest, Driver, QueueFault
 from sley.runtime import Device, Program, ShapeMismatch, blas
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sley.driver.errors import BadRequest, BufferFreed
+from sley.driver import BadRequest, BufferFreed
 from sley.runtime import BadIndex, Buffer, Device, KernelBuilder, ShapeMismatch, UnsupportedType
 from sley.runtime.device.layout import Layout
 

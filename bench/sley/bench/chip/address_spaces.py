@@ -11,10 +11,7 @@ from rich.table import Table
 from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
-from sley.driver.context import Context
-from sley.driver.device import Driver
-from sley.driver.memory.buffer import ALL_RIGHTS
-from sley.driver.queue.queue import Queue
+from sley.driver import ALL_RIGHTS, Context, Driver, Queue
 
 ENGINE = "fast:base?memory=64M"
 SIZE = 1 << 20

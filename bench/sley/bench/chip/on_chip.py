@@ -11,7 +11,7 @@ from rich.table import Table
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.timing import write_latency
 from sley.abi.types import OPERAND_TYPES, ElementType
-from sley.driver.device import Driver
+from sley.driver import Driver
 from sley.runtime import Device, KernelBuilder, Program
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport

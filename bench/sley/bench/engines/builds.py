@@ -36,7 +36,7 @@ def build_times(contender: Contender, preset: str, cache: Path) -> Iterator[tupl
 
 def start_times(url: str, contender: Contender) -> tuple[float, float]:
     """Processor and wall seconds of a process that opens the engine and ends."""
-    code = "import sys; from sley.driver.hardware.engines import open_transport; open_transport(sys.argv[1]).close()"
+    code = "import sys; from sley.driver import open_transport; open_transport(sys.argv[1]).close()"
     before, start = os.times(), time.perf_counter()
     result = subprocess.run(
         [sys.executable, "-c", code, url],

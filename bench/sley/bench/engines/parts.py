@@ -7,8 +7,7 @@ from sley.bench.engines.figures import Figure
 from sley.bench.engines.profile import ProfileTransport
 from sley.bench.engines.speed import busy
 from sley.bench.engines.stopwatch import Stopwatch
-from sley.driver.device import Driver
-from sley.driver.hardware.engines import open_transport
+from sley.driver import Driver, open_transport
 from sley.runtime import Device
 
 

@@ -15,8 +15,7 @@ from sley.bench.engines.contenders import BEST_FLAGS, Contender, contenders, env
 from sley.bench.engines.figures import BUILD, BUSY, IDLE, LIBRARY, SNAPSHOT, TEXT, WRITE, Figure
 from sley.bench.engines.stopwatch import Stopwatch
 from sley.bench.gemm.measure import WrongResultError, bench_problem, measure_gemm
-from sley.driver.device import Driver
-from sley.driver.hardware.engines import open_transport
+from sley.driver import Driver, open_transport
 from sley.runtime import Device
 
 IDLE_CYCLES = 20_000

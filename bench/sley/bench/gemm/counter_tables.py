@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from sley.abi.counters import CHIP_GROUPS, COUNTERS, UNIT_GROUPS, CounterGroup, Counts, ReadCycle, Traffic, is_classes
-from sley.driver.observe.counters import Counters, Values
+from sley.driver import Counters, Values
 from sley.runtime import Count
 
 OUTSIDE = "(before doorbell, after fence)"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from sley.driver.errors import BadRequest
+from sley.driver import BadRequest
 
 COLUMNS = ("family", "layer", "M", "N", "K", "count")
 

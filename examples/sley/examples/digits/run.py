@@ -12,9 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sley.abi.errors import SleyError
-from sley.abi.transport import EngineError
-from sley.driver.hardware.engines import parse_url
+from sley.driver import EngineError, SleyError, parse_url
 from sley.examples.digits.inference import DeviceNetwork
 from sley.examples.digits.layers import Array, Convolution, Dense
 from sley.examples.digits.quantise import QuantisedNetwork, quantise

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sley.driver.errors import BadRequest, BufferFreed
+from sley.driver import BadRequest, BufferFreed
 from sley.runtime.device.client import Client
 from sley.runtime.device.layout import Layout
 from sley.runtime.errors import ShapeMismatch, UnsupportedType

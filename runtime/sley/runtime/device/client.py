@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from sley.abi.config import ChipConfig
-from sley.driver.device import Driver
-from sley.driver.errors import BadRequest
-from sley.driver.queue.queue import Queue
+from sley.driver import BadRequest, Driver, Queue
 from sley.runtime.device.pool import MemoryPool
 from sley.runtime.device.program import Program
 

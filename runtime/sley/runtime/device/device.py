@@ -7,8 +7,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from sley.driver.device import Driver
-from sley.driver.memory.heap import HeapStatistics
+from sley.driver import Driver, HeapStatistics
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client
 from sley.runtime.device.stream import Stream

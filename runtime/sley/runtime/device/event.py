@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sley.driver.queue.queue import Queue
+from sley.driver import Queue
 from sley.runtime.device.buffer import Buffer
 
 

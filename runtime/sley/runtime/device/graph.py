@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sley.driver.errors import BadRequest
-from sley.driver.queue.queue import Queue
-from sley.driver.queue.recording import Recording
+from sley.driver import BadRequest, Queue, Recording
 from sley.runtime.device.arguments import Argument
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client

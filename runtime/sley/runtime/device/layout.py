@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.driver.errors import BadRequest
+from sley.driver import BadRequest
 from sley.runtime.errors import BadIndex, ShapeMismatch
 
 

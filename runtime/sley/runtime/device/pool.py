@@ -6,10 +6,7 @@ from collections import deque
 from contextlib import suppress
 
 from sley.abi.pages import LARGE_PAGE_BYTES
-from sley.driver.context import Context
-from sley.driver.errors import OutOfDeviceMemory
-from sley.driver.memory.buffer import Rights
-from sley.driver.memory.heap import Heap, HeapStatistics
+from sley.driver import Context, Heap, HeapStatistics, OutOfDeviceMemory, Rights
 
 
 class MemoryPool:

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sley.abi.packets import FENCE_BYTES
-from sley.driver.errors import BadRequest
-from sley.driver.observe.counters import Counters
-from sley.driver.queue.queue import Queue
+from sley.driver import BadRequest, Counters, Queue
 from sley.runtime.device.arguments import Argument, in_order, word
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client, drain

@@ -10,7 +10,7 @@ from gemm_chips import chips, on_chips
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.driver.device import Driver
+from sley.driver import Driver
 from sley.runtime import Device, blas
 from sley.runtime.device.buffer import BF16
 from sley.sim.engines.model import ModelTransport

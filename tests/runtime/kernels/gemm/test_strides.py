@@ -10,7 +10,7 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.types import ElementType
-from sley.driver.device import Driver
+from sley.driver import Driver
 from sley.runtime import Buffer, Device, blas
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.placement import Placement

@@ -53,8 +53,8 @@ class SystolicArray(wiring.Component):
         With bf16 alone: the word takes the path through ``WeightDelay``, which needs N words a tile, none with
         ``weights_rest``.
     old : In(sums(config))
-        With bf16 alone: what the sums of bf16 start from, ``bf16_old_latency() - OLD_SUM_ENTRY`` cycles after the row has
-        entered.
+        With bf16 alone: what the sums of bf16 start from, ``bf16_old_latency() - OLD_SUM_ENTRY`` cycles after the row
+        has entered.
 
     Rules
     -----

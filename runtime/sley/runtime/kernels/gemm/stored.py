@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sley.driver.errors import BadRequest
+from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 
 
