@@ -1,4 +1,4 @@
-"""A command processor with its register bank, a memory and cores that only pretend to work.
+"""The host of a command processor, with a memory and cores that only pretend to work.
 
 host = CommandBench(preset("nano"), seed=1)
 
@@ -10,165 +10,17 @@ async def test(ctx):
 host.run(test)
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 from typing import Any
-
-from amaranth.hdl import Module, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState, Unit
-from sley.abi.packets import INLINE_ARGS, PACKET_BYTES
+from sley.abi.packets import PACKET_BYTES
 from sley.abi.registers import RegisterMap
-from sley.hw.bus.axi_lite import RegisterBus
-from sley.hw.command.bank import command_bank
-from sley.hw.command.debug import CoreDebug
-from sley.hw.command.processor import CommandProcessor
-from sley.hw.command.records import INDEX_BITS
-from sley.hw.noc.messages import LaunchWord, Tag, request_flit, response_flit
-from sley.hw.noc.placement import command_node, core_node
-from sley.hw.stream.arbiter import PacketArbiter
-from sley.hw.testing.memory import MemoryNode, to
-from sley.hw.testing.streams import StreamBench, StreamError, compiled
-
-
-class CommandSystem(wiring.Component):
-    """Command processor and register bank; answers come from two sides, memory and cores."""
-
-    bus: wiring.PureInterface
-    request: stream.Interface
-    memory: stream.Interface
-    cores: stream.Interface
-    core_debug: list[data.View]
-    states: list[Signal]
-    read_indices: list[Signal]
-    irq: Signal
-    reset_request: Signal
-    resetting: Signal
-
-    def __init__(self, config: ChipConfig) -> None:
-        self._config = config
-        super().__init__(
-            {
-                "bus": In(RegisterBus()),
-                "request": Out(stream.Signature(request_flit(config))),
-                "memory": In(stream.Signature(response_flit(config))),
-                "cores": In(stream.Signature(response_flit(config))),
-                "core_debug": In(CoreDebug).array(config.cores),
-                "states": Out(4).array(config.queues),
-                "read_indices": Out(INDEX_BITS).array(config.queues),
-                "irq": Out(1),
-                "reset_request": Out(1),
-                "resetting": In(1),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.bank = bank = command_bank(self._config)
-        m.submodules.processor = processor = CommandProcessor(self._config)
-        m.submodules.merge = merge = PacketArbiter(response_flit(self._config), 2)
-        wiring.connect(m, wiring.flipped(self.bus), bank.bus)
-        wiring.connect(m, bank.chip, processor.chip)
-        wiring.connect(m, bank.queue_shared, processor.queue_shared)
-        wiring.connect(m, bank.doorbell_shared, processor.doorbell_shared)
-        for k in range(self._config.queues):
-            wiring.connect(m, bank.queue[k], processor.queue[k])
-            m.d.comb += [
-                self.states[k].eq(processor.queue[k].state.state),
-                self.read_indices[k].eq(processor.queue[k].read_index.index),
-            ]
-        wiring.connect(m, processor.request, wiring.flipped(self.request))
-        wiring.connect(m, wiring.flipped(self.memory), merge.i[0])
-        wiring.connect(m, wiring.flipped(self.cores), merge.i[1])
-        wiring.connect(m, merge.o, processor.response)
-        for port, debug in zip(processor.core_debug, self.core_debug, strict=True):
-            m.d.comb += port.eq(debug)
-        m.d.comb += [
-            self.irq.eq(processor.irq),
-            self.reset_request.eq(processor.reset_request),
-            processor.resetting.eq(self.resetting),
-        ]
-        return m
-
-
-def _arguments(words: list[int]) -> int:
-    """Their number, from a launch message."""
-    return words[LaunchWord.SIZES] >> 16 & 0xFF
-
-
-@dataclass
-class BlockRun:
-    """A block that a core was asked to run: the words of the message, and when it was running."""
-
-    core: int
-    words: list[int]
-    start: int
-    end: int
-    fault: tuple[FaultCode, Unit, int, int] | None = None
-    """Code, unit, pc, address."""
-    reported: int = 0
-    """Position of its done message among all, from 1; 0 before that."""
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the message brings the address of the arguments."""
-        return _arguments(self.words) > INLINE_ARGS
-
-    @property
-    def gang(self) -> bool:
-        return bool(self.words[LaunchWord.SIZES] >> 31 & 1)
-
-    def __getitem__(self, word: LaunchWord) -> int:
-        return self.words[int(word) - (word > LaunchWord.ARGS and not self.in_memory)]
-
-    @property
-    def inline(self) -> list[int]:
-        """Arguments that the message brings."""
-        return [] if self.in_memory else self.words[len(LaunchWord) - 1 :]
-
-
-@dataclass
-class FakeCores:
-    """Cores that answer launch messages: after a random delay in ``delay``, with the fault that ``judge`` gives."""
-
-    bench: StreamBench
-    config: ChipConfig
-    messages: list[tuple[Any, list[int]]]
-    delay: tuple[int, int]
-    judge: Callable[[BlockRun], tuple[FaultCode, Unit, int, int] | None]
-    runs: list[BlockRun] = field(default_factory=list)
-
-    def answers(self) -> Iterator[dict[str, Any] | None]:
-        """Items for the stream of done messages."""
-        numbers = {core_node(self.config, k): k for k in range(self.config.cores)}
-        while True:
-            while len(self.runs) < len(self.messages):
-                node, words = self.messages[len(self.runs)]
-                core = numbers[node]
-                count = _arguments(words)
-                if len(words) != (len(LaunchWord) if count > INLINE_ARGS else len(LaunchWord) - 1 + count):
-                    raise StreamError(f"launch message of {len(words)} words for {count} arguments")
-                if any(run.core == core and not run.reported for run in self.runs):
-                    raise StreamError(f"block sent to core {core}, which runs one")
-                now = self.bench.cycle
-                run = BlockRun(core, words, now, now + self.bench.rng.randint(*self.delay))
-                run.fault = self.judge(run)
-                self.runs.append(run)
-            over = [run for run in self.runs if not run.reported and run.end <= self.bench.cycle]
-            if not over:
-                yield None
-                continue
-            run = self.bench.rng.choice(over)
-            run.reported = 1 + max(other.reported for other in self.runs)
-            code, unit, pc, address = run.fault or (FaultCode.NONE, Unit.SEQUENCER, 0, 0)
-            x, y = command_node(self.config)
-            for k, word in enumerate((run.core | code << 8 | unit << 16, pc, address)):
-                tag: Any = Tag.MESSAGE
-                payload = {"data": word, "tag": tag, "error": 0, "walk": 0}
-                yield {"payload": payload, **to(self.config, (x, y)), "last": k == 2}
+from sley.hw.testing.command.cores import BlockRun, FakeCores
+from sley.hw.testing.command.system import CommandSystem
+from sley.hw.testing.memory import MemoryNode
+from sley.hw.testing.streams import StreamBench, compiled
 
 
 class CommandBench:
