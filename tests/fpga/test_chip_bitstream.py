@@ -16,8 +16,7 @@ REACHED_MHZ = 120
 """What the chip must reach, at 100 MHz asked: less than it does (docs/reference/fpga.md), as places differ by luck."""
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.campaign
 @pytest.mark.timeout(3600)
 def test_smallest_chip(tmp_path: Path) -> None:
     """On an ECP5-5G-85F, whose wires are plenty: the 25F that it is meant for is full, and takes half as long again."""

@@ -57,6 +57,18 @@ def test_every_test_of_the_gateware_is_in_the_record() -> None:
     assert not missing, f"docs/verification does not name {', '.join(missing)}"
 
 
+def test_every_campaign_is_in_the_table_of_the_last_runs() -> None:
+    table = (ROOT / "docs/verification/index.md").read_text().partition("## Campaigns")[2].partition("\n## ")[0]
+    marked = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "mark.campaign" in path.read_text() and path != Path(__file__)
+    ]
+    missing = [path for path in marked if f"`{path}`" not in table]
+    assert marked
+    assert not missing, f"docs/verification/index.md has no campaign {', '.join(missing)}"
+
+
 def test_stages_of_the_table_are_those_of_the_tests() -> None:
     lines = [line.split("|") for line in (ROOT / "docs/verification/index.md").read_text().splitlines()]
     rows = [line for line in lines if len(line) == 11 and line[2].strip() == "yes"]

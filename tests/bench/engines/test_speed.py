@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from sley.abi.transport import EngineError
 from sley.bench.engines import speed
 from sley.bench.engines.builds import start_times
 from sley.bench.engines.contenders import Contender, environment

@@ -6,7 +6,7 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.packets import PacketOp, encode_packet
-from sley.hw.testing.command import CommandBench
+from sley.hw.testing.command.bench import CommandBench
 
 RING = 0x400
 

@@ -7,7 +7,8 @@ from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
 from sley.hw.noc.messages import LaunchWord
-from sley.hw.testing.command import BlockRun, CommandBench
+from sley.hw.testing.command.bench import CommandBench
+from sley.hw.testing.command.cores import BlockRun
 
 CONFIG = preset("nano").replace(addr_bits=24, cores_x=2)
 RING, RING2 = 0x400, 0x800

@@ -7,7 +7,7 @@ import pytest
 from sley.abi.config import preset
 from sley.abi.faults import QueueState
 from sley.abi.packets import PacketOp, encode_packet
-from sley.hw.testing.command import CommandBench
+from sley.hw.testing.command.bench import CommandBench
 
 NANO = preset("nano")
 RING, RING2, DATA = 0x400, 0x800, 0xC00

@@ -10,7 +10,7 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import QueueState
 from sley.abi.packets import PacketOp, decode_packet, encode_packet
 from sley.hw.noc.messages import LaunchWord
-from sley.hw.testing.command import CommandBench
+from sley.hw.testing.command.bench import CommandBench
 
 NANO = preset("nano")
 DUO = NANO.replace(cores_x=3, cores_y=2, queues=3)

@@ -1,13 +1,23 @@
 """The chip on the fast engine against Verilator and pysim, in every bit of its state, every cycle."""
 
+import re
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from chip_lockstep import LockstepError, LockstepTransport, manifest_of
 from chip_pysim import PysimLockstep
-from chip_session import MEMORY, needs_verilator, session
+from chip_session import MEMORY, needs_verilator, run, session
 from chip_traffic import Traffic
 
 from sley.abi.config import preset
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines.options import EngineOptions
+
+EDGE = preset("edge")
+CORE = "sley.core0.instance"
+ARRAY = f"{CORE}.matrix.array"
+LANE = f"{CORE}.vector.lane_"
 
 needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler")
 
@@ -24,6 +34,32 @@ needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler
 def test_verilator(name: str, sessions: int, cycles: int, largest: int, tied: bool) -> None:
     compared = sum(session(preset(name), cycles, largest, seed, tied) for seed in range(sessions))
     assert compared >= sessions * cycles
+
+
+def exchanged(items: dict[str, Any], one: str, two: str) -> dict[str, Any]:
+    return items | {one: items[two], two: items[one]}
+
+
+@needs_verilator
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "one", "two"),
+    [
+        ("registers", f"{ARRAY}.element_0_0.instance.active", f"{ARRAY}.element_3_1.instance.active"),
+        ("registers", f"{LANE}1.instance.multiply.part_10", f"{LANE}2.instance.multiply.part_10"),
+        ("memories", f"{CORE}.scratchpad.bank0", f"{CORE}.scratchpad.bank3"),
+        ("memories", f"{CORE}.accumulator.bank0", f"{CORE}.accumulator.bank1"),
+        ("outputs", "m_axi_arvalid", "m_axi_awvalid"),
+    ],
+)
+def test_a_difference_is_noticed(kind: str, one: str, two: str) -> None:
+    """Two places exchanged look like an engine that computes something else."""
+    manifest = manifest_of(EDGE, tied=True)
+    wrong = replace(manifest, **{kind: exchanged(getattr(manifest, kind), one, two)})
+    chip = LockstepTransport(EDGE, EngineOptions(MEMORY), tied=True, manifest=wrong)
+    with pytest.raises(LockstepError, match=re.escape(one) + "|" + re.escape(two)):
+        run(chip, EDGE, 10_000, 12, seed=0, tied=True)
+    chip.close()
 
 
 @pytest.mark.slow

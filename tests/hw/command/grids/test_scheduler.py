@@ -14,7 +14,7 @@ from sley.hw.command.grids.place import BLOCK_NUMBER
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.noc.messages import LaunchWord, RequestKind, Tag
 from sley.hw.noc.placement import core_node
-from sley.hw.testing.command import BlockRun, FakeCores
+from sley.hw.testing.command.cores import BlockRun, FakeCores
 from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
 from sley.hw.testing.streams import StreamBench, compiled
 

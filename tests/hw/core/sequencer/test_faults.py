@@ -10,7 +10,9 @@ from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.abi.instructions import FORMATS, LOOP_DEPTH, SEMAPHORE_MAX, Op, Param, encode
 from sley.hw.testing.coverage import Coverage
-from sley.hw.testing.sequencer import Block, Command, SequencerBench, UnitFault, interpret
+from sley.hw.testing.sequencer.bench import SequencerBench, UnitFault
+from sley.hw.testing.sequencer.block import Block, Command
+from sley.hw.testing.sequencer.reference import interpret
 
 NANO = preset("nano")
 OWN = ["BUS_ERROR", "BAD_ADDRESS", "ILLEGAL_INSTRUCTION", "PC_OUT_OF_RANGE", "LOOP_OVERFLOW", "BRANCH_OUT_OF_LOOP"]

@@ -9,7 +9,9 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import MAX_ARGS, REGISTERS, Op, Param, encode
 from sley.abi.packets import INLINE_ARGS
 from sley.hw.core.sequencer import fetch
-from sley.hw.testing.sequencer import Block, SequencerBench, interpret
+from sley.hw.testing.sequencer.bench import SequencerBench
+from sley.hw.testing.sequencer.block import Block
+from sley.hw.testing.sequencer.reference import interpret
 
 NANO = preset("nano")
 WIDTHS = [NANO, NANO.replace(array=8), preset("edge"), preset("base")]

@@ -1,9 +1,8 @@
-"""A bench for the sequencer: command processor, memory and units as coroutines, and an interpreter to compare with."""
+"""A bench for the sequencer: command processor, memory and units as coroutines."""
 
 import random
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from amaranth.hdl import Elaboratable, Module
@@ -11,59 +10,17 @@ from amaranth.lib import wiring
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import UNITS, FaultCode, Unit
-from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, LOOP_DEPTH, REGISTERS, WORD, Op, decode
-from sley.abi.layout import LayoutError
+from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import INLINE_ARGS
-from sley.abi.scalar import ALU_OPS, BRANCH_OPS, alu, is_taken
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer.sequencer import Sequencer
 from sley.hw.noc.messages import request_flit
+from sley.hw.testing.sequencer.block import Block, Command
 from sley.hw.testing.streams import StreamBench, compiled
 
 COMMAND_FIELDS = ("op", "pc", "wait", "signal", "a", "b", "c", "flags")
-_MASK = 0xFFFFFFFF
-
-Command = dict[str, int]
 UnitFault = tuple[FaultCode, int, int]
 """Code, address, and the cycle after the command's acceptance, from 1 on, in which it is raised."""
-
-
-@dataclass
-class Block:
-    """A launch, and after the run what came of it."""
-
-    program: list[int]
-    args: Sequence[int] = ()
-    index: tuple[int, int, int] = (0, 0, 0)
-    grid: tuple[int, int, int] = (1, 1, 1)
-    tag: int = 0
-    context: int = 0
-    queue: int = 0
-    watchdog: int = 0
-    program_address: int = 0x1000
-    args_address: int = 0x100
-    code: FaultCode | None = None
-    unit: Unit | None = None
-    core: int | None = None
-    pc: int = 0
-    address: int = 0
-    commands: dict[Unit, list[Command]] = field(default_factory=lambda: {unit: [] for unit in UNITS})
-    issued: list[int] = field(default_factory=list)
-    """Clock edge of each command's acceptance, over all units."""
-    launched: int = 0
-    """Clock edge at which the last flit of the launch was accepted."""
-    reported: int = 0
-    """Clock edge at which the first done flit was accepted."""
-    runs: list[tuple[int, int]] = field(default_factory=list)
-    """Address and length of what was fetched."""
-    asked: list[int] = field(default_factory=list)
-    """Clock edge of each run's acceptance."""
-    beats: list[int] = field(default_factory=list)
-    """Clock edge of each beat's acceptance."""
-
-    @property
-    def status(self) -> tuple[FaultCode | None, Unit | None, int, int]:
-        return self.code, self.unit, self.pc, self.address
 
 
 class Harness(Elaboratable):
@@ -258,86 +215,3 @@ class SequencerBench:
                         code, address, delay = fault
                         faults[k].append((self.bench.cycle + delay - 1, code, address, command["pc"]))
                         busy[k] = max(busy[k], delay)
-
-
-class _Stop(Exception):  # noqa: N818
-    """The block ends; arguments: the status."""
-
-
-def interpret(block: Block, limit: int = 10_000) -> Block:
-    """The block as the instruction set defines it: same launch, with status and commands; SYNC does nothing."""
-    result = Block(block.program, block.args, block.index, block.grid)
-    registers = [0, *block.index, *block.grid, 0, *block.args]
-    registers += [0] * (REGISTERS - len(registers))
-    loops: list[list[int]] = []
-    pc = 0
-    try:
-        for _ in range(limit):
-            pc = _instruction(result, registers, loops, pc)
-    except _Stop as stop:
-        result.code, result.unit, result.pc, result.address = stop.args
-        return result
-    raise AssertionError(f"the program did not end in {limit} instructions")
-
-
-def _instruction(block: Block, registers: list[int], loops: list[list[int]], pc: int) -> int:
-    words = len(block.program)
-
-    def fault(code: FaultCode, address: int) -> _Stop:
-        return _Stop(code, Unit.SEQUENCER, pc, address)
-
-    if pc >= words:
-        raise fault(FaultCode.PC_OUT_OF_RANGE, pc)
-    word = block.program[pc]
-    try:
-        op, fields = decode(word)
-    except LayoutError:
-        raise fault(FaultCode.ILLEGAL_INSTRUCTION, word & _MASK) from None
-    first, last, _ = loops[-1] if loops else (0, words, 0)
-    if loops and pc == last and (op in BRANCH_OPS or op in (Op.LOOP, Op.END)):
-        raise fault(FaultCode.ILLEGAL_INSTRUCTION, word & _MASK)
-    values = {n: registers[fields.get(n, 0)] for n in ("ra", "rb", "rc", "rd")}
-    if fields.get("use_imm"):
-        values[FORMATS[op].immediate_replaces or ""] = fields["imm"] & _MASK
-    a, b, target = values["ra"], values["rb"], fields.get("target", 0)
-    written = {}
-    if op is Op.END:
-        raise _Stop(FaultCode.NONE, Unit.SEQUENCER, pc, 0)
-    if op in ALU_OPS:
-        written = {fields["rd"]: alu(op, a, b)}
-    elif op in BRANCH_OPS:
-        if is_taken(op, a, b):
-            if target >= words:
-                raise fault(FaultCode.PC_OUT_OF_RANGE, target)
-            if not first <= target <= last:
-                raise fault(FaultCode.BRANCH_OUT_OF_LOOP, target)
-            return target
-    elif op is Op.LOOP:
-        if target >= words or target <= pc or (a == 0 and target + 1 == words):
-            raise fault(FaultCode.PC_OUT_OF_RANGE, target)
-        if loops and target >= last:
-            raise fault(FaultCode.BRANCH_OUT_OF_LOOP, target)
-        if a == 0:
-            return target + 1
-        if len(loops) == LOOP_DEPTH:
-            raise fault(FaultCode.LOOP_OVERFLOW, target)
-        loops.append([pc + 1, target, a])
-        return pc + 1
-    elif op is not Op.SYNC:
-        unit = fields["unit"] if op is Op.SET else FORMATS[op].unit
-        if unit not in UNITS:
-            raise fault(FaultCode.ILLEGAL_INSTRUCTION, word & _MASK)
-        flags = WORD.unpack(word)["flags"]
-        operands = dict(zip("abc", (a, b, values["rc"]), strict=True))
-        masks = {"wait": fields.get("wait", 0), "signal": fields.get("signal", 0)}
-        block.commands[Unit(unit)].append({"op": op, "pc": pc, **masks, **operands, "flags": flags})
-        if op is not Op.SET:
-            written = {fields["ra"]: registers[fields["ra"]] + values["rd"]}
-    for register, value in written.items():
-        registers[register] = value & _MASK if register else 0
-    if loops and pc == last:
-        loops[-1][2] -= 1
-        if loops[-1][2]:
-            return first
-        loops.pop()
-    return pc + 1
