@@ -66,6 +66,13 @@ class Recovery:
     def _read_fault(self) -> QueueFault:
         ring, control = self._ring, self._ring.control
         error = control.read("ERROR")
+        index = control.value("READ_INDEX")
+        with suppress(DeviceCorrupt):
+            ring.update_tail(index)
+        (packet,) = ring.packets(index, 1)
+        inside = control.read("BUFFER_INDEX")
+        if inside["in_buffer"]:
+            packet = self._inside(packet, inside["index"])
         record = FaultRecord(
             FaultCode(error["code"]),
             Unit(error["unit"]),
@@ -74,13 +81,6 @@ class Recovery:
             control.value("ERROR_BLOCK"),
             control.value("ERROR_ADDRESS"),
         )
-        index = control.value("READ_INDEX")
-        with suppress(DeviceCorrupt):
-            ring.update_tail(index)
-        (packet,) = ring.packets(index, 1)
-        inside = control.read("BUFFER_INDEX")
-        if inside["in_buffer"]:
-            packet = self._inside(packet, inside["index"])
         return QueueFault(
             record,
             context=ring.context.number,
