@@ -227,7 +227,7 @@ def test_random(config: ChipConfig, longest: int, gap: float, mhz: int) -> None:
 
 @pytest.mark.parametrize(("config", "mhz"), [(NANO, 25), (EDGE, 133), (WIDE, 100)], ids=lambda x: getattr(x, "name", x))
 def test_dense_traffic(config: ChipConfig, mhz: int) -> None:
-    """Many bursts each way under way all the time, in few rows and in many."""
+    """Many bursts in flight each way all the time, in few rows and in many."""
     dut = SdramBench(config, mhz * MHZ, PART)
     bench = watched(dut, COVERAGE, seed=mhz, timeout=100_000)
     operations = 500 * 4 // config.bus_bytes
