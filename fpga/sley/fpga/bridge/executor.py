@@ -95,27 +95,11 @@ class CommandExecutor(wiring.Component):
 
         code = Signal(3)
         m.d.comb += code.eq(head.code)
-        # What a head says, a cycle after its last byte
-        is_write = Signal(reset_less=True)
-        clears = Signal(reset_less=True)
-        is_read = Signal(reset_less=True)  # the reply has data
-        of_register = Signal(reset_less=True)
-        of_memory = Signal(reset_less=True)
-        unknown = Signal(reset_less=True)
-        is_next = Signal(reset_less=True)
-        is_last = Signal(reset_less=True)
+        is_write, clears, is_read, of_register, of_memory, unknown, is_next, is_last = self._decode(
+            m, head, code, expected, last
+        )
         in_lane = Signal(lane_bits)
         m.d.comb += [in_lane.eq(head.address), expected.eq(last + 1)]
-        m.d.sync += [
-            clears.eq(code == Code.CLEAR_MEMORY),
-            is_write.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER) | (code == Code.CLEAR_MEMORY)),
-            is_read.eq((code == Code.IDENTIFY) | (code == Code.READ_MEMORY) | (code == Code.READ_REGISTER)),
-            of_register.eq((code == Code.WRITE_REGISTER) | (code == Code.READ_REGISTER)),
-            of_memory.eq(code == Code.READ_MEMORY),
-            unknown.eq(head.code > max(Code)),
-            is_next.eq(head.sequence == expected),
-            is_last.eq(head.sequence == last),
-        ]
         enter = Signal()  # a byte of the head
         step = Signal()  # its address
         count = Signal()  # its length
@@ -284,6 +268,30 @@ class CommandExecutor(wiring.Component):
                     m.d.sync += refusal.eq(Status.OK)
                     m.next = "HEAD"
         return m
+
+    def _decode(
+        self, m: Module, head: Any, code: Signal, expected: Signal, last: Signal
+    ) -> tuple[Signal, Signal, Signal, Signal, Signal, Signal, Signal, Signal]:
+        """What a head means, a cycle after its last byte."""
+        is_write = Signal(reset_less=True)
+        clears = Signal(reset_less=True)
+        is_read = Signal(reset_less=True)  # the reply has data
+        of_register = Signal(reset_less=True)
+        of_memory = Signal(reset_less=True)
+        unknown = Signal(reset_less=True)
+        is_next = Signal(reset_less=True)
+        is_last = Signal(reset_less=True)
+        m.d.sync += [
+            clears.eq(code == Code.CLEAR_MEMORY),
+            is_write.eq((code == Code.WRITE_MEMORY) | (code == Code.WRITE_REGISTER) | (code == Code.CLEAR_MEMORY)),
+            is_read.eq((code == Code.IDENTIFY) | (code == Code.READ_MEMORY) | (code == Code.READ_REGISTER)),
+            of_register.eq((code == Code.WRITE_REGISTER) | (code == Code.READ_REGISTER)),
+            of_memory.eq(code == Code.READ_MEMORY),
+            unknown.eq(head.code > max(Code)),
+            is_next.eq(head.sequence == expected),
+            is_last.eq(head.sequence == last),
+        ]
+        return is_write, clears, is_read, of_register, of_memory, unknown, is_next, is_last
 
     def _buses(
         self, m: Module, ask: Signal, code: Signal, address: Value, beat: Signal, strobe: Signal
