@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LAZY = {"sim": "sley.sim.errors"}
+LAZY = {"fpga": "sley.fpga.bridge.transport", "sim": "sley.sim.errors"}
 """Portions, and what of each must be cheap to import."""
 
 
