@@ -7,8 +7,8 @@ from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
 from sley.fpga.memory.sdram.part import COMMON_32M
 from sley.fpga.memory.sdram.pins import Command
+from sley.fpga.memory.sdram.refresh import Refresher, State
 from sley.fpga.memory.sdram.timing import SdramTiming, sdram_timing
-from sley.fpga.memory.sdram.upkeep import State, Upkeep
 from sley.hw.testing.mutation import mutated
 from sley.hw.testing.proof import Counterexample, Property, prove
 
@@ -24,7 +24,7 @@ class Refreshed(Property):
     """From one regular refresh to the next pass at most an interval and the delay; nothing is granted between the
     precharge of all banks and the end of the refresh; if banks can be precharged ``BUSY`` cycles after a grant."""
 
-    def __init__(self, dut: Upkeep, timing: SdramTiming) -> None:
+    def __init__(self, dut: Refresher, timing: SdramTiming) -> None:
         super().__init__(dut)
         self.timing = timing
 
@@ -32,43 +32,45 @@ class Refreshed(Property):
         m = Module()
         dut, timing = self.dut, self.timing
         inner = self.inner(m, dut)
-        interval, due, pause, over, state = (inner[name] for name in ("interval", "due", "pause", "over", "state"))
-        may_close = self.free(1, "may_close")
+        names = ("interval", "due", "pause", "elapsed", "state")
+        interval, due, pause, elapsed, state = (inner[name] for name in names)
+        may_precharge_all = self.free(1, "may_precharge_all")
         granted = Signal(range(BUSY + 1), init=BUSY)  # cycles ago, the last time
         refresh = dut.command == Command.REFRESH
         regular = Signal()  # a refresh was seen that is not of the sequence after power-up
         since = Signal(range(2 * timing.refresh_interval))
         longest = max(timing.refresh, timing.precharge)
         closed = Signal(range(longest + 1))  # cycles that must pass after a precharge or a refresh
-        m.d.comb += dut.may_close.eq(may_close)
+        m.d.comb += dut.may_precharge_all.eq(may_precharge_all)
         m.d.sync += granted.eq(Mux(dut.granted, 1, Mux(granted == BUSY, BUSY, granted + 1)))
-        m.d.sync += closed.eq(Mux(dut.close, timing.precharge - 1, Mux(closed == 0, 0, closed - 1)))
+        m.d.sync += closed.eq(Mux(dut.precharge_all, timing.precharge - 1, Mux(closed == 0, 0, closed - 1)))
         with m.If(refresh):
-            m.d.sync += [regular.eq(regular | ~dut.asleep), since.eq(1), closed.eq(timing.refresh - 1)]
+            m.d.sync += [regular.eq(regular | ~dut.initialising), since.eq(1), closed.eq(timing.refresh - 1)]
         with m.Elif(since != 2 * timing.refresh_interval - 1):
             m.d.sync += since.eq(since + 1)
 
         age = timing.refresh_interval - 1 - interval  # of the last end of an interval
         first = timing.refresh + timing.mode_set  # a refresh that is due when the part wakes is that old at most
         idle = granted == BUSY
-        asleep, close, refreshing, mode, rest = dut.asleep, *(state == name for name in State.__members__.values())
+        initialising = dut.initialising
+        precharging, refreshing, mode, idle_state = (state == name for name in State.__members__.values())
         m.d.comb += [
-            Assume((granted < BUSY) | may_close),
+            Assume((granted < BUSY) | may_precharge_all),
             Assert(~regular | (since <= timing.refresh_interval + DELAY)),
             Assert((closed == 0) | (~dut.granted & (dut.command == Command.NOP))),
             # An inductive proof needs besides:
             Assert(interval < timing.refresh_interval),
-            Assert(over == (pause == 0)),
-            Assert(~asleep | ~regular),
-            Assert(~asleep | (idle & ~rest)),
-            Assert(asleep | ~mode),
+            Assert(elapsed == (pause == 0)),
+            Assert(~initialising | ~regular),
+            Assert(~initialising | (idle & ~idle_state)),
+            Assert(initialising | ~mode),
             Assert(~mode | ~due | (age + pause + 1 <= timing.refresh)),
-            Assert(asleep | ~close | (over & due & ((granted >= age + 1) | (idle & (age + 1 <= LATE))))),
-            Assert(asleep | ~refreshing | (due & (age + pause + 1 <= DELAY))),
-            Assert(~rest | over | (~due & (age + pause + 1 <= DELAY + timing.refresh)) | ~regular),
-            Assert(~rest | over | regular | idle),
-            Assert(~rest | over | regular | ~due | (age + pause + 1 <= first)),
-            Assert(~rest | ~over | ~due | (granted >= age + 1) | (idle & (age + 1 <= first))),
+            Assert(initialising | ~precharging | (elapsed & due & ((granted >= age + 1) | (idle & (age + 1 <= LATE))))),
+            Assert(initialising | ~refreshing | (due & (age + pause + 1 <= DELAY))),
+            Assert(~idle_state | elapsed | (~due & (age + pause + 1 <= DELAY + timing.refresh)) | ~regular),
+            Assert(~idle_state | elapsed | regular | idle),
+            Assert(~idle_state | elapsed | regular | ~due | (age + pause + 1 <= first)),
+            Assert(~idle_state | ~elapsed | ~due | (granted >= age + 1) | (idle & (age + 1 <= first))),
             Assert(~regular | due | (since <= age + 1)),
             Assert(~regular | ~due | (since <= timing.refresh_interval + age + 1)),
             Assert((closed == 0) | (closed == pause)),
@@ -78,19 +80,19 @@ class Refreshed(Property):
 
 def test_refreshes_are_never_late() -> None:
     assert TIMING.refresh_delay >= DELAY
-    prove(Refreshed(Upkeep(TIMING), TIMING), 3)
+    prove(Refreshed(Refresher(TIMING), TIMING), 3)
 
 
 @pytest.mark.parametrize(
     ("line", "bug"),
     [
         ("self.granted.eq(~due)", "self.granted.eq(1)"),
-        ("State.CLOSE), m.If(self.may_close)", "State.CLOSE), m.If(self.may_close & (interval == 3))"),
-        ("with m.Elif(refreshed):", "with m.Elif(refreshed | self.may_close):"),
-        ("[*then(timing.refresh), left", "[*then(1), left"),
+        ("m.If(self.may_precharge_all)", "m.If(self.may_precharge_all & (interval == 3))"),
+        ("with m.Elif(refreshed):", "with m.Elif(refreshed | self.may_precharge_all):"),
+        ("[*wait(timing.refresh), remaining", "[*wait(1), remaining"),
     ],
     ids=["granted while due", "takes its time", "forgotten", "too short"],
 )
 def test_late_refreshes_are_found(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
-        prove(Refreshed(mutated(Upkeep, line, bug)(TIMING), TIMING), 76, induction=False)
+        prove(Refreshed(mutated(Refresher, line, bug)(TIMING), TIMING), 76, induction=False)

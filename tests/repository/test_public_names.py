@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PORTIONS = ("abi", "hw", "driver", "runtime", "sim", "fpga")
 KEPT = ROOT / "docs" / "reference" / "public-names.txt"
 LAZY = ("hw", "sim", "fpga")
-CHEAP = ("sley.abi", "sley.sim.errors", "sley.fpga.errors")
+CHEAP = ("sley.abi", "sley.sim.errors", "sley.fpga.bridge.transport")
 """What must be cheap to import."""
 
 

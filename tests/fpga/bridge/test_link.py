@@ -174,7 +174,7 @@ def test_a_failure_is_counted_once() -> None:
 
 
 def test_bursts() -> None:
-    """As long as they may be, from beat to beat; zeros without data; no more under way than fit."""
+    """As long as they may be, from beat to beat; zeros without data; no more in flight than fit."""
     memory = bytearray(8192)
     waiting: list[bytes] = []
 

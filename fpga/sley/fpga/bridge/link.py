@@ -24,9 +24,9 @@ from sley.fpga.bridge.frames import (
 RECOVERIES = 16
 """Times that the link is put in order without a command being answered in between, before it is given up."""
 MOST_UNANSWERED = 64
-"""Commands under way; less than half of the sequence numbers, so that old and new are told apart."""
+"""Commands in flight; less than half of the sequence numbers, so that old and new are told apart."""
 MOST_REPLY_BYTES = 4096
-"""Data that replies under way may have: what the line discipline of Linux keeps for a program that is late."""
+"""Data that outstanding replies may have: what the line discipline of Linux keeps for a program that is late."""
 
 _WRITES = (Code.WRITE_MEMORY, Code.WRITE_REGISTER, Code.CLEAR_MEMORY)
 _REFUSED = (Status.BAD_FRAME, Status.OUT_OF_SEQUENCE)
@@ -57,7 +57,7 @@ class Port(Protocol):
 
 @dataclass
 class Request:
-    """A command under way, and what came of it."""
+    """A command in flight, and what came of it."""
 
     code: Code
     address: int
@@ -147,7 +147,7 @@ class Link:
             raise LinkError(fault)
 
     def _give_up(self, why: str) -> LinkError:
-        """What is under way is lost, and nobody knows how much of it was done."""
+        """What is in flight is lost, and nobody knows how much of it was done."""
         self.given_up = f"{self._port.name}{why}"
         self._unanswered.clear()
         return LinkError(self.given_up)
@@ -198,7 +198,7 @@ class Link:
             raise self._give_up(f" cannot be read: {error}; is the board still connected?") from error
 
     def _take(self, body: bytes) -> bool:
-        """A reply; whether it is one to a command under way."""
+        """A reply; whether it is one to a command in flight."""
         if len(body) < 2:
             return False
         request = next((r for r in self._unanswered if r.sequence == body[0] and not r.done), None)

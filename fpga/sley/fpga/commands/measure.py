@@ -20,11 +20,11 @@ def area(
         "build"
     ),
 ) -> None:
-    """Print what each block of a design takes after synthesis, and the LUTs on the longest ways between registers."""
+    """Print what each block of a design takes after synthesis, and the LUTs on the longest paths between registers."""
     require_tools()
     from sley.fpga.devices.family import FAMILIES
-    from sley.fpga.netlist.levels import read_ways
-    from sley.fpga.report.area import DESIGNS, markdown, measure, ways_markdown
+    from sley.fpga.netlist.levels import read_paths
+    from sley.fpga.report.area import DESIGNS, markdown, measure, paths_markdown
 
     for known, asked, hint in ((DESIGNS, design, "--design"), (FAMILIES, family, "--family")):
         if asked not in known:
@@ -32,7 +32,7 @@ def area(
     chip = chosen_configuration(config)
     made = measure(DESIGNS[design](chip), FAMILIES[family], output, depth)
     typer.echo(markdown(f"{design} of {chip.name}", FAMILIES[family], made))
-    typer.echo(ways_markdown(read_ways(output / "sley.json", "sley", FAMILIES[family])), nl=False)
+    typer.echo(paths_markdown(read_paths(output / "sley.json", "sley", FAMILIES[family])), nl=False)
 
 
 def report(

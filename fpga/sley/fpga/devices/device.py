@@ -26,15 +26,15 @@ class Device:
 
     def usage(self, used: Resources) -> str:
         """What a design takes of it, in words."""
-        return ", ".join(self._shares(used, lambda taken, there: True))
+        return ", ".join(self._shares(used, lambda taken, available: True))
 
     def fits(self, used: Resources) -> bool:
         """Whether there is enough of everything."""
-        return not self._shares(used, lambda taken, there: taken > there)
+        return not self._shares(used, lambda taken, available: taken > available)
 
     def check(self, used: Resources) -> None:
         """Raises ``FlowError`` that names what there is too little of."""
-        short = self._shares(used, lambda taken, there: taken > there)
+        short = self._shares(used, lambda taken, available: taken > available)
         if short:
             raise FlowError(
                 f"the design does not fit: it takes {', '.join(short)} of {self.name}; take a smaller --config, "
@@ -43,7 +43,7 @@ class Device:
 
     def _shares(self, used: Resources, named: Callable[[int, int], bool]) -> list[str]:
         pairs = ((name, getattr(used, field), getattr(self.capacity, field)) for field, name in _NAMES.items())
-        return [f"{taken:,} of {there:,} {name}" for name, taken, there in pairs if named(taken, there)]
+        return [f"{taken:,} of {available:,} {name}" for name, taken, available in pairs if named(taken, available)]
 
 
 _NAMES = {"lut": "LUTs", "ff": "flip-flops", "dsp": "DSP blocks", "bram": "block RAMs"}
@@ -68,7 +68,7 @@ def device_of(platform: Any) -> Device:
     return DEVICES[platform.part if hasattr(platform, "parse_part") else platform.device]
 
 
-def tell_gateware(platform: Any, family: Family, dsp_blocks: int | None, array_blocks: int | None = None) -> None:
+def annotate_platform(platform: Any, family: Family, dsp_blocks: int | None, array_blocks: int | None = None) -> None:
     """Gives a platform what gateware asks it about multipliers: Amaranth's do not have it, or not all of them.
 
     ``dsp_blocks``: how many there are; ``array_blocks``: how many of them arrays of int8 may take, None for their

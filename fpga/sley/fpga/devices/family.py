@@ -91,9 +91,9 @@ _SHALLOW = (
     "strash; &get -n; &fraig -x; &put; scorr; balance; strash; if -g -K 6 -C 8; strash; if -g -K 6 -C 8; strash; "
     "dch -f; if -C 16 -F 4 -A 4; mfs2; lutpack -S 1"
 ).replace(" ", ",")
-"""Yosys' script for LUTs of one size. In place of ``dc2``, which restructures logic for fewer gates and lets ways grow
-by one or two LUTs, it has ``balance`` and twice balanced sums of products of six inputs, which make ways shorter by one
-or two; and more cuts and more rounds of the area recovery that keeps depth."""
+"""Yosys' script for LUTs of one size. In place of ``dc2``, which restructures logic for fewer gates and lets paths grow
+by one or two LUTs, it has ``balance`` and twice balanced sums of products of six inputs, which make paths shorter by
+one or two; and more cuts and more rounds of the area recovery that keeps depth."""
 
 FAMILIES = {
     family.name: family

@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.fpga.boards.board import BoardTop
-from sley.fpga.devices.device import device_of, tell_gateware
+from sley.fpga.devices.device import annotate_platform, device_of
 from sley.fpga.devices.family import Resources
 from sley.fpga.flow.nextpnr import best_seed, place, place_refined, routing, with_seed
 from sley.fpga.flow.synthesis import Synthesis, synthesise
@@ -71,9 +71,9 @@ def implement(
 ) -> Implementation:
     """Implements ``design`` on ``platform``, an Amaranth platform that is used once; everything is left in ``folder``.
 
-    ``dense``: see ``Dense``; ``array_blocks``: see ``tell_gateware``; ``seeds``: see ``best_seed``. A clock constraint
-    that is not met is a ``FlowError`` unless it ``may_miss``; so is a design with more cells of a kind than the device
-    has, which is known before place and route, and a step that fails.
+    ``dense``: see ``Dense``; ``array_blocks``: see ``annotate_platform``; ``seeds``: see ``best_seed``. A clock
+    constraint that is not met is a ``FlowError`` unless it ``may_miss``; so is a design with more cells of a kind than
+    the device has, which is known before place and route, and a step that fails.
     """
     began = time.monotonic()
     device = device_of(platform)
@@ -82,7 +82,7 @@ def implement(
     options = ["--report", report, "--seed", "1"]
     options += ["--placer", dense_flow.placer] if dense_flow else ["--placer-heap-timingweight", str(TIMING_WEIGHT)]
     options += ["--timing-allow-fail"] if may_miss else []
-    tell_gateware(platform, device.family, device.capacity.dsp, array_blocks)
+    annotate_platform(platform, device.family, device.capacity.dsp, array_blocks)
     plan = platform.prepare(design, name, nextpnr_opts=options)
     plan.extract(folder)
     text = plan.files[f"{name}.il"]
@@ -110,14 +110,15 @@ def netlist(
 ) -> Synthesis:
     """The netlist of ``design`` with the pins of ``platform``, as JSON and as EDIF for the tools of a vendor.
 
-    A design with more cells of a kind than the device has is a ``FlowError``; ``array_blocks``: see ``tell_gateware``.
+    A design with more cells of a kind than the device has is a ``FlowError``; ``array_blocks``: see
+    ``annotate_platform``.
     """
 
     def text(fragment: Any, name: str, **_: Any) -> str:
         return str(rtlil.convert_fragment(fragment, name=name, emit_src=False, propagate_domains=False)[0])
 
     device = device_of(platform)
-    tell_gateware(platform, device.family, device.capacity.dsp, array_blocks)
+    annotate_platform(platform, device.family, device.capacity.dsp, array_blocks)
     platform.toolchain_prepare = text  # Amaranth itself hands it out as Verilog only
     made = synthesise(str(platform.prepare(design, name)), device.family, folder, name=name, edif=True)
     device.check(made.top.total)

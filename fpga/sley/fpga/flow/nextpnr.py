@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sley.fpga.flow.toolchain import run_tool
 from sley.fpga.placement.annealing import anneal, tight
-from sley.fpga.placement.delays import longest_way
+from sley.fpga.placement.delays import critical_path_ns
 from sley.fpga.placement.placement import Placement
 from sley.fpga.placement.refinement import refine
 
@@ -37,15 +37,15 @@ def place(command: Sequence[str], seed: int, folder: Path) -> float:
 
 def place_refined(command: Sequence[str], seed: int, folder: Path) -> float:
     """``place``, ``anneal`` where wires are tight, and ``refine``, for a chip on an ECP5. The MHz are of the longest
-    way by ``Delays``, at speed 8.
+    path by ``Delays``, at speed 8.
 
     Where wires are scarce even then, nothing is refined, which takes more of them, and nextpnr is told not to mind
-    timing: otherwise its router lets what is on long ways take the wires of all others, again and again.
+    timing: otherwise its router lets what is on long paths take the wires of all others, again and again.
     """
     place(command, seed, folder)
     placement = Placement.read(folder / _placed(seed))
     scarce = tight(placement) and anneal(placement).scarce
-    longest = longest_way(placement) if scarce else refine(placement).after
+    longest = critical_path_ns(placement) if scarce else refine(placement).after
     placement.write(folder / _placed(seed), timing=not scarce)
     return 1000 / longest
 

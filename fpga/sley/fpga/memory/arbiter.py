@@ -43,7 +43,7 @@ class AxiArbiter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         managers, target = self.managers, self.target
-        owners = Signal(WRITES)  # of the write bursts under way, the oldest lowest
+        owners = Signal(WRITES)  # of the write bursts in flight, the oldest lowest
         count = Signal(range(WRITES + 1))
         place = Signal(range(WRITES + 1))
         owner = owners[0]

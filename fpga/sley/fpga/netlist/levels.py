@@ -11,7 +11,7 @@ from typing import Any
 from sley.fpga.devices.family import Family, Resources
 
 CARRY_IN = frozenset({"CIN", "CI"})
-"""The way along a carry chain is no level; the way into it is one."""
+"""The path along a carry chain is no level; the path into it is one."""
 WRITE_SIDE = frozenset({"WD", "DI", "WAD", "WRE", "WCK", "D", "WE", "WCLK", "DIA", "DIB", "DIC", "DID"})
 """Pins of distributed RAM that end at the clock; its data follow the others at once."""
 FREE = ("PFUMX", "L6MUX", "MUXF", "MUX2_LUT")
@@ -21,8 +21,8 @@ CARRIES = ("SB_CARRY", "CARRY4", "CARRY8")
 
 
 @dataclass(frozen=True)
-class Way:
-    """A longest way to an end: LUTs passed, and the names of the register or port where it begins and ends."""
+class LogicPath:
+    """The longest path to an end: LUTs passed, and the names of the register or port where it begins and ends."""
 
     levels: int
     begin: str
@@ -30,27 +30,27 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Ways:
-    """All ways of a netlist: how many ends are behind so many LUTs, and one of the longest to each register."""
+class LogicPaths:
+    """All paths of a netlist: how many ends are behind so many LUTs, and one of the longest to each register."""
 
     ends: Mapping[int, int]
-    longest: tuple[Way, ...]
+    longest: tuple[LogicPath, ...]
 
     @property
     def deepest(self) -> int:
-        """LUTs on the longest way."""
+        """LUTs on the critical path."""
         return max(self.ends, default=0)
 
 
-def read_ways(netlist: Path, top: str, family: Family) -> Ways:
-    """The ways in a flat netlist of ``family`` as Yosys' ``write_json`` leaves it.
+def read_paths(netlist: Path, top: str, family: Family) -> LogicPaths:
+    """The paths in a flat netlist of ``family`` as Yosys' ``write_json`` leaves it.
 
-    A way begins and ends at flip-flops, block RAMs, DSP blocks, pins and ports. Each LUT and each entry into a carry
-    chain is a level, and an output that comes late (``Family.late``) begins with some; ways without any are left out.
+    A path begins and ends at flip-flops, block RAMs, DSP blocks, pins and ports. Each LUT and each entry into a carry
+    chain is a level, and an output that comes late (``Family.late``) begins with some; paths without any are left out.
     Raises ``ValueError`` for a combinational loop.
     """
     module = json.loads(netlist.read_text())["modules"][top]
-    return _Netlist(module, family).ways()
+    return _Netlist(module, family).paths()
 
 
 class _Netlist:
@@ -77,10 +77,10 @@ class _Netlist:
             if port["direction"] == "output":
                 self._ends += [(bit, name) for bit in port["bits"] if isinstance(bit, int)]
 
-    def ways(self) -> Ways:
+    def paths(self) -> LogicPaths:
         for bit, _ in self._ends:
             self._visit(bit)
-        longest: dict[str, Way] = {}
+        longest: dict[str, LogicPath] = {}
         counts: Counter[int] = Counter()
         for bit, end in self._ends:
             level, origin = self._level[bit]
@@ -88,9 +88,9 @@ class _Netlist:
                 continue
             counts[level] += 1
             if end not in longest or longest[end].levels < level:
-                longest[end] = Way(level, self._names.get(origin, str(origin)), end)
-        ordered = sorted(longest.values(), key=lambda way: (-way.levels, way.end))
-        return Ways(dict(sorted(counts.items(), reverse=True)), tuple(ordered))
+                longest[end] = LogicPath(level, self._names.get(origin, str(origin)), end)
+        ordered = sorted(longest.values(), key=lambda path: (-path.levels, path.end))
+        return LogicPaths(dict(sorted(counts.items(), reverse=True)), tuple(ordered))
 
     def _is_boundary(self, cell: Mapping[str, Any]) -> bool:
         taken = self._family.cells.get(cell["type"], Resources())
@@ -111,20 +111,20 @@ class _Netlist:
     def _visit(self, bit: int) -> None:
         stack, open_bits = [bit], set[int]()
         while stack:
-            here = stack[-1]
-            if here in self._level:
+            current = stack[-1]
+            if current in self._level:
                 stack.pop()
                 continue
-            sources = self._sources(here)
+            sources = self._sources(current)
             missing = [source for source, _ in sources if source not in self._level]
-            if missing and here in open_bits:
-                raise ValueError(f"a combinational loop goes through {self._names.get(here, here)}")
+            if missing and current in open_bits:
+                raise ValueError(f"a combinational loop goes through {self._names.get(current, current)}")
             if missing:
-                open_bits.add(here)
+                open_bits.add(current)
                 stack += missing
                 continue
             found = [(self._level[source][0] + own, self._level[source][1]) for source, own in sources]
-            self._level[here] = max(found, default=(0, here))
+            self._level[current] = max(found, default=(0, current))
             stack.pop()
 
 

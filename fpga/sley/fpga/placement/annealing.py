@@ -30,18 +30,18 @@ with so many rounds at each."""
 SQUARE = 5
 """Columns and rows about a tile whose mean is what it counts as."""
 LATE, LATENESS, PULL = 0.6, 4, 5.0
-"""What is on ways longer than this share of the longest is pulled together, by this power of how much longer they are:
+"""What is on paths longer than this share of the longest is pulled together, by this power of how much longer they are:
 on the longest a tile between costs so many tiles of wire more."""
 MEMORY, LEAST = 0.5, 0.02
 """The share of it that is of the delays before, and the least of it, of the longest's, that counts."""
 CELLS, TREE = (3, 5, 10, 20, 30, 40, 50), (1.0, 1.15, 1.45, 1.89, 2.23, 2.54, 2.79)
-"""A net of so many cells takes so many times half the way around the box about them, in wires: C. E. Cheng, "RISA:
+"""A net of so many cells takes so many times half the perimeter of their bounding box, in wires: C. E. Cheng, "RISA:
 accurate and efficient placement routability modeling", ICCAD 1994."""
 
 
 @dataclass(frozen=True)
 class Annealing:
-    """Tiles of wire before and after, half the way around the box about each net, and whether wires are scarce."""
+    """Tiles of wire before and after, half the perimeter of each net's bounding box, and whether wires are scarce."""
 
     before: int
     after: int
@@ -52,7 +52,7 @@ def anneal(placement: Placement) -> Annealing:
     """Exchanges LUTs and flip-flops at random, and ever less what makes wires longer; the same placement gives the same
     result.
 
-    A wire costs its length, more, the more crowded the tiles are through which it may lead, and more on long ways:
+    A wire costs its length, more, the more crowded the tiles are through which it may lead, and more on long paths:
     nextpnr's placers leave many cells far from their nets on a device that is nearly full, and mind no crowding, and
     its router takes ever longer where wires run out. S. Kirkpatrick et al., "Optimization by simulated annealing",
     Science 220, 1983.
@@ -121,11 +121,11 @@ class _Annealing:
             exchange(parts, slots, nets, pulled, before, temperature, reach, draws)
 
     def _pulls(self) -> Pulls:
-        """Between what is on long ways, as they are now."""
+        """Between what is on long paths, as they are now."""
         self._arrangement.follow()
         delays, part = self._delays, self._arrangement.of_cell
         delays.analyse()
-        late = delays.wired * np.maximum(0, delays.along() - LATE * delays.longest)
+        late = delays.wired * np.maximum(0, delays.path_delays() - LATE * delays.critical)
         self._late = MEMORY * self._late + (1 - MEMORY) * (late / (late.max(initial=0) or 1)) ** LATENESS
         counts = self._late > LEAST
         ends = np.stack([part[delays.source], part[delays.sink]])[:, counts]

@@ -25,18 +25,18 @@ class Arrangement:
         self.of_cell = np.full(len(placement.cells), EMPTY)
         for number, movable in enumerate(movables):
             self.of_cell[list(movable.cells)] = number
-        rest = np.nonzero(self.of_cell == EMPTY)[0]
-        self.of_cell[rest] = np.arange(len(movables), len(movables) + len(rest))
-        self._firsts = [*(movable.cells[0] for movable in movables), *rest]
+        others = np.nonzero(self.of_cell == EMPTY)[0]
+        self.of_cell[others] = np.arange(len(movables), len(movables) + len(others))
+        self._firsts = [*(movable.cells[0] for movable in movables), *others]
         self.parts, self.slots = self._parts(), self._slots()
-        self._lay()
+        self._fill_slots()
         nets = [(len(cells), sorted(set(self.of_cell[cells].tolist()))) for cells in _cells_of_nets(placement)]
         self.sizes = np.array([size for size, parts in nets if len(parts) > 1])
         self.nets = self._nets([parts for _, parts in nets if len(parts) > 1])
 
     @property
     def length(self) -> int:
-        """Tiles of wire: half the way around the box about each net."""
+        """Tiles of wire: half the perimeter of each net's bounding box."""
         west, east, north, south = self.nets.box.T
         return int((east - west + south - north).sum())
 
@@ -75,7 +75,7 @@ class Arrangement:
         lut, flip_flop = (np.full(len(x), EMPTY) for _ in range(2))
         return Slots(first, x, y, lut, flip_flop, *(np.ones(len(x), bool) for _ in range(2)))
 
-    def _lay(self) -> None:
+    def _fill_slots(self) -> None:
         """Puts all that lies in slots there."""
         placement, slots = self._placement, self.slots
         for cell, kind in enumerate(placement.kinds):
@@ -83,7 +83,7 @@ class Arrangement:
                 continue
             tile = slots.first[placement.x[cell], placement.y[cell]]
             if kind == WRITE_PORT or placement.mode(cell) in LUT_RAM:
-                slots.takes_flip_flop[tile : tile + SLOTS] = False
+                slots.accepts_flip_flop[tile : tile + SLOTS] = False
             if kind == WRITE_PORT:
                 continue
             (name, half), part = placement.slot_of(cell), self.of_cell[cell]
@@ -93,9 +93,9 @@ class Arrangement:
                 slots.flip_flop[slot] = part
                 continue
             slots.lut[slot] = part
-            slots.takes_flip_flop[slot] &= not placement.wide(cell)
+            slots.accepts_flip_flop[slot] &= not placement.wide(cell)
             if placement.bound(cell):
-                slots.takes_lut[[slot, slot ^ 1]] = False
+                slots.accepts_lut[[slot, slot ^ 1]] = False
 
     def _nets(self, nets: Collection[list[int]]) -> Nets:
         of_part: list[list[int]] = [[] for _ in self._firsts]

@@ -1,4 +1,4 @@
-"""How long ways of a placed ECP5 take from register to register, before they are routed."""
+"""How long paths of a placed ECP5 take from register to register, before they are routed."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -25,23 +25,23 @@ CLOCK_TO_OTHERS = 0.4
 INSIDE = ("DI", "FCI", "F1", "FXA", "FXB")
 """Ports with a wire of their own inside a tile."""
 SOURCES = (FLIP_FLOP, LUT, MULTIPLIER, MEMORY)
-"""Cells at whose outputs ways are counted: not clocks, pins and constants."""
+"""Cells at whose outputs paths are counted: not clocks, pins and constants."""
 
 
-def longest_way(placement: Placement) -> float:
-    """Nanoseconds of the longest way of a placement."""
+def critical_path_ns(placement: Placement) -> float:
+    """Nanoseconds of the critical path of a placement."""
     delays = Delays(placement)
     delays.analyse()
-    return delays.longest
+    return delays.critical
 
 
 class Delays:
     """The wires of a placement, from the cell ``source`` to the cell ``sink``, and what they are parts of.
 
-    ``through`` is how long the sink takes to its output, or -1 where a way ends; wires that are not ``wired`` are
-    inside of a tile and take no time. ``into`` and ``out_of`` have the wires
-    of each cell. ``analyse`` finds ``arrival``, when the output of a cell is known after the clock, ``departure``, how
-    long it takes from there to the end of the longest way, and ``end``, when the longest way that ends in a cell does.
+    ``through`` is how long the sink takes to its output, or -1 where a path ends; wires that are not ``wired`` are
+    inside of a tile and take no time. ``into`` and ``out_of`` have the wires of each cell. ``analyse`` finds
+    ``arrival``, when the output of a cell is known after the clock, ``departure``, how long it takes from there to the
+    end of the longest path, and ``end``, when the longest path that ends in a cell does.
     """
 
     def __init__(self, placement: Placement) -> None:
@@ -78,13 +78,13 @@ class Delays:
 
     def analyse(self) -> None:
         """With the cells where they are now."""
-        source, sink, wire = self.source, self.sink, self.wire(self.distance(), slice(None))
+        source, sink, wire = self.source, self.sink, self.wire_delay(self.distance(), slice(None))
         self.arrival = self._start.copy()
         for part in self._forwards:
             np.maximum.at(self.arrival, sink[part], self.arrival[source[part]] + wire[part] + self.through[part])
         self.departure = np.zeros(len(self._start))
         for part in self._backwards:
-            np.maximum.at(self.departure, source[part], wire[part] + self.rest(part))
+            np.maximum.at(self.departure, source[part], wire[part] + self.remaining(part))
         last = np.nonzero(self.through < 0)[0]
         self.end = np.zeros(len(self._start))
         np.maximum.at(self.end, sink[last], self.arrival[source[last]] + wire[last])
@@ -95,24 +95,24 @@ class Delays:
         made: Integers = abs(x[self.source] - x[self.sink]) + abs(y[self.source] - y[self.sink])
         return made
 
-    def along(self) -> Floats:
-        """Nanoseconds of the longest way along each wire."""
-        wire = self.wire(self.distance(), slice(None))
-        made: Floats = self.arrival[self.source] + wire + self.rest(np.arange(len(wire)))
+    def path_delays(self) -> Floats:
+        """Nanoseconds of the longest path along each wire."""
+        wire = self.wire_delay(self.distance(), slice(None))
+        made: Floats = self.arrival[self.source] + wire + self.remaining(np.arange(len(wire)))
         return made
 
     @property
-    def longest(self) -> float:
-        """Nanoseconds of the longest way."""
+    def critical(self) -> float:
+        """Nanoseconds of the critical path."""
         return float(self.end.max())
 
-    def wire(self, distance: Integers, wires: Integers | slice | int) -> Floats:
+    def wire_delay(self, distance: Integers, wires: Integers | slice | int) -> Floats:
         """Nanoseconds of these wires over so many columns and rows."""
         made: Floats = self.wired[wires] * (WIRE + TILE * distance)
         return made
 
-    def rest(self, wires: Integers) -> Floats:
-        """From the end of these wires to the end of the longest way."""
+    def remaining(self, wires: Integers) -> Floats:
+        """From the end of these wires to the end of the longest path."""
         return np.where(self.through[wires] < 0, 0, self.through[wires] + self.departure[self.sink[wires]])
 
     def _computes(self, cell: int) -> bool:
@@ -129,7 +129,7 @@ class Delays:
         return -1.0 if port in ("WRE", "WCK") else THROUGH
 
     def _levels(self, computes: list[bool]) -> Integers:
-        """The most cells that compute up to each one and with it; 0 for others. A loop ends ways."""
+        """The most cells that compute up to each one and with it; 0 for others. A loop ends paths."""
         level = np.zeros(len(computes), np.int64)
         waits = [0] * len(computes)
         for source, sink, through in zip(self.source, self.sink, self.through, strict=True):

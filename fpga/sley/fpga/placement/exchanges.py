@@ -48,8 +48,8 @@ class Slots(NamedTuple):
     y: Integers
     lut: Integers
     flip_flop: Integers
-    takes_lut: Bools
-    takes_flip_flop: Bools
+    accepts_lut: Bools
+    accepts_flip_flop: Bools
 
 
 class Nets(NamedTuple):
@@ -96,9 +96,9 @@ def exchange(
 ) -> int:
     """Tries an exchange for each row of ``draws``, DRAWS numbers from 0 to 1 at random; returns how many were made.
 
-    Those that cost ``d`` more are made with a probability of exp(-d / temperature). A net costs half the way around its
-    box, times one and the mean over the box of the excess of wires; ``excess[x, y]`` has the sum of all tiles before
-    that column and row.
+    Those that cost ``d`` more are made with a probability of exp(-d / temperature). A net costs half the perimeter of
+    its box, times one and the mean over the box of the excess of wires; ``excess[x, y]`` has the sum of all tiles
+    before that column and row.
     """
     made = 0
     moved = np.empty(4, np.int64)
@@ -108,23 +108,23 @@ def exchange(
     for k in range(len(draws)):
         part = int(draws[k, 0] * parts.movable)
         tile = _tile(part, reach, parts, slots, nets, draws[k])
-        here, there = parts.slot[part], _slot(part, tile, int(draws[k, 1] * SLOTS), parts, slots)
-        if there == EMPTY:
+        own_slot, target = parts.slot[part], _slot(part, tile, int(draws[k, 1] * SLOTS), parts, slots)
+        if target == EMPTY:
             continue
-        luts, flip_flops = _kinds(part, there, parts, slots)
-        count = _leaving(here, there, luts, flip_flops, parts, slots, moved, from_x, from_y)
+        luts, flip_flops = _kinds(part, target, parts, slots)
+        count = _leaving(own_slot, target, luts, flip_flops, parts, slots, moved, from_x, from_y)
         cost = -_pull(moved[:count], parts, pulled)
-        _lie(moved[:count], here, there, parts, slots)
+        _move(moved[:count], own_slot, target, parts, slots)
         cost += _pull(moved[:count], parts, pulled)
         number = _boxes(moved[:count], from_x, from_y, parts, nets, touched, boxes, row)
         for n in range(number):
             cost += _cost(boxes, n, excess) - _cost(nets.box, touched[n], excess)
         if cost > 0 and (temperature == 0 or draws[k, 2] >= np.exp(-cost / temperature)):
-            _lie(moved[:count], here, there, parts, slots)
+            _move(moved[:count], own_slot, target, parts, slots)
             continue
         for n in range(number):
             _copy(boxes, n, nets.box, touched[n])
-        _exchange(here, there, luts, flip_flops, slots)
+        _exchange(own_slot, target, luts, flip_flops, slots)
         made += 1
     return made
 
@@ -136,9 +136,9 @@ def _tile(part: int, reach: int, parts: Parts, slots: Slots, nets: Nets, draw: N
     x, y, around = parts.x[part], parts.y[part], reach
     first, last = nets.first_of_part[part], nets.first_of_part[part + 1]
     if first < last and draw[3] < 0.5:
-        x0, y0 = _joined(first, last, draw[4], draw[5], parts, nets)
-        x1, y1 = _joined(first, last, draw[6], draw[7], parts, nets)
-        x2, y2 = _joined(first, last, draw[8], draw[9], parts, nets)
+        x0, y0 = _neighbour(first, last, draw[4], draw[5], parts, nets)
+        x1, y1 = _neighbour(first, last, draw[6], draw[7], parts, nets)
+        x2, y2 = _neighbour(first, last, draw[8], draw[9], parts, nets)
         x, y, around = _middle(x0, x1, x2), _middle(y0, y1, y2), NEAR
     x += int(draw[10] * (2 * around + 1)) - around
     y += int(draw[11] * (2 * around + 1)) - around
@@ -147,7 +147,7 @@ def _tile(part: int, reach: int, parts: Parts, slots: Slots, nets: Nets, draw: N
 
 
 @helper
-def _joined(first: int, last: int, of_nets: float, of_parts: float, parts: Parts, nets: Nets) -> tuple[int, int]:
+def _neighbour(first: int, last: int, of_nets: float, of_parts: float, parts: Parts, nets: Nets) -> tuple[int, int]:
     """Column and row of one of the parts of those nets."""
     net = nets.of_part[first + int(of_nets * (last - first))]
     other = nets.part[nets.first[net] + int(of_parts * (nets.first[net + 1] - nets.first[net]))]
@@ -162,23 +162,23 @@ def _middle(a: int, b: int, c: int) -> int:
 @helper
 def _slot(part: int, tile: int, start: int, parts: Parts, slots: Slots) -> int:
     """The first slot of the tile, from there on, with which the part may change places; or EMPTY."""
-    here, found = parts.slot[part], EMPTY
+    own_slot, found = parts.slot[part], EMPTY
     if tile != EMPTY:
-        for turn in range(SLOTS):
-            there = tile + (start + turn) % SLOTS
-            if there != here:
-                luts, flip_flops = _kinds(part, there, parts, slots)
-                if _legal(here, there, luts, flip_flops, parts, slots):
-                    found = there
+        for offset in range(SLOTS):
+            target = tile + (start + offset) % SLOTS
+            if target != own_slot:
+                luts, flip_flops = _kinds(part, target, parts, slots)
+                if _legal(own_slot, target, luts, flip_flops, parts, slots):
+                    found = target
                     break
     return found
 
 
 @helper
-def _kinds(part: int, there: int, parts: Parts, slots: Slots) -> tuple[bool, bool]:
+def _kinds(part: int, target: int, parts: Parts, slots: Slots) -> tuple[bool, bool]:
     """Whether LUTs, and whether flip-flops change places with those there, so that no part is torn apart."""
     lut, flip_flop = parts.lut[part], parts.flip_flop[part]
-    other_lut, other_flip_flop = slots.lut[there], slots.flip_flop[there]
+    other_lut, other_flip_flop = slots.lut[target], slots.flip_flop[target]
     both = lut and flip_flop
     both |= lut and other_lut != EMPTY and parts.flip_flop[other_lut]
     both |= flip_flop and other_flip_flop != EMPTY and parts.lut[other_flip_flop]
@@ -186,36 +186,36 @@ def _kinds(part: int, there: int, parts: Parts, slots: Slots) -> tuple[bool, boo
 
 
 @helper
-def _legal(here: int, there: int, luts: bool, flip_flops: bool, parts: Parts, slots: Slots) -> bool:
+def _legal(own_slot: int, target: int, luts: bool, flip_flops: bool, parts: Parts, slots: Slots) -> bool:
     """Whether all of it moves, and nextpnr's rules allow it where it comes."""
     legal = True
-    for one, other in ((here, there), (there, here)):
+    for one, other in ((own_slot, target), (target, own_slot)):
         lut, flip_flop = slots.lut[one], slots.flip_flop[one]
         if luts and lut != EMPTY:
-            legal &= lut < parts.movable and slots.takes_lut[other]
+            legal &= lut < parts.movable and slots.accepts_lut[other]
         if flip_flops and flip_flop != EMPTY:
-            legal &= flip_flop < parts.movable and slots.takes_flip_flop[other]
+            legal &= flip_flop < parts.movable and slots.accepts_flip_flop[other]
             legal = legal and _agrees(flip_flop, one, other, parts, slots)
     return legal
 
 
 @helper
-def _agrees(flip_flop: int, here: int, there: int, parts: Parts, slots: Slots) -> bool:
+def _agrees(flip_flop: int, own_slot: int, target: int, parts: Parts, slots: Slots) -> bool:
     """Whether a flip-flop has the rules of those that it meets there when what lies there has come here."""
     agrees = True
-    tile = there - there % SLOTS
+    tile = target - target % SLOTS
     for slot in range(tile, tile + SLOTS):
-        other = slots.flip_flop[there if slot == here else here if slot == there else slot]
+        other = slots.flip_flop[target if slot == own_slot else own_slot if slot == target else slot]
         if other not in (EMPTY, flip_flop):
             agrees &= parts.tile_rules[other] == parts.tile_rules[flip_flop]
-            agrees &= slot ^ 1 != there or parts.slice_rules[other] == parts.slice_rules[flip_flop]
+            agrees &= slot ^ 1 != target or parts.slice_rules[other] == parts.slice_rules[flip_flop]
     return agrees
 
 
 @helper
 def _leaving(
-    here: int,
-    there: int,
+    own_slot: int,
+    target: int,
     luts: bool,
     flip_flops: bool,
     parts: Parts,
@@ -226,7 +226,7 @@ def _leaving(
 ) -> int:
     """How many parts change places; which in ``moved``, and where they are."""
     count = 0
-    for slot in (here, there):
+    for slot in (own_slot, target):
         lut, flip_flop = slots.lut[slot], slots.flip_flop[slot]
         if luts and lut != EMPTY:
             moved[count] = lut
@@ -240,19 +240,19 @@ def _leaving(
 
 
 @helper
-def _lie(moved: Integers, here: int, there: int, parts: Parts, slots: Slots) -> None:
-    """What lies here lies there from now on, and the other way around."""
+def _move(moved: Integers, own_slot: int, target: int, parts: Parts, slots: Slots) -> None:
+    """Swaps the slots of what is moved."""
     for part in moved:
-        slot = there if parts.slot[part] == here else here
+        slot = target if parts.slot[part] == own_slot else own_slot
         parts.slot[part], parts.x[part], parts.y[part] = slot, slots.x[slot], slots.y[slot]
 
 
 @helper
-def _exchange(here: int, there: int, luts: bool, flip_flops: bool, slots: Slots) -> None:
+def _exchange(own_slot: int, target: int, luts: bool, flip_flops: bool, slots: Slots) -> None:
     if luts:
-        slots.lut[here], slots.lut[there] = slots.lut[there], slots.lut[here]
+        slots.lut[own_slot], slots.lut[target] = slots.lut[target], slots.lut[own_slot]
     if flip_flops:
-        slots.flip_flop[here], slots.flip_flop[there] = slots.flip_flop[there], slots.flip_flop[here]
+        slots.flip_flop[own_slot], slots.flip_flop[target] = slots.flip_flop[target], slots.flip_flop[own_slot]
 
 
 @helper

@@ -25,7 +25,7 @@ GROUPS = {
 block RAMs, begin: nextpnr's places for them."""
 OFFSETS = ((0, 4), (0, 1, 4), (0, 1, 4, 5))
 """Columns and numbers of the DSP blocks of a group: of two, three, or all. As few as possible: they share four enables,
-and the ways to their operands."""
+and the paths to their operands."""
 MEMORY_ROWS = {"ecp5-85f": {"scratchpad": (22,), "accumulator": (46, 70), "transposer": (82,)}}
 """Rows of block RAMs: those of the scratchpad and the accumulators between, and south of, those of DSP blocks; the last
 where wires are left. Smaller devices have too few to choose from."""

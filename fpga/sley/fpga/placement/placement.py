@@ -17,7 +17,7 @@ SLICES = "ABCD"
 PLACE = re.compile(r"X(\d+)/Y(\d+)/(.*)")
 FIXED = f"{4:032b}"
 """nextpnr's strength of a place that its placer leaves alone."""
-TOLD = ("target_freq", "timing/allowFail", "placer")
+RUN_SETTINGS = ("target_freq", "timing/allowFail", "placer")
 """nextpnr's settings from ``--freq``, ``--timing-allow-fail`` and ``--placer``."""
 SHARED = ("CLK", "CE", "RST")
 """Signals of which the multipliers of a group have four each, at most."""
@@ -93,7 +93,7 @@ class Placement:
         self._fill()
         self.feeds = {number: self._feed(number) for number, kind in enumerate(self.kinds) if kind == FLIP_FLOP}
         self.rules = {number: _rules(self.cells[number]) for number in self.feeds}
-        self._behind = {lut: flip_flop for flip_flop, lut in self.feeds.items() if lut is not None}
+        self._fed = {lut: flip_flop for flip_flop, lut in self.feeds.items() if lut is not None}
         self.movables = list(self._movables())
         self._of_cell = {cell: movable for movable in self.movables for cell in movable.cells}
         self.chains = list(self._chains())
@@ -112,7 +112,7 @@ class Placement:
 
         What the run that has placed was told is left out: it would count in place of what the next one is told.
         """
-        for name in TOLD:
+        for name in RUN_SETTINGS:
             self._module["settings"].pop(name, None)
         self._module["settings"]["timing_driven"] = f"{timing:032b}"
         for number, cell in enumerate(self.cells):
@@ -129,7 +129,7 @@ class Placement:
         mode: str = self.cells[lut]["parameters"].get("MODE", LOGIC)
         return mode
 
-    def logic_near(self, x: int, y: int, reach: int) -> Iterator[Tile]:
+    def logic_within(self, x: int, y: int, reach: int) -> Iterator[Tile]:
         """The tiles of logic at most so many columns and rows from there."""
         columns, rows = self.logic.shape
         for column in range(max(0, x - reach), min(columns, x + reach + 1)):
@@ -149,12 +149,12 @@ class Placement:
     def slots_of(self, movable: Movable, x: int, y: int) -> Iterator[tuple[Slot, list[Movable]]]:
         """The slots of a tile in which ``movable`` may lie when others have left, and which."""
         tile = self._tiles[x, y]
-        apart = self._apart(movable.flip_flop, tile)
+        conflicting = self._conflicting(movable.flip_flop, tile)
         for name in SLICES:
             if movable.lut is not None and any(self.bound(tile.get(f"SLICE{name}.K{half}")) for half in (0, 1)):
                 continue
             for half in (0, 1):
-                leaving = [*apart]
+                leaving = [*conflicting]
                 lut, flip_flop = tile.get(f"SLICE{name}.K{half}"), tile.get(f"SLICE{name}.FF{half}")
                 if lut is not None and (movable.lut is not None or self.wide(lut)):
                     leaving.append(lut)
@@ -178,21 +178,21 @@ class Placement:
 
     def occupants(self, chain: Chain, x: int, y: int) -> list[Movable] | None:
         """What has to leave for ``chain`` to begin in this tile; None if that would not do."""
-        beside: list[int] = []  # in its slices
-        apart: list[int] = []
+        in_its_slices: list[int] = []
+        conflicting: list[int] = []
         for cell, offset in zip(chain.cells, chain.offsets, strict=True):
             place = x + offset, y
             if not 0 <= place[0] < len(self.logic) or not self.logic[place]:
                 return None
             tile, (slice_, _) = self._tiles[place], self.slots[cell].split(".")
-            beside += [tile[f"{slice_}.{name}"] for name in IN_SLICE if f"{slice_}.{name}" in tile]
-            apart += self._apart(cell if self.kinds[cell] == FLIP_FLOP else None, tile)
-        others = [other for other in (*beside, *apart) if other not in chain.cells]
+            in_its_slices += [tile[f"{slice_}.{name}"] for name in IN_SLICE if f"{slice_}.{name}" in tile]
+            conflicting += self._conflicting(cell if self.kinds[cell] == FLIP_FLOP else None, tile)
+        others = [other for other in (*in_its_slices, *conflicting) if other not in chain.cells]
         if not all(other in self._of_cell for other in others):
             return None
         return list(dict.fromkeys(self._of_cell[other] for other in others))
 
-    def carry(self, chain: Chain, x: int, y: int) -> None:
+    def move_chain(self, chain: Chain, x: int, y: int) -> None:
         """To where ``occupants`` has said that nothing is in the way any more."""
         for cell in chain.cells:
             del self._tile(cell)[self.slots[cell]]
@@ -200,7 +200,7 @@ class Placement:
             self.x[cell], self.y[cell] = x + offset, y
             self._tile(cell)[self.slots[cell]] = cell
 
-    def alike(self, movable: Movable, x: int, y: int) -> Iterator[Movable]:
+    def interchangeable(self, movable: Movable, x: int, y: int) -> Iterator[Movable]:
         """What of a tile may change places with ``movable``."""
         for cell in self._tiles[x, y].values():
             other = self._of_cell.get(cell)
@@ -276,7 +276,7 @@ class Placement:
                 continue
             if self.kinds[number] == LUT and number not in joined and not self.bound(number):
                 if not any(cell["connections"].get(port) for port in JOINED):
-                    yield Movable(number, self._behind.get(number))
+                    yield Movable(number, self._fed.get(number))
             elif self.kinds[number] == FLIP_FLOP and self.feeds[number] is None:
                 yield Movable(None, number)
 
@@ -291,7 +291,7 @@ class Placement:
             luts = [first]
             while luts[-1] in following:
                 luts.append(following[luts[-1]])
-            cells = [cell for lut in luts for cell in (lut, self._behind.get(lut)) if cell is not None]
+            cells = [cell for lut in luts for cell in (lut, self._fed.get(lut)) if cell is not None]
             if not any("BEL" in self.cells[cell]["attributes"] for cell in cells):
                 offsets = (int(self.x[cell] - self.x[first]) for cell in cells)
                 yield Chain(tuple(cells), tuple(offsets))
@@ -304,7 +304,7 @@ class Placement:
         """Whether a LUT takes the wire M of its slot, the only one to a flip-flop without a LUT."""
         return cell is not None and bool(self.cells[cell]["connections"].get("M"))
 
-    def _apart(self, flip_flop: int | None, tile: Mapping[str, int]) -> list[int]:
+    def _conflicting(self, flip_flop: int | None, tile: Mapping[str, int]) -> list[int]:
         """What may not be in a tile with a flip-flop: the flip-flops of one share clock and reset, and LUT RAM takes
         both for itself."""
         if flip_flop is None:

@@ -1,4 +1,4 @@
-"""Where the cells on the longest ways would lie best if there were room everywhere: a linear programme."""
+"""Where the cells on the longest paths would lie best if there were room everywhere: a linear programme."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,32 +14,33 @@ from sley.fpga.placement.placement import Chain, Movable, Placement
 REACH = 20
 """Columns and rows that a cell may go at once."""
 DISTANCE = 1e-3
-"""What a tile that a cell goes costs on average, where the longest way costs its nanoseconds: of equals, the least."""
+"""What a tile that a cell goes costs on average, where the critical path costs its nanoseconds: of equals, the
+least."""
 
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The nanoseconds of the longest way, and columns and rows of the parts, in their order."""
+    """The nanoseconds of the critical path, and columns and rows of the parts, in their order."""
 
-    longest: float
+    critical: float
     x: Floats
     y: Floats
 
 
 def relax(placement: Placement, delays: Delays, parts: Sequence[Movable | Chain], limit: float) -> Relaxation:
-    """The longest way is as short as it can be, if these lie anywhere within ``REACH`` and others do not move.
+    """The critical path is as short as it can be, if these lie anywhere within ``REACH`` and others do not move.
 
     All moves count at once, in contrast to one move after another, each of which may be of no use without the others.
-    A wire takes time for the columns and rows between its ends, and a way is a sum of wires, so both are linear; each
-    wire that may become part of a way longer than ``limit`` is a row of the programme. Others count as ``delays`` has
+    A wire takes time for the columns and rows between its ends, and a path is a sum of wires, so both are linear; each
+    wire that may become part of a path longer than ``limit`` is a row of the programme. Others count as ``delays`` has
     analysed them. HiGHS solves 20,000 rows in some seconds; a programme that it cannot solve is a ``FlowError``.
     """
     return _Relaxing(placement, delays, parts, limit).solve()
 
 
 class _Relaxing:
-    """Variables: columns of the first cells of all parts, their rows; when each cell that computes on such a way is
-    known; the longest way; the columns and the rows that each wire spans; those that each part goes."""
+    """Variables: columns of the first cells of all parts, their rows; when each cell that computes on such a path is
+    known; the critical path; the columns and the rows that each wire spans; those that each part goes."""
 
     def __init__(self, placement: Placement, delays: Delays, parts: Sequence[Movable | Chain], limit: float) -> None:
         self._placement, self._delays = placement, delays
@@ -63,18 +64,18 @@ class _Relaxing:
 
         self._variables = 0
         self._x, self._y = self._block(len(parts)), self._block(len(parts))
-        self._arrival, self._longest = self._block(int(self._known.max()) + 1), self._block(1)
+        self._arrival, self._critical = self._block(int(self._known.max()) + 1), self._block(1)
         self._columns, self._rows = (self._block(int(self._spans.max()) + 1) for _ in range(2))
-        self._away_x, self._away_y = self._block(len(parts)), self._block(len(parts))
+        self._moved_x, self._moved_y = self._block(len(parts)), self._block(len(parts))
         self._terms: list[tuple[int, int, float]] = []
         self._bounds: list[float] = []
 
     def _wires_that_count(self, moves: Bools, computes: Bools, limit: float) -> Integers:
-        """Wires from or to what moves or computes, which may become part of a way longer than the limit."""
+        """Wires from or to what moves or computes, which may become part of a path longer than the limit."""
         delays = self._delays
-        way = delays.along() + 2 * REACH * TILE * (moves[delays.source].astype(float) + moves[delays.sink])
+        path = delays.path_delays() + 2 * REACH * TILE * (moves[delays.source].astype(float) + moves[delays.sink])
         touched = moves | computes
-        return np.nonzero((touched[delays.source] | touched[delays.sink]) & (way > limit))[0]
+        return np.nonzero((touched[delays.source] | touched[delays.sink]) & (path > limit))[0]
 
     def _block(self, size: int) -> int:
         """The first of so many variables."""
@@ -90,21 +91,21 @@ class _Relaxing:
 
     def solve(self) -> Relaxation:
         if not len(self._cells):
-            return Relaxation(self._delays.longest, np.empty(0), np.empty(0))
+            return Relaxation(self._delays.critical, np.empty(0), np.empty(0))
         for wire in self._wires:
             self._wire(int(wire))
-        places = ((self._x, self._away_x, self._placement.x), (self._y, self._away_y, self._placement.y))
+        places = ((self._x, self._moved_x, self._placement.x), (self._y, self._moved_y, self._placement.y))
         low, high = np.zeros(self._variables), np.full(self._variables, np.inf)
-        for first, away, place in places:
-            for k, here in enumerate(place[self._cells]):
-                self._at_most(here, [(first + k, 1.0), (away + k, -1.0)])
-                self._at_most(-here, [(first + k, -1.0), (away + k, -1.0)])
+        for first, moved, place in places:
+            for k, current in enumerate(place[self._cells]):
+                self._at_most(current, [(first + k, 1.0), (moved + k, -1.0)])
+                self._at_most(-current, [(first + k, -1.0), (moved + k, -1.0)])
             span = slice(first, first + len(self._cells))
             low[span] = np.maximum(place[self._cells] - REACH, 0)
             high[span] = np.minimum(place[self._cells] + REACH, place.max() - self._ends * (first == self._x))
         cost = np.zeros(self._variables)
-        cost[self._longest] = 1
-        cost[self._away_x :] = DISTANCE / len(self._cells)
+        cost[self._critical] = 1
+        cost[self._moved_x :] = DISTANCE / len(self._cells)
         rows, columns, values = (np.array(part) for part in zip(*self._terms, strict=True))
         matrix = csr_array((values, (rows, columns)), shape=(len(self._bounds), self._variables))
         found = linprog(
@@ -113,16 +114,16 @@ class _Relaxing:
         if not found.success:
             raise FlowError(f"refinement failed: places of {len(self._cells)} cells were not found: {found.message}")
         x, y = (found.x[first : first + len(self._cells)] for first in (self._x, self._y))
-        return Relaxation(float(found.x[self._longest]), x, y)
+        return Relaxation(float(found.x[self._critical]), x, y)
 
     def _wire(self, wire: int) -> None:
-        """What its ends make of how far it spans, and that of when its sink is known, or of the longest way."""
+        """What its ends make of how far it spans, and that of when its sink is known, or of the critical path."""
         delays = self._delays
         source, sink, through = int(delays.source[wire]), int(delays.sink[wire]), float(delays.through[wire])
         terms: list[tuple[int, float]] = []
         span = int(self._spans[wire])
         if span < 0:
-            time = float(delays.wire(self._distance[wire], wire))
+            time = float(delays.wire_delay(self._distance[wire], wire))
         else:
             time = WIRE
             terms += [(self._columns + span, TILE), (self._rows + span, TILE)]
@@ -135,7 +136,7 @@ class _Relaxing:
         if through >= 0 and self._known[sink] >= 0:
             self._at_most(-time - through, [*terms, (self._arrival + int(self._known[sink]), -1.0)])
         else:
-            self._at_most(-time - float(delays.rest(np.array([wire]))[0]), [*terms, (self._longest, -1.0)])
+            self._at_most(-time - float(delays.remaining(np.array([wire]))[0]), [*terms, (self._critical, -1.0)])
 
     def _spanned(self, source: int, sink: int, span: int, first: int, place: Integers) -> None:
         """At least the difference between both ends, whichever is larger."""

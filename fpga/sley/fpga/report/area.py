@@ -7,12 +7,12 @@ from typing import Any
 from amaranth.back import rtlil
 
 from sley.abi.config import ChipConfig
-from sley.fpga.devices.device import tell_gateware
+from sley.fpga.devices.device import annotate_platform
 from sley.fpga.devices.family import Family
 from sley.fpga.flow.synthesis import Synthesis, synthesise
 from sley.fpga.flow.toolchain import tool_versions
 from sley.fpga.memory.block_ram import BlockMemory
-from sley.fpga.netlist.levels import Ways
+from sley.fpga.netlist.levels import LogicPaths
 from sley.fpga.report.blocks import BLOCKS
 from sley.fpga.system import System
 
@@ -26,15 +26,15 @@ DESIGNS: dict[str, Callable[[ChipConfig], Any]] = {
 }
 """What can be measured of a chip's configuration: chip with bridge and 64 KiB of memory, or a block alone."""
 COLUMNS = ("block", "LUT", "FF", "DSP", "block RAM")
-WAYS = 12
-"""Registers that are listed with the longest way to each."""
+PATHS = 12
+"""Registers that are listed with the critical path to each."""
 
 
 class FamilyPlatform:
     """What gateware is told of the FPGA when there is no board; ``dsp_blocks`` is None for as many as it likes."""
 
     def __init__(self, family: Family, dsp_blocks: int | None = None) -> None:
-        tell_gateware(self, family, dsp_blocks)
+        annotate_platform(self, family, dsp_blocks)
 
 
 def measure(design: Any, family: Family, folder: Path, depth: int, dsp_blocks: int | None = None) -> Synthesis:
@@ -56,11 +56,11 @@ def markdown(title: str, family: Family, made: Synthesis) -> str:
     return f"{table}\n\n{family.about} ({family.units}), {yosys}, {made.seconds / 60:.1f} min.\n"
 
 
-def ways_markdown(ways: Ways) -> str:
-    """The longest ways between registers as a table, behind how many bits there are at the end of ways so long."""
-    deep = [(levels, count) for levels, count in ways.ends.items() if levels > ways.deepest - 4]
+def paths_markdown(paths: LogicPaths) -> str:
+    """The longest paths between registers as a table, behind how many bits there are at the end of paths so long."""
+    deep = [(levels, count) for levels, count in paths.ends.items() if levels > paths.deepest - 4]
     ends = ", ".join(f"{levels}: {count:,}" for levels, count in deep)
     lines = [("levels", "from", "to"), ("---:", "---", "---")]
-    lines += [(str(way.levels), f"`{way.begin}`", f"`{way.end}`") for way in ways.longest[:WAYS]]
+    lines += [(str(path.levels), f"`{path.begin}`", f"`{path.end}`") for path in paths.longest[:PATHS]]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"LUTs on the longest ways from register to register, and ends of such ways: {ends}.\n\n{table}\n"
+    return f"LUTs on the longest paths from register to register, and ends of such paths: {ends}.\n\n{table}\n"

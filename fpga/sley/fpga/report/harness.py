@@ -11,7 +11,7 @@ from sley.hw.elaboration.shared import flat_ports
 FAN_IN = 4
 """Bits that a LUT joins: the outputs meet in a tree with a register behind each."""
 SEGMENT = 32
-"""Inputs that move by one enable: the way of one for all would be slower than the block."""
+"""Inputs that move by one enable: the path of one for all would be slower than the block."""
 
 
 class Harness(wiring.Component):

@@ -25,8 +25,8 @@ MEASURED_BLOCKS = ("execute", "load", "matrix", "memory-port", "semaphores", "st
 class Row:
     """A design on a device. ``clock_hz`` is what the tools are asked for; ``macs`` int8 products in a cycle.
 
-    ``dense``: see ``synthesise``; ``array_blocks``: see ``tell_gateware``. Without a ``board`` it is synthesised and no
-    more.
+    ``dense``: see ``synthesise``; ``array_blocks``: see ``annotate_platform``. Without a ``board`` it is synthesised
+    and no more.
     """
 
     name: str

@@ -14,13 +14,13 @@ from sley.abi.config import ChipConfig, preset
 from sley.fpga.memory.sdram import memory as memory_module
 from sley.fpga.memory.sdram import scheduler as scheduler_module
 from sley.fpga.memory.sdram.banks import Banks
-from sley.fpga.memory.sdram.hold import Hold
+from sley.fpga.memory.sdram.interlock import Interlock
 from sley.fpga.memory.sdram.lookup import Lookup
 from sley.fpga.memory.sdram.memory import SdramMemory
 from sley.fpga.memory.sdram.part import COMMON_32M
 from sley.fpga.memory.sdram.pins import Command
-from sley.fpga.memory.sdram.scheduler import TURN_WORDS, Scheduler
-from sley.fpga.memory.sdram.upkeep import Upkeep
+from sley.fpga.memory.sdram.refresh import Refresher
+from sley.fpga.memory.sdram.scheduler import DIRECTION_WORDS, Scheduler
 from sley.fpga.memory.sdram.walk import BurstWalk
 from sley.fpga.testing import sdram_bench as bench_module
 from sley.fpga.testing.sdram_bench import SdramBench, broken_rules
@@ -227,7 +227,7 @@ def test_random(config: ChipConfig, longest: int, gap: float, mhz: int) -> None:
 
 @pytest.mark.parametrize(("config", "mhz"), [(NANO, 25), (EDGE, 133), (WIDE, 100)], ids=lambda x: getattr(x, "name", x))
 def test_dense_traffic(config: ChipConfig, mhz: int) -> None:
-    """Many bursts each way under way all the time, in few rows and in many."""
+    """Many bursts in flight each way all the time, in few rows and in many."""
     dut = SdramBench(config, mhz * MHZ, PART)
     bench = watched(dut, COVERAGE, seed=mhz, timeout=100_000)
     operations = 500 * 4 // config.bus_bytes
@@ -358,7 +358,7 @@ def test_turns() -> None:
     bench.run()
     kinds = "".join(kind[0] for _, kind in commands)
     turns = kinds.replace("RW", "R W").replace("WR", "W R").split()
-    assert max(len(turn) for turn in turns[:-2]) <= TURN_WORDS // 2 + 1
+    assert max(len(turn) for turn in turns[:-2]) <= DIRECTION_WORDS // 2 + 1
     assert len(turns) < 20
 
 
@@ -438,30 +438,30 @@ def test_refreshes_that_are_too_rare_are_found() -> None:
 Mutant = tuple[ModuleType, type[Any], str, str]
 MUTANTS: dict[str, Mutant] = {
     "place changed": (scheduler_module, Lookup, " & ~place.changed", ""),
-    "bank changed": (scheduler_module, Lookup, " & ~self.taken", ""),
+    "bank changed": (scheduler_module, Lookup, " & ~self.row_command", ""),
     "other row": (scheduler_module, Lookup, "open_ & equal & banks", "open_ & banks"),
-    "precharge forgotten": (scheduler_module, Banks, "m.If(precharge | self.close)", "m.If(self.close)"),
-    "close forgotten": (scheduler_module, Banks, "m.If(precharge | self.close)", "m.If(precharge)"),
-    "write hold": (scheduler_module, Banks, "(write, timing.write_to_precharge)", "(write, 1)"),
-    "hold": (scheduler_module, Hold, "(1 << (cycles - 1)) - 1", "(1 << (cycles - 1)) >> 1"),
-    "7 refreshes": (scheduler_module, Upkeep, "FIRST_REFRESHES = 8", "FIRST_REFRESHES = 7"),
-    "close at once": (scheduler_module, Upkeep, "State.CLOSE), m.If(self.may_close)", "State.CLOSE), m.If(1)"),
-    "granted while due": (scheduler_module, Upkeep, "self.granted.eq(~due)", "self.granted.eq(1)"),
-    "same bank": (memory_module, Scheduler, "away = place.bank != bank", "away = place.bank == place.bank"),
-    "other turn": (memory_module, Scheduler, "(turn == number) & requester.able", "requester.able"),
-    "not able": (memory_module, Scheduler, "(turn == number) & requester.able", "(turn == number)"),
+    "precharge forgotten": (scheduler_module, Banks, "precharge | self.precharge_all)", "self.precharge_all)"),
+    "precharge of all forgotten": (scheduler_module, Banks, "precharge | self.precharge_all)", "precharge)"),
+    "write recovery": (scheduler_module, Banks, "(write, timing.write_to_precharge)", "(write, 1)"),
+    "interlock": (scheduler_module, Interlock, "(1 << (cycles - 1)) - 1", "(1 << (cycles - 1)) >> 1"),
+    "7 refreshes": (scheduler_module, Refresher, "FIRST_REFRESHES = 8", "FIRST_REFRESHES = 7"),
+    "precharge at once": (scheduler_module, Refresher, "m.If(self.may_precharge_all)", "m.If(1)"),
+    "granted while due": (scheduler_module, Refresher, "self.granted.eq(~due)", "self.granted.eq(1)"),
+    "same bank": (memory_module, Scheduler, "other_bank = place.bank != bank", "other_bank = place.bank == place.bank"),
+    "other direction": (memory_module, Scheduler, "(direction == number) & requester.ready", "requester.ready"),
+    "not ready": (memory_module, Scheduler, "(direction == number) & requester.ready", "(direction == number)"),
     "column": (memory_module, BurstWalk, "position.eq(position + 1)", "position.eq(position + 2)"),
-    "end": (memory_module, BurstWalk, "left.eq(bursts.payload.len)", "left.eq(bursts.payload.len + 1)"),
-    "behind": (memory_module, BurstWalk, "ahead.refused.eq(address[end:].any())", "ahead.refused.eq(0)"),
+    "end": (memory_module, BurstWalk, "remaining.eq(bursts.payload.len)", "remaining.eq(bursts.payload.len + 1)"),
+    "beyond the end": (memory_module, BurstWalk, "ahead.refused.eq(address[end:].any())", "ahead.refused.eq(0)"),
     "read early": (bench_module, SdramMemory, "first = timing.cas + 1", "first = timing.cas"),
     "read late": (bench_module, SdramMemory, "first = timing.cas + 1", "first = timing.cas + 2"),
     "no credit": (bench_module, SdramMemory, "walk.head.valid & room", "walk.head.valid"),
     "no data": (bench_module, SdramMemory, "(beats.o.valid | ~walk.first)", "1"),
-    "no room": (bench_module, SdramMemory, " & (answers.i.ready | ~walk.last)", ""),
+    "no room": (bench_module, SdramMemory, " & (responses.i.ready | ~walk.last)", ""),
     "strobes": (bench_module, SdramMemory, "beat.strb >> WORD_BYTES", "beat.strb"),
     "drive": (bench_module, SdramMemory, ", sdram.drive.eq(0)]", "]"),
-    "asleep": (bench_module, SdramMemory, "with m.If(scheduler.asleep):", "with m.If(0):"),
-    "answers": (bench_module, SdramMemory, "walk.head.refused, walk.last, abouts", "0, walk.last, abouts"),
+    "mask while initialising": (bench_module, SdramMemory, "with m.If(scheduler.initialising):", "with m.If(0):"),
+    "answers": (bench_module, SdramMemory, "walk.head.refused, walk.last, tags", "0, walk.last, tags"),
 }
 """Where the class is used, the class, and the text that is replaced in its module."""
 

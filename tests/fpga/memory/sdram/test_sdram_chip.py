@@ -41,13 +41,13 @@ def precharge(bank: int = 0) -> Step:
 
 REFRESH = step(Command.REFRESH)
 CLOSE = step(Command.PRECHARGE, 0, PRECHARGE_ALL)
-ASLEEP: Steps = [step(mask=3)] * 10
+POWER_UP: Steps = [step(mask=3)] * 10
 
 
 def start(cas: int = 2, burst: int = 1, refreshes: int = 8) -> Steps:
     """``burst`` is the logarithm."""
     mode = step(Command.MODE, 0, cas << 4 | burst)
-    return [*ASLEEP, CLOSE, 2, *([REFRESH, 6] * refreshes), mode, 1]
+    return [*POWER_UP, CLOSE, 2, *([REFRESH, 6] * refreshes), mode, 1]
 
 
 def cycles_of(steps: Steps) -> int:
@@ -115,7 +115,7 @@ UP = start()
 OPENED: Steps = [*UP, activate(), 4]
 CASES: dict[str, list[Steps]] = {
     "POWER_UP": [[3, CLOSE], [step(mask=0)], [step(mask=2)]],
-    "START": [start(refreshes=7), [*ASLEEP, CLOSE, 2, *([REFRESH, 6] * 8), activate()]],
+    "START": [start(refreshes=7), [*POWER_UP, CLOSE, 2, *([REFRESH, 6] * 8), activate()]],
     "MODE": [start(burst=7), start(cas=1), start(cas=4)],
     "UNKNOWN": [[*UP, step(Command.STOP)]],
     "MODE_SET": [[*UP[:-1], activate()]],

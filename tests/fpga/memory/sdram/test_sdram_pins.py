@@ -84,7 +84,7 @@ def run(config: ChipConfig, clock_hz: int, edge: str) -> None:
     ("name", "mhz"), [("nano", 25), pytest.param("edge", 40, marks=pytest.mark.slow), ("nano", 133)]
 )
 def test_pins(name: str, mhz: int) -> None:
-    """At 133 MHz the cycles alone are looked at: of the way through pins and board nothing is modelled."""
+    """At 133 MHz the cycles alone are looked at: of the path through pins and board nothing is modelled."""
     run(preset(name), mhz * 1_000_000, "neg")
 
 

@@ -6,7 +6,7 @@ from dma_bench import CONFIGS, EDGE, MEMORY, NANO, FaultCase, check, check_fault
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS, Op, Param
-from sley.hw.core.load.transposer import SMALL
+from sley.abi.timing import TRANSPOSER_SMALL
 from sley.hw.testing.dma.program import Program
 
 EDGE_SLOW = pytest.mark.parametrize("config", [NANO, pytest.param(EDGE, marks=pytest.mark.slow)], ids=["nano", "edge"])
@@ -45,7 +45,7 @@ def test_permuted_rows_take_a_cycle_each(config: ChipConfig) -> None:
         first_load = next(cycle for cycle, c in zip(commands.cycles, program.commands, strict=True) if c.op is Op.LOAD)
         both = pair > 1 and block > 1
         plain = 2 + 3 + 1  # command to run, run to beat, beat to write
-        permuting = unit + (1 if block <= SMALL else 2) + both * (pair * chunks + 1)
+        permuting = unit + (1 if block <= TRANSPOSER_SMALL else 2) + both * (pair * chunks + 1)
         assert bench.grants[0] - first_load == plain + permuting
         assert signals.cycles[-1] - bench.grants[-1] == 1
 

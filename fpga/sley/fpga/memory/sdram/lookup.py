@@ -1,4 +1,4 @@
-"""What an access finds in its bank."""
+"""Whether the row of an access is open in its bank."""
 
 from typing import Any
 
@@ -12,33 +12,49 @@ from sley.fpga.memory.sdram.walk import place_signature
 
 
 class Lookup(wiring.Component):
-    """Compares the row of a place with the one that is open in its bank, and says which command the bank may take.
+    """Compares the row of a place with the open row of its bank, and reports which command the bank may take.
 
-    Parameters: ``part``; ``banks``: looked into.
-    Members: ``place``; ``found``: the row of its bank; ``taken``: its bank gets a row command now, ``used``: a
-    column command that keeps its row open; ``hit``: its row is open and may have a column command, ``closed``: no row
-    of its bank is open and one may be, ``other``: another row is and may be closed.
-    None of them is high in the cycle after the place or its bank has changed. All come from registers.
+    Parameters
+    ----------
+    part : SdramPart
+    banks : Banks
+        Where it looks.
+
+    Members
+    -------
+    place : In(place_signature(part))
+    open_row : In(part.row_bits)
+        The row of its bank.
+    row_command, column_command : In(1)
+        Its bank takes a row command now, or a column command that keeps its row open.
+    hit : Out(1)
+        Its row is open and may take a column command.
+    closed : Out(1)
+        No row of its bank is open, and one may be activated.
+    conflict : Out(1)
+        Another row is open and may be precharged.
+
+    The outputs come from registers, and are low in the cycle after the place or its bank has changed.
     Cost: a comparator of a row, multiplexers of a bit.
     """
 
     place: Any
-    found: Signal
-    taken: Signal
-    used: Signal
+    open_row: Signal
+    row_command: Signal
+    column_command: Signal
     hit: Signal
     closed: Signal
-    other: Signal
+    conflict: Signal
 
     def __init__(self, part: SdramPart, banks: Banks) -> None:
         self._banks = banks
         super().__init__(
             {
                 "place": In(place_signature(part)),
-                "found": In(part.row_bits),
-                "taken": In(1),
-                "used": In(1),
-                **{name: Out(1) for name in ("hit", "closed", "other")},
+                "open_row": In(part.row_bits),
+                "row_command": In(1),
+                "column_command": In(1),
+                **{name: Out(1) for name in ("hit", "closed", "conflict")},
             }
         )
 
@@ -49,13 +65,15 @@ class Lookup(wiring.Component):
         open_ = Signal()
         equal = Signal()
         m.d.comb += [
-            known.eq(place.valid & ~place.refused & ~place.changed & ~self.taken & ~banks.close),
+            known.eq(place.valid & ~place.refused & ~place.changed & ~self.row_command & ~banks.precharge_all),
             open_.eq(banks.open.bit_select(place.bank, 1)),
-            equal.eq(self.found == place.row),
+            equal.eq(self.open_row == place.row),
         ]
         m.d.sync += [
             self.hit.eq(known & open_ & equal & banks.may_column.bit_select(place.bank, 1)),
-            self.other.eq(known & open_ & ~equal & ~self.used & banks.may_precharge.bit_select(place.bank, 1)),
+            self.conflict.eq(
+                known & open_ & ~equal & ~self.column_command & banks.may_precharge.bit_select(place.bank, 1)
+            ),
             self.closed.eq(known & ~open_ & banks.may_activate.bit_select(place.bank, 1)),
         ]
         return m

@@ -21,7 +21,7 @@ from sley.hw.stream.fifo import StreamFIFO
 LONGEST_BURST = 8
 """Words that one column command can move."""
 READ_BEATS = 16
-"""Beats that are read and not yet taken, at most."""
+"""Beats that are read and not yet accepted, at most."""
 
 
 class SdramMemory(wiring.Component):
@@ -38,11 +38,16 @@ class SdramMemory(wiring.Component):
     memory_bytes : int
         What is used of it, a power of two and at least 4096; all of it if not given.
 
-    Members: ``bus``; ``sdram``: the part. Attributes: ``memory_bytes``, ``timing``. A word of a read has to be on
-    ``sdram.data`` CAS latency + 1 cycles after its command.
+    Members
+    -------
+    bus : In(axi4_signature(config))
+    sdram : Out(sdram_signature(part.row_bits))
+        The part. A word of a read has to be on ``sdram.data`` CAS latency + 1 cycles after its command.
+
+    Attributes: ``memory_bytes``, ``timing``.
 
     Serves INCR bursts of full width that do not cross 4 KiB and returns the ID; reads in their order, and writes in
-    theirs. Addresses behind the end are answered with DECERR and change nothing. A write is answered when it has taken
+    theirs. Addresses beyond the end are answered with DECERR and change nothing. A write is answered when it has taken
     effect; a read whose address comes later sees it. It may take write data before their address.
     All outputs come from registers (``ready`` through a gate). Latency of a read whose row is open, from its address to
     its first beat of w words: CAS latency + w + 6 cycles. Throughput: a word a cycle within a row.
@@ -71,7 +76,7 @@ class SdramMemory(wiring.Component):
         m.d.comb += [getattr(sdram, name).eq(getattr(scheduler, name)) for name in ("command", "bank", "address")]
         self._read(m, self._walk(m, "ar", scheduler.requesters[READ]), scheduler.requesters[READ])
         self._write(m, self._walk(m, "aw", scheduler.requesters[WRITE]), scheduler.requesters[WRITE])
-        with m.If(scheduler.asleep):
+        with m.If(scheduler.initialising):
             m.d.sync += sdram.mask.eq(~0)
         return m
 
@@ -98,42 +103,42 @@ class SdramMemory(wiring.Component):
         bus, timing = self.bus, self.timing
         beat = data.StructLayout({"data": 8 * self._config.bus_bytes, "id": ID_BITS, "refused": 1, "last": 1})
         m.submodules.beats = beats = StreamFIFO(beat, READ_BEATS)
-        waiting = Signal(range(READ_BEATS + 1))  # beats that are read and not taken
+        outstanding = Signal(range(READ_BEATS + 1))  # beats that are read and not accepted
         room = Signal(init=1)  # for another
-        taken = Signal()
-        begun = Signal()
+        accepted = Signal()
+        started = Signal()
         m.d.comb += [
-            taken.eq(bus.rvalid & bus.rready),
-            begun.eq(requester.issue & walk.final),
-            requester.able.eq(walk.head.valid & room),
+            accepted.eq(bus.rvalid & bus.rready),
+            started.eq(requester.issue & walk.final),
+            requester.ready.eq(walk.head.valid & room),
         ]
-        with m.If(begun ^ taken):
+        with m.If(started ^ accepted):
             m.d.sync += [
-                waiting.eq(Mux(taken, waiting - 1, waiting + 1)),
-                room.eq(taken | (waiting != READ_BEATS - 1)),
+                outstanding.eq(Mux(accepted, outstanding - 1, outstanding + 1)),
+                room.eq(accepted | (outstanding != READ_BEATS - 1)),
             ]
 
-        # What a column burst is for goes along with it. Its first word is there when it has come to ``first``.
-        about = data.StructLayout({"id": ID_BITS, "refused": 1, "last": 1})
+        # The tag of a column burst is delayed with it. Its first word arrives when that is at ``first``.
+        tag = data.StructLayout({"id": ID_BITS, "refused": 1, "last": 1})
         first = timing.cas + 1
-        coming = Signal(first + timing.burst)
-        ending = Signal(len(coming), reset_less=True)
-        abouts = Signal(data.ArrayLayout(about, len(coming)), reset_less=True)
-        gathered = Signal(8 * (self._config.bus_bytes - WORD_BYTES), reset_less=True)
+        in_flight = Signal(first + timing.burst)
+        final_in_flight = Signal(len(in_flight), reset_less=True)
+        tags = Signal(data.ArrayLayout(tag, len(in_flight)), reset_less=True)
+        collected = Signal(8 * (self._config.bus_bytes - WORD_BYTES), reset_less=True)
         m.d.sync += [
-            coming.eq(Cat(requester.issue, coming)),
-            ending.eq(Cat(walk.final, ending)),
-            abouts.eq(Cat(walk.id, walk.head.refused, walk.last, abouts)),
+            in_flight.eq(Cat(requester.issue, in_flight)),
+            final_in_flight.eq(Cat(walk.final, final_in_flight)),
+            tags.eq(Cat(walk.id, walk.head.refused, walk.last, tags)),
         ]
-        with m.If(coming[first:].any()):
-            m.d.sync += gathered.eq(Cat(gathered, self.sdram.data)[8 * WORD_BYTES :])
+        with m.If(in_flight[first:].any()):
+            m.d.sync += collected.eq(Cat(collected, self.sdram.data)[8 * WORD_BYTES :])
         payload = beats.i.payload
         m.d.comb += [
-            beats.i.valid.eq(coming[-1] & ending[-1]),
-            payload.data.eq(Cat(gathered, self.sdram.data)),
-            payload.id.eq(abouts[-1].id),
-            payload.refused.eq(abouts[-1].refused),
-            payload.last.eq(abouts[-1].last),
+            beats.i.valid.eq(in_flight[-1] & final_in_flight[-1]),
+            payload.data.eq(Cat(collected, self.sdram.data)),
+            payload.id.eq(tags[-1].id),
+            payload.refused.eq(tags[-1].refused),
+            payload.last.eq(tags[-1].last),
             bus.rvalid.eq(beats.o.valid),
             beats.o.ready.eq(bus.rready),
             bus.rdata.eq(beats.o.payload.data),
@@ -146,39 +151,39 @@ class SdramMemory(wiring.Component):
         bus, timing, sdram, width = self.bus, self.timing, self.sdram, self._config.bus_bytes
         layout = data.StructLayout({"data": 8 * width, "strb": width})
         m.submodules.data = beats = StreamBuffer(layout)
-        m.submodules.answers = answers = StreamBuffer(data.StructLayout({"id": ID_BITS, "refused": 1}))
+        m.submodules.responses = responses = StreamBuffer(data.StructLayout({"id": ID_BITS, "refused": 1}))
         m.d.comb += [
             beats.i.valid.eq(bus.wvalid),
             bus.wready.eq(beats.i.ready),
             beats.i.payload.data.eq(bus.wdata),
             beats.i.payload.strb.eq(bus.wstrb),
             beats.o.ready.eq(requester.issue & walk.first),
-            requester.able.eq(walk.head.valid & (beats.o.valid | ~walk.first) & (answers.i.ready | ~walk.last)),
-            answers.i.valid.eq(requester.issue & walk.last),
-            answers.i.payload.id.eq(walk.id),
-            answers.i.payload.refused.eq(walk.head.refused),
-            bus.bvalid.eq(answers.o.valid),
-            answers.o.ready.eq(bus.bready),
-            bus.bid.eq(answers.o.payload.id),
-            bus.bresp.eq(Mux(answers.o.payload.refused, AxiResponse.DECERR, AxiResponse.OKAY)),
+            requester.ready.eq(walk.head.valid & (beats.o.valid | ~walk.first) & (responses.i.ready | ~walk.last)),
+            responses.i.valid.eq(requester.issue & walk.last),
+            responses.i.payload.id.eq(walk.id),
+            responses.i.payload.refused.eq(walk.head.refused),
+            bus.bvalid.eq(responses.o.valid),
+            responses.o.ready.eq(bus.bready),
+            bus.bid.eq(responses.o.payload.id),
+            bus.bresp.eq(Mux(responses.o.payload.refused, AxiResponse.DECERR, AxiResponse.OKAY)),
         ]
 
-        # The words of a beat leave one after another, the first with its command.
-        rest = Signal(layout, reset_less=True)
-        left = Signal(range(timing.burst))
+        # The words of a beat are driven one after another, the first with its command.
+        pending_words = Signal(layout, reset_less=True)
+        words_left = Signal(range(timing.burst))
         drive = Signal(reset_less=True)
         beat = Signal(layout)
-        begins = requester.issue
-        m.d.comb += beat.eq(Mux(begins & walk.first, beats.o.payload, rest))
+        starts = requester.issue
+        m.d.comb += beat.eq(Mux(starts & walk.first, beats.o.payload, pending_words))
         m.d.sync += [sdram.mask.eq(0), sdram.drive.eq(0)]
-        with m.If(begins | (left != 0)):
+        with m.If(starts | (words_left != 0)):
             m.d.sync += [
                 sdram.out.eq(beat.data),
                 sdram.mask.eq(~beat.strb[:WORD_BYTES]),
-                sdram.drive.eq(Mux(begins, ~walk.head.refused, drive)),
-                rest.data.eq(beat.data >> 8 * WORD_BYTES),
-                rest.strb.eq(beat.strb >> WORD_BYTES),
-                left.eq(Mux(begins, timing.burst - 1, left - 1)),
+                sdram.drive.eq(Mux(starts, ~walk.head.refused, drive)),
+                pending_words.data.eq(beat.data >> 8 * WORD_BYTES),
+                pending_words.strb.eq(beat.strb >> WORD_BYTES),
+                words_left.eq(Mux(starts, timing.burst - 1, words_left - 1)),
             ]
-        with m.If(begins):
+        with m.If(starts):
             m.d.sync += drive.eq(~walk.head.refused)

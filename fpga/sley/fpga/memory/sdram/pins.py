@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out, Signature
 from sley.fpga.memory.sdram.part import BANK_BITS, WORD_BYTES, SdramPart
 from sley.fpga.memory.sdram.timing import sdram_timing
 
-WAY_NS = 6.0
-"""Most that the way of the clock to the part and of the data back takes, pins and set-up included. An estimate from the
+ROUND_TRIP_NS = 6.0
+"""Longest round trip, of the clock to the part and of the data back, pins and set-up included. An estimate from the
 tables of external switching characteristics in Lattice's data sheet FPGA-DS-02012; not measured."""
 PRECHARGE_ALL = 1 << 10
 """Address bit of a precharge of all banks; in a column command it would precharge the bank by itself."""
@@ -45,8 +45,8 @@ def sdram_signature(row_bits: int) -> Signature:
 
 
 def check_pin_clock(part: SdramPart, clock_hz: int) -> None:
-    """Raises ``ValueError`` if the data of a read are not there half a cycle after the part's clock edge."""
-    needed = part.access[sdram_timing(part, clock_hz, 1).cas] + WAY_NS
+    """Raises ``ValueError`` if the data of a read do not arrive half a cycle after the part's clock edge."""
+    needed = part.access[sdram_timing(part, clock_hz, 1).cas] + ROUND_TRIP_NS
     if 1e9 / clock_hz < 2 * needed:
         raise ValueError(
             f"clock_hz is {clock_hz}; data of {part.name} reach the FPGA {needed:g} ns after a clock edge, which must "

@@ -1,4 +1,4 @@
-"""Which command an SDRAM is given next."""
+"""Which command of an SDRAM is issued next."""
 
 from typing import Any
 
@@ -7,24 +7,24 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.fpga.memory.sdram.banks import Banks
-from sley.fpga.memory.sdram.hold import Hold
+from sley.fpga.memory.sdram.interlock import Interlock
 from sley.fpga.memory.sdram.lookup import Lookup
 from sley.fpga.memory.sdram.part import BANK_BITS, SdramPart
 from sley.fpga.memory.sdram.pins import Command, sdram_signature
+from sley.fpga.memory.sdram.refresh import Refresher
 from sley.fpga.memory.sdram.timing import SdramTiming
-from sley.fpga.memory.sdram.upkeep import Upkeep
 from sley.fpga.memory.sdram.walk import place_signature
 
-TURN_WORDS = 64
-"""Words after which a turn ends if the other side has something to move."""
+DIRECTION_WORDS = 64
+"""Words after which the direction changes if the other one is ready."""
 READ, WRITE = 0, 1
 
 
 def requester_signature(part: SdramPart) -> wiring.Signature:
-    """A side that wants to read or to write.
+    """A requester of reads or of writes.
 
-    ``head``: where; ``column``; ``able``: the next column burst may be moved, and stays so until it is; ``issue``: its
-    command is given in this cycle. ``ahead``: what will be the head after this burst.
+    ``head``: place of the next column burst, with its ``column``; ``ready``: it may be issued, and stays so until it
+    is; ``issue``: its command is issued in this cycle. ``ahead``: what will be the head after this AXI burst.
     """
     place = place_signature(part)
     return wiring.Signature(
@@ -32,29 +32,40 @@ def requester_signature(part: SdramPart) -> wiring.Signature:
             "head": Out(place),
             "ahead": Out(place),
             "column": Out(part.column_bits),
-            "able": Out(1),
+            "ready": Out(1),
             "issue": In(1),
         }
     )
 
 
 class Scheduler(wiring.Component):
-    """Gives the commands of an SDRAM: those of upkeep, and column and row commands for two requesters.
+    """Issues the commands of an SDRAM: those of its refresher, and column and row commands of two requesters.
 
-    Parameters: ``part``, ``timing``.
-    Members: ``requesters``: reads and writes; ``command``, ``bank``, ``address``: for the part, from registers, 1 cycle
-    after ``issue``; ``asleep``: power-up is not over.
+    Parameters
+    ----------
+    part : SdramPart
+    timing : SdramTiming
 
-    In each cycle the first that is possible of: upkeep; the column command of the head whose turn it is; precharge or
-    activation of its bank; the same for the burst after it, else for the head of the other side, in another bank.
-    A head behind the end is issued at the pace of the others, without a command.
+    Members
+    -------
+    requesters : In(requester_signature(part)).array(2)
+        Reads and writes.
+    command, bank, address : Out
+        As in ``sdram_signature``, from registers, 1 cycle after ``issue``.
+    initialising : Out(1)
+        The sequence after power-up is not complete.
+
+    In each cycle the first that is possible of: the refresher's command; the column command of the current direction's
+    head; precharge or activation of its bank; the same for the burst after it, else for the head of the other
+    direction, in another bank. A head beyond the end of the memory is issued at the pace of the others, without a
+    command.
     """
 
     requesters: list[Any]
     command: Signal
     bank: Signal
     address: Signal
-    asleep: Signal
+    initialising: Signal
 
     def __init__(self, part: SdramPart, timing: SdramTiming) -> None:
         self._part, self._timing = part, timing
@@ -63,7 +74,7 @@ class Scheduler(wiring.Component):
             {
                 "requesters": In(requester_signature(part)).array(2),
                 **{name: pins[name] for name in ("command", "bank", "address")},
-                "asleep": Out(1),
+                "initialising": Out(1),
             }
         )
 
@@ -71,80 +82,81 @@ class Scheduler(wiring.Component):
         m = Module()
         part, timing = self._part, self._timing
         m.submodules.banks = banks = Banks(part, timing, 2 * len(self.requesters))
-        m.submodules.upkeep = upkeep = Upkeep(timing)
-        m.submodules.between_banks = between_banks = Hold(timing.bank_to_bank)
-        m.submodules.between_reads = between_reads = Hold(timing.burst, timing.burst)
-        m.submodules.between_writes = between_writes = Hold(timing.burst, timing.read_to_write)
+        m.submodules.refresher = refresher = Refresher(timing)
+        m.submodules.between_banks = between_banks = Interlock(timing.bank_to_bank)
+        m.submodules.between_reads = between_reads = Interlock(timing.burst, timing.burst)
+        m.submodules.between_writes = between_writes = Interlock(timing.burst, timing.read_to_write)
         lookups: dict[str, list[Lookup]] = {"head": [], "ahead": []}
         for number, requester in enumerate(self.requesters):
-            for name, found in lookups.items():
+            for name, group in lookups.items():
                 m.submodules[f"{name}_{number}"] = lookup = Lookup(part, banks)
-                found.append(lookup)
+                group.append(lookup)
                 connect(m, flipped(getattr(requester, name)), lookup.place)
 
-        turn = self._turns(m)
+        granted = refresher.granted
+        direction = self._direction(m)
         heads = [requester.head for requester in self.requesters]
         bank = Signal(BANK_BITS)
         issue = Signal()
         reads = Signal()
         writes = Signal()
-        m.d.comb += [bank.eq(Mux(turn, heads[WRITE].bank, heads[READ].bank)), issue.eq(reads | writes)]
-        for number, (requester, free, strobe) in enumerate(
-            zip(self.requesters, (between_reads.free, between_writes.free), (reads, writes), strict=True)
+        m.d.comb += [bank.eq(Mux(direction, heads[WRITE].bank, heads[READ].bank)), issue.eq(reads | writes)]
+        for number, (requester, spaced, strobe) in enumerate(
+            zip(self.requesters, (between_reads.ready, between_writes.ready), (reads, writes), strict=True)
         ):
             head, lookup = requester.head, lookups["head"][number]
             m.d.comb += [
-                strobe.eq(upkeep.granted & (turn == number) & requester.able & free & (head.refused | lookup.hit)),
+                strobe.eq(granted & (direction == number) & requester.ready & spaced & (head.refused | lookup.hit)),
                 requester.issue.eq(strobe),
             ]
-        refused = Mux(turn, heads[WRITE].refused, heads[READ].refused)
+        refused = Mux(direction, heads[WRITE].refused, heads[READ].refused)
 
-        # Row commands: of the head, of what follows it, of the other side's head. All is known beside ``issue``, which
-        # forbids them.
-        wanting = []
-        for found, mine in ((lookups["head"], True), (lookups["ahead"], True), (lookups["head"], False)):
+        # Row commands: of the head, of what follows it, of the other direction's head. They are chosen in parallel with
+        # ``issue``, which suppresses them.
+        candidates = []
+        for group, same_direction in ((lookups["head"], True), (lookups["ahead"], True), (lookups["head"], False)):
             options = []
-            for lookup in found:
+            for lookup in group:
                 place = lookup.place
-                activate = lookup.closed & between_banks.free
-                away = place.bank != bank
-                options.append(Cat(activate, lookup.other, away, place.valid, place.bank, place.row))
+                activate = lookup.closed & between_banks.ready
+                other_bank = place.bank != bank
+                options.append(Cat(activate, lookup.conflict, other_bank, place.valid, place.bank, place.row))
             chosen = Signal(len(options[0]))
-            m.d.comb += chosen.eq(Mux(turn, *(reversed(options) if mine else options)))
-            wanting.append(chosen)
-        own, following, other = wanting
-        wish = Signal(2)  # to activate, to precharge
+            m.d.comb += chosen.eq(Mux(direction, *(reversed(options) if same_direction else options)))
+            candidates.append(chosen)
+        own, following, opposite = candidates
+        wanted = Signal(2)  # to activate, to precharge
         with m.If(own[:2].any()):
-            m.d.comb += wish.eq(own)
+            m.d.comb += wanted.eq(own)
         with m.Elif(following[3]):
-            m.d.comb += wish.eq(following[:2] & following[2].replicate(2))
+            m.d.comb += wanted.eq(following[:2] & following[2].replicate(2))
         with m.Else():
-            m.d.comb += wish.eq(other[:2] & other[2].replicate(2))
-        row_place = Mux(own[:2].any(), own, Mux(following[3], following, other))[4:]
+            m.d.comb += wanted.eq(opposite[:2] & opposite[2].replicate(2))
+        row_place = Mux(own[:2].any(), own, Mux(following[3], following, opposite))[4:]
         activates = Signal()
         precharges = Signal()
-        m.d.comb += Cat(activates, precharges).eq(wish & (upkeep.granted & ~issue).replicate(2))
-        held = ((reads, timing.read_to_precharge), (writes, timing.write_to_precharge))
-        holds = Cat(strobe for strobe, cycles in held if cycles > 1).any()  # a row open, for longer than this cycle
+        m.d.comb += Cat(activates, precharges).eq(wanted & (granted & ~issue).replicate(2))
+        minimum = ((reads, timing.read_to_precharge), (writes, timing.write_to_precharge))
+        keeps_open = Cat(strobe for strobe, cycles in minimum if cycles > 1).any()  # for longer than this cycle
         touches = Signal()
-        m.d.comb += touches.eq(upkeep.granted & wish.any())
+        m.d.comb += touches.eq(granted & wanted.any())
         for index, lookup in enumerate((*lookups["head"], *lookups["ahead"])):
             at = lookup.place.bank
             aimed = Signal.like(touches)
             m.d.comb += [
                 aimed.eq(touches & (row_place[:BANK_BITS] == at)),
-                lookup.taken.eq(aimed & ~issue),
-                lookup.used.eq(holds & (bank == at)),
-                banks.looked[index].eq(at),
-                lookup.found.eq(banks.found[index]),
+                lookup.row_command.eq(aimed & ~issue),
+                lookup.column_command.eq(keeps_open & (bank == at)),
+                banks.lookup_bank[index].eq(at),
+                lookup.open_row.eq(banks.open_row[index]),
             ]
 
-        column = Mux(turn, self.requesters[WRITE].column, self.requesters[READ].column)
+        column = Mux(direction, self.requesters[WRITE].column, self.requesters[READ].column)
         command = Signal(Command)
-        with m.If(~upkeep.granted):
-            m.d.comb += command.eq(upkeep.command)
+        with m.If(~granted):
+            m.d.comb += command.eq(refresher.command)
         with m.Elif(issue & ~refused):
-            m.d.comb += command.eq(Mux(turn, Command.WRITE, Command.READ))
+            m.d.comb += command.eq(Mux(direction, Command.WRITE, Command.READ))
         with m.Elif(activates):
             m.d.comb += command.eq(Command.ACTIVATE)
         with m.Elif(precharges):
@@ -159,26 +171,26 @@ class Scheduler(wiring.Component):
             banks.write.eq(writes),
             banks.column_bank.eq(bank),
             Cat(banks.bank, banks.row).eq(row_place),
-            banks.close.eq(upkeep.close),
-            upkeep.may_close.eq(banks.may_close),
-            self.asleep.eq(upkeep.asleep),
+            banks.precharge_all.eq(refresher.precharge_all),
+            refresher.may_precharge_all.eq(banks.may_precharge_all),
+            self.initialising.eq(refresher.initialising),
         ]
         m.d.sync += [
             self.command.eq(command),
-            self.bank.eq(Mux(issue, bank, Mux(upkeep.granted, banks.bank, 0))),
-            self.address.eq(Mux(upkeep.granted, Mux(issue, column, Mux(wish[1], 0, banks.row)), upkeep.address)),
+            self.bank.eq(Mux(issue, bank, Mux(granted, banks.bank, 0))),
+            self.address.eq(Mux(granted, Mux(issue, column, Mux(wanted[1], 0, banks.row)), refresher.address)),
         ]
         return m
 
-    def _turns(self, m: Module) -> Signal:
-        """Returns whose turn it is."""
-        bursts = TURN_WORDS // self._timing.burst
-        turn = Signal()
-        left = Signal(range(bursts), init=bursts - 1)
-        able = Array(requester.able for requester in self.requesters)
+    def _direction(self, m: Module) -> Signal:
+        """The requester that column commands are taken from."""
+        bursts = DIRECTION_WORDS // self._timing.burst
+        direction = Signal()
+        remaining = Signal(range(bursts), init=bursts - 1)
+        ready = Array(requester.ready for requester in self.requesters)
         moved = Cat(requester.issue for requester in self.requesters).any()
-        with m.If(able[~turn] & (~able[turn] | (left == 0))):
-            m.d.sync += [turn.eq(~turn), left.eq(bursts - 1)]
-        with m.Elif(moved & (left != 0)):
-            m.d.sync += left.eq(left - 1)
-        return turn
+        with m.If(ready[~direction] & (~ready[direction] | (remaining == 0))):
+            m.d.sync += [direction.eq(~direction), remaining.eq(bursts - 1)]
+        with m.Elif(moved & (remaining != 0)):
+            m.d.sync += remaining.eq(remaining - 1)
+        return direction

@@ -8,8 +8,8 @@ from sley.fpga.memory.sdram.part import SdramPart
 
 LOOKUP_CYCLES = 3
 """A row is known to be open this long after it was opened, so it stays open at least as long."""
-UPKEEP_CYCLES = 4
-"""Of the upkeep's state machine, from the request of a refresh to the refresh, without what the part needs."""
+REFRESH_CYCLES = 4
+"""Of the refresher's state machine, from the request of a refresh to the refresh, without what the part needs."""
 
 
 def cycles(ns: float, clock_hz: int) -> int:
@@ -55,7 +55,7 @@ def sdram_timing(part: SdramPart, clock_hz: int, burst: int) -> SdramTiming:
     opened = max(LOOKUP_CYCLES, cycles(part.activate_to_precharge, clock_hz))
     written = burst - 1 + max(2, cycles(part.write_recovery, clock_hz))
     precharge, refresh = cycles(part.precharge, clock_hz), cycles(part.refresh, clock_hz)
-    delay = max(opened, written, burst) + precharge + UPKEEP_CYCLES
+    delay = max(opened, written, burst) + precharge + REFRESH_CYCLES
     interval = (floor(Fraction(part.refresh_period) * clock_hz / 10**9) - delay) // part.refreshes
     least = 2 * (delay + refresh)
     if interval < least:

@@ -17,8 +17,8 @@ def burst_layout(addr_bits: int) -> data.StructLayout:
 
 
 def place_signature(part: SdramPart) -> wiring.Signature:
-    """A place that may be accessed. ``changed``: what is said now is different in the next cycle, or may be;
-    ``refused``: it is behind the end."""
+    """A place that may be accessed. ``changed``: it may be another one in the next cycle; ``refused``: it is beyond the
+    end of the memory."""
     return wiring.Signature(
         {
             "valid": Out(1),
@@ -31,16 +31,36 @@ def place_signature(part: SdramPart) -> wiring.Signature:
 
 
 class BurstWalk(wiring.Component):
-    """Takes AXI bursts and gives the column bursts of each, without a pause between two of them.
+    """Takes AXI bursts and issues the column bursts of each, without a pause between two of them.
 
-    Parameters: ``part``; ``addr_bits``, ``bus_bytes`` of the bus; ``burst``: words of a column burst, a power of two,
-    not more than a beat has; ``memory_bytes``: the end, a power of two and not more than the part has.
+    Parameters
+    ----------
+    part : SdramPart
+    addr_bits, bus_bytes : int
+        Of the bus.
+    burst : int
+        Words of a column burst, a power of two, not more than a beat has.
+    memory_bytes : int
+        The end of the memory, a power of two and not more than the part has.
 
-    Members: ``bursts``: stream of ``burst_layout``; ``head``: place of the column burst whose turn it is, and
-    ``column``, ``id``, ``first`` and ``final`` of its beat, ``last`` of its AXI burst; ``step``: go on;
-    ``ahead``: place of the burst that follows. All come from registers but ``ahead``, which comes as ``bursts`` do.
+    Members
+    -------
+    bursts : In(stream.Signature(burst_layout(addr_bits)))
+    head : Out(place_signature(part))
+        Place of the next column burst.
+    ahead : Out(place_signature(part))
+        Place of the AXI burst that follows.
+    column : Out(part.column_bits)
+    id : Out(ID_BITS)
+    first, final : Out(1)
+        The column burst is the first, or the last, of its beat.
+    last : Out(1)
+        It is the last of its AXI burst.
+    step : In(1)
+        Go on to the next column burst.
 
-    A burst stays within 4 KiB, that is within the columns of the four banks: its row is always the same.
+    All outputs come from registers but ``ahead``, which follows ``bursts``. An AXI burst stays within 4 KiB, that is
+    within the columns of the four banks: its row is always the same.
     """
 
     bursts: stream.Interface
@@ -81,8 +101,8 @@ class BurstWalk(wiring.Component):
         address = bursts.payload.addr
 
         position = Signal(row_at - below, reset_less=True)  # bank, and column in column bursts
-        left = Signal(8, reset_less=True)  # beats behind this one
-        more = Signal(reset_less=True)  # any
+        remaining = Signal(8, reset_less=True)  # beats after this one
+        any_remaining = Signal(reset_less=True)  # whether there are any
         load = Signal()
         m.d.comb += [
             load.eq(~head.valid | (self.step & self.last)),
@@ -92,7 +112,7 @@ class BurstWalk(wiring.Component):
             self.column.eq(Cat(Const(0, exact_log2(self._burst)), position[:-BANK_BITS])),
             self.first.eq(~position[: beat_at - below].any()),
             self.final.eq(position[: beat_at - below].all()),
-            self.last.eq(self.final & ~more),
+            self.last.eq(self.final & ~any_remaining),
             ahead.valid.eq(bursts.valid),
             ahead.changed.eq(~bursts.valid | load),
             ahead.bank.eq(address[bank_at:row_at]),
@@ -105,12 +125,12 @@ class BurstWalk(wiring.Component):
                 head.row.eq(ahead.row),
                 head.refused.eq(ahead.refused),
                 position.eq(Cat(Const(0, beat_at - below), address[beat_at:row_at])),
-                left.eq(bursts.payload.len),
-                more.eq(bursts.payload.len != 0),
+                remaining.eq(bursts.payload.len),
+                any_remaining.eq(bursts.payload.len != 0),
                 self.id.eq(bursts.payload.id),
             ]
         with m.Elif(self.step):
-            m.d.sync += [position.eq(position + 1), left.eq(left - self.final)]
+            m.d.sync += [position.eq(position + 1), remaining.eq(remaining - self.final)]
             with m.If(self.final):
-                m.d.sync += more.eq(left != 1)
+                m.d.sync += any_remaining.eq(remaining != 1)
         return m

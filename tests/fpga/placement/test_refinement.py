@@ -1,4 +1,4 @@
-"""Longest ways become shorter, by legal moves alone."""
+"""Longest paths become shorter, by legal moves alone."""
 
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -15,7 +15,7 @@ from sley.fpga.flow.nextpnr import routing
 from sley.fpga.flow.toolchain import run_tool
 from sley.fpga.placement.delays import CLOCK_TO, THROUGH, TILE, WIRE, Delays
 from sley.fpga.placement.placement import FLIP_FLOP, LUT, Movable, Placement
-from sley.fpga.placement.refinement import TOGETHER, _Refining, refine
+from sley.fpga.placement.refinement import JOINT_SHARES, _Refining, refine
 from sley.fpga.testing.counter import Counter as CounterDesign
 
 BOARD = BOARDS["ulx3s"]
@@ -38,7 +38,7 @@ def test_random_designs_stay_legal_and_become_no_slower(seed: int) -> None:
     check_moves(before, after)
     delays = Delays(after)
     delays.analyse()
-    assert refinement.after == delays.longest
+    assert refinement.after == delays.critical
     assert refinement.after < 0.97 * refinement.before
     assert refinement.moves > 0
 
@@ -62,7 +62,7 @@ def test_shares_that_move_together_follow_each_other_when_one_is_of_no_more_use(
 
     monkeypatch.setattr(_Refining, "_pass", a_pass)
     refine(Placement(detour("X39/Y5/SLICEA.K0").design))
-    first, second = TOGETHER
+    first, second = JOINT_SHARES
     assert shares == pytest.approx([first] * 3 + [second] * 2)
 
 
@@ -73,8 +73,8 @@ def test_a_detour_ends_between_its_ends() -> None:
     assert refinement.after == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + TILE * 4)
 
 
-def test_luts_that_lie_together_off_their_way_come_back_together() -> None:
-    """No move of one alone makes the way shorter."""
+def test_luts_that_lie_together_off_their_path_come_back_together() -> None:
+    """No move of one alone makes the path shorter."""
     design = PlacedDesign()
     logic_row(design, range(1, 32), 5)
     for name, place, data in (("first", "X1/Y5/SLICEA.FF0", ""), ("end", "X1/Y5/SLICEB.FF0", "c")):
@@ -106,8 +106,8 @@ def test_a_flip_flop_goes_to_the_end_that_waits_for_it(fed: bool) -> None:
     assert placement.x[placement.names.index("q")] > 30
 
 
-def test_in_full_tiles_what_is_far_from_any_long_way_makes_room() -> None:
-    """The way's LUT changes places with one that leads nowhere: there is no free slot."""
+def test_in_full_tiles_what_is_far_from_any_long_path_makes_room() -> None:
+    """The path's LUT changes places with one that leads nowhere: there is no free slot."""
     design = PlacedDesign()
     for x in range(5, 10):
         for half in halves():

@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import preset
 from sley.fpga.boards.board import BoardTop
 from sley.fpga.boards.known import BOARDS
-from sley.fpga.devices.device import DEVICES, Device, device_of, tell_gateware
+from sley.fpga.devices.device import DEVICES, Device, annotate_platform, device_of
 from sley.fpga.devices.family import FAMILIES
 from sley.fpga.flow.implementation import implement
 from sley.fpga.placement.floorplan import GROUPS, MEMORY_ROWS, OFFSETS, ROWS, array_places, memory_places, place_blocks
@@ -38,7 +38,7 @@ def array(
 ) -> dict[tuple[int, int, int], str]:
     """Names of the blocks of the arrays of a chip, by core and element."""
     platform = SimpleNamespace()
-    tell_gateware(platform, device.family, device.capacity.dsp, array_blocks)
+    annotate_platform(platform, device.family, device.capacity.dsp, array_blocks)
     kinds = multipliers(NANO.replace(array=size, cores_x=cores), platform)
     return {
         (core, row, column): f"system.chip.core{core}.matrix.array.{owner}_{row}_{column}.multiplier.block"

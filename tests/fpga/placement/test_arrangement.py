@@ -46,15 +46,15 @@ def test_what_may_lie_where() -> None:
     def slot(x: int, y: int, name: str) -> int:
         return int(arrangement.slots.first[x, y]) + halves().index(name)
 
-    takes_lut, takes_flip_flop = arrangement.slots.takes_lut, arrangement.slots.takes_flip_flop
-    assert {slot // SLOTS for slot in np.nonzero(~takes_flip_flop)[0]} == {
+    accepts_lut, accepts_flip_flop = arrangement.slots.accepts_lut, arrangement.slots.accepts_flip_flop
+    assert {slot // SLOTS for slot in np.nonzero(~accepts_flip_flop)[0]} == {
         slot(2, 2, "A.{}0") // SLOTS,
         slot(4, 4, "B.{}0") // SLOTS,
     }
-    assert sum(~takes_flip_flop) == SLOTS + 1
+    assert sum(~accepts_flip_flop) == SLOTS + 1
     carry = [slot(3, 3, half) for half in halves()[:6]]  # five cells, and what is left of the last slice
     ram = [slot(2, 2, half) for half in halves()[:6]]
-    assert sorted(np.nonzero(~takes_lut)[0]) == sorted([*carry, *ram])
+    assert sorted(np.nonzero(~accepts_lut)[0]) == sorted([*carry, *ram])
     assert arrangement.slots.first[0, 0] == EMPTY
 
 

@@ -1,4 +1,4 @@
-"""Wires become shorter, and less crowded, and long ways less long, by legal moves alone."""
+"""Wires become shorter, and less crowded, and long paths less long, by legal moves alone."""
 
 from collections import defaultdict
 
@@ -9,7 +9,7 @@ from placed_design import PlacedDesign, check_moves, halves, logic_row, random_d
 from sley.fpga.placement import annealing
 from sley.fpga.placement.annealing import CELLS, SQUARE, TREE, anneal, crowding, excess, tight
 from sley.fpga.placement.arrangement import Arrangement
-from sley.fpga.placement.delays import longest_way
+from sley.fpga.placement.delays import critical_path_ns
 from sley.fpga.placement.placement import Placement
 
 SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
@@ -57,7 +57,7 @@ def test_the_same_placement_gives_the_same_result() -> None:
 
 
 def test_a_lut_goes_between_what_it_is_joined_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the middle one of three, in columns and in rows, but for the longest way, which would pull it further."""
+    """To the middle one of three, in columns and in rows, but for the critical path, which would pull it further."""
     monkeypatch.setattr(annealing, "PULL", 0.0)
     design = PlacedDesign()
     for y in range(1, 30):
@@ -185,9 +185,9 @@ def test_wires_avoid_tiles_that_are_crowded(seed: int, monkeypatch: pytest.Monke
 
 
 @SEEDS
-def test_long_ways_are_pulled_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_paths_are_pulled_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pulled, loose = (Placement(random_design(seed).design) for _ in range(2))
     anneal(pulled)
     monkeypatch.setattr(annealing, "PULL", 0.0)
     anneal(loose)
-    assert longest_way(pulled) < longest_way(loose)
+    assert critical_path_ns(pulled) < critical_path_ns(loose)

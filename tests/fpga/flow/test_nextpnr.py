@@ -14,7 +14,7 @@ from sley.fpga.errors import FlowError
 from sley.fpga.flow.implementation import implement
 from sley.fpga.flow.nextpnr import best_seed, place, place_refined, routing, with_seed
 from sley.fpga.placement.annealing import anneal
-from sley.fpga.placement.delays import longest_way
+from sley.fpga.placement.delays import critical_path_ns
 from sley.fpga.placement.placement import Placement
 from sley.fpga.placement.refinement import refine
 from sley.fpga.testing.counter import Counter
@@ -88,7 +88,7 @@ def test_what_is_placed_is_annealed_if_wires_are_tight_and_refined_if_they_are_n
         anneal(expected)
     if refined:
         refine(expected)
-    assert mhz == pytest.approx(1000 / longest_way(expected))
+    assert mhz == pytest.approx(1000 / critical_path_ns(expected))
     assert (found.x.tolist(), found.y.tolist(), found.slots) == (
         expected.x.tolist(),
         expected.y.tolist(),

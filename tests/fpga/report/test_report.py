@@ -16,7 +16,7 @@ from sley.fpga.flow.synthesis import Block, Synthesis
 from sley.fpga.report.report import COLUMNS, cells, matrix
 
 RUNNER = CliRunner()
-PAGE = Path(__file__).parents[2] / "docs/reference/fpga.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/fpga.md"
 TAKEN = Resources(1234, 567, 16, 8)
 
 

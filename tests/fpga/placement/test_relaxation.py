@@ -1,4 +1,4 @@
-"""The linear programme against places tried one by one, and against the ways that it promises."""
+"""The linear programme against places tried one by one, and against the paths that it promises."""
 
 import random
 
@@ -38,7 +38,7 @@ def between(start: tuple[int, int]) -> tuple[Placement, Delays, list[Movable]]:
 def test_between_its_ends(start: int, nearest: int) -> None:
     """Anywhere there is as good; of these the nearest to where it lies."""
     found = relax(*between((start, 9)), 0)
-    assert found.longest == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + 4 * TILE)
+    assert found.critical == pytest.approx(CLOCK_TO[FLIP_FLOP] + 2 * WIRE + THROUGH + 4 * TILE)
     assert (found.x[0], found.y[0]) == pytest.approx((nearest, 5))
 
 
@@ -56,14 +56,14 @@ def test_a_chain_lies_where_its_far_end_is_wanted() -> None:
     found = relax(placement, delays, placement.chains, 0)
     # five columns at least on the way to its first cell and from its last one
     shortest = CLOCK_TO[FLIP_FLOP] + 2 * WIRE + INTO_CARRY + 8 * 0.04 + TILE * 3
-    assert found.longest == pytest.approx(shortest, abs=1e-6)
+    assert found.critical == pytest.approx(shortest, abs=1e-6)
     assert 2 - 1e-6 <= found.x[0] <= 5 + 1e-6
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_places_are_better_and_its_own_are_as_good(seed: int) -> None:
-    """Of random designs: the ways that it promises are those at its places; no other places within reach, random ones
-    near these and all of one cell, have a shorter longest way."""
+    """Of random designs: the paths that it promises are those at its places; no other places within reach, random ones
+    near these and all of one cell, have a shorter critical path."""
     choose = random.Random(seed)
     design = PlacedDesign()
     outputs = [f"f{k}" for k in range(4)]
@@ -87,26 +87,26 @@ def test_no_places_are_better_and_its_own_are_as_good(seed: int) -> None:
     found = relax(placement, delays, movables, 0)
     cells = np.array([m.cells[0] for m in movables])
     start = placement.x[cells], placement.y[cells]
-    before = delays.longest
+    before = delays.critical
 
     def longest(x: object, y: object) -> float:
         placement.x, placement.y = placement.x.astype(float), placement.y.astype(float)
         placement.x[cells], placement.y[cells] = x, y
         delays.analyse()
-        return delays.longest
+        return delays.critical
 
-    assert longest(found.x, found.y) == pytest.approx(found.longest, abs=1e-5)
-    assert found.longest <= before + 1e-6
+    assert longest(found.x, found.y) == pytest.approx(found.critical, abs=1e-5)
+    assert found.critical <= before + 1e-6
     noise = np.random.default_rng(seed)
     for spread in (0.5, 2, 8) * 30:
         places = [
             np.clip(here + noise.normal(0, spread, len(cells)), old - REACH, old + REACH)
             for here, old in zip((found.x, found.y), start, strict=True)
         ]
-        assert longest(*places) >= found.longest - 1e-5
+        assert longest(*places) >= found.critical - 1e-5
 
 
-def test_a_short_way_that_would_become_the_longest_counts() -> None:
+def test_a_short_path_that_would_become_the_longest_counts() -> None:
     """A flip-flop far from what is before it, and near to what is behind it: shares are equal in the middle."""
     design = PlacedDesign()
     fixed(design, "X5/Y5/SLICEA.FF0", "first")
@@ -114,8 +114,8 @@ def test_a_short_way_that_would_become_the_longest_counts() -> None:
     fixed(design, "X35/Y5/SLICEA.FF0", "end", "q")
     placement, delays = read(design)
     (movable,) = (m for m in placement.movables if placement.names[m.cells[0]] == "q")
-    found = relax(placement, delays, [movable], 0.9 * delays.longest)
-    assert found.longest == pytest.approx(CLOCK_TO[FLIP_FLOP] + WIRE + TILE * 15)
+    found = relax(placement, delays, [movable], 0.9 * delays.critical)
+    assert found.critical == pytest.approx(CLOCK_TO[FLIP_FLOP] + WIRE + TILE * 15)
     assert found.x[0] == pytest.approx(20)
 
 
@@ -134,4 +134,4 @@ def test_nothing_to_move() -> None:
     fixed(design, "X9/Y5/SLICEA.FF0", "end", "q")
     placement, delays = read(design)
     found = relax(placement, delays, [], 0)
-    assert (found.longest, len(found.x), len(found.y)) == (delays.longest, 0, 0)
+    assert (found.critical, len(found.x), len(found.y)) == (delays.critical, 0, 0)

@@ -41,24 +41,24 @@ def test_what_may_be_moved() -> None:
     design.flip_flop("X1/Y1/SLICEB.FF1", "by_wire", "alone")
     design.lut("X1/Y1/SLICEB.K0", "named", "q")
     design.add("placed", "TRELLIS_COMB", "X1/Y1/SLICED.K1", attributes={"BEL": "X1/Y1/SLICED.K1"}, F="f", A="q")
-    design.lut("X2/Y1/SLICEA.K0", "carry", "q", mode="CCU2", FCO="c")
+    design.lut("X2/Y1/SLICEA.K0", "move_chain", "q", mode="CCU2", FCO="c")
     design.lut("X2/Y1/SLICEA.K1", "carried", "q", mode="CCU2", FCI="c")
     design.lut("X2/Y1/SLICEC.K0", "wide0", "q", F1="wide1", M="q", OFX="wide")
     design.lut("X2/Y1/SLICEC.K1", "wide1", "q")
     design.lut("X3/Y1/SLICEA.K0", "ram", "q", mode="DPRAM")
     design.flip_flop("X2/Y1/SLICEC.FF0", "behind_wide", "wide", fed=True)
-    design.flip_flop("X2/Y1/SLICEA.FF0", "behind_carry", "carry", fed=True)
+    design.flip_flop("X2/Y1/SLICEA.FF0", "behind_carry", "move_chain", fed=True)
     placement = Placement(design.design)
     names = {tuple(placement.names[cell] for cell in movable.cells) for movable in placement.movables}
     assert names == {("alone",), ("front", "q"), ("by_wire",), ("named",)}
     (chain,) = placement.chains
-    assert [placement.names[cell] for cell in chain.cells] == ["carry", "behind_carry", "carried"]
+    assert [placement.names[cell] for cell in chain.cells] == ["move_chain", "behind_carry", "carried"]
     assert chain.offsets == (0, 0, 0)
 
 
 def test_a_chain_with_a_place_by_name_stays() -> None:
     design = PlacedDesign()
-    design.lut("X2/Y1/SLICEA.K0", "carry", "q", mode="CCU2", FCO="c")
+    design.lut("X2/Y1/SLICEA.K0", "move_chain", "q", mode="CCU2", FCO="c")
     place = "X2/Y1/SLICEA.K1"
     design.add("carried", "TRELLIS_COMB", place, {"MODE": "CCU2"}, {"BEL": place}, F="carried", FCI="c")
     assert Placement(design.design).chains == []
@@ -89,7 +89,7 @@ def test_a_chain_moves_as_a_whole(tmp_path: Path) -> None:
     assert placement.occupants(chain, 9, 3) == [numbered(placement, "row9")]
     assert placement.occupants(chain, 2, 1) == []
     placement.move(numbered(placement, "row9"), 8, 3, ("A", 0))
-    placement.carry(chain, 9, 3)
+    placement.move_chain(chain, 9, 3)
     found = places(written(placement, tmp_path / "out.json"))
     assert found["sum0"] == "X9/Y3/SLICEA.K0"
     assert found["sum9"] == "X10/Y3/SLICEA.K1"
@@ -213,8 +213,10 @@ def test_what_may_change_places() -> None:
     design.lut("X2/Y2/SLICEC.K1", "differs", "a")
     design.flip_flop("X2/Y2/SLICEC.FF1", "differs_q", "differs", fed=True, enable="f")
     placement = Placement(design.design)
-    assert list(placement.alike(numbered(placement, "l"), 2, 2)) == [numbered(placement, "other")]
-    assert list(placement.alike(numbered(placement, "m", "p"), 2, 2)) == [numbered(placement, "pair", "pair_q")]
+    assert list(placement.interchangeable(numbered(placement, "l"), 2, 2)) == [numbered(placement, "other")]
+    assert list(placement.interchangeable(numbered(placement, "m", "p"), 2, 2)) == [
+        numbered(placement, "pair", "pair_q")
+    ]
     placement.exchange(numbered(placement, "m", "p"), numbered(placement, "pair", "pair_q"))
     assert placement.slot(numbered(placement, "other"), 1, 1) == ("A", 1)
 
