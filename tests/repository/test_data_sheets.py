@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-GATEWARE = Path(__file__).parents[2] / "hw" / "sley" / "hw"
+ROOT = Path(__file__).parents[2]
+GATEWARE = sorted(path for portion in ("hw", "fpga") for path in (ROOT / portion / "sley").rglob("*.py"))
 SECTIONS = ("Parameters", "Members", "Raises", "Rules", "Latency", "Throughput", "Cost", "Source")
 TITLE = re.compile(r"^(\S[^\n]*)\n-{3,}$", re.MULTILINE)
 PROSE_TITLE = re.compile(rf"^\s*({'|'.join(SECTIONS)})\b[^.\n]*:", re.MULTILINE)
@@ -24,8 +25,8 @@ def base_names(node: ast.ClassDef) -> set[str]:
 def components() -> Iterator[tuple[str, ast.ClassDef]]:
     """Public subclasses of ``wiring.Component``, direct or not."""
     classes = [
-        (path.relative_to(GATEWARE).as_posix(), node)
-        for path in sorted(GATEWARE.rglob("*.py"))
+        (path.relative_to(ROOT).as_posix(), node)
+        for path in GATEWARE
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef)
     ]

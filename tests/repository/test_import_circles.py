@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PORTIONS = sorted(path.parent.name for path in ROOT.glob("*/sley"))
 LIMIT = 3
 """Files in one circle, at most."""
-FLOORS = ["driver", "runtime", "sim/fast", "hw/core"]
+FLOORS = ["driver", "runtime", "sim", "sim/fast", "fpga", "hw/core"]
 """Where folders are rooms, one above the other; so is a file beside them."""
 
 Graph = dict[str, set[str]]
@@ -103,7 +103,7 @@ def test_no_circle_of_rooms(place: str) -> None:
         assert not folders, f"rooms of {place} import each other: {', '.join(sorted(circle))}"
 
 
-@pytest.mark.parametrize("portion", ["driver", "runtime", "bench", "examples"])
+@pytest.mark.parametrize("portion", ["driver", "runtime", "sim", "fpga", "bench", "examples"])
 def test_no_circle_at_all(portion: str) -> None:
     assert circles(imports_of(portion)) == []
 

@@ -76,9 +76,25 @@ class System(wiring.Component):
 
 
 class BareSystem(wiring.Component):
-    """``System`` without its chip: what is left of a board to try its line and memory. Every register is an error.
+    """``System`` without its chip, to try a board's line and memory. Every register is an error.
 
-    Parameters and members as of ``System``; ``irq`` stays low.
+    Parameters
+    ----------
+    config : ChipConfig
+        Of the memory's bus.
+    clock_hz, baud, buffer_bytes : int
+        See ``HostBridge``.
+    memory : component
+        See ``System``.
+
+    Members
+    -------
+    uart_rx : In(1), uart_tx : Out(1)
+        Line from and to the host.
+    irq : Out(1)
+        Low.
+    sdram : Out(sdram_signature)
+        The part that holds the memory, if it is an SDRAM.
     """
 
     uart_rx: Signal

@@ -25,8 +25,21 @@ STORED_ROWS = 1024
 class SystemWithSdram(wiring.Component):
     """A system, and the SDRAM outside.
 
-    Parameters: ``system``, whose memory is an ``SdramMemory`` for ``part`` and ``clock_hz``.
-    Members: ``uart_rx``, ``uart_tx``; ``fault``: rules of the part that were broken, see ``SdramRule``.
+    Parameters
+    ----------
+    system : System
+        Its memory is an ``SdramMemory`` for ``part`` and ``clock_hz``.
+    part : SdramPart
+        The part.
+    clock_hz : int
+        What its nanoseconds are counted with.
+
+    Members
+    -------
+    uart_rx : In(1), uart_tx : Out(1)
+        Line from and to the host.
+    fault : Out(len(SdramRule))
+        Rules of the part that were broken.
     """
 
     uart_rx: Signal

@@ -21,32 +21,42 @@ MAX_RATE_ERROR = 0.02
 
 
 class HostBridge(wiring.Component):
-    """A host at a serial line reaches registers, memory, interrupt and time of a chip; see
-    ``docs/theory/host-bridge.md``.
+    """Gives a host at a serial line access to registers, memory, interrupt and time of a chip.
+
+    ``docs/theory/host-bridge.md`` describes the protocol.
 
     Parameters
     ----------
     config : ChipConfig
         Of the memory bus.
     memory_bytes : int
-        Size of device memory, a multiple of 4096; told to the host.
+        Size of device memory, a multiple of 4096; reported to the host.
     clock_hz, baud : int
-        Frequency of the clock, told to the host, and rate of the line. A bit takes a whole number of cycles, at least
-        4, that must fit the rate within 2 %.
+        Frequency of the clock, reported to the host, and rate of the line. A bit takes a whole number of cycles, at
+        least 4, that must fit the rate within 2 %.
     buffer_bytes : int
         For frames that wait to be executed: a power of two, at least 256. More of it lets the host send more before it
         looks at replies.
 
     Members
     -------
-    rx, tx : In(1), Out(1)
+    rx : In(1), tx : Out(1)
         Line from and to the host.
     registers : Out(AxiLite())
+        To the chip's registers.
     memory : Out(axi4_signature(config))
-        Single beats, ID 0, one at a time.
+        To device memory: single beats, ID 0, one at a time.
     irq : In(1)
+        The chip's interrupt line.
 
-    Cost: ``docs/theory/host-bridge.md`` has measured numbers.
+    Raises
+    ------
+    ValueError
+        For a size of memory or buffer that is not allowed, and for a rate that the clock does not make.
+
+    Cost
+    ----
+    Measured numbers are in ``docs/theory/host-bridge.md``.
     """
 
     rx: Signal

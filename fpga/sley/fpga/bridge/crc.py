@@ -12,11 +12,28 @@ CRC_BITS = 32
 class SerialCrc(wiring.Component):
     """The CRC of ``frames``, over bytes that are far apart.
 
-    Members: ``clear``: begin anew; ``start``: take ``byte``, in a cycle without ``busy``; ``busy``: for the 8 cycles
-    after that; ``low``: the low byte of the register, before the final inversion; ``intact``: the bytes so far end
-    with the CRC of those before; ``plain``: whatever ``byte`` is, the register moves by 8 bits without feedback.
-    To send a CRC, send the inverse of ``low`` and ``start`` with ``plain``, four times.
-    Cost: 32 + 9 flip-flops, a comparison of 32 bits with a constant where ``intact`` is used.
+    Members
+    -------
+    clear : In(1)
+        Begin anew.
+    start : In(1), byte : In(8)
+        Take ``byte``, in a cycle without ``busy``.
+    plain : In(1)
+        With ``start``: whatever ``byte`` is, the register moves by 8 bits without feedback.
+    busy : Out(1)
+        High for the 8 cycles after ``start``.
+    low : Out(8)
+        The low byte of the register, before the final inversion.
+    intact : Out(1)
+        The bytes so far end with the CRC of those before.
+
+    Rules
+    -----
+    1. To send a CRC, send the inverse of ``low`` and ``start`` with ``plain``, four times.
+
+    Cost
+    ----
+    32 + 9 flip-flops, a comparison of 32 bits with a constant where ``intact`` is used.
     """
 
     clear: Signal

@@ -50,19 +50,44 @@ _kind = data.StructLayout(
 class CommandExecutor(wiring.Component):
     """Between the frames of the host and the buses of the chip.
 
-    Parameters: ``config``: of the memory bus; ``identity``: what IDENTIFY answers.
-    Members: ``i``: bytes of intact frames, CRC included, each frame followed by ``end``; ``bad``: a frame was dropped;
-    ``o``: bodies of replies; ``registers``, ``memory``: bus managers; ``irq``: the chip's interrupt line.
+    Parameters
+    ----------
+    config : ChipConfig
+        Of the memory bus.
+    identity : Identity
+        What IDENTIFY replies.
 
-    Exactly one reply for each frame and for each dropped one (several dropped while another command runs may share
-    one). A command is executed if its sequence number is the next one. If it is the last one again, its reply is
-    repeated: memory is read anew, nothing else is executed. Memory is accessed a beat at a time, with strobes where
-    a burst covers a beat in part; commands take effect in their order, each before the next begins.
+    Members
+    -------
+    i : In(stream.Signature(frame_item))
+        Bytes of intact frames, CRC included, each frame followed by ``end``.
+    bad : In(1)
+        A frame was dropped.
+    o : Out(stream.Signature(body_item))
+        Bodies of replies.
+    registers : Out(AxiLite()), memory : Out(axi4_signature(config))
+        Bus managers, whose outputs are registers.
+    irq : In(1)
+        The chip's interrupt line.
 
-    All outputs to the buses are registers. A bus that does not answer within ``BUS_CYCLES`` is given up: the command,
-    and all later ones that need a bus, end with BUS_TIMEOUT until reset; what it has not taken stays as it is.
-    It takes some three cycles for a byte of a frame, and what the bus takes for a beat; the line is slower by far.
-    Cost: one beat and its address, one word, a 33-bit counter for addresses and cycles, the head of a command.
+    Rules
+    -----
+    1. There is exactly one reply for each frame and for each dropped one; several dropped while another command runs
+       may share one.
+    2. A command is executed if its sequence number is the next one. If it is the last one again, its reply is repeated:
+       memory is read anew, nothing else is executed.
+    3. Memory is accessed a beat at a time, with strobes where a burst covers a beat in part. Commands take effect in
+       their order, each before the next begins.
+    4. A bus that does not respond within ``BUS_CYCLES`` is given up: the command, and all later ones that need a bus,
+       end with BUS_TIMEOUT until reset; what the bus has not accepted stays as it is.
+
+    Throughput
+    ----------
+    Some three cycles for a byte of a frame, and what the bus takes for a beat; the line is slower by far.
+
+    Cost
+    ----
+    One beat and its address, one word, a 33-bit counter for addresses and cycles, the head of a command.
     """
 
     i: stream.Interface

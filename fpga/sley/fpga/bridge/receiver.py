@@ -16,15 +16,38 @@ frame_item = data.StructLayout({"data": 8, "end": 1})
 
 
 class FrameReceiver(wiring.Component):
-    """Keeps what arrives until its CRC was seen, then gives the frame out.
+    """Keeps received bytes until their CRC was checked, then delivers the frame.
 
-    Parameters: ``buffer_bytes``: a power of two. Frames that were not taken yet may have ``buffer_bytes - 1`` bytes
-    together, each as it is on the line without its first flag.
-    Members: ``i``: bytes of the line, at least 9 cycles apart; ``o``: the bytes of each intact frame, its CRC
-    included, then an item with ``end``; ``bad``: high for a cycle when a frame is dropped: the CRC was wrong, a byte
-    had no stop bit, an escape had no byte, or there was no room.
     It waits for nothing but a flag: any flag ends what came before, and the next frame is received whatever that was.
-    Throughput: an item every three cycles. Cost: one memory of ``buffer_bytes``, three pointers, a CRC.
+
+    Parameters
+    ----------
+    buffer_bytes : int
+        A power of two. Frames that were not delivered yet may have ``buffer_bytes - 1`` bytes together, each as it is
+        on the line without its first flag.
+
+    Members
+    -------
+    i : In(stream.Signature(received_byte, always_ready=True))
+        Bytes of the line, at least 9 cycles apart.
+    o : Out(stream.Signature(frame_item))
+        The bytes of each intact frame, its CRC included, then an item with ``end``.
+    bad : Out(1)
+        High for a cycle when a frame is dropped: the CRC was wrong, a byte had no stop bit, an escape had no byte, or
+        there was no room.
+
+    Raises
+    ------
+    ValueError
+        For a size of the buffer that is not allowed.
+
+    Throughput
+    ----------
+    An item every three cycles.
+
+    Cost
+    ----
+    One memory of ``buffer_bytes``, three pointers, a CRC.
     """
 
     i: stream.Interface

@@ -20,8 +20,18 @@ class _State(enum.Enum):
 class FrameTransmitter(wiring.Component):
     """Sends bodies as frames.
 
-    Members: ``i``: bytes of bodies, the last one of each marked; ``o``: bytes for the line, taken at least 9 cycles
-    apart. ``i.ready`` is a register. No room for a frame: a body may pause. Cost: a CRC, a byte, a few bits of state.
+    A body may pause: there is no buffer for a frame.
+
+    Members
+    -------
+    i : In(stream.Signature(body_item))
+        Bytes of bodies, the last one of each marked. ``i.ready`` is a register.
+    o : Out(stream.Signature(8))
+        Bytes for the line, accepted at least 9 cycles apart.
+
+    Cost
+    ----
+    A CRC, a byte, a few bits of state.
     """
 
     i: stream.Interface

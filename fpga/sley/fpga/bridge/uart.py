@@ -19,11 +19,32 @@ def _check(clocks_per_bit: int) -> None:
 class UartReceiver(wiring.Component):
     """Turns the levels of a pin into bytes.
 
-    Parameters: ``clocks_per_bit``, at least 4. Members: ``pin``, any level at any time (two flip-flops synchronise it);
-    ``o``: bytes, always taken; ``error``: the stop bit was missing. Each bit is sampled once, in its middle; a low
-    pulse shorter than half a bit is no start bit. A byte comes in the middle of its stop bit, so a sender may
-    be faster by up to half a bit in ten.
-    Cost: a counter and 10 bits of data.
+    Each bit is sampled once, in its middle; a low pulse shorter than half a bit is no start bit.
+
+    Parameters
+    ----------
+    clocks_per_bit : int
+        At least 4.
+
+    Members
+    -------
+    pin : In(1)
+        Any level at any time: two flip-flops synchronise it.
+    o : Out(stream.Signature(received_byte, always_ready=True))
+        Bytes; ``error``: the stop bit was missing.
+
+    Raises
+    ------
+    ValueError
+        For too few cycles.
+
+    Latency
+    -------
+    A byte comes in the middle of its stop bit, so a sender may be faster by up to half a bit in ten.
+
+    Cost
+    ----
+    A counter and 10 bits of data.
     """
 
     pin: Signal
@@ -65,8 +86,30 @@ class UartReceiver(wiring.Component):
 class UartTransmitter(wiring.Component):
     """Turns bytes into levels of a pin.
 
-    Parameters: ``clocks_per_bit``, at least 4. Members: ``i``: bytes; ``pin``: a register, high while idle.
-    A byte takes 10 bits and one cycle. Cost: a counter and 10 bits of data.
+    Parameters
+    ----------
+    clocks_per_bit : int
+        At least 4.
+
+    Members
+    -------
+    i : In(stream.Signature(DATA_BITS))
+        Bytes.
+    pin : Out(1)
+        A register, high while idle.
+
+    Raises
+    ------
+    ValueError
+        For too few cycles.
+
+    Throughput
+    ----------
+    A byte takes 10 bits and one cycle.
+
+    Cost
+    ----
+    A counter and 10 bits of data.
     """
 
     i: stream.Interface

@@ -19,17 +19,37 @@ WRITES = 4
 class AxiArbiter(wiring.Component):
     """Lets two managers, who use ID 0 and bursts of full width, share one target.
 
-    Parameters: ``config``: of the bus.
-    Members: ``managers``: where they are connected; ``target``: the memory's side. The target sees the number of the
-    manager as ID, must return it with every answer, and keeps the order within one ID. It may take write data before
-    the address that they belong to.
+    Parameters
+    ----------
+    config : ChipConfig
+        Of the bus.
 
-    Rule, for read and write addresses apart: who had the last turn has the next one unless the other asks; a turn
-    that changes hands costs a cycle. So neither waits for more than one burst address of the other, and write
-    data follow in the order of their addresses.
-    Latency: addresses 1 cycle, all else none. Throughput: an address a cycle each way, a beat a cycle. ``awready`` and
-    ``arready`` and all addresses come from registers; data and answers pass through one multiplexer or gate.
-    Cost: 2 addresses of flip-flops each way, the multiplexers.
+    Members
+    -------
+    managers : In(axi4_signature(config)).array(2)
+        Where the managers are connected.
+    target : Out(axi4_signature(config))
+        To the memory. It sees the number of the manager as ID, must return it with every response, and keeps the order
+        within one ID. It may accept write data before the address that they belong to.
+
+    Rules
+    -----
+    1. Round-robin for read and for write addresses apart: who had the last turn has the next one unless the other
+       requests; a turn that changes hands costs a cycle. So neither waits for more than one burst address of the other.
+    2. Write data follow in the order of their addresses.
+
+    Latency
+    -------
+    Addresses 1 cycle, all else none. ``awready``, ``arready`` and all addresses come from registers; data and responses
+    pass through one multiplexer or gate.
+
+    Throughput
+    ----------
+    An address a cycle each way, a beat a cycle.
+
+    Cost
+    ----
+    2 addresses of flip-flops each way, the multiplexers.
     """
 
     managers: list[Any]

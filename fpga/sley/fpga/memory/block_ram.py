@@ -27,13 +27,30 @@ class BlockMemory(wiring.Component):
     storage : Storage
         What the RAM is made of; ``BlockRam`` if not given.
 
-    Members: ``bus``. Attributes: ``memory_bytes``.
+    Members
+    -------
+    bus : In(axi4_signature(config))
+        All outputs come from registers (``ready`` through a gate).
 
-    Serves INCR bursts of full width that do not cross 4 KiB, one each way at a time, and returns the ID. Addresses
-    behind the end are answered with DECERR and change nothing. A write is answered when it has taken effect; a read
-    whose address comes later sees it. With storage of a single port writes go first.
-    All outputs come from registers (``ready`` through a gate). Latency: 3 cycles from an address to its first data,
-    1 from the last beat to its answer. Throughput: n beats in n + 1 cycles, each way at the same time.
+    Raises
+    ------
+    ValueError
+        For a size that is not allowed.
+
+    Rules
+    -----
+    1. It serves INCR bursts of full width that do not cross 4 KiB, one each way at a time, and returns the ID.
+    2. Addresses beyond the end are answered with DECERR and change nothing.
+    3. A write is answered when it has taken effect; a read whose address comes later sees it.
+    4. With storage of a single port writes go first.
+
+    Latency
+    -------
+    3 cycles from an address to its first data, 1 from the last beat to its response.
+
+    Throughput
+    ----------
+    n beats in n + 1 cycles, each way at the same time.
     """
 
     bus: Any

@@ -38,10 +38,26 @@ class Storage(Protocol):
 
 
 class BlockRam(wiring.Component):
-    """Block RAM that tools infer, with the memory's own read register and an output register behind it.
+    """Block RAM that tools infer, with the memory's own read register and an output register after it.
 
-    A read and a write of one row in one cycle are a race. Cost on ECP5: a DP16KD for 2 KiB, on iCE40 an SB_RAM40_4K
-    for 512 bytes; ``width`` flip-flops where the RAM has no second register.
+    Parameters
+    ----------
+    depth, width : int
+        Rows and bits of a row.
+
+    Members
+    -------
+    port : In(storage_signature(depth, width))
+        Its user.
+
+    Rules
+    -----
+    1. A read and a write of one row in one cycle are a race.
+
+    Cost
+    ----
+    On ECP5 a DP16KD for 2 KiB, on iCE40 an SB_RAM40_4K for 512 bytes; ``width`` flip-flops where the RAM has no second
+    register.
     """
 
     single_port = False

@@ -22,7 +22,21 @@ class Harness(wiring.Component):
     of the block begins and ends at a register, and nothing of it can be left out. If bits moved in every cycle, inputs
     that the block delays would be bits of the chain, and synthesis would make one register of both.
 
-    Cost: two flip-flops for an input, one more for 32 of them, about 4/3 and a third of a LUT for an output.
+    Parameters
+    ----------
+    block : component
+        What is between them.
+
+    Members
+    -------
+    uart_rx : In(1), uart_tx : Out(1)
+        The ends of the chains.
+    irq : Out(1)
+        Low.
+
+    Cost
+    ----
+    Two flip-flops for an input, one more for 32 of them, about 4/3 and a third of a LUT for an output.
     """
 
     uart_rx: Signal

@@ -31,8 +31,24 @@ class Register(IntEnum):
 
 
 class Bridged(wiring.Component):
-    """``HostBridge``, the registers above, and on-chip memory of ``memory_bytes``, whose second half answers with
-    errors. The bridge believes in twice as much."""
+    """``HostBridge``, the registers above, and on-chip memory whose second half answers with errors.
+
+    The bridge reports twice as much memory as there is.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        Of the memory bus.
+    clocks_per_bit : int
+        Of the line.
+    memory_bytes : int
+        Memory without errors; ``MEMORY_BYTES`` if not given.
+
+    Members
+    -------
+    uart_rx : In(1), uart_tx : Out(1)
+        Line from and to the host.
+    """
 
     uart_rx: Signal
     uart_tx: Signal

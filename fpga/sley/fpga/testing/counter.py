@@ -6,7 +6,22 @@ from amaranth.lib.wiring import In, Out
 
 
 class Counter(wiring.Component):
-    """Sends what it receives; ``irq`` has a bit of a sum in it, which is one long carry chain, and of int8 products."""
+    """Sends what it receives.
+
+    Parameters
+    ----------
+    width : int
+        Bits of a sum, which is one long carry chain.
+    products : int
+        Products of int8.
+
+    Members
+    -------
+    uart_rx : In(1), uart_tx : Out(1)
+        The line.
+    irq : Out(1)
+        A bit with the sum and the products in it.
+    """
 
     uart_rx: Signal
     uart_tx: Signal

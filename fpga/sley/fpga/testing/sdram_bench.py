@@ -16,7 +16,27 @@ from sley.hw.memory.axi import axi4_signature
 class SdramBench(wiring.Component):
     """``SdramMemory`` and ``SdramChip``.
 
-    Members: ``bus``, ``fault``. Attributes: ``memory``; ``sdram``: what goes on between the two.
+    Attributes: ``memory``; ``sdram``: the signals between the two.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        Of the bus.
+    clock_hz : int
+        The clock of both.
+    part : SdramPart
+        The part.
+    memory_bytes : int
+        See ``SdramMemory``.
+    stored_rows : int
+        See ``SdramChip``.
+
+    Members
+    -------
+    bus : In(axi4_signature(config))
+        To the controller.
+    fault : Out(len(SdramRule))
+        Rules of the part that were broken.
     """
 
     bus: Any

@@ -73,13 +73,30 @@ class SdramRule(IntEnum):
 class SdramChip(wiring.Component):
     """A 16-bit SDRAM on one clock edge.
 
-    Parameters: ``part``; ``clock_hz``: what its nanoseconds are counted with; ``stored_rows``: into how many different
-    rows of banks anything but zeros may be written, a power of two, to save memory; all if not given.
-    Members: ``sdram``: the controller; ``fault``: a bit for each ``SdramRule``, which stays.
-
-    A command of cycle t is a command at the edge that ends t. A word of a read is there CAS latency cycles after its
-    command, for one cycle; at all other times, and in bytes that the mask took away two cycles before, something else.
     The memory holds zeros at first. Not modelled: power-down, self refresh, auto precharge, burst stop, full pages.
+
+    Parameters
+    ----------
+    part : SdramPart
+        The part.
+    clock_hz : int
+        What its nanoseconds are counted with.
+    stored_rows : int
+        Into how many different rows of banks anything but zeros may be written, a power of two, to save memory; all if
+        not given.
+
+    Members
+    -------
+    sdram : In(sdram_signature(part.row_bits))
+        The controller.
+    fault : Out(len(SdramRule))
+        A bit for each ``SdramRule``, which stays.
+
+    Rules
+    -----
+    1. A command of cycle t is a command at the edge that ends t.
+    2. A word of a read is on ``sdram.data`` CAS latency cycles after its command, for one cycle; at all other times,
+       and in bytes that the mask took away two cycles before, something else is.
     """
 
     sdram: Any

@@ -16,12 +16,15 @@ class Interlock(wiring.Component):
     Members
     -------
     events : In(len(cycles))
+        A bit for each event.
     ready : Out(1)
         After event k in cycle t it is low in t + 1 to t + ``cycles[k]`` - 1. From a register.
     ready_next : Out(1)
         ``ready`` will be high in the next cycle, if there is no event in this one. From a register.
 
-    Cost: a flip-flop for each of the greatest number of cycles.
+    Cost
+    ----
+    A flip-flop for each of the greatest number of cycles.
     """
 
     events: Signal

@@ -23,6 +23,7 @@ class Lookup(wiring.Component):
     Members
     -------
     place : In(place_signature(part))
+        Where the access goes.
     open_row : In(part.row_bits)
         The row of its bank.
     row_command, column_command : In(1)
@@ -34,8 +35,13 @@ class Lookup(wiring.Component):
     conflict : Out(1)
         Another row is open and may be precharged.
 
-    The outputs come from registers, and are low in the cycle after the place or its bank has changed.
-    Cost: a comparator of a row, multiplexers of a bit.
+    Latency
+    -------
+    1 cycle. The outputs come from registers, and are low in the cycle after the place or its bank has changed.
+
+    Cost
+    ----
+    A comparator of a row, multiplexers of a bit.
     """
 
     place: Any

@@ -27,6 +27,8 @@ READ_BEATS = 16
 class SdramMemory(wiring.Component):
     """AXI4 target in a 16-bit SDRAM.
 
+    Attributes: ``memory_bytes``, ``timing``.
+
     Parameters
     ----------
     config : ChipConfig
@@ -41,17 +43,31 @@ class SdramMemory(wiring.Component):
     Members
     -------
     bus : In(axi4_signature(config))
+        The memory bus.
     sdram : Out(sdram_signature(part.row_bits))
         The part. A word of a read has to be on ``sdram.data`` CAS latency + 1 cycles after its command.
 
-    Attributes: ``memory_bytes``, ``timing``.
+    Raises
+    ------
+    ValueError
+        For a size that is not allowed, and for a clock that the part cannot have.
 
-    Serves INCR bursts of full width that do not cross 4 KiB and returns the ID; reads in their order, and writes in
-    theirs. Addresses beyond the end are answered with DECERR and change nothing. A write is answered when it has taken
-    effect; a read whose address comes later sees it. It may take write data before their address.
-    All outputs come from registers (``ready`` through a gate). Latency of a read whose row is open, from its address to
-    its first beat of w words: CAS latency + w + 6 cycles. Throughput: a word a cycle within a row.
-    Raises ``ValueError`` for a clock that the part cannot have.
+    Rules
+    -----
+    1. It serves INCR bursts of full width that do not cross 4 KiB and returns the ID; reads in their order, and writes
+       in theirs.
+    2. Addresses beyond the end are answered with DECERR and change nothing.
+    3. A write is answered when it has taken effect; a read whose address comes later sees it.
+    4. It may accept write data before their address.
+
+    Latency
+    -------
+    From the address of a read whose row is open to its first beat of w words: CAS latency + w + 6 cycles. All outputs
+    come from registers (``ready`` through a gate).
+
+    Throughput
+    ----------
+    A word a cycle within a row.
     """
 
     bus: Any

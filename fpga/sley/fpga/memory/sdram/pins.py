@@ -57,10 +57,24 @@ def check_pin_clock(part: SdramPart, clock_hz: int) -> None:
 class SdramPins(wiring.Component):
     """Registers in the I/O cells of the pins of an SDRAM.
 
-    Parameters: ``row_bits``; ``ports``: an object with the ports ``clk_en``, ``cs``, ``ras``, ``cas``, ``we``, ``ba``,
-    ``a``, ``dq``, ``dqm``, as the resources of ``amaranth-boards`` have them.
-    Members: those of ``sdram_signature``, as ``sdram``. Latency: 1 cycle each way. The part is always selected and its
-    clock enabled. Its clock has to be the inverse of the design's (``SdramClock``).
+    The part is always selected and its clock enabled. Its clock has to be the inverse of the design's (``SdramClock``).
+
+    Parameters
+    ----------
+    row_bits : int
+        Of the part.
+    ports : object
+        With the ports ``clk_en``, ``cs``, ``ras``, ``cas``, ``we``, ``ba``, ``a``, ``dq``, ``dqm``, as the resources of
+        ``amaranth-boards`` have them.
+
+    Members
+    -------
+    sdram : In(sdram_signature(row_bits))
+        The controller.
+
+    Latency
+    -------
+    1 cycle each way.
     """
 
     sdram: Any
