@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sley.abi.transport import EngineError
+from sley.abi.transport import EngineError, TransportError
 from sley.hw.rtlil import component_rtlil
 from sley.hw.verilog import component_verilog
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
@@ -142,9 +142,9 @@ def test_register_errors(opener: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match=r"read of register 0x001c got no answer within 200 cycles"):
         transport.read32(HANG_AT)
     for address in (2, -4, 1 << 16):
-        with pytest.raises(EngineError, match="is not a multiple of 4 in"):
+        with pytest.raises(TransportError, match="is not a multiple of 4 in"):
             transport.read32(address)
-        with pytest.raises(EngineError, match="is not a multiple of 4 in"):
+        with pytest.raises(TransportError, match="is not a multiple of 4 in"):
             transport.write32(address, 0)
     assert transport.read32(CYCLES) > 200
 
@@ -152,9 +152,9 @@ def test_register_errors(opener: Open, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_bounds(opener: Open) -> None:
     transport = opener(memory=4096)
     for address, length in ((4095, 2), (-1, 1), (0, 4097)):
-        with pytest.raises(EngineError, match="outside the device's 0x1000 bytes"):
+        with pytest.raises(TransportError, match="outside the device's 0x1000 bytes"):
             transport.read_memory(address, length)
-    with pytest.raises(EngineError, match="outside"):
+    with pytest.raises(TransportError, match="outside"):
         transport.write_memory(4090, bytes(7))
     assert transport.read_memory(4096, 0) == b""
 
