@@ -9,7 +9,7 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.stream.arbiter import PacketGrant
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 
@@ -100,30 +100,23 @@ def test_packet_grant(n: int, weights: tuple[int, ...]) -> None:
     prove(Fair(PacketGrant(n, weights), n, weights), 3)
 
 
-@pytest.mark.parametrize(
+@planted(
+    {
+        "no turn": ("passed.eq(above[k] & ~above[j])", "passed.eq(0)", ()),
+        "interleaved": ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(~0)", ()),
+        "locked": ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(self.grant)", ()),
+        "idle owner": (
+            "self.grant.eq(self.requests & eligible & ~Cat(behind))",
+            "self.grant.eq(eligible & ~Cat(behind))",
+            (),
+        ),
+        "stays": ("above.eq(higher(self.grant) |", "above.eq(self.grant | higher(self.grant) |", ()),
+        "owner not first": ("| ~self.last.replicate(n))))", ")))", ()),
+        "all": ("& ~Cat(behind))", ")", ()),
+        "one turn more": ("used < weights, weights > 1", "used <= weights, weights > 1", (2, 1, 3)),
+        "turns not counted": ("(self.grant & owner).any(), used, 1", "(self.grant & owner).any(), 1, 1", (2, 1, 3)),
+    },
     ("line", "bug", "weights"),
-    [
-        ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(~0)", ()),
-        ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(self.grant)", ()),
-        ("self.grant.eq(self.requests & eligible & ~Cat(behind))", "self.grant.eq(eligible & ~Cat(behind))", ()),
-        ("above.eq(higher(self.grant) |", "above.eq(self.grant | higher(self.grant) |", ()),
-        ("| ~self.last.replicate(n))))", ")))", ()),
-        ("passed.eq(above[k] & ~above[j])", "passed.eq(0)", ()),
-        ("& ~Cat(behind))", ")", ()),
-        ("used < weights, weights > 1", "used <= weights, weights > 1", (2, 1, 3)),
-        ("(self.grant & owner).any(), used, 1", "(self.grant & owner).any(), 1, 1", (2, 1, 3)),
-    ],
-    ids=[
-        "interleaved",
-        "locked",
-        "idle owner",
-        "stays",
-        "owner not first",
-        "no turn",
-        "all",
-        "one turn more",
-        "turns not counted",
-    ],
 )
 def test_packet_grant_finds(line: str, bug: str, weights: tuple[int, ...]) -> None:
     grant = mutated(PacketGrant, line, bug)
@@ -245,17 +238,16 @@ def test_urgent_grant(n: int) -> None:
     prove(Urgent(UrgentGrant(n), n), 2)
 
 
-@pytest.mark.parametrize(
+@planted(
+    {
+        "highest first": ("(ranks[j] >= ranks[k])", "(ranks[j] > ranks[k])", 8),
+        "patience last": ("Const(0, PRIORITY_BITS), 1)", "Const(0, PRIORITY_BITS), 0)", 36),
+        "lowest first": ("[priority], priority, 0)", "[priority], ~priority, 0)", 6),
+        "no round": ("(ranks[j] >= ranks[k])", "(ranks[j][1:] >= ranks[k][1:])", 8),
+        "overdue for ever": ("passed[k].eq(0), overdue[k].eq(0)", "passed[k].eq(0)", 36),
+        "no patience": ("passed[k] == PATIENCE - 1", "0", 36),
+    },
     ("line", "bug", "depth"),
-    [
-        pytest.param("Const(0, PRIORITY_BITS), 1)", "Const(0, PRIORITY_BITS), 0)", 36, marks=pytest.mark.slow),
-        ("[priority], priority, 0)", "[priority], ~priority, 0)", 6),
-        ("(ranks[j] >= ranks[k])", "(ranks[j][1:] >= ranks[k][1:])", 8),
-        ("(ranks[j] >= ranks[k])", "(ranks[j] > ranks[k])", 8),
-        pytest.param("passed[k].eq(0), overdue[k].eq(0)", "passed[k].eq(0)", 36, marks=pytest.mark.slow),
-        pytest.param("passed[k] == PATIENCE - 1", "0", 36, marks=pytest.mark.slow),
-    ],
-    ids=["patience last", "lowest first", "no round", "highest first", "overdue for ever", "no patience"],
 )
 def test_urgent_grant_finds(line: str, bug: str, depth: int) -> None:
     with pytest.raises(Counterexample):

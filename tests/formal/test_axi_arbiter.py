@@ -9,7 +9,7 @@ from sley.abi.config import preset
 from sley.fpga.memory.arbiter import MANAGERS, WRITES, AxiArbiter
 from sley.hw.memory.axi import BURST_INCR
 from sley.hw.testing.axi_rules import AxiRules
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano")
@@ -205,16 +205,20 @@ def test_turns() -> None:
     prove(Turns(AxiArbiter(CONFIG)), 1)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("with m.If(other & (~asks | (buffer.i.ready & room))):", "with m.If(other & ~asks):"),
-        ("with m.If(other & (~asks | (buffer.i.ready & room))):", "with m.If(other & asks & buffer.i.ready & room):"),
-        ("with m.If(other & (~asks | (buffer.i.ready & room))):", "with m.If(asks & buffer.i.ready & room):"),
-        ('self._addresses(m, "aw", room)', 'self._addresses(m, "aw", count == 0)'),
-        ('self._addresses(m, "aw", room)', 'self._addresses(m, "aw", 1)'),
-    ],
-    ids=["no turns", "waits for the other", "alone yet waits", "one write", "list overrun"],
+@planted(
+    {
+        "no turns": ("with m.If(other & (~asks | (buffer.i.ready & room))):", "with m.If(other & ~asks):"),
+        "waits for the other": (
+            "with m.If(other & (~asks | (buffer.i.ready & room))):",
+            "with m.If(other & asks & buffer.i.ready & room):",
+        ),
+        "alone yet waits": (
+            "with m.If(other & (~asks | (buffer.i.ready & room))):",
+            "with m.If(asks & buffer.i.ready & room):",
+        ),
+        "one write": ('self._addresses(m, "aw", room)', 'self._addresses(m, "aw", count == 0)'),
+        "list overrun": ('self._addresses(m, "aw", room)', 'self._addresses(m, "aw", 1)'),
+    }
 )
 def test_turns_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -227,52 +231,36 @@ def test_shared(depth: int, number: int) -> None:
     prove(Shared(AxiArbiter(CONFIG), number), depth, induction=False)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        pytest.param("managers[0].wvalid) & open_", "managers[0].wvalid)", marks=pytest.mark.slow),
-        ("owner = owners[0]", "owner = owners[1]"),
-        pytest.param(
-            "owners.bit_select(place, 1).eq(turn)", "owners.bit_select(count, 1).eq(turn)", marks=pytest.mark.slow
+@planted(
+    {
+        "too wide": ("exact_log2(self._config.bus_bytes)", "exact_log2(self._config.bus_bytes) + 1"),
+        "data of nobody": ("managers[0].wvalid) & open_", "managers[0].wvalid)"),
+        "owner of the next": ("owner = owners[0]", "owner = owners[1]"),
+        "place": ("owners.bit_select(place, 1).eq(turn)", "owners.bit_select(count, 1).eq(turn)"),
+        "owner stays": ("m.d.sync += owners.eq(owners >> 1)", "pass"),
+        "one beat": ("ends.eq(target.wvalid & target.wready & target.wlast)", "ends.eq(target.wvalid & target.wready)"),
+        "data of both": (
+            "manager.wready.eq(target.wready & open_ & (owner == number))",
+            "manager.wready.eq(target.wready & open_)",
         ),
-        pytest.param("m.d.sync += owners.eq(owners >> 1)", "pass", marks=pytest.mark.slow),
-        pytest.param(
-            "ends.eq(target.wvalid & target.wready & target.wlast)",
-            "ends.eq(target.wvalid & target.wready)",
-            marks=pytest.mark.slow,
-        ),
-        ("manager.wready.eq(target.wready & open_ & (owner == number))", "manager.wready.eq(target.wready & open_)"),
-        pytest.param(
+        "answer to both": (
             "manager.bvalid.eq(target.bvalid & (target.bid == number))",
             "manager.bvalid.eq(target.bvalid)",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
+        "data to both": (
             "manager.rvalid.eq(target.rvalid & (target.rid == number))",
             "manager.rvalid.eq(target.rvalid)",
-            marks=pytest.mark.slow,
         ),
-        pytest.param("target.rready.eq(Mux(target.rid,", "target.rready.eq(Mux(target.bid,", marks=pytest.mark.slow),
-        ("buffer.i.payload.id.eq(turn)", "buffer.i.payload.id.eq(0)"),
-        pytest.param("buffer.i.valid.eq(asks & room)", "buffer.i.valid.eq(asks)", marks=pytest.mark.slow),
-        pytest.param(
-            "eq(buffer.i.ready & room & (turn == number))", "eq(buffer.i.ready & room)", marks=pytest.mark.slow
-        ),
-        pytest.param(
+        "ready of the other": ("target.rready.eq(Mux(target.rid,", "target.rready.eq(Mux(target.bid,"),
+        "no number": ("buffer.i.payload.id.eq(turn)", "buffer.i.payload.id.eq(0)"),
+        "too many": ("buffer.i.valid.eq(asks & room)", "buffer.i.valid.eq(asks)"),
+        "both taken": ("eq(buffer.i.ready & room & (turn == number))", "eq(buffer.i.ready & room)"),
+        "length lost": (
             'for field in ("addr", "len"):\n            choice',
             'for field in ("addr",):\n            choice',
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
-            'buffer.o.ready.eq(getattr(target, f"{channel}ready"))', "buffer.o.ready.eq(1)", marks=pytest.mark.slow
-        ),
-        ("exact_log2(self._config.bus_bytes)", "exact_log2(self._config.bus_bytes) + 1"),
-    ],
-    ids=[
-        *("data of nobody", "owner of the next", "place", "owner stays", "one beat", "data of both", "answer to both"),
-        *("data to both", "ready of the other", "no number", "too many", "both taken", "length lost", "withdrawn"),
-        "too wide",
-    ],
+        "withdrawn": ('buffer.o.ready.eq(getattr(target, f"{channel}ready"))', "buffer.o.ready.eq(1)"),
+    }
 )
 def test_shared_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

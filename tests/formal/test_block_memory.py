@@ -13,7 +13,7 @@ from sley.fpga.memory.storage import storage_signature
 from sley.hw.bus.axi_lite import AxiResponse
 from sley.hw.memory.axi import BURST_INCR
 from sley.hw.testing.axi_rules import AxiRules
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano")
@@ -241,35 +241,31 @@ def test_block_memory(single_port: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("read_refused.eq(behind(bus.araddr))", "read_refused.eq(behind(bus.awaddr))"),
-        ("fetched.refused.eq(read_refused)", "fetched.refused.eq(behind(bus.araddr))"),
-        ("return address[address_bits:].any()", "return address[address_bits:-1].any()"),
-        ("return address[address_bits:].any()", "return address[address_bits]"),
-        ("answer_refused.eq(write_refused)", "answer_refused.eq(0)"),
-        ("Mux(accepted & ~write_refused, bus.wstrb, 0)", "Mux(accepted, bus.wstrb, 0)"),
-        ("Mux(accepted & ~write_refused, bus.wstrb, 0)", "Mux(bus.wvalid & ~write_refused, bus.wstrb, 0)"),
-        ("bus.wready.eq(writing & ~bus.bvalid)", "bus.wready.eq(writing)"),
-        ("bus.bid.eq(write_id)", "bus.bid.eq(bus.awid)"),
-        ("moves.eq(~bus.rvalid | bus.rready)", "moves.eq(1)"),
-        ("moves.eq(~bus.rvalid | bus.rready)", "moves.eq(~bus.rvalid)"),
-        ("fetched.last.eq(left == 0)", "fetched.last.eq(left == 1)"),
-        ("fetched.id.eq(read_id)", "fetched.id.eq(bus.arid)"),
-        ("bus.rid.eq(shown.id)", "bus.rid.eq(fetched.id)"),
-        ("reading.eq(left != 0)", "reading.eq(0)"),
-        ("read_row.eq(read_row + 1)", "read_row.eq(read_row)"),
-        ("m.d.sync += write_row.eq(write_row + 1)", "pass"),
-        ("port.advance.eq(moves)", "port.advance.eq(1)"),
-        ("port.read.eq(issue)", "port.read.eq(reading)"),
-    ],
-    ids=[
-        *("refused by the other channel", "refused by the next", "the highest address", "far behind is inside"),
-        *("refusal not told", "written behind the end", "written early", "answer lost", "ID of the next write"),
-        *("withdrawn", "slow", "length", "ID of the next read", "ID too early", "one beat", "one row read"),
-        *("one row written", "data not kept", "fetched data not kept"),
-    ],
+@planted(
+    {
+        "refused by the other channel": ("read_refused.eq(behind(bus.araddr))", "read_refused.eq(behind(bus.awaddr))"),
+        "refused by the next": ("fetched.refused.eq(read_refused)", "fetched.refused.eq(behind(bus.araddr))"),
+        "the highest address": ("return address[address_bits:].any()", "return address[address_bits:-1].any()"),
+        "far behind is inside": ("return address[address_bits:].any()", "return address[address_bits]"),
+        "refusal not told": ("answer_refused.eq(write_refused)", "answer_refused.eq(0)"),
+        "written behind the end": ("Mux(accepted & ~write_refused, bus.wstrb, 0)", "Mux(accepted, bus.wstrb, 0)"),
+        "written early": (
+            "Mux(accepted & ~write_refused, bus.wstrb, 0)",
+            "Mux(bus.wvalid & ~write_refused, bus.wstrb, 0)",
+        ),
+        "answer lost": ("bus.wready.eq(writing & ~bus.bvalid)", "bus.wready.eq(writing)"),
+        "ID of the next write": ("bus.bid.eq(write_id)", "bus.bid.eq(bus.awid)"),
+        "withdrawn": ("moves.eq(~bus.rvalid | bus.rready)", "moves.eq(1)"),
+        "slow": ("moves.eq(~bus.rvalid | bus.rready)", "moves.eq(~bus.rvalid)"),
+        "length": ("fetched.last.eq(left == 0)", "fetched.last.eq(left == 1)"),
+        "ID of the next read": ("fetched.id.eq(read_id)", "fetched.id.eq(bus.arid)"),
+        "ID too early": ("bus.rid.eq(shown.id)", "bus.rid.eq(fetched.id)"),
+        "one beat": ("reading.eq(left != 0)", "reading.eq(0)"),
+        "one row read": ("read_row.eq(read_row + 1)", "read_row.eq(read_row)"),
+        "one row written": ("m.d.sync += write_row.eq(write_row + 1)", "pass"),
+        "data not kept": ("port.advance.eq(moves)", "port.advance.eq(1)"),
+        "fetched data not kept": ("port.read.eq(issue)", "port.read.eq(reading)"),
+    }
 )
 def test_block_memory_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -12,7 +12,7 @@ from sley.hw.bus.axi_lite import AxiLiteTarget, AxiResponse
 from sley.hw.bus.register_bank import RegisterBank, is_array
 from sley.hw.command.bank import READ_STROBES, SHARED, command_bank
 from sley.hw.testing.axi_rules import AxiRules
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 
@@ -105,29 +105,18 @@ def test_axi_lite_target() -> None:
     prove(Served(AxiLiteTarget(16)), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        pytest.param("bus.awready.eq(~address_full)", "bus.awready.eq(1)", marks=pytest.mark.slow),
-        ("execute.eq(address_full & data_full & ~bus.bvalid)", "execute.eq(address_full & data_full)"),
-        ("execute.eq(address_full & data_full & ~bus.bvalid)", "execute.eq(address_full & ~bus.bvalid)"),
-        pytest.param("registers.write.eq(execute & ~partial)", "registers.write.eq(execute)", marks=pytest.mark.slow),
-        pytest.param("partial.eq(~bus.wstrb.all())", "partial.eq(~bus.wstrb.any())", marks=pytest.mark.slow),
-        pytest.param(
-            "_response(refused | registers.write_error)", "_response(registers.write_error)", marks=pytest.mark.slow
-        ),
-        ("with m.If(bus.bvalid & bus.bready):", "with m.If(bus.bvalid):"),
-        pytest.param(
-            "registers.read.eq(read_full & ~bus.rvalid)", "registers.read.eq(read_full)", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "m.d.sync += [read_full.eq(0), bus.rvalid.eq(1)]", "m.d.sync += [bus.rvalid.eq(1)]", marks=pytest.mark.slow
-        ),
-    ],
-    ids=[
-        *("overrun", "answer lost", "no data", "strobes", "a strobe is enough", "not told", "withdrawn"),
-        *("read over an answer", "answered twice"),
-    ],
+@planted(
+    {
+        "no data": ("execute.eq(address_full & data_full & ~bus.bvalid)", "execute.eq(address_full & ~bus.bvalid)"),
+        "overrun": ("bus.awready.eq(~address_full)", "bus.awready.eq(1)"),
+        "answer lost": ("execute.eq(address_full & data_full & ~bus.bvalid)", "execute.eq(address_full & data_full)"),
+        "strobes": ("registers.write.eq(execute & ~partial)", "registers.write.eq(execute)"),
+        "a strobe is enough": ("partial.eq(~bus.wstrb.all())", "partial.eq(~bus.wstrb.any())"),
+        "not told": ("_response(refused | registers.write_error)", "_response(registers.write_error)"),
+        "withdrawn": ("with m.If(bus.bvalid & bus.bready):", "with m.If(bus.bvalid):"),
+        "read over an answer": ("registers.read.eq(read_full & ~bus.rvalid)", "registers.read.eq(read_full)"),
+        "answered twice": ("m.d.sync += [read_full.eq(0), bus.rvalid.eq(1)]", "m.d.sync += [bus.rvalid.eq(1)]"),
+    }
 )
 def test_axi_lite_target_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -275,75 +264,46 @@ def test_register_bank(config: ChipConfig) -> None:
     prove_shared(lambda: command_bank(config), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        pytest.param(
+@planted(
+    {
+        "another copy": ("_copy(block, self.bus.write_address)", "_copy(block, self.bus.read_address)"),
+        "without command": (
             "written.eq(bus.write & (bus.write_address == placed.address))",
             "written.eq(bus.write_address == placed.address)",
-            marks=pytest.mark.slow,
         ),
-        (
+        "neighbour": (
             "written.eq(bus.write & (bus.write_address == placed.address))",
             "written.eq(bus.write & (bus.write_address[:9] == placed.address & 0x1FF))",
         ),
-        pytest.param(
-            "m.d.sync += stored.eq(bus.write_data & mask)",
-            "m.d.sync += stored.eq(bus.write_data)",
-            marks=pytest.mark.slow,
+        "reserved bits": ("m.d.sync += stored.eq(bus.write_data & mask)", "m.d.sync += stored.eq(bus.write_data)"),
+        "clearing wins": ("stored & ~cleared) | set_bits) & mask", "stored | set_bits) & ~cleared) & mask"),
+        "any write clears": (
+            "cleared = Value.cast(bus.write_data) & written",
+            "cleared = Value.cast(bus.write_data) & bus.write",
         ),
-        pytest.param(
-            "stored & ~cleared) | set_bits) & mask", "stored | set_bits) & ~cleared) & mask", marks=pytest.mark.slow
-        ),
-        ("cleared = Value.cast(bus.write_data) & written", "cleared = Value.cast(bus.write_data) & bus.write"),
-        pytest.param(
-            "return placed.layout.reset\n            case Access.WO",
-            "return 0\n            case Access.WO",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
+        "constant": ("return placed.layout.reset\n            case Access.WO", "return 0\n            case Access.WO"),
+        "reserved read": (
             "return Value.cast(self._port(placed)) & placed.layout.mask",
             "return Value.cast(self._port(placed))",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
-            "m.d.sync += word.eq(0)\n            with m.If", "pass\n            with m.If", marks=pytest.mark.slow
+        "old data": ("m.d.sync += word.eq(0)\n            with m.If", "pass\n            with m.If"),
+        "not reset": ("reset_less=access is Access.WO", "reset_less=True"),
+        "unknown read": (
+            "m.Switch(bus.read_address):\n            with m.Case(*self.map.by_address):",
+            "m.Switch(bus.read_address):\n            with m.Case(*list(self.map.by_address)[1:]):",
         ),
-        ("reset_less=access is Access.WO", "reset_less=True"),
-        *(
-            pytest.param(
-                f"m.Switch(bus.{way}_address):\n            with m.Case(*self.map.by_address):",
-                f"m.Switch(bus.{way}_address):\n            with m.Case(*list(self.map.by_address)[1:]):",
-                marks=pytest.mark.slow,
-            )
-            for way in ("read", "write")
+        "unknown write": (
+            "m.Switch(bus.write_address):\n            with m.Case(*self.map.by_address):",
+            "m.Switch(bus.write_address):\n            with m.Case(*list(self.map.by_address)[1:]):",
         ),
-        pytest.param(
-            'self._port(placed, "_written").eq(written)',
-            'self._port(placed, "_written").eq(bus.write)',
-            marks=pytest.mark.slow,
-        ),
-        pytest.param('_read").eq(bus.read & ', '_read").eq(', marks=pytest.mark.slow),
-        pytest.param("m.d.sync += word.eq(0)\n        return", "pass\n        return", marks=pytest.mark.slow),
-        ("known.eq(known | written)", "known.eq(written)"),
-        ("_copy(block, self.bus.write_address)", "_copy(block, self.bus.read_address)"),
-        pytest.param("(port.read_index, f", "(port.index, f", marks=pytest.mark.slow),
-        ('f"{name}_written").eq(written)', 'f"{name}_written").eq(written << 1)'),
-        pytest.param("read_index.eq(_copy(block, bus.read_address))", "read_index.eq(0)", marks=pytest.mark.slow),
-    ],
-    ids=[
-        *(
-            "without command",
-            "neighbour",
-            "reserved bits",
-            "clearing wins",
-            "any write clears",
-            "constant",
-            "reserved read",
-        ),
-        *("old data", "not reset", "unknown read", "unknown write", "every write", "strobe"),
-        *("old shared data", "forgotten", "another copy", "what the chip reads", "another bell", "first copy"),
-    ],
+        "every write": ('self._port(placed, "_written").eq(written)', 'self._port(placed, "_written").eq(bus.write)'),
+        "strobe": ('_read").eq(bus.read & ', '_read").eq('),
+        "old shared data": ("m.d.sync += word.eq(0)\n        return", "pass\n        return"),
+        "forgotten": ("known.eq(known | written)", "known.eq(written)"),
+        "what the chip reads": ("(port.read_index, f", "(port.index, f"),
+        "another bell": ('f"{name}_written").eq(written)', 'f"{name}_written").eq(written << 1)'),
+        "first copy": ("read_index.eq(_copy(block, bus.read_address))", "read_index.eq(0)"),
+    }
 )
 def test_register_bank_finds(line: str, bug: str) -> None:
     bank = mutated(RegisterBank, line, bug)

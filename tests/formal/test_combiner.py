@@ -11,7 +11,7 @@ from sley.hw.memory.combine import ReadCombiner
 from sley.hw.noc.access import AccessError
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.in_order import InOrder
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, prove
 
 CONFIG = preset("nano").replace(cores_x=2)
@@ -103,41 +103,33 @@ def test_read_combiner(depth: int) -> None:
     prove(combiner(), depth, induction=False)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("waiting_read[b] & (heads[a].payload.as_value() == heads[b].payload.as_value())", "waiting_read[b]"),
-        pytest.param(
-            "(waits | (self.ended & ~waiting_read)).all()", "(waits | ~waiting_read).all()", marks=pytest.mark.slow
+@planted(
+    {
+        "at once": ("(waits | (self.ended & ~waiting_read)).all()", "1"),
+        "unequal": (
+            "waiting_read[b] & (heads[a].payload.as_value() == heads[b].payload.as_value())",
+            "waiting_read[b]",
         ),
-        ("(waits | (self.ended & ~waiting_read)).all()", "1"),
-        pytest.param(
+        "ended or not": ("(waits | (self.ended & ~waiting_read)).all()", "(waits | ~waiting_read).all()"),
+        "not told": (
             "granted_read.error.eq(Mux(deadlocked, AccessError.BUS, heads[k].payload.error))",
             "granted_read.error.eq(heads[k].payload.error)",
-            marks=pytest.mark.slow,
         ),
-        ("grant.requests.eq(Mux(deadlocked, waiting_read, ready))", "grant.requests.eq(waiting_read)"),
-        pytest.param(
+        "alone": ("grant.requests.eq(Mux(deadlocked, waiting_read, ready))", "grant.requests.eq(waiting_read)"),
+        "answered twice": (
             "together = (share == kind) & (heads[first_core].payload.share == kind) & ~deadlocked",
             "together = 0",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
+        "taken with another": (
             "together = (share == kind) & (heads[first_core].payload.share == kind) & ~deadlocked",
             "together = share == kind",
-            marks=pytest.mark.slow,
         ),
-        pytest.param("with m.If(share[0] & ~deadlocked):", "with m.If(share[0]):", marks=pytest.mark.slow),
-        pytest.param(
+        "lost for both": ("with m.If(share[0] & ~deadlocked):", "with m.If(share[0]):"),
+        "no room": (
             "heads[k].ready.eq(out.i.ready & waiting_read[k] & taken)",
             "heads[k].ready.eq(waiting_read[k] & taken)",
-            marks=pytest.mark.slow,
         ),
-    ],
-    ids=[
-        *("unequal", "ended or not", "at once", "not told", "alone", "answered twice", "taken with another"),
-        *("lost for both", "no room"),
-    ],
+    }
 )
 def test_read_combiner_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

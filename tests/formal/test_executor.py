@@ -9,7 +9,7 @@ from sley.abi.config import preset
 from sley.fpga.bridge.executor import CommandExecutor
 from sley.fpga.bridge.frames import Code, Identity
 from sley.hw.testing.axi_rules import AxiRules
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano")
@@ -93,23 +93,18 @@ def test_executor() -> None:
     prove(executor(), 1)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        pytest.param("registers.araddr.eq(asked)", "registers.araddr.eq(address)", marks=pytest.mark.slow),
-        pytest.param("with m.If((load | shift) & ~given_up):", "with m.If(load | shift):", marks=pytest.mark.slow),
-        pytest.param("ask.eq(~waits & ~given_up)", "ask.eq(~waits)", marks=pytest.mark.slow),
-        ("ask.eq(~waits & ~given_up)", "ask.eq(~given_up)"),
-        ("answered.eq(done & waits)", "answered.eq(waits)"),
-        ("                with m.Elif(ready):\n", "                with m.Elif(valid):\n"),
-        pytest.param('("ar", code == read)', '("ar", 1)', marks=pytest.mark.slow),
-        ("done.eq(Cat(valids).any() & ~done)", "done.eq(Cat(valids).any())"),
-        pytest.param("memory.wlast.eq(1)", "memory.wlast.eq(0)", marks=pytest.mark.slow),
-    ],
-    ids=[
-        *("address changes", "data change", "asks a bus that was given up", "asks again", "does not wait", "withdrawn"),
-        *("reads what it writes", "takes an answer twice", "no last beat"),
-    ],
+@planted(
+    {
+        "withdrawn": ("                with m.Elif(ready):\n", "                with m.Elif(valid):\n"),
+        "address changes": ("registers.araddr.eq(asked)", "registers.araddr.eq(address)"),
+        "data change": ("with m.If((load | shift) & ~given_up):", "with m.If(load | shift):"),
+        "asks a bus that was given up": ("ask.eq(~waits & ~given_up)", "ask.eq(~waits)"),
+        "asks again": ("ask.eq(~waits & ~given_up)", "ask.eq(~given_up)"),
+        "does not wait": ("answered.eq(done & waits)", "answered.eq(waits)"),
+        "reads what it writes": ('("ar", code == read)', '("ar", 1)'),
+        "takes an answer twice": ("done.eq(Cat(valids).any() & ~done)", "done.eq(Cat(valids).any())"),
+        "no last beat": ("memory.wlast.eq(1)", "memory.wlast.eq(0)"),
+    }
 )
 def test_executor_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

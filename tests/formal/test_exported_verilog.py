@@ -33,6 +33,7 @@ from sley.hw.reset import ResetControl
 from sley.hw.stream.arbiter import PacketGrant
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
+from sley.hw.testing.mutation import planted
 from sley.hw.verilog import component_verilog
 
 NANO = preset("nano")
@@ -136,15 +137,13 @@ def test_equivalent(block: str, tmp_path: Path) -> None:
     assert equivalent(tmp_path, *texts(BLOCKS[block]())) == ""
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("= { n2, n1 } == read_index", "= { n2, n1 } != read_index"),
-        ("level <= 3'h0", "level <= 3'h1"),
-        ("write_index <= { n2, n1 }", "write_index <= { n1, n2 }"),
-        ("assign write_en = i_valid & i_ready_2", "assign write_en = i_valid"),
-    ],
-    ids=["output", "reset", "register", "memory"],
+@planted(
+    {
+        "reset": ("level <= 3'h0", "level <= 3'h1"),
+        "output": ("= { n2, n1 } == read_index", "= { n2, n1 } != read_index"),
+        "register": ("write_index <= { n2, n1 }", "write_index <= { n1, n2 }"),
+        "memory": ("assign write_en = i_valid & i_ready_2", "assign write_en = i_valid"),
+    }
 )
 def test_equivalent_finds(line: str, bug: str, tmp_path: Path) -> None:
     original, exported = texts(BLOCKS["FIFO"]())

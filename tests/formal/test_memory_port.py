@@ -10,7 +10,7 @@ from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, Tag, request_flit
 from sley.hw.testing.axi_rules import AxiRules
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano").replace(max_burst=4)
@@ -242,53 +242,31 @@ def test_memory_port(only: RequestKind | None, depth: int) -> None:
     prove(port(only=only), depth, induction=False)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        pytest.param(
-            "taken.eq((ar.i.ready | refused) & reads.i.ready)", "taken.eq(ar.i.ready | refused)", marks=pytest.mark.slow
+@planted(
+    {
+        "drained too early": ("self.drained.eq(self.drain & ~waiting)", "self.drained.eq(self.drain)"),
+        "too many": ("taken.eq((ar.i.ready | refused) & reads.i.ready)", "taken.eq(ar.i.ready | refused)"),
+        "refused, yet read": (
+            "ar.i.valid.eq(read_valid & reads.i.ready & ~refused)",
+            "ar.i.valid.eq(read_valid & reads.i.ready)",
         ),
-        ("ar.i.valid.eq(read_valid & reads.i.ready & ~refused)", "ar.i.valid.eq(read_valid & reads.i.ready)"),
-        pytest.param(
-            *("aw.i.valid.eq(request.valid & writes.i.ready & ~refused)", "aw.i.valid.eq(request.valid & ~refused)"),
-            marks=pytest.mark.slow,
+        "writes forgotten": (
+            "aw.i.valid.eq(request.valid & writes.i.ready & ~refused)",
+            "aw.i.valid.eq(request.valid & ~refused)",
         ),
-        pytest.param("w.i.payload.last.eq(left == 0)", "w.i.payload.last.eq(left == 1)", marks=pytest.mark.slow),
-        pytest.param("w.i.valid.eq(1)", "[w.i.valid.eq(1), w.i.payload.beat.strobe.eq(1)]", marks=pytest.mark.slow),
-        pytest.param("w.i.valid.eq(1)", "w.i.valid.eq(0)", marks=pytest.mark.slow),
-        pytest.param(
-            "beat == requester.payload.beats, answer.payload.last)", "1, answer.payload.last)", marks=pytest.mark.slow
-        ),
-        pytest.param("Mux(last, 0, beat + 1)", "beat + 1", marks=pytest.mark.slow),
-        pytest.param("Mux(from_memory, r.o.payload.data, 0)", "r.o.payload.data", marks=pytest.mark.slow),
-        pytest.param("(axi.rresp & RESP_ERROR).any()", "(axi.rresp == RESP_ERROR)", marks=pytest.mark.slow),
-        ("self.drained.eq(self.drain & ~waiting)", "self.drained.eq(self.drain)"),
-        pytest.param("m.d.sync += dropped.eq(writes.i.payload)", "pass", marks=pytest.mark.slow),
-        ('channel.o.ready.eq(getattr(axi, f"{name}ready"))', "channel.o.ready.eq(1)"),
-        pytest.param(
-            "channel.i.payload.addr.eq(head.addr)", "channel.i.payload.addr.eq(head.addr + 4)", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "Mux(refused, requester.payload.error, answer.payload.error)",
-            "answer.payload.error",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            "output.valid.eq(answered & requester.valid)", "output.valid.eq(requester.valid)", marks=pytest.mark.slow
-        ),
-    ],
-    ids=[
-        *("too many", "refused, yet read", "writes forgotten", "last", "strobes in a drain", "burst cut off"),
-        *(
-            "one beat for all",
-            "long refusals",
-            "data with an error",
-            "DECERR",
-            "drained too early",
-            "refusal to nobody",
-        ),
-        *("withdrawn", "page crossed", "wrong error", "answered before"),
-    ],
+        "last": ("w.i.payload.last.eq(left == 0)", "w.i.payload.last.eq(left == 1)"),
+        "strobes in a drain": ("w.i.valid.eq(1)", "[w.i.valid.eq(1), w.i.payload.beat.strobe.eq(1)]"),
+        "burst cut off": ("w.i.valid.eq(1)", "w.i.valid.eq(0)"),
+        "one beat for all": ("beat == requester.payload.beats, answer.payload.last)", "1, answer.payload.last)"),
+        "long refusals": ("Mux(last, 0, beat + 1)", "beat + 1"),
+        "data with an error": ("Mux(from_memory, r.o.payload.data, 0)", "r.o.payload.data"),
+        "DECERR": ("(axi.rresp & RESP_ERROR).any()", "(axi.rresp == RESP_ERROR)"),
+        "refusal to nobody": ("m.d.sync += dropped.eq(writes.i.payload)", "pass"),
+        "withdrawn": ('channel.o.ready.eq(getattr(axi, f"{name}ready"))', "channel.o.ready.eq(1)"),
+        "page crossed": ("channel.i.payload.addr.eq(head.addr)", "channel.i.payload.addr.eq(head.addr + 4)"),
+        "wrong error": ("Mux(refused, requester.payload.error, answer.payload.error)", "answer.payload.error"),
+        "answered before": ("output.valid.eq(answered & requester.valid)", "output.valid.eq(requester.valid)"),
+    }
 )
 def test_memory_port_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

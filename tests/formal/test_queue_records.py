@@ -9,7 +9,7 @@ from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.queue_records import QueueRecords
 from sley.hw.command.records import INDEX_BITS, ErrorAddress, FaultRecord
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano").replace(queues=3)
@@ -88,23 +88,18 @@ def test_records() -> None:
     prove(records(), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("write_bell.addr.eq(number(self.rings))", "write_bell.addr.eq(0)"),
-        ("write_fault.addr.eq(r.index)", "write_fault.addr.eq(queue)"),
-        ("write_fault.en.eq(self.faulted)", "write_fault.en.eq(self.faulted & (self.rung == 0))"),
-        ("read_bell.addr.eq(queue)", "read_bell.addr.eq(queue[0])"),
-        ("self.rung.bit_select(queue, 1)", "self.rung.any()"),
-        ("address.eq(bell.index)", "address.eq(record.address)"),
-        ("with m.Elif(error.code != FaultCode.NONE):", "with m.Else():"),
-        ("readback_word(r.readback_read.address)", "r.readback_read.address"),
-        ("m.d.comb += fault.eq(record)", "m.d.comb += fault.eq(self.fault)"),
-    ],
-    ids=[
-        *("one bell for all", "record of what is read", "lost record", "other bell", "never rung", "no index"),
-        *("always somebody", "odd address", "not kept"),
-    ],
+@planted(
+    {
+        "always somebody": ("with m.Elif(error.code != FaultCode.NONE):", "with m.Else():"),
+        "one bell for all": ("write_bell.addr.eq(number(self.rings))", "write_bell.addr.eq(0)"),
+        "record of what is read": ("write_fault.addr.eq(r.index)", "write_fault.addr.eq(queue)"),
+        "lost record": ("write_fault.en.eq(self.faulted)", "write_fault.en.eq(self.faulted & (self.rung == 0))"),
+        "other bell": ("read_bell.addr.eq(queue)", "read_bell.addr.eq(queue[0])"),
+        "never rung": ("self.rung.bit_select(queue, 1)", "self.rung.any()"),
+        "no index": ("address.eq(bell.index)", "address.eq(record.address)"),
+        "odd address": ("readback_word(r.readback_read.address)", "r.readback_read.address"),
+        "not kept": ("m.d.comb += fault.eq(record)", "m.d.comb += fault.eq(self.fault)"),
+    }
 )
 def test_records_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -17,7 +17,7 @@ from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.walker import Walker
 from sley.hw.noc.messages import RequestKind, Tag, request_flit
 from sley.hw.testing.fifo_facts import fifo_facts
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano").replace(max_burst=4)
@@ -191,64 +191,44 @@ def test_asks(asks: Callable[[], Asks]) -> None:
     prove(asks(), 2)
 
 
-@pytest.mark.parametrize(
-    ("asks", "component", "line", "bug"),
-    [
-        pytest.param(
+@planted(
+    {
+        "length of words": (words, WordAccess, "beats=together - 1", "beats=together"),
+        "boundary of reads": (
             reader,
             MemoryReader,
             "burst.eq(Mux(final, rest, ~position))",
             "burst.eq(Mux(final, rest, ~0))",
-            marks=pytest.mark.slow,
         ),
-        (reader, MemoryReader, "(above > 1)", "(above > 0)"),
-        pytest.param(
+        "no room": (reader, MemoryReader, "(above > 1)", "(above > 0)"),
+        "room counted twice": (
             reader,
             MemoryReader,
             "Cat(returned, counted) + Cat(returned, taken, ",
             "Cat(1, counted) + Cat(1, taken, ",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
+        "boundary of writes": (
             writer,
             MemoryWriter,
             "burst.eq(Mux(final, rest, ~position))",
             "burst.eq(Mux(final, rest, ~0))",
-            marks=pytest.mark.slow,
         ),
-        (writer, MemoryWriter, "count.eq(burst)", "count.eq(burst + 1)"),
-        pytest.param(
-            writer, MemoryWriter, "active & ~extends & data_complete", "active & data_complete", marks=pytest.mark.slow
-        ),
-        (words, WordAccess, "beats=together - 1", "beats=together"),
-        (
+        "length of writes": (writer, MemoryWriter, "count.eq(burst)", "count.eq(burst + 1)"),
+        "changed": (writer, MemoryWriter, "active & ~extends & data_complete", "active & data_complete"),
+        "answer forgotten": (
             words,
             WordAccess,
             "outstanding_before.eq(outstanding - self.response.valid)",
             "outstanding_before.eq(outstanding)",
         ),
-        (writer, MemoryWriter, "self.error_phase.eq(oldest ^ done)", "self.error_phase.eq(oldest)"),
-        pytest.param(
-            words,
-            WordAccess,
-            "(unsent & (burst - 1) == 1)",
-            "(unsent & (burst - 1) == 0)",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(fetch, PacketFetch, "beats=burst - 1", "beats=beats - 1", marks=pytest.mark.slow),
-        pytest.param(
-            fetch, PacketFetch, "requested << exact_log2(config.bus_bytes)", "requested", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            walker, Walker, "addr=entry_address >> bus << bus", "addr=entry_address + 1", marks=pytest.mark.slow
-        ),
-        pytest.param(walker, Walker, "flit.last.eq(1)", "flit.last.eq(0)", marks=pytest.mark.slow),
-    ],
-    ids=[
-        *("boundary of reads", "no room", "room counted twice", "boundary of writes", "length of writes", "changed"),
-        *("length of words", "answer forgotten", "whose answer", "end of words", "length of packets", "overlap"),
-        *("entry", "endless"),
-    ],
+        "whose answer": (writer, MemoryWriter, "self.error_phase.eq(oldest ^ done)", "self.error_phase.eq(oldest)"),
+        "end of words": (words, WordAccess, "(unsent & (burst - 1) == 1)", "(unsent & (burst - 1) == 0)"),
+        "length of packets": (fetch, PacketFetch, "beats=burst - 1", "beats=beats - 1"),
+        "overlap": (fetch, PacketFetch, "requested << exact_log2(config.bus_bytes)", "requested"),
+        "entry": (walker, Walker, "addr=entry_address >> bus << bus", "addr=entry_address + 1"),
+        "endless": (walker, Walker, "flit.last.eq(1)", "flit.last.eq(0)"),
+    },
+    ("asks", "component", "line", "bug"),
 )
 def test_asks_finds(asks: Callable[[Any], Asks], component: Any, line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -9,7 +9,7 @@ from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState
 from sley.hw.command.queue import Queue
 from sley.hw.command.records import INDEX_BITS, ErrorAddress, QueueEvent
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 SIZES = 4
@@ -181,34 +181,30 @@ def test_ring_whose_packets_are_taken_back() -> None:
     prove(queue(takes_back=True), 4)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [("passed.eq(none_left)", "passed.eq(0)"), ("passed.eq(none_left)", "passed.eq(empty)")],
-    ids=["not seen", "rung again"],
+@planted(
+    {
+        "rung again": ("passed.eq(none_left)", "passed.eq(empty)"),
+        "not seen": ("passed.eq(none_left)", "passed.eq(0)"),
+    }
 )
 def test_ring_whose_packets_are_taken_back_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
         prove(queue(mutated(Queue, line, bug), takes_back=True, log2=(0, 2)), 16)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("gap.eq(self.doorbell - read)", "gap.eq(self.doorbell + ~read)"),
-        (" & (gap & below).any()) |", ") |"),
-        ("(gap & upper).any() & ", ""),
-        ("| (self.doorbell & ~mask).any()", ""),
-        ("read_next.eq((read + 1) & mask)", "read_next.eq(read + 1)"),
-        ("read_next.eq((read + 1) & mask)", "read_next.eq((read + 1) & below)"),
-        ("write.eq(self.doorbell)", "write.eq(self.doorbell & below)"),
-        ("(~empty & ~(executed & none_behind))", "~(executed & none_behind)"),
-        ("with m.If(self.stays):", "with m.If(inside):"),
-        ("rings.eq(self.doorbell_written & on & ~bad)", "rings.eq(self.doorbell_written)"),
-    ],
-    ids=[
-        *("one more than full", "full is too far", "never full", "any index", "no wrap", "wrap too early", "no lap"),
-        *("passes", "no way out of a buffer", "while it is off"),
-    ],
+@planted(
+    {
+        "never full": ("(gap & upper).any() & ", ""),
+        "one more than full": ("gap.eq(self.doorbell - read)", "gap.eq(self.doorbell + ~read)"),
+        "full is too far": (" & (gap & below).any()) |", ") |"),
+        "any index": ("| (self.doorbell & ~mask).any()", ""),
+        "no wrap": ("read_next.eq((read + 1) & mask)", "read_next.eq(read + 1)"),
+        "wrap too early": ("read_next.eq((read + 1) & mask)", "read_next.eq((read + 1) & below)"),
+        "no lap": ("write.eq(self.doorbell)", "write.eq(self.doorbell & below)"),
+        "passes": ("(~empty & ~(executed & none_behind))", "~(executed & none_behind)"),
+        "no way out of a buffer": ("with m.If(self.stays):", "with m.If(inside):"),
+        "while it is off": ("rings.eq(self.doorbell_written & on & ~bad)", "rings.eq(self.doorbell_written)"),
+    }
 )
 def test_ring_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

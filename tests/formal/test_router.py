@@ -18,7 +18,7 @@ from sley.hw.noc.router import Router
 from sley.hw.noc.routes import request_pairs, response_pairs
 from sley.hw.noc.routes import turns as turns_of
 from sley.hw.testing.in_order import InOrder
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, prove
 
 PLACE = data.StructLayout({"x": 2, "y": 2})
@@ -294,30 +294,24 @@ def test_router() -> None:
     prove(plain(), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("Direction.EAST: dest.x > x,", "Direction.EAST: dest.x >= x,"),
-        pytest.param("Direction.NORTH: here & (dest.y < y),", "Direction.NORTH: dest.y < y,", marks=pytest.mark.slow),
-        pytest.param(
-            "Direction.SOUTH: here & (dest.y > y),", "Direction.SOUTH: here & (dest.y < y),", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "merge.i[k].valid.eq(port.valid & leaves[side][to])",
-            "merge.i[k].valid.eq(port.valid)",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
+@planted(
+    {
+        "dropped": ("with m.If(leaves[side][to] & merge.i[k].ready):", "with m.If(leaves[side][to]):"),
+        "two ways": ("Direction.EAST: dest.x > x,", "Direction.EAST: dest.x >= x,"),
+        "y first": ("Direction.NORTH: here & (dest.y < y),", "Direction.NORTH: dest.y < y,"),
+        "wrong way": ("Direction.SOUTH: here & (dest.y > y),", "Direction.SOUTH: here & (dest.y < y),"),
+        "everywhere": ("merge.i[k].valid.eq(port.valid & leaves[side][to])", "merge.i[k].valid.eq(port.valid)"),
+        "wrong source": (
             "merge.i[k].payload.eq(port.payload)",
             "merge.i[k].payload.eq(self.side_i(sources[0]).payload)",
-            marks=pytest.mark.slow,
         ),
-        ("with m.If(leaves[side][to] & merge.i[k].ready):", "with m.If(leaves[side][to]):"),
-        pytest.param("m.d.comb += port.ready.eq(1)", "m.d.comb += port.ready.eq(0)", marks=pytest.mark.slow),
-        ("PacketArbiter(self._shape, len(sources))", "PacketArbiter(self._shape, len(sources), (2,) * len(sources))"),
-        pytest.param("if len(leaves) > 1 else 1", "if len(leaves) > 2 else 1", marks=pytest.mark.slow),
-    ],
-    ids=["two ways", "y first", "wrong way", "everywhere", "wrong source", "dropped", "stops", "unfair", "unread"],
+        "stops": ("m.d.comb += port.ready.eq(1)", "m.d.comb += port.ready.eq(0)"),
+        "unfair": (
+            "PacketArbiter(self._shape, len(sources))",
+            "PacketArbiter(self._shape, len(sources), (2,) * len(sources))",
+        ),
+        "unread": ("if len(leaves) > 1 else 1", "if len(leaves) > 2 else 1"),
+    }
 )
 def test_router_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -328,19 +322,17 @@ def test_multicast_router() -> None:
     prove(copying(), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("column & (far.y > y)", "far.y > y"),
-        pytest.param("Direction.WEST: near.x < x,", "Direction.WEST: far.x < x,", marks=pytest.mark.slow),
-        pytest.param("(grant.grant[k] & buffer.i.ready)", "buffer.i.ready", marks=pytest.mark.slow),
-        pytest.param("(grant.grant[k] & buffer.i.ready)", "grant.grant[k]", marks=pytest.mark.slow),
-        ("(grant.grant & Cat(moves[side] for side in sources)).any()", "grant.grant.any()"),
-        pytest.param("Cat(chosen[side]).all()", "Cat(chosen[side]).any()", marks=pytest.mark.slow),
-        pytest.param("grant.moved.eq(buffer.i.valid)", "grant.moved.eq(grant.grant.any())", marks=pytest.mark.slow),
-        pytest.param("grant.last.eq(buffer.i.payload.last)", "grant.last.eq(1)", marks=pytest.mark.slow),
-    ],
-    ids=["outside", "not to all", "not chosen", "no room", "one by one", "one is enough", "choice forgotten", "torn"],
+@planted(
+    {
+        "one by one": ("(grant.grant & Cat(moves[side] for side in sources)).any()", "grant.grant.any()"),
+        "outside": ("column & (far.y > y)", "far.y > y"),
+        "not to all": ("Direction.WEST: near.x < x,", "Direction.WEST: far.x < x,"),
+        "not chosen": ("(grant.grant[k] & buffer.i.ready)", "buffer.i.ready"),
+        "no room": ("(grant.grant[k] & buffer.i.ready)", "grant.grant[k]"),
+        "one is enough": ("Cat(chosen[side]).all()", "Cat(chosen[side]).any()"),
+        "choice forgotten": ("grant.moved.eq(buffer.i.valid)", "grant.moved.eq(grant.grant.any())"),
+        "torn": ("grant.last.eq(buffer.i.payload.last)", "grant.last.eq(1)"),
+    }
 )
 def test_multicast_router_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -9,7 +9,7 @@ from sley.fpga.memory.sdram.part import COMMON_32M
 from sley.fpga.memory.sdram.pins import Command
 from sley.fpga.memory.sdram.refresh import Refresher, State
 from sley.fpga.memory.sdram.timing import SdramTiming, sdram_timing
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 TIMING = replace(sdram_timing(COMMON_32M, 25_000_000, 2), power_up=3, refresh_interval=20, refresh=2, precharge=2)
@@ -83,15 +83,13 @@ def test_refreshes_are_never_late() -> None:
     prove(Refreshed(Refresher(TIMING), TIMING), 3)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("self.granted.eq(~due)", "self.granted.eq(1)"),
-        ("m.If(self.may_precharge_all)", "m.If(self.may_precharge_all & (interval == 3))"),
-        ("with m.Elif(refreshed):", "with m.Elif(refreshed | self.may_precharge_all):"),
-        ("[*wait(timing.refresh), remaining", "[*wait(1), remaining"),
-    ],
-    ids=["granted while due", "takes its time", "forgotten", "too short"],
+@planted(
+    {
+        "too short": ("[*wait(timing.refresh), remaining", "[*wait(1), remaining"),
+        "granted while due": ("self.granted.eq(~due)", "self.granted.eq(1)"),
+        "takes its time": ("m.If(self.may_precharge_all)", "m.If(self.may_precharge_all & (interval == 3))"),
+        "forgotten": ("with m.Elif(refreshed):", "with m.Elif(refreshed | self.may_precharge_all):"),
+    }
 )
 def test_late_refreshes_are_found(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -8,7 +8,7 @@ from sley.hw.command.splitter import RunSplitter
 from sley.hw.memory.node import NodePort
 from sley.hw.noc.messages import Tag
 from sley.hw.reset import ResetControl
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 
@@ -40,16 +40,17 @@ def test_reset_control() -> None:
     prove(Drained(ResetControl()), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("with m.Case(_State.DRAIN), m.If(self.drained):", "with m.Case(_State.DRAIN):"),
-        ("[state.eq(_State.DRAIN), self.drain.eq(1)]", "[state.eq(_State.DRAIN), self.drain.eq(0)]"),
-        ("self.reset.eq(0), self.drain.eq(0)", "self.drain.eq(0)"),
-        ("self.reset.eq(0), self.drain.eq(0)", "self.reset.eq(0)"),
-        ("[state.eq(_State.RESET), self.reset.eq(1)]", "[state.eq(_State.RESET), self.reset.eq(1), self.drain.eq(0)]"),
-    ],
-    ids=["at once", "not drained", "for ever", "drained for ever", "early"],
+@planted(
+    {
+        "not drained": ("[state.eq(_State.DRAIN), self.drain.eq(1)]", "[state.eq(_State.DRAIN), self.drain.eq(0)]"),
+        "at once": ("with m.Case(_State.DRAIN), m.If(self.drained):", "with m.Case(_State.DRAIN):"),
+        "for ever": ("self.reset.eq(0), self.drain.eq(0)", "self.drain.eq(0)"),
+        "drained for ever": ("self.reset.eq(0), self.drain.eq(0)", "self.reset.eq(0)"),
+        "early": (
+            "[state.eq(_State.RESET), self.reset.eq(1)]",
+            "[state.eq(_State.RESET), self.reset.eq(1), self.drain.eq(0)]",
+        ),
+    }
 )
 def test_reset_control_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -86,14 +87,15 @@ def test_node_port() -> None:
     prove(HandedOut(NodePort(preset("nano"), TAGS)), 1)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("self.response_o.valid & (answer.tag == tag)", "self.response_o.valid"),
-        ("with m.If(self.response[k].valid & ~self.response[k].ready):", "with m.If(~self.response[k].ready):"),
-        ("self.response_o.ready.eq(~blocked)", "self.response_o.ready.eq(1)"),
-    ],
-    ids=["several", "waits for others", "lost"],
+@planted(
+    {
+        "several": ("self.response_o.valid & (answer.tag == tag)", "self.response_o.valid"),
+        "waits for others": (
+            "with m.If(self.response[k].valid & ~self.response[k].ready):",
+            "with m.If(~self.response[k].ready):",
+        ),
+        "lost": ("self.response_o.ready.eq(~blocked)", "self.response_o.ready.eq(1)"),
+    }
 )
 def test_node_port_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -150,21 +152,17 @@ def test_run_splitter() -> None:
     prove(Cut(RunSplitter(CHUNK)), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("length[bits + 1 :].any() | ", ""),
-        ("(first - length[: bits + 1])[-1]", "(length[: bits + 1] > 1 << bits)"),
-        ("rest[bits + 1 :].any() | ", ""),
-        ("(rest[bits] & rest[:bits].any())", "rest[bits]"),
-        ("addr.eq(addr + size)", "addr.eq(addr + (1 << bits))"),
-        ("rest.eq(left - size)", "rest.eq(left - room)"),
-        ("room.eq(1 << bits)", "room.eq(room)"),
-        ("self.o.valid.eq(self.busy)", "self.o.valid.eq(1)"),
-    ],
-    ids=[
-        *("long range", "first too long", "long rest", "one that is none", "gap", "past the end", "all short", "empty")
-    ],
+@planted(
+    {
+        "empty": ("self.o.valid.eq(self.busy)", "self.o.valid.eq(1)"),
+        "long range": ("length[bits + 1 :].any() | ", ""),
+        "first too long": ("(first - length[: bits + 1])[-1]", "(length[: bits + 1] > 1 << bits)"),
+        "long rest": ("rest[bits + 1 :].any() | ", ""),
+        "one that is none": ("(rest[bits] & rest[:bits].any())", "rest[bits]"),
+        "gap": ("addr.eq(addr + size)", "addr.eq(addr + (1 << bits))"),
+        "past the end": ("rest.eq(left - size)", "rest.eq(left - room)"),
+        "all short": ("room.eq(1 << bits)", "room.eq(room)"),
+    }
 )
 def test_run_splitter_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -13,7 +13,7 @@ from sley.hw.stream.prefetch import PrefetchFIFO
 from sley.hw.stream.wide import WideFIFO
 from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.in_order import InOrder
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, prove
 
 
@@ -126,17 +126,15 @@ def test_buffer() -> None:
     prove(buffer(), 10)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("self.i.ready.eq(~spare_valid)", "self.i.ready.eq(1)"),
-        ("payload.eq(spare)", "payload.eq(self.i.payload)"),
-        ("spare_valid.eq(1)", "spare_valid.eq(0)"),
-        ("| spare_valid), spare_valid.eq(0)", "| spare_valid)"),
-        ("m.If(~self.o.valid | self.o.ready)", "m.If(1)"),
-        ("with m.If(self.i.ready):", "with m.If(1):"),
-    ],
-    ids=["overrun", "spare ignored", "spare lost", "spare doubled", "no wait", "spare overwritten"],
+@planted(
+    {
+        "overrun": ("self.i.ready.eq(~spare_valid)", "self.i.ready.eq(1)"),
+        "spare ignored": ("payload.eq(spare)", "payload.eq(self.i.payload)"),
+        "spare lost": ("spare_valid.eq(1)", "spare_valid.eq(0)"),
+        "spare doubled": ("| spare_valid), spare_valid.eq(0)", "| spare_valid)"),
+        "no wait": ("m.If(~self.o.valid | self.o.ready)", "m.If(1)"),
+        "spare overwritten": ("with m.If(self.i.ready):", "with m.If(1):"),
+    }
 )
 def test_buffer_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -154,19 +152,17 @@ def test_fifo_with_sums(depth: int) -> None:
     prove(fifo(depth, mutated(StreamFIFO, "len(index) <= SHORT", "False")), 6 * depth)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
-        ("fetch = some & (~self.o.valid | self.o.ready)", "fetch = ~self.o.valid | self.o.ready"),
-        ("fetch = some & (~self.o.valid | self.o.ready)", "fetch = some"),
-        ("some.eq(~last)", "some.eq(1)"),
-        ("full.eq(next_write == read_index)", "full.eq(write_index == read_index)"),
-        ("m.Elif(fetch & ~push)", "m.Elif(fetch)"),
-        ("Mux(index == self._depth - 1, 0", "Mux(index == self._depth - 2, 0"),
-        ("self.o.valid.eq(fetch)", "self.o.valid.eq(fetch & ~self.i.valid)"),
-    ],
-    ids=["overrun", "underrun", "no wait", "never empty", "full too late", "doubled", "wrap", "dropped"],
+@planted(
+    {
+        "wrap": ("Mux(index == self._depth - 1, 0", "Mux(index == self._depth - 2, 0"),
+        "overrun": ("self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
+        "underrun": ("fetch = some & (~self.o.valid | self.o.ready)", "fetch = ~self.o.valid | self.o.ready"),
+        "no wait": ("fetch = some & (~self.o.valid | self.o.ready)", "fetch = some"),
+        "never empty": ("some.eq(~last)", "some.eq(1)"),
+        "full too late": ("full.eq(next_write == read_index)", "full.eq(write_index == read_index)"),
+        "doubled": ("m.Elif(fetch & ~push)", "m.Elif(fetch)"),
+        "dropped": ("self.o.valid.eq(fetch)", "self.o.valid.eq(fetch & ~self.i.valid)"),
+    }
 )
 def test_fifo_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -178,17 +174,15 @@ def test_prefetch(depth: int) -> None:
     prove(prefetch(depth), 6 * depth)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("Mux(ahead_valid, ahead, newest)", "ahead"),
-        ("Mux(ahead_valid, ahead, newest)", "newest"),
-        ("some & (~ahead_valid | leaves)", "some & ~ahead_valid"),
-        ("ahead_valid.eq(ahead_valid & some)", "ahead_valid.eq(some)"),
-        ("with m.Elif(some):", "with m.Elif(0):"),
-        ("self.o.valid.eq(ahead_valid | some)", "self.o.valid.eq(ahead_valid)"),
-    ],
-    ids=["never past", "always past", "kept", "doubled", "not read", "late"],
+@planted(
+    {
+        "doubled": ("ahead_valid.eq(ahead_valid & some)", "ahead_valid.eq(some)"),
+        "never past": ("Mux(ahead_valid, ahead, newest)", "ahead"),
+        "always past": ("Mux(ahead_valid, ahead, newest)", "newest"),
+        "kept": ("some & (~ahead_valid | leaves)", "some & ~ahead_valid"),
+        "not read": ("with m.Elif(some):", "with m.Elif(0):"),
+        "late": ("self.o.valid.eq(ahead_valid | some)", "self.o.valid.eq(ahead_valid)"),
+    }
 )
 def test_prefetch_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -200,15 +194,13 @@ def test_wide(depth: int) -> None:
     prove(wide(depth), 6 * depth)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("some & ~(leaves & last)", "some"),
-        ("some & ~(leaves & last)", "some & ~leaves"),
-        ("self.o.valid & self.o.ready", "self.o.ready"),
-        ("self.o.valid & self.o.ready", "self.o.valid"),
-    ],
-    ids=["underrun", "late", "dropped", "no wait"],
+@planted(
+    {
+        "dropped": ("self.o.valid & self.o.ready", "self.o.ready"),
+        "underrun": ("some & ~(leaves & last)", "some"),
+        "late": ("some & ~(leaves & last)", "some & ~leaves"),
+        "no wait": ("self.o.valid & self.o.ready", "self.o.valid"),
+    }
 )
 def test_wide_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -271,15 +263,13 @@ def test_packet_arbiter() -> None:
     prove(Merged(PacketArbiter(FLIT, 2)), 8)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(~0)"),
-        ("port.ready.eq(grant.grant[k] & output.ready)", "port.ready.eq(output.ready)"),
-        ("output.valid.eq(grant.grant.any())", "output.valid.eq(grant.requests.any())"),
-        ("Mux(grant.grant[k], Value", "Mux(grant.requests[k], Value"),
-    ],
-    ids=["interleaved", "dropped", "invented", "wrong source"],
+@planted(
+    {
+        "dropped": ("port.ready.eq(grant.grant[k] & output.ready)", "port.ready.eq(output.ready)"),
+        "interleaved": ("eligible.eq(self.grant | self.last.replicate(n))", "eligible.eq(~0)"),
+        "invented": ("output.valid.eq(grant.grant.any())", "output.valid.eq(grant.requests.any())"),
+        "wrong source": ("Mux(grant.grant[k], Value", "Mux(grant.requests[k], Value"),
+    }
 )
 def test_packet_arbiter_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

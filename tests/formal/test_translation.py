@@ -13,7 +13,7 @@ from sley.hw.mmu.translate import Translate
 from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import RequestKind, request_flit, walk_answer
 from sley.hw.testing.in_order import InOrder
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano").replace(tlb_entries=2)
@@ -121,33 +121,26 @@ def test_tlb(entries: int) -> None:
     prove(Remembers(Tlb(entries), entries), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("(entry.context == self.context) & ", ""),
-        pytest.param("& (entry.upper == upper)", "", marks=pytest.mark.slow),
-        ("entry.large | first", "first"),
-        ("entry.large | first", "1"),
-        ("(entry.large & valid) | (second & valid)", "second & valid"),
-        ("(second & valid)", "valid"),
-        ("(slice(6), slice(6, None))", "(slice(5), slice(6, None))"),
-        ("(entry.large & valid)", "entry.large"),
-        ("(second & valid)", "second"),
-        pytest.param("valid.eq(~self._forgets(self.context))", "valid.eq(1)", marks=pytest.mark.slow),
-        ("m.d.sync += valid.eq(0)", "pass"),
-        ("match & (entry.access", "(entry.access"),
-        ("entry.difference & match.replicate(len(self.page))", "entry.difference"),
-        ("Mux(answer.large, 0, difference[:TABLE_BITS])", "difference[:TABLE_BITS]"),
-        ("six & self.valid.replicate(len(self.page))", "six"),
-        ("self.invalidate.valid & (self.invalidate.context == context)", "self.invalidate.valid"),
-        pytest.param("Mux(victim == self._entries - 1, 0, victim + 1)", "0", marks=pytest.mark.slow),
-    ],
-    ids=[
-        *("context", "upper", "first of a large one", "first of a small one", "second of a large one"),
-        *("second of a small one", "a bit left out", "large and not valid", "small and not valid", "filled now"),
-        *("not forgotten", "allowed", "page of another", "page of a large one", "nothing to look up", "all forgotten"),
-        "one victim",
-    ],
+@planted(
+    {
+        "a bit left out": ("(slice(6), slice(6, None))", "(slice(5), slice(6, None))"),
+        "context": ("(entry.context == self.context) & ", ""),
+        "upper": ("& (entry.upper == upper)", ""),
+        "first of a large one": ("entry.large | first", "first"),
+        "first of a small one": ("entry.large | first", "1"),
+        "second of a large one": ("(entry.large & valid) | (second & valid)", "second & valid"),
+        "second of a small one": ("(second & valid)", "valid"),
+        "large and not valid": ("(entry.large & valid)", "entry.large"),
+        "small and not valid": ("(second & valid)", "second"),
+        "filled now": ("valid.eq(~self._forgets(self.context))", "valid.eq(1)"),
+        "not forgotten": ("m.d.sync += valid.eq(0)", "pass"),
+        "allowed": ("match & (entry.access", "(entry.access"),
+        "page of another": ("entry.difference & match.replicate(len(self.page))", "entry.difference"),
+        "page of a large one": ("Mux(answer.large, 0, difference[:TABLE_BITS])", "difference[:TABLE_BITS]"),
+        "nothing to look up": ("six & self.valid.replicate(len(self.page))", "six"),
+        "all forgotten": ("self.invalidate.valid & (self.invalidate.context == context)", "self.invalidate.valid"),
+        "one victim": ("Mux(victim == self._entries - 1, 0, victim + 1)", "0"),
+    }
 )
 def test_tlb_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):
@@ -287,28 +280,21 @@ def test_translate() -> None:
     prove(Translated(Translate(CONFIG)), 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("& mapping.valid & ~stale)", "& mapping.valid)"),
-        ("absent.eq(~mapping.valid & ~stale & ~forgets)", "absent.eq(~mapping.valid & ~stale)"),
-        ("~inside & ((head.kind", "((head.kind"),
-        ("Cat(~writes & ~head.execute, writes,", "Cat(writes | ~head.execute, 0,"),
-        pytest.param("Cat(~writes & ~head.execute,", "Cat(~writes,", marks=pytest.mark.slow),
-        pytest.param(
-            "buffer.i.valid.eq(self.i.valid & ~walking)", "buffer.i.valid.eq(self.i.valid)", marks=pytest.mark.slow
-        ),
-        ("inside.eq(~self.i.payload.last)", "inside.eq(0)"),
-        pytest.param("self.i.ready.eq(buffer.i.ready)", "self.i.ready.eq(1)", marks=pytest.mark.slow),
-        pytest.param("m.d.sync += absent.eq(0)", "pass", marks=pytest.mark.slow),
-        ("tlb.valid.eq(translates)", "tlb.valid.eq(1)"),
-        ("Mux(translates & ~tlb.allowed", "Mux(~tlb.allowed"),
-        ("Mux(absent, AccessError.PAGE, AccessError.PERMISSION)", "AccessError.PERMISSION"),
-    ],
-    ids=[
-        *("stale used", "stale absence", "data translated", "write", "execute", "asked twice"),
-        *("head forgotten", "dropped", "absent for ever", "data looked up", "data refused", "absence is permission"),
-    ],
+@planted(
+    {
+        "head forgotten": ("inside.eq(~self.i.payload.last)", "inside.eq(0)"),
+        "stale used": ("& mapping.valid & ~stale)", "& mapping.valid)"),
+        "stale absence": ("absent.eq(~mapping.valid & ~stale & ~forgets)", "absent.eq(~mapping.valid & ~stale)"),
+        "data translated": ("~inside & ((head.kind", "((head.kind"),
+        "write": ("Cat(~writes & ~head.execute, writes,", "Cat(writes | ~head.execute, 0,"),
+        "execute": ("Cat(~writes & ~head.execute,", "Cat(~writes,"),
+        "asked twice": ("buffer.i.valid.eq(self.i.valid & ~walking)", "buffer.i.valid.eq(self.i.valid)"),
+        "dropped": ("self.i.ready.eq(buffer.i.ready)", "self.i.ready.eq(1)"),
+        "absent for ever": ("m.d.sync += absent.eq(0)", "pass"),
+        "data looked up": ("tlb.valid.eq(translates)", "tlb.valid.eq(1)"),
+        "data refused": ("Mux(translates & ~tlb.allowed", "Mux(~tlb.allowed"),
+        "absence is permission": ("Mux(absent, AccessError.PAGE, AccessError.PERMISSION)", "AccessError.PERMISSION"),
+    }
 )
 def test_translate_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

@@ -13,7 +13,7 @@ from sley.hw.mmu.walker import Walker
 from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import request_flit, walk_answer
 from sley.hw.testing.fifo_facts import fifo_facts
-from sley.hw.testing.mutation import mutated
+from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano").replace(contexts=2, addr_bits=28)
@@ -133,35 +133,27 @@ def test_walker() -> None:
     prove(Walked(Walker(CONFIG)), 4)
 
 
-@pytest.mark.parametrize(
-    ("line", "bug"),
-    [
-        ("sound_entry = word.valid & ~reserved & ~lost & inside", "sound_entry = word.valid & ~lost & inside"),
-        pytest.param(
+@planted(
+    {
+        "off": ("answer.valid.eq(root.mode == AddressMode.PHYSICAL)", "answer.valid.eq(1)"),
+        "reserved bits": (
+            "sound_entry = word.valid & ~reserved & ~lost & inside",
+            "sound_entry = word.valid & ~lost & inside",
+        ),
+        "lost": (
             "sound_entry = word.valid & ~reserved & ~lost & inside",
             "sound_entry = word.valid & ~reserved & inside",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
+        "beyond": (
             "sound_entry = word.valid & ~reserved & ~lost & inside",
             "sound_entry = word.valid & ~reserved & ~lost",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
-            "answer.valid.eq(sound_entry & (lower | aligned))", "answer.valid.eq(sound_entry)", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "with m.If(~lower & sound_entry & ~leaf):", "with m.If(~lower & sound_entry):", marks=pytest.mark.slow
-        ),
-        pytest.param("[lower.eq(1), table.eq(word.page)]", "table.eq(word.page)", marks=pytest.mark.slow),
-        pytest.param("[table.eq(root.page), lower.eq(0)]", "table.eq(root.page)", marks=pytest.mark.slow),
-        ("answer.valid.eq(root.mode == AddressMode.PHYSICAL)", "answer.valid.eq(1)"),
-        pytest.param("answer.large.eq(~lower)", "answer.large.eq(lower)", marks=pytest.mark.slow),
-    ],
-    ids=[
-        *("reserved bits", "lost", "beyond", "unaligned", "leaf walked", "upper index twice"),
-        *("table forgotten", "off", "size"),
-    ],
+        "unaligned": ("answer.valid.eq(sound_entry & (lower | aligned))", "answer.valid.eq(sound_entry)"),
+        "leaf walked": ("with m.If(~lower & sound_entry & ~leaf):", "with m.If(~lower & sound_entry):"),
+        "upper index twice": ("[lower.eq(1), table.eq(word.page)]", "table.eq(word.page)"),
+        "table forgotten": ("[table.eq(root.page), lower.eq(0)]", "table.eq(root.page)"),
+        "size": ("answer.large.eq(~lower)", "answer.large.eq(lower)"),
+    }
 )
 def test_walker_finds(line: str, bug: str) -> None:
     with pytest.raises(Counterexample):

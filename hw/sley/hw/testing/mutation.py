@@ -2,8 +2,11 @@
 
 import inspect
 import sys
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
+
+import pytest
 
 
 def mutated(component: type[Any], line: str, replacement: str) -> Any:
@@ -15,3 +18,15 @@ def mutated(component: type[Any], line: str, replacement: str) -> Any:
     mutant = ModuleType(f"{module.__name__} with a planted bug")
     exec(compile(source.replace(line, replacement), mutant.__name__, "exec"), mutant.__dict__)
     return mutant.__dict__[component.__name__]
+
+
+def planted(bugs: Mapping[str, Sequence[Any]], names: Sequence[str] = ("line", "bug")) -> pytest.MarkDecorator:
+    """Runs a test with each of the bugs, which ``names`` hands to it.
+
+    The first is planted in each run, to show that the proof can fail at all; the others are slow.
+    """
+    params = [
+        pytest.param(*bug, id=name, marks=[pytest.mark.slow] if place else [])
+        for place, (name, bug) in enumerate(bugs.items())
+    ]
+    return pytest.mark.parametrize(names, params)

@@ -27,6 +27,7 @@ INT8, BF16 = ElementType.INT8, ElementType.BF16
 NANO = PRESETS["nano"].replace(scratchpad_rows=64, accumulator_rows=32)
 WIDE = NANO.replace(operand_types=("int8", "bf16"))
 EDGE = PRESETS["edge"].replace(scratchpad_rows=128, accumulator_rows=64)
+EIGHT = NANO.replace(array=8, scratchpad_rows=128, accumulator_rows=64)
 CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
 
 
@@ -76,10 +77,10 @@ def test_no_idle_cycle_between_matmuls_of_array_rows(config: ChipConfig, more: i
     assert result.rows == list(range(result.rows[0], result.rows[0] + 5 * rows))
 
 
+@pytest.mark.parametrize("config", [EIGHT, pytest.param(EDGE, marks=pytest.mark.slow)], ids=["int8", "edge"])
 @pytest.mark.parametrize("empty", [1, 4])
-def test_matmuls_without_rows_leave_no_idle_cycle(empty: int) -> None:
+def test_matmuls_without_rows_leave_no_idle_cycle(config: ChipConfig, empty: int) -> None:
     """What waits and signals between two tiles of results keeps no weights back."""
-    config = EDGE
     program = Program(config)
     for tile in range(3):
         for i in range(4):
@@ -292,7 +293,10 @@ def test_rows_behind_the_weights_add_nothing(loaded: int) -> None:
     assert (bench.accumulator.view(np.uint32)[:32] == expected).all()
 
 
-@pytest.mark.parametrize(("config", "dtype"), [(NANO, INT8), (WIDE, INT8), (WIDE, BF16), (EDGE, BF16)])
+@pytest.mark.parametrize(
+    ("config", "dtype"),
+    [(NANO, INT8), (WIDE, INT8), (WIDE, BF16), pytest.param(EDGE, BF16, marks=pytest.mark.slow)],
+)
 def test_latencies(config: ChipConfig, dtype: ElementType) -> None:
     """The formulas of docs/theory/matrix.md."""
     n, rows = config.array, config.array + 3
@@ -362,7 +366,11 @@ FAULTS: dict[str, Callable[[Program, ChipConfig], Program]] = {
 
 
 @pytest.mark.parametrize(
-    ("config", "name"), [(NANO, name) for name in FAULTS] + [(WIDE, name) for name in FAULTS if "bf16" not in name]
+    ("config", "name"),
+    [
+        *((NANO, name) for name in FAULTS),
+        *(pytest.param(WIDE, name, marks=pytest.mark.slow) for name in FAULTS if "bf16" not in name),
+    ],
 )
 def test_faults_are_as_the_model_says_and_leave_the_unit_usable(config: ChipConfig, name: str) -> None:
     program = Program(config)
