@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PORTIONS = sorted(path.parent.name for path in ROOT.glob("*/sley"))
-LIMIT = 3
+LIMIT = 1
 """Files in one circle, at most."""
 FLOORS = ["driver", "runtime", "sim", "sim/fast", "fpga", "hw/core"]
 """Where folders are rooms, one above the other; so is a file beside them."""
