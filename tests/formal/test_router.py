@@ -298,8 +298,8 @@ def test_router() -> None:
     {
         "dropped": ("with m.If(leaves[side][to] & merge.i[k].ready):", "with m.If(leaves[side][to]):"),
         "two ways": ("Direction.EAST: dest.x > x,", "Direction.EAST: dest.x >= x,"),
-        "y first": ("Direction.NORTH: here & (dest.y < y),", "Direction.NORTH: dest.y < y,"),
-        "wrong way": ("Direction.SOUTH: here & (dest.y > y),", "Direction.SOUTH: here & (dest.y < y),"),
+        "y first": ("Direction.NORTH: same_column & (dest.y < y),", "Direction.NORTH: dest.y < y,"),
+        "wrong way": ("Direction.SOUTH: same_column & (dest.y > y),", "Direction.SOUTH: same_column & (dest.y < y),"),
         "everywhere": ("merge.i[k].valid.eq(port.valid & leaves[side][to])", "merge.i[k].valid.eq(port.valid)"),
         "wrong source": (
             "merge.i[k].payload.eq(port.payload)",

@@ -186,16 +186,16 @@ class Positions(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        kept = (max(self.limits) - 1).bit_length()
+        width = (max(self.limits) - 1).bit_length()
         position = Signal(POSITION_BITS, reset_less=True)
         space = Signal.like(self.space, reset_less=True)
         # The innermost loop steps from where it is; each outer one from where its current index began.
-        outer = [Signal(kept, name=f"begin_{k}", reset_less=True) for k in range(1, self.dims)]
-        begin = [position[:kept], *outer]
+        outer = [Signal(width, name=f"begin_{k}", reset_less=True) for k in range(1, self.dims)]
+        begin = [position[:width], *outer]
         m.d.comb += self.position.eq(position)
 
         # The innermost loop that is not at its last index advances; one adder serves them all, no wider than the sum.
-        reach = Signal(signed(min(POSITION_BITS, max(kept + 1, len(self.strides[0])) + 1)))
+        reach = Signal(signed(min(POSITION_BITS, max(width + 1, len(self.strides[0])) + 1)))
         by = Signal.like(reach)
         onward = Signal(POSITION_BITS)
         m.d.comb += [
@@ -221,10 +221,10 @@ class Positions(wiring.Component):
         if smaller:
             stepped, started = [], []
             for bits in smaller:
-                mine = Cat(limit == 1 << bits for limit in self.limits)
+                own_limit = Cat(limit == 1 << bits for limit in self.limits)
                 far = (by[bits:largest] ^ by[bits + 1 : largest + 1]).any()
-                stepped.append((reach[bits] | far) & mine.bit_select(space, 1))
-                started.append(self.base[bits:largest].any() & mine.bit_select(self.space, 1))
+                stepped.append((reach[bits] | far) & own_limit.bit_select(space, 1))
+                started.append(self.base[bits:largest].any() & own_limit.bit_select(self.space, 1))
             with m.If(self.step):
                 m.d.sync += beyond_own.eq(Cat(stepped).any())
             with m.If(self.start):

@@ -19,17 +19,17 @@ def is_one_of(code: Value, types: Collection[ElementType]) -> Value:
     return code.matches(*types)
 
 
-def is_type(code: Value, wanted: ElementType, among: Collection[ElementType]) -> Value:
-    """Whether a field, known to hold one of the types ``among``, holds ``wanted``.
+def is_type(code: Value, element: ElementType, among: Collection[ElementType]) -> Value:
+    """Whether a field, known to hold one of the types ``among``, holds ``element``.
 
     Compares as few bits as tell them apart, so that a chip pays for the types that it has.
     """
-    if wanted not in among:
+    if element not in among:
         return Const(0, 1)
-    others = [t for t in among if t is not wanted]
+    others = [t for t in among if t is not element]
     for count in range(TYPE_BITS + 1):
         for bits in combinations(range(TYPE_BITS), count):
-            if all(any((t ^ wanted) >> k & 1 for k in bits) for t in others):
-                expected = sum((wanted >> k & 1) << place for place, k in enumerate(bits))
+            if all(any((t ^ element) >> k & 1 for k in bits) for t in others):
+                expected = sum((element >> k & 1) << place for place, k in enumerate(bits))
                 return Cat(code[k] for k in bits) == expected
     raise AssertionError("two element types have one code")

@@ -160,12 +160,12 @@ class AddOrdered(wiring.Component):
         ]
 
         # 6: round and pack; the leading one makes the exponent that of its own place
-        kept, rest = sum_5[-SIGNIFICAND_BITS:], sum_5[:-SIGNIFICAND_BITS]
-        up, last = rest[-1] & (kept[0] | rest[:-1].any()), other[4]
-        packed = (Cat(1, kept[:-1], exponent_5[:8]) + Cat(up, Const(0, FRACTION_BITS), kept[-1]))[1:32]
+        significand, rest = sum_5[-SIGNIFICAND_BITS:], sum_5[:-SIGNIFICAND_BITS]
+        up, last = rest[-1] & (significand[0] | rest[:-1].any()), other[4]
+        packed = (Cat(1, significand[:-1], exponent_5[:8]) + Cat(up, Const(0, FRACTION_BITS), significand[-1]))[1:32]
         special = last.special | (exponent_5 == 254)
-        nothing = ~kept[-1] | (exponent_5 < 0)
-        sign = Mux(kept[-1], last.sign, last.zero_sign)
+        nothing = ~significand[-1] | (exponent_5 < 0)
+        sign = Mux(significand[-1], last.sign, last.zero_sign)
         m.d.sync += self.nan.eq(last.nan & self.use)
         pack(m, self.o, packed, sign, nan=last.nan, special=special, nothing=nothing, use=self.use)
         return m

@@ -45,10 +45,10 @@ class ToBF16(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         i = Float32(self.i)
-        kept, rest = self.i[16:31], self.i[:16]
-        up = rest[-1] & (kept[0] | rest[:-1].any())
+        upper, rest = self.i[16:31], self.i[:16]
+        up = rest[-1] & (upper[0] | rest[:-1].any())
         magnitude = Signal(15)
-        m.d.comb += magnitude.eq(kept + up)
+        m.d.comb += magnitude.eq(upper + up)
         with m.If(i.is_nan()):
             m.d.comb += magnitude.eq(NAN >> 16)
         with m.Elif(i.is_zero()):

@@ -98,10 +98,14 @@ class MemoryPort(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        who: dict[str, ShapeLike] = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
-        read: dict[str, ShapeLike] = {**who, "beats": BEATS_BITS, **({"far": Coordinate} if config.cores > 1 else {})}
+        requester: dict[str, ShapeLike] = {"src": Coordinate, "tag": Tag, "error": ERROR_BITS}
+        read: dict[str, ShapeLike] = {
+            **requester,
+            "beats": BEATS_BITS,
+            **({"far": Coordinate} if config.cores > 1 else {}),
+        }
         m.submodules.reads = reads = PrefetchFIFO(data.StructLayout(read), READS)
-        m.submodules.writes = writes = PrefetchFIFO(data.StructLayout(who), WRITES)
+        m.submodules.writes = writes = PrefetchFIFO(data.StructLayout(requester), WRITES)
         sending = self._requests(m, reads, writes)
         self._responses(m, reads.o, writes.o)
 

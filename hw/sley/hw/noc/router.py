@@ -85,13 +85,13 @@ class Router(wiring.Component):
         """Whether a flit has to go to each side."""
         dest = flit.dest
         x, y = self._node
-        here = dest.x == x
+        same_column = dest.x == x
         return {
             Direction.EAST: dest.x > x,
             Direction.WEST: dest.x < x,
-            Direction.SOUTH: here & (dest.y > y),
-            Direction.NORTH: here & (dest.y < y),
-            Direction.LOCAL: here & (dest.y == y),
+            Direction.SOUTH: same_column & (dest.y > y),
+            Direction.NORTH: same_column & (dest.y < y),
+            Direction.LOCAL: same_column & (dest.y == y),
         }
 
     def _leaves(self, m: Module, side: Direction) -> dict[Direction, Signal]:

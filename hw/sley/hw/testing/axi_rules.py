@@ -80,8 +80,8 @@ class AxiRules:
 
     def rules(self, *, manager: bool) -> list[Any]:
         """Statements for a proof of the manager, else of the subordinate."""
-        mine, others = (self.manager, self.subordinate) if manager else (self.subordinate, self.manager)
-        return [*(Assert(rule) for rule in [*mine, *self.limits]), *(Assume(rule) for rule in others)]
+        own, others = (self.manager, self.subordinate) if manager else (self.subordinate, self.manager)
+        return [*(Assert(rule) for rule in [*own, *self.limits]), *(Assume(rule) for rule in others)]
 
     def lemmas(self) -> list[Any]:
         """What holds between the counters of these rules, if all transactions have one ID: an inductive proof needs
@@ -201,14 +201,14 @@ class AxiRules:
         ]
 
         same = self._get("bid") == self.write_id
-        mine = address & (self._get("awid") == self.write_id)
-        unanswered = self.writes = self._unanswered("writes", mine, answer & same)
+        own = address & (self._get("awid") == self.write_id)
+        unanswered = self.writes = self._unanswered("writes", own, answer & same)
         followed = self.write_followed = self._signal(1, "write_followed")
         answered = self.write_answered = self._signal(1, "write_answered")
         before = self.answers_before = self._signal(range(limit + 2), "answers_before")
         exclusive = self._signal(1, "write_exclusive")
         my_answer = self._get("bvalid") & same & followed & (before == 0) & ~answered
-        with m.If(my_address & mine):
+        with m.If(my_address & own):
             m.d.sync += [followed.eq(1), before.eq(unanswered - (answer & same)), exclusive.eq(self._get("awlock"))]
         with m.Elif(answer & same & followed):
             m.d.sync += [answered.eq(answered | (before == 0)), before.eq(Mux(before == 0, 0, before - 1))]
@@ -223,36 +223,36 @@ class AxiRules:
     def _read(self, choose: Any) -> None:
         m = self._m
         same, last = self._get("rid") == self.read_id, self._get("rlast", 1)
-        asks = self._passes("ar") & (self._get("arid") == self.read_id)
+        requests = self._passes("ar") & (self._get("arid") == self.read_id)
         beat = self._passes("r") & same
-        unanswered = self.reads = self._unanswered("reads", asks, beat & last)
+        unanswered = self.reads = self._unanswered("reads", requests, beat & last)
         picked = self.read_picked = self._signal(1, "read_picked")
         done = self.read_done = self._signal(1, "read_done")
         before = self.reads_before = self._signal(range(self._outstanding + 2), "reads_before")
         length = self.read_length = self._signal(8, "read_length")
         beats = self.read_beats = self._signal(8, "read_beats")
         exclusive = self._signal(1, "read_exclusive")
-        mine = self._get("rvalid") & same & picked & (before == 0) & ~done
-        with m.If(asks & choose & ~picked):
+        own = self._get("rvalid") & same & picked & (before == 0) & ~done
+        with m.If(requests & choose & ~picked):
             m.d.sync += [picked.eq(1), length.eq(self._get("arlen")), exclusive.eq(self._get("arlock"))]
             m.d.sync += before.eq(unanswered - (beat & last))
         with m.Elif(beat & picked):
-            m.d.sync += [beats.eq(beats + mine), done.eq(done | (mine & last))]
+            m.d.sync += [beats.eq(beats + own), done.eq(done | (own & last))]
             m.d.sync += before.eq(before - (last & (before != 0)))
         self.subordinate += [
             ~(self._get("rvalid") & same) | (unanswered != 0),
-            ~mine | (last == (beats == length)),
-            ~mine | (self._get("rresp") != EXOKAY) | exclusive,
+            ~own | (last == (beats == length)),
+            ~own | (self._get("rresp") != EXOKAY) | exclusive,
         ]
         self.all_reads = self._limit("all_reads", self._passes("ar"), "r", self._passes("r") & last)
 
-    def _unanswered(self, name: str, asks: Value, answered: Value) -> Signal:
+    def _unanswered(self, name: str, requests: Value, answered: Value) -> Signal:
         count = self._signal(range(self._outstanding + 2), name)
-        self._m.d.sync += count.eq(count + asks - answered)
+        self._m.d.sync += count.eq(count + requests - answered)
         return count
 
-    def _limit(self, name: str, asks: Value, channel: str, answered: Value) -> Signal:
-        count = self._unanswered(name, asks, answered)
+    def _limit(self, name: str, requests: Value, channel: str, answered: Value) -> Signal:
+        count = self._unanswered(name, requests, answered)
         self.limits.append(count <= self._outstanding)
         self.subordinate.append(~self._get(f"{channel}valid") | (count != 0))
         return count

@@ -198,23 +198,23 @@ class ActivationStreamer(wiring.Component):
         grant = Signal()
         fail = Signal()
         unloaded: Value = missing
-        held: Value = Signal(reset_less=True)
+        stalled: Value = Signal(reset_less=True)
         if self._config.has(ElementType.BF16):
             unloaded = missing | (job.swap & ~job.bf16 & ~self.settled)
-            held = unloaded | hazards.blocked | self._other_type(m, job, grant)
+            stalled = unloaded | hazards.blocked | self._other_type(m, job, grant)
         else:
-            m.d.sync += held.eq(misses | hazards.blocks)
-        go = walk.o.valid & ~(row.first & held)
+            m.d.sync += stalled.eq(misses | hazards.blocks)
+        go = walk.o.valid & ~(row.first & stalled)
         ended = Signal()
         m.d.comb += [
             self.read.row.eq(row.position),
-            self.read.valid.eq(walk.inside & ~(row.first & held)),
+            self.read.valid.eq(walk.inside & ~(row.first & stalled)),
             grant.eq(self.read.valid & self.read.ready),
             fail.eq(go & row.outside),
             ended.eq(fail | (grant & row.final)),
             walk.o.ready.eq(grant | fail),
             walk.skip.eq(row.outside),
-            self.swap.eq(swapping & ~held & (row.outside | self.read.ready)),
+            self.swap.eq(swapping & ~stalled & (row.outside | self.read.ready)),
             self.swap_bf16.eq(self.swap & job.bf16),
             self.quiet.eq((walk.o.valid & row.first & unloaded) | self.idle),
             self.row_bf16.eq(job.bf16),

@@ -99,10 +99,10 @@ class Hazards(wiring.Component):
             near = Cat(distance[0] == d for d in range(1, k + 2)).any()
             m.d.sync += found[k].eq(shares & near)
         m.d.sync += found_older.eq(self.accumulate & (distance[1] == 1))
-        kept, kept_older = Signal.like(found, name="kept"), Signal.like(found_older, name="kept_older")
+        last_close, last_older = Signal.like(found, name="last_close"), Signal.like(found_older, name="last_older")
         close, older = Signal.like(found, name="close"), Signal.like(found_older, name="older")
-        m.d.comb += [close.eq(Mux(self.start, found, kept)), older.eq(Mux(self.start, found_older, kept_older))]
-        m.d.sync += [kept.eq(close), kept_older.eq(older)]
+        m.d.comb += [close.eq(Mux(self.start, found, last_close)), older.eq(Mux(self.start, found_older, last_older))]
+        m.d.sync += [last_close.eq(close), last_older.eq(older)]
 
         ended = Signal(distances - 1)  # bit k: a last row was issued k + 1 cycles ago
         m.d.sync += ended.eq(Cat(self.last, ended))

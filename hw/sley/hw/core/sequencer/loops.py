@@ -105,26 +105,26 @@ class LoopStack(wiring.Component):
         place = data.StructLayout({"first": self.frame.first.shape(), "last": self.frame.last.shape()})
         m.submodules.places = places = Memory(shape=place, depth=LOOP_DEPTH + 2, init=[])
         m.submodules.counts = counts = Memory(shape=32, depth=LOOP_DEPTH + 2, init=[])
-        at, put = places.read_port(domain="comb"), places.write_port()
-        left, count = counts.read_port(domain="comb"), counts.write_port()
+        read_place, write_place = places.read_port(domain="comb"), places.write_port()
+        read_count, write_count = counts.read_port(domain="comb"), counts.write_port()
         m.d.comb += [
             behind.eq(depth + 1),
-            at.addr.eq(depth),
-            left.addr.eq(depth),
-            put.addr.eq(behind),
-            put.en.eq(self.offer),
-            put.data.first.eq(self.frame.first),
-            put.data.last.eq(self.frame.last),
-            count.addr.eq(Mux(self.offer, behind, depth)),
-            count.en.eq(self.offer | (returns & repeats)),
-            count.data.eq(Mux(self.offer, self.frame.count, left.data - 1)),
-            self.top.first.eq(at.data.first),
-            self.top.last.eq(at.data.last),
-            self.top.count.eq(left.data),
+            read_place.addr.eq(depth),
+            read_count.addr.eq(depth),
+            write_place.addr.eq(behind),
+            write_place.en.eq(self.offer),
+            write_place.data.first.eq(self.frame.first),
+            write_place.data.last.eq(self.frame.last),
+            write_count.addr.eq(Mux(self.offer, behind, depth)),
+            write_count.en.eq(self.offer | (returns & repeats)),
+            write_count.data.eq(Mux(self.offer, self.frame.count, read_count.data - 1)),
+            self.top.first.eq(read_place.data.first),
+            self.top.last.eq(read_place.data.last),
+            self.top.count.eq(read_count.data),
             self.active.eq(depth != 0),
             self.full.eq(depth == LOOP_DEPTH),
-            self.at_last.eq(self.active & (self.pc == at.data.last)),
-            self.again.eq(left.data != 1),
+            self.at_last.eq(self.active & (self.pc == read_place.data.last)),
+            self.again.eq(read_count.data != 1),
         ]
         m.d.sync += [self.closing.eq(self.at_last), repeats.eq(self.again)]
         with m.If(self.push):

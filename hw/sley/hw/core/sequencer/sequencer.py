@@ -46,7 +46,7 @@ def _first(record: data.View, faults: list[_Fault], pc: Value | None = None) -> 
     valid = [fault[0] for fault in faults]
     wins = [valid[k] & ~Cat(valid[:k]).any() for k in range(len(faults))]
     places = [(win, fault[3]) for win, fault in zip(wins, faults, strict=True) if fault[3] is not pc]
-    place = _any(where[: len(record.pc)] & win.replicate(len(record.pc)) for win, where in places)
+    place = _any(address[: len(record.pc)] & win.replicate(len(record.pc)) for win, address in places)
     if pc is not None:
         place |= pc & ~Cat(win for win, _ in places).any().replicate(len(pc))
     masks = [(win.replicate(32), *fault[1:]) for win, fault in zip(wins, faults, strict=True)]

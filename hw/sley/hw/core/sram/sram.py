@@ -181,7 +181,7 @@ class BankedSram(wiring.Component):
             output = Signal(self._width, name=f"output{b}", reset_less=True)
             m.d.sync += [register.eq(read.data), output.eq(register)]
             registers.append(register)
-            reads, writes = self._asks(m, "read", b), self._asks(m, "write", b)
+            reads, writes = self._requests(m, "read", b), self._requests(m, "write", b)
             m.d.comb += [
                 read.addr.eq(_first_of(reads, [port.row[:index_bits] for port in self.read])),
                 write.addr.eq(_first_of(writes, write_rows)),
@@ -204,7 +204,7 @@ class BankedSram(wiring.Component):
             self._zero(m, registers)
         return m
 
-    def _parts(self, m: Module, bank: int, register: Value, asks: list[Signal]) -> dict[int, Value]:
+    def _parts(self, m: Module, bank: int, register: Value, requests: list[Signal]) -> dict[int, Value]:
         """For each number of parts that readers know, the part that the first of those who asked reads.
 
         Beside the output register is another one in which all is 0 but that part, so joining its parts takes an OR, and
@@ -219,7 +219,7 @@ class BankedSram(wiring.Component):
         ]
         selects = Signal(most, name=f"selects{bank}", reset_less=True)
         picked = Signal(self._width, name=f"picked{bank}", reset_less=True)
-        m.d.sync += [selects.eq(_first_of([asks[k] for k in parts_of], masks)), picked.eq(register)]
+        m.d.sync += [selects.eq(_first_of([requests[k] for k in parts_of], masks)), picked.eq(register)]
         size = self._width // most
         for piece in range(most):
             with m.If(~selects[piece]):
@@ -249,22 +249,23 @@ class BankedSram(wiring.Component):
                 m.d.sync += own.eq(0)
             m.d.comb += port.data.eq(own)
 
-    def _asks(self, m: Module, way: str, bank: int) -> list[Signal]:
+    def _requests(self, m: Module, direction: str, bank: int) -> list[Signal]:
         """For each port, whether it asks the bank, which serves the first one."""
         index_bits = (self._rows // self._banks - 1).bit_length()
-        ports = getattr(self, way)
-        asks = [Signal(name=f"{way}{bank}_{k}") for k in range(len(ports))]
+        ports = getattr(self, direction)
+        requests = [Signal(name=f"{direction}{bank}_{k}") for k in range(len(ports))]
         m.d.comb += [
-            ask.eq(port.valid & (port.row[index_bits:] == bank)) for ask, port in zip(asks, ports, strict=True)
+            request.eq(port.valid & (port.row[index_bits:] == bank))
+            for request, port in zip(requests, ports, strict=True)
         ]
-        return asks
+        return requests
 
 
-def _first_of(asks: list[Signal], values: list[Value]) -> Value:
+def _first_of(requests: list[Signal], values: list[Value]) -> Value:
     """The value of the first port that asks; that of the last one if none does, when it does not matter."""
     value = values[-1]
-    for ask, earlier in reversed(list(zip(asks[:-1], values[:-1], strict=True))):
-        value = Mux(ask, earlier, value)
+    for request, earlier in reversed(list(zip(requests[:-1], values[:-1], strict=True))):
+        value = Mux(request, earlier, value)
     return value
 
 

@@ -308,12 +308,12 @@ class VectorLane(wiring.Component):
         load, parts = Signal(name=f"{name}_written_next"), self._parts
         m.d.sync += load.eq(getattr(self, f"{name}_load") & ~self.clear)
         if parts == 1:
-            held = Signal(32, name=f"{name}_held", reset_less=True)
+            stored = Signal(32, name=f"{name}_held", reset_less=True)
             with m.If(load):
-                m.d.sync += held.eq(value)
+                m.d.sync += stored.eq(value)
             with m.If(self.clear):
-                m.d.sync += held.eq(0)
-            m.d.sync += register.eq(held)
+                m.d.sync += stored.eq(0)
+            m.d.sync += register.eq(stored)
             with m.If(~use):
                 m.d.sync += register.eq(0)
             return register
