@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.sim import Simulator
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode
 from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp, encode_packet
 from sley.hw.command.check import PacketCheck
 from sley.hw.testing.coverage import Coverage
+from sley.hw.testing.pins import Pins
+from sley.hw.testing.streams import compiled
 
 CONFIG = preset("nano").replace(addr_bits=24)
 LIMIT = 1 << CONFIG.addr_bits
@@ -49,29 +50,30 @@ def with_bit(packet: bytes, bit: int) -> bytes:
 
 def check(config: ChipConfig, packets: list[bytes], nested: int = 0) -> list[tuple[int, int]]:
     """Code and address for each packet."""
-    dut = PacketCheck(config)
-    size = len(dut.beat.data) // 8
+    design = compiled(PacketCheck, config)
+    dut, size = design.dut, len(design.dut.beat.data) // 8
     rng = random.Random(size)
     got: list[tuple[int, int]] = []
 
     async def test(ctx: Any) -> None:
+        beat = Pins(dut.restart, dut.beat.valid, dut.beat.index, dut.beat.data)
+
+        def noise() -> int:
+            return rng.getrandbits(8 * size)
+
+        ctx.set(dut.nested, nested)
         for packet in packets:
-            ctx.set(dut.nested, nested)
-            ctx.set(dut.restart, 1)
+            beat.set(ctx, 1, 0, 0, noise())
             await ctx.tick()
-            ctx.set(dut.restart, 0)
-            for first in range(0, PACKET_BYTES, size):
-                ctx.set(dut.beat.index, first // size)
+            for index, first in enumerate(range(0, PACKET_BYTES, size)):
                 while rng.random() < 0.2:
-                    ctx.set(dut.beat.data, rng.getrandbits(8 * size))
+                    beat.set(ctx, 0, 0, index, noise())
                     await ctx.tick()
                     assert not ctx.get(dut.done)
-                ctx.set(dut.beat.data, int.from_bytes(packet[first : first + size], "little"))
-                ctx.set(dut.beat.valid, 1)
+                beat.set(ctx, 0, 1, index, int.from_bytes(packet[first : first + size], "little"))
                 assert not ctx.get(dut.done)
                 await ctx.tick()
-                ctx.set(dut.beat.valid, 0)
-            ctx.set(dut.beat.data, rng.getrandbits(8 * size))
+            beat.set(ctx, 0, 0, 0, noise())
             assert ctx.get(dut.done)
             await ctx.tick()
             assert not ctx.get(dut.done)
@@ -79,10 +81,7 @@ def check(config: ChipConfig, packets: list[bytes], nested: int = 0) -> list[tup
             assert ctx.get(dut.bad) == (got[-1][0] != FaultCode.NONE)
             await ctx.tick()
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(test)
-    sim.run()
+    design.run([test])
     for packet, (code, _) in zip(packets, got, strict=True):
         if code == FaultCode.BAD_PACKET:
             COVERAGE.hit("opcode", "above" if packet[0] else "zero")

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.sim import Simulator
 
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
+from sley.hw.testing.pins import Pins
+from sley.hw.testing.streams import Design, compiled
 
 SIZES = ("of none", "of one", "of several")
 LEVELS = ("empty", "between", "full")
@@ -49,14 +50,13 @@ class Model:
 
     def __init__(self, ctx: Any, dut: Semaphores) -> None:
         self.ctx, self.dut, self.values = ctx, dut, [0] * SEMAPHORES
+        ports = (*dut.wait, *dut.signal)
+        self.pins = Pins(dut.clear, *(port.valid for port in ports), *(port.payload for port in ports))
 
     async def cycle(self, wait: list[int | None], signal: list[int | None], clear: bool = False) -> tuple[Any, Any]:
         ctx, dut = self.ctx, self.dut
-        for ports, requests in ((dut.wait, wait), (dut.signal, signal)):
-            for port, mask in zip(ports, requests, strict=True):
-                ctx.set(port.valid, mask is not None)
-                ctx.set(port.payload, mask or 0)
-        ctx.set(dut.clear, clear)
+        masks = (*wait, *signal)
+        self.pins.set(ctx, clear, *(mask is not None for mask in masks), *(mask or 0 for mask in masks))
         sampled = await ctx.tick().sample(dut.values, *(p.ready for p in (*dut.wait, *dut.signal)))
         values, ready = sampled[2], [bool(r) for r in sampled[3:]]
         assert list(values) == self.values
@@ -92,15 +92,11 @@ class Model:
             COVERAGE.hit("moved", "by both sides")
 
 
-def simulate(dut: Semaphores, process: Any) -> None:
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-
+def simulate(design: Design, process: Any) -> None:
     async def bench(ctx: Any) -> None:
-        await process(Model(ctx, dut))
+        await process(Model(ctx, design.dut))
 
-    simulator.add_testbench(bench)
-    simulator.run()
+    design.run([bench])
 
 
 @pytest.mark.parametrize("bias", [0.2, 0.5, 0.8], ids=["mostly empty", "balanced", "mostly full"])
@@ -125,7 +121,7 @@ def test_random(bias: float) -> None:
             seen_full |= SEMAPHORE_MAX in model.values
             seen_empty |= 0 in model.values
 
-    simulate(Semaphores(), process)
+    simulate(compiled(Semaphores), process)
     assert seen_empty
     assert seen_full == (bias > 0.4)
 
@@ -145,7 +141,7 @@ def test_two_semaphores_exhaustively() -> None:
                             await model.cycle([down, None], [up, None])
                         await model.cycle(list(wait), list(signal))
 
-    simulate(Semaphores(2, 2), process)
+    simulate(compiled(Semaphores, 2, 2), process)
 
 
 def test_wait_and_signal_in_one_cycle() -> None:
@@ -159,7 +155,7 @@ def test_wait_and_signal_in_one_cycle() -> None:
         # Full: the wait passes, the signal does not see it yet.
         assert await model.cycle([1], [1]) == ([True], [False])
 
-    simulate(Semaphores(1, 1), process)
+    simulate(compiled(Semaphores, 1, 1), process)
 
 
 def test_clear() -> None:
@@ -174,7 +170,7 @@ def test_clear() -> None:
         assert await model.cycle([0], [0], clear=True) == ([True], [True])
         assert await model.cycle([0], [0]) == ([True], [True])
 
-    simulate(Semaphores(1, 1), process)
+    simulate(compiled(Semaphores, 1, 1), process)
 
 
 @pytest.mark.parametrize(("waiters", "signallers"), [(0, 1), (1, 0)])

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.sim import Simulator
 
 from sley.abi.counters import COUNTERS, UNIT_GROUPS, Counter, CounterGroup, MatrixCycle, is_classes
 from sley.hw.counters.classes import ClassCounters
@@ -13,6 +12,7 @@ from sley.hw.counters.core import CoreCounters
 from sley.hw.counters.groups import CounterGroups
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.parameters import rejects
+from sley.hw.testing.streams import compiled
 
 GROUPS = [group for group in CounterGroup if is_classes(group)]
 KINDS = [COUNTERS[group] for group in GROUPS]
@@ -24,13 +24,6 @@ COVERAGE = Coverage(
         "frozen": (0, 1),  # without and with an event
     },
 )
-
-
-def simulate(dut: Any, process: Any) -> None:
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(process)
-    simulator.run()
 
 
 class OneGroup(CounterGroups):
@@ -56,8 +49,8 @@ class OneGroup(CounterGroups):
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
 def test_first_event_counts(group: CounterGroup) -> None:
     """Random events and random freezes: every cycle without a freeze is in one class, a cycle late."""
-    dut = OneGroup(group)
-    kind = COUNTERS[group]
+    design = compiled(OneGroup, group)
+    dut, kind = design.dut, COUNTERS[group]
     rng = random.Random(kind.__name__)
     events = list(kind)[:-1]
 
@@ -81,11 +74,12 @@ def test_first_event_counts(group: CounterGroup) -> None:
             now = min(held, default=max(kind))
         assert sum(expected) > 100
 
-    simulate(dut, bench)
+    design.run([bench])
 
 
 def test_each_event_alone() -> None:
-    dut = OneGroup(CounterGroup.MATRIX)
+    design = compiled(OneGroup, CounterGroup.MATRIX)
+    dut = design.dut
 
     async def bench(ctx: Any) -> None:
         for counter in list(MatrixCycle)[:-1]:
@@ -97,15 +91,15 @@ def test_each_event_alone() -> None:
         values = [await dut.read(ctx, counter) for counter in MatrixCycle]
         assert values == [*(10 + counter for counter in list(MatrixCycle)[:-1]), 1]
 
-    simulate(dut, bench)
+    design.run([bench])
 
 
 @pytest.mark.parametrize("freezes", [0, 0.02, 0.5])
 def test_long(freezes: float) -> None:
     """Of all groups of a core the same class counts for long, with short freezes in between: no carry is lost or
     counted twice."""
-    dut = CoreCounters()
-    rng = random.Random(3)
+    design = compiled(CoreCounters)
+    dut, rng = design.dut, random.Random(3)
 
     async def bench(ctx: Any) -> None:
         expected = {group: [0] * len(COUNTERS[group]) for group in UNIT_GROUPS}
@@ -130,7 +124,7 @@ def test_long(freezes: float) -> None:
                     await ctx.tick()
                     assert ctx.get(dut.value) == expected[group][counter]
 
-    simulate(dut, bench)
+    design.run([bench])
 
 
 def test_refuses_gaps() -> None:
