@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from sley.abi.transport import TransportError
 from sley.fpga.bridge.frames import HEADER, MAGIC, VERSION, Code, FrameDecoder, Identity, Status, encode_frame
 from sley.fpga.bridge.link import LinkError
 from sley.fpga.bridge.transport import FpgaTransport
@@ -206,14 +207,14 @@ def test_bursts() -> None:
 def test_bad_arguments() -> None:
     transport = connect(Bridge())
     for address in (-4, 2, 1 << 16):
-        with pytest.raises(LinkError, match=r"is not a multiple of 4 in 0x0\.\.0xfffc"):
+        with pytest.raises(TransportError, match=r"is not a multiple of 4 in 0x0\.\.0xfffc"):
             transport.read32(address)
-        with pytest.raises(LinkError, match=r"is not a multiple of 4 in 0x0\.\.0xfffc"):
+        with pytest.raises(TransportError, match=r"is not a multiple of 4 in 0x0\.\.0xfffc"):
             transport.write32(address, 0)
     for address, length in ((-1, 2), (8190, 3), (9000, 0)):
-        with pytest.raises(LinkError, match=re.escape("are outside the device's 0x2000 bytes")):
+        with pytest.raises(TransportError, match=re.escape("are outside the device's 0x2000 bytes")):
             transport.read_memory(address, length)
-    with pytest.raises(LinkError, match="are outside"):
+    with pytest.raises(TransportError, match="are outside"):
         transport.write_memory(8192, b"x")
 
 
