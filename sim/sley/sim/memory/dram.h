@@ -18,7 +18,7 @@ typedef struct {
     uint8_t len, size, burst;
 } AddressBeat;
 
-// A burst under way, or a response that waits for its time.
+// A burst in flight, or a response that waits for its time.
 typedef struct {
     uint64_t address;
     uint64_t earliest;
@@ -88,7 +88,7 @@ static inline void dram_destroy(Dram* dram) {
     free(dram->responses.items);
 }
 
-// Nothing is under way, so a cycle without a new address changes nothing but the time.
+// Nothing is in flight, so a cycle without a new address changes nothing but the time.
 static inline bool dram_idle(const Dram* dram) {
     return !(dram->reads.count || dram->writes.count || dram->responses.count);
 }

@@ -30,37 +30,38 @@ def _shifted(name: str, kind: str, cells: list[Cell], operand: Operand) -> list[
     So come the values of an element's neighbour, which at the edges of an array are something else.
     """
     size = SIZES[kind]
-    ways = [place.offset - size * slot if place and place.type == kind else None for slot, place, _ in cells]
-    counts = Counter(way for way in ways if way is not None)
+    origins = [place.offset - size * slot if place and place.type == kind else None for slot, place, _ in cells]
+    counts = Counter(origin for origin in origins if origin is not None)
     if not counts:
         return []
-    ((way, count),) = counts.most_common(1)
-    if way is None or count < len(cells) / 2:
+    ((origin, count),) = counts.most_common(1)
+    if origin is None or count < len(cells) / 2:
         return []
-    inside = [slot for (slot, _, _), other in zip(cells, ways, strict=True) if other == way]
+    inside = [slot for (slot, _, _), other in zip(cells, origins, strict=True) if other == origin]
     first, last = inside[0], inside[-1]
-    lines = [f"memcpy({name} + {first}, AT({way + size * first}), {size * (last + 1 - first)});"]
-    return lines + _singles(name, [cell for cell, other in zip(cells, ways, strict=True) if other != way], operand)
+    lines = [f"memcpy({name} + {first}, AT({origin + size * first}), {size * (last + 1 - first)});"]
+    others = [cell for cell, other in zip(cells, origins, strict=True) if other != origin]
+    return lines + _singles(name, others, operand)
 
 
 def _interleaved(name: str, kind: str, cells: list[Cell]) -> list[str]:
-    """Joins 2, 4 or 8 stretches of memory whose elements take turns, as words that consist of one of each."""
+    """Interleaves 2, 4 or 8 stretches of memory, as words that consist of an element of each."""
     size, count = SIZES[kind], len(cells)
-    for turns in (2, 4, 8):
-        words, kinds = count // turns, [other for other, bytes_ in SIZES.items() if bytes_ == size * turns]
-        if count % turns or words < SHORT_RUN or not kinds or cells[-1][0] != count - 1:
+    for factor in (2, 4, 8):
+        words, kinds = count // factor, [other for other, bytes_ in SIZES.items() if bytes_ == size * factor]
+        if count % factor or words < SHORT_RUN or not kinds or cells[-1][0] != count - 1:
             continue
-        starts = [place and place.offset for _, place, _ in cells[:turns]]
+        starts = [place and place.offset for _, place, _ in cells[:factor]]
         if not all(
-            place and place.type == kind and place.offset == (starts[slot % turns] or 0) + size * (slot // turns)
+            place and place.type == kind and place.offset == (starts[slot % factor] or 0) + size * (slot // factor)
             for slot, place, _ in cells
         ):
             continue
         word = Vector.fitting(kinds[0], words)
         parts = [word.converted(f"load_{word.of(kind)}(AT({start} + {size} * j))", word.of(kind)) for start in starts]
-        text = " | ".join(f"{part} << {8 * size * turn}" if turn else part for turn, part in enumerate(parts))
+        text = " | ".join(f"{part} << {8 * size * index}" if index else part for index, part in enumerate(parts))
         step = word.lanes
-        return [f"for (int j = 0; j < {words}; j += {step}) store_{word}({name} + {turns} * j, {text});"]
+        return [f"for (int j = 0; j < {words}; j += {step}) store_{word}({name} + {factor} * j, {text});"]
     return []
 
 

@@ -18,7 +18,7 @@ class LoopOperands:
     fragment's function, long before it is read.
 
     At a clock's edge a loop may overwrite registers that it reads. It stores after it has computed, and it goes up or
-    down such that it reads every element before it stores it. Where neither way does, it reads a copy.
+    down such that it reads every element before it stores it. Where neither direction does, it reads a copy.
     """
 
     def __init__(self, scalars: Scalars, groups: list[int]) -> None:
@@ -41,7 +41,7 @@ class LoopOperands:
         self.overwritten = [self.stretch(number) for number in nexts if number in self._design.schedule.in_place]
         """Bytes of the registers that this loop overwrites."""
         self.downwards: bool | None = None
-        """Whether the loop goes from its last slot to the first; None as long as either way does."""
+        """Whether the loop goes from its last slot to the first; None as long as either direction does."""
 
     def stretch(self, number: int) -> tuple[int, int, int]:
         """The bytes that a group of next values overwrites, first and end, and those of an element."""
@@ -127,8 +127,8 @@ class LoopOperands:
         cells = list(zip(self.at, places, values, strict=True))
         first = places[0]
         if first and first.type == kind and self._readable(first.offset, size):
-            ways = {place and (place.type, place.offset - size * slot) for slot, place, _ in cells}
-            if len(ways) == 1:
+            origins = {place and (place.type, place.offset - size * slot) for slot, place, _ in cells}
+            if len(origins) == 1:
                 return f"((const {kind}*)AT({first.offset}))"
         name = self._function.gathered[values, self.at] = self._function.name("g")
         self._setup += gather(name, kind, cells, self.slots, self._scalars.operand)

@@ -18,7 +18,7 @@ _KINDS = {"assert": "Assertion", "assume": "Assumption"}
 class Events:
     """Prints, counts and keeps the failure of one instance, whose state ``view`` shows.
 
-    It knows nothing of the instance's object: the library's way here would be a cycle that keeps it alive.
+    It knows nothing of the instance's object: a reference from the library to it would be a cycle that keeps it alive.
     """
 
     def __init__(self, manifest: Manifest, view: memoryview, cycle: Callable[[], int]) -> None:

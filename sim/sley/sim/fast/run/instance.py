@@ -192,7 +192,7 @@ class Instance(ABC):
         buffer: Any = self._spare.pop() if self._spare else b""
         size = self._library.fast_snapshot(handle, buffer, len(buffer), memory) if buffer else 0
         if not size:
-            # Some room more: what is under way in the DRAM differs from cycle to cycle.
+            # Some room more: what is in flight in the DRAM differs from cycle to cycle.
             buffer = ctypes.create_string_buffer(self._library.fast_snapshot_bytes(handle, memory) + 4096)
             size = self._library.fast_snapshot(handle, buffer, len(buffer), memory)
         cycle = int.from_bytes(buffer[self._cycle_offset : self._cycle_offset + 8], "little")

@@ -83,7 +83,7 @@ def write_state(path: Path, saved: SavedState) -> None:
 
 
 def read_state(path: Path) -> SavedState:
-    """The other way. Raises ``FastError`` for a file that is none or is damaged."""
+    """What ``write_state`` wrote. Raises ``FastError`` for a file that is none or is damaged."""
     raw = path.read_bytes()
     if raw[: len(MAGIC)] != MAGIC:
         raise FastError(f"{path} is no saved state: it does not begin with {MAGIC.decode()}")
