@@ -125,6 +125,15 @@ def test_beta_without_something_to_add_to(device: Device, ones: Ones, usable: Us
     usable()
 
 
+@pytest.mark.parametrize("beta", [0.0, -0.0, 0, 1e-60])
+def test_beta_of_zero_does_not_read_the_result(device: Device, ones: Ones, beta: float) -> None:
+    out = device.array(np.full((5, 6), np.nan, np.float32))
+    blas.gemm(ones(5, 7), ones(7, 6), scale=0.5, beta=beta, out=out)
+    assert (out.numpy() == 3.5).all()
+    with pytest.raises(BadRequest, match="it needs an array out of float32"):
+        blas.gemm(ones(5, 7), ones(7, 6), beta=beta, dtype=np.float32)
+
+
 def test_array_of_another_device(device: Device, ones: Ones, usable: Usable) -> None:
     with Device.open("model:nano?memory=256K") as other, pytest.raises(BadRequest, match="lives on another device"):
         blas.gemm(ones(2, 2), other.array(np.ones((2, 2), np.int8)))

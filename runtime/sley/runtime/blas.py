@@ -23,6 +23,9 @@ RESULTS = (ElementType.INT32, ElementType.FP32, ElementType.INT8, ElementType.BF
 MAX_K = (1 << 31) // (128 * 128) - 1
 """Longest reduction of int8 whose int32 sum cannot wrap, whatever the operands."""
 
+SMALLEST_FACTOR = float(np.finfo(np.float32).smallest_normal)
+"""The device takes what is smaller for 0."""
+
 
 def gemm(
     a: Buffer,
@@ -54,7 +57,8 @@ def gemm(
         fit into int32.
     scale: factor of the whole result, rounded to fp32.
     relu: clip below zero; int8 operands need a ``scale`` then.
-    beta: factor of the former contents of ``out``, which is float32 or bfloat16 then.
+    beta: factor of the former contents of ``out``, which is float32 or bfloat16 then. They are not read if beta, in
+        fp32, is 0: NaN in ``out`` is overwritten, as in BLAS.
     trans_a, trans_b: the operand is stored transposed: a as [K, M], b as [N, K].
     dtype: of the result: int32 (only int8 operands, without scale), float32, bfloat16 (only chips with bf16), int8.
         Default: int32, with scale int8, for bf16 operands float32.
@@ -91,6 +95,8 @@ def gemm(
     factor = 1.0 if scale is None and operands is ElementType.INT8 and result is not ElementType.INT32 else scale
     if beta is not None and (given is None or result not in (ElementType.FP32, ElementType.BF16)):
         raise BadRequest(f"beta is {beta}, the result {kind}; it needs an array out of float32 or bfloat16 to add to")
+    if beta is not None and abs(beta) < SMALLEST_FACTOR:
+        beta = None
     epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None)
     problem = _problem(a, b, out, (batch, m, n, k), (operands, trans_a, trans_b), epilogue)
     row = None if bias is None else _bias(a, n, k, bias, operands)
