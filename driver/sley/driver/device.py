@@ -29,6 +29,12 @@ PATIENCE = 4
 """A waiting thread that finds nothing moving at all is faster than the watchdog, and knows more."""
 
 
+def _checked_hang_cycles(cycles: int) -> int:
+    if cycles < 1:
+        raise BadRequest(f"hang_cycles is {cycles}; it must be at least 1")
+    return cycles
+
+
 class Driver:
     """Drives the device behind ``transport``; the same object on every engine, bench and board.
 
@@ -61,8 +67,7 @@ class Driver:
     ) -> None:
         if not 0 <= log2_ring <= 15:
             raise BadRequest(f"log2_ring is {log2_ring}; it must be in 0..15")
-        if hang_cycles < 1:
-            raise BadRequest(f"hang_cycles is {hang_cycles}; it must be at least 1")
+        _checked_hang_cycles(hang_cycles)
         self.watchdog = min(PATIENCE * hang_cycles, (1 << 32) - 1) if watchdog is None else watchdog
         self.log2_ring = log2_ring
         self.hardware = hardware = Hardware(transport, hang_cycles, log)
@@ -112,7 +117,7 @@ class Driver:
 
     @hang_cycles.setter
     def hang_cycles(self, cycles: int) -> None:
-        self.hardware.hang_cycles = cycles
+        self.hardware.hang_cycles = _checked_hang_cycles(cycles)
 
     def program_tag(self) -> int:
         """A tag for launches of one program at one address, never given before; 0, which promises nothing, if there is

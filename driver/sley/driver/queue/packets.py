@@ -17,8 +17,6 @@ from sley.abi.packets import (
     encode_packet,
 )
 from sley.driver.errors import BadRequest
-from sley.driver.memory.buffer import Rights
-from sley.driver.memory.space import AddressSpace
 
 ARGS_BYTES = 128
 """Room for the arguments of one LAUNCH that do not fit into the packet."""
@@ -77,13 +75,6 @@ def argument_words(args: Sequence[int]) -> list[int]:
         if not -(1 << 31) <= value < 1 << 32:
             raise BadRequest(f"argument {index} is {value}; it must fit into 32 bits")
     return [value & 0xFFFFFFFF for value in args]
-
-
-def check_semaphore(space: AddressSpace, address: int, rights: Rights) -> None:
-    """Raises ``BadRequest`` unless there is a semaphore with these rights at the address."""
-    if address % SEMAPHORE_BYTES:
-        raise BadRequest(f"the semaphore's address {address:#x} is no multiple of {SEMAPHORE_BYTES}")
-    space.check(address, SEMAPHORE_BYTES, rights, "semaphore")
 
 
 def encode(config: ChipConfig, op: PacketOp, **fields: int) -> bytes:

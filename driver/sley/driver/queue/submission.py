@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sley.abi.instructions import INSTRUCTION_BYTES
-from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp
+from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, SEMAPHORE_BYTES, PacketOp
 from sley.driver.errors import BadRequest
 from sley.driver.memory.buffer import Rights
 from sley.driver.queue.client import AsyncWaiter, Client
-from sley.driver.queue.packets import argument_words, check_fields, check_semaphore, encode
+from sley.driver.queue.packets import argument_words, check_fields, encode
 from sley.driver.queue.recording import Recording
 from sley.driver.queue.ring import Ring
 
@@ -125,12 +125,14 @@ class Submission(Ring):
 
     def wait(self, address: int, value: int) -> int:
         """Holds the queue until the 64-bit word at ``address`` is at least ``value``."""
-        check_semaphore(self.space, address, Rights.READ)
+        check_fields(self.hardware.config, PacketOp.WAIT, {"address": address, "value": value})
+        self.space.check(address, SEMAPHORE_BYTES, Rights.READ, "semaphore")
         return self._submit(PacketOp.WAIT, address=address, value=value)
 
     def signal(self, address: int, value: int) -> int:
         """Writes a 64-bit word when everything before has finished."""
-        check_semaphore(self.space, address, Rights.WRITE)
+        check_fields(self.hardware.config, PacketOp.SIGNAL, {"address": address, "value": value})
+        self.space.check(address, SEMAPHORE_BYTES, Rights.WRITE, "semaphore")
         return self._submit(PacketOp.SIGNAL, address=address, value=value)
 
     def indirect(self, address: int, packets: int) -> int:
