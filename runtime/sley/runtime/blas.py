@@ -70,7 +70,10 @@ def gemm(
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     device = Device.of(a)
+    device.check_owner(a)
     device.check_owner(b)
+    if stream is not None and stream.device is not device:
+        raise BadRequest("the stream is of another device than a; take one of a.device.streams")
     operands = _operands(a, b)
     if operands is ElementType.BF16 and not device.config.has(ElementType.BF16):
         raise UnsupportedType(f"a is bfloat16; the chip {device.config.name} multiplies int8 only")

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sley.driver import BadRequest, BufferFreed
-from sley.runtime.device.client import Client
+from sley.runtime.device.client import Client, Owned
 from sley.runtime.device.layout import Layout
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
-class Buffer:
+class Buffer(Owned):
     """An array in device memory; made by ``Device.array`` and ``Device.empty``, dense and row-major.
 
     Indices, ``T``, ``mT``, ``transpose`` and ``reshape`` make *views*: arrays over the same memory, without a copy, as
@@ -61,12 +61,16 @@ class Buffer:
 
     # Where it is
 
-    @property
-    def layout(self) -> Layout:
-        """Where its elements lie. Raises ``BufferFreed``."""
+    def check_alive(self) -> None:
+        """Raises ``BufferFreed`` if its memory was given back, by ``free`` of it or of the array that it is part of."""
         if not self._finalizer.alive:
             what = "" if self.base is None else " is a view of an array that"
             raise BufferFreed(f"{self!r}{what} was freed; keep it until the work that uses it is submitted and done")
+
+    @property
+    def layout(self) -> Layout:
+        """Where its elements lie. Raises ``BufferFreed``."""
+        self.check_alive()
         return self._layout
 
     @property

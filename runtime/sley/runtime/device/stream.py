@@ -84,6 +84,8 @@ class Stream:
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copies one device array to another of the same size. Both may be views whose elements are contiguous, and
         must not overlap. Raises ``BadRequest``, ``ShapeMismatch``."""
+        self.device.check_owner(source)
+        self.device.check_owner(destination)
         if destination.nbytes != source.nbytes:
             raise ShapeMismatch(
                 f"cannot copy {source!r} to {destination!r}: {source.nbytes} bytes against {destination.nbytes}"
@@ -93,6 +95,7 @@ class Stream:
 
     def fill(self, destination: Buffer, byte: int) -> None:
         """Sets every byte of a device array, or of a view whose elements are contiguous. Raises ``BadRequest``."""
+        self.device.check_owner(destination)
         self.queue.fill(destination.dense_address("fill"), byte, destination.nbytes)
         self._keep(destination)
 
