@@ -74,7 +74,10 @@ class AddressSpace:
     def check_open(self) -> None:
         """Raises ``ContextClosed`` if the context was closed."""
         if self._closed:
-            raise ContextClosed(f"context {self._number} was closed; open another one with Driver.context")
+            raise ContextClosed(
+                f"context {self._number} of the chip {self.hardware.config.name} was closed; open another one with "
+                "Driver.context or Device.open"
+            )
 
     # Mapping
 

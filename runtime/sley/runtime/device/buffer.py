@@ -168,6 +168,7 @@ class Buffer(Owned):
         if self.base is not None:
             raise BadRequest(f"{self!r} is a view; free the array that it is part of, its base: {self.base!r}")
         address = self.address
+        self.device.context.check()
         self._finalizer.detach()
         self.device.pool.free(address)
 

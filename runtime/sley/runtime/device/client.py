@@ -56,12 +56,14 @@ class Client:
 
     def synchronize(self, timeout: int | None = None) -> None:
         """Returns when all streams are done. Raises the error of whatever failed."""
+        self.context.check()
         for queue in self.queues:
             drain(queue, timeout)
         self.pool.collect()
 
     def load(self, program: Program) -> tuple[int, int]:
         """Device address and tag of a program, which is uploaded once and stays."""
+        self.context.check()
         code = program.code
         if code not in self._programs:
             self._programs[code] = self.pool.upload(code), self.driver.program_tag()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,6 +51,12 @@ class Graph:
         """Packets in the graph."""
         return len(self._recording)
 
+    def _arrays(self) -> Iterator[Buffer]:
+        """All that it reads or writes."""
+        yield from self._kept
+        for launch in self.launches:
+            yield from (value for value in launch.values if isinstance(value, Buffer))
+
     def keep(self, *buffers: Buffer) -> None:
         """Holds arrays that the graph uses."""
         self._kept += buffers
@@ -84,10 +90,13 @@ class Graph:
             )
 
     def launch(self, stream: Target | None = None) -> None:
-        """Submits everything in it to the stream it was captured on, or another one of the device."""
+        """Submits everything in it to the stream it was captured on, or another one of the device. Raises
+        ``BufferFreed`` if one of its arrays was freed."""
         target = stream or self._stream
         if target.device is not self._stream.device:
             raise BadRequest("the graph was captured on another device")
+        for array in self._arrays():
+            target.device.check_owner(array)
         target.queue.submit(self._recording)
 
     def free(self) -> None:

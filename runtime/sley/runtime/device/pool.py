@@ -24,7 +24,8 @@ class MemoryPool:
 
     def allocate(self, size: int) -> int:
         """Address of ``size`` bytes, whose contents are not defined; waits for work in flight if only memory that it
-        may use is left. Raises ``OutOfDeviceMemory``."""
+        may use is left. Raises ``OutOfDeviceMemory``, ``ContextClosed``."""
+        self.context.check()
         self.collect()
         return self._allocate(self._data, size)
 
@@ -71,5 +72,6 @@ class MemoryPool:
 
     def statistics(self) -> HeapStatistics:
         """How the memory of arrays is used; programs are not in it."""
+        self.context.check()
         self.collect()
         return self._data.statistics()

@@ -123,7 +123,8 @@ class Stream:
         return Event(self.queue, Buffer.of(self.device, np.zeros(FENCE_BYTES, np.uint8)))
 
     def wait(self, event: Event) -> None:
-        """Holds this stream (not the caller) until an event of another stream has happened."""
+        """Holds this stream (not the caller) until an event of another stream of the device has happened. Raises
+        ``BadRequest`` for an event of another device."""
         self.queue.wait_fence(event.fence)
 
     def batch(self) -> AbstractContextManager[None]:
@@ -153,4 +154,5 @@ class Stream:
 
     def synchronize(self, timeout: int | None = None) -> None:
         """Returns when everything submitted so far has finished. Raises the error of whatever failed."""
+        self.device.context.check()
         drain(self.queue, timeout)
