@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sley.driver import BadRequest, BufferFreed
 from sley.runtime.device.client import Client, Owned
+from sley.runtime.device.known import Known, largest
 from sley.runtime.device.layout import Layout
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 
@@ -29,7 +30,8 @@ class Buffer(Owned):
 
     Attributes
     ----------
-    device: where it lives. dtype: as in numpy. base: the array that this is a view of, if it is one.
+    device: where it lives. dtype: as in numpy. base: the array that this is a view of, if it is one. known: what is
+        known of its contents, shared with its views.
     """
 
     def __init__(self, device: Client, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -40,6 +42,7 @@ class Buffer(Owned):
         self.device = device
         self.dtype = dtype
         self.base: Buffer | None = None
+        self.known = Known()
         address = device.pool.allocate(math.prod(shape) * dtype.itemsize)
         self._layout = Layout.dense(address, shape, dtype.itemsize)
         self._finalizer = weakref.finalize(self, device.pool.drop, address)
@@ -52,6 +55,7 @@ class Buffer(Owned):
         buffer = cls(device, host.shape, host.dtype)
         if buffer.nbytes:  # fresh memory: nothing in flight uses it, so there is nothing to wait for
             device.context.space.write(buffer.address, np.ascontiguousarray(host).tobytes())
+        buffer.known.set(host)
         return buffer
 
     def _view(self, layout: Layout) -> Buffer:
@@ -159,8 +163,28 @@ class Buffer(Owned):
             raise UnsupportedType(f"values of type {array.dtype} do not fit {self!r}; convert them with astype")
         layout = self.layout
         self.device.synchronize()
+        if self.base is None:
+            self.known.set(array)
+        else:
+            self.known.add(array)
         for address, data in layout.runs(array):
             self.device.context.space.write(address, data)
+
+    def check_bound(self, bound: int, use: str) -> None:
+        """Raises ``BadRequest`` if an element of an int32 array is beyond ``bound`` or below -``bound``. Values that
+        came from the host are known; if the device may have written others, they are read, once, after all work
+        submitted so far. ``use``: who wants it."""
+        if self.known.largest is not None and self.known.largest <= bound:
+            return
+        values = self.numpy()
+        found = largest(values)
+        if found > bound:
+            raise BadRequest(
+                f"{use} holds {found}, beyond {bound}: its sum could wrap in int32; make it smaller, or add it to a "
+                "float32 result"
+            )
+        if self.base is None:
+            self.known.set(values)
 
     def free(self) -> None:
         """Gives the memory back, of an array with all its views: it is used again after all work submitted so far.

@@ -10,7 +10,7 @@ import numpy as np
 
 from sley.abi.packets import FENCE_BYTES
 from sley.driver import BadRequest, Counters, Queue
-from sley.runtime.device.arguments import Argument, in_order, word
+from sley.runtime.device.arguments import Argument, bounded, check_bounds, in_order, word, written
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client, drain
 from sley.runtime.device.event import Event
@@ -72,10 +72,25 @@ class Stream:
         x, y, z = (*grid, 1, 1)[:3]
         values = in_order(program, args)
         words = self.words(program, values)
+        if self._graph is None:
+            check_bounds(program, values)
+        else:
+            self._check_written_in_graph(self._graph, program, values)
         address, tag = self.device.load(program)
         position = self.queue.launch(address, len(program.words), words, (x, y, z), tag, gang)
         if self._graph is not None:
             self._graph.launches.append(Launch(program, position, values))
+        for array in written(program, values):
+            array.known.forget()
+
+    def _check_written_in_graph(self, graph: Graph, program: Program, values: list[Argument]) -> None:
+        """A bound is checked whenever the graph is launched, so nothing in the graph may write the array before."""
+        for name, array in bounded(program, values):
+            if any(other.known is array.known and other.layout.overlaps(array.layout) for other in graph.written()):
+                raise BadRequest(
+                    f"the graph writes {name} of {program.name}, whose values are checked before the graph is "
+                    "launched: write it outside of the graph"
+                )
 
     def words(self, program: Program, values: Sequence[Argument]) -> list[int]:
         """Arguments in order, as a kernel gets them."""
@@ -91,12 +106,14 @@ class Stream:
                 f"cannot copy {source!r} to {destination!r}: {source.nbytes} bytes against {destination.nbytes}"
             )
         self.queue.copy(source.dense_address("copy"), destination.dense_address("copy"), source.nbytes)
+        destination.known.forget()
         self._keep(source, destination)
 
     def fill(self, destination: Buffer, byte: int) -> None:
         """Sets every byte of a device array, or of a view whose elements are contiguous. Raises ``BadRequest``."""
         self.device.check_owner(destination)
         self.queue.fill(destination.dense_address("fill"), byte, destination.nbytes)
+        destination.known.forget()
         self._keep(destination)
 
     def _keep(self, *buffers: Buffer) -> None:
