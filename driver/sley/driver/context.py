@@ -85,6 +85,10 @@ class Context:
         """Raises ``ContextClosed`` if the context was closed."""
         self.space.check_open()
 
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"queues {[queue.index for queue in self.queues]}"
+        return f"Context({self.number} of the chip {self._hardware.config.name}, {state})"
+
     # Memory
 
     def allocate(self, length: int) -> BufferObject:
@@ -222,6 +226,11 @@ class Context:
             self.report(error)
         self.settle()
 
+    def leave(self) -> None:
+        """The device is released, and nothing can be asked of it any more."""
+        self.closed = True
+        self.space.leave()
+
     def close(self) -> None:
         """Ends all work, unmaps everything and gives number, queues and memory back."""
         with self._hardware.lock:
@@ -246,6 +255,3 @@ class Context:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"Context({self.number}, queues {[queue.index for queue in self.queues]})"

@@ -28,8 +28,8 @@ SMALLEST_FACTOR = float(np.finfo(np.float32).smallest_normal)
 
 
 def gemm(
-    a: Buffer,
-    b: Buffer,
+    a: Buffer | ArrayLike,
+    b: Buffer | ArrayLike,
     bias: Buffer | ArrayLike | None = None,
     scale: float | None = None,
     relu: bool = False,
@@ -50,13 +50,14 @@ def gemm(
 
     Parameters
     ----------
-    a, b: both int8 or both ``ml_dtypes.bfloat16``, [M, K] and [K, N], or a batch of them as [batch, M, K] and
+    a, b: arrays of the device, or of the host (numpy), which are copied to the device that the others are on. Both
+        int8 or both ``ml_dtypes.bfloat16``, [M, K] and [K, N], or a batch of them as [batch, M, K] and
         [batch, K, N]; an operand with two dimensions serves the whole batch. Any size of 1 or more; K of int8 is at
         most MAX_K. Views with any strides whose rows, or whose columns, have their elements side by side.
-    bias: [N], contiguous; int32 for int8, float32 for bf16 operands. int8 needs a ``scale`` then, and sum + bias must
-        fit into int32: no element's absolute value is above 2^31 - 1 - 16384 K. Values from the host are known; a bias
-        that the device may have written is read back once, which waits for all work submitted so far. In a graph this
-        is checked at each launch of the graph.
+    bias: [N], contiguous, of the device or the host; int32 for int8, float32 for bf16 operands. int8 needs a
+        ``scale`` then, and sum + bias must fit into int32: no element's absolute value is above 2^31 - 1 - 16384 K.
+        Values from the host are known; a bias that the device may have written is read back once, which waits for all
+        work submitted so far. In a graph this is checked at each launch of the graph.
     scale: factor of the whole result, rounded to fp32.
     relu: clip below zero; int8 operands need a ``scale`` then.
     beta: factor of the former contents of ``out``, which is float32 or bfloat16 then. They are not read if beta, in
@@ -71,11 +72,8 @@ def gemm(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
-    device = Device.of(a)
-    device.check_owner(a)
-    device.check_owner(b)
-    if stream is not None and stream.device is not device:
-        raise BadRequest("the stream is of another device than a; take one of a.device.streams")
+    device = _device(a, b, bias, out, stream)
+    a, b = _on(device, a), _on(device, b)
     operands = _operands(a, b)
     if operands is ElementType.BF16 and not device.config.has(ElementType.BF16):
         raise UnsupportedType(f"a is bfloat16; the chip {device.config.name} multiplies int8 only")
@@ -94,7 +92,6 @@ def gemm(
         out = device.empty(shape, kind)
     elif out.shape != shape or out.dtype != kind:
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
-    device.check_owner(out)
 
     # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
     factor = 1.0 if scale is None and operands is ElementType.INT8 and result is not ElementType.INT32 else scale
@@ -104,7 +101,7 @@ def gemm(
         beta = None
     epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None)
     problem = _problem(a, b, out, (batch, m, n, k), (operands, trans_a, trans_b), epilogue)
-    row = None if bias is None else _bias(a, n, bias, operands)
+    row = None if bias is None else _bias(device, n, bias, operands)
     for name, operand in (("a", a), ("b", b), ("bias", row)):
         if operand is not None and out.layout.overlaps(operand.layout):
             raise BadRequest(
@@ -114,6 +111,23 @@ def gemm(
     more += [float(value) for value in (factor, beta) if value is not None]
     launch(stream or device.stream, problem, plan(device.config, problem), a, b, out, *more)
     return out
+
+
+def _device(*parts: Buffer | Stream | ArrayLike | None) -> Device:
+    """The one that arrays and stream are of. Raises ``UnsupportedType`` if none is of any, ``BadRequest`` if they are
+    of several."""
+    owned = [part for part in parts if isinstance(part, Buffer | Stream)]
+    if not owned:
+        raise UnsupportedType(
+            "a and b are host arrays; put one of them on the device that is to multiply them: device.array(values)"
+        )
+    for part in owned:
+        owned[0].device.check_owner(part)
+    return Device.of(owned[0])
+
+
+def _on(device: Device, values: Buffer | ArrayLike) -> Buffer:
+    return values if isinstance(values, Buffer) else device.array(values)
 
 
 def _operands(a: Buffer, b: Buffer) -> ElementType:
@@ -188,13 +202,14 @@ def _result(operands: ElementType, scale: float | None, dtype: DTypeLike | None)
     return result
 
 
-def _bias(a: Buffer, n: int, bias: Buffer | ArrayLike, operands: ElementType) -> Buffer:
+def _bias(device: Device, n: int, bias: Buffer | ArrayLike, operands: ElementType) -> Buffer:
     kind = numpy_type(SUM_TYPES[operands])
-    if not isinstance(bias, Buffer):
-        bias = Buffer.of(a.device, bias)
-    a.device.check_owner(bias)
+    bias = _on(device, bias)
     if bias.dtype != kind:
         raise UnsupportedType(f"bias is {bias.dtype}; it must be {kind}, in units of the products")
     if bias.shape != (n,):
         raise ShapeMismatch(f"bias has shape {bias.shape}; b has {n} columns, so it must be {(n,)}")
     return bias
+
+
+Buffer.product = staticmethod(gemm)

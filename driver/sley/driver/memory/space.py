@@ -62,9 +62,14 @@ class AddressSpace:
         """Returns when the chip uses no former translation of the context any more, and no core its data."""
         self._tables.invalidate(contents)
 
+    def leave(self) -> None:
+        """Nothing is reached through this any more, without a word to the device."""
+        self._closed = True
+        self._recent = None
+
     def close(self) -> None:
         """Ends all access, then gives the tables back. The context's work has been stopped before."""
-        self._closed = True
+        self.leave()
         self._tables.turn_off()
         for mapping in self._mappings:
             mapping.buffer.drop()

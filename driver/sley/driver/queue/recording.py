@@ -44,6 +44,9 @@ class Recording:
     def __len__(self) -> int:
         return len(self._packets)
 
+    def __repr__(self) -> str:
+        return f"Recording({len(self)} packets{', closed' if self.closed else ''})"
+
     def add(self, packet: bytes) -> int:
         """Appends a packet as it is; its index."""
         self._check_room()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import weakref
-from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sley.driver import BadRequest, BufferFreed
-from sley.runtime.device.client import Client, Owned
+from sley.runtime.device.client import Client
+from sley.runtime.device.face import NumpyFace
 from sley.runtime.device.known import Known, largest
 from sley.runtime.device.layout import Layout
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
@@ -20,11 +20,11 @@ from sley.runtime.errors import ShapeMismatch, UnsupportedType
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
-class Buffer(Owned):
-    """An array in device memory; made by ``Device.array`` and ``Device.empty``, dense and row-major.
+class Buffer(NumpyFace):
+    """An array in device memory, dense and row-major; made by ``Device.array``, ``empty``, ``zeros`` and ``full``.
 
     Indices, ``T``, ``mT``, ``transpose`` and ``reshape`` make *views*: arrays over the same memory, without a copy, as
-    in numpy. A view keeps the array that it is part of.
+    in numpy. A view keeps the array that it is part of. ``a @ b`` is ``blas.gemm(a, b)``, of a numpy array too.
 
     Its memory is given back by ``free``, or some time after the last reference to it or to one of its views is gone.
 
@@ -49,7 +49,7 @@ class Buffer(Owned):
         self._finalizer.atexit = False
 
     @classmethod
-    def of(cls, device: Client, values: ArrayLike) -> Buffer:
+    def of(cls, device: Client, values: ArrayLike) -> Self:
         """A new array with these values."""
         host = np.asarray(values)
         buffer = cls(device, host.shape, host.dtype)
@@ -59,7 +59,8 @@ class Buffer(Owned):
         return buffer
 
     def _view(self, layout: Layout) -> Buffer:
-        view = copy(self)
+        view = object.__new__(Buffer)
+        view.__dict__.update(self.__dict__)
         view.base, view._layout = self if self.base is None else self.base, layout
         return view
 
@@ -197,5 +198,11 @@ class Buffer(Owned):
         self.device.pool.free(address)
 
     def __repr__(self) -> str:
-        strides = "" if self.contiguous else f", strides={self.strides}"
-        return f"Buffer(shape={self.shape}, dtype={self.dtype}{strides}, address={self._layout.address:#x})"
+        state = "" if self.contiguous else f", strides={self.strides}"
+        state += f", address={self._layout.address:#x}"
+        state += "" if self.base is None else ", view"
+        if not self._finalizer.alive:
+            state += ", freed"
+        elif self.device.context.closed:
+            state += ", device closed"
+        return f"Buffer(shape={self.shape}, dtype={self.dtype}{state})"

@@ -10,7 +10,7 @@ from sley.runtime.errors import UnsupportedType
 
 
 class Owned:
-    """An array, as far as its owner knows it.
+    """An array or a stream, as far as its owner knows it.
 
     Attributes: ``device``: where it lives.
     """
@@ -70,12 +70,12 @@ class Client:
         return self._programs[code]
 
     def check_owner(self, buffer: object) -> None:
-        """Raises ``BadRequest`` if the array lives on another device, ``UnsupportedType`` if it is no device array,
-        ``BufferFreed``, ``ContextClosed``."""
+        """Raises ``BadRequest`` if the array or stream is of another device, ``UnsupportedType`` if it is no device
+        array, ``BufferFreed``, ``ContextClosed``."""
         if not isinstance(buffer, Owned):
             raise UnsupportedType(f"{type(buffer).__name__} is no array of the device; device.array(values) makes one")
         if buffer.device is not self:
-            raise BadRequest(f"{buffer!r} lives on another device; copy it through numpy()")
+            raise BadRequest(f"{buffer!r} lives on another device than {self!r}; copy arrays through numpy()")
         self.context.check()
         buffer.check_alive()
 

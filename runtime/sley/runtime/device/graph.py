@@ -51,6 +51,15 @@ class Graph:
         """Packets in the graph."""
         return len(self._recording)
 
+    def __repr__(self) -> str:
+        state = ", freed" if self.freed else ""
+        return f"Graph({len(self)} packets, {len(self.launches)} of them launches{state})"
+
+    @property
+    def freed(self) -> bool:
+        """Whether its memory was given back."""
+        return self._recording.closed
+
     def _arrays(self) -> Iterator[Buffer]:
         """All that it reads or writes."""
         yield from self._kept

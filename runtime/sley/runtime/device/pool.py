@@ -43,6 +43,11 @@ class MemoryPool:
         self.trim()
         return heap.allocate(size)
 
+    @property
+    def used(self) -> int:
+        """Bytes in arrays, those among them that wait to be taken back."""
+        return self._data.used
+
     def upload(self, code: bytes) -> int:
         """Address of a program that stays."""
         address = self._allocate(self._code, len(code))

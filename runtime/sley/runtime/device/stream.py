@@ -12,7 +12,7 @@ from sley.abi.packets import FENCE_BYTES
 from sley.driver import BadRequest, Counters, Queue
 from sley.runtime.device.arguments import Argument, bounded, check_bounds, in_order, word, written
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.client import Client, drain
+from sley.runtime.device.client import Client, Owned, drain
 from sley.runtime.device.event import Event
 from sley.runtime.device.graph import Graph, Launch
 from sley.runtime.device.program import Program
@@ -38,7 +38,7 @@ class Count(Timing):
         return self.counters.cycles - self.cycles
 
 
-class Stream:
+class Stream(Owned):
     """Launches, copies and fills in the order of the calls; calls return before the work is done.
 
     Attributes
@@ -168,6 +168,13 @@ class Stream:
             yield count
         count.counters = self.device.driver.counters() - before
         count.cycles = timing.cycles
+
+    def check_alive(self) -> None:
+        """A stream lives as long as its device."""
+
+    def __repr__(self) -> str:
+        captures = "" if self._graph is None else f", captures {self._graph!r}"
+        return f"Stream({self.queue!r}{captures})"
 
     def synchronize(self, timeout: int | None = None) -> None:
         """Returns when everything submitted so far has finished. Raises the error of whatever failed."""
