@@ -446,3 +446,38 @@ def test_memory_stays_with_work_that_lies_about_its_end(pair: Pair) -> None:
     assert not liar.deferred
     assert not buffer.references
     filled(liar, 11)
+
+
+def test_the_host_signals_as_a_queue_does(driver: Driver, context: Context) -> None:
+    """The same requests are refused, by either, and change nothing."""
+    queue, space = context.queues[0], context.space
+    place = space.map(context.allocate(64)).address
+    code = space.map(context.allocate(64), Rights.EXECUTE).address
+    refused: list[tuple[int, int, type[Exception], str]] = [
+        (place, -1, BadRequest, "value is -1; it must be in 0.."),
+        (place, 1 << 64, BadRequest, "value is 18446744073709551616; it must be in 0.."),
+        (place + 4, 1, BadRequest, "no multiple of 8"),
+        (code, 1, BadRequest, "right to write"),
+        (place + (1 << 20), 1, BufferFreed, "nothing is mapped"),
+        (1 << 40, 1, BadRequest, "end past the address space"),
+    ]
+    for signal in (context.signal, queue.signal):
+        for address, value, kind, message in refused:
+            with pytest.raises(kind, match=message):
+                signal(address, value)
+    assert space.read(place, 64) == bytes(64)
+    context.signal(place + 8, (1 << 64) - 1)
+    queue.wait(place + 8, (1 << 64) - 1)
+    queue.fence().wait()
+    context.close()
+    for signal in (context.signal, queue.signal):
+        with pytest.raises(ContextClosed, match="was closed"):
+            signal(place, 1)
+
+
+def test_settings_are_checked_when_they_are_made(driver: Driver) -> None:
+    with pytest.raises(BadRequest, match="hang_cycles is 0; it must be at least 1"):
+        driver.hang_cycles = 0
+    for count, cycles in ((-1, 0), (1 << 32, 0), (0, -1), (0, 1 << 32)):
+        with pytest.raises(BadRequest, match=r"it must be in 0\.\."):
+            driver.coalesce(count, cycles)

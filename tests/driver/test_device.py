@@ -3,8 +3,9 @@ import pytest
 from sley.abi.faults import MEANING, FaultCode, FaultRecord, QueueState, Unit, UnitState
 from sley.driver.context import Context
 from sley.driver.device import Driver
-from sley.driver.errors import BadRequest, OutOfDeviceMemory, QueueFault, ResetFailed
+from sley.driver.errors import BadRequest, DeviceCorrupt, OutOfDeviceMemory, QueueFault, ResetFailed
 from sley.driver.hardware.engines import open_transport
+from sley.sim.engines.options import default_engine
 
 
 def test_dump_of_an_idle_device(driver: Driver, context: Context) -> None:
@@ -36,10 +37,41 @@ def test_bad_parameters() -> None:
         driver.context()
 
 
-def test_a_device_that_stays_in_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["RESET", "INVALIDATE"])
+@pytest.mark.parametrize("cycles", [3_000, 400_000])
+def test_no_fixed_count_contradicts_hang_cycles(monkeypatch: pytest.MonkeyPatch, name: str, cycles: int) -> None:
+    """A device that takes its time is waited for as long as ``hang_cycles`` say, and no longer."""
     transport = open_transport("model:nano?memory=1M")
     driver = Driver(transport)
-    status, read = driver.registers["CHIP.STATUS"].address, transport.read32
-    monkeypatch.setattr(transport, "read32", lambda address: 1 if address == status else read(address))
-    with pytest.raises(ResetFailed, match="still in reset"):
+    layout = driver.registers["CHIP.STATUS"].layout
+    mask = layout.fields["resetting" if name == "RESET" else "invalidating"].mask
+    status, read, advance = driver.registers["CHIP.STATUS"].address, transport.read32, transport.advance
+    left = [cycles]
+
+    def advanced(count: int) -> None:
+        left[0] -= count
+        advance(count)
+
+    monkeypatch.setattr(transport, "read32", lambda at: mask if at == status and left[0] > 0 else read(at))
+    monkeypatch.setattr(transport, "advance", advanced)
+    driver.hang_cycles = cycles + 200
+    driver.reset() if name == "RESET" else driver.context()
+    assert left[0] <= 0
+    left[0], driver.hang_cycles = cycles, cycles - 1_000
+    error = ResetFailed if name == "RESET" else DeviceCorrupt
+    with pytest.raises(error, match=rf"after {cycles - 1_000} cycles: .* open it with larger hang_cycles"):
+        driver.reset() if name == "RESET" else driver.context()
+
+
+@pytest.mark.skipif(default_engine() != "fast", reason="no compiler here")
+def test_reset_waits_for_slow_memory() -> None:
+    with Driver.open("fast:nano?memory=1M&latency=120000", hang_cycles=10_000_000) as driver:
+        context = driver.context()
+        queue = context.queue()
+        place = context.heap.allocate(64)
+        queue.fill(place, 1, 64)
+        driver.transport.advance(50_000)
         driver.reset()
+        queue.fill(place, 2, 64)
+        queue.fence().wait()
+        assert context.space.read(place, 64) == bytes([2]) * 64

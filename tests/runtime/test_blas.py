@@ -108,6 +108,80 @@ def test_sums_that_could_wrap(device: Device, ones: Ones, usable: Usable) -> Non
     usable()
 
 
+BOUND = 2**31 - 1 - 3 * 128 * 128  # of a bias with K = 3
+
+
+def biased(device: Device, ones: Ones, bias: object) -> np.ndarray:
+    return blas.gemm(ones(2, 3), ones(3, 2), bias, 1.0, dtype=np.float32).numpy()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [-(2**31), 2**31 - 1, BOUND + 1, -BOUND - 1])
+def test_no_bias_lets_a_sum_wrap(device: Device, ones: Ones, value: int) -> None:
+    """From the host, from an array, from a view, and from an array that the device wrote."""
+    host = np.array([5, value], np.int32)
+    wrong = rf"bias of gemm_2x2x3 holds {abs(value)}, beyond {BOUND}: its sum could wrap in int32"
+    array = device.array(np.array([1, 2, 5, value], np.int32))
+    copied, written = device.empty(2, np.int32), device.array(np.zeros(2, np.int32))
+    device.stream.copy(copied, device.array(host))
+    for bias in (host, device.array(host), array[2:], copied):
+        with pytest.raises(BadRequest, match=wrong):
+            biased(device, ones, bias)
+    assert (biased(device, ones, written) == 3).all()
+    written.write(host)
+    with pytest.raises(BadRequest, match=wrong):
+        biased(device, ones, written)
+    written[1:].write(np.array([4], np.int32))
+    assert biased(device, ones, written)[1].tolist() == [8, 7]
+    assert biased(device, ones, array[:2])[1].tolist() == [4, 5]  # the rest of the array is not part of the bias
+
+
+def test_the_largest_bias(device: Device, ones: Ones) -> None:
+    for value in (BOUND, -BOUND):
+        bias = np.array([value, 0], np.int32)
+        expected = (bias + 3).astype(np.float32)
+        copied = device.empty(2, np.int32)
+        device.stream.copy(copied, device.array(bias))
+        for given in (bias, device.array(bias), copied):
+            assert np.array_equal(biased(device, ones, given), [expected, expected])
+
+
+def test_values_from_the_host_are_not_read_back(device: Device, ones: Ones) -> None:
+    bias, copied = device.array(np.array([1, 2], np.int32)), device.empty(2, np.int32)
+    device.stream.copy(copied, bias)
+    biased(device, ones, copied)
+    read = device.context.space.read
+    reads = []
+    device.context.space.read = lambda address, length: reads.append(address) or read(address, length)  # type: ignore
+    for given in (bias, bias[:], copied):
+        blas.gemm(ones(2, 3), ones(3, 2), given, 1.0)
+    assert not reads
+    device.stream.fill(bias, 0)
+    blas.gemm(ones(2, 3), ones(3, 2), bias, 1.0)
+    assert reads == [bias.address]
+
+
+def test_a_graph_checks_its_bias_whenever_it_is_launched(device: Device, ones: Ones, usable: Usable) -> None:
+    bias, other = (device.array(np.array([1, 2], np.int32)) for _ in range(2))
+    out = device.empty((2, 2), np.float32)
+    with device.stream.capture() as graph:
+        blas.gemm(ones(2, 3), ones(3, 2), bias, 1.0, out=out)
+        device.stream.copy(bias, device.array(np.array([0, -(2**31)], np.int32)))
+    graph.launch()
+    assert out.numpy()[0].tolist() == [4, 5]
+    with pytest.raises(BadRequest, match=rf"bias of gemm_2x2x3 holds {1 << 31}, beyond {BOUND}"):
+        graph.launch()
+    graph.update(0, {"bias": other})
+    graph.launch()
+    other.write(np.array([0, -(2**31)], np.int32))
+    with pytest.raises(BadRequest, match="could wrap in int32"):
+        graph.launch()
+    with device.stream.capture():
+        device.stream.fill(bias, 0)
+        with pytest.raises(BadRequest, match="the graph writes bias of gemm_2x2x3"):
+            blas.gemm(ones(2, 3), ones(3, 2), bias, 1.0, out=out)
+    usable()
+
+
 def test_epilogue_without_scale(device: Device, ones: Ones, usable: Usable) -> None:
     for options in ({"relu": True}, {"bias": np.ones(1, np.int32)}, {"relu": True, "dtype": np.int8}):
         with pytest.raises(BadRequest, match=r"need a scale: .* give scale=1.0"):
@@ -123,6 +197,15 @@ def test_beta_without_something_to_add_to(device: Device, ones: Ones, usable: Us
         with pytest.raises(BadRequest, match=rf"beta is 2, the result {np.dtype(kind)}; it needs an array out"):
             blas.gemm(a, b, beta=2, out=device.empty((2, 2), kind))
     usable()
+
+
+@pytest.mark.parametrize("beta", [0.0, -0.0, 0, 1e-60])
+def test_beta_of_zero_does_not_read_the_result(device: Device, ones: Ones, beta: float) -> None:
+    out = device.array(np.full((5, 6), np.nan, np.float32))
+    blas.gemm(ones(5, 7), ones(7, 6), scale=0.5, beta=beta, out=out)
+    assert (out.numpy() == 3.5).all()
+    with pytest.raises(BadRequest, match="it needs an array out of float32"):
+        blas.gemm(ones(5, 7), ones(7, 6), beta=beta, dtype=np.float32)
 
 
 def test_array_of_another_device(device: Device, ones: Ones, usable: Usable) -> None:

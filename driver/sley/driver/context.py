@@ -7,15 +7,17 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sley.abi.errors import SleyError
+from sley.abi.packets import SEMAPHORE_BYTES, PacketOp
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.abi.registers import PRIORITY_BITS
-from sley.driver.errors import BadRequest, ContextClosed, ContextReset
+from sley.driver.errors import BadRequest, ContextReset
 from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
 from sley.driver.memory.heap import Heap
 from sley.driver.memory.physical import PhysicalMemory
 from sley.driver.memory.space import AddressSpace, Mapping
 from sley.driver.queue.client import AsyncWaiter, Waiter
 from sley.driver.queue.deferred import Deferred
+from sley.driver.queue.packets import check_fields
 from sley.driver.queue.queue import STATUS_BYTES, Queue
 
 EVENTS = 256
@@ -81,8 +83,11 @@ class Context:
 
     def check(self) -> None:
         """Raises ``ContextClosed`` if the context was closed."""
-        if self.closed:
-            raise ContextClosed(f"context {self.number} was closed; open another one with Driver.context")
+        self.space.check_open()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"queues {[queue.index for queue in self.queues]}"
+        return f"Context({self.number} of the chip {self._hardware.config.name}, {state})"
 
     # Memory
 
@@ -145,7 +150,9 @@ class Context:
         return len(self._deferred)
 
     def signal(self, address: int, value: int) -> None:
-        """Writes a semaphore from the host."""
+        """Writes a semaphore from the host; checked as ``Queue.signal`` does."""
+        check_fields(self._hardware.config, PacketOp.SIGNAL, {"address": address, "value": value})
+        self.space.check(address, SEMAPHORE_BYTES, Rights.WRITE, "semaphore")
         self.space.write(address, value.to_bytes(8, "little"))
 
     # Queues
@@ -219,6 +226,11 @@ class Context:
             self.report(error)
         self.settle()
 
+    def leave(self) -> None:
+        """The device is released, and nothing can be asked of it any more."""
+        self.closed = True
+        self.space.leave()
+
     def close(self) -> None:
         """Ends all work, unmaps everything and gives number, queues and memory back."""
         with self._hardware.lock:
@@ -243,6 +255,3 @@ class Context:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"Context({self.number}, queues {[queue.index for queue in self.queues]})"

@@ -29,6 +29,12 @@ PATIENCE = 4
 """A waiting thread that finds nothing moving at all is faster than the watchdog, and knows more."""
 
 
+def _checked_hang_cycles(cycles: int) -> int:
+    if cycles < 1:
+        raise BadRequest(f"hang_cycles is {cycles}; it must be at least 1")
+    return cycles
+
+
 class Driver:
     """Drives the device behind ``transport``; the same object on every engine, bench and board.
 
@@ -48,6 +54,7 @@ class Driver:
     hardware: the device below. config: what it is. registers: its registers by name. lock, statistics: see
         ``Hardware``. memory: who has which part of physical memory. pages: which pages are free. buffers: those alive,
         by number. handles: buffers that were exported. contexts: by number. waiter: lets the device run.
+        closed: whether ``close`` was called.
     """
 
     def __init__(
@@ -61,8 +68,8 @@ class Driver:
     ) -> None:
         if not 0 <= log2_ring <= 15:
             raise BadRequest(f"log2_ring is {log2_ring}; it must be in 0..15")
-        if hang_cycles < 1:
-            raise BadRequest(f"hang_cycles is {hang_cycles}; it must be at least 1")
+        _checked_hang_cycles(hang_cycles)
+        self.closed = False
         self.watchdog = min(PATIENCE * hang_cycles, (1 << 32) - 1) if watchdog is None else watchdog
         self.log2_ring = log2_ring
         self.hardware = hardware = Hardware(transport, hang_cycles, log)
@@ -90,8 +97,13 @@ class Driver:
             raise
 
     def close(self) -> None:
-        """Releases the device."""
+        """Releases the device. Its contexts are closed: whatever is asked of them raises ``ContextClosed``."""
         with self.lock:
+            if self.closed:
+                return
+            self.closed = True
+            for context in self.contexts.values():
+                context.leave()
             self.transport.close()
 
     def __enter__(self) -> Driver:
@@ -99,6 +111,10 @@ class Driver:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self.contexts)} contexts, {self.free_queues} free queues"
+        return f"Driver({self.config.name}, {self.memory_bytes:,} bytes of memory, {state})"
 
     @property
     def time(self) -> int:
@@ -112,7 +128,7 @@ class Driver:
 
     @hang_cycles.setter
     def hang_cycles(self, cycles: int) -> None:
-        self.hardware.hang_cycles = cycles
+        self.hardware.hang_cycles = _checked_hang_cycles(cycles)
 
     def program_tag(self) -> int:
         """A tag for launches of one program at one address, never given before; 0, which promises nothing, if there is

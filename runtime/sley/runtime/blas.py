@@ -23,10 +23,13 @@ RESULTS = (ElementType.INT32, ElementType.FP32, ElementType.INT8, ElementType.BF
 MAX_K = (1 << 31) // (128 * 128) - 1
 """Longest reduction of int8 whose int32 sum cannot wrap, whatever the operands."""
 
+SMALLEST_FACTOR = float(np.finfo(np.float32).smallest_normal)
+"""The device takes what is smaller for 0."""
+
 
 def gemm(
-    a: Buffer,
-    b: Buffer,
+    a: Buffer | ArrayLike,
+    b: Buffer | ArrayLike,
     bias: Buffer | ArrayLike | None = None,
     scale: float | None = None,
     relu: bool = False,
@@ -47,14 +50,18 @@ def gemm(
 
     Parameters
     ----------
-    a, b: both int8 or both ``ml_dtypes.bfloat16``, [M, K] and [K, N], or a batch of them as [batch, M, K] and
+    a, b: arrays of the device, or of the host (numpy), which are copied to the device that the others are on. Both
+        int8 or both ``ml_dtypes.bfloat16``, [M, K] and [K, N], or a batch of them as [batch, M, K] and
         [batch, K, N]; an operand with two dimensions serves the whole batch. Any size of 1 or more; K of int8 is at
         most MAX_K. Views with any strides whose rows, or whose columns, have their elements side by side.
-    bias: [N], contiguous; int32 for int8, float32 for bf16 operands. int8 needs a ``scale`` then, and sum + bias must
-        fit into int32.
+    bias: [N], contiguous, of the device or the host; int32 for int8, float32 for bf16 operands. int8 needs a
+        ``scale`` then, and sum + bias must fit into int32: no element's absolute value is above 2^31 - 1 - 16384 K.
+        Values from the host are known; a bias that the device may have written is read back once, which waits for all
+        work submitted so far. In a graph this is checked at each launch of the graph.
     scale: factor of the whole result, rounded to fp32.
     relu: clip below zero; int8 operands need a ``scale`` then.
-    beta: factor of the former contents of ``out``, which is float32 or bfloat16 then.
+    beta: factor of the former contents of ``out``, which is float32 or bfloat16 then. They are not read if beta, in
+        fp32, is 0: NaN in ``out`` is overwritten, as in BLAS.
     trans_a, trans_b: the operand is stored transposed: a as [K, M], b as [N, K].
     dtype: of the result: int32 (only int8 operands, without scale), float32, bfloat16 (only chips with bf16), int8.
         Default: int32, with scale int8, for bf16 operands float32.
@@ -65,8 +72,8 @@ def gemm(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
-    device = Device.of(a)
-    device.check_owner(b)
+    device = _device(a, b, bias, out, stream)
+    a, b = _on(device, a), _on(device, b)
     operands = _operands(a, b)
     if operands is ElementType.BF16 and not device.config.has(ElementType.BF16):
         raise UnsupportedType(f"a is bfloat16; the chip {device.config.name} multiplies int8 only")
@@ -85,15 +92,16 @@ def gemm(
         out = device.empty(shape, kind)
     elif out.shape != shape or out.dtype != kind:
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
-    device.check_owner(out)
 
     # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
     factor = 1.0 if scale is None and operands is ElementType.INT8 and result is not ElementType.INT32 else scale
     if beta is not None and (given is None or result not in (ElementType.FP32, ElementType.BF16)):
         raise BadRequest(f"beta is {beta}, the result {kind}; it needs an array out of float32 or bfloat16 to add to")
+    if beta is not None and abs(beta) < SMALLEST_FACTOR:
+        beta = None
     epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None)
     problem = _problem(a, b, out, (batch, m, n, k), (operands, trans_a, trans_b), epilogue)
-    row = None if bias is None else _bias(a, n, k, bias, operands)
+    row = None if bias is None else _bias(device, n, bias, operands)
     for name, operand in (("a", a), ("b", b), ("bias", row)):
         if operand is not None and out.layout.overlaps(operand.layout):
             raise BadRequest(
@@ -103,6 +111,23 @@ def gemm(
     more += [float(value) for value in (factor, beta) if value is not None]
     launch(stream or device.stream, problem, plan(device.config, problem), a, b, out, *more)
     return out
+
+
+def _device(*parts: Buffer | Stream | ArrayLike | None) -> Device:
+    """The one that arrays and stream are of. Raises ``UnsupportedType`` if none is of any, ``BadRequest`` if they are
+    of several."""
+    owned = [part for part in parts if isinstance(part, Buffer | Stream)]
+    if not owned:
+        raise UnsupportedType(
+            "a and b are host arrays; put one of them on the device that is to multiply them: device.array(values)"
+        )
+    for part in owned:
+        owned[0].device.check_owner(part)
+    return Device.of(owned[0])
+
+
+def _on(device: Device, values: Buffer | ArrayLike) -> Buffer:
+    return values if isinstance(values, Buffer) else device.array(values)
 
 
 def _operands(a: Buffer, b: Buffer) -> ElementType:
@@ -177,17 +202,14 @@ def _result(operands: ElementType, scale: float | None, dtype: DTypeLike | None)
     return result
 
 
-def _bias(a: Buffer, n: int, k: int, bias: Buffer | ArrayLike, operands: ElementType) -> Buffer:
+def _bias(device: Device, n: int, bias: Buffer | ArrayLike, operands: ElementType) -> Buffer:
     kind = numpy_type(SUM_TYPES[operands])
-    if not isinstance(bias, Buffer):
-        values = np.asarray(bias)
-        limit = (1 << 31) - 1 - k * 128 * 128
-        if values.dtype == np.int32 and values.size and max(-int(values.min()), int(values.max())) > limit:
-            raise BadRequest(f"a bias is beyond {limit}: with K = {k} its sum could wrap in int32")
-        bias = Buffer.of(a.device, values)
-    a.device.check_owner(bias)
+    bias = _on(device, bias)
     if bias.dtype != kind:
         raise UnsupportedType(f"bias is {bias.dtype}; it must be {kind}, in units of the products")
     if bias.shape != (n,):
         raise ShapeMismatch(f"bias has shape {bias.shape}; b has {n} columns, so it must be {(n,)}")
     return bias
+
+
+Buffer.product = staticmethod(gemm)

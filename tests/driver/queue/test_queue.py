@@ -1,5 +1,6 @@
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -167,11 +168,28 @@ def test_requests_are_checked_before_the_device_sees_them(context: Context, usab
     code = space.map(context.allocate(4096), Rights.EXECUTE).address
     freed = space.map(context.allocate(64))
     space.unmap(freed)
+
+    def launch(grid: Any = (1, 1, 1), **options: Any) -> Callable[[], int]:
+        return lambda: queue.launch(code, 1, [], grid, **options)
+
     bad: list[tuple[type[Exception], str, object]] = [
         (BadRequest, "0 instructions; .* 1 to", lambda: queue.launch(code, 0, [], (1, 1, 1))),
         (BadRequest, "at most 24", lambda: queue.launch(code, 1, [0] * 25, (1, 1, 1))),
         (BadRequest, "no multiple of 16", lambda: queue.launch(code + 8, 1, [], (1, 1, 1))),
         (BadRequest, r"grid is \(1, 0, 1\)", lambda: queue.launch(code, 1, [], (1, 0, 1))),
+        (BadRequest, r"grid is \(65536, 1, 1\); every side must be in 1..65535", launch(grid=(65536, 1, 1))),
+        (BadRequest, r"grid is \(1, 1, 65536\)", launch(grid=(1, 1, 65536))),
+        (BadRequest, "product below 2.32", launch(grid=(65535, 65535, 2))),
+        (BadRequest, "grid of a gang", launch(grid=(2, 1, 1), gang=True)),
+        (BadRequest, r"grid_x is 2.5; it must be an integer", launch(grid=(2.5, 1, 1))),
+        (BadRequest, "tag is 4294967296; it must be in 0..4294967295", launch(tag=1 << 32)),
+        (BadRequest, "this chip's cores hold 1 to", lambda: queue.launch(code, 1 << 16, [], (1, 1, 1))),
+        (BadRequest, "argument 1 is -2147483649", lambda: queue.launch(code, 1, [0, -(1 << 31) - 1], (1, 1, 1))),
+        (BadRequest, "value is -1; it must be in 0..18446744073709551615", lambda: queue.signal(place, -1)),
+        (BadRequest, "value is 18446744073709551616", lambda: queue.wait(place, 1 << 64)),
+        (BadRequest, "packets is 65536", lambda: queue.indirect(place, 65536)),
+        (BadRequest, "no multiple of 64", lambda: queue.indirect(place + 16, 1)),
+        (BadRequest, "value is 256", lambda: queue.fill(place, 256, 0)),
         (BadRequest, "argument 0 is 4294967296", lambda: queue.launch(code, 1, [1 << 32], (1, 1, 1))),
         (BufferFreed, "program", lambda: queue.launch(freed.address, 1, [], (1, 1, 1))),
         (BadRequest, "pass the end of", lambda: queue.launch(code + 4080, 2, [], (1, 1, 1))),
@@ -180,7 +198,7 @@ def test_requests_are_checked_before_the_device_sees_them(context: Context, usab
         (BadRequest, "right to read", lambda: queue.copy(code, place, 8)),
         (BadRequest, "right to read", lambda: queue.wait(code, 8)),
         (BadRequest, "end past the address space", lambda: queue.fill(place, 0, 1 << 40)),
-        (BadRequest, "256 is outside", lambda: queue.fill(place, 256, 1)),
+        (BadRequest, "value is 256; it must be in 0..255", lambda: queue.fill(place, 256, 1)),
         (BufferFreed, "source of copy", lambda: queue.copy(freed.address, place, 8)),
         (BadRequest, "overlap", lambda: queue.copy(place, place + 4, 8)),
         (BadRequest, "no multiple of 16", lambda: queue.fence(place + 8)),
@@ -191,6 +209,30 @@ def test_requests_are_checked_before_the_device_sees_them(context: Context, usab
         with pytest.raises(kind, match=message):
             call()  # type: ignore[operator]
     settle()
+    usable()
+
+
+def test_recordings_are_checked_when_they_are_made(context: Context, usable: Check, upload: Upload) -> None:
+    queue = context.queues[0]
+    code, words = upload(words_to_bytes(assemble("end")))
+    with queue.record() as outer:
+        queue.nop()
+    with queue.record() as recording:
+        with pytest.raises(BadRequest, match=r"every side must be in 1..65535"):
+            queue.launch(code, words, [], (1, 65536, 1))
+        with pytest.raises(BadRequest, match="tag is"):
+            queue.launch(code, words, [], (1, 1, 1), tag=1 << 32)
+        with pytest.raises(BadRequest, match="another recording cannot be recorded"):
+            queue.submit(outer)
+        with pytest.raises(BadRequest, match="cannot be recorded: a recording holds no other"):
+            queue.indirect(context.status.address, 0)
+        queue.launch(code, words, [7], (1, 1, 1))
+    with pytest.raises(BadRequest, match="argument 0 is 4294967296; it must fit into 32 bits"):
+        recording.patch(0, [1 << 32])
+    recording.patch(0, [(1 << 32) - 1])
+    assert len(recording) == 1
+    queue.submit(recording)
+    queue.submit(outer)
     usable()
 
 

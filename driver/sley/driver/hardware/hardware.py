@@ -44,3 +44,13 @@ class Hardware:
         """Device cycles since reset."""
         with self.lock:
             return self.registers.wide("CHIP.TIME")
+
+    def falls(self, name: str, field: str, step: int) -> bool:
+        """Whether a bit of a register is 0 within ``hang_cycles``; it is looked at every ``step`` cycles."""
+        waited = 0
+        while self.registers.value(name, field):
+            if waited >= self.hang_cycles:
+                return False
+            self.transport.advance(step)
+            waited += step
+        return True

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
-from sley.driver.errors import BadRequest, BufferFreed, OutOfDeviceMemory
+from sley.driver.errors import BadRequest, BufferFreed, ContextClosed, OutOfDeviceMemory
 from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
 from sley.driver.memory.pages import Extent
 from sley.driver.memory.physical import PhysicalMemory
@@ -51,6 +51,7 @@ class AddressSpace:
         self._mappings: list[Mapping] = []
         self._starts: list[int] = []
         self._recent: Mapping | None = None
+        self._number, self._closed = number, False
         self._tables = PageTables(self.hardware, memory.pages, number, owner)
 
     def apply(self) -> None:
@@ -61,13 +62,27 @@ class AddressSpace:
         """Returns when the chip uses no former translation of the context any more, and no core its data."""
         self._tables.invalidate(contents)
 
+    def leave(self) -> None:
+        """Nothing is reached through this any more, without a word to the device."""
+        self._closed = True
+        self._recent = None
+
     def close(self) -> None:
         """Ends all access, then gives the tables back. The context's work has been stopped before."""
+        self.leave()
         self._tables.turn_off()
         for mapping in self._mappings:
             mapping.buffer.drop()
         self._mappings, self._starts, self._recent = [], [], None
         self._tables.free()
+
+    def check_open(self) -> None:
+        """Raises ``ContextClosed`` if the context was closed."""
+        if self._closed:
+            raise ContextClosed(
+                f"context {self._number} of the chip {self.hardware.config.name} was closed; open another one with "
+                "Driver.context or Device.open"
+            )
 
     # Mapping
 
@@ -106,6 +121,7 @@ class AddressSpace:
     def unmap(self, mapping: Mapping) -> None:
         """Ends all access through a mapping; nothing in flight may use it, see ``Context.unmap``."""
         with self.hardware.lock:
+            self.check_open()
             if mapping not in self._mappings:
                 raise BufferFreed(f"{mapping!r} is not mapped here; was it unmapped before?")
             index = self._mappings.index(mapping)
@@ -120,10 +136,11 @@ class AddressSpace:
     # Looking up
 
     def find(self, address: int, length: int, what: str) -> Mapping:
-        """The mapping that has all these bytes. Raises ``BufferFreed`` or ``BadRequest``."""
+        """The mapping that has all these bytes. Raises ``BufferFreed``, ``BadRequest`` or ``ContextClosed``."""
         with self.hardware.lock:
             mapping = self._recent
             if mapping is None or not mapping.address <= address <= mapping.end - length:
+                self.check_open()
                 index = bisect_right(self._starts, address) - 1
                 mapping = self._mappings[index] if index >= 0 else None
                 if length < 0 or address < 0 or address + length > self._end:

@@ -21,7 +21,6 @@ from sley.driver.memory.buffer import Rights
 from sley.driver.memory.pages import Extent, PageAllocator
 
 _INVALIDATE_CYCLES = 16
-_INVALIDATE_TRIES = 1_000
 
 
 class Segment(NamedTuple):
@@ -89,13 +88,11 @@ class PageTables:
         hardware.transport.barrier()
         hardware.registers.write("CHIP.INVALIDATE", context=self._number, contents=contents)
         hardware.statistics.invalidations += 1
-        for _ in range(_INVALIDATE_TRIES):
-            if not hardware.registers.value("CHIP.STATUS", "invalidating"):
-                return
-            hardware.transport.advance(_INVALIDATE_CYCLES)
-        raise DeviceCorrupt(
-            f"the chip still invalidates after {_INVALIDATE_TRIES * _INVALIDATE_CYCLES} cycles; reset the device"
-        )
+        if not hardware.falls("CHIP.STATUS", "invalidating", _INVALIDATE_CYCLES):
+            raise DeviceCorrupt(
+                f"the chip still invalidates after {hardware.hang_cycles} cycles: if its memory is slow, open it with "
+                "larger hang_cycles; if not, reset the device"
+            )
 
     # Entries
 

@@ -51,6 +51,13 @@ class Fence:
         self.place = place
         self._time: int | None = None
 
+    def __repr__(self) -> str:
+        """Without a look at the device."""
+        lost = self.queue.lost(self.position)
+        over = "passed" if self.queue.tail > self.position else "not known to have passed"
+        state = over if lost is None else f"lost to {type(lost).__name__}"
+        return f"Fence({self.sequence} of queue {self.queue.index}, {state})"
+
     def _read(self) -> tuple[int, int]:
         hardware = self.queue.hardware
         with hardware.lock:

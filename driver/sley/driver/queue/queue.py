@@ -13,7 +13,7 @@ from sley.driver.memory.buffer import Rights
 from sley.driver.queue.callbacks import CALLBACK_BYTES, Callbacks
 from sley.driver.queue.client import AsyncWaiter, Client
 from sley.driver.queue.fence import Fence, FenceLine, ImportedFence
-from sley.driver.queue.packets import encode
+from sley.driver.queue.packets import check_fields, encode
 from sley.driver.queue.recording import Recording
 from sley.driver.queue.recovery import Recovery
 from sley.driver.queue.submission import Submission
@@ -87,8 +87,7 @@ class Queue(Submission):
         """A fence behind everything submitted so far; it is written to the queue's own place unless told another."""
         if address is None:
             address = self._status
-        if address % FENCE_BYTES:
-            raise BadRequest(f"the fence's address {address:#x} is no multiple of {FENCE_BYTES}")
+        check_fields(self.hardware.config, PacketOp.FENCE, {"address": address})
         self._refuse_in_recording("a fence")
         self.space.check(address, FENCE_BYTES, Rights.WRITE, "fence")
         place = self.space.physical(address, FENCE_BYTES)
@@ -100,7 +99,9 @@ class Queue(Submission):
 
     def _put_fence(self, address: int, place: int, interrupt: bool) -> Fence:
         fence = Fence(self, self.head, self._fences.last + 1, address, place)
-        packet = encode(PacketOp.FENCE, interrupt=int(interrupt), address=address, sequence=fence.sequence)
+        packet = encode(
+            self.hardware.config, PacketOp.FENCE, interrupt=int(interrupt), address=address, sequence=fence.sequence
+        )
         self._fences.add(fence)
         self._put(packet)
         return fence
@@ -126,10 +127,11 @@ class Queue(Submission):
 
     def _refuse_in_recording(self, what: str) -> None:
         if self._recording is not None:
-            raise BadRequest(f"{what} cannot be recorded: it happens once, and a recording many times")
+            raise BadRequest(f"{what} cannot be recorded; do it before the recording begins, or after it has ended")
 
     def submit(self, recording: Recording) -> int:
         """Executes all packets of a recording of this context, in order, as if they stood here."""
+        self._refuse_in_recording("another recording")
         if recording.context is not self.context:
             raise BadRequest("the recording is of another context")
         if recording.closed:
@@ -159,7 +161,9 @@ class Queue(Submission):
                     number = self._callbacks.number()
                     with self.batch():
                         fence = self._put_fence(self._status, self._states, True)
-                        self._put(encode(PacketOp.WAIT, address=self._status + _CALLBACKS, value=number))
+                        self._put(
+                            encode(self.hardware.config, PacketOp.WAIT, address=self._status + _CALLBACKS, value=number)
+                        )
                     self._callbacks.add(fence, number, function)
                     return fence
             self._make_room(2)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.driver.errors import BadRequest
 from sley.driver.queue.client import Client
-from sley.driver.queue.packets import ARGS_BYTES
+from sley.driver.queue.packets import ARGS_BYTES, argument_words
 from sley.driver.queue.ring import Ring
 
 MAX_PACKETS = (1 << 16) - 1
@@ -44,6 +44,9 @@ class Recording:
     def __len__(self) -> int:
         return len(self._packets)
 
+    def __repr__(self) -> str:
+        return f"Recording({len(self)} packets{', closed' if self.closed else ''})"
+
     def add(self, packet: bytes) -> int:
         """Appends a packet as it is; its index."""
         self._check_room()
@@ -67,7 +70,7 @@ class Recording:
         """Other arguments, 32-bit words, for the LAUNCH with this index; submissions before keep theirs."""
         if index not in self._args:
             raise BadRequest(f"packet {index} of the recording is no LAUNCH")
-        data = b"".join((word & 0xFFFFFFFF).to_bytes(4, "little") for word in args)
+        data = b"".join(word.to_bytes(4, "little") for word in argument_words(args))
         if len(data) != len(self._args[index]):
             raise BadRequest(f"the launch has {len(self._args[index]) // 4} arguments; given were {len(args)}")
         self._args[index] = data

@@ -79,6 +79,13 @@ class Ring:
         """Position of the next packet that is submitted."""
         return self._head
 
+    def __repr__(self) -> str:
+        """Without a look at the device."""
+        return (
+            f"Queue({self.index} of context {self.context.number}, {self.head} packets submitted, {self.tail} known to "
+            "be over)"
+        )
+
     # What became of packets
 
     def update_tail(self, index: int | None = None) -> None:

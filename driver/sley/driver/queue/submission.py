@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sley.abi.instructions import INSTRUCTION_BYTES, MAX_ARGS
+from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, SEMAPHORE_BYTES, PacketOp
 from sley.driver.errors import BadRequest
 from sley.driver.memory.buffer import Rights
 from sley.driver.queue.client import AsyncWaiter, Client
-from sley.driver.queue.packets import encode
+from sley.driver.queue.packets import argument_words, check_fields, encode
 from sley.driver.queue.recording import Recording
 from sley.driver.queue.ring import Ring
 
@@ -32,7 +32,7 @@ class Submission(Ring):
         return self._has_room(count)
 
     def _submit(self, op: PacketOp, **fields: int) -> int:
-        return self._enqueue(encode(op, **fields))
+        return self._enqueue(encode(self.hardware.config, op, **fields))
 
     def _enqueue(self, *packets: bytes) -> int:
         """Puts packets into the ring one behind the other; the position of the last."""
@@ -72,22 +72,12 @@ class Submission(Ring):
         A ``tag`` from ``Driver.program_tag`` promises that the program never changes: a core that still holds it does
         not fetch it again.
         """
-        limit = self.hardware.config.program_words
-        if not 1 <= program_words <= limit:
-            raise BadRequest(f"the program has {program_words} instructions; this chip's cores hold 1 to {limit}")
-        if len(args) > MAX_ARGS:
-            raise BadRequest(f"the kernel gets {len(args)} arguments; at most {MAX_ARGS} are possible")
-        if program % INSTRUCTION_BYTES:
-            raise BadRequest(f"the program's address {program:#x} is no multiple of {INSTRUCTION_BYTES}")
-        self._check_grid(grid, gang)
-        self.space.check(program, program_words * INSTRUCTION_BYTES, Rights.EXECUTE, "program")
-        for index, value in enumerate(args):
-            if not -(1 << 31) <= value < 1 << 32:
-                raise BadRequest(f"argument {index} is {value}; it must fit into 32 bits")
-        words = [value & 0xFFFFFFFF for value in args]
+        words = argument_words(args)
         x, y, z = grid
         fields = {"program_words": program_words, "program": program, "tag": tag, "arg_words": len(args)}
         fields |= {"grid_x": x, "grid_y": y, "grid_z": z, "gang": int(gang)}
+        check_fields(self.hardware.config, PacketOp.LAUNCH, fields)
+        self.space.check(program, program_words * INSTRUCTION_BYTES, Rights.EXECUTE, "program")
         if self._recording is not None:
             return self._recording.add_launch(fields, words)
         if len(words) <= INLINE_ARGS:
@@ -95,24 +85,13 @@ class Submission(Ring):
             return self._submit(PacketOp.LAUNCH, **fields)
         return self._launch_with_arguments(fields, b"".join(word.to_bytes(4, "little") for word in words))
 
-    def _check_grid(self, grid: tuple[int, int, int], gang: bool) -> None:
-        x, y, z = grid
-        if min(grid) < 1 or x * y * z >= 1 << 32:
-            raise BadRequest(f"the grid is {grid}; every side must be at least 1 and the product below 2^32")
-        cores = self.hardware.config.cores_x, self.hardware.config.cores_y
-        if gang and (x, y) != cores:
-            raise BadRequest(
-                f"the grid of a gang is {grid}; on this chip it must be {cores[0]} x {cores[1]} x any number: a block "
-                "for each core, as the cores lie in the mesh"
-            )
-
     def _launch_with_arguments(self, fields: dict[str, int], data: bytes) -> int:
         """A launch with more arguments than fit into its packet: they go beside its slot of the ring."""
         while True:
             with self.hardware.lock:
                 if self._ready():
                     fields["args"] = self._arguments
-                    packet = encode(PacketOp.LAUNCH, **fields)
+                    packet = encode(self.hardware.config, PacketOp.LAUNCH, **fields)
                     self.space.write(fields["args"], data)
                     self._put(packet)
                     return self.head - 1
@@ -132,6 +111,7 @@ class Submission(Ring):
     def fill(self, dst: int, value: int, length: int) -> None:
         """Sets bytes of device memory."""
         self.space.check(dst, length, Rights.WRITE, "destination of fill")
+        check_fields(self.hardware.config, PacketOp.FILL, {"value": value})
         for offset, size in self._pieces(length):
             self._submit(PacketOp.FILL, value=value, bytes=size, dst=dst + offset)
 
@@ -145,22 +125,20 @@ class Submission(Ring):
 
     def wait(self, address: int, value: int) -> int:
         """Holds the queue until the 64-bit word at ``address`` is at least ``value``."""
-        self._check_semaphore(address, Rights.READ)
+        check_fields(self.hardware.config, PacketOp.WAIT, {"address": address, "value": value})
+        self.space.check(address, SEMAPHORE_BYTES, Rights.READ, "semaphore")
         return self._submit(PacketOp.WAIT, address=address, value=value)
 
     def signal(self, address: int, value: int) -> int:
         """Writes a 64-bit word when everything before has finished."""
-        self._check_semaphore(address, Rights.WRITE)
+        check_fields(self.hardware.config, PacketOp.SIGNAL, {"address": address, "value": value})
+        self.space.check(address, SEMAPHORE_BYTES, Rights.WRITE, "semaphore")
         return self._submit(PacketOp.SIGNAL, address=address, value=value)
-
-    def _check_semaphore(self, address: int, rights: Rights) -> None:
-        if address % SEMAPHORE_BYTES:
-            raise BadRequest(f"the semaphore's address {address:#x} is no multiple of {SEMAPHORE_BYTES}")
-        self.space.check(address, SEMAPHORE_BYTES, rights, "semaphore")
 
     def indirect(self, address: int, packets: int) -> int:
         """Executes packets that are elsewhere in memory."""
-        if address % PACKET_BYTES:
-            raise BadRequest(f"the address of packets {address:#x} is no multiple of {PACKET_BYTES}")
+        if self._recording is not None:
+            raise BadRequest("packets that are elsewhere cannot be recorded: a recording holds no other recording")
+        check_fields(self.hardware.config, PacketOp.INDIRECT, {"packets": packets, "address": address})
         self.space.check(address, packets * PACKET_BYTES, Rights.READ, "packets")
         return self._submit(PacketOp.INDIRECT, packets=packets, address=address)

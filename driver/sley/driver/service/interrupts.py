@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sley.abi.faults import QueueState
+from sley.driver.errors import BadRequest
 from sley.driver.hardware.hardware import Hardware
 from sley.driver.service.clients import Clients
 
@@ -23,6 +24,11 @@ class Interrupts:
 
     def coalesce(self, count: int, cycles: int) -> None:
         """Lets the chip interrupt once for ``count`` fences, or so many cycles after the first; 0 for each at once."""
+        fields = self._hardware.registers["CHIP.IRQ_COALESCE"].layout.fields
+        for name, value in (("count", count), ("cycles", cycles)):
+            low, high = fields[name].field.bounds
+            if not low <= value <= high:
+                raise BadRequest(f"{name} is {value}; it must be in {low}..{high}")
         with self._hardware.lock:
             self._hardware.registers.write("CHIP.IRQ_COALESCE", count=count, cycles=cycles)
 

@@ -12,7 +12,6 @@ from sley.driver.service.clients import Clients
 from sley.driver.service.interrupts import Interrupts
 
 _RESET_CYCLES = 100
-_RESET_TRIES = 1_000
 
 
 class Reset:
@@ -39,13 +38,13 @@ class Reset:
         self._interrupts.enable()
 
     def _reset_chip(self) -> None:
-        registers = self._hardware.registers
-        registers.write("CHIP.CONTROL", reset=1)
-        for _ in range(_RESET_TRIES):
-            if not registers.value("CHIP.STATUS", "resetting"):
-                return
-            self._hardware.transport.advance(_RESET_CYCLES)
-        raise ResetFailed(f"the device is still in reset after {_RESET_TRIES * _RESET_CYCLES} cycles; power it off")
+        hardware = self._hardware
+        hardware.registers.write("CHIP.CONTROL", reset=1)
+        if not hardware.falls("CHIP.STATUS", "resetting", _RESET_CYCLES):
+            raise ResetFailed(
+                f"the device is still in reset after {hardware.hang_cycles} cycles: if its memory is slow, open it "
+                "with larger hang_cycles; if not, power it off"
+            )
 
     def force(self, cycles: int) -> DeviceHang:
         """The last resort against work that did not stop within so many cycles; the error to which all was lost."""

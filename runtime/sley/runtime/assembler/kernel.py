@@ -72,4 +72,4 @@ class KernelBuilder(Control, Units):
         seeds = [Instruction(Op.SYNC, {"signal": signals}) for signals in self._semaphores.raises()]
         words = self._encode(seeds, self._raised_at)
         args = tuple(arg.name for arg in self._args)
-        return Program(self.name, words, args, self.config.hash, frozenset(self._strided))
+        return Program(self.name, words, args, self.config.hash, frozenset(self._strided), tuple(self._bounds))

@@ -24,14 +24,16 @@ class Scalars(Instructions):
         self.grid = tuple(Register(GRID_REGISTER + i, f"grid_{axis}") for i, axis in enumerate("xyz"))
         self._args: list[Register] = []
         self._strided: set[str] = set()
+        self._bounds: list[tuple[str, int]] = []
         used = {0, *(r.number for r in (*self.block, *self.grid))}
         self._free = [number for number in range(REGISTERS) if number not in used]
 
     # Names
 
-    def arg(self, name: str, strided: bool = False) -> Register:
+    def arg(self, name: str, strided: bool = False, bound: int | None = None) -> Register:
         """The next kernel argument. Arguments come first, before other registers are taken. An array is given as its
-        address, and its elements must be contiguous, unless the kernel knows its strides: ``strided``."""
+        address, and its elements must be contiguous, unless the kernel knows its strides: ``strided``. ``bound``:
+        of an array of int32 that the kernel only reads; a launch with an element beyond it is refused."""
         number = ARG_REGISTER + len(self._args)
         if len(self._args) == MAX_ARGS:
             raise KernelError(f"{self.name}: argument {name!r} is one too many; a kernel has at most {MAX_ARGS}")
@@ -42,6 +44,8 @@ class Scalars(Instructions):
         self._args.append(register)
         if strided:
             self._strided.add(name)
+        if bound is not None:
+            self._bounds.append((name, bound))
         return register
 
     def reg(self, name: str, value: Value | None = None) -> Register:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -26,6 +26,30 @@ def in_order(program: Program, args: Mapping[str, Argument] | Sequence[Argument]
     if program.args and len(args) != len(program.args):
         raise KernelError(f"{program.name} takes {len(program.args)} arguments; given were {len(args)}")
     return list(args)
+
+
+def _named(program: Program, values: Sequence[Argument]) -> Iterator[tuple[str, Buffer]]:
+    """Arrays among arguments in order; those without a name have none."""
+    names = (*program.args, *[""] * (len(values) - len(program.args)))
+    yield from ((name, value) for name, value in zip(names, values, strict=True) if isinstance(value, Buffer))
+
+
+def bounded(program: Program, values: Sequence[Argument]) -> Iterator[tuple[str, Buffer]]:
+    """Arrays that have a bound (``Program.bounds``), by name."""
+    bounds = dict(program.bounds)
+    yield from ((name, array) for name, array in _named(program, values) if name in bounds)
+
+
+def check_bounds(program: Program, values: Sequence[Argument]) -> None:
+    """Raises ``BadRequest`` if an array that has a bound holds more; see ``Buffer.check_bound``."""
+    for name, array in bounded(program, values):
+        array.check_bound(dict(program.bounds)[name], f"{name} of {program.name}")
+
+
+def written(program: Program, values: Sequence[Argument]) -> Iterator[Buffer]:
+    """Arrays that the program may write: all but those with a bound, which it only reads."""
+    bounds = dict(program.bounds)
+    yield from (array for name, array in _named(program, values) if name not in bounds)
 
 
 def word(device: Client, program: Program, number: int, value: Argument) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import ml_dtypes
 import numpy as np
@@ -13,23 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from sley.driver import BadRequest, BufferFreed
 from sley.runtime.device.client import Client
+from sley.runtime.device.face import NumpyFace
+from sley.runtime.device.known import Known, largest
 from sley.runtime.device.layout import Layout
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
-class Buffer:
-    """An array in device memory; made by ``Device.array`` and ``Device.empty``, dense and row-major.
+class Buffer(NumpyFace):
+    """An array in device memory, dense and row-major; made by ``Device.array``, ``empty``, ``zeros`` and ``full``.
 
     Indices, ``T``, ``mT``, ``transpose`` and ``reshape`` make *views*: arrays over the same memory, without a copy, as
-    in numpy. A view keeps the array that it is part of.
+    in numpy. A view keeps the array that it is part of. ``a @ b`` is ``blas.gemm(a, b)``, of a numpy array too.
 
     Its memory is given back by ``free``, or some time after the last reference to it or to one of its views is gone.
 
     Attributes
     ----------
-    device: where it lives. dtype: as in numpy. base: the array that this is a view of, if it is one.
+    device: where it lives. dtype: as in numpy. base: the array that this is a view of, if it is one. known: what is
+        known of its contents, shared with its views.
     """
 
     def __init__(self, device: Client, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -40,33 +42,40 @@ class Buffer:
         self.device = device
         self.dtype = dtype
         self.base: Buffer | None = None
+        self.known = Known()
         address = device.pool.allocate(math.prod(shape) * dtype.itemsize)
         self._layout = Layout.dense(address, shape, dtype.itemsize)
         self._finalizer = weakref.finalize(self, device.pool.drop, address)
         self._finalizer.atexit = False
 
     @classmethod
-    def of(cls, device: Client, values: ArrayLike) -> Buffer:
+    def of(cls, device: Client, values: ArrayLike) -> Self:
         """A new array with these values."""
         host = np.asarray(values)
         buffer = cls(device, host.shape, host.dtype)
         if buffer.nbytes:  # fresh memory: nothing in flight uses it, so there is nothing to wait for
             device.context.space.write(buffer.address, np.ascontiguousarray(host).tobytes())
+        buffer.known.set(host)
         return buffer
 
     def _view(self, layout: Layout) -> Buffer:
-        view = copy(self)
+        view = object.__new__(Buffer)
+        view.__dict__.update(self.__dict__)
         view.base, view._layout = self if self.base is None else self.base, layout
         return view
 
     # Where it is
 
-    @property
-    def layout(self) -> Layout:
-        """Where its elements lie. Raises ``BufferFreed``."""
+    def check_alive(self) -> None:
+        """Raises ``BufferFreed`` if its memory was given back, by ``free`` of it or of the array that it is part of."""
         if not self._finalizer.alive:
             what = "" if self.base is None else " is a view of an array that"
             raise BufferFreed(f"{self!r}{what} was freed; keep it until the work that uses it is submitted and done")
+
+    @property
+    def layout(self) -> Layout:
+        """Where its elements lie. Raises ``BufferFreed``."""
+        self.check_alive()
         return self._layout
 
     @property
@@ -155,8 +164,28 @@ class Buffer:
             raise UnsupportedType(f"values of type {array.dtype} do not fit {self!r}; convert them with astype")
         layout = self.layout
         self.device.synchronize()
+        if self.base is None:
+            self.known.set(array)
+        else:
+            self.known.add(array)
         for address, data in layout.runs(array):
             self.device.context.space.write(address, data)
+
+    def check_bound(self, bound: int, use: str) -> None:
+        """Raises ``BadRequest`` if an element of an int32 array is beyond ``bound`` or below -``bound``. Values that
+        came from the host are known; if the device may have written others, they are read, once, after all work
+        submitted so far. ``use``: who wants it."""
+        if self.known.largest is not None and self.known.largest <= bound:
+            return
+        values = self.numpy()
+        found = largest(values)
+        if found > bound:
+            raise BadRequest(
+                f"{use} holds {found}, beyond {bound}: its sum could wrap in int32; make it smaller, or add it to a "
+                "float32 result"
+            )
+        if self.base is None:
+            self.known.set(values)
 
     def free(self) -> None:
         """Gives the memory back, of an array with all its views: it is used again after all work submitted so far.
@@ -164,9 +193,16 @@ class Buffer:
         if self.base is not None:
             raise BadRequest(f"{self!r} is a view; free the array that it is part of, its base: {self.base!r}")
         address = self.address
+        self.device.context.check()
         self._finalizer.detach()
         self.device.pool.free(address)
 
     def __repr__(self) -> str:
-        strides = "" if self.contiguous else f", strides={self.strides}"
-        return f"Buffer(shape={self.shape}, dtype={self.dtype}{strides}, address={self._layout.address:#x})"
+        state = "" if self.contiguous else f", strides={self.strides}"
+        state += f", address={self._layout.address:#x}"
+        state += "" if self.base is None else ", view"
+        if not self._finalizer.alive:
+            state += ", freed"
+        elif self.device.context.closed:
+            state += ", device closed"
+        return f"Buffer(shape={self.shape}, dtype={self.dtype}{state})"

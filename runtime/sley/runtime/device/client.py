@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from sley.abi.config import ChipConfig
 from sley.driver import BadRequest, Driver, Queue
 from sley.runtime.device.pool import MemoryPool
 from sley.runtime.device.program import Program
+from sley.runtime.errors import UnsupportedType
 
 
-class Owned(Protocol):
-    """An array, as far as its owner knows it."""
+class Owned:
+    """An array or a stream, as far as its owner knows it.
 
-    @property
-    def device(self) -> Client: ...
+    Attributes: ``device``: where it lives.
+    """
+
+    device: Client
+
+    def check_alive(self) -> None:
+        """Raises ``BufferFreed`` if its memory was given back."""
+        raise NotImplementedError
 
 
 class Client:
@@ -51,21 +56,28 @@ class Client:
 
     def synchronize(self, timeout: int | None = None) -> None:
         """Returns when all streams are done. Raises the error of whatever failed."""
+        self.context.check()
         for queue in self.queues:
             drain(queue, timeout)
         self.pool.collect()
 
     def load(self, program: Program) -> tuple[int, int]:
         """Device address and tag of a program, which is uploaded once and stays."""
+        self.context.check()
         code = program.code
         if code not in self._programs:
             self._programs[code] = self.pool.upload(code), self.driver.program_tag()
         return self._programs[code]
 
-    def check_owner(self, buffer: Owned) -> None:
-        """Raises ``BadRequest`` if the array lives on another device."""
+    def check_owner(self, buffer: object) -> None:
+        """Raises ``BadRequest`` if the array or stream is of another device, ``UnsupportedType`` if it is no device
+        array, ``BufferFreed``, ``ContextClosed``."""
+        if not isinstance(buffer, Owned):
+            raise UnsupportedType(f"{type(buffer).__name__} is no array of the device; device.array(values) makes one")
         if buffer.device is not self:
-            raise BadRequest(f"{buffer!r} lives on another device; copy it through numpy()")
+            raise BadRequest(f"{buffer!r} lives on another device than {self!r}; copy arrays through numpy()")
+        self.context.check()
+        buffer.check_alive()
 
 
 def drain(queue: Queue, timeout: int | None = None) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import index
 from types import TracebackType
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -11,6 +14,9 @@ from sley.driver import Driver, HeapStatistics
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client
 from sley.runtime.device.stream import Stream
+from sley.runtime.errors import ShapeMismatch
+
+Shape = SupportsIndex | Iterable[SupportsIndex]
 
 
 class Device(Client):
@@ -39,9 +45,9 @@ class Device(Client):
         return cls(Driver.open(url, **options))
 
     @classmethod
-    def of(cls, buffer: Buffer) -> Device:
-        """The device that an array lives on."""
-        device = buffer.device
+    def of(cls, owned: Buffer | Stream) -> Device:
+        """The device that an array or a stream is of."""
+        device = owned.device
         assert isinstance(device, cls)  # nothing else makes arrays
         return device
 
@@ -67,7 +73,29 @@ class Device(Client):
         """A device array with these values."""
         return Buffer.of(self, values)
 
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Buffer:
-        """A device array whose contents are not defined."""
-        sides = (shape,) if isinstance(shape, int) else tuple(shape)
-        return Buffer(self, sides, np.dtype(dtype))
+    def empty(self, shape: Shape, dtype: DTypeLike) -> Buffer:
+        """A device array whose contents are not defined. Raises ``ShapeMismatch``, ``UnsupportedType``,
+        ``OutOfDeviceMemory``."""
+        return Buffer(self, _sides(shape), np.dtype(dtype))
+
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> Buffer:
+        """A device array of zeros."""
+        return self.full(shape, 0, dtype)
+
+    def full(self, shape: Shape, value: float, dtype: DTypeLike) -> Buffer:
+        """A device array with one value everywhere, written from the host."""
+        return self.array(np.full(_sides(shape), value, dtype))
+
+    def __repr__(self) -> str:
+        state = "closed" if self.context.closed else f"{len(self.streams)} streams, {self.pool.used:,} bytes in arrays"
+        return f"Device({self.config.name}, context {self.context.number}, {state})"
+
+
+def _sides(shape: Shape) -> tuple[int, ...]:
+    try:
+        sides = tuple(map(index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        raise ShapeMismatch(
+            f"shape is {shape!r}; it must be an integer or a tuple of integers, each 0 or more"
+        ) from None
+    return sides

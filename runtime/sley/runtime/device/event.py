@@ -23,6 +23,9 @@ class Event:
         """Where the device writes the sequence number and the time."""
         return self._place.address
 
+    def __repr__(self) -> str:
+        return f"Event({self.fence!r})"
+
     @property
     def done(self) -> bool:
         """Whether everything before the event has finished."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from sley.driver import BadRequest, Queue, Recording
-from sley.runtime.device.arguments import Argument
+from sley.runtime.device.arguments import Argument, check_bounds, written
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client
 from sley.runtime.device.program import Program
@@ -51,6 +51,27 @@ class Graph:
         """Packets in the graph."""
         return len(self._recording)
 
+    def __repr__(self) -> str:
+        state = ", freed" if self.freed else ""
+        return f"Graph({len(self)} packets, {len(self.launches)} of them launches{state})"
+
+    @property
+    def freed(self) -> bool:
+        """Whether its memory was given back."""
+        return self._recording.closed
+
+    def _arrays(self) -> Iterator[Buffer]:
+        """All that it reads or writes."""
+        yield from self._kept
+        for launch in self.launches:
+            yield from (value for value in launch.values if isinstance(value, Buffer))
+
+    def written(self) -> Iterator[Buffer]:
+        """Those that it may write."""
+        yield from self._kept
+        for launch in self.launches:
+            yield from written(launch.program, launch.values)
+
     def keep(self, *buffers: Buffer) -> None:
         """Holds arrays that the graph uses."""
         self._kept += buffers
@@ -84,11 +105,19 @@ class Graph:
             )
 
     def launch(self, stream: Target | None = None) -> None:
-        """Submits everything in it to the stream it was captured on, or another one of the device."""
+        """Submits everything in it to the stream it was captured on, or another one of the device. Raises
+        ``BufferFreed`` if one of its arrays was freed, ``BadRequest`` if one that has a bound (``Program.bounds``)
+        holds more."""
         target = stream or self._stream
         if target.device is not self._stream.device:
             raise BadRequest("the graph was captured on another device")
+        for array in self._arrays():
+            target.device.check_owner(array)
+        for launch in self.launches:
+            check_bounds(launch.program, launch.values)
         target.queue.submit(self._recording)
+        for array in self.written():
+            array.known.forget()
 
     def free(self) -> None:
         """Gives its memory back, after all work submitted so far."""

@@ -24,7 +24,8 @@ class MemoryPool:
 
     def allocate(self, size: int) -> int:
         """Address of ``size`` bytes, whose contents are not defined; waits for work in flight if only memory that it
-        may use is left. Raises ``OutOfDeviceMemory``."""
+        may use is left. Raises ``OutOfDeviceMemory``, ``ContextClosed``."""
+        self.context.check()
         self.collect()
         return self._allocate(self._data, size)
 
@@ -41,6 +42,11 @@ class MemoryPool:
         self.collect()
         self.trim()
         return heap.allocate(size)
+
+    @property
+    def used(self) -> int:
+        """Bytes in arrays, those among them that wait to be taken back."""
+        return self._data.used
 
     def upload(self, code: bytes) -> int:
         """Address of a program that stays."""
@@ -71,5 +77,6 @@ class MemoryPool:
 
     def statistics(self) -> HeapStatistics:
         """How the memory of arrays is used; programs are not in it."""
+        self.context.check()
         self.collect()
         return self._data.statistics()

@@ -10,7 +10,8 @@ class Program:
     """Instruction words with what a launch must know.
 
     ``args`` are the names of the kernel's arguments in order; ``config_hash`` is the chip it was built for, 0 for any.
-    ``strided`` are those arguments whose arrays may have any strides, which the program knows.
+    ``strided`` are those arguments whose arrays may have any strides, which the program knows. ``bounds`` are
+    arguments, with the largest absolute value of their elements: arrays of int32 that the program only reads.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Program:
     args: tuple[str, ...] = ()
     config_hash: int = 0
     strided: frozenset[str] = frozenset()
+    bounds: tuple[tuple[str, int], ...] = ()
 
     @property
     def code(self) -> bytes:

@@ -10,9 +10,9 @@ import numpy as np
 
 from sley.abi.packets import FENCE_BYTES
 from sley.driver import BadRequest, Counters, Queue
-from sley.runtime.device.arguments import Argument, in_order, word
+from sley.runtime.device.arguments import Argument, bounded, check_bounds, in_order, word, written
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.client import Client, drain
+from sley.runtime.device.client import Client, Owned, drain
 from sley.runtime.device.event import Event
 from sley.runtime.device.graph import Graph, Launch
 from sley.runtime.device.program import Program
@@ -38,7 +38,7 @@ class Count(Timing):
         return self.counters.cycles - self.cycles
 
 
-class Stream:
+class Stream(Owned):
     """Launches, copies and fills in the order of the calls; calls return before the work is done.
 
     Attributes
@@ -72,10 +72,25 @@ class Stream:
         x, y, z = (*grid, 1, 1)[:3]
         values = in_order(program, args)
         words = self.words(program, values)
+        if self._graph is None:
+            check_bounds(program, values)
+        else:
+            self._check_written_in_graph(self._graph, program, values)
         address, tag = self.device.load(program)
         position = self.queue.launch(address, len(program.words), words, (x, y, z), tag, gang)
         if self._graph is not None:
             self._graph.launches.append(Launch(program, position, values))
+        for array in written(program, values):
+            array.known.forget()
+
+    def _check_written_in_graph(self, graph: Graph, program: Program, values: list[Argument]) -> None:
+        """A bound is checked whenever the graph is launched, so nothing in the graph may write the array before."""
+        for name, array in bounded(program, values):
+            if any(other.known is array.known and other.layout.overlaps(array.layout) for other in graph.written()):
+                raise BadRequest(
+                    f"the graph writes {name} of {program.name}, whose values are checked before the graph is "
+                    "launched: write it outside of the graph"
+                )
 
     def words(self, program: Program, values: Sequence[Argument]) -> list[int]:
         """Arguments in order, as a kernel gets them."""
@@ -84,16 +99,21 @@ class Stream:
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copies one device array to another of the same size. Both may be views whose elements are contiguous, and
         must not overlap. Raises ``BadRequest``, ``ShapeMismatch``."""
+        self.device.check_owner(source)
+        self.device.check_owner(destination)
         if destination.nbytes != source.nbytes:
             raise ShapeMismatch(
                 f"cannot copy {source!r} to {destination!r}: {source.nbytes} bytes against {destination.nbytes}"
             )
         self.queue.copy(source.dense_address("copy"), destination.dense_address("copy"), source.nbytes)
+        destination.known.forget()
         self._keep(source, destination)
 
     def fill(self, destination: Buffer, byte: int) -> None:
         """Sets every byte of a device array, or of a view whose elements are contiguous. Raises ``BadRequest``."""
+        self.device.check_owner(destination)
         self.queue.fill(destination.dense_address("fill"), byte, destination.nbytes)
+        destination.known.forget()
         self._keep(destination)
 
     def _keep(self, *buffers: Buffer) -> None:
@@ -120,7 +140,8 @@ class Stream:
         return Event(self.queue, Buffer.of(self.device, np.zeros(FENCE_BYTES, np.uint8)))
 
     def wait(self, event: Event) -> None:
-        """Holds this stream (not the caller) until an event of another stream has happened."""
+        """Holds this stream (not the caller) until an event of another stream of the device has happened. Raises
+        ``BadRequest`` for an event of another device."""
         self.queue.wait_fence(event.fence)
 
     def batch(self) -> AbstractContextManager[None]:
@@ -148,6 +169,14 @@ class Stream:
         count.counters = self.device.driver.counters() - before
         count.cycles = timing.cycles
 
+    def check_alive(self) -> None:
+        """A stream lives as long as its device."""
+
+    def __repr__(self) -> str:
+        captures = "" if self._graph is None else f", captures {self._graph!r}"
+        return f"Stream({self.queue!r}{captures})"
+
     def synchronize(self, timeout: int | None = None) -> None:
         """Returns when everything submitted so far has finished. Raises the error of whatever failed."""
+        self.device.context.check()
         drain(self.queue, timeout)

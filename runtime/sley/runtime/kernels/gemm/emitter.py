@@ -51,7 +51,11 @@ class GemmEmitter:
         self.k = k = KernelBuilder(f"gemm_{problem.m}x{problem.n}x{problem.k}", config)
         epilogue = problem.epilogue
         more = [name for name in ("bias", "scale", "beta") if getattr(epilogue, name)]
-        self.arg = {name: k.arg(name, strided=name in ("a", "b", "c")) for name in ("a", "b", "c", *more)}
+        bound = problem.bias_bound
+        self.arg = {
+            name: k.arg(name, name in ("a", "b", "c"), bound if name == "bias" else None)
+            for name in ("a", "b", "c", *more)
+        }
         self.free, self.full = k.semaphore("free", tiling.slots), k.semaphore("full")
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")

@@ -115,6 +115,11 @@ class Problem:
         return self.batch * self.m * self.n * self.epilogue.result.bytes
 
     @property
+    def bias_bound(self) -> int | None:
+        """The largest absolute value of a bias whose sums cannot wrap in int32; ``None`` for sums in fp32."""
+        return (1 << 31) - 1 - self.k * 128 * 128 if self.dtype is ElementType.INT8 else None
+
+    @property
     def swappable(self) -> bool:
         """Whether C^T = op(B)^T @ op(A)^T is a problem of the same kind: of one row, or of one column whose elements
         follow each other, C^T lies in memory like C. A bias goes with columns."""
