@@ -1,5 +1,7 @@
 """Where a chip's configuration comes from."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,22 @@ def test_lanes_divide_the_columns(lanes: int) -> None:
 
 def test_parts_of_a_row() -> None:
     assert [preset("base").replace(vector_lanes=lanes).row_parts for lanes in (1, 4, 16)] == [16, 4, 1]
+
+
+@pytest.mark.parametrize("name", ["nano", "edge_int8", "16x16", "my-chip.v2", "_", "x" * 64])
+def test_names(name: str) -> None:
+    own = preset("nano").replace(name=name)
+    assert own.name == name
+    assert own.hash == preset("nano").hash
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a\n", "*/", "edge int8", "../up", "-o", ".hidden", "é", "x" * 65, 7, None])
+def test_names_that_are_refused(name: object, tmp_path: Path) -> None:
+    """Whatever could leave a comment of Verilog or a folder."""
+    sentence = rf"name is {re.escape(repr(name))}; a name has 1 to 64 letters of ASCII, digits, and _ \. -"
+    with pytest.raises(ConfigError, match=sentence):
+        preset("nano").replace(name=name)
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps({"parameters": {"name": name}}))
+    with pytest.raises(ConfigError, match=sentence):
+        configuration(str(file))

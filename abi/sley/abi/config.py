@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,10 @@ ABI_MAJOR = 4
 ABI_MINOR = 0
 BURST_BOUNDARY = 4096
 """AXI4 (IHI 0022, A3.4.1): no burst crosses a multiple of so many bytes."""
+
+
+NAME_LENGTH = 64
+_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{NAME_LENGTH - 1}}}")
 
 
 class ConfigError(SleyError, ValueError):
@@ -32,6 +37,8 @@ class ChipConfig:
     """
 
     name: str = "nano"
+    """1 to 64 of A-Z, a-z, 0-9, ``_``, ``.``, ``-``, beginning with none of the last two: safe in comments of Verilog,
+    in names of files and in XML. It changes no hash."""
     array: int = 4
     """N: rows and columns of the systolic array."""
     operand_types: tuple[ElementType, ...] = (ElementType.INT8,)
@@ -73,6 +80,11 @@ class ChipConfig:
                 what = "a power of two" if power else "an integer"
                 raise ConfigError(f"{name} is {value!r}; it must be {what} in {low}..{high}")
 
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise ConfigError(
+                f"name is {self.name!r}; a name has 1 to {NAME_LENGTH} letters of ASCII, digits, and _ . -, the first one "
+                "a letter, a digit or _: it is written into Verilog and into names of files"
+            )
         object.__setattr__(self, "operand_types", _operand_types(self.operand_types))
         bounded("array", 4, 64, power=True)
         bounded("vector_lanes", 1, self.array, power=True)

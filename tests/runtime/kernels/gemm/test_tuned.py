@@ -70,3 +70,11 @@ def test_command() -> None:
     assert set(tuned(PRESETS["nano"])) == {Problem(9, 8, 12)}
     result = CliRunner().invoke(app, ["tune", "9", "8", "12", "-e", "model:nano"])
     assert (result.exit_code, "no cycles" in result.output) == (2, True)
+
+
+def test_a_cache_that_is_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = folder / "file"
+    file.write_text("mine")
+    monkeypatch.setattr("sley.runtime.kernels.gemm.tuned.cache_folder", lambda: file)
+    with pytest.raises(TuningError, match=rf"{file}, where nothing can be written .*set SLEY_CACHE to a folder"):
+        keep(BASE, PROBLEMS[0], candidates(BASE, PROBLEMS[0], 1)[0])

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from sley.abi.cache import unusable
 from sley.abi.config import ChipConfig
 from sley.abi.errors import SleyError
 from sley.abi.types import ElementType
@@ -21,7 +22,7 @@ VERSION = 1
 
 
 class TuningError(SleyError):
-    """A file of tuned tilings cannot be read."""
+    """A file of tuned tilings cannot be read or written."""
 
 
 def tuned_file(config: ChipConfig) -> Path:
@@ -35,14 +36,17 @@ def tuned(config: ChipConfig) -> Mapping[Problem, Plan]:
 
 
 def keep(config: ChipConfig, problem: Problem, plan: Plan) -> None:
-    """Keeps a tiling for all later products of this problem on chips like this."""
+    """Keeps a tiling for all later products of this problem on chips like this. Raises ``TuningError``."""
     path = tuned_file(config)
     known = {**_read(config, path), problem: plan}
-    path.parent.mkdir(parents=True, exist_ok=True)
     entries = [{"problem": _plain(p), "plan": _plain(q)} for p, q in known.items()]
     part = path.with_suffix(".part")
-    part.write_text(json.dumps({"version": VERSION, "chip": config.name, "tilings": entries}, indent=1) + "\n")
-    part.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps({"version": VERSION, "chip": config.name, "tilings": entries}, indent=1) + "\n")
+        part.replace(path)
+    except OSError as error:
+        raise TuningError(unusable(cache_folder(), error)) from None
     _read.cache_clear()
 
 
