@@ -120,7 +120,7 @@ def pipeline() -> Picture:
     p.text(
         20,
         306,
-        "c.f is fold f of chunk c. WEIGHTS of a fold run during MATMUL of the one before; arrows: a slot is free again;",
+        "c.f is fold f of chunk c. WEIGHTS run during the MATMUL before; arrows: a slot is free again;",
         small=True,
     )
     p.text(
