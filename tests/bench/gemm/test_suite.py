@@ -120,7 +120,7 @@ def test_errors(shapes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (result.exit_code, "is no Python" in result.stderr) == (1, True)
     monkeypatch.setitem(sys.modules, "sley.bench.gemm.roofline", None)
     result = run("--roofline", str(tmp_path / "picture.png"))
-    assert (result.exit_code, "pip install 'sley[bench]'" in result.output) == (2, True)
+    assert (result.exit_code, "pip install -e '.[bench]'" in result.output) == (2, True)
 
 
 def test_a_wrong_result_ends_the_suite(shapes: str, monkeypatch: pytest.MonkeyPatch) -> None:

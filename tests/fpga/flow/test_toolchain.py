@@ -46,7 +46,9 @@ def test_a_machine_beside_a_board_builds_nothing(arguments: tuple[str, ...], tmp
     command = [sys.executable, "-c", WITHOUT, "fpga", *arguments, "-o", str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert run.returncode == 1
-    assert run.stderr == "error: numba is not installed; pip install 'sley[bitstream]'\n"
+    assert (
+        run.stderr == "error: numba is not installed: pip install -e '.[bitstream]' in the clone of Sley's repository\n"
+    )
 
 
 def test_a_tool_that_was_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

