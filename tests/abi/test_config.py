@@ -45,7 +45,9 @@ def test_names(name: str) -> None:
     assert own.hash == preset("nano").hash
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a\n", "*/", "edge int8", "../up", "-o", ".hidden", "é", "x" * 65, 7, None])
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "a\n", "*/", "edge int8", "../up", "-o", ".hidden", "é", "x" * 65, 7, None]
+)
 def test_names_that_are_refused(name: object, tmp_path: Path) -> None:
     """Whatever could leave a comment of Verilog or a folder."""
     sentence = rf"name is {re.escape(repr(name))}; a name has 1 to 64 letters of ASCII, digits, and _ \. -"

@@ -82,8 +82,8 @@ class ChipConfig:
 
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise ConfigError(
-                f"name is {self.name!r}; a name has 1 to {NAME_LENGTH} letters of ASCII, digits, and _ . -, the first one "
-                "a letter, a digit or _: it is written into Verilog and into names of files"
+                f"name is {self.name!r}; a name has 1 to {NAME_LENGTH} letters of ASCII, digits, and _ . -, the first "
+                "one a letter, a digit or _: it is written into Verilog and into names of files"
             )
         object.__setattr__(self, "operand_types", _operand_types(self.operand_types))
         bounded("array", 4, 64, power=True)
