@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from sley.abi.config import preset
 from sley.hw import commands
 from sley.hw.verilog import VerilogError, component_verilog
+from sley.runtime.cli import app
 from sley.sim.build.toolchain import Toolchain, find_compiler, find_verilator
 from sley.sim.engines.design_text import cached_verilog
 from sley.sim.errors import BuildError
@@ -75,9 +75,7 @@ def test_lint_finds_what_it_should(tmp_path: Path) -> None:
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(commands, "chip_verilog", lambda config: f"module sley; // {config.name}\n")
-    app = typer.Typer()
-    app.command()(commands.verilog)
-    return lambda *arguments: CliRunner().invoke(app, arguments)
+    return lambda *arguments: CliRunner().invoke(app, ["verilog", *arguments])
 
 
 def test_command(cli: Any, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from lxml import etree
 from peakrdl_ipxact import IPXACTImporter
 from systemrdl import RDLCompiler
@@ -28,6 +27,7 @@ from sley.hw.ip import registers
 from sley.hw.ip.export import ExportError, ip_files, write_export
 from sley.hw.ip.ip_xact import NAMESPACE, component_ports
 from sley.hw.ip.registers import MissingToolError
+from sley.runtime.cli import app
 from sley.sim.build.toolchain import Toolchain, find_c_compiler, find_compiler, find_verilator, run_tool
 from sley.sim.engines.design_text import cached_verilog
 
@@ -221,9 +221,7 @@ def test_icarus_elaborates(name: str, tmp_path: Path) -> None:
 def cli(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(commands, "chip_verilog", lambda config: "")
     monkeypatch.setattr(commands, "ip_files", lambda config, ports, verilog: {"rtl/sley.v": f"// {config.name}\n"})
-    app = typer.Typer()
-    app.command()(commands.ip)
-    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return lambda *arguments: CliRunner().invoke(app, ["ip", *(str(argument) for argument in arguments)])
 
 
 def unwrapped(output: str) -> str:
