@@ -61,8 +61,10 @@ def test_bf16_on_a_chip(device: Device, ones: Ones, usable: Usable) -> None:
 def test_wrong_shape(device: Device, ones: Ones, usable: Usable) -> None:
     with pytest.raises(ShapeMismatch, match="3 columns against 4 rows"):
         blas.gemm(ones(2, 3), ones(4, 2))
-    with pytest.raises(ShapeMismatch, match=r"a has shape \(3,\)"):
+    with pytest.raises(ShapeMismatch, match=r"a has shape \(3,\); .* or three dim.*: a vector .* a.reshape\(1, -1\)"):
         blas.gemm(ones(3), ones(3, 2))
+    with pytest.raises(ShapeMismatch, match=r"b has shape \(3,\); .* or three dim.*b.reshape\(-1, 1\)"):
+        blas.gemm(ones(2, 3), ones(3))
     with pytest.raises(ShapeMismatch, match=r"b has shape \(1, 1, 3, 2\); gemm needs two or three dimensions"):
         blas.gemm(ones(2, 3), ones(1, 1, 3, 2))
     for a, b in (((0, 3), (3, 2)), ((2, 0), (0, 2)), ((0, 2, 3), (3, 2))):
@@ -179,6 +181,20 @@ def test_a_graph_checks_its_bias_whenever_it_is_launched(device: Device, ones: O
         device.stream.fill(bias, 0)
         with pytest.raises(BadRequest, match="the graph writes bias of gemm_2x2x3"):
             blas.gemm(ones(2, 3), ones(3, 2), bias, 1.0, out=out)
+    usable()
+
+
+def test_options_of_another_type(device: Device, ones: Ones, usable: Usable) -> None:
+    a = ones(2, 2)
+    for name in ("scale", "beta"):
+        for value in ("x", "1.5", [1]):
+            with pytest.raises(BadRequest, match=rf"{name} is .*; it must be a number"):
+                blas.gemm(a, a, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedType, match=r"out is ndarray; .* device.empty makes one"):
+        blas.gemm(a, a, out=np.zeros((2, 2), np.int32))  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedType, match=r"stream is 3; give one of device.streams"):
+        blas.gemm(a, a, stream=3)  # type: ignore[arg-type]
+    assert (blas.gemm(a, a, scale=np.float64(0.5)).numpy() == 1).all()
     usable()
 
 

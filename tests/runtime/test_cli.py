@@ -143,11 +143,26 @@ def test_a_reader_that_has_seen_enough(arguments: tuple[str, ...]) -> None:
     assert ended.stderr == ""
 
 
+def test_a_cache_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    monkeypatch.setenv("SLEY_CACHE", str(file))
+    for command in (("cache", "show"), ("cache", "clear"), ("bench", "gemm", "-e", "model:nano?memory=1M", "-m", "4")):
+        result = run(*command)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: SLEY_CACHE={file} is a file; name a folder")
+    assert file.read_text() == "mine"
+
+
 def test_bad_sources(tmp_path: Path) -> None:
     source = tmp_path / "bad.s"
     source.write_text("frobnicate r1\n")
     result = run("asm", str(source))
     assert result.exit_code == 1
     assert "line 1" in result.stderr
+    source.write_bytes(b"\xff\xfe end")
+    result = run("asm", str(source))
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: {source} is no text in UTF-8 ('utf-8' codec can't decode byte 0xff")
     source.write_bytes(b"abc")
     assert run("disasm", str(source)).exit_code == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsFloat
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -72,6 +74,12 @@ def gemm(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
+    if out is not None and not isinstance(out, Buffer):
+        raise UnsupportedType(
+            f"out is {type(out).__name__}; gemm writes to arrays of the device: device.empty makes one"
+        )
+    if stream is not None and not isinstance(stream, Stream):
+        raise UnsupportedType(f"stream is {stream!r}; give one of device.streams")
     device = _device(a, b, bias, out, stream)
     a, b = _on(device, a), _on(device, b)
     operands = _operands(a, b)
@@ -86,6 +94,7 @@ def gemm(
     if operands is ElementType.INT8 and scale is None and (bias is not None or relu):
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
     shape = (m, n) if len(a.shape) == len(b.shape) == 2 else (batch, m, n)
+    scale, beta = _factor("scale", scale), _factor("beta", beta)
     kind = numpy_type(result)
     given = out
     if out is None:
@@ -108,7 +117,7 @@ def gemm(
                 f"out shares memory with {name}, which is still read while results are written: use another"
             )
     more: list[Argument] = [] if row is None else [row]
-    more += [float(value) for value in (factor, beta) if value is not None]
+    more += [value for value in (factor, beta) if value is not None]
     launch(stream or device.stream, problem, plan(device.config, problem), a, b, out, *more)
     return out
 
@@ -124,6 +133,14 @@ def _device(*parts: Buffer | Stream | ArrayLike | None) -> Device:
     for part in owned:
         owned[0].device.check_owner(part)
     return Device.of(owned[0])
+
+
+def _factor(name: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, SupportsFloat):
+        raise BadRequest(f"{name} is {value!r}; it must be a number")
+    return float(value)
 
 
 def _on(device: Device, values: Buffer | ArrayLike) -> Buffer:
@@ -149,8 +166,10 @@ def _sizes(a: Buffer, b: Buffer, trans_a: bool, trans_b: bool) -> tuple[int, int
     """Batch, M, N, K."""
     for name, operand in (("a", a), ("b", b)):
         if len(operand.shape) not in (2, 3) or 0 in operand.shape:
+            row = f": a vector is a matrix as {name}.reshape(1, -1) or {name}.reshape(-1, 1)"
             raise ShapeMismatch(
                 f"{name} has shape {operand.shape}; gemm needs two or three dimensions, each at least 1"
+                f"{row if len(operand.shape) == 1 else ''}"
             )
     m, k = a.shape[-2:][:: -1 if trans_a else 1]
     inner, n = b.shape[-2:][:: -1 if trans_b else 1]

@@ -14,7 +14,7 @@ import typer.core
 from rich.console import Console
 from rich.table import Table
 
-from sley.abi.asm import assemble, bytes_to_words, disassemble, words_to_bytes
+from sley.abi.asm import AsmError, assemble, bytes_to_words, disassemble, words_to_bytes
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigError, configuration
 from sley.abi.errors import SleyError
 from sley.abi.registers import RegisterMap
@@ -116,7 +116,11 @@ def asm(
     ] = None,
 ) -> None:
     """Assemble a kernel program."""
-    words = assemble(sys.stdin.read() if str(source) == "-" else source.read_text())
+    try:
+        text = sys.stdin.read() if str(source) == "-" else source.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise AsmError(f"{source} is no text in UTF-8 ({error}); a binary is for sley disasm") from None
+    words = assemble(text)
     if output is None:
         typer.echo("\n".join(f"{word:032x}" for word in words))
     else:

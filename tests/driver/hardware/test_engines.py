@@ -17,6 +17,12 @@ def test_bad_urls(url: str) -> None:
         parse_url(url)
 
 
+@pytest.mark.parametrize("url", [None, 3, b"fast:base"])
+def test_what_is_no_url(url: object) -> None:
+    with pytest.raises(EngineError, match=r"names no engine; write for example fast:base"):
+        open_transport(url)  # type: ignore[arg-type]
+
+
 def test_the_engines_of_this_repository_are_installed() -> None:
     assert {"pysim", "rtl", "model"} <= set(engines())
 

@@ -9,7 +9,7 @@ import pytest
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit, UnitState
 from sley.driver import BadRequest, BufferFreed, ContextHang, OutOfDeviceMemory, QueueFault, QueueFull
-from sley.runtime import Buffer, Device, KernelBuilder, KernelError, Program, blas
+from sley.runtime import Buffer, Device, KernelBuilder, KernelError, Program, UnsupportedType, blas
 from sley.sim.engines.options import default_engine
 
 ENGINES = ["model:nano?memory=1M", *(["fast:nano?memory=1M"] if default_engine() == "fast" else [])]
@@ -170,6 +170,16 @@ def test_launch_arguments(device: Device, usable: Usable) -> None:
         device.stream.launch(program, [1, 1 << 33])
     with pytest.raises(BadRequest, match="grid is"):
         device.stream.launch(program, [1, 2], (1, 1, 1, 1))
+    for grid in (4, 4.5, None, ()):
+        with pytest.raises(BadRequest, match=r"grid is .*; give a tuple of one to three sides, such as \(4,\)"):
+            device.stream.launch(program, [1, 2], grid)  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match=r"grid is \(65536, 1, 1\); every side must be in 1..65535"):
+        device.stream.launch(program, [1, 2], grid=(65536,))
+    for value in (None, "5", [1]):
+        with pytest.raises(BadRequest, match=r"argument 1 of two is .*; it must be a device array, an integer of 32"):
+            device.stream.launch(program, [1, value])  # type: ignore[list-item]
+    with pytest.raises(UnsupportedType, match=r"3 is no event; record\(\) of another stream makes one"):
+        device.stream.wait(3)  # type: ignore[arg-type]
     with pytest.raises(KernelError, match="built for another chip"):
         device.stream.launch(Program("other", program.words, config_hash=1))
     usable()

@@ -17,6 +17,8 @@ def engines() -> dict[str, EntryPoint]:
 
 def parse_url(url: str) -> tuple[str, str, dict[str, str]]:
     """Engine, what it is given, and options. Sizes such as ``memory=64M`` become plain numbers."""
+    if not isinstance(url, str):
+        raise EngineError(f"{url!r} names no engine; write for example fast:base or pysim:nano?memory=4M")
     head, _, query = url.partition("?")
     name, _, spec = head.partition(":")
     if not name:

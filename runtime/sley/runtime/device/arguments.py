@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import index
 
 import numpy as np
 
+from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client
 from sley.runtime.device.program import Program
@@ -54,7 +56,8 @@ def written(program: Program, values: Sequence[Argument]) -> Iterator[Buffer]:
 
 def word(device: Client, program: Program, number: int, value: Argument) -> int:
     """An argument as a kernel gets it: the address of an array, an integer of 32 bits, a float as fp32 bits. Raises
-    ``BadRequest`` for an array of another device, and for one whose strides the program would have to know."""
+    ``BadRequest`` for what is none of these, an array of another device, and for one whose strides the program would
+    have to know."""
     if isinstance(value, Buffer):
         device.check_owner(value)
         name = program.args[number] if number < len(program.args) else str(number)
@@ -64,4 +67,10 @@ def word(device: Client, program: Program, number: int, value: Argument) -> int:
     if isinstance(value, float | np.floating):
         with np.errstate(over="ignore"):
             return int(np.float32(value).view(np.uint32))
-    return int(value)
+    try:
+        return index(value)
+    except TypeError:
+        raise BadRequest(
+            f"argument {number} of {program.name} is {value!r}; it must be a device array, an integer of 32 bits or a "
+            "float"
+        ) from None

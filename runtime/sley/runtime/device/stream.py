@@ -16,7 +16,7 @@ from sley.runtime.device.client import Client, Owned, drain
 from sley.runtime.device.event import Event
 from sley.runtime.device.graph import Graph, Launch
 from sley.runtime.device.program import Program
-from sley.runtime.errors import KernelError, ShapeMismatch
+from sley.runtime.errors import KernelError, ShapeMismatch, UnsupportedType
 
 
 @dataclass
@@ -67,8 +67,8 @@ class Stream(Owned):
         config = self.device.config
         if program.config_hash not in (0, config.hash):
             raise KernelError(f"program {program.name} was built for another chip than {config.name}; build it again")
-        if not 1 <= len(grid) <= 3:
-            raise BadRequest(f"grid is {grid}; it has one to three sides")
+        if not isinstance(grid, Sequence) or not 1 <= len(grid) <= 3:
+            raise BadRequest(f"grid is {grid!r}; give a tuple of one to three sides, such as (4,) or (4, 2, 1)")
         x, y, z = (*grid, 1, 1)[:3]
         values = in_order(program, args)
         words = self.words(program, values)
@@ -142,6 +142,8 @@ class Stream(Owned):
     def wait(self, event: Event) -> None:
         """Holds this stream (not the caller) until an event of another stream of the device has happened. Raises
         ``BadRequest`` for an event of another device."""
+        if not isinstance(event, Event):
+            raise UnsupportedType(f"{event!r} is no event; record() of another stream makes one")
         self.queue.wait_fence(event.fence)
 
     def batch(self) -> AbstractContextManager[None]:

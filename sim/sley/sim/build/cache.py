@@ -32,8 +32,11 @@ LOCK, BUILDING = ".lock", "building-"
 
 
 def cache_folder() -> Path:
-    """Where generated Verilog and compiled engines are kept; the environment variable SLEY_CACHE moves it."""
+    """Where generated Verilog and compiled engines are kept; the environment variable SLEY_CACHE moves it. Raises
+    ``EngineError`` if that names a file."""
     folder = os.environ.get("SLEY_CACHE")
+    if folder and Path(folder).is_file():
+        raise EngineError(f"SLEY_CACHE={folder} is a file; name a folder, which need not exist, or unset the variable")
     return Path(folder) if folder else Path(user_cache_dir("sley", appauthor=False))
 
 
