@@ -135,6 +135,7 @@ class Hierarchy:
 def unsupported(instance: Instance, cell: Cell) -> FastError:
     where = f" [{cell.source}]" if cell.source else ""
     what = f"an instance of {cell.kind}, of which there is no description" if cell.kind[0] != "$" else cell.kind
+    what = f"a tristate buffer ({what})" if cell.kind == "$tribuf" else what
     return FastError(
         f"{instance.path}{where}: {what} cannot be simulated by this engine; put a model in Amaranth in its place"
     )

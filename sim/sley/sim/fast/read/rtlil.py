@@ -169,7 +169,7 @@ class _Parser:
             elif keyword == "memory":
                 words = rest.split()
                 memory = plain(words[-1])
-                width, depth = int(words[words.index("width") + 1]), int(words[words.index("size") + 1])
+                width, depth = (_number(words[words.index(what) + 1]) for what in ("width", "size"))
                 module.memories[memory] = MemoryDeclaration(memory, width, depth, self._take_attributes()[0])
             elif keyword == "end":
                 return module
@@ -181,7 +181,8 @@ class _Parser:
         source, init = self._take_attributes()
         words = rest.split()
         name = words[-1]
-        wire = Wire(plain(name), int(words[words.index("width") + 1]) if "width" in words else 1, source=source)
+        width = _number(words[words.index("width") + 1]) if "width" in words else 1
+        wire = Wire(plain(name), width, source=source)
         wire.init, wire.signed = init, "signed" in words[:-1]
         for direction in ("input", "output", "inout"):
             if direction in words[:-1]:
@@ -269,6 +270,11 @@ class _Parser:
         return result
 
 
+def _number(text: str) -> int:
+    """A width. Amaranth writes that of ``Signal(True)`` as ``True``."""
+    return {"True": 1, "False": 0}[text] if text in ("True", "False") else int(text)
+
+
 def _bits(text: str) -> int:
     """Undefined bits are 0, as in Amaranth's simulator."""
     return int(text.replace("x", "0").replace("-", "0"), 2) if text else 0
@@ -281,7 +287,7 @@ def _parameter(text: str) -> Parameter:
     if text.startswith('"'):
         return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])
     width, tick, bits = text.partition("'")
-    return _bits(bits) if tick else int(width)
+    return _bits(bits) if tick else _number(width)
 
 
 def parse(text: str) -> dict[str, Module]:

@@ -21,6 +21,7 @@ class Simulation(Instance):
 
     def __init__(self, rtlil: str, top: str | None = None) -> None:
         self._made: int | None = None
+        self._constants: dict[str, int] = {}
         library = ctypes.CDLL(str(build_library(rtlil, top)))
         handle, u64 = ctypes.c_void_p, ctypes.c_uint64
         library.fast_create.restype, library.fast_create.argtypes = handle, [HOOK]
@@ -38,12 +39,18 @@ class Simulation(Instance):
         """Simulates an elaboratable. ``ports``: inputs and outputs by name; a component's own members by default.
 
         Clocks and resets of domains that the design does not create are further inputs: ``clk``, ``rst`` and
-        ``NAME_clk``, ``NAME_rst``.
+        ``NAME_clk``, ``NAME_rst``. Inputs begin with their ``init``; a port that is constant (``ready`` of a stream
+        that is always ready) can be peeked. Raises ``FastError`` for what the engine, or RTLIL, does not have.
         """
-        from amaranth.back import rtlil
+        from sley.sim.fast.run import convert  # Amaranth is needed here alone
 
-        pins = None if ports is None else {pin: (value, None) for pin, value in ports.items()}
-        return cls(rtlil.convert(design, name=name, ports=pins))
+        pins = convert.design_ports(design, ports)
+        simulation = cls(convert.design_rtlil(design, pins, name))
+        simulation._constants = convert.constants(pins)
+        for pin, value in convert.initial(pins).items():
+            if pin in simulation.manifest.inputs:
+                simulation.poke(pin, value)
+        return simulation
 
     def close(self) -> None:
         """Gives the memory of the state back."""
@@ -56,7 +63,13 @@ class Simulation(Instance):
         if getattr(self, "_made", None):
             self.close()
 
+    def peek(self, name: str) -> int:
+        constant = self._constants.get(self._port(name))
+        return super().peek(name) if constant is None else constant
+
     def poke(self, name: str, value: int) -> None:
+        if (port := self._port(name)) in self._constants:
+            raise FastError(f"{name} is always {self._constants[port]}; only other ports can be poked")
         super().poke(name, value)
         self._settled = False
 
