@@ -210,7 +210,7 @@ def test_beta_without_something_to_add_to(device: Device, ones: Ones, usable: Us
     with pytest.raises(BadRequest, match=r"beta is 0.5, the result float32; it needs an array out of float32"):
         blas.gemm(a, b, beta=0.5, dtype=np.float32)
     for kind in (np.int8, np.int32):
-        with pytest.raises(BadRequest, match=rf"beta is 2, the result {np.dtype(kind)}; it needs an array out"):
+        with pytest.raises(BadRequest, match=rf"beta is 2.0, the result {np.dtype(kind)}; it needs an array out"):
             blas.gemm(a, b, beta=2, out=device.empty((2, 2), kind))
     usable()
 
