@@ -158,7 +158,7 @@ def test_numpy_idioms(device: Device) -> None:
     for row, part in zip(array, host, strict=True):
         assert_same(row, part)
     assert array.base is None
-    assert repr(array[:, 0]) == f"Buffer(shape=(4, 8), dtype=int16, strides=(96, 2), address={array.address:#x})"
+    assert repr(array[:, 0]) == f"Buffer(shape=(4, 8), dtype=int16, strides=(96, 2), address={array.address:#x}, view)"
 
 
 def test_a_view_keeps_its_array(device: Device) -> None:
