@@ -136,6 +136,6 @@ def test_a_netlist_that_is_not_the_design_is_an_error(tmp_path: Path, monkeypatc
     def only_count(platform: Any, family: Family, dsp_blocks: int, array_blocks: int | None) -> None:
         platform.dsp_blocks = dsp_blocks
 
-    monkeypatch.setattr("sley.fpga.flow.implementation.tell_gateware", only_count)
+    monkeypatch.setattr("sley.fpga.flow.implementation.annotate_platform", only_count)
     with pytest.raises(FlowError, match=r"the netlist is not the design: Driver-driver conflict for .*low_outside"):
         netlist(BOARDS["icebreaker"].platform(), on_a_board("icebreaker"), tmp_path)
