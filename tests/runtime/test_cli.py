@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,11 @@ COMMANDS = list(commands(typer.main.get_group(app)))
 def test_commands_of_all_portions_are_there() -> None:
     names = {"demo", "info", "asm", "disasm", "tune", "verilog", "ip", "bench gemm", "fpga build", "cache show"}
     assert names <= {name.strip() for name in COMMANDS}
+
+
+def test_info_names_the_operand_types() -> None:
+    output = run("info", "base").output
+    assert re.search(r"operand_types\s*│\s*int8, bf16", output)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -83,8 +83,10 @@ def info(
 def _print_info(chip: ChipConfig, memory: int | None) -> None:
     console = Console()
     table = Table("parameter", "value", title=f"Configuration {chip.name}, hash {chip.hash:#010x}")
-    for name, value in chip.capabilities.items():
-        table.add_row(name, f"{value:,}")
+    sizes = {name: f"{value:,}" for name, value in chip.capabilities.items()}
+    sizes["operand_types"] = ", ".join(operand.info.name for operand in chip.operand_types)
+    for name, text in sizes.items():
+        table.add_row(name, text)
     console.print(table)
     derived = {
         "int8 MACs per cycle": chip.peak_macs,
