@@ -26,7 +26,8 @@ from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer.alu import Alu
 from sley.hw.core.sequencer.launch import Report
 from sley.hw.core.sequencer.loops import LoopStack
-from sley.hw.elaboration.emission import TOP, emitted_modules
+from sley.hw.elaboration.emission import TOP
+from sley.hw.elaboration.shared import EmissionPlatform, flat_ports
 from sley.hw.ip.readable import readable_modules
 from sley.hw.mmu.tlb import Tlb
 from sley.hw.reset import ResetControl
@@ -87,8 +88,8 @@ def same_spelling(original: list[str], exported: list[str], spell: Callable[[str
 
 def texts(block: Any) -> tuple[str, str]:
     """Amaranth's RTLIL of a block without submodules, and the exported Verilog."""
-    ((name, component, ports, platform),) = emitted_modules(block, TOP)
-    original = str(rtlil.convert(component, name=name, platform=platform, ports=ports))
+    ports = {name: (value, None) for name, (value, _) in flat_ports(block).items()}
+    original = str(rtlil.convert(block, name=TOP, platform=EmissionPlatform(), ports=ports))
     (exported,) = readable_modules(component_verilog(block), [*ports]).values()
     return original, exported
 

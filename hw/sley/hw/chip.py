@@ -11,7 +11,7 @@ from sley.hw.command.bank import command_bank
 from sley.hw.command.processor import CommandProcessor
 from sley.hw.core.core import Core
 from sley.hw.counters.bus import BUS_EVENTS, BusCounters
-from sley.hw.elaboration.shared import shared
+from sley.hw.elaboration.shared import shared, split
 from sley.hw.memory.axi import axi4_signature
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.noc.mesh import Mesh
@@ -54,9 +54,8 @@ class Chip(wiring.Component):
         m.submodules.reset_control = control = ResetControl()
         command, mesh = CommandProcessor(c), Mesh(c)
         cores = [Core(c) for _ in range(c.cores)]
-        restart = ResetInserter(control.reset)
-        m.submodules.command = restart(command)
-        m.submodules.mesh = restart(mesh)
+        m.submodules.command = split(command, "sley_command", platform, reset=control.reset)
+        m.submodules.mesh = ResetInserter(control.reset)(mesh)
         for index, core in enumerate(cores):
             m.submodules[f"core{index}"] = shared(core, "sley_core", platform, reset=control.reset)
 

@@ -2,12 +2,14 @@
 
 import re
 
+from amaranth.hdl import Fragment
 from amaranth.lib import wiring
 
 from sley.abi import install
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
 from sley.abi.errors import SleyError
-from sley.hw.elaboration.emission import TOP, EmittedModule, emitted_modules
+from sley.hw.elaboration.emission import TOP, Emission, Ports
+from sley.hw.elaboration.shared import EmissionPlatform
 
 # A signal of width 0, which Verilog does not have: Yosys writes a range that Verilog reads as two bits.
 EMPTY_WIRE = re.compile(r"^ *(wire|reg) \[-1:0\] .*;\n", re.MULTILINE)
@@ -38,19 +40,15 @@ def component_verilog(component: wiring.Component, name: str = TOP, comment: str
 
     Components that it shares (see ``sley.hw.elaboration.shared``) follow as modules of their own.
     """
-    texts = ["".join(f"// {line}\n" for line in comment.splitlines())]
-    texts += [_module_verilog(module) for module in emitted_modules(component, name)]
-    return "\n".join(texts)
+    head = "".join(f"// {line}\n" for line in comment.splitlines())
+    return "\n".join([head, *Emission(EmissionPlatform(), _convert).texts(component, name).values()])
 
 
-def _module_verilog(module: EmittedModule) -> str:
+def _convert(name: str, fragment: Fragment, ports: Ports) -> str:
     from amaranth.back import verilog
 
-    name, component, ports, platform = module
     try:
-        text: str = verilog.convert(
-            component, name=name, platform=platform, ports=ports, emit_src=False, strip_internal_attrs=True
-        )
+        text: str = verilog.convert(fragment, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
     except verilog.YosysError as error:
         raise VerilogError(
             f"Yosys could not write the Verilog: {error}\n"

@@ -75,9 +75,9 @@ def test_profile() -> None:
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("sley.core#.instance.matrix.array", "processing element"),
-        ("sley.core0.instance.matrix.streamer.walk", "rest of a matrix unit"),
-        ("sley.core3.instance.load_reader.runs", "Load"),
+        ("sley.core#.matrix.array", "processing element"),
+        ("sley.core0.matrix.streamer.walk", "rest of a matrix unit"),
+        ("sley.core3.load_reader.runs", "Load"),
         ("sley.mesh.request_#_#.west.buffer", "router"),
         ("sley.command.queue1", "command processor"),
         ("sley.bank", "registers and the rest"),

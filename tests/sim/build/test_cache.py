@@ -338,9 +338,12 @@ def test_a_cache_that_is_a_file(engine: str, tmp_path: Path, monkeypatch: pytest
     """The engines that compile say so; the others keep nothing there."""
     file = tmp_path / "file"
     file.write_text("mine")
-    for folder in (file, file / "below"):
+    for folder, message in (
+        (file, rf"SLEY_CACHE={file} is a file; name a folder"),
+        (file / "below", rf"SLEY_CACHE is {file}/below, .*written.*set SLEY_CACHE to a folder"),
+    ):
         monkeypatch.setenv("SLEY_CACHE", str(folder))
-        with pytest.raises(EngineError, match=rf"SLEY_CACHE is {folder}, .*written.*set SLEY_CACHE to a folder"):
+        with pytest.raises(EngineError, match=message):
             open_transport(f"{engine}:nano")
         for other in ("model:nano", "pysim:nano"):
             open_transport(other)

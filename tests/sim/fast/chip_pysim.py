@@ -21,9 +21,6 @@ from sley.sim.fast.run.simulation import Simulation
 ALIAS_CYCLES = 64
 """How often registers are compared that the fast engine has under other names only."""
 
-SHARED = re.compile(r"core\d+|lane_\d+|element_\d+_\d+")
-"""Instances of shared components; in the RTLIL they have one more level."""
-
 
 @dataclass
 class _Memory:
@@ -215,7 +212,7 @@ def _memory(name: str, place: MemoryPlace, slot: Any) -> _Memory:
 
 def _scope(name: tuple[str, ...]) -> str:
     """The name of a fragment as the RTLIL has it."""
-    return ".".join(("sley", *(f"{part}.instance" if SHARED.fullmatch(part) else part for part in name[1:])))
+    return ".".join(("sley", *name[1:]))
 
 
 def _registers(design: Any) -> Iterator[tuple[str, Wire]]:

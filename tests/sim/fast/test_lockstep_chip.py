@@ -15,7 +15,7 @@ from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines.options import EngineOptions
 
 EDGE = preset("edge")
-CORE = "sley.core0.instance"
+CORE = "sley.core0"
 ARRAY = f"{CORE}.matrix.array"
 LANE = f"{CORE}.vector.lane_"
 
@@ -45,8 +45,8 @@ def exchanged(items: dict[str, Any], one: str, two: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "one", "two"),
     [
-        ("registers", f"{ARRAY}.element_0_0.instance.active", f"{ARRAY}.element_3_1.instance.active"),
-        ("registers", f"{LANE}1.instance.multiply.part_10", f"{LANE}2.instance.multiply.part_10"),
+        ("registers", f"{ARRAY}.element_0_0.active", f"{ARRAY}.element_3_1.active"),
+        ("registers", f"{LANE}1.multiply.part_10", f"{LANE}2.multiply.part_10"),
         ("memories", f"{CORE}.scratchpad.bank0", f"{CORE}.scratchpad.bank3"),
         ("memories", f"{CORE}.accumulator.bank0", f"{CORE}.accumulator.bank1"),
         ("outputs", "m_axi_arvalid", "m_axi_awvalid"),

@@ -19,8 +19,8 @@ from sley.runtime.blas import gemm
 
 ENGINE = "fast:base?memory=16M"
 TIME = "sley.command.time"
-RUNNING = "sley.core0.instance.sequencer.execute.state"
-MAC = "sley.core0.instance.matrix.rows"
+RUNNING = "sley.core0.sequencer.execute.state"
+MAC = "sley.core0.matrix.rows"
 LIMIT = 2000
 
 ROUND_TRIP = 48

@@ -21,6 +21,7 @@ from sley.hw.core.unit_front import UnitFront
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.counters.core import CoreCounters
 from sley.hw.counters.select import COUNTER_SELECT
+from sley.hw.elaboration.shared import split
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.port import TranslatedPort, attach
@@ -96,12 +97,14 @@ class Core(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         c = self._config
         m = Module()
-        m.submodules.sequencer = sequencer = Sequencer(c)
+        sequencer = Sequencer(c)
+        m.submodules.sequencer = split(sequencer, "sley_sequencer", platform)
         m.d.comb += sequencer.core.eq(self.index)
-        m.submodules.load = load = LoadUnit(c)
-        m.submodules.store = store = StoreUnit(c)
-        m.submodules.matrix = matrix = MatrixUnit(c)
-        m.submodules.vector = vector = VectorUnit(c)
+        load, store, matrix, vector = LoadUnit(c), StoreUnit(c), MatrixUnit(c), VectorUnit(c)
+        m.submodules.load = split(load, "sley_load", platform)
+        m.submodules.store = split(store, "sley_store", platform)
+        m.submodules.matrix = split(matrix, "sley_matrix", platform)
+        m.submodules.vector = split(vector, "sley_vector", platform)
         m.d.comb += load.gang.eq(sequencer.gang)
         units: tuple[Any, ...] = (load, store, matrix, vector)
 

@@ -1,17 +1,21 @@
-"""Components that a design has many times: emitted once as a module, instanced everywhere."""
+"""Components that are emitted as modules of their own and instanced."""
 
-from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetInserter, ResetSignal, Value
+from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetInserter, ResetSignal, Value
 from amaranth.lib import wiring
 
 
 class EmissionPlatform:
     """The platform of an emission to Verilog or RTLIL; collects the modules that are instanced.
 
-    ``pending``: module names and components that still need a module of their own.
+    ``pending``: module names and components that still need a module of their own. ``written``: texts of modules that
+    need no conversion, by name. ``splits``: whether ``split`` makes modules.
     """
+
+    splits = False
 
     def __init__(self) -> None:
         self.pending: list[tuple[str, wiring.Component]] = []
+        self.written: dict[str, str] = {}
         self._known: set[str] = set()
 
     def share(self, name: str, component: wiring.Component) -> None:
@@ -43,6 +47,14 @@ def shared(component: wiring.Component, name: str, platform: object, reset: Valu
     connections: dict[str, Value] = {"i_clk": ClockSignal(), "i_rst": resets}
     for port, (value, flow) in flat_ports(component).items():
         connections[f"{'i' if flow == wiring.In else 'o'}_{port}"] = value
-    m = Module()
-    m.submodules.instance = Instance(name, **connections)
-    return m
+    return Instance(name, **connections)
+
+
+def split(component: wiring.Component, name: str, platform: object, reset: Value | None = None) -> Elaboratable:
+    """``component``, to be added as a submodule: shared like another one, but only in RTLIL.
+
+    A large part that a design has once: as a module of its own it is converted beside the rest.
+    """
+    if isinstance(platform, EmissionPlatform) and not platform.splits:
+        return component if reset is None else ResetInserter(reset)(component)
+    return shared(component, name, platform, reset)

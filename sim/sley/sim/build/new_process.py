@@ -23,11 +23,12 @@ def in_new_process(function: Callable[P, Result], *arguments: P.args, **named: P
     """What the function of that name in that module returns. Arguments and result are pickled.
 
     An ``EngineError`` is raised here too; any other exception is shown on stderr, and an ``EngineError`` here. Modules
-    are looked for where this process looks for them. What the function prints goes to stderr.
+    are looked for where this process looks for them. What the function prints goes to stderr. Assertions are off:
+    Amaranth has some for every bit of a netlist, which take a quarter of the time to make its text.
     """
     path = [os.path.abspath(folder) for folder in sys.path]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(path=path)],
+        [sys.executable, "-O", "-c", PROGRAM.format(path=path)],
         input=pickle.dumps((function, arguments, named)),
         stdout=subprocess.PIPE,
         check=False,

@@ -35,7 +35,7 @@ def _verilog(config: ChipConfig) -> str:
 def _rtlil(config: ChipConfig) -> str:
     from sley.hw.rtlil import chip_rtlil
 
-    return chip_rtlil(config)
+    return chip_rtlil(config, beside=True)
 
 
 def sources_of(*packages: str) -> Iterator[Path]:

@@ -160,7 +160,12 @@ class Flattener(Wires):
 
     def _declare_read(self, ports: MemoryPorts, instance: Instance, cell: Cell) -> ReadPort:
         ((wire, _, width),) = cell.ports["DATA"] or ((0, 0, 0),)
-        name = f"{instance.path}.{instance.module.wires[wire].name}"
+        # The registers of a memory that is a module are called what they are outside of it.
+        own = ports.memory.name == instance.path
+        outer, outer_wire = (
+            self.hierarchy.outside.get(instance.base + wire, (instance, wire)) if own else (instance, wire)
+        )
+        name = f"{outer.path}.{outer.module.wires[outer_wire].name}"
         edges = [self.netlist.segments[segment].low for segment in ports.memory.segments]
         registers = self._make_registers(name, 0, width, edges, 0, cell.source)
         if width:

@@ -50,6 +50,8 @@ class Hierarchy:
         self.flip_flops: list[tuple[Instance, Cell]] = []
         self.events: list[tuple[Instance, Cell]] = []
         self.memories: dict[tuple[int, str], MemoryPorts] = {}
+        self.outside: dict[int, tuple[Instance, int]] = {}
+        """For an output of an instance that is a whole wire of the instance around it: that instance, and its wire."""
         self.wires = 0
         self.top = self._add(top, modules[top])
 
@@ -63,7 +65,8 @@ class Hierarchy:
             for wire, low, width in _targets(process):
                 self._drive(instance, ((wire, low, width),), Driver(0, 0, instance, process, low))
         for declaration in module.memories.values():
-            memory = Memory(f"{path}.{declaration.name}", declaration.width, declaration.depth, [])
+            name = path if declaration.name.startswith("$") else f"{path}.{declaration.name}"
+            memory = Memory(name, declaration.width, declaration.depth, [])
             key = (instance.base, declaration.name)
             self.memories[key] = MemoryPorts(memory, len(self.memories), [], [])
         for cell in module.cells:
@@ -106,6 +109,8 @@ class Hierarchy:
                 self._drive(child, inner, Driver(0, 0, parent, value))
             else:
                 self._drive(parent, value, Driver(0, 0, child, inner))
+                if len(value) == 1 and value[0][1:] == (0, parent.module.wires[value[0][0]].width):
+                    self.outside[child.base + number] = parent, value[0][0]
 
     def _drive(self, instance: Instance, target: Sigspec, driver: Driver) -> None:
         offset = driver.offset
