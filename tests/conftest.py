@@ -2,6 +2,7 @@
 
 import gc
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ GARBAGE = (100_000, 50, 100)
 def pytest_configure(config: pytest.Config) -> None:
     """Workers do not compile the tools all at once."""
     gc.set_threshold(*GARBAGE)
+    os.environ.setdefault("SLEY_TIER", "first")  # no compiler in the background, and no design compiled twice
     if config.getoption("numprocesses", None):
         for tool in TOOLS:
             prepared(tool)

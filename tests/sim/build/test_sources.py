@@ -26,7 +26,7 @@ needs_verilator = pytest.mark.skipif(not (find_compiler() and find_verilator()),
 
 CHANGED = "changed since this process read it"
 
-OLD, NEW = 'def chip_rtlil(config):\n    return "old"\n', 'def chip_rtlil(config):\n    return "new"\n'
+OLD, NEW = 'def chip_rtlil(config, beside):\n    return "old"\n', 'def chip_rtlil(config, beside):\n    return "new"\n'
 
 TEXT = """
 def result():
@@ -133,7 +133,7 @@ def test_host_edited_during_the_build(folder: Path, monkeypatch: pytest.MonkeyPa
     host = folder / "host.c"
     host.write_text((folder / "sim/sley/sim/fast/run/simulation.c").read_text())
 
-    def edit(title: str) -> contextlib.AbstractContextManager[Callable[[str], None]]:
+    def edit(title: str, step: object) -> contextlib.AbstractContextManager[Callable[[str], None]]:
         host.write_text(host.read_text() + "\n")
         return contextlib.nullcontext(lambda text: None)
 

@@ -99,6 +99,11 @@ def cached(kind: str, name: str, build: Callable[[Path, Path], None]) -> Path:
     return target
 
 
+def known(kind: str, name: str) -> bool:
+    """Whether the cache has the file ``kind/name``."""
+    return (cache_folder() / kind / name).exists()
+
+
 @dataclass(frozen=True)
 class Entry:
     """A file of the cache: ``size`` in bytes, ``used`` in seconds since 1970, when it was built or asked for last."""

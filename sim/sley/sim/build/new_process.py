@@ -1,4 +1,4 @@
-"""Calls a function in a new interpreter, so that its code is what the source files say now.
+"""Calls a function in a new interpreter, so that its code is what the source files say now, and waits for it or not.
 
 A module in memory is what its file said when it was imported, which may be long ago: an entry of the cache must not be
 made by it and named after the file.
@@ -9,12 +9,15 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 from sley.abi.transport import EngineError
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
+
+BACKGROUND = "import sys; sys.path[:] = {path!r}; from sley.sim.build.new_process import work; work()"
 
 PROGRAM = "import sys; sys.path[:] = {path!r}; from sley.sim.build.new_process import answer; answer()"
 
@@ -40,6 +43,33 @@ def in_new_process(function: Callable[P, Result], *arguments: P.args, **named: P
         raise error
     result: Result = value
     return result
+
+
+def in_background(function: Callable[P, object], *arguments: P.args, **named: P.kwargs) -> None:
+    """Calls the function in a process that outlives this one, at the lowest priority. What it prints is not shown.
+
+    For work that another call does again if it fails, or if the process is ended.
+    """
+    path = [os.path.abspath(folder) for folder in sys.path]
+    process = subprocess.Popen(
+        [sys.executable, "-O", "-c", BACKGROUND.format(path=path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    with process.stdin as pipe:
+        pipe.write(pickle.dumps((function, arguments, named)))
+    process.returncode = 0  # nobody will wait for it, of which Python would warn
+
+
+def work() -> None:
+    """The other side of ``in_background``."""
+    with suppress(AttributeError):  # Windows has no priorities of this kind
+        os.nice(19)
+    function, arguments, named = pickle.load(sys.stdin.buffer)
+    function(*arguments, **named)
 
 
 def answer() -> None:

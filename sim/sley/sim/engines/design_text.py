@@ -9,8 +9,13 @@ from sley.abi.config import ChipConfig
 from sley.abi.transport import EngineError
 from sley.sim.build.cache import cached, digest
 from sley.sim.build.new_process import in_new_process
-from sley.sim.build.progress import progress
+from sley.sim.build.progress import Step, progress
 from sley.sim.build.sources import Sources
+
+FIXED_COST = 200
+"""What the rest of a chip costs to generate, in elements of its array."""
+SECONDS = {"Verilog": 0.03, "RTLIL": 0.012}
+"""For an element."""
 
 
 def cached_verilog(config: ChipConfig) -> str:
@@ -66,7 +71,8 @@ def cached_text(
 
     def build(output: Path, scratch: Path) -> None:
         what = {"verilog": "Verilog", "rtlil": "RTLIL"}[kind]
-        with progress(f"Generating the {what} of {config.name} (once for this design)"):
+        step = Step(what, FIXED_COST + config.array**2, SECONDS[what])
+        with progress(f"Generating the {what} of {config.name} (once for this design)", step):
             output.write_text(in_new_process(generate, config, *arguments))
         sources.check()
 

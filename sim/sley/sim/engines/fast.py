@@ -14,6 +14,7 @@ from sley.sim.errors import FastError
 from sley.sim.fast.run.build import build_library
 from sley.sim.fast.run.condition import Condition
 from sley.sim.fast.run.instance import Instance
+from sley.sim.fast.run.tier import AUTO, chosen
 from sley.sim.memory import dram
 
 HOST = Path(__file__).with_name("fast_host.c")
@@ -36,11 +37,12 @@ class FastTransport(LibraryTransport, Instance):
 
     ``rtlil`` is a design whose first module has the ports of a chip, ``bus_bytes`` the width of its memory bus.
     ``record``: cycles that are kept to be written as a waveform, to ``options.trace`` when the device is closed and to
-    ``sley-failure.vcd`` (or there too) when it fails.
+    ``sley-failure.vcd`` (or there too) when it fails. ``tier``: how well it is compiled.
     """
 
-    def __init__(self, rtlil: str, bus_bytes: int, options: EngineOptions, record: int = 0) -> None:
+    def __init__(self, rtlil: str, bus_bytes: int, options: EngineOptions, record: int = 0, tier: str = AUTO) -> None:
         self._trace: Path | None = None
+        self._tier = tier
         super().__init__(self._build(rtlil, bus_bytes), replace(options, trace=None))
         self._library.sley_run_until.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
         self._attach(self._library, self._open(), rtlil, None, TIES)
@@ -50,7 +52,7 @@ class FastTransport(LibraryTransport, Instance):
         self._trace = options.trace
 
     def _build(self, rtlil: str, bus_bytes: int) -> Path:
-        return build_library(rtlil, None, HOST, INCLUDES, (f"-DBUS_BYTES={bus_bytes}",), TIES)
+        return build_library(rtlil, None, HOST, INCLUDES, (f"-DBUS_BYTES={bus_bytes}",), TIES, self._tier)
 
     def close(self) -> None:
         if not self._sim:
@@ -98,13 +100,15 @@ class FastTransport(LibraryTransport, Instance):
 def open_transport(spec: str, options: dict[str, str]) -> FastTransport:
     """The chip of a preset or a JSON file (``base`` when empty), compiled on first use.
 
-    Option ``record``: cycles to keep for a waveform, see ``FastTransport``.
+    Option ``record``: cycles to keep for a waveform, see ``FastTransport``. ``tier``: how well it is compiled, see
+    ``sley.sim.fast.run.tier``.
     """
     config = configuration(spec or "base")
     others = dict(options)
+    tier = chosen(others.pop("tier", AUTO))
     record = _depth(others.pop("record", "0"))
     parsed = parse_options("fast", config, others, (".vcd", ".fst"))
-    return FastTransport(cached_rtlil(config), config.bus_bytes, parsed, record)
+    return FastTransport(cached_rtlil(config), config.bus_bytes, parsed, record, tier)
 
 
 def _depth(text: str) -> int:

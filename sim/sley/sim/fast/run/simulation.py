@@ -9,6 +9,7 @@ from sley.sim.fast.run.build import build_library
 from sley.sim.fast.run.c_api import HOOK
 from sley.sim.fast.run.condition import Condition
 from sley.sim.fast.run.instance import Instance
+from sley.sim.fast.run.tier import AUTO
 
 
 class Simulation(Instance):
@@ -19,10 +20,10 @@ class Simulation(Instance):
     Calls release the interpreter's lock: several simulations run beside each other in threads.
     """
 
-    def __init__(self, rtlil: str, top: str | None = None) -> None:
+    def __init__(self, rtlil: str, top: str | None = None, tier: str = AUTO) -> None:
         self._made: int | None = None
         self._constants: dict[str, int] = {}
-        library = ctypes.CDLL(str(build_library(rtlil, top)))
+        library = ctypes.CDLL(str(build_library(rtlil, top, tier=tier)))
         handle, u64 = ctypes.c_void_p, ctypes.c_uint64
         library.fast_create.restype, library.fast_create.argtypes = handle, [HOOK]
         library.fast_destroy.restype, library.fast_destroy.argtypes = None, [handle]
