@@ -3,6 +3,8 @@
 import numpy as np
 
 from sley.abi.config import ChipConfig, configuration
+from sley.abi.transport import EngineError
+from sley.sim.engines.options import parse_options
 from sley.sim.model.chip import ModelChip
 
 _STEPS_PER_ACCESS = 64
@@ -65,4 +67,8 @@ class ModelTransport:
 
 def open_transport(spec: str, options: dict[str, str]) -> ModelTransport:
     """``spec`` is a preset or a JSON file; option ``memory`` is the size of device memory."""
-    return ModelTransport(configuration(spec), int(options.get("memory", str(64 << 20))))
+    unknown = [name for name in options if name != "memory"]
+    if unknown:
+        raise EngineError(f"engine model has no option {unknown[0]!r}; there is memory")
+    config = configuration(spec)
+    return ModelTransport(config, parse_options("model", config, options).memory)
