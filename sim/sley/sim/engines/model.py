@@ -3,6 +3,7 @@
 import numpy as np
 
 from sley.abi.config import ChipConfig, configuration
+from sley.abi.ctrl_c import CTRL_C
 from sley.abi.transport import EngineError
 from sley.sim.engines.options import parse_options
 from sley.sim.model.chip import ModelChip
@@ -27,7 +28,8 @@ class ModelTransport:
 
     def read32(self, address: int) -> int:
         self._check()
-        self.chip.run(_STEPS_PER_ACCESS)
+        with CTRL_C.postponed():
+            self.chip.run(_STEPS_PER_ACCESS)
         return self.chip.read(address)
 
     def write32(self, address: int, value: int) -> None:
@@ -54,12 +56,14 @@ class ModelTransport:
 
     def wait_irq(self, cycles: int) -> bool:
         self._check()
-        self.chip.run(cycles, until_irq=True)
+        with CTRL_C.postponed():
+            self.chip.run(cycles, until_irq=True)
         return self.chip.irq
 
     def advance(self, cycles: int) -> None:
         self._check()
-        self.chip.run(cycles)
+        with CTRL_C.postponed():
+            self.chip.run(cycles)
 
     def close(self) -> None:
         self._closed = True
