@@ -9,6 +9,7 @@ import pytest
 from sley.abi.types import ElementType
 from sley.driver import BadRequest
 from sley.runtime import Buffer, Device, ShapeMismatch, UnsupportedType, blas
+from sley.runtime.kernels.gemm.limits import MAX_K
 
 Ones = Callable[..., Buffer]
 Usable = Callable[[], None]
@@ -32,11 +33,11 @@ def test_wrong_type(device: Device, ones: Ones, usable: Usable) -> None:
 
 def test_wrong_type_of_the_result(device: Device, ones: Ones, usable: Usable) -> None:
     a, b = ones(2, 3), ones(3, 2)
-    with pytest.raises(UnsupportedType, match="dtype is float64; gemm makes int32, float32, int8, bfloat16"):
+    with pytest.raises(UnsupportedType, match="the result is float64; gemm makes int32, float32, int8, bfloat16"):
         blas.gemm(a, b, dtype=np.float64)
-    with pytest.raises(UnsupportedType, match="dtype is uint8; gemm makes"):
+    with pytest.raises(UnsupportedType, match="the result is uint8; gemm makes"):
         blas.gemm(a, b, out=device.empty((2, 2), np.uint8))
-    with pytest.raises(UnsupportedType, match=r"dtype is int32; .* ask for float32"):
+    with pytest.raises(UnsupportedType, match=r"the result is int32; .* ask for float32"):
         blas.gemm(a, b, scale=0.5, dtype=np.int32)
     with pytest.raises(ShapeMismatch, match=r"out is .*int8.*; the result is int32"):
         blas.gemm(a, b, dtype=np.int32, out=device.empty((2, 2), np.int8))
@@ -46,12 +47,12 @@ def test_wrong_type_of_the_result(device: Device, ones: Ones, usable: Usable) ->
 def test_bf16_on_a_chip(device: Device, ones: Ones, usable: Usable) -> None:
     a, b = (ones(*shape, dtype=ml_dtypes.bfloat16) for shape in ((2, 3), (3, 2)))
     if not device.config.has(ElementType.BF16):
-        with pytest.raises(UnsupportedType, match="a is bfloat16; the chip nano multiplies int8 only"):
+        with pytest.raises(UnsupportedType, match="the operands are bfloat16; the chip nano multiplies int8 only"):
             blas.gemm(a, b)
-        with pytest.raises(UnsupportedType, match="dtype is bfloat16; the chip nano has no bf16: ask for float32"):
+        with pytest.raises(UnsupportedType, match="the result is bfloat16; the chip nano has no bf16: ask for float32"):
             blas.gemm(ones(2, 3), ones(3, 2), dtype=ml_dtypes.bfloat16)
     else:
-        with pytest.raises(UnsupportedType, match=r"dtype is int32; .* ask for float32"):
+        with pytest.raises(UnsupportedType, match=r"the result is int32; .* ask for float32"):
             blas.gemm(a, b, dtype=np.int32)
         with pytest.raises(UnsupportedType, match="bias is int32; it must be float32"):
             blas.gemm(a, b, np.ones(2, np.int32))
@@ -102,8 +103,8 @@ def test_wrong_batch(device: Device, ones: Ones, usable: Usable) -> None:
 
 
 def test_sums_that_could_wrap(device: Device, ones: Ones, usable: Usable) -> None:
-    deep = blas.MAX_K + 1
-    with pytest.raises(ShapeMismatch, match=f"K is {deep}; above {blas.MAX_K} .*: split K"):
+    deep = MAX_K + 1
+    with pytest.raises(ShapeMismatch, match=f"K is {deep}; above {MAX_K} .*: split K"):
         blas.gemm(device.empty((1, deep), np.int8), device.empty((deep, 1), np.int8))
     with pytest.raises(BadRequest, match="could wrap"):
         blas.gemm(ones(1, 1), ones(1, 1), np.array([2**31 - 1], np.int32), 1.0)

@@ -127,6 +127,16 @@ def test_bench_gemm() -> None:
         (("bench", "sim", "huge"), 2, "no preset 'huge'"),
         (("bench", "array", "huge"), 2, "no preset 'huge'"),
         (("demo", "-e", "model:base?memory=lots"), 1, "error: memory=lots is no size"),
+        (("info", "model:base?latency=3"), 1, "engine model has no option 'latency'; there is memory"),
+        (("info", "model:base?memory=1"), 1, "memory must be in 4096.."),
+        (("bench", "sim", "nano", "--size", "131072"), 1, "K is 131072; above 131071"),
+        (("bench", "sim", "nano", "--csv", "/nowhere/x"), 1, "there is no folder /nowhere"),
+        (("bench", "array", "nano", "--csv", "/nowhere/x"), 1, "there is no folder /nowhere"),
+        (("fpga", "report", "--only", "chip nano", "--page", "/nowhere/x"), 1, "there is no folder /nowhere"),
+        (("fpga", "build", "ulx3s", "--clock", "0"), 2, "a clock of 0 MHz"),
+        (("fpga", "build", "ulx3s", "--clock", "nan"), 2, "a clock of nan MHz"),
+        (("fpga", "simulate", "nano", "--memory", "0"), 2, "without memory"),
+        (("fpga", "simulate", "nano", "--config", "base"), 2, "nano is a preset already"),
         (("asm", "/nowhere/at/all.s"), 1, "error: "),
     ],
 )
@@ -158,6 +168,26 @@ def test_a_cache_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert result.exit_code == 1
         assert result.stderr.startswith(f"error: SLEY_CACHE={file} is a file; name a folder")
     assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [("info",), ("verilog", "--config"), ("fpga", "build", "ulx3s", "--config")])
+def test_a_configuration_that_is_no_text(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("chip.json").write_bytes(b"\xff\xfe\0")
+    result = run(*command, "chip.json")
+    assert result.exit_code == 2
+    assert "chip.json is no text" in result.output
+
+
+def test_memory_that_the_host_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError("Unable to allocate 4.00 GiB")
+
+    monkeypatch.setattr("sley.driver.Driver.open", full)
+    result = run("info", "model:base")
+    assert (result.exit_code, result.stderr) == (1, "error: Unable to allocate 4.00 GiB\n")
 
 
 def test_bad_sources(tmp_path: Path) -> None:

@@ -76,7 +76,12 @@ class ChipConfig:
     def __post_init__(self) -> None:
         def bounded(name: str, low: int, high: int, power: bool = False) -> None:
             value = getattr(self, name)
-            if not isinstance(value, int) or not low <= value <= high or (power and not _is_power_of_two(value)):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int)
+                or not low <= value <= high
+                or (power and not _is_power_of_two(value))
+            ):
                 what = "a power of two" if power else "an integer"
                 raise ConfigError(f"{name} is {value!r}; it must be {what} in {low}..{high}")
 
@@ -272,6 +277,8 @@ def configuration(spec: str) -> ChipConfig:
     if not spec.endswith(".json"):
         return preset(spec)
     try:
-        return ChipConfig.from_json(Path(spec).read_text())
+        return ChipConfig.from_json(Path(spec).read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"the configuration {spec} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the configuration {spec} is no text in UTF-8 ({error}); it must be JSON") from None

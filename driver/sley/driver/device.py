@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from sley.abi.errors import SleyError
 from sley.abi.transport import Transport
 from sley.driver.context import Context
 from sley.driver.errors import BadRequest, DeviceHang, DeviceReset
@@ -92,7 +91,7 @@ class Driver:
         transport = open_transport(url)
         try:
             return cls(transport, **options)  # type: ignore[arg-type]
-        except SleyError:
+        except BaseException:
             transport.close()
             raise
 

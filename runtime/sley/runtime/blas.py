@@ -16,14 +16,10 @@ from sley.runtime.device.stream import Stream
 from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.kernels.gemm.launch import launch
+from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_result, unknown_result
 from sley.runtime.kernels.gemm.plan import plan
 from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
-
-RESULTS = (ElementType.INT32, ElementType.FP32, ElementType.INT8, ElementType.BF16)
-
-MAX_K = (1 << 31) // (128 * 128) - 1
-"""Longest reduction of int8 whose int32 sum cannot wrap, whatever the operands."""
 
 SMALLEST_FACTOR = float(np.finfo(np.float32).smallest_normal)
 """The device takes what is smaller for 0."""
@@ -55,7 +51,7 @@ def gemm(
     a, b: arrays of the device, or of the host (numpy), which are copied to the device that the others are on. Both
         int8 or both ``ml_dtypes.bfloat16``, [M, K] and [K, N], or a batch of them as [batch, M, K] and
         [batch, K, N]; an operand with two dimensions serves the whole batch. Any size of 1 or more; K of int8 is at
-        most MAX_K. Views with any strides whose rows, or whose columns, have their elements side by side.
+        most 131,071. Views with any strides whose rows, or whose columns, have their elements side by side.
     bias: [N], contiguous, of the device or the host; int32 for int8, float32 for bf16 operands. int8 needs a
         ``scale`` then, and sum + bias must fit into int32: no element's absolute value is above 2^31 - 1 - 16384 K.
         Values from the host are known; a bias that the device may have written is read back once, which waits for all
@@ -83,14 +79,11 @@ def gemm(
     device = _device(a, b, bias, out, stream)
     a, b = _on(device, a), _on(device, b)
     operands = _operands(a, b)
-    if operands is ElementType.BF16 and not device.config.has(ElementType.BF16):
-        raise UnsupportedType(f"a is bfloat16; the chip {device.config.name} multiplies int8 only")
+    check_operands(device.config, operands)
     batch, m, n, k = _sizes(a, b, trans_a, trans_b)
-    if operands is ElementType.INT8 and k > MAX_K:
-        raise ShapeMismatch(f"K is {k}; above {MAX_K} int32 sums could wrap: split K and add the parts")
+    check_depth(operands, k)
     result = _result(operands, scale, dtype if dtype is not None or out is None else out.dtype)
-    if result is ElementType.BF16 and not device.config.has(ElementType.BF16):
-        raise UnsupportedType(f"dtype is bfloat16; the chip {device.config.name} has no bf16: ask for float32")
+    check_result(device.config, operands, result, scale is not None)
     if operands is ElementType.INT8 and scale is None and (bias is not None or relu):
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
     shape = (m, n) if len(a.shape) == len(b.shape) == 2 else (batch, m, n)
@@ -214,10 +207,8 @@ def _result(operands: ElementType, scale: float | None, dtype: DTypeLike | None)
             return ElementType.FP32
         return ElementType.INT32 if scale is None else ElementType.INT8
     result = element_type(dtype)
-    if result is None or result not in RESULTS:
-        raise UnsupportedType(f"dtype is {np.dtype(dtype).name}; gemm makes {', '.join(t.info.numpy for t in RESULTS)}")
-    if result is ElementType.INT32 and (operands is ElementType.BF16 or scale is not None):
-        raise UnsupportedType("dtype is int32; only sums of int8 without a scale are: ask for float32")
+    if result is None:
+        raise unknown_result(np.dtype(dtype).name)
     return result
 
 

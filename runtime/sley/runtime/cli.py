@@ -19,7 +19,7 @@ from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigErr
 from sley.abi.errors import SleyError
 from sley.abi.registers import RegisterMap
 
-USER_ERRORS = (SleyError, OSError)
+USER_ERRORS = (SleyError, OSError, MemoryError)
 
 
 class _Group(typer.core.TyperGroup):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sley.abi.errors import SleyError
 from sley.bench.gemm import scalesim
 from sley.bench.gemm.scalesim import Array, Peer, ScaleSimError, environment, parse_report, peers
 
@@ -87,6 +88,26 @@ def test_an_installation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             environment(None, said.append)
     assert len(said) == 2
     assert str(tmp_path / "scalesim" / "3.0.0-py3.") in said[0]
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_a_cache_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: bool) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    monkeypatch.setenv("SLEY_CACHE", str(file / "below" if below else file))
+    message = "where nothing can be written" if below else "is a file; name a folder"
+    for use in (lambda: environment(None, print), lambda: peers(Path(sys.executable), ARRAY, SIZES, 0, print)):
+        with pytest.raises(SleyError, match=rf"SLEY_CACHE.*{message}"):
+            use()
+    assert file.read_text() == "mine"
+
+
+def test_a_damaged_file_of_what_was_kept(tmp_path: Path, scalesim_python: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    for damage in ("", "[[1, 2]]", "[1]", '{"a": 1}'):
+        (tmp_path / "kept" / "3.0.0-16x16.json").write_text(damage)
+        with pytest.raises(ScaleSimError, match=r"3\.0\.0-16x16\.json is no list of products .*: remove it"):
+            peers(scalesim_python, ARRAY, [SIZES[1]], 300, print)
 
 
 @pytest.mark.slow

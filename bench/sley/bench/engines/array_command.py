@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.config import PRESETS
+from sley.abi.outputs import check_output
 
 
 def array(
@@ -28,6 +29,7 @@ def array(
 
     if config not in PRESETS:
         raise typer.BadParameter(f"no preset {config!r}; there are {', '.join(PRESETS)}")
+    check_output(output)
     chip = PRESETS[config]
     # In a cache that is empty and goes away: everything is built, and leaves nothing behind.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, environment([("SLEY_CACHE", folder)]):

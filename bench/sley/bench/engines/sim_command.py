@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.abi.config import PRESETS
+from sley.abi.outputs import check_output
 
 if TYPE_CHECKING:
     from sley.bench.engines.figures import Figure
@@ -32,11 +33,16 @@ def sim(
     from sley.bench.engines.figures import write_csv
     from sley.bench.engines.parts import profile
     from sley.bench.engines.speed import compare
+    from sley.bench.gemm.measure import bench_problem
+    from sley.runtime.kernels.gemm.limits import check_problem
 
     chosen = list(PRESETS) if every else presets or ["base"]
     unknown = [name for name in chosen if name not in PRESETS]
     if unknown:
         raise typer.BadParameter(f"no preset {unknown[0]!r}; there are {', '.join(PRESETS)}")
+    check_output(output)
+    for name in chosen:
+        check_problem(PRESETS[name], bench_problem((size,) * 3))
     console = Console()
     figures: list[Figure] = []
     for name in chosen:

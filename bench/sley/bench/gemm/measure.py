@@ -15,6 +15,7 @@ from sley.runtime import Argument, Buffer, Count, Device, Timing
 from sley.runtime.device.buffer import BF16
 from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.kernels.gemm.launch import launch
+from sley.runtime.kernels.gemm.limits import check_memory, check_problem
 from sley.runtime.kernels.gemm.plan import plan
 from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, lower_bound
 from sley.runtime.kernels.gemm.tiling import Plan
@@ -95,15 +96,24 @@ def bench_problem(
     return Problem(m, n, k, operands, trans_a and m > 1, trans_b or n == 1, epilogue, batch)
 
 
+def require_cycles(device: Device) -> None:
+    """Raises ``NoCycleCounts`` on an engine without cycles."""
+    before = device.driver.counters()
+    _ = (device.driver.counters() - before).cycles
+
+
 def measure_gemm(
     device: Device, problem: Problem, chosen: Plan | None = None, *, seed: int = 0, counted: bool = False
 ) -> GemmMeasurement:
     """Multiplies random matrices twice, the second time measured with the program in place, and checks the result.
 
     ``chosen``: the plan to use, if it is not the planner's. ``counted``: with the device's performance counters, which
-    takes a few hundred register accesses around it.
+    takes a few hundred register accesses around it. Raises what ``blas.gemm`` does for a product that the chip cannot
+    do, before there are operands.
     """
     p, config, stream = problem, device.config, device.stream
+    check_problem(config, p)
+    check_memory(p, device.memory.largest_free)
     random = np.random.default_rng(seed)
     a, b = _operand(random, p, (p.m, p.k), p.trans_a), _operand(random, p, (p.k, p.n), p.trans_b)
     operands = [device.array(x) for x in (a, b)]

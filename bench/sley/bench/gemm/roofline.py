@@ -15,6 +15,8 @@ from sley.abi.config import ChipConfig
 from sley.bench.gemm.measure import GemmMeasurement
 from sley.bench.gemm.suite import Result, distinct
 
+FORMATS = tuple(Figure().canvas.get_supported_filetypes())
+"""Suffixes of files for a picture."""
 MARKERS = "osD^vP*X<>"
 TICKS = StrMethodFormatter("{x:,g}")
 GREY = "0.35"

@@ -22,11 +22,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
+from sley.abi.cache import unusable
 from sley.abi.errors import SleyError
 from sley.bench.gemm.shapes import Size
 from sley.runtime.cache import cache_folder
@@ -118,8 +120,7 @@ def environment(python: Path | None, say: Say) -> Path:
     if python is None:
         folder = _folder() / f"{VERSION}-py{sys.version_info.major}.{sys.version_info.minor}"
         python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_name(f"{folder.name}.lock")):
+        with _kept(), FileLock(folder.with_name(f"{folder.name}.lock")):
             if not (folder / "complete").exists():
                 say(f"installing SCALE-Sim {VERSION} into {folder}")
                 _install(folder, python)
@@ -205,21 +206,35 @@ def _folder() -> Path:
     return cache_folder() / "scalesim"
 
 
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Around everything that is read from the folder or written to it, which exists from then on."""
+    try:
+        _folder().mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise ScaleSimError(unusable(cache_folder(), error)) from None
+
+
 def _known_file(array: Array) -> Path:
     return _folder() / f"{VERSION}-{array}.json"
 
 
 def _read_known(array: Array) -> dict[Size, int]:
+    path = _known_file(array)
+    with _kept():
+        if not path.exists():
+            return {}
+        text = path.read_text()
     try:
-        rows = json.loads(_known_file(array).read_text())
-    except FileNotFoundError:
-        return {}
-    return {(m, n, k): cycles for m, n, k, cycles in rows}
+        return {(m, n, k): cycles for m, n, k, cycles in json.loads(text)}
+    except (ValueError, TypeError) as error:
+        raise ScaleSimError(f"{path} is no list of products and cycles ({error}): remove it") from None
 
 
 def _write_known(array: Array, known: dict[Size, int]) -> None:
     path = _known_file(array)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        json.dump([[*size, cycles] for size, cycles in known.items()], file)
-    Path(file.name).replace(path)
+    with _kept():
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            json.dump([[*size, cycles] for size, cycles in known.items()], file)
+        Path(file.name).replace(path)

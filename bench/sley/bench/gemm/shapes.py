@@ -40,7 +40,10 @@ class Layer:
 
 def load_layers(path: Path | None = None) -> list[Layer]:
     """The layers of a CSV file with the columns ``COLUMNS``; those of the package if there is none."""
-    text = (path or files("sley.bench.gemm") / "shapes.csv").read_text(encoding="utf-8")
+    try:
+        text = (path or files("sley.bench.gemm") / "shapes.csv").read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"{path} is no text in UTF-8 ({error}); a list of shapes is a CSV file") from None
     rows = csv.DictReader(text.splitlines())
     if tuple(rows.fieldnames or ()) != COLUMNS:
         raise BadRequest(f"{path} has the columns {rows.fieldnames}; a list of shapes has {', '.join(COLUMNS)}")

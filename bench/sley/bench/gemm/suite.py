@@ -46,12 +46,6 @@ def size_to_run(layer: Layer, max_macs: int, config: ChipConfig) -> Size:
     return (rows // config.array * config.array or rows, n, k)
 
 
-def device_bytes(problem: Problem) -> int:
-    """Device memory that a product takes: operands, bias and result, and some for the program and for alignment."""
-    bias = 4 * problem.n * problem.epilogue.bias
-    return problem.read_bytes + problem.written_bytes + bias + (1 << 16)
-
-
 def measure(device: Device, problems: Iterable[Problem], say: Callable[[str], None]) -> dict[Problem, GemmMeasurement]:
     """Every product once, with the program in place. Every result is compared with numpy's."""
     found = {}
@@ -111,4 +105,4 @@ def _numbers(engine: str, result: Result) -> Iterator[tuple[str, object]]:
         yield f"scalesim_{array}", peer.cycles
         yield f"scalesim_{array}_source", "run" if peer.run else "formula"
         yield f"scalesim_{array}_ratio", f"{result.ratio(array):.6f}"
-        yield f"scalesim_{array}_matrix_ratio", f"{result.matrix_ratio(array):.6f}" if measured.matrix_cycles else ""
+        yield f"scalesim_{array}_matrix_ratio", f"{result.matrix_ratio(array):.6f}"

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from sley.abi import install
+from sley.abi.outputs import check_output
 from sley.bench.options import DType, OperandName, ResultType
 from sley.runtime.options import ENGINE_NAMES
 
@@ -39,29 +40,35 @@ def suite(
     ] = None,
 ) -> None:
     """Multiply matrices of many shapes, also the layers of networks: against the lower bound and SCALE-Sim."""
-    from sley.bench.gemm.measure import bench_problem
+    from sley.bench.gemm.measure import bench_problem, require_cycles
     from sley.bench.gemm.scalesim import environment, peers
     from sley.bench.gemm.shapes import choose, families, load_layers
-    from sley.bench.gemm.suite import Result, arrays_to_compare, device_bytes, measure, size_to_run, write_csv
+    from sley.bench.gemm.suite import Result, arrays_to_compare, measure, size_to_run, write_csv
     from sley.bench.gemm.suite_tables import layer_table, summary_table
     from sley.runtime import Device
+    from sley.runtime.kernels.gemm.limits import check_problem, device_bytes
 
     def say(text: str) -> None:
         typer.echo(text, err=True)
 
     if picture is not None:
         try:
-            from sley.bench.gemm.roofline import draw
+            from sley.bench.gemm.roofline import FORMATS, draw
         except ImportError:
             raise typer.BadParameter(f"--roofline needs matplotlib: {install.extra('bench')}") from None
+        if picture.suffix[1:] not in FORMATS:
+            raise typer.BadParameter(f"--roofline {picture}: a picture is a file named *.{', *.'.join(FORMATS)}")
+    check_output(output, picture)
     layers = list(choose(load_layers(shapes), family or (), limit))
     with Device.open(engine) as device:
+        require_cycles(device)
         config = device.config
         sizes = {
             layer: bench_problem(size_to_run(layer, max_macs, config), dtype.value, result and result.value)
             for layer in layers
         }
         for layer, problem in list(sizes.items()):
+            check_problem(config, problem)
             if (needed := device_bytes(problem)) > device.memory.largest_free:
                 say(f"left out: {layer.family} {layer.name} needs {needed:,} bytes of device memory; memory=... in -e")
                 del sizes[layer]
@@ -87,8 +94,6 @@ def suite(
     for name in families(sizes):
         console.print(layer_table(name, [result for result in results if result.layer.family == name]))
     console.print(summary_table(results))
-    if engine.startswith("model"):
-        say("The engine model counts steps, not cycles: its numbers mean nothing here.")
     if output is not None:
         write_csv(output, engine, results)
     if picture is not None:

@@ -23,7 +23,7 @@ def layer_table(family: str, results: Sequence[Result]) -> Table:
         cells = [f"{r.problem.m:,}", f"{r.cycles:,}", f"{r.cycles / r.bound.cycles:.3f}"]
         cells += [f"{r.share_of_peak:.1%}", f"{r.share_of_beats:.1%}", f"{r.matrix_cycles:,}"]
         for array in arrays:
-            cells += [_peer(result.peers[array]), f"{result.ratio(array):.3f}", _matrix_ratio(result, array)]
+            cells += [_peer(result.peers[array]), f"{result.ratio(array):.3f}", f"{result.matrix_ratio(array):.3f}"]
         table.add_row(result.layer.name, " x ".join(map(str, result.layer.size)), *cells)
     if any(not peer.run for result in results for peer in result.peers.values()):
         table.caption = PEER_NOTE
@@ -71,16 +71,9 @@ def _ratios(results: Sequence[Result], arrays: Sequence[Array]) -> Iterator[str]
         ratios = [result.ratio(array) for result in results]
         yield f"{geometric_mean(ratios):.3f}"
         yield f"{min(ratios):.3f}"
-        if all(result.measured.matrix_cycles for result in results):
-            ratios = [result.matrix_ratio(array) for result in results]
-            yield f"{geometric_mean(ratios):.3f}"
-            yield f"{min(ratios):.3f}"
-        else:
-            yield from ("", "")
-
-
-def _matrix_ratio(result: Result, array: Array) -> str:
-    return f"{result.matrix_ratio(array):.3f}" if result.measured.matrix_cycles else ""
+        ratios = [result.matrix_ratio(array) for result in results]
+        yield f"{geometric_mean(ratios):.3f}"
+        yield f"{min(ratios):.3f}"
 
 
 def _peer(peer: Peer) -> str:

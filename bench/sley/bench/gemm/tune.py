@@ -25,16 +25,17 @@ def tune(
     ] = 8,
 ) -> None:
     """Measure tilings of a matrix product; the fastest is kept, and used for it on such chips from then on."""
-    from sley.bench.gemm.measure import bench_problem, measure_gemm
+    from sley.bench.gemm.measure import bench_problem, measure_gemm, require_cycles
     from sley.runtime import Device
+    from sley.runtime.kernels.gemm.limits import check_problem
     from sley.runtime.kernels.gemm.plan import candidates
     from sley.runtime.kernels.gemm.tiling import tiling_text
     from sley.runtime.kernels.gemm.tuned import keep, tuned_file
 
     problem = bench_problem((m, n, k), dtype.value, result and result.value, trans_a, trans_b, batch)
-    if engine.startswith("model"):
-        raise typer.BadParameter("the engine model has no cycles to measure; take fast, rtl or pysim")
     with Device.open(engine) as device:
+        require_cycles(device)
+        check_problem(device.config, problem)
         plans = candidates(device.config, problem, count)
         measured = []
         for number, found in enumerate(plans, 1):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from sley.abi.registers import RegisterMap
 from sley.abi.transport import Transport
+from sley.driver.hardware.operation_lock import OperationLock
 from sley.driver.hardware.probe import probe
 from sley.driver.hardware.registers import Registers
 from sley.driver.hardware.statistics import Statistics
@@ -28,12 +28,12 @@ class Hardware:
     transport: the same; memory is read and written through it. config: what the device is. registers: by name.
     memory_bytes: of physical memory that the device can address. hang_cycles: the same. statistics: interrupts and
         errors so far. lock: whoever touches the device or the driver's state holds it, and nobody for longer than a
-        short operation or some simulated cycles; it may be taken again by who has it.
+        short operation or some simulated cycles; it may be taken again by who has it. Ctrl-C waits for its end.
     """
 
     def __init__(self, transport: Transport, hang_cycles: int, log: Callable[[str], None] | None = None) -> None:
         self.transport, self.hang_cycles = transport, hang_cycles
-        self.lock = threading.RLock()
+        self.lock = OperationLock()
         self.config = probe(transport)
         self.registers = Registers(transport, RegisterMap(self.config), log)
         self.memory_bytes = min(transport.memory_bytes, 1 << self.config.addr_bits)

@@ -51,12 +51,16 @@ class Counters:
         )
 
     @property
+    def has_cycles(self) -> bool:
+        """Whether cycles were counted; on an engine without cycles all classes are zero."""
+        return self.chip[CounterGroup.BUS][Bus.CYCLES] > 0
+
+    @property
     def cycles(self) -> int:
-        """Cycles counted. Raises ``NoCycleCounts`` on an engine without cycles, whose classes are all zero."""
-        cycles = self.chip[CounterGroup.BUS][Bus.CYCLES]
-        if not cycles:
+        """Cycles counted. Raises ``NoCycleCounts`` on an engine without cycles."""
+        if not self.has_cycles:
             raise NoCycleCounts
-        return cycles
+        return self.chip[CounterGroup.BUS][Bus.CYCLES]
 
     def share(self, group: CounterGroup, counter: Counter, core: int = 0) -> float:
         """Part of all cycles that a class has; see ``cycles``."""

@@ -172,7 +172,7 @@ class Queue(Submission):
         """The next callback that is due, for whoever runs it: its number, which ``ran`` wants, and the function."""
         return self._callbacks.take()
 
-    def ran(self, number: int, error: Exception | None) -> None:
+    def ran(self, number: int, error: BaseException | None) -> None:
         """A callback has returned, or raised."""
         with self.hardware.lock:
             if error is not None:

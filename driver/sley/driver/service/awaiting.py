@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from sley.driver.hardware.operation_lock import OperationLock
 from sley.driver.queue.client import Client, Waiter
 
 
@@ -43,7 +44,7 @@ class Awaiter:
     Parameters: ``lock``: of the device.
     """
 
-    def __init__(self, waiter: Waiter, lock: threading.RLock) -> None:
+    def __init__(self, waiter: Waiter, lock: OperationLock) -> None:
         self._waiter, self._lock = waiter, lock
         self._awaited: list[_Awaited] = []
         self._thread: threading.Thread | None = None

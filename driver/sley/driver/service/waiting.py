@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from sley.abi.ctrl_c import CTRL_C
 from sley.driver.errors import ContextHang, DeviceHang
 from sley.driver.hardware.hardware import Hardware
 from sley.driver.observe.dump import Dump
@@ -80,6 +81,8 @@ class Waiting:
         """Lets the device run until its interrupt, which is answered; whether there was one."""
         transport = self._hardware.transport
         rose = transport.wait_irq(cycles)
+        if CTRL_C.asked(1):  # the wait ends here, or its cycles were not all waited for
+            return True
         if self._interrupts.service(poll=not rose):
             return True
         if rose:  # a line that nobody drives down must not stop time
@@ -97,18 +100,26 @@ class Waiting:
 
     def _run_callbacks(self) -> None:
         """Runs host callbacks that are due, without the lock."""
-        while True:
-            with self._hardware.lock:
-                found = next(((q, due) for q in self._clients.queues if (due := q.take_callback())), None)
-            if found is None:
-                return
-            queue, (number, function) = found
-            failure: Exception | None = None
-            try:
+        while self._run_callback():
+            pass
+
+    @CTRL_C.postponed()
+    def _run_callback(self) -> bool:
+        with self._hardware.lock:
+            found = next(((q, due) for q in self._clients.queues if (due := q.take_callback())), None)
+        if found is None:
+            return False
+        queue, (number, function) = found
+        try:
+            with CTRL_C.allowed():
                 function()
-            except Exception as error:
-                failure = error
-            queue.ran(number, failure)
+        except BaseException as error:
+            queue.ran(number, error)  # whatever it was, the queue goes on
+            if not isinstance(error, Exception):
+                raise
+        else:
+            queue.ran(number, None)
+        return True
 
     # Hangs
 

@@ -1,5 +1,6 @@
 """``sley fpga build`` and ``sley fpga boards``: bitstreams, and what they can be built for."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -68,7 +69,9 @@ def build(
             f"{chosen.name} has bf16, whose elements have DSP blocks of their own; it is for arrays of int8 alone",
             param_hint="--array-blocks",
         )
-    clock_hz = round(1e6 * clock) if clock else target.clock_hz
+    if clock is not None and not 0 < clock < math.inf:
+        raise typer.BadParameter(f"a clock of {clock:g} MHz; it must be above 0", param_hint="--clock")
+    clock_hz = target.clock_hz if clock is None else round(1e6 * clock)
     platform = target.platform()
     device = device_of(platform)
     if seeds > 1 and not device.family.bitstream:

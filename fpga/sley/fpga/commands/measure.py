@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sley.abi.outputs import check_output
 from sley.fpga.commands.configuration import chosen_configuration
 from sley.fpga.flow.toolchain import require_tools
 
@@ -52,6 +53,7 @@ def report(
     if not rows:
         names = "; ".join(f"{row.name} {row.device.name}" for row in matrix())
         raise typer.BadParameter(f"no design has {only!r} in its name; there are {names}", param_hint="--only")
+    check_output(page)
     done = []
     for row in rows:
         typer.echo(f"{row.name} on {row.device.name} ...", err=True)

@@ -28,11 +28,17 @@ def simulate(
 ) -> None:
     """Run a board in simulation and print the serial port at which it can be reached, until interrupted."""
     if board in PRESETS and board not in boards():
+        if config is not None:
+            raise typer.BadParameter(
+                f"{board} is a preset already; name a board, or leave it out", param_hint="--config"
+            )
         board, config = DEFAULT, board
     try:
         memory_bytes = None if memory is None else parse_size(memory)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--memory") from None
+    if memory_bytes == 0:
+        raise typer.BadParameter("a board without memory runs no program; leave it out", param_hint="--memory")
     simulated = open_board(configuration(config) if config else None, clocks_per_bit, memory_bytes, board)
     terminal = Terminal(simulated)
     stopped = False

@@ -3,6 +3,9 @@
 import numpy as np
 
 from sley.abi.config import ChipConfig, configuration
+from sley.abi.ctrl_c import CTRL_C
+from sley.abi.transport import EngineError
+from sley.sim.engines.options import parse_options
 from sley.sim.model.chip import ModelChip
 
 _STEPS_PER_ACCESS = 64
@@ -25,7 +28,8 @@ class ModelTransport:
 
     def read32(self, address: int) -> int:
         self._check()
-        self.chip.run(_STEPS_PER_ACCESS)
+        with CTRL_C.postponed():
+            self.chip.run(_STEPS_PER_ACCESS)
         return self.chip.read(address)
 
     def write32(self, address: int, value: int) -> None:
@@ -52,12 +56,14 @@ class ModelTransport:
 
     def wait_irq(self, cycles: int) -> bool:
         self._check()
-        self.chip.run(cycles, until_irq=True)
+        with CTRL_C.postponed():
+            self.chip.run(cycles, until_irq=True)
         return self.chip.irq
 
     def advance(self, cycles: int) -> None:
         self._check()
-        self.chip.run(cycles)
+        with CTRL_C.postponed():
+            self.chip.run(cycles)
 
     def close(self) -> None:
         self._closed = True
@@ -65,4 +71,8 @@ class ModelTransport:
 
 def open_transport(spec: str, options: dict[str, str]) -> ModelTransport:
     """``spec`` is a preset or a JSON file; option ``memory`` is the size of device memory."""
-    return ModelTransport(configuration(spec), int(options.get("memory", str(64 << 20))))
+    unknown = [name for name in options if name != "memory"]
+    if unknown:
+        raise EngineError(f"engine model has no option {unknown[0]!r}; there is memory")
+    config = configuration(spec)
+    return ModelTransport(config, parse_options("model", config, options).memory)

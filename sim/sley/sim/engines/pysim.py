@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from sley.abi.config import ChipConfig, configuration
+from sley.abi.ctrl_c import CTRL_C
 from sley.abi.transport import EngineError, memory_span, register_address
 from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response
 from sley.sim.engines.options import EngineOptions, parse_options
@@ -117,7 +118,8 @@ class PysimTransport:
     def wait_irq(self, cycles: int) -> bool:
         async def wait(ctx: Any) -> int:
             left = cycles
-            while left > 0 and not ctx.get(self._chip.irq):
+            # Of operations there is this one, and the driver's wait above it: Ctrl-C does not take as long as both.
+            while left > 0 and not ctx.get(self._chip.irq) and not CTRL_C.asked(2):
                 await ctx.tick()
                 left -= 1
             return int(ctx.get(self._chip.irq))
@@ -142,6 +144,7 @@ class PysimTransport:
             raise EngineError("the device is closed; open it again")
         return memory_span(address, length, len(self.memory))
 
+    @CTRL_C.postponed()  # in the middle of a step the simulator cannot be used again
     def _run(self, command: Command) -> int:
         """Advances the simulator until the host testbench has executed ``command``."""
         if self._closed:
