@@ -29,8 +29,8 @@ COVERED = {path for path in TESTS if "test_coverage" in functions_of(ROOT / path
 
 
 def short_name(test: Path) -> str:
-    """A test file as the table names it; every unit of a core has one of the same stem."""
-    return f"{test.parent.name}/{test.stem}" if test.stem == "test_unit" else test.stem
+    """A test file as the table names it; of some stems every block has one."""
+    return f"{test.parent.name}/{test.stem}" if test.stem in ("test_unit", "test_meetings") else test.stem
 
 
 def test_what_the_record_names_exists() -> None:

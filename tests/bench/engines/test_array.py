@@ -39,8 +39,7 @@ def test_array(tmp_path: Path, own_cache: None) -> None:
     assert "equal outputs in 500 cycles" in result.output
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["engine"] for row in rows} == {"fast", "Verilator -O0"}
-    assert all(float(row["value"]) > 0 for row in rows if row["quantity"] == "ns a cycle")
+    assert {row["engine"] for row in rows if row["quantity"] == "ns a cycle"} == {"fast", "Verilator -O0"}
     assert not (tmp_path / "cache").exists()
 
 

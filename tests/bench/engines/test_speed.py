@@ -49,13 +49,10 @@ def test_command(tmp_path: Path) -> None:
     assert "fast is better by" in result.output
     assert "router" in result.output
     found = numbers(path)
-    for engine in ("fast", "rtl"):
-        assert found["nano", engine, BUSY] > 0
-        assert found["nano", engine, IDLE] > 0
-        assert found["nano", engine, WRITE] > 0
-    assert found["nano", "fast", SNAPSHOT] > 0
-    assert ("nano", "rtl", SNAPSHOT) not in found
-    assert found["nano", "fast", "processing element, ns a cycle"] > 0
+    measured = {engine: {quantity for _, name, quantity in found if name == engine} for engine in ("fast", "rtl")}
+    assert measured["rtl"] >= {BUSY, IDLE, WRITE}
+    assert measured["fast"] >= measured["rtl"] | {SNAPSHOT, "processing element, ns a cycle"}
+    assert SNAPSHOT not in measured["rtl"]
 
 
 def test_speedups_compare_with_the_best_of_the_others() -> None:

@@ -49,9 +49,9 @@ def test_what_is_run_and_kept(scalesim_python: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(scalesim, "_run", lambda *_: pytest.fail("was run again"))
     assert peers(scalesim_python, ARRAY, wanted, 2000, said.append) == found
     assert not peers(scalesim_python, ARRAY, [SIZES[4]], 11135, said.append)[SIZES[4]].run
-    with pytest.raises(pytest.fail.Exception):
+    with pytest.raises(pytest.fail.Exception, match="was run again"):
         peers(scalesim_python, ARRAY, [SIZES[4]], 11136, said.append)
-    with pytest.raises(pytest.fail.Exception):  # of another array nothing is known
+    with pytest.raises(pytest.fail.Exception, match="was run again"):  # of another array nothing is known
         peers(scalesim_python, Array(32, 16), wanted, 2000, said.append)
 
 

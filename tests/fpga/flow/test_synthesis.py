@@ -41,7 +41,7 @@ def test_cells_are_counted_by_block_and_once() -> None:
         (1, "top.b"),
     ]
     assert (made.cells["CCU2C"], made.cells["DP16KD"], made.cells["VCC"]) == (5, 2, 1)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=r"top\.d"):
         made.top.find("top.d")
 
 

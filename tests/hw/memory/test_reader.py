@@ -3,13 +3,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from runs_bench import EDGE, LANES, NANO, count_lanes, random_runs
+from runs_bench import EDGE, LANES, MEETINGS, NANO, count_lanes, meeting_runs, random_runs
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.instructions import Share
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.noc.messages import Tag
 from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
+from sley.hw.testing.meetings import count_meetings, every_pair, meetings
 from sley.hw.testing.memory import Burst, MemoryNode
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench, compiled
@@ -24,6 +25,7 @@ COVERAGE = Coverage(
         "joined at": ("a beat's end", "in a beat"),
         "joined run of": ("no new beat", "one", "several"),
         "next of more": ("joins", "does not"),
+        "meets": meetings(MEETINGS),
         "run, beat": stream_states(2),
         # It asks for what it has room for alone: answers do not wait.
         "request, answer": [(request, answer) for request in STREAM_STATES for answer in STREAM_STATES[:2]],
@@ -109,6 +111,29 @@ def test_joined_runs(config: ChipConfig, stress: float) -> None:
     bench.run()
     assert [(x.data, x.last) for x in got.items] == expected
     assert [b.addr // width + k for b in memory.reads for k in range(b.beats)] == beats
+
+
+@pytest.mark.parametrize(("gaps", "stress"), [((0,), 0.0), ((1, 2, 5), 0.0), ((0, 1, 7), 0.4)])
+def test_meetings(gaps: tuple[int, ...], stress: float) -> None:
+    """A run of each kind right behind one of each kind whose data are not all here."""
+    rng = random.Random(len(gaps))
+    kinds = every_pair(MEETINGS, rng)
+    pauses = {at: rng.choice(gaps) for at in range(1, len(kinds))}
+    runs = meeting_runs(kinds, rng)
+    send = [item for at, run in enumerate(runs) for item in [*[None] * pauses.get(at, 0), run]]
+    bench, memory, _ = bench_of(NANO, [], send=send, latency=(12, 20), idle=stress, pause=stress)
+    sent, width = bench.traffic[0], NANO.bus_bytes
+    expected = []
+    for run in runs:
+        content = bytes(memory.data[run["addr"] : run["addr"] + run["bytes"]])
+        for k in range(0, run["bytes"], width):
+            last = k + width >= run["bytes"]
+            expected.append((int.from_bytes(content[k : k + width], "little") if content else None, last))
+    got = bench.receive(bench.dut.o, len(expected), pause=stress)
+    bench.run()
+    assert [(None if x.error else x.data, x.last) for x in got.items] == expected
+    left = [cycle for cycle, item in zip(got.cycles, got.items, strict=True) if item.last]
+    count_meetings(COVERAGE, "meets", kinds, pauses, sent.cycles, left)
 
 
 @pytest.mark.parametrize("size", [1, 3, 5, 9, 16])

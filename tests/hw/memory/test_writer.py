@@ -1,15 +1,18 @@
 import random
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from runs_bench import EDGE, LANES, NANO, count_lanes, random_runs
+from runs_bench import EDGE, LANES, MEETINGS, NANO, count_lanes, meeting_runs, random_runs
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import Tag
 from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
+from sley.hw.testing.meetings import count_meetings, every_pair, meetings
 from sley.hw.testing.memory import Burst, MemoryNode
 from sley.hw.testing.streams import StreamBench, compiled
 
@@ -22,6 +25,8 @@ COVERAGE = Coverage(
         "error": (True, False),
         "run, beat": stream_states(2),
         "request": stream_states(1),
+        "meets": meetings(MEETINGS),
+        "groups pending": ["none", "one", "both"],
     },
 )
 
@@ -125,6 +130,92 @@ def test_joined_runs(config: ChipConfig, stress: float, cut: bool) -> None:
     single = WriterBench(config, stretches)
     single.run()
     assert bench.memory.writes == single.memory.writes
+
+
+@dataclass
+class Stretch:
+    """Runs that join, and so are written together: bursts to acknowledge, and the group, once a run was accepted."""
+
+    bursts: int
+    group: int | None = None
+
+
+def stretches_of(runs: list[dict[str, int]]) -> list[Stretch]:
+    """The stretch of each run."""
+    found: list[Stretch] = []
+    for at, run in enumerate(runs):
+        if run["joins"]:
+            found.append(found[-1])
+            continue
+        end = run["addr"] + run["bytes"]
+        for other in runs[at + 1 :]:
+            if not other["joins"]:
+                break
+            end += other["bytes"]
+        window = NANO.max_burst * NANO.bus_bytes
+        found.append(Stretch((end - 1) // window - run["addr"] // window + 1))
+    return found
+
+
+@pytest.mark.parametrize(("gaps", "stress"), [((0,), 0.0), ((1, 2, 5), 0.0), ((0, 1, 7), 0.4)])
+def test_meetings(gaps: tuple[int, ...], stress: float) -> None:
+    """A run of each kind right behind one of each kind that memory has not acknowledged, of either group: each group is
+    pending as long as memory has something of it, and has its errors."""
+    rng, width = random.Random(len(gaps)), NANO.bus_bytes
+    kinds = every_pair(MEETINGS, rng)
+    pauses = {at: rng.choice(gaps) for at in range(1, len(kinds))}
+    runs = meeting_runs(kinds, rng)
+    bench = StreamBench(compiled(MemoryWriter, NANO, tag=Tag.STORE, source=(2, 0)), seed=5)
+    dut = bench.dut
+    memory = MemoryNode(bench, NANO, dut.request, dut.response, latency=(12, 20), idle=stress, pause=stress)
+    memory.data[:] = rng.randbytes(len(memory.data))
+    expected, beats = bytearray(memory.data), []
+    for run in runs:
+        content = rng.randbytes(run["bytes"])
+        if run["addr"] < len(expected):
+            expected[run["addr"] : run["addr"] + run["bytes"]] = content
+        beats += [int.from_bytes(content[k : k + width], "little") for k in range(0, run["bytes"], width)]
+    bench.send(dut.data, beats, idle=stress)
+    stretches, ends = stretches_of(runs), {}
+    unanswered = deque(dict.fromkeys(map(id, stretches)))
+    by_id = {id(stretch): stretch for stretch in stretches}
+    entered: list[int] = []
+
+    async def process(ctx: Any) -> None:
+        phase, wait, offered = 0, 0, False
+        while unanswered:
+            at = len(entered)
+            if not offered and not wait and at < len(runs):
+                pending = ctx.get(dut.pending)
+                if not runs[at]["joins"] and not pending >> (1 - phase) & 1 and rng.random() < 0.7:
+                    phase = 1 - phase
+                ctx.set(dut.phase, phase)
+                ctx.set(dut.i.payload, runs[at])
+                ctx.set(dut.i.valid, 1)
+                offered = True
+            wait = max(0, wait - 1)
+            _, _, ready, pending, answer, error, error_phase = await ctx.tick().sample(
+                dut.i.ready, dut.pending, dut.response.valid, dut.error, dut.error_phase
+            )
+            here = {stretch.group for stretch in stretches if stretch.group is not None and stretch.bursts}
+            assert pending == sum(1 << group for group in here)
+            COVERAGE.hit("groups pending", ("none", "one", "both")[len(here)])
+            if answer:
+                stretch = by_id[unanswered[0]]
+                assert error_phase == stretch.group or not error
+                stretch.bursts -= 1
+                if not stretch.bursts:
+                    ends[unanswered.popleft()] = bench.cycle
+            if offered and ready:
+                ctx.set(dut.i.valid, 0)
+                entered.append(bench.cycle)
+                stretches[at].group = phase
+                offered, wait = False, pauses.get(at + 1, 0)
+
+    bench.add(process, wait=True)
+    bench.run()
+    assert memory.data == expected
+    count_meetings(COVERAGE, "meets", kinds, pauses, entered, [ends[id(stretch)] for stretch in stretches])
 
 
 def test_bursts() -> None:

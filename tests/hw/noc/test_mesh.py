@@ -1,5 +1,6 @@
 """The mesh under random traffic: nothing lost, nothing twice, nothing out of order, no packet torn."""
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -130,10 +131,11 @@ def test_latency_and_throughput() -> None:
 def test_only_who_sends_has_a_port() -> None:
     """Who wants to send all the same learns it when the chip is put together."""
     mesh = compiled(Mesh, TWO_BY_TWO).dut
-    with pytest.raises(KeyError):
-        mesh.request_i[memory_node(TWO_BY_TWO)]
-    with pytest.raises(KeyError):
-        mesh.request_o[command_node(TWO_BY_TWO)]
+    memory, command = memory_node(TWO_BY_TWO), command_node(TWO_BY_TWO)
+    with pytest.raises(KeyError, match=re.escape(str(memory))):
+        mesh.request_i[memory]
+    with pytest.raises(KeyError, match=re.escape(str(command))):
+        mesh.request_o[command]
 
 
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.3), (0.1, 0.7)])

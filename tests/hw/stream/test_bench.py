@@ -52,9 +52,16 @@ def test_good() -> None:
     assert run("") == list(range(50))
 
 
-@pytest.mark.parametrize("mistake", ["changes", "takes back", "extra"])
-def test_bad(mistake: str) -> None:
-    with pytest.raises(StreamError):
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ("changes", "o__valid: .*payload changed before ready"),
+        ("takes back", "o__valid: .*valid was taken back before ready"),
+        ("extra", "o__valid: 50 of 50: unexpected"),
+    ],
+)
+def test_bad(mistake: str, message: str) -> None:
+    with pytest.raises(StreamError, match=message):
         run(mistake)
 
 
@@ -107,7 +114,7 @@ def test_each_run_of_a_compiled_design_is_as_the_first() -> None:
     for port in (bench.dut.i.valid, bench.dut.o.ready):
         watch_alone(bench, port)
     bench.receive(bench.dut.o, 1)
-    with pytest.raises(BenchTimeoutError):
+    with pytest.raises(BenchTimeoutError, match="not done after 20 cycles"):
         bench.run()
     assert traffic(design) == expected
 

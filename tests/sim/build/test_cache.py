@@ -170,8 +170,12 @@ def test_nothing_goes_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLEY_CACHE_LIMIT", "1")
     cached("k", "a", write(0))
     assert len(names()) == 2, "a hit removes nothing"
-    with pytest.raises(RuntimeError):
-        cached("k", "c", lambda output, scratch: (_ for _ in ()).throw(RuntimeError))
+
+    def broken(output: Path, scratch: Path) -> None:
+        raise RuntimeError("the compiler failed")
+
+    with pytest.raises(RuntimeError, match="the compiler failed"):
+        cached("k", "c", broken)
     assert len(names()) == 2, "a failed build removes nothing"
     for limit in ("3K", "0", None):
         if limit is None:

@@ -1,6 +1,9 @@
 """The fast engine against Amaranth's own simulator, in lock step and bit for bit, on random designs."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -206,7 +209,13 @@ def test_corner_case(name: str) -> None:
 
 
 def test_seed_decides_the_design() -> None:
-    assert design_source(7) == design_source(7) != design_source(8)
+    """Nothing else does: not what the process hashes strings with, nor what it made before."""
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}; from random_designs import design_source; print(design_source(7))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == f"{design_source(7)}\n" != f"{design_source(8)}\n"
 
 
 def test_designs_use_the_whole_language() -> None:

@@ -208,12 +208,29 @@ def test_beyond_the_memory() -> None:
     assert model.memory == bytes(4) + b"\xff\xff"  # the beat that passes the end wrote nothing
 
 
-@pytest.mark.parametrize("beat", [(0, 0, 0, 1, 1), (0, 0, 0, 2, 0), (0, 4092, 1, 2, 1)])
-def test_violations(beat: tuple[int, int, int, int, int]) -> None:
-    with pytest.raises(ProtocolError):
-        Dram(bytearray(8192), 4, DramTiming()).edge(None, None, 1, beat, 1)
-    with pytest.raises(ProtocolError):
-        Dram(bytearray(8192), 4, DramTiming()).edge(beat, None, 1, None, 1)
+@pytest.mark.parametrize(
+    ("burst", "message"),
+    [
+        ((0, 0, 0, 1, 1), "not INCR or not of the full bus width"),
+        ((0, 0, 0, 2, 0), "not INCR or not of the full bus width"),
+        ((0, 4092, 1, 2, 1), "across a 4096-byte boundary"),
+    ],
+)
+def test_violations(burst: tuple[int, int, int, int, int], message: str) -> None:
+    with pytest.raises(ProtocolError, match=message):
+        Dram(bytearray(8192), 4, DramTiming()).edge(None, None, 1, burst, 1)
+    with pytest.raises(ProtocolError, match=message):
+        Dram(bytearray(8192), 4, DramTiming()).edge(burst, None, 1, None, 1)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_last_of_a_write_where_it_must_not_be(last: int) -> None:
+    dram = Dram(bytearray(64), 4, DramTiming())
+    dram.edge((0, 0, last, 2, 1), None, 1, None, 1)  # one beat, or two
+    while not dram.wready:
+        dram.edge(None, None, 1, None, 1)
+    with pytest.raises(ProtocolError, match="wlast"):
+        dram.edge(None, (0, 15, last), 1, None, 1)
 
 
 def test_timing_bounds() -> None:

@@ -89,5 +89,5 @@ def test_pins(name: str, mhz: int) -> None:
 
 
 def test_without_the_inverted_clock_data_are_wrong() -> None:
-    with pytest.raises(StreamError):
+    with pytest.raises(StreamError, match=r"beat \d+ of Burst\(.*\) is 0x[0-9a-f]+, not "):
         run(preset("nano"), 25_000_000, "pos")

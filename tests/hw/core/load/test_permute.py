@@ -121,3 +121,16 @@ def test_an_error_right_behind_a_complete_unit(config: ChipConfig) -> None:
             program.move(MEMORY - units * unit * config.row_bytes, row, 4 * unit, signal=1, **flags)
         bench, _, _ = check(config, program, gaps=gaps)
         assert len(bench.faults) == 3
+
+
+@CONFIGS
+def test_right_behind_a_plain_load_with_an_error(config: ChipConfig) -> None:
+    """The error is in the only beat: the load completes a cycle later, and the one behind it begins with that."""
+    for flags in kinds(config):
+        program = Program(Unit.LOAD)
+        program.sets(run_bytes=config.row_bytes, chunk_stride=config.array)
+        for k in range(3):
+            program.move(MEMORY, 0, 1, signal=1)
+            program.move(16 * k, 4 * config.array, 1, signal=2, **flags)
+        bench, _, _ = check(config, program)
+        assert [code for code, _, _ in bench.faults] == [FaultCode.BUS_ERROR] * 3

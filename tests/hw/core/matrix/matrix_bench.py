@@ -1,6 +1,7 @@
 """The matrix unit beside its golden model, on memories that this bench plays."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -56,6 +57,7 @@ class Result:
     loads: list[int]  # grants of weights
     writes: list[int]  # cycles of writes
     signals: list[Traffic] = field(default_factory=list)
+    commands: list[int] = field(default_factory=list)  # cycles in which they were accepted
 
 
 class MatrixBench:
@@ -137,11 +139,22 @@ class MatrixBench:
         self.bench.add(memories)
 
     def run(
-        self, program: Program, *, idle: float = 0, pause: float = 0, denied: float = 0, stall: float = 0
+        self,
+        program: Program,
+        *,
+        idle: float = 0,
+        pause: float = 0,
+        denied: float = 0,
+        stall: float = 0,
+        gaps: Mapping[int, int] | None = None,
     ) -> Result:
-        """Sends all and compares the signals; memories and faults are the caller's to compare."""
+        """Sends all, with ``gaps`` of so many cycles in front of some commands, and compares the signals; memories and
+        faults are the caller's to compare."""
         self.play_memories(weights_denied=denied, activations_denied=stall)
-        self.bench.send(self.dut.command, program.payloads(), idle=idle)
+        items: list[dict[str, int] | None] = []
+        for at, payload in enumerate(program.payloads()):
+            items += [*[None] * (gaps or {}).get(at, 0), payload]
+        sent = self.bench.send(self.dut.command, items, idle=idle)
         count_commands(self.config, program)
         waits = {"commands wait": idle or pause, "weights wait": denied, "activations wait": stall}
         for kind in [kind for kind, rate in waits.items() if rate] or ["full speed"]:
@@ -154,13 +167,13 @@ class MatrixBench:
         assert [int(s) for s in got[1].items] == expected[1]
         for code, *_ in self.result.faults:
             COVERAGE.hit("fault", FaultCode(code).name)
-        self.result.signals = got
+        self.result.signals, self.result.commands = got, sent.cycles
         return self.result
 
-    def check(self, program: Program, **options: float) -> Result:
+    def check(self, program: Program, *, gaps: Mapping[int, int] | None = None, **options: float) -> Result:
         """The whole program must run without fault and leave what the model leaves."""
         assert self.model(program) is None
-        result = self.run(program, **options)
+        result = self.run(program, gaps=gaps, **options)
         assert not result.faults
         assert (self.accumulator == self.state.accumulator).all()
         lengths = [c.c for c in program.commands if c.op is Op.MATMUL]

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import random
+import re
 from typing import Any
 
 import pytest
@@ -184,7 +185,7 @@ def test_assertions(statement: Any, name: str, domain: str) -> None:
         assert __file__ in str(got.value)
         assert "cycle 4" in str(got.value)
         assert simulation.cycle == 4  # the edge did not happen
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=re.escape(message)):
             simulation.run_until("top.kept", 1, limit=5)
         simulation.poke("a", 0)
         simulation.poke("b", 0)
@@ -225,7 +226,7 @@ def test_what_stopped_is_told_once() -> None:
 
     simulation = on_fast(fill, (unsigned(1),), [(0,)])[1]
     simulation.poke("a", 1)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Assertion violated"):
         simulation.tick()
     assert simulation.peek("a") == 1
     with pytest.raises(FastError, match="no signal"):

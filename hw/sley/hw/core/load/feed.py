@@ -272,7 +272,7 @@ class LoadFeed(wiring.Component):
             m.d.comb += fails.eq(lost)
         with m.Elif(placing & ~self.abort & fault_allowed):
             with m.If(bad_run | (move & error)):
-                m.d.comb += [fails.eq(1), drops.eq(1)]
+                m.d.comb += [fails.eq(1), drops.eq(permuted)]
             with m.Elif((zeros | needs_run) & row_outside):
                 m.d.comb += fails.eq(1)
         with m.If(fails):

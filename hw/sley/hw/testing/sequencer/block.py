@@ -29,6 +29,8 @@ class Block:
     pc: int = 0
     address: int = 0
     commands: dict[Unit, list[Command]] = field(default_factory=lambda: {unit: [] for unit in UNITS})
+    path: list[int] = field(default_factory=list)
+    """Of what the interpreter makes of it: pc of each instruction that it executed."""
     issued: list[int] = field(default_factory=list)
     """Clock edge of each command's acceptance, over all units."""
     launched: int = 0

@@ -22,6 +22,7 @@ def interpret(block: Block, limit: int = 10_000) -> Block:
     pc = 0
     try:
         for _ in range(limit):
+            result.path.append(pc)
             pc = _instruction(result, registers, loops, pc)
     except _Stop as stop:
         result.code, result.unit, result.pc, result.address = stop.args
