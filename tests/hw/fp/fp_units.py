@@ -58,6 +58,7 @@ class SumWithProduct(wiring.Component):
         significand = Mux(double, Cat(fraction, 1), Cat(fraction[1:], Const(1, 2)))
         product = unit.product
         m.d.comb += [
+            unit.enable.eq(1),
             unit.total.eq(unpack_total(self.a)),
             # What does not count is anything.
             product.significand.eq(Mux(zero, self.b, Mux(special, self.b[9:24] | 1 << 14, significand))),

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sley.sim.fast.run.tier import BEST, FIRST, VARIABLE
+
 BEST_FLAGS = "-O3 -march=native"
 
 
@@ -18,9 +20,13 @@ class Contender:
 
 
 def contenders(flags: Sequence[str]) -> list[Contender]:
-    """``fast``, and ``rtl`` as it builds itself and with each of these CXXFLAGS."""
+    """``fast`` in its two tiers, the best one by its plain name, and ``rtl`` as it builds itself and with each of these
+    CXXFLAGS."""
     variants = [Contender(f"rtl {text}", "rtl", (("CXXFLAGS", text),)) for text in flags]
-    return [Contender("fast", "fast"), Contender("rtl", "rtl"), *variants]
+    tiers = [
+        Contender(name, "fast", ((VARIABLE, tier),)) for name, tier in (("fast", BEST), ("fast, first tier", FIRST))
+    ]
+    return [*tiers, Contender("rtl", "rtl"), *variants]
 
 
 @contextmanager

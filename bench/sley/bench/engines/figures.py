@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-BUSY, IDLE = "busy, cycles a second", "idle, cycles a second"
+BUSY, BUSY_BF16 = "busy in int8, cycles a second", "busy in bf16, cycles a second"
+IDLE = "idle, cycles a second"
 WRITE, SNAPSHOT = "register write, µs", "snapshot, µs"
 TEXT, LIBRARY, START = "build: text, processor s", "build: library, processor s", "build and start, wall s"
 BUILD, LATER = "build: both, processor s", "later start, wall s"
@@ -27,11 +28,13 @@ def speedups(figures: Sequence[Figure]) -> Iterator[tuple[str, str, float]]:
         own = {f.quantity: f.value for f in figures if f.preset == preset and f.contender == "fast"}
         for quantity, value in own.items():
             others = [
-                f.value for f in figures if (f.preset, f.quantity) == (preset, quantity) and f.contender != "fast"
+                f.value
+                for f in figures
+                if (f.preset, f.quantity) == (preset, quantity) and not f.contender.startswith("fast")
             ]
             if not others or not value:
                 continue
-            more = quantity in (BUSY, IDLE)
+            more = quantity in (BUSY, BUSY_BF16, IDLE)
             yield preset, quantity, value / max(others) if more else min(others) / value
 
 

@@ -1,5 +1,6 @@
 """What the parts of a chip cost on engine ``fast`` while it multiplies matrices."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -37,16 +38,21 @@ class Profile:
         return [Figure(self.preset, "fast", f"{part.name}, ns a cycle", part.nanoseconds) for part in self.parts]
 
 
-def profile(preset: str, shape: tuple[int, int, int] = (256, 256, 256)) -> Profile:
-    """What the parts of a chip cost while it multiplies matrices; engine ``profile`` says how that is measured."""
+def int8_work(device: Device) -> None:
+    """A product of 256 x 256 matrices of int8."""
+    busy(device, (256,) * 3)
+
+
+def profile(preset: str, work: Callable[[Device], object] = int8_work) -> Profile:
+    """What the parts of a chip cost while it does some work; engine ``profile`` says how that is measured."""
     watch = Stopwatch(open_transport(f"profile:{preset}"))
     try:
         device = Device(Driver(watch))
         engine = cast(ProfileTransport, watch.inner)
-        busy(device, shape)
+        work(device)
         start, before = device.driver.time, watch.processor
         engine.start_profile()
-        busy(device, shape)
+        work(device)
         costs = engine.part_costs()
         seconds, cycles = watch.processor - before, device.driver.time - start
         parts = [Part(cost.name, cost.count, cost.runs / cycles, cost.nanoseconds / cycles) for cost in costs]

@@ -20,6 +20,7 @@ from sley.sim.engines.fast import HOST, INCLUDES, TIES, FastTransport
 from sley.sim.engines.options import parse_options
 from sley.sim.fast.emit.manifest import Manifest
 from sley.sim.fast.run.build import build_library
+from sley.sim.fast.run.tier import BEST
 
 PROFILE_HOST = Path(__file__).with_name("profile.c")
 REPEATS, ROUNDS = 100, 20
@@ -64,7 +65,7 @@ class ProfileTransport(FastTransport):
         count = len(Manifest.from_json(plain.fast_manifest().decode()).fragments)
         names = ",".join(f"f{number}" for number in range(count))
         defines = (f"-DBUS_BYTES={bus_bytes}", f"-DFRAGMENTS={names}", f"-DOF_{digest(HOST.read_bytes())}")
-        return build_library(rtlil, None, PROFILE_HOST, INCLUDES, defines, TIES)
+        return build_library(rtlil, None, PROFILE_HOST, INCLUDES, defines, TIES, self._tier)
 
     _before: tuple[int, ...] = ()
 
@@ -125,4 +126,6 @@ def _elements(register: str) -> Iterator[str]:
 def open_transport(spec: str, options: dict[str, str]) -> ProfileTransport:
     """The chip of a preset or a JSON file (``base`` when empty), compiled on first use."""
     config = configuration(spec or "base")
-    return ProfileTransport(cached_rtlil(config), config.bus_bytes, parse_options("profile", config, options, ()))
+    return ProfileTransport(
+        cached_rtlil(config), config.bus_bytes, parse_options("profile", config, options, ()), tier=BEST
+    )

@@ -32,7 +32,7 @@ def sim(
     from sley.bench.engines.contenders import BEST_FLAGS
     from sley.bench.engines.figures import write_csv
     from sley.bench.engines.parts import profile
-    from sley.bench.engines.speed import compare
+    from sley.bench.engines.speed import busy, compare
     from sley.bench.gemm.measure import bench_problem
     from sley.runtime.kernels.gemm.limits import check_problem
 
@@ -51,7 +51,7 @@ def sim(
         console.print(_comparison(name, found, size))
         figures += found
         if parts:
-            costs = profile(name, (size,) * 3)
+            costs = profile(name, lambda device: busy(device, (size,) * 3))
             console.print(_part_table(name, costs))
             figures += costs.figures()
     if output is not None:

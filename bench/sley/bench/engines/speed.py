@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from sley.abi.config import PRESETS
+from sley.abi.types import ElementType
 from sley.bench.engines.builds import build_times
 from sley.bench.engines.contenders import BEST_FLAGS, Contender, contenders, environment
-from sley.bench.engines.figures import BUILD, BUSY, IDLE, LIBRARY, SNAPSHOT, TEXT, WRITE, Figure
+from sley.bench.engines.figures import BUILD, BUSY, BUSY_BF16, IDLE, LIBRARY, SNAPSHOT, TEXT, WRITE, Figure
 from sley.bench.engines.stopwatch import Stopwatch
 from sley.bench.gemm.measure import WrongResultError, bench_problem, measure_gemm
 from sley.driver import Driver, open_transport
@@ -56,7 +58,13 @@ def compare(
                 watch = Stopwatch(open_transport(f"{contender.engine}:{preset}"))
             stack.callback(watch.close)
             devices.append((contender, watch, Device(Driver(watch))))
-        for rate, work in ((BUSY, lambda device: busy(device, shape)), (IDLE, _idle)):
+        works: list[tuple[str, Callable[[Device], object]]] = [
+            (BUSY, lambda device: busy(device, shape)),
+            (IDLE, _idle),
+        ]
+        if PRESETS[preset].has(ElementType.BF16):
+            works.insert(1, (BUSY_BF16, lambda device: busy(device, shape, "bf16")))
+        for rate, work in works:
             best = _alternate(devices, work, rounds)
             found += [Figure(preset, contender.name, rate, speed) for contender, speed in best]
         for contender, watch, device in devices:
@@ -86,9 +94,9 @@ def _alternate(
     return [(contender, speed) for (contender, _, _), speed in zip(devices, best, strict=True)]
 
 
-def busy(device: Device, shape: tuple[int, int, int]) -> int:
+def busy(device: Device, shape: tuple[int, int, int], dtype: str = "int8") -> int:
     """Cycles of a product of this size, which keeps the chip busy."""
-    return measure_gemm(device, bench_problem(shape)).cycles
+    return measure_gemm(device, bench_problem(shape, dtype)).cycles
 
 
 def _idle(device: Device) -> None:

@@ -18,7 +18,10 @@ PRODUCT = data.StructLayout(
 """The product of two bf16: a significand in [1, 4) with 14 places behind the point. With ``zero`` only the sign
 counts. ``special``: infinite or NaN, and the exponent does not count."""
 
-TOTAL = data.StructLayout({"fraction": FRACTION_BITS, "exponent": 8, "sign": 1, "zero": 1, "nan": 1})
+_NUMBER = data.StructLayout({"fraction": FRACTION_BITS, "exponent": 8, "sign": 1})
+_STATE = data.StructLayout({"zero": 1, "nan": 1})
+
+TOTAL = data.StructLayout({**_NUMBER.members, **_STATE.members})
 """An fp32 between two additions, and what is known of it. With ``zero`` the fraction is 0 and the exponent does not
 count; with ``nan`` the exponent is that of an infinity and the fraction does not count."""
 
@@ -61,6 +64,8 @@ class AddProduct(wiring.Component):
 
     Members
     -------
+    enable : In(1)
+        The operands are taken; otherwise stage 1 keeps those before, and what is behind it comes to rest.
     total : In(TOTAL), product : In(PRODUCT)
         The operands.
     o : Out(TOTAL)
@@ -81,12 +86,13 @@ class AddProduct(wiring.Component):
 
     LATENCY = FP32_ADD_PRODUCT
 
+    enable: Signal
     total: data.View
     product: data.View
     o: data.View
 
     def __init__(self) -> None:
-        super().__init__({"total": In(TOTAL), "product": In(PRODUCT), "o": Out(TOTAL)})
+        super().__init__({"enable": In(1), "total": In(TOTAL), "product": In(PRODUCT), "o": Out(TOTAL)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -109,21 +115,22 @@ class AddProduct(wiring.Component):
         distance = Signal(9)
         infinite = total.exponent.all()
         m.d.comb += distance.eq(product.exponent + ~total.exponent)
-        m.d.sync += [
-            total_1.eq(Cat(total.fraction, ~total.zero)),
-            product_1.eq(product.significand),
-            product_zero_1.eq(product.zero),
-            total_exponent_1.eq(total.exponent),
-            product_exponent_1.eq(product.exponent),
-            distance_1.eq(distance),
-            swap_1.eq(((distance[8] | total.zero) & ~product.zero) | product.special),
-            subtract_1.eq(total.sign ^ product.sign),
-            product_sign_1.eq(product.sign),
-            other[0].sign.eq(total.sign),
-            other[0].zero_sign.eq(total.sign & product.sign),
-            other[0].special.eq(infinite | product.special),
-            other[0].nan.eq(total.nan | product.nan | (infinite & product.special & (total.sign ^ product.sign))),
-        ]
+        with m.If(self.enable):
+            m.d.sync += [
+                total_1.eq(Cat(total.fraction, ~total.zero)),
+                product_1.eq(product.significand),
+                product_zero_1.eq(product.zero),
+                total_exponent_1.eq(total.exponent),
+                product_exponent_1.eq(product.exponent),
+                distance_1.eq(distance),
+                swap_1.eq(((distance[8] | total.zero) & ~product.zero) | product.special),
+                subtract_1.eq(total.sign ^ product.sign),
+                product_sign_1.eq(product.sign),
+                other[0].sign.eq(total.sign),
+                other[0].zero_sign.eq(total.sign & product.sign),
+                other[0].special.eq(infinite | product.special),
+                other[0].nan.eq(total.nan | product.nan | (infinite & product.special & (total.sign ^ product.sign))),
+            ]
 
         # 2: order; the smaller one's first step is 16. A smaller total begins one place lower, with one less to go. A
         # product that is zero is the smaller one, and nothing is left of it. LUTs clear what is few bits, as all
@@ -269,19 +276,20 @@ class AddProduct(wiring.Component):
             nothing.eq(empty | (below & ~(end & (exponent_6[1] | (exponent_6[0] & round_.o[FRACTION_BITS]))))),
             special.eq(last.special | (end & ~below)),
         ]
-        # A flip-flop can be set for nothing if that is how it begins.
-        result = Signal(TOTAL, init={"exponent": 255}, reset_less=True)
-        m.d.comb += self.o.eq(result)
+        # A flip-flop can be set for nothing if that is how it begins. Two signals: simulators keep each in a word.
+        number = Signal(_NUMBER, name="result", init={"exponent": 255}, reset_less=True)
+        state = Signal(_STATE, name="result_state", reset_less=True)
+        m.d.comb += self.o.eq(Cat(number, state))
         m.d.sync += [
-            Cat(result.fraction, result.exponent).eq(round_.o),
-            result.sign.eq(Mux(empty, last.zero_sign, last.sign ^ negative_6) & ~last.nan),
-            result.zero.eq(nothing & ~special),
-            result.nan.eq(last.nan),
+            Cat(number.fraction, number.exponent).eq(round_.o),
+            number.sign.eq(Mux(empty, last.zero_sign, last.sign ^ negative_6) & ~last.nan),
+            state.zero.eq(nothing & ~special),
+            state.nan.eq(last.nan),
         ]
         with m.If(special):
-            m.d.sync += result.exponent.eq(~0)
+            m.d.sync += number.exponent.eq(~0)
         with m.If(special | nothing):
-            m.d.sync += result.fraction.eq(0)
+            m.d.sync += number.fraction.eq(0)
 
 
 def _left(value: Value, shift: Value, step: int) -> Value:

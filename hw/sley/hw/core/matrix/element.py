@@ -225,7 +225,7 @@ class ProcessingElement(wiring.Component):
         """From the product of the significands, in [2^14, 2^16), to the sum.
 
         A product below the normal range is exact on the grid of subnormals, so it is zero of its sign in any case. With
-        the exponents' sum at the ends of that range it depends on the significand. While there is no bf16, it is zero.
+        the exponents' sum at the ends of that range it depends on the significand. While there is no bf16, all rests.
         """
         biased = Signal(9, reset_less=True)  # the exponent, but for 128 that it is too large
         sign = Signal(reset_less=True)
@@ -244,18 +244,20 @@ class ProcessingElement(wiring.Component):
         product = Signal(PRODUCT, reset_less=True)  # but for the significand
         first = Signal(name="first_exponent", reset_less=True)
         last = Signal(name="last_exponent", reset_less=True)
-        m.d.sync += [
-            product.exponent.eq(Cat(low, ~high[0])),
-            product.sign.eq(sign),
-            product.zero.eq(kind.zero | (high == 0) | ~self.bf16),
-            product.special.eq(kind.infinity | kind.nan | (high == 3) | ((high == 2) & low.all())),
-            product.nan.eq(kind.nan),
-            first.eq((high == 1) & ~low.any()),
-            last.eq((high == 2) & low[1:].all()),
-        ]
+        with m.If(self.bf16):
+            m.d.sync += [
+                product.exponent.eq(Cat(low, ~high[0])),
+                product.sign.eq(sign),
+                product.zero.eq(kind.zero | (high == 0)),
+                product.special.eq(kind.infinity | kind.nan | (high == 3) | ((high == 2) & low.all())),
+                product.nan.eq(kind.nan),
+                first.eq((high == 1) & ~low.any()),
+                last.eq((high == 2) & low[1:].all()),
+            ]
         top = significand[-1]
         m.submodules.add = add = AddProduct()
         m.d.comb += [
+            add.enable.eq(self.bf16),
             add.total.eq(self.total_i),
             add.product.eq(product),
             add.product.significand.eq(significand),

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from sley.sim.fast.optimise.elements import Elements
+from sley.sim.fast.schedule.loops import waits
 
 MAX_CONDITIONS = 4
 MIN_GAIN = 3
@@ -75,20 +76,14 @@ def condition_of_loop(
     ``in_place``: groups of next values that overwrite the contents, so that nothing need be stored to keep them.
     """
     here = set(groups)
-    common: set[tuple[int, int]] | None = None
     for number in groups:
         group = elements.groups[number]
         if group.op == "write" or number in stored or (group.op == "next" and number not in in_place):
             return None
         for value in group.values if group.op == "next" else ():
-            register = elements.register(value)
-            if elements.op[register.next] != "mux" or elements.group_of.get(register.next) not in here:
+            if elements.group_of.get(elements.register(value).next) not in here:
                 return None
-            select, *branches = elements.operands[register.next]
-            keeps = {(select, side) for side, branch in enumerate(branches) if branch == register.value}
-            common = keeps if common is None else common & keeps
-            if not common:
-                return None
+    common = waits(elements, groups)
     return min(common) if common else None
 
 

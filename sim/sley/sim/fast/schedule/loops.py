@@ -53,10 +53,33 @@ def lane_type(elements: Elements, numbers: Iterable[int]) -> str:
     return c_type(widest)
 
 
+def waits(elements: Elements, numbers: Iterable[int]) -> frozenset[tuple[int, int]]:
+    """What all registers of these groups wait for: values, and what each is while the contents stay."""
+    common: frozenset[tuple[int, int]] | None = None
+    for number in numbers:
+        if elements.groups[number].op == "next":
+            for value in elements.groups[number].values:
+                found = keeps(elements, value)
+                common = found if common is None else common & found
+                if not common:
+                    return frozenset()
+    return common or frozenset()
+
+
+def keeps(elements: Elements, sink: int) -> frozenset[tuple[int, int]]:
+    """Values that each decide alone that a register keeps its contents, and what they are then."""
+    register = elements.register(sink)
+    if elements.op[register.next] != "mux":
+        return frozenset()
+    select, *branches = elements.operands[register.next]
+    return frozenset((select, side) for side, branch in enumerate(branches) if branch == register.value)
+
+
 def loops(elements: Elements, numbers: Iterable[int]) -> list[list[int]]:
     """Groups of one number of elements, as loops: those that use each other's values, or read the same arrays.
 
-    The latter only if their lanes have one type. Within a loop operands come first.
+    The latter only if their lanes have one type, and if their registers wait for the same: what works in every cycle
+    would keep the others from being skipped. Within a loop operands come first.
     """
     ordered = sorted(numbers, key=lambda number: elements.groups[number].values[0])
     sets = Sets(ordered)
@@ -68,7 +91,7 @@ def loops(elements: Elements, numbers: Iterable[int]) -> list[list[int]]:
                 sets.join(number, other)
     first_of: dict[Hashable, int] = {}
     for members in sets.all():
-        kind = lane_type(elements, members)
+        kind = lane_type(elements, members), waits(elements, members)
         for number in members:
             for column in _columns(elements, number):
                 if len(set(column)) == len(column) and all(map(elements.source, column)):
