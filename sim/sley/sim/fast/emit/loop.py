@@ -7,7 +7,7 @@ from sley.sim.fast.emit.scalars import Scalars
 from sley.sim.fast.optimise.machine_types import BITS, c_type, words
 from sley.sim.fast.read.netlist import WORD
 from sley.sim.fast.schedule.guards import condition_of_loop
-from sley.sim.fast.schedule.loops import LANE_BY_LANE
+from sley.sim.fast.schedule.loops import LANE_BY_LANE, narrows
 
 UNROLL = 4
 """Vectors that a long loop computes in one round."""
@@ -84,6 +84,8 @@ class LoopWriter:
         parameters = [elements.parameter[value] for value in values]
         if widths[0] > WORD:
             return self._pick(name, op, width, columns, widths[0], parameters)
+        if narrows(elements, elements.group_of[values[0]], vector.bits):
+            return [f"const {vector} {name} = {self._narrowed(width, columns[0], parameters)};"]
         loose = values in self._loose
         if op == "sext":
             text = self._signed(columns[0], widths[0])
@@ -109,6 +111,16 @@ class LoopWriter:
         else:
             expression = vector.operator(op, width, parameters[0], texts, widths, loose)
         return [f"const {vector} {name} = {expression};"]
+
+    def _narrowed(self, width: int, column: tuple[int, ...], parameters: list[int]) -> str:
+        """Bits of numbers that are wider than a lane."""
+        operands, vector = self._operands, self._vector
+        wide = vector.of("u64")
+        by = f"{parameters[0]}"
+        if len(set(parameters)) > 1:
+            by = f"load_{wide}({operands.table(parameters, 'u64')} + i)"
+        text = vector.converted(f"(({operands.wide_column(column)} >> {by}) & {wide.all((1 << width) - 1)})", wide)
+        return f"(-{text})" if width == 1 else text
 
     def _signed(self, column: tuple[int, ...], width: int) -> str:
         """A column sign-extended to all bits of a lane, if there is a shorter way than with its sign."""

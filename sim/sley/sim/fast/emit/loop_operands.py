@@ -7,8 +7,9 @@ from sley.sim.fast.emit.gather import gather
 from sley.sim.fast.emit.layout import Place
 from sley.sim.fast.emit.scalars import Scalars
 from sley.sim.fast.emit.vectors import Vector
-from sley.sim.fast.optimise.machine_types import SIZES, c_type
-from sley.sim.fast.schedule.loops import lane_type
+from sley.sim.fast.optimise.machine_types import BITS, SIZES, c_type
+from sley.sim.fast.read.netlist import WORD
+from sley.sim.fast.schedule.loops import lane_type, narrows
 
 
 class LoopOperands:
@@ -29,7 +30,9 @@ class LoopOperands:
         self.at = self._elements.groups[groups[0]].slots
         """The slots of the elements."""
         self.count = self.at[-1] + 1
-        self.vector = Vector.fitting(lane_type(self._elements, groups), self.count)
+        kind = lane_type(self._elements, groups)
+        narrowed = any(narrows(self._elements, number, BITS[kind]) for number in groups)
+        self.vector = Vector.fitting(kind, self.count, WORD if narrowed else 0)
         self.slots = -(-self.count // self.vector.lanes) * self.vector.lanes
         """All of them, in whole vectors."""
         self._setup = scalars.function.lines
@@ -95,6 +98,16 @@ class LoopOperands:
         if all(map(self._constant, values)):
             return self.load(self.table([elements.parameter[value] for value in values], kind), kind, width)
         return self.load(self.array(values), kind, width)
+
+    def wide_column(self, values: tuple[int, ...]) -> str:
+        """An operand of more bits than a lane has, in lanes of 64."""
+        wide = self.vector.of("u64")
+        if any(value != values[0] for value in values):
+            kind = c_type(self._elements.width[values[0]])
+            return wide.converted(f"load_{wide.of(kind)}({self.array(values)} + i)", wide.of(kind))
+        name = self._function.name("h")
+        self._setup.append(f"const u64 {name}_0 = {self._scalars.operand(values[0])};")
+        return f"(({wide}){{0}} + {name}_0)"
 
     def load(self, pointer: str, kind: str, width: int) -> str:
         """Lanes ``i`` and up of an array of type ``kind``; a mask for values of one bit."""

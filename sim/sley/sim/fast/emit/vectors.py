@@ -25,10 +25,12 @@ class Vector:
     lanes: int
 
     @classmethod
-    def fitting(cls, kind: str, elements: int) -> "Vector":
-        """Lanes of type ``kind``: as many as a vector register has, but no more than elements."""
+    def fitting(cls, kind: str, elements: int, widest: int = 0) -> "Vector":
+        """Lanes of type ``kind``: as many as a vector register has, but no more than elements. ``widest``: bits of the
+        numbers that lanes are sliced from, of which a register must have as many."""
         size = BITS[kind] // 8
         lanes = VECTOR_BYTES // size // (2 if elements * size > LONG_BYTES else 1)
+        lanes = min(lanes, 8 * VECTOR_BYTES // max(widest, 1))
         while lanes > elements:
             lanes //= 2
         return cls(kind, lanes)

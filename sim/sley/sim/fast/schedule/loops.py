@@ -11,6 +11,17 @@ LANE_BY_LANE = frozenset({"divu", "modu", "divs", "mods", "parity"})
 """Operators that vectors do not have: a loop computes them lane by lane, in at least 32 bits."""
 
 
+NARROW = 32
+"""Bits of a lane into which slices of words are narrowed as they are read: half as many registers, or twice as many
+elements in each. From smaller numbers the conversion would cost more than it saves."""
+
+
+def narrows(elements: Elements, number: int, bits: int) -> bool:
+    """Whether a group is slices of words that are wider than lanes of so many bits."""
+    group = elements.groups[number]
+    return group.op == "slice" and bits == NARROW < elements.width[elements.operands[group.values[0]][0]] <= WORD
+
+
 class Sets:
     """Disjoint sets of numbers that can be joined."""
 
@@ -39,7 +50,7 @@ class Sets:
 
 
 def lane_type(elements: Elements, numbers: Iterable[int]) -> str:
-    """The smallest type for all values of these groups."""
+    """The smallest type for all values of these groups, but for the operands of slices that ``narrows`` is true of."""
     widest = 1
     for number in numbers:
         group = elements.groups[number]
@@ -47,6 +58,8 @@ def lane_type(elements: Elements, numbers: Iterable[int]) -> str:
         own = [elements.width[operand] for operand in operands if elements.width[operand] <= WORD]
         if group.op in ("read", "write"):
             own = own[1:]
+        elif group.op == "slice":
+            own = [min(width, NARROW) for width in own]
         widest = max(widest, group.width, *own, 1)
         if group.op in LANE_BY_LANE:
             widest = max(widest, 32)
