@@ -1,6 +1,7 @@
 import pytest
 
 from sley.abi.faults import MEANING, FaultCode, FaultRecord, QueueState, Unit, UnitState
+from sley.abi.pages import AddressMode
 from sley.driver.context import Context
 from sley.driver.device import Driver
 from sley.driver.errors import BadRequest, DeviceCorrupt, OutOfDeviceMemory, QueueFault, ResetFailed
@@ -35,6 +36,23 @@ def test_bad_parameters() -> None:
             Driver.open("model:nano?memory=1M", **options)
     with Driver.open("model:nano?memory=4K") as driver, pytest.raises(OutOfDeviceMemory):
         driver.context()
+
+
+@pytest.mark.parametrize("free", range(3))
+def test_a_client_that_finds_no_memory_leaves_nothing_behind(free: int) -> None:
+    """A context needs a page for its tables, one of its own, and a table to map it."""
+    with Driver.open("model:nano?memory=1M") as driver:
+        first = driver.context()
+        buffer = first.allocate(driver.pages.statistics().free - free * 4096)
+        state = driver.pages.statistics()
+        for _ in range(3):
+            with pytest.raises(OutOfDeviceMemory):
+                driver.context()
+            assert driver.pages.statistics().used == state.used
+            assert driver.registers.read("CONTEXT1.ROOT")["mode"] == AddressMode.OFF
+        assert list(driver.contexts) == [first.number]
+        buffer.release()
+        assert driver.context().number == 1
 
 
 @pytest.mark.parametrize("name", ["RESET", "INVALIDATE"])

@@ -10,7 +10,7 @@ from sley.abi.errors import SleyError
 from sley.abi.packets import SEMAPHORE_BYTES, PacketOp
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.abi.registers import PRIORITY_BITS
-from sley.driver.errors import BadRequest, ContextReset
+from sley.driver.errors import BadRequest, BufferFreed, CallbackFailed, ContextReset
 from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
 from sley.driver.memory.heap import Heap
 from sley.driver.memory.physical import PhysicalMemory
@@ -74,12 +74,17 @@ class Context:
         self.heaps: list[Heap] = []
         self._exports: dict[int, int] = {}
         self._imports: dict[int, Mapping] = {}
-        self._deferred = Deferred()
+        self._deferred = Deferred(self._failed)
         self.space = AddressSpace(self._memory, number, owner)
         self.heap = Heap(self, READ_WRITE, min(self._hardware.memory_bytes // 4, LARGE_PAGE_BYTES))
-        buffer = self.allocate(PAGE_BYTES)
-        self.status = self.map(buffer)
-        buffer.release()
+        try:
+            buffer = self.allocate(PAGE_BYTES)
+            self.status = self.map(buffer)
+            buffer.release()
+        except SleyError:  # nobody gets to close it
+            self.space.close()
+            self._memory.release_all(owner)
+            raise
 
     def check(self) -> None:
         """Raises ``ContextClosed`` if the context was closed."""
@@ -115,7 +120,7 @@ class Context:
     def export_once(self, buffer: BufferObject) -> int:
         """A handle with the right to read, the same one for every call."""
         with self._hardware.lock:
-            if buffer.number not in self._exports:
+            if self._exports.get(buffer.number) not in self._memory.handles:  # anybody may revoke a handle
                 self._exports[buffer.number] = buffer.export(Rights.READ)
             return self._exports[buffer.number]
 
@@ -127,17 +132,31 @@ class Context:
             return self._imports[handle]
 
     def unmap(self, mapping: Mapping) -> None:
-        """Unmaps when everything submitted so far has finished: at once, or some time after."""
-        self.space.find(mapping.address, mapping.length, "unmap")
-        self.when_done(lambda: self.space.unmap(mapping))
+        """Unmaps when everything submitted so far has finished: at once, or some time after. Raises ``BufferFreed`` for
+        what was unmapped before."""
+        with self._hardware.lock:
+            self.space.check_mapped(mapping)
+            if mapping.leaving:
+                raise BufferFreed(f"{mapping!r} was unmapped before, and waits for work that may use it")
+            mapping.leaving = True
+            self.when_done(lambda: self.space.unmap(mapping))
 
     def when_done(self, action: Callable[[], object]) -> None:
         """Calls ``action`` as soon as the driver notices that everything submitted so far has finished, as the chip's
-        registers say: the read index in memory could have been written by the context's own work."""
+        registers say: the read index in memory could have been written by the context's own work. What it raises is
+        raised here if it is called at once, else it goes to ``events`` and ``on_error``."""
         with self._hardware.lock:
             self.check()
             self._deferred.add(self.queues, action)
-            self._deferred.settle()
+
+    def _failed(self, error: Exception) -> None:
+        """An action that waited for work has raised."""
+        if isinstance(error, SleyError):
+            self.report(error)
+            return
+        failure = CallbackFailed(f"what waited for work of context {self.number} raised {error!r}")
+        failure.__cause__ = error
+        self.report(failure)
 
     def settle(self) -> None:
         """Does what waited for work that has finished by now."""
@@ -245,7 +264,8 @@ class Context:
             for queue in self.queues:
                 self.driver.give_queue(queue.index)
             for handle in self._exports.values():
-                self._memory.revoke(handle)
+                if handle in self._memory.handles:
+                    self._memory.revoke(handle)
             self.space.close()
             self._memory.release_all(self._owner)
             self.driver.forget(self)

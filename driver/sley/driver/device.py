@@ -7,7 +7,7 @@ from itertools import count
 
 from sley.abi.transport import Transport
 from sley.driver.context import Context
-from sley.driver.errors import BadRequest, DeviceHang, DeviceReset
+from sley.driver.errors import BadRequest, DeviceHang, DeviceReset, DriverClosed
 from sley.driver.hardware.engines import open_transport
 from sley.driver.hardware.hardware import Hardware
 from sley.driver.memory.buffer import BufferObject, Rights
@@ -96,14 +96,20 @@ class Driver:
             raise
 
     def close(self) -> None:
-        """Releases the device. Its contexts are closed: whatever is asked of them raises ``ContextClosed``."""
+        """Releases the device. Its contexts are closed: whatever is asked of them raises ``ContextClosed``; what is
+        asked of the driver raises ``DriverClosed``, which is one."""
         with self.lock:
             if self.closed:
                 return
             self.closed = True
             for context in self.contexts.values():
                 context.leave()
-            self.transport.close()
+            self.hardware.close()
+            self.transport = self.hardware.transport
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise DriverClosed(self.config.name)
 
     def __enter__(self) -> Driver:
         return self
@@ -150,6 +156,7 @@ class Driver:
     def context(self) -> Context:
         """A new client. Raises ``NoRoom`` when the chip has no context left, ``OutOfDeviceMemory``."""
         with self.lock:
+            self._check_open()
             return self._clients.open(self)
 
     def forget(self, context: Context) -> None:
@@ -225,6 +232,7 @@ class Driver:
         moves for ``hang_cycles``, the ``contexts`` whose work the caller waits for are reset and ``ContextHang`` is
         raised; without contexts the device is, and ``DeviceHang``.
         """
+        self._check_open()
         return self.waiter.wait(condition, timeout=timeout, step=step, contexts=contexts)
 
     async def awaited(self, fence: Fence) -> None:

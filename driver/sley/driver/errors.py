@@ -50,6 +50,13 @@ class ContextClosed(SleyError):
     """A context is used after it was closed."""
 
 
+class DriverClosed(ContextClosed):
+    """A driver is used after it was closed, and all its contexts with it."""
+
+    def __init__(self, chip: str) -> None:
+        super().__init__(f"the driver of the chip {chip} was closed; open the device again with Driver.open")
+
+
 class BadRequest(SleyError, ValueError):
     """A request was refused before it reached the device: out of range, misaligned or contradictory."""
 

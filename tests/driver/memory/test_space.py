@@ -130,6 +130,28 @@ def test_find_wants_one_whole_mapping(context: Context) -> None:
             space.unmap(mapping)
 
 
+def test_find_does_not_depend_on_what_was_found_before(context: Context) -> None:
+    mapping, behind = (context.map(context.allocate(PAGE_BYTES), rights) for rights in (READ_WRITE, Rights.READ))
+    assert behind.address == mapping.end
+    space = context.space
+    requests = [(mapping.address, -1), (mapping.end - 1, -5), (mapping.end, 0), (behind.end, 0), (behind.end, 1)]
+
+    def answer(address: int, length: int) -> object:
+        try:
+            return space.find(address, length, "x").address
+        except (BadRequest, BufferFreed) as error:
+            return type(error)
+
+    for known in (mapping, behind, context.status):
+        answers = []
+        for request in requests:
+            space.find(known.address, 1, "what was looked up last")
+            answers.append(answer(*request))
+        assert answers == [BadRequest, BadRequest, behind.address, behind.address, BufferFreed]
+    with pytest.raises(BadRequest):
+        context.queues[0].fill(mapping.address, 0, -1)
+
+
 def test_unmapping_takes_effect_on_the_device() -> None:
     with Driver.open("model:nano?memory=1M") as driver:
         context = driver.context()

@@ -84,6 +84,18 @@ def test_one_word_serves_all_fences_of_a_queue(context: Context) -> None:
     first.wait()
 
 
+def test_the_word_of_a_fence_that_has_passed_may_be_used_again(context: Context) -> None:
+    place = context.heap.allocate(16)
+    context.space.write(place, bytes(16))
+    fence = context.queues[0].fence(place)
+    fence.wait()
+    assert int.from_bytes(context.space.read(place, 8), "little") == fence.sequence
+    context.space.write(place, bytes(16))
+    assert fence.done
+    fence.wait()
+    assert not context.events
+
+
 def interrupted(driver: Driver) -> bool:
     """Whether the chip interrupts soon, once all that was written has arrived."""
     driver.transport.barrier()

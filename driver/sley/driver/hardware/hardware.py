@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sley.abi.registers import RegisterMap
 from sley.abi.transport import Transport
+from sley.driver.hardware.closed import ClosedTransport
 from sley.driver.hardware.operation_lock import OperationLock
 from sley.driver.hardware.probe import probe
 from sley.driver.hardware.registers import Registers
@@ -32,12 +33,18 @@ class Hardware:
     """
 
     def __init__(self, transport: Transport, hang_cycles: int, log: Callable[[str], None] | None = None) -> None:
-        self.transport, self.hang_cycles = transport, hang_cycles
+        self.transport: Transport = transport
+        self.hang_cycles = hang_cycles
         self.lock = OperationLock()
         self.config = probe(transport)
         self.registers = Registers(transport, RegisterMap(self.config), log)
         self.memory_bytes = min(transport.memory_bytes, 1 << self.config.addr_bits)
         self.statistics = Statistics()
+
+    def close(self) -> None:
+        """Releases the device: whatever is asked of it from now on raises ``DriverClosed``."""
+        self.transport.close()
+        self.transport = self.registers.transport = ClosedTransport(self.config.name, self.memory_bytes)
 
     @property
     def time(self) -> int:

@@ -25,6 +25,13 @@ READ_WRITE = Rights.READ | Rights.WRITE
 ALL_RIGHTS = READ_WRITE | Rights.EXECUTE
 
 
+def check_rights(rights: Rights) -> None:
+    """Raises ``BadRequest`` for rights that pages cannot have. None at all would be a hole: to the chip a large page
+    without rights is a table, so a client would write its own."""
+    if not rights or rights != rights & ALL_RIGHTS:
+        raise BadRequest(f"the rights are {rights!r}; give one or more of {ALL_RIGHTS!r}")
+
+
 class BufferSource(Protocol):
     """What a buffer needs of the memory that it is made of."""
 
@@ -63,7 +70,7 @@ class BufferObject:
 
     def retain(self) -> None:
         """One more refers to the buffer."""
-        self._check()
+        self.check()
         self.references += 1
 
     def release(self) -> None:
@@ -77,18 +84,20 @@ class BufferObject:
     def drop(self) -> None:
         """One less refers to it; the last one gives the pages back."""
         with self._hardware.lock:
-            self._check()
+            self.check()
             self.references -= 1
             if not self.references:
                 self._source.take_back(self, self._exported)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises ``BufferFreed`` if nobody refers to the buffer any more."""
         if not self.references:
             raise BufferFreed(f"buffer {self.number} was freed: nobody refers to it any more")
 
     def export(self, rights: Rights = READ_WRITE) -> int:
         """A handle, with which any context can map the buffer with up to these rights; it cannot be guessed. It holds
         the buffer until ``Driver.revoke``."""
+        check_rights(rights)
         with self._hardware.lock:
             self.retain()
             self._exported = True
@@ -96,7 +105,7 @@ class BufferObject:
 
     def pieces(self, offset: int, length: int) -> Iterator[Extent]:
         """Where bytes of the buffer are in physical memory."""
-        self._check()
+        self.check()
         if offset < 0 or length < 0 or offset + length > self.length:
             raise BadRequest(f"bytes {offset:#x}..{offset + length:#x} are outside the buffer's {self.length:#x}")
         for extent in self.extents:

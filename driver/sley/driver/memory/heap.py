@@ -8,7 +8,7 @@ from typing import Protocol
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.driver.errors import BufferFreed, OutOfDeviceMemory
 from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
-from sley.driver.memory.ranges import Allocator
+from sley.driver.memory.ranges import Allocator, check_request
 from sley.driver.memory.space import AddressSpace, Mapping
 
 ALIGNMENT = 64
@@ -76,12 +76,13 @@ class Heap:
     def allocate(self, size: int, alignment: int = ALIGNMENT) -> int:
         """Address of ``size`` bytes, whose contents are not defined but never another context's. Raises
         ``OutOfDeviceMemory``."""
+        check_request(size, alignment)
         with self._hardware.lock:
             address = self._find(size, alignment)
             if address is not None:
                 self.hits += 1
             else:
-                self._grow(size)
+                self._grow(size + max(alignment - PAGE_BYTES, 0))
                 address = self._find(size, alignment)
                 assert address is not None
                 self.misses += 1
@@ -100,14 +101,17 @@ class Heap:
         return None
 
     def _grow(self, size: int) -> None:
+        """A new chunk, which begins with a page."""
         needed = -(-max(size, 1) // PAGE_BYTES) * PAGE_BYTES
         share = self._pages.statistics().free // _SHARE
         wanted = -(-needed // self.chunk) * self.chunk
         while wanted > max(share, needed):
             wanted = max(wanted // 2 & -PAGE_BYTES, needed)
         buffer = self.context.allocate(wanted)
-        mapping = self.context.map(buffer, self.rights)
-        buffer.release()
+        try:
+            mapping = self.context.map(buffer, self.rights)
+        finally:
+            buffer.release()
         self._chunks[mapping] = Allocator(mapping.address, mapping.length, ALIGNMENT)
 
     def free(self, address: int) -> None:

@@ -19,6 +19,14 @@ class MemoryStatistics:
     allocations: int
 
 
+def check_request(size: int, alignment: int) -> None:
+    """Raises ``BadRequest`` for what no allocation can be."""
+    if size < 0:
+        raise BadRequest(f"cannot allocate {size} bytes")
+    if alignment < 1 or alignment & (alignment - 1):
+        raise BadRequest(f"alignment is {alignment}; it must be a power of two")
+
+
 class Allocator:
     """First fit over ``[base, base + size)``; free neighbours are joined.
 
@@ -29,8 +37,7 @@ class Allocator:
     """
 
     def __init__(self, base: int, size: int, alignment: int = ALIGNMENT) -> None:
-        if alignment < 1 or alignment & (alignment - 1):
-            raise BadRequest(f"alignment is {alignment}; it must be a power of two")
+        check_request(0, alignment)
         self.alignment = alignment
         start = self._align(max(base, 1))
         self.end = base + size
@@ -44,8 +51,7 @@ class Allocator:
 
     def allocate(self, size: int, alignment: int = 1) -> int:
         """Address of ``size`` bytes, a multiple of ``alignment`` (a power of two). Raises ``OutOfDeviceMemory``."""
-        if size < 0:
-            raise BadRequest(f"cannot allocate {size} bytes")
+        check_request(size, alignment)
         need = self._align(max(size, 1))
         for index, (start, length) in enumerate(self._free):
             address = (start + alignment - 1) & -alignment

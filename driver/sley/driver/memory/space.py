@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.driver.errors import BadRequest, BufferFreed, ContextClosed, OutOfDeviceMemory
-from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
+from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights, check_rights
 from sley.driver.memory.pages import Extent
 from sley.driver.memory.physical import PhysicalMemory
 from sley.driver.memory.ranges import Allocator
@@ -18,16 +18,22 @@ class Mapping:
     """A buffer in an address space, at ``address``; it holds the buffer.
 
     Attributes: ``buffer``, ``address``, ``length``, ``rights``. ``large_pages``: of 4 MiB, among its pages.
+    ``leaving``: it is unmapped as soon as work in flight is over.
     """
 
     def __init__(self, buffer: BufferObject, address: int, rights: Rights) -> None:
         self.buffer, self.address, self.rights = buffer, address, rights
         self.length = buffer.length
         self.large_pages = 0
+        self.leaving = False
 
     @property
     def end(self) -> int:
         return self.address + self.length
+
+    def has(self, address: int, length: int) -> bool:
+        """Whether all bytes are in here; there is no byte at its end, not even of none."""
+        return self.address <= address < self.end and 0 <= length <= self.end - address
 
     def __repr__(self) -> str:
         rights = "|".join(right.name or "" for right in self.rights)
@@ -86,14 +92,23 @@ class AddressSpace:
 
     # Mapping
 
+    def check_mapped(self, mapping: Mapping) -> None:
+        """Raises ``BufferFreed`` unless this is one of the mappings, ``ContextClosed``."""
+        self.check_open()
+        if mapping not in self._mappings:
+            raise BufferFreed(f"{mapping!r} is not mapped here; was it unmapped before?")
+
     @property
     def mappings(self) -> tuple[Mapping, ...]:
         """Everything that is mapped, by address."""
         return tuple(self._mappings)
 
     def map(self, buffer: BufferObject, rights: Rights = READ_WRITE) -> Mapping:
-        """Maps a whole buffer at a free address. Raises ``OutOfDeviceMemory`` when addresses or tables run out."""
+        """Maps a whole buffer at a free address. Raises ``OutOfDeviceMemory`` when addresses or tables run out,
+        ``BufferFreed``, ``BadRequest`` for no rights at all."""
+        check_rights(rights)
         with self.hardware.lock:
+            buffer.check()
             address = self._place(buffer)
             parts = list(segments(address, buffer.extents))
             try:
@@ -121,9 +136,7 @@ class AddressSpace:
     def unmap(self, mapping: Mapping) -> None:
         """Ends all access through a mapping; nothing in flight may use it, see ``Context.unmap``."""
         with self.hardware.lock:
-            self.check_open()
-            if mapping not in self._mappings:
-                raise BufferFreed(f"{mapping!r} is not mapped here; was it unmapped before?")
+            self.check_mapped(mapping)
             index = self._mappings.index(mapping)
             del self._mappings[index], self._starts[index]
             self._recent = None
@@ -139,7 +152,7 @@ class AddressSpace:
         """The mapping that has all these bytes. Raises ``BufferFreed``, ``BadRequest`` or ``ContextClosed``."""
         with self.hardware.lock:
             mapping = self._recent
-            if mapping is None or not mapping.address <= address <= mapping.end - length:
+            if mapping is None or not mapping.has(address, length):
                 self.check_open()
                 index = bisect_right(self._starts, address) - 1
                 mapping = self._mappings[index] if index >= 0 else None
@@ -147,7 +160,7 @@ class AddressSpace:
                     raise BadRequest(
                         f"{what}: bytes {address:#x}..{address + length:#x} end past the address space, {self._end:#x}"
                     )
-                if mapping is None or address >= mapping.end:
+                if mapping is None or address >= mapping.end + (not length):  # nothing may be behind the last byte
                     raise BufferFreed(f"{what}: nothing is mapped at {address:#x}; was its buffer freed?")
                 if address + length > mapping.end:
                     raise BadRequest(f"{what}: bytes {address:#x}..{address + length:#x} pass the end of {mapping!r}")

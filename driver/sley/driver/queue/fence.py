@@ -50,6 +50,7 @@ class Fence:
         self.address = address
         self.place = place
         self._time: int | None = None
+        self._passed = False
 
     def __repr__(self) -> str:
         """Without a look at the device."""
@@ -71,8 +72,11 @@ class Fence:
         return self.passed()
 
     def passed(self) -> bool:
-        """Whether the packet is over; it also is when the fence was lost."""
-        return self.queue.tail > self.position or self._read()[0] >= self.sequence
+        """Whether the packet is over; it also is when the fence was lost. Once that is known, its word in memory may be
+        used again."""
+        if not self._passed:
+            self._passed = self.queue.tail > self.position or self._read()[0] >= self.sequence
+        return self._passed
 
     @property
     def over(self) -> bool:

@@ -24,7 +24,6 @@ _READBACK = 32
 _CALLBACKS = 40
 assert FENCE_BYTES <= _READBACK
 assert _CALLBACKS + CALLBACK_BYTES <= STATUS_BYTES
-_NEVER = 1 << 64
 
 
 class Queue(Submission):
@@ -138,13 +137,14 @@ class Queue(Submission):
             raise BadRequest("the recording was closed")
         with self.hardware.lock:
             place = recording.place()
-            place.users[self] = _NEVER
+            place.entering += 1
         try:
             position = self.indirect(place.address, len(recording))
-        except SleyError:
-            del place.users[self]
-            raise
-        place.users[self] = position
+            with self.hardware.lock:
+                place.users[self] = max(position, place.users.get(self, position))
+        finally:
+            with self.hardware.lock:
+                place.entering -= 1
         return position
 
     # Callbacks

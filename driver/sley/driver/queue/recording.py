@@ -16,15 +16,17 @@ MAX_PACKETS = (1 << 16) - 1
 
 @dataclass
 class _Copy:
-    """The packets in memory, as they were at some ``version``, and the last packet of each queue that executes them."""
+    """The packets in memory, as they were at some ``version``, and the last packet of each queue that executes them.
+    ``entering``: how many such packets are on their way into a queue."""
 
     address: int
     version: int
     users: dict[Ring, int] = field(default_factory=dict)
+    entering: int = 0
 
     @property
     def free(self) -> bool:
-        return all(queue.finished(position) for queue, position in self.users.items())
+        return not self.entering and all(queue.finished(position) for queue, position in self.users.items())
 
 
 class Recording:
@@ -114,5 +116,10 @@ class Recording:
         """Gives the memory back when it is not in use any more."""
         self.closed = True
         copies, self._copies = self._copies, []
-        for copy in copies:
-            self.context.when_done(lambda address=copy.address: self.context.heap.free(address))  # type: ignore[misc]
+
+        def free() -> None:
+            for copy in copies:
+                self.context.heap.free(copy.address)
+
+        if copies:
+            self.context.when_done(free)

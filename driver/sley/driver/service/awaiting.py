@@ -21,16 +21,27 @@ class _Awaited:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[None]
 
+    def ready(self) -> bool:
+        """Whether there is something to tell."""
+        try:
+            return self.future.done() or self.condition()
+        except Exception:  # which ``tell`` tells
+            return True
+
     def tell(self, failure: Exception | None) -> None:
         """Lets the coroutine go on, or raises in it what made waiting impossible."""
 
         def tell() -> None:
             if self.future.done():
                 return
-            if failure is None or self.condition():
+            try:
+                error = None if self.condition() else failure
+            except Exception as raised:
+                error = failure or raised
+            if error is None:
                 self.future.set_result(None)
             else:
-                self.future.set_exception(failure)
+                self.future.set_exception(error)
 
         with suppress(RuntimeError):  # the loop was closed: nobody listens any more
             self.loop.call_soon_threadsafe(tell)
@@ -61,7 +72,7 @@ class Awaiter:
         await future
 
     def _ready(self) -> list[_Awaited]:
-        return [one for one in self._awaited if one.future.done() or one.condition()]
+        return [one for one in self._awaited if one.ready()]
 
     def _run(self) -> None:
         while True:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import count
 
 from sley.abi.config import ChipConfig
-from sley.abi.errors import SleyError
 from sley.driver.context import Context, Device
 from sley.driver.errors import DeviceCorrupt, NoRoom
 from sley.driver.queue.queue import Queue
@@ -68,8 +67,6 @@ class Clients:
                 context.settle()
             except DeviceCorrupt as error:
                 context.reset(error)
-            except SleyError as error:  # the caller may be another client
-                context.report(error)
 
     def reclaim(self) -> int:
         """Takes memory back that contexts hold and do not use; the number of bytes."""

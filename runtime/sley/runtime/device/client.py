@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sley.abi.config import ChipConfig
-from sley.driver import BadRequest, Driver, Queue
+from sley.driver import BadRequest, Driver, Queue, SleyError
 from sley.runtime.device.pool import MemoryPool
 from sley.runtime.device.program import Program
 from sley.runtime.errors import UnsupportedType
@@ -41,10 +41,13 @@ class Client:
         self.context = driver.context()
         self.pool = MemoryPool(self.context)
         count = driver.free_queues if queues is None else queues
-        if count < 1:
+        try:
+            if count < 1:
+                raise BadRequest(f"{count} queues; a device needs at least one: {driver.free_queues} are free")
+            self.queues = tuple(self.context.queue() for _ in range(count))
+        except SleyError:  # nobody gets to close it
             self.context.close()
-            raise BadRequest(f"{count} queues; a device needs at least one: {driver.free_queues} are free")
-        self.queues = tuple(self.context.queue() for _ in range(count))
+            raise
         self._programs: dict[bytes, tuple[int, int]] = {}
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from sley.driver import Driver, HeapStatistics
+from sley.driver import Driver, HeapStatistics, SleyError
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client
 from sley.runtime.device.stream import Stream
@@ -42,7 +42,12 @@ class Device(Client):
     @classmethod
     def open(cls, url: str = "fast:base", **options: int) -> Device:
         """The device behind an engine URL such as ``pysim:nano?memory=4M``; options go to ``Driver``."""
-        return cls(Driver.open(url, **options))
+        driver = Driver.open(url, **options)
+        try:
+            return cls(driver)
+        except SleyError:
+            driver.close()
+            raise
 
     @classmethod
     def of(cls, owned: Buffer | Stream) -> Device:
