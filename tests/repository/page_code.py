@@ -16,8 +16,11 @@ ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *(ROOT / "docs").rglob("*.md")]
 PAGES = sorted(file.relative_to(ROOT).as_posix() for file in FILES)
 LANGUAGES = ("python", "sh", "text")
-MARKS = {"board", "long"}
-"""Of blocks that need a board, or more than a minute: ``sh long`` or, where mkdocs reads it, ``{.sh .long}``."""
+BY_HAND = {"board", "long"}
+"""Marks of blocks that no test runs: they need a board, or minutes, a network or a second shell. ``sh long`` or, where
+mkdocs reads it, ``{.sh .long}``. The record of documents says when each of their commands last ran."""
+MARKS = {*BY_HAND, "slow"}
+"""Blocks of shell commands marked slow take up to some minutes; ``pytest -m slow`` runs them."""
 
 BENCH = ROOT / "hw/sley/hw/ip"
 """It has the files of an exported chip's bench, with the suffix .txt."""
@@ -50,9 +53,22 @@ def page_blocks(page: str, language: str | None = None) -> list[Block]:
     return [block for block in blocks if block.language == language and (language == "sh" or not block.marks)]
 
 
-def quick_commands(page: str) -> list[Block]:
-    """Blocks of shell commands without a mark."""
-    return [block for block in page_blocks(page, "sh") if not block.marks]
+def run_by_tests() -> list[Block]:
+    """Blocks of shell commands of all pages, but for those that are run by hand."""
+    return [block for page in PAGES for block in page_blocks(page, "sh") if not block.marks & BY_HAND]
+
+
+def run_by_hand(page: str) -> list[tuple[str, bool]]:
+    """The lines of a page's blocks that no test runs, without comments, and whether they need a board. Of Python the
+    first line stands for the block."""
+    found = []
+    for block in page_blocks(page):
+        if block.marks & BY_HAND:
+            lines = block.text.replace("\\\n", " ").splitlines()
+            for line in lines[:1] if block.language == "python" else lines:
+                if text := line.partition(" #")[0].strip():
+                    found.append((text, "board" in block.marks))
+    return found
 
 
 def commands(text: str) -> Iterator[list[str]]:

@@ -4,14 +4,16 @@ import gc
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
-from page_code import LANGUAGES, MARKS, PAGES, ROOT, check_commands, page_blocks, quick_commands
+from page_code import LANGUAGES, MARKS, PAGES, ROOT, Block, check_commands, page_blocks, run_by_hand, run_by_tests
 
+from sley.abi.config import PRESETS
 from sley.sim.build.cache import cached
 
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
@@ -63,16 +65,66 @@ def test_commands_exist(page: str) -> None:
         check_commands(block.text, block.place)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if quick_commands(page)])
-def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that take seconds, in a plain shell, with a cache of their own."""
-    monkeypatch.setenv("SLEY_CACHE", str(tmp_path / "cache"))
+def _slow(block: Block) -> object:
+    return pytest.param(block, id=block.place, marks=[pytest.mark.slow] if "slow" in block.marks else [])
+
+
+@pytest.mark.parametrize("block", [_slow(block) for block in run_by_tests()])
+def test_commands_run(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a plain shell, in a folder that has the files that the pages speak of. What clears the cache gets one of its
+    own."""
+    if "sley cache" in block.text:
+        monkeypatch.setenv("SLEY_CACHE", str(tmp_path / "cache"))
+        cached("fast", "something", lambda output, scratch: output.touch())
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "kernel.s").write_text("end\n")
-    cached("fast", "something", lambda output, scratch: output.touch())
-    for block in quick_commands(page):
-        subprocess.run(["sh", "-ec", block.text], cwd=tmp_path, check=True, timeout=120)
+    (tmp_path / "mine.json").write_text(PRESETS["nano"].replace(name="mine").to_json())
+    shutil.copytree(ROOT / "tests/cocotb", tmp_path / "tests/cocotb")
+    ended = subprocess.run(
+        ["sh", "-ec", block.text], cwd=tmp_path, capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL
+    )
+    assert ended.returncode == 0, f"{block.place}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}"
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_the_demo_prints() -> None:
+    (shown,) = (block.text for block in page_blocks("README.md", "") if "fp32 (host)" in block.text)
+    printed = subprocess.run(
+        [sys.executable, "-m", "sley.runtime.cli", "demo", "--engine", "fast:base"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=800,
+    ).stdout
+    rows = [re.findall(r"[\d.,]+%|[\d,]{5,}", line) for line in shown.splitlines() if "%" in line]
+    for row in rows:
+        found = [line for line in printed.splitlines() if all(number in line for number in row)]
+        assert found, f"the demo does not print {', '.join(row)}: {printed}"
+    assert shown.splitlines()[-1] in printed
+
+
+def _recorded() -> list[list[str]]:
+    """Rows of the record of commands that no test runs: pages, command, last run, commit, result."""
+    text = (ROOT / "docs/verification/documents.md").read_text()
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)] for row in re.findall(r"(?m)^\| (.*`.*) \|$", text)]
+
+
+def test_the_record_has_every_command_that_no_test_runs() -> None:
+    recorded = [(page, row[1]) for row in _recorded() for page in re.findall(r"`([^`]+)`", row[0])]
+    there = {(page, f"`{line}`") for page in PAGES for line, _ in run_by_hand(page)}
+    assert len(recorded) == len(set(recorded))
+    assert (sorted(there - set(recorded)), sorted(set(recorded) - there)) == ([], []), "missing, and of no page"
+
+
+def test_the_record_says_when_and_what() -> None:
+    board = {f"`{line}`" for page in PAGES for line, needs_board in run_by_hand(page) if needs_board}
+    for pages, command, last, commit, result in _recorded():
+        if last in ("never: no board yet", "none on record"):
+            assert (last.startswith("never"), commit, result) == (command in board, "", ""), f"{pages} {command}"
+        else:
+            assert re.fullmatch(r"\d{4}-\d\d-\d\d", last), f"{pages} {command}: {last} is no date"
+            assert re.fullmatch(r"`[0-9a-f]{7,40}`", commit), f"{pages} {command}: {commit} is no commit"
+            assert result, f"{pages} {command}: no result"
 
 
 @pytest.mark.parametrize(

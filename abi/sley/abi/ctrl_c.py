@@ -6,18 +6,29 @@ runs, SIGINT is only noted; its handler is called when the outermost operation h
 Whatever handler the program has is kept: Python's own, which raises, that of ``asyncio.run``, or another.
 """
 
-import inspect
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from threading import get_ident, main_thread
 from types import FrameType
 from typing import Any
 
-_set_handler: Callable[[int, Any], Any] = inspect.unwrap(signal.signal)
-"""Without the conversion to enumerations, which takes many times as long."""
 _SIGINT = int(signal.SIGINT)
+
+
+def _quick_setter() -> Callable[[int, Any], Any]:
+    """``signal.signal`` without its conversion to enumerations, which takes twenty times as long as all the rest."""
+    try:
+        setter: Callable[[int, Any], Any] = import_module("_signal").signal
+    except ImportError:  # another Python than CPython
+        return signal.signal
+    return setter
+
+
+_set_handler = _quick_setter()
 
 
 class CtrlC:
@@ -27,10 +38,15 @@ class CtrlC:
         self._depth = 0
         self._asked = False
         self._handler: Any = None
+        self.find_main_thread()
+
+    def find_main_thread(self) -> None:
+        """It is another one in a child process."""
+        self._main = main_thread().ident
 
     def begin(self) -> None:
         """An operation begins that must not be cut in half; it may be part of another one."""
-        if get_ident() != main_thread().ident:
+        if get_ident() != self._main:
             return
         if not self._depth:
             self._install()
@@ -38,7 +54,7 @@ class CtrlC:
 
     def end(self) -> None:
         """It has ended. After the outermost one the program's handler is called, if Ctrl-C was pressed."""
-        if get_ident() != main_thread().ident:
+        if get_ident() != self._main:
             return
         self._depth -= 1
         if not self._depth and self._handler is not None:
@@ -75,7 +91,7 @@ class CtrlC:
     @contextmanager
     def allowed(self) -> Iterator[None]:
         """Around code of the program itself inside of one operation, but not inside of two: it can be interrupted."""
-        if self._depth != 1 or self._handler is None or get_ident() != main_thread().ident:
+        if self._depth != 1 or self._handler is None or get_ident() != self._main:
             yield
             return
         self._remove()
@@ -89,8 +105,10 @@ class CtrlC:
     def asked(self, operations: int) -> bool:
         """Whether Ctrl-C was pressed, and no more than so many operations wait for their end: one that only waits for
         the device may come to its end early."""
-        return self._asked and self._depth <= operations and get_ident() == main_thread().ident
+        return self._asked and self._depth <= operations and get_ident() == self._main
 
 
 CTRL_C = CtrlC()
 """There is one keyboard."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=CTRL_C.find_main_thread)
