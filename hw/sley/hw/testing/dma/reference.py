@@ -51,9 +51,9 @@ class DmaState:
     def clear_params(self) -> None:
         self.params = {p: info.reset for p, info in PARAMS.items() if self.unit in info.units}
 
-    def refusal(self, start: int, end: int) -> AccessError:
-        """What memory says of bytes of a run that begins at ``start``: some are behind its end, and how far that is
-        behind it tells of what kind the error is."""
+    def refusal(self, start: int, end: int) -> int:
+        """The ``AccessError`` of bytes of a run that begins at ``start``: where some are behind the end of memory, the
+        distance tells of what kind it is."""
         if end <= len(self.memory):
             return AccessError.NONE
         return {2: AccessError.PAGE, 3: AccessError.PERMISSION}.get(start // len(self.memory), AccessError.BUS)
