@@ -12,7 +12,7 @@ from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op, Param
 from sley.abi.types import ElementType
-from sley.hw.testing.bounds import REACHES, reach, reached
+from sley.hw.testing.bounds import REACHES, high_bits, reach, reached
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.meetings import count_meetings, every_pair, meetings
 from sley.sim.model.memory import FaultError
@@ -129,12 +129,19 @@ def last_row(rng: random.Random, program: Program, operand: str, side: str, how:
 
 
 def test_last_rows() -> None:
-    """Rows just inside of their memory, and outside by every distance, of each operand and along each loop."""
+    """Rows just inside of their memory, and outside by every distance, of each operand and along each loop; rows of one
+    high bit."""
     rng, program, expected = random.Random(4), Program(NANO), []
     for operand, how in product(OPERANDS, REACHES):
         last = last_row(rng, program, operand, *how)
         rows = NANO.accumulator_rows if operand == "sums" else NANO.scratchpad_rows
         LAST_ROWS.hit("last row", (operand, *(reach(last, rows) or ())))
+    outside = len(OPERANDS) * sum(how != "just inside" for _, how in REACHES)
+    for row in high_bits(NANO.scratchpad_rows):
+        program.weights(row, 1, signal=1)
+        program.matmul(row, 1, 1, signal=1)
+        program.matmul(1, row, 1, signal=1)
+        outside += 3
     bench = MatrixBench(NANO, 3)
     for command in program.commands:
         try:
@@ -142,7 +149,7 @@ def test_last_rows() -> None:
         except FaultError as fault:
             expected.append((int(fault.code), fault.pc, fault.address & 0xFFFFFFFF))
     assert bench.run(program).faults == expected
-    assert len(expected) == len(OPERANDS) * sum(how != "just inside" for _, how in REACHES)
+    assert len(expected) == outside
 
 
 def test_coverage_of_last_rows(record_property: Callable[[str, object], None]) -> None:
