@@ -25,7 +25,8 @@ UNIMPORTABLE = 2
 
 @dataclass(frozen=True)
 class Fault:
-    """``equivalent``: why nothing that a test may look at changes; if empty, a test must notice."""
+    """``tests``: the folder whose tests must notice, behind those of it that are to run first. ``equivalent``: why
+    nothing that a test may look at changes; if empty, a test must notice."""
 
     file: str
     tests: str

@@ -17,8 +17,9 @@ RING = 0x400
         preset("nano").replace(queues=1, max_burst=1),
         preset("nano").replace(queues=8, cores_x=1, cores_y=8),
         preset("edge").replace(array=64, max_burst=2, addr_bits=20),
+        preset("nano").replace(max_burst=2),
     ],
-    ids=["one queue", "eight queues", "wide bus"],
+    ids=["one queue", "eight queues", "wide bus", "short bursts"],
 )
 def test_last_queue_works(config: ChipConfig) -> None:
     host = CommandBench(config, size=0x1000, latency=(1, 3), core_delay=(5, 9))
@@ -41,4 +42,5 @@ def test_last_queue_works(config: ChipConfig) -> None:
     host.run(test)
     assert host.memory.data[0x84] == 2
     assert host.memory.data[0xA0] == 3
+    assert any(host.memory.data[0xA8:0xB0]), "the time, behind the sequence number"
     assert len(host.cores.runs) == config.cores

@@ -9,6 +9,7 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import QueueState
 from sley.abi.packets import PacketOp, decode_packet, encode_packet
+from sley.hw.command.processor import INVALIDATE_CYCLES
 from sley.hw.noc.messages import LaunchWord
 from sley.hw.testing.command.bench import CommandBench
 
@@ -306,6 +307,29 @@ def test_timestamps() -> None:
         assert await host.read(ctx, "QUEUE0.DOORBELL_TIME_HI") == 0
 
     host.run(test)
+
+
+def test_invalidation_is_told_for_as_long_as_it_takes() -> None:
+    """STATUS says so for a number of cycles from the write on."""
+    host = CommandBench(NANO, size=0x1000)
+    found: list[int] = []
+
+    async def test(ctx: Any) -> None:
+        bus, placed = host.dut.bus, host.map["CHIP.INVALIDATE"]
+        for wait in range(INVALIDATE_CYCLES + 4):
+            ctx.set(bus.write, 1)
+            ctx.set(bus.write_address, placed.address)
+            ctx.set(bus.write_data, placed.layout.pack(context=1, contents=0))
+            await ctx.tick()
+            ctx.set(bus.write, 0)
+            for _ in range(wait):
+                await ctx.tick()
+            found.append((await host.fields(ctx, "CHIP.STATUS"))["invalidating"])
+            await ctx.tick().repeat(2 * INVALIDATE_CYCLES)
+
+    host.run(test)
+    assert found.count(1) == INVALIDATE_CYCLES
+    assert found[-1] == 0
 
 
 def test_reset_request_and_hold() -> None:

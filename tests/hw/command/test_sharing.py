@@ -200,6 +200,47 @@ def test_urgent_packets_first_and_nobody_starves() -> None:
     assert places[-1] == 65
 
 
+def test_a_copy_behind_one_that_was_interrupted_begins_anew() -> None:
+    """A long fill makes room for another queue's, goes on and ends; the next one of its queue has all of its bytes."""
+    host = CommandBench(EIGHT, size=0x4000, latency=(2, 2))
+    long, data = SLICE_CHUNKS * CHUNK + 3 * CHUNK, host.memory.data
+
+    async def test(ctx: Any) -> None:
+        for queue in (0, 1):
+            await host.open(ctx, queue, base=0x400 + 0x100 * queue, log2=2)
+        await host.submit(ctx, 0, encode_packet(PacketOp.FILL, dst=0x1000, bytes=long, value=1))
+        await host.submit(ctx, 1, encode_packet(PacketOp.FILL, dst=0x2000, bytes=9, value=2))
+        await host.submit(ctx, 0, encode_packet(PacketOp.FILL, dst=0x3000, bytes=2 * CHUNK, value=3))
+        for queue in (0, 1):
+            await host.drained(ctx, queue)
+
+    host.run(test)
+    assert data[0x1000 : 0x1000 + long + 1] == b"\1" * long + b"\0"
+    assert data[0x2000:0x200A] == b"\2" * 9 + b"\0"
+    assert data[0x3000 : 0x3000 + 2 * CHUNK + 1] == b"\3" * 2 * CHUNK + b"\0"
+    writes = [burst.addr for burst in host.memory.writes]
+    assert writes.index(0x2000) < writes.index(0x1000 + long - CHUNK)
+
+
+def test_a_count_of_one_waits_for_nothing() -> None:
+    """The line rises in the same cycle as without a count."""
+    raised = []
+    for count in (0, 1):
+        host = CommandBench(NANO, size=0x1000, latency=(4, 4))
+
+        async def test(ctx: Any, host: CommandBench = host, count: int = count) -> None:
+            await host.write(ctx, "CHIP.IRQ_ENABLE", fence=1, error=1)
+            await host.write(ctx, "CHIP.IRQ_COALESCE", count=count, cycles=500)
+            await host.open(ctx, 0, base=0x400, log2=3)
+            await host.submit(ctx, 0, fence(0xA0))
+            while not ctx.get(host.dut.irq):
+                await ctx.tick()
+
+        host.run(test)
+        raised.append(host.bench.cycle)
+    assert raised[0] == raised[1]
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_interrupts_told_together(count: int) -> None:
     """The line rises with the third fence, or so many cycles after the first; an error is told at once."""

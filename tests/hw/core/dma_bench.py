@@ -32,9 +32,11 @@ COMPONENTS: Mapping[Unit, Callable[[ChipConfig], Any]] = {Unit.LOAD: LoadUnit, U
 SPACES = [space.name.lower() for space in Space]
 STRIDES = ("chunks", "runs", "slabs", "memory")
 PERMUTATIONS = ["plain", "interleave", "transpose", "both"]
+REFUSALS = {"BUS_ERROR": MEMORY, "PAGE_FAULT": 2 * MEMORY, "PERMISSION": 3 * MEMORY}
+"""Addresses that memory refuses, by what the fault is then."""
 FAULTS = {
-    Unit.LOAD: ["LOCAL_ADDRESS", "BUS_ERROR", "BAD_ADDRESS", "BAD_PARAMETER", "ILLEGAL_INSTRUCTION"],
-    Unit.STORE: ["LOCAL_ADDRESS", "BUS_ERROR", "BAD_ADDRESS", "BAD_PARAMETER"],
+    Unit.LOAD: ["LOCAL_ADDRESS", *REFUSALS, "BAD_ADDRESS", "BAD_PARAMETER", "ILLEGAL_INSTRUCTION"],
+    Unit.STORE: ["LOCAL_ADDRESS", *REFUSALS, "BAD_ADDRESS", "BAD_PARAMETER"],
 }
 OWN_BINS: Mapping[Unit, Mapping[str, Sequence[Any]]] = {
     Unit.LOAD: {

@@ -9,7 +9,7 @@ from dma_bench import check, rows_of
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op, Space
-from sley.hw.testing.bounds import REACHES, reach, reached
+from sley.hw.testing.bounds import REACHES, high_bits, reach, reached
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.dma.program import Program
 from sley.hw.testing.meetings import count_meetings, every_pair, meetings
@@ -55,7 +55,7 @@ def check_meetings(
 
 
 def check_last_rows(config: ChipConfig, unit: Unit, coverage: Coverage) -> None:
-    """Rows just inside of their memory, and outside by every distance, along each loop alone."""
+    """Rows just inside of their memory, and outside by every distance, along each loop alone; rows of one high bit."""
     rng, program = random.Random(config.name), Program(unit)
     sizes = {Space.SCRATCHPAD: config.row_bytes, Space.ACCUMULATOR: config.accumulator_row_bytes}
     for space, (at, axis), how in product(Space, enumerate(AXES), REACHES):
@@ -75,8 +75,13 @@ def check_last_rows(config: ChipConfig, unit: Unit, coverage: Coverage) -> None:
         )
         program.move(rng.randrange(100), first, counts[1], space, signal=rng.getrandbits(16))
         coverage.hit("last row", (space.name.lower(), axis, *(reach(last, rows) or ())))
+    outside = len(Space) * len(AXES) * sum(how != "just inside" for _, how in REACHES)
+    for space in Space:
+        for row in high_bits(rows_of(config, space)):
+            program.move(0, row, 1, space, signal=rng.getrandbits(16))
+            outside += 1
     bench, _, _ = check(config, program)
-    assert len(bench.faults) == len(Space) * len(AXES) * sum(how != "just inside" for _, how in REACHES)
+    assert len(bench.faults) == outside
 
 
 def check_ends_in_memory(config: ChipConfig, unit: Unit, coverage: Coverage) -> None:

@@ -22,10 +22,18 @@ class FromBF16(wiring.Component):
         return m
 
 
-@pytest.mark.slow
-def test_every_bf16():
-    """From bf16 and back."""
-    numbers = np.arange(1 << 16, dtype=np.uint16)
+ENDS = [
+    sign | exponent | fraction
+    for sign in (0, 1 << 15)
+    for exponent in range(0, 1 << 15, 1 << 7)
+    for fraction in (0, 1, 127)
+]
+"""Every exponent, with the ends of its fractions: subnormal numbers, infinities and NaNs among them."""
+
+
+@pytest.mark.parametrize("numbers", [ENDS, pytest.param(range(1 << 16), marks=pytest.mark.slow)], ids=["ends", "every"])
+def test_from_bf16_and_back(numbers):
+    numbers = np.array(numbers, np.uint16)
     wide = float32.from_bf16(numbers)
     assert np.array_equal(feed(FromBF16(), numbers), wide)
     assert np.array_equal(feed(ToBF16(), wide), float32.to_bf16(wide))

@@ -1,6 +1,7 @@
 import random
 from typing import Any
 
+import pytest
 from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -93,6 +94,19 @@ def test_stray_answer_is_dropped() -> None:
     got = bench.receive(bench.dut.response[0], 1)
     bench.run()
     assert [x.data for x in got.items] == [1]
+
+
+@pytest.mark.parametrize("pause", [0.3, 0.8])
+def test_an_answer_waits_for_its_part(pause: float) -> None:
+    """Parts that do not take answers at once get each of theirs, in order, and hold up the others."""
+    tags, rng = [Tag.FETCH, Tag.LOAD, Tag.STORE], random.Random(3)
+    bench = StreamBench(NodePort(preset("nano"), tags), seed=1)
+    answers = [(k, rng.choice(tags)) for k in range(60)]
+    bench.send(bench.dut.response_o, [{"payload": {"data": k, "tag": tag}} for k, tag in answers])
+    wanted = [[k for k, other in answers if other is tag] for tag in tags]
+    got = [bench.receive(port, len(mine), pause=pause) for port, mine in zip(bench.dut.response, wanted, strict=True)]
+    bench.run()
+    assert [[x.data for x in traffic.items] for traffic in got] == wanted
 
 
 def test_parameters() -> None:

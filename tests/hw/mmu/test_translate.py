@@ -11,7 +11,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
-from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES, AddressMode, Permission
+from sley.abi.pages import ENTRY_BYTES, LARGE_PAGE_BYTES, PAGE_BYTES, AddressMode, Permission, table_index
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.tlb import Invalidation
@@ -235,6 +235,46 @@ def test_cost_of_a_miss_and_of_a_hit(large: bool) -> None:
     miss, hit = (got.cycles[k] - sent.cycles[k] for k in range(2))
     assert miss - hit == MISS + (1 if large else 2) * (TABLE + latency)
     assert got.cycles[-1] - got.cycles[2] == 99, "hits cost no cycle"
+
+
+def test_as_many_pages_as_there_are_entries_miss_once() -> None:
+    """Each page is walked to once, then it is known; one page more, in a circle, and none is known any more."""
+    base, entries = 1 << 24, NANO.tlb_entries
+    memory = bytearray(SIZE)
+    tables = Tables(random.Random(0), memory, NANO.contexts, DATA)
+    tables.roots[1] = (AddressMode.PAGED, tables._table())
+    for k in range(entries + 1):
+        tables.map_page(1, base + k * PAGE_BYTES, DATA // PAGE_BYTES + k, 1)
+    for pages, walks in ((entries, entries), (entries + 1, 3 * (entries + 1))):
+        bench = StreamBench(compiled(Node, NANO))
+        set_roots(bench, bench.dut, tables)
+        axi = AxiMemory(bench, NANO, bench.dut.axi, size=SIZE, latency=(2, 2))
+        axi.data[:] = memory
+        addresses = [base + k * PAGE_BYTES for k in range(pages)] * 3
+        bench.send(bench.dut.i[1], [None, *stream_of_reads(NANO, addresses, 1)])
+        bench.receive(bench.dut.o[1], len(addresses))
+        bench.run()
+        assert len(axi.reads) == len(addresses) + 2 * walks
+
+
+def test_an_entry_that_cannot_be_read_maps_nothing() -> None:
+    """Whatever data come with the error: here those of an entry that maps the page."""
+    base = 1 << 24
+    memory = bytearray(SIZE)
+    tables = Tables(random.Random(0), memory, NANO.contexts, DATA)
+    tables.roots[1] = (AddressMode.PAGED, tables._table())
+    tables.map_page(1, base, DATA // PAGE_BYTES, 1)
+    upper, lower = table_index(base)
+    page = tables.entry(tables.roots[1][1], upper)["page"]
+    for table, index in ((tables.roots[1][1], upper), (page, lower)):
+        at = table * PAGE_BYTES + index * ENTRY_BYTES
+        bench = StreamBench(compiled(Node, NANO))
+        set_roots(bench, bench.dut, tables)
+        AxiMemory(bench, NANO, bench.dut.axi, size=SIZE, faulty=range(at, at + ENTRY_BYTES)).data[:] = memory
+        bench.send(bench.dut.i[1], [None, *stream_of_reads(NANO, [base], 1)])
+        got = bench.receive(bench.dut.o[1], 1)
+        bench.run()
+        assert [item.error for item in got.items] == [AccessError.PAGE]
 
 
 MISS, TABLE = 7, 6

@@ -38,6 +38,7 @@ def test_values() -> None:
         ({"latency": "4K"}, "must be an integer"),
         ({"memory": "lots"}, "memory=lots: memory must be a size like 64M"),
         ({"memory": "5000"}, "multiple of 4096"),
+        ({"memory": "6K"}, "multiple of 4096"),
         ({"memory": "8G"}, r"memory must be in 4096\.\.4294967296"),
         ({"trace": "run.txt"}, r"trace=run.txt: engine rtl writes files named \*\.vcd or \*\.fst"),
     ],

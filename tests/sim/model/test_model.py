@@ -7,6 +7,7 @@ from sley.abi.asm import assemble, words_to_bytes
 from sley.abi.config import preset
 from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.instructions import SEMAPHORE_MAX
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
 from sley.abi.pages import AddressMode
 from sley.sim.model.chip import ModelChip
@@ -249,3 +250,30 @@ def test_the_grid_of_a_gang(grid: tuple[int, int, int], word: int) -> None:
     bench.launch("end", grid=grid, gang=True)
     record = bench.chip.map["QUEUE0.ERROR"].layout.unpack(bench.peek("QUEUE0.ERROR"))
     assert (record["code"], bench.peek("QUEUE0.ERROR_ADDRESS")) == (FaultCode.BAD_FIELD, word)
+
+
+def test_the_first_bad_word_of_a_packet_is_reported() -> None:
+    bench = Bench("nano")
+    packet = bytearray(encode_packet(PacketOp.NOP))
+    packet[4 * 5], packet[4 * 9] = 1, 1
+    bench.submit(bytes(packet))
+    record = bench.chip.map["QUEUE0.ERROR"].layout.unpack(bench.peek("QUEUE0.ERROR"))
+    assert (record["code"], bench.peek("QUEUE0.ERROR_ADDRESS")) == (FaultCode.BAD_FIELD, 5)
+
+
+def test_reserved_bits_of_a_doorbell_mean_nothing() -> None:
+    bench = Bench("nano")
+    bench.store(RING, encode_packet(PacketOp.FILL, dst=DATA, bytes=3, value=9))
+    bench.poke("DOORBELL0.WRITE_INDEX", 1 | 1 << 16)
+    bench.chip.run(1000)
+    assert bench.peek("QUEUE0.STATE") == QueueState.READY
+    assert bench.chip.memory.view(DATA, 4).tolist() == [9] * 3 + [0]
+
+
+def test_a_sync_whose_signal_waits_has_waited() -> None:
+    """Semaphore 2, which it signals, is full until Vector takes one; semaphore 1, which it waited for, has no more."""
+    bench = Bench("nano")
+    text = ["sync signal=2"] * SEMAPHORE_MAX + ["sync signal=1", *["vrow r0 splat=1"] * 6, "vrow r0 splat=1 wait=2"]
+    text += ["sync wait=1 signal=2", *["sync wait=2"] * SEMAPHORE_MAX, "end"]
+    bench.launch("\n".join(text))
+    assert bench.peek("QUEUE0.STATE") == QueueState.READY

@@ -16,6 +16,11 @@ DISTANCES = ("just inside", "by one", "within all", "within twice all", "far")
 REACHES = list(product(SIDES, DISTANCES))
 
 
+def high_bits(size: int, bits: int = 32) -> list[int]:
+    """Numbers of one bit that are outside: each bit of an operand counts."""
+    return [1 << bit for bit in range((size - 1).bit_length(), bits)]
+
+
 def _distances(size: int, far: int) -> dict[str, range]:
     """How far from the last number inside, which is 0; ``far``: what nothing is beyond of."""
     return {

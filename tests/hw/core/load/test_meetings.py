@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from dma_bench import CONFIGS, EDGE, MEMORY, rows_of
+from dma_bench import CONFIGS, EDGE, MEMORY, REFUSALS, rows_of
 from dma_meetings import check_ends_in_memory, check_last_rows, check_meetings, dma_coverage
 
 from sley.abi.config import ChipConfig
@@ -48,7 +48,7 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
     if kind == "none":
         runs = 0
     if kind == "refused":
-        address = MEMORY + rng.randrange(50)
+        address = rng.choice([*REFUSALS.values()]) + rng.randrange(50)
     if kind == "illegal":
         transpose = 1
     signal = rng.getrandbits(16)

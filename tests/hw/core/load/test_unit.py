@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from dma_bench import CONFIGS, EDGE, MEMORY, NANO, FaultCase, check, check_faults, rows_of
+from dma_bench import CONFIGS, EDGE, MEMORY, NANO, REFUSALS, FaultCase, check, check_faults, rows_of
 from load_bench import LOADS, random_load, random_loads
 
 from sley.abi.config import ChipConfig
@@ -127,6 +127,7 @@ def test_single_faults(config: ChipConfig) -> None:
         ({"mem_stride": 1 - bus}, (bus - 1, 0, 5, Space.SCRATCHPAD), FaultCode.BAD_ADDRESS, 1 - bus),
         ({"mem_stride": bus}, (MEMORY - 2 * bus, 0, 9, Space.SCRATCHPAD), FaultCode.BUS_ERROR, MEMORY),
         ({"mem_stride": -1}, (limit - bus, 0, 9, Space.SCRATCHPAD), FaultCode.BUS_ERROR, limit - bus),
+        *(({}, (a, 0, 1, space), FaultCode[code], a) for code, a in REFUSALS.items() for space in Space),
     ]
     good = {"run_bytes": 2 * bus, "chunks": 2, "mem_stride": 1, "local_stride": 2}
     check_faults(config, Unit.LOAD, cases, base={"run_bytes": bus}, good=good)

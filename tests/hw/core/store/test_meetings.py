@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from dma_bench import CONFIGS, MEMORY, rows_of
+from dma_bench import CONFIGS, MEMORY, REFUSALS, rows_of
 from dma_meetings import check_ends_in_memory, check_last_rows, check_meetings, dma_coverage
 
 from sley.abi.config import ChipConfig
@@ -42,7 +42,7 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
     if kind == "no address":
         address, runs = (1 << config.addr_bits) - rng.randrange(1, 4), 1
     if kind == "refused":
-        address = 2 * MEMORY + rng.randrange(50)
+        address = rng.choice([*REFUSALS.values()]) + rng.randrange(50)
     if kind == "too many":
         runs = 0x10000
     program.move(address, row, runs, space, signal=rng.getrandbits(16))

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 from dma_bench import EDGE as WIDE
-from dma_bench import MEMORY, NANO, SPACES, FaultCase, check, check_faults, row_bytes_of, rows_of
+from dma_bench import MEMORY, NANO, REFUSALS, SPACES, FaultCase, check, check_faults, row_bytes_of, rows_of
 from store_bench import STORES, random_store
 
 from sley.abi.config import ChipConfig
@@ -102,6 +102,7 @@ def test_faults(config: ChipConfig) -> None:
         ({"mem_stride": 1, "local_stride": 0}, (MEMORY - bus - 3, 0, 5, scratchpad), bus_error, MEMORY - bus - 3),
         ({"mem_stride": -1}, (limit - bus, 0, 9, scratchpad), bus_error, limit - bus),
         ({"mem_stride": -1}, (limit - bus, 0, 2, accumulator), bus_error, limit - bus),
+        *(({}, (a, 0, 1, space), FaultCode[code], a) for code, a in REFUSALS.items() for space in Space),
         # A bus error before a bad row is the one that counts.
         ({"mem_stride": 4}, (limit - 0x1000, rows - 2, 9, scratchpad), bus_error, limit - 0x1000),
     ]

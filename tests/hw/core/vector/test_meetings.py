@@ -10,7 +10,7 @@ from vector_model import set_param, vector, vrow
 from sley.abi.config import PRESETS
 from sley.abi.instructions import BinaryOp, Param, Space, VectorRow
 from sley.abi.types import ElementType
-from sley.hw.testing.bounds import REACHES, reach, reached
+from sley.hw.testing.bounds import REACHES, high_bits, reach, reached
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.meetings import every_pair
 
@@ -89,7 +89,8 @@ def test_each_behind_each():
 
 
 def test_last_rows():
-    """Rows just inside of their memory, and outside by every distance, of each operand and of the output."""
+    """Rows just inside of their memory, and outside by every distance, of each operand and of the output; rows of one
+    high bit."""
     rng, commands, params = random.Random(5), [], {}
     for space, (at, operand), how in product(Space, enumerate(OPERANDS), REACHES):
         rows = NANO.accumulator_rows if space == Space.ACCUMULATOR else NANO.scratchpad_rows
@@ -111,9 +112,14 @@ def test_last_rows():
             vector(firsts[0], firsts[2], steps + 1, a_space=space, b_space=space, pc=pc, signal=pc, **fields)
         )
         COVERAGE.hit("last row", (space.name, operand, *reach(last, rows)))
+    outside = len(Space) * len(OPERANDS) * sum(how != "just inside" for _, how in REACHES)
+    for row in high_bits(NANO.scratchpad_rows):
+        commands.append(vector(row, 7, 1, pc=len(commands)))
+        commands.append(vector(5, row, 1, pc=len(commands)))
+        outside += 2
     bench = Bench(NANO, seed=1)
     bench.run(commands)
-    assert len(bench.faults) == len(Space) * len(OPERANDS) * sum(how != "just inside" for _, how in REACHES)
+    assert len(bench.faults) == outside
 
 
 def test_coverage(record_property: Callable[[str, object], None]) -> None:

@@ -49,6 +49,22 @@ def test_it_stops_where_single_steps_find_it(name: str) -> None:
             assert simulation.run_until(name, here, limit=50, equal=False) == later[0] - expected - 1
 
 
+def test_what_is_computed_from_rows_of_a_memory() -> None:
+    """From the state alone, also of signals that the state holds: in every cycle what the design computes."""
+    simulation = machine()
+    netlist = simulation.signals.netlist
+    values = simulation.signals.values(["top.now", "top.adder.product"])
+    state = simulation._library.fast_state(simulation._handle)
+    for _ in range(12):
+        simulation.tick()
+        simulation.settle()
+        for name, value in values.items():
+            now, mask = simulation.peek(name), (1 << netlist.width[value]) - 1
+            for wanted in (now, now ^ 1):
+                condition = computed_condition(netlist, value, simulation.manifest, Test(wanted, mask, True))
+                assert bool(condition._function(state)) is (wanted == now), name
+
+
 def test_limits_and_wrong_conditions() -> None:
     simulation = machine()
     simulation.tick()

@@ -118,6 +118,8 @@ def test_characters_strings_and_structures() -> None:
 def test_a_brace_may_fill() -> None:
     assert render("{8:>}9hu}{8:<{4du}{{}}", 0x05AB) == "}}}}}}}ab5{{{{}"
     assert render("{21:U}", 0x1F600) == "\U0001f600"
+    assert render("{21:U}", 0x10FFFF) == "\U0010ffff"
+    assert render("{21:U}", 0x110000) == "\ufffd", "behind the last code point"
 
 
 def test_conditional_prints_come_with_their_clock() -> None:

@@ -69,9 +69,10 @@ def test_long_recordings_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None
     simulation.poke("a", 1 << 91)
     simulation.record(1000)
     simulation.tick(count=500)
-    whole = recorded(simulation, NAMES)
+    whole, toggles = recorded(simulation, NAMES), simulation.toggles()
     monkeypatch.setattr("sley.sim.fast.run.recording.BLOCK", 64)
     assert recorded(simulation, NAMES) == whole
+    assert simulation.toggles() == toggles
     assert len(whole[0]) == 501
 
 

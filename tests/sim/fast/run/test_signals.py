@@ -97,6 +97,23 @@ def test_a_loop_through_single_bits_is_none() -> None:
     assert simulation.peek("o") == 0b0010
 
 
+def test_bits_of_two_signals_that_need_each_other_are_none() -> None:
+    """Each signal as a whole needs the other: found when one is made on the way to a bit of the other."""
+    m = Module()
+    a, b, o = Signal(), Signal(), Signal()
+    x, t = Signal(2, name="x"), Signal(2, name="t")
+    m.d.comb += [x[0].eq(a), x[1].eq(t[1]), t[1].eq(x[0] ^ b), t[0].eq(t[1] & a), o.eq(t[0] ^ x[1])]
+    simulation = Simulation.of(m, {"a": a, "b": b, "o": o})
+    for value in range(4):
+        bits = value & 1, value >> 1
+        simulation.poke("a", bits[0])
+        simulation.poke("b", bits[1])
+        odd = bits[0] ^ bits[1]
+        assert simulation.peek("top.t") == odd << 1 | (odd & bits[0])
+        assert simulation.peek("top.x") == odd << 1 | bits[0]
+        assert simulation.peek("o") == (odd & bits[0]) ^ odd
+
+
 def test_a_closed_simulation_says_so() -> None:
     simulation = machine()
     simulation.close()

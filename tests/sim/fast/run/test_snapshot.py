@@ -2,6 +2,7 @@
 
 import random
 import weakref
+import zlib
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,10 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     raw = path.read_bytes()
     path.write_bytes(raw[:-3])
     with pytest.raises(FastError, match="is damaged"):
+        simulation.load(path)
+    state = raw.index(b"}") + 1
+    path.write_bytes(raw[:state] + zlib.compress(zlib.decompress(raw[state:])[:-8]))
+    with pytest.raises(FastError, match=r"is damaged \(the state is not complete\)"):
         simulation.load(path)
     path.write_bytes(raw.replace(simulation.manifest.layout.encode(), b"0" * 32))
     with pytest.raises(FastError, match="another version of the engine"):

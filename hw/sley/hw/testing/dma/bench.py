@@ -120,7 +120,7 @@ class DmaBench(UnitBench):
                     due = self.cycle + rng.randint(*latency) - 1
                     for at in range(0, length, bus):
                         piece = memory[address + at : address + min(at + bus, length)]
-                        error = address + min(at + bus, length) > len(memory)
+                        error = int(self.state.refusal(address, address + min(at + bus, length)))
                         beat = {"data": int.from_bytes(piece, "little"), "last": at + bus >= length, "error": error}
                         queue.append((due, beat))
 
@@ -134,7 +134,7 @@ class DmaBench(UnitBench):
         rng = random.Random(self.rng.random())
         promised: int | None = None
         runs: list[tuple[int, int, int]] = []
-        acks: list[tuple[int, bool, int]] = []
+        acks: list[tuple[int, int, int]] = []
 
         async def process(ctx: Any) -> None:
             nonlocal promised
@@ -154,7 +154,7 @@ class DmaBench(UnitBench):
                 phases = [entry[2] for entry in (*acks, *runs)]
                 pending = sum(1 << k for k in set(phases))
                 error_phase = acks[0][2] if acks else rng.randrange(2)
-                pins.set(ctx, run_ready, ready, pending, acknowledged and acks[0][1], error_phase)
+                pins.set(ctx, run_ready, ready, pending, acks[0][1] if acknowledged else 0, error_phase)
                 _, _, run_valid, address, length, more, phase, valid, data, cut = await anext(edges)
                 if acknowledged:
                     acks.pop(0)
@@ -165,7 +165,7 @@ class DmaBench(UnitBench):
                     got += data.to_bytes(bus, "little")
                     start, size, group = runs[0]
                     if len(got) >= size:
-                        error = start + size > len(memory)
+                        error = int(self.state.refusal(start, start + size))
                         if not error:
                             memory[start : start + size] = got[:size]
                         due = max(self.cycle + rng.randint(*latency), acks[-1][0] + 1 if acks else 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
+from sley.hw.noc.access import FAULT_CODES, AccessError
 from sley.hw.testing.dma.program import WORD, DmaCommand, Program
 
 
@@ -49,6 +50,13 @@ class DmaState:
 
     def clear_params(self) -> None:
         self.params = {p: info.reset for p, info in PARAMS.items() if self.unit in info.units}
+
+    def refusal(self, start: int, end: int) -> int:
+        """The ``AccessError`` of bytes of a run that begins at ``start``: where some are behind the end of memory, the
+        distance tells of what kind it is."""
+        if end <= len(self.memory):
+            return AccessError.NONE
+        return {2: AccessError.PAGE, 3: AccessError.PERMISSION}.get(start // len(self.memory), AccessError.BUS)
 
     def execute(self, program: Program) -> None:
         for command in program.commands:
@@ -121,8 +129,9 @@ class DmaState:
         """What a run has at an offset, zeros behind its end."""
         bus = self.config.bus_bytes
         size = max(0, min(bus, self.params[Param.RUN_BYTES] - offset)) if data else 0
-        if size and address + offset + size > len(self.memory):
-            raise DmaFaultError(FaultCode.BUS_ERROR, address)
+        refusal = self.refusal(address, address + offset + size)
+        if size and refusal:
+            raise DmaFaultError(FAULT_CODES[refusal], address)
         return bytes(self.memory[address + offset : address + offset + size]).ljust(bus, b"\0")
 
     def _load_permuted(self, command: DmaCommand) -> None:
@@ -171,13 +180,13 @@ class DmaState:
         if length == 0:
             return
         try:
-            bus_error = False
+            refused = AccessError.NONE
             for address, first, _ in self._runs(command, 0):
                 rows = [self._row(command, first + k * p[Param.CHUNK_STRIDE]) for k in range(-(-length // row_bytes))]
-                if address + length > len(self.memory):
-                    bus_error = True
-                else:
+                refusal = self.refusal(address, address + length)
+                refused = refused or refusal
+                if not refusal:
                     self.memory[address : address + length] = b"".join(rows)[:length]
         finally:
-            if bus_error:
-                raise DmaFaultError(FaultCode.BUS_ERROR, command.a)
+            if refused:
+                raise DmaFaultError(FAULT_CODES[refused], command.a)
