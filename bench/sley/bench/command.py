@@ -5,11 +5,12 @@ import typer
 from sley.bench.chip.guards import add_guards
 from sley.bench.engines.activity_command import activity
 from sley.bench.engines.array_command import array
+from sley.bench.engines.growth_command import growth
 from sley.bench.engines.sim_command import sim
 from sley.bench.gemm.gemm_command import gemm
 from sley.bench.gemm.suite_command import suite
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
-for measuring in (gemm, suite, sim, activity, array):
+for measuring in (gemm, suite, sim, activity, growth, array):
     bench_app.command()(measuring)
 add_guards(bench_app)

@@ -1,6 +1,8 @@
 import numpy as np
+from amaranth.sim import Simulator
 from fp_units import SumWithProduct, product_of
 
+from sley.hw.fp.add_product import AddProduct
 from sley.hw.testing.floats import feed, pairs, patterns
 from sley.sim.golden import float32
 
@@ -31,3 +33,28 @@ def test_a_difference_that_rounding_makes_the_smallest_normal_number():
     got = feed(SumWithProduct(), a, b)
     assert got.tolist() == float32.add(a, product_of(b)).tolist()
     assert got.tolist()[:2] == [0x80800000, 0x00800000]
+
+
+def test_without_enable_it_rests():
+    """Operands that come while it is low change nothing, and the sum of those before stays."""
+    unit = AddProduct()
+    random = np.random.default_rng(3)
+    seen = []
+
+    async def bench(ctx):
+        for cycle in range(120):
+            ctx.set(unit.enable, cycle < 20 or 60 <= cycle < 80)
+            for operand in (unit.total, unit.product):
+                bits = operand.as_value()
+                ctx.set(bits, int.from_bytes(random.bytes(8), "little") & ((1 << len(bits)) - 1))
+            await ctx.tick()
+            seen.append(ctx.get(unit.o.as_value()))
+
+    simulator = Simulator(unit)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    rest = AddProduct.LATENCY - 1
+    for start, end in ((20 + rest, 60 + rest), (80 + rest, 120)):
+        assert len(set(seen[start - 1 : end])) == 1
+    assert len(set(seen[rest : 20 + rest])) > 10

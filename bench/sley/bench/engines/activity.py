@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.bench.engines.parts import int8_work, profile
+from sley.bench.engines.parts import Profile, int8_work, profile
 from sley.bench.engines.speed import busy
 from sley.bench.engines.stopwatch import Stopwatch
 from sley.driver import Driver, open_transport
@@ -45,7 +45,7 @@ def activity(config: ChipConfig, rounds: int = 5) -> Activity:
     works = _works(config)
     with tempfile.TemporaryDirectory() as folder:
         url = _url(config, Path(folder))
-        found = {name: profile(url, work) for name, work in works.items()}
+        found: dict[str, Profile] = {name: profile(url, work) for name, work in works.items()}
         names = dict.fromkeys(part.name for costs in found.values() for part in costs.parts)
         parts = []
         for name in names:
