@@ -17,6 +17,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from same_names import same_names
+
 from sley.abi.config import ChipConfig
 from sley.sim.build.cache import digest
 from sley.sim.build.verilator import build_library
@@ -140,6 +142,8 @@ class LockstepTransport(LibraryTransport):
         self.coverage = Coverage()
         self._registers = list(self.manifest.registers)
         self._memories: list[str] = []
+        state = (*self.manifest.registers, *self.manifest.memories)
+        self._verilog = same_names(state, self._variables())
         self._bind_ports()
         self._bind_registers()
         self._bind_memories()
@@ -230,7 +234,7 @@ class LockstepTransport(LibraryTransport):
                 self.coverage.fast_only.append(name)
 
     def _bind_register(self, number: int, name: str, signal: Signal) -> bool:
-        scope, variable = _verilog_name(name)
+        scope, variable = _place(self._verilog[name])
         bits = 0
         for piece in signal.pieces:
             bits = self._library.lockstep_register(self._open(), scope, variable, number, *_numbers(piece))
@@ -244,7 +248,7 @@ class LockstepTransport(LibraryTransport):
     def _bind_memories(self) -> None:
         library, sim = self._library, self._open()
         for name, memory in self.manifest.memories.items():
-            depth = library.lockstep_memory(sim, *_verilog_name(name))
+            depth = library.lockstep_memory(sim, *_place(self._verilog[name]))
             if not depth:
                 self.coverage.fast_only.append(name)
                 continue
@@ -256,16 +260,19 @@ class LockstepTransport(LibraryTransport):
             self.coverage.memory_bits += memory.width * memory.depth
 
     def _list_verilog_only(self) -> None:
-        for line in self._library.lockstep_variables(self._open()).decode().splitlines():
-            scope, _, name = line.partition("\t")
-            path = "sley" + scope.removeprefix(TOP) + "." + name.removeprefix("\\").rstrip()
-            if path not in self.manifest.registers and path not in self.manifest.memories:
-                self.coverage.verilog_only.append(path)
+        known = set(self._verilog.values())
+        self.coverage.verilog_only += [path for path in self._variables() if path not in known]
+
+    def _variables(self) -> list[str]:
+        """Paths of all that can be compared in the Verilated chip."""
+        lines = self._library.lockstep_variables(self._open()).decode().splitlines()
+        places = (line.partition("\t")[::2] for line in lines)
+        return [f"sley{scope.removeprefix(TOP)}.{name.removeprefix(chr(92)).rstrip()}" for scope, name in places]
 
 
-def _verilog_name(name: str) -> tuple[bytes, bytes]:
+def _place(path: str) -> tuple[bytes, bytes]:
     """Scope and name of a variable in the Verilated chip."""
-    scope, _, variable = name.rpartition(".")
+    scope, _, variable = path.rpartition(".")
     return (TOP + scope.removeprefix("sley")).encode(), variable.encode()
 
 

@@ -1,13 +1,12 @@
 """The chip in Amaranth's own simulator and on the fast engine in lock-step, as a transport."""
 
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from amaranth.hdl import Signal as Wire
+from same_names import same_names
 
 from sley.abi.config import ChipConfig
 from sley.hw.chip import Chip
@@ -250,28 +249,5 @@ def _all_signals(design: Any) -> Iterator[tuple[str, Wire]]:
 
 
 def _matched(signals: dict[str, Wire], wanted: set[str]) -> dict[str, Wire]:
-    """Signals by the names of the RTLIL.
-
-    Amaranth numbers signals of one name by their place in the module, which depends on what else passes through it.
-    Those of one name are in the same order on both sides.
-    """
-
-    def groups(names: Iterable[str]) -> dict[str, list[str]]:
-        found = defaultdict(list)
-        for name in names:
-            found[re.sub(r"\$\d+", "", name)].append(name)
-        return {base: sorted(group, key=_numbers) for base, group in found.items()}
-
-    theirs = groups(wanted)
-    result = {}
-    for base, group in groups(signals).items():
-        others = theirs.get(base, [])
-        names = others if len(others) == len(group) else group
-        result |= {new: signals[old] for old, new in zip(group, names, strict=True)}
-    return result
-
-
-def _numbers(name: str) -> list[int]:
-    """The number of each part of a name; the first of its name in a module has none."""
-    found = (re.search(r"\$(\d+)$", part) for part in name.split("."))
-    return [int(number[1]) if number else -1 for number in found]
+    """Signals by the names of the RTLIL."""
+    return {new: signals[old] for old, new in same_names(signals, wanted).items()}
