@@ -254,8 +254,12 @@ def test_a_read_index_that_cannot_be_is_noticed(driver: Driver, context: Context
     address = driver.registers.value("QUEUE0.READBACK")
     queue.nop()
     context.space.write(address, (99).to_bytes(4, "little"))
-    with pytest.raises(DeviceCorrupt, match="read index 99; it must be below 8"):
-        _ = queue.pending
+    for index in (8, 99, 1 << 31, 3, 7):  # beyond the ring, or beyond what was submitted
+        context.space.write(address, index.to_bytes(4, "little"))
+        with pytest.raises(
+            DeviceCorrupt, match=f"read index {index}; it must be below 8 and not pass the write index 2"
+        ):
+            _ = queue.pending
     driver.reset()
     usable()
 
