@@ -24,18 +24,24 @@ from pathlib import Path
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import MutationSpec, mutate_and_test
 from cosmic_ray.plugins import get_operator, operator_names
+from cosmic_ray.testing import run_tests
 from cosmic_ray.work_item import TestOutcome
 
 ROOT = Path(__file__).parents[2]
 SKIPPED = ("core/VariableInserter", "core/VariableReplacer")
 """Operators that need names to insert."""
-SECONDS = 900
+SECONDS = 600
 """A mutant that hangs is noticed, too."""
-PYTEST = (
-    "import sys, pytest, hypothesis.internal.conjecture.engine as engine; engine.MAX_SHRINKS = 0;"
-    "sys.exit(pytest.main(sys.argv[1:]))"
-)
-"""Runs tests; a script that fails is not shortened."""
+RANDOM = ("tests/driver/test_random_use.py", "tests/runtime/device/test_random_arrays.py")
+PYTEST = """
+import sys, pytest
+class NoShrinking:
+    def pytest_collection_finish(self):
+        import hypothesis.internal.conjecture.engine as engine
+        engine.MAX_SHRINKS = 0
+sys.exit(pytest.main(sys.argv[1:], [NoShrinking()]))
+"""
+"""Runs tests; a random script that fails is not shortened."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,8 @@ FOLDERS = {
     "runtime/device": Folder("runtime/sley/runtime/device", ("tests/runtime/device",)),
     "runtime/assembler": Folder("runtime/sley/runtime/assembler", ("tests/runtime/assembler",)),
     "runtime/blas": Folder(
-        "runtime/sley/runtime/blas.py", ("tests/runtime/test_blas.py", "tests/runtime/kernels/gemm/test_products.py")
+        "runtime/sley/runtime/blas.py",
+        ("tests/runtime/test_blas.py", "tests/runtime/device/test_owners.py", "tests/runtime/kernels/gemm"),
     ),
 }
 
@@ -111,16 +118,17 @@ def sample(count: int, seed: int, only: str | None) -> list[Mutant]:
     return [source.choice(places[place]) for place in chosen]
 
 
-def command(mutant: Mutant) -> str:
-    """The tests of a mutant's folder, those of its file's own folder and name first."""
-    folder = FOLDERS[mutant.folder]
-    path = Path(mutant.path)
+def command(name: str, path: Path, quick: bool) -> str:
+    """The tests of a folder, those of a file's own folder and name first."""
+    folder = FOLDERS[name]
     tests = list(folder.tests)
     if path.parent.as_posix() != folder.source and not folder.source.endswith(".py"):
         near = ROOT / folder.tests[0] / path.parent.relative_to(folder.source)
         tests.insert(0, near.relative_to(ROOT).as_posix()) if near.exists() else None
     own = [found.relative_to(ROOT).as_posix() for found in (ROOT / folder.tests[0]).rglob(f"test_{path.stem}.py")]
-    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--timeout", "120", *own, *tests]
+    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--timeout", "40", *own, *tests]
+    if quick:
+        arguments += [f"--deselect={path}" for path in RANDOM]
     return shlex.join([sys.executable, "-c", PYTEST, *arguments])
 
 
@@ -131,6 +139,7 @@ def main() -> None:
     parser.add_argument("--only", choices=FOLDERS)
     parser.add_argument("--session", type=Path, default=Path("mutation.jsonl"))
     parser.add_argument("--again", action="store_true", help="run those that survived before once more")
+    parser.add_argument("--quick", action="store_true", help="leave the random tests out, which take the longest")
     options = parser.parse_args()
     done: dict[str, dict[str, str]] = {}
     if options.session.exists():
@@ -138,13 +147,17 @@ def main() -> None:
     if options.again:
         done = {key: entry for key, entry in done.items() if entry["outcome"] == "killed"}
     chosen = sample(options.mutants, options.seed, options.only)
+    for name in () if done else sorted({mutant.folder for mutant in chosen}):
+        outcome, output = run_tests(command(name, Path(FOLDERS[name].source, "any.py"), options.quick), SECONDS)
+        if outcome is not TestOutcome.SURVIVED:
+            raise SystemExit(f"the tests of {name} fail without a mutant:\n{output}")
     for number, mutant in enumerate(chosen, 1):
         if mutant.key in done:
             continue
         spec = MutationSpec(
-            ROOT / mutant.path, mutant.operator, mutant.occurrence, (mutant.line, mutant.column), (mutant.line, 0)
+            ROOT / mutant.path, mutant.operator, mutant.occurrence, (mutant.line, mutant.column), (mutant.line + 1, 0)
         )
-        result = mutate_and_test([spec], command(mutant), SECONDS)
+        result = mutate_and_test([spec], command(mutant.folder, Path(mutant.path), options.quick), SECONDS)
         outcome = "survived" if result.test_outcome is TestOutcome.SURVIVED else "killed"
         done[mutant.key] = {"mutant": mutant.key, "outcome": outcome, "diff": result.diff or result.output or ""}
         with options.session.open("a") as session:

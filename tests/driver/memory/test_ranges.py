@@ -11,6 +11,7 @@ def test_random_use_never_overlaps_and_all_comes_back() -> None:
     memory = Allocator(0, 1 << 16)
     everything = memory.statistics().free
     live: dict[int, int] = {}
+    peak = 0
     for _ in range(3000):
         if live and source.random() < 0.5:
             address = source.choice(list(live))
@@ -29,12 +30,14 @@ def test_random_use_never_overlaps_and_all_comes_back() -> None:
             assert address + size <= 1 << 16
             assert all(address + size <= other or other + length <= address for other, length in live.items())
             live[address] = max(size, 1)
+            assert memory.used == sum(-(-length // ALIGNMENT) * ALIGNMENT for length in live.values())
+            peak = max(peak, memory.used)
     for address in live:
         memory.free(address)
     state = memory.statistics()
     assert (state.used, state.allocations) == (0, 0)
     assert state.free == state.largest_free == everything
-    assert state.peak > 0
+    assert state.peak == peak
 
 
 def test_out_of_memory_names_the_numbers() -> None:

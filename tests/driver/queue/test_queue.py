@@ -254,14 +254,20 @@ def test_a_read_index_that_cannot_be_is_noticed(driver: Driver, context: Context
     address = driver.registers.value("QUEUE0.READBACK")
     queue.nop()
     context.space.write(address, (99).to_bytes(4, "little"))
-    with pytest.raises(DeviceCorrupt, match="read index 99; it must be below 8"):
-        _ = queue.pending
+    for index in (8, 99, 1 << 31, 3, 7):  # beyond the ring, or beyond what was submitted
+        context.space.write(address, index.to_bytes(4, "little"))
+        with pytest.raises(
+            DeviceCorrupt, match=f"read index {index}; it must be below 8 and not pass the write index 2"
+        ):
+            _ = queue.pending
     driver.reset()
     usable()
 
 
-def test_arguments_live_as_long_as_their_packet(context: Context, upload: Upload) -> None:
-    """More launches than the ring has slots, each with its own argument."""
+@pytest.mark.parametrize("more", [0, 4, 5, 22])
+def test_arguments_live_as_long_as_their_packet(context: Context, upload: Upload, more: int) -> None:
+    """More launches than the ring has slots, each with arguments of its own, in the packet or beside it; the first wait
+    together."""
     text = """
         set    store.run_bytes, #4
         vrow   r9 row=bias splat=1
@@ -275,8 +281,13 @@ def test_arguments_live_as_long_as_their_packet(context: Context, upload: Upload
     data = words_to_bytes(assemble(text))
     (program, length), count = upload(data), 3 * context.queues[0].length
     place = context.heap.allocate(4 * count)
+    gate = context.heap.allocate(8)
+    context.space.write(gate, bytes(8))
+    context.queues[0].wait(gate, 1)
     for i in range(count):
-        context.queues[0].launch(program, length, [place + 4 * i, 1000 + i], (1, 1, 1))
+        context.queues[0].launch(program, length, [place + 4 * i, 1000 + i, *[7] * more], (1, 1, 1))
+        if i == 2:
+            context.signal(gate, 1)
     context.queues[0].fence().wait()
     words = context.space.read(place, 4 * count)
     assert [int.from_bytes(words[4 * i : 4 * i + 4], "little") for i in range(count)] == [
