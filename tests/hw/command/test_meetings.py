@@ -63,7 +63,7 @@ def test_meetings() -> None:
     rng = random.Random(1)
     orders = [every_pair(KINDS, rng), rng.sample(KINDS * 3, 3 * len(KINDS))]
     queues = [Queue(number, order, rng) for number, order in enumerate(orders)]
-    host = CommandBench(NANO, seed=2, size=SIZE, latency=(1, 8), core_delay=(1, 10), timeout=10_000)
+    host = CommandBench(NANO, seed=2, size=SIZE, latency=(1, 4), core_delay=(1, 6), timeout=10_000)
     data, log2 = host.memory.data, 7
     data[0x300:0x320] = bytes(range(1, 0x21))
     for queue in queues:

@@ -219,12 +219,12 @@ def test_write_throughput(beats: int) -> None:
 def test_more_than_may_be_in_flight(config: ChipConfig, source: tuple[int, int]) -> None:
     """Memory takes its time: as many reads and writes as are remembered go out, and the others wait."""
     bench = StreamBench(compiled(MemoryPort, config))
-    count = READS + 40
+    count = READS + 20
     flits = [head(RequestKind.READ, source, Tag.LOAD, 4 * k, 1) for k in range(count)]
     for k in range(WRITES + 20):
         flits += [head(RequestKind.WRITE, source, Tag.STORE, 2048 + 4 * k, 1), beat(k + 1, 15, True)]
     bench.send(bench.dut.request_o, flits)
-    memory = AxiMemory(bench, config, bench.dut.axi, latency=(500, 500))
+    memory = AxiMemory(bench, config, bench.dut.axi, latency=(300, 300))
     memory.data[:2048] = random.Random(2).randbytes(2048)
     got = bench.receive(bench.dut.response_i, count + WRITES + 20)
     bench.run()
@@ -233,7 +233,7 @@ def test_more_than_may_be_in_flight(config: ChipConfig, source: tuple[int, int])
     assert [burst.addr for burst in memory.reads] == [4 * k for k in range(count)]
     assert memory.data[2048 : 2048 + 4 * (WRITES + 20) : 4] == bytes(range(1, WRITES + 21))
     asked = memory.channel("ar").cycles
-    assert asked[READS - 1] < 400 < asked[READS + 4]
+    assert asked[READS - 1] < 300 < asked[READS + 4]
 
 
 @pytest.mark.parametrize("config", [NANO, QUAD], ids=lambda c: c.name)

@@ -38,8 +38,6 @@ KINDS = {
         "bf16 product",
         "onto the last",
         "bf16 onto the last",
-        "no rows",
-        "set",
     ],
 }
 COVERAGE = {

@@ -594,6 +594,29 @@ class Resets(wiring.Component):
         return m
 
 
+def test_registers_alike_but_for_their_clocks() -> None:
+    """Side by side, with the same expression and names that differ in a number: each takes the edges of its own."""
+    m = Module()
+    domains = [ClockDomain(name, reset_less=True) for name in ("even", "odd")]
+    m.domains += domains
+    a, o = Signal(8), Signal(16 * 8)
+    registers = [Signal(8, name=f"lane_{k}", init=k) for k in range(16)]
+    for k, register in enumerate(registers):
+        m.d[("even", "odd")[k % 2]] += register.eq((register ^ a) + 3)
+    m.d.comb += o.eq(Cat(registers))
+    simulation = Simulation.of(m, {"a": a, "o": o, **{f"{domain.name}_clk": domain.clk for domain in domains}})
+    expected = list(range(16))
+    source = random.Random(2)
+    for _ in range(20):
+        value, clocks = source.getrandbits(8), source.choice([["even_clk"], ["odd_clk"], ["even_clk", "odd_clk"]])
+        simulation.poke("a", value)
+        simulation.tick(*clocks)
+        for k in range(16):
+            if ("even_clk", "odd_clk")[k % 2] in clocks:
+                expected[k] = ((expected[k] ^ value) + 3) & 0xFF
+        assert simulation.peek("o") == sum(number << 8 * k for k, number in enumerate(expected))
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_where_rtlil_means_something_else(asynchronous: bool) -> None:
     design, simulation = Resets(asynchronous), Simulation.of(Resets(asynchronous))
