@@ -64,12 +64,11 @@ class CtrlC:
                 self._handler(_SIGINT, sys._getframe())
 
     def _install(self) -> None:
+        self._asked = False
         before = _set_handler(_SIGINT, self._note)
-        if callable(before):
-            self._handler, self._asked = before, False
-        else:  # the system's own action, or none at all
+        self._handler = before if callable(before) else None
+        if self._handler is None:  # the system's own action, or none at all
             _set_handler(_SIGINT, before)
-            self._handler = None
 
     def _remove(self) -> None:
         _set_handler(_SIGINT, self._handler)
@@ -100,7 +99,7 @@ class CtrlC:
         finally:
             asked = self._asked
             self._install()
-            self._asked = asked
+            self._asked |= asked
 
     def asked(self, operations: int) -> bool:
         """Whether Ctrl-C was pressed, and no more than so many operations wait for their end: one that only waits for
