@@ -403,6 +403,47 @@ def checks(d: Any, m: Module) -> None:
         m.d.comb += Assert(d.a != 7, "seven")
 
 
+class Flipped(wiring.Component):
+    """A bus whose signature is flipped once too often: it drives what it calls an input, and reads an output."""
+
+    bus: Out(wiring.Signature({"ask": Out(8), "answer": In(8)}))
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.d.sync += self.bus.answer.eq(self.bus.ask + 1)
+        return m
+
+
+def test_ports_go_the_way_that_the_design_says() -> None:
+    simulation = Simulation.of(Flipped())
+    simulation.poke("bus__ask", 41)
+    simulation.tick()
+    assert simulation.peek("bus__answer") == 42
+
+
+def test_a_memory_by_itself() -> None:
+    """Amaranth has no module around it."""
+    store = memory.Memory(shape=8, depth=4, init=[3, 1, 4, 1])
+    read = store.read_port()
+    simulation = Simulation.of(store, {"addr": read.addr, "data": read.data, "en": read.en})
+    simulation.poke("addr", 2)
+    simulation.tick()
+    assert simulation.peek("data") == 4
+    with pytest.raises(FastError, match=r"an instance of vendor_block, of which there is no description"):
+        Simulation.of(Instance("vendor_block", o_y=Signal()), {})
+
+
+def test_why_amaranth_makes_no_rtlil() -> None:
+    m, x, y = Module(), Signal(), Signal()
+    m.submodules["a.b"] = first = Module()
+    m.submodules.a = outer = Module()
+    outer.submodules.b = second = Module()
+    first.d.sync += x.eq(~x)
+    second.d.sync += y.eq(~y)
+    with pytest.raises(FastError, match=r"no RTLIL, .*: two modules are called top\.a\.b"):
+        Simulation.of(m, {"x": x, "y": y})
+
+
 def test_print_and_checks() -> None:
     simulation, lines = Simulation.of(Design(checks)), []
     simulation.on_print = lines.append
