@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Signal
 from bench import cases, lockstep
 from package import Package
-from usb_packets import PACKETS
+from usb_packets import LINK_PACKETS, PACKETS
 
 utmi = Package("luna.gateware.interface.utmi")
 
@@ -85,7 +85,7 @@ SYMBOLS = (0xF7FBFBFB, 0xFBFBFBF7, 0xF7FEFEFE, 0xFEFEFEF7, 0xF7FDFDFD, 0x5C5C5C5
 """Beginnings of packets, commands, data and training sets of USB 3."""
 
 WORDS = {
-    "sink__data": SYMBOLS,
+    "sink__payload": SYMBOLS,
     "sink__ctrl": (15, 15, 0, 0, 1, 8),
     "interface__tokenizer__endpoint": (1, 1, 2, 3, 0),
     "interface__tokenizer__pid": (9, 1, 13),
@@ -176,4 +176,4 @@ MORE: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", cases(DESIGNS, MORE))
 def test_lockstep(name: str) -> None:
-    lockstep((DESIGNS | MORE)[name], words=WORDS, packets=PACKETS)
+    lockstep((DESIGNS | MORE)[name], words=WORDS, packets=LINK_PACKETS if name.startswith("link_") else PACKETS)

@@ -1,4 +1,4 @@
-"""Packets of USB 2 as a receiver sees them: a byte a cycle, with their checksums."""
+"""Packets as a receiver sees them, with checksums: of USB 2, a byte a cycle, and of a USB 3 link, a word a cycle."""
 
 Packet = list[dict[str, int]]
 """Values of inputs, cycle by cycle."""
@@ -49,4 +49,36 @@ PACKETS = [
     data(DATA0, bytes(range(7))),
     handshake(ACK),
     handshake(NAK),
+]
+
+
+def _words(*words: tuple[int, int]) -> Packet:
+    """Four symbols a cycle and which of them are control symbols."""
+    return [{"sink__valid": 1, "sink__payload": data, "sink__ctrl": control} for data, control in words]
+
+
+def _protected(bits: int) -> int:
+    return bits | _checksum(bits, 11, 5, 0b00101) << 11
+
+
+def link_command(command: int, subtype: int) -> Packet:
+    word = _protected(subtype | command << 7)
+    return _words((0xF7FEFEFE, 15), (word | word << 16, 0))
+
+
+def header(kind: int, number: int) -> Packet:
+    first, second, third = kind | 0x60, 0x00080080, 0x12345678
+    check = _checksum(first | second << 32 | third << 64, 96, 16, 0x100B)
+    return _words((0xF7FBFBFB, 15), (first, 0), (second, 0), (third, 0), (check | _protected(number) << 16, 0))
+
+
+def payload(*words: int) -> Packet:
+    check = _checksum(sum(word << 32 * place for place, word in enumerate(words)), 32 * len(words), 32, 0x04C11DB7)
+    return _words((0xF75C5C5C, 15), *((word, 0) for word in words), (check, 0), (0xF7FDFDFD, 15))
+
+
+LINK_PACKETS = [
+    *(link_command(command, subtype) for command in (0, 1, 2, 3, 4, 8, 11) for subtype in (0, 1)),
+    *(header(kind, number) for kind in (0, 4, 8, 12) for number in (0, 1)),
+    *(header(8, number) + payload(0x04030201, 0x08070605) for number in (0, 1)),
 ]

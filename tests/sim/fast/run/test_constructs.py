@@ -341,13 +341,17 @@ class Resets(wiring.Component):
 
     def __init__(self, asynchronous: bool) -> None:
         self.asynchronous = asynchronous
+        self.store = memory.Memory(shape=8, depth=2, init=[11, 12])
         super().__init__()
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.domains.sync = domain = ClockDomain(async_reset=self.asynchronous)
-        m.submodules.store = store = memory.Memory(shape=8, depth=2, init=[11, 12])
-        port, first = store.read_port(), Signal(init=1)
+        m.submodules.store = store = self.store
+        port, write, first = store.read_port(), store.write_port(), Signal(init=1)
+        m.d.comb += [write.addr.eq(1), write.data.eq(77), write.en.eq(self.reset)]
+        with m.If(self.reset):
+            m.d.sync += Print("in reset")
         kept = Signal(8, reset_less=True)
         m.d.sync += [kept.eq(kept + 1), first.eq(0)]
         m.d.comb += [domain.clk.eq(self.clock), domain.rst.eq(self.reset)]
@@ -356,8 +360,10 @@ class Resets(wiring.Component):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_where_rtlil_means_something_else(asynchronous: bool) -> None:
+def test_where_rtlil_means_something_else(asynchronous: bool, capsys: pytest.CaptureFixture[str]) -> None:
     design, simulation = Resets(asynchronous), Simulation.of(Resets(asynchronous))
+    printed: list[str] = []
+    simulation.on_print = printed.append
 
     async def bench(ctx: Any) -> None:
         def tick() -> None:
@@ -371,7 +377,12 @@ def test_where_rtlil_means_something_else(asynchronous: bool) -> None:
         simulation.poke("reset", 1)
         ctx.set(design.reset, 1)
         assert (simulation.peek("kept"), ctx.get(design.kept)) == (1, 2 if asynchronous else 1)
+        rows = simulation.peek_memory("top.store", 1), ctx.get(design.store.data[1])
+        assert rows == (12, 77 if asynchronous else 12)
+        assert (len(printed), capsys.readouterr().out.count("in reset")) == (0, int(asynchronous))
         tick()
+        assert (simulation.peek_memory("top.store", 1), ctx.get(design.store.data[1])) == (77, 77)
+        assert (len(printed), capsys.readouterr().out.count("in reset")) == (1, 1)
         assert (simulation.peek("read"), ctx.get(design.read)) == (11, 0)
 
     simulator = Simulator(design)
