@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from amaranth.hdl import Signal as Wire
-from same_names import same_names
+from pysim_names import PysimNames, matched
+from pysim_registers import Registers
 
 from sley.abi.config import ChipConfig
 from sley.hw.chip import Chip
@@ -14,7 +14,7 @@ from sley.hw.elaboration.shared import flat_ports
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.options import EngineOptions
 from sley.sim.engines.pysim import PysimTransport
-from sley.sim.fast.emit.manifest import MemoryPlace, Signal
+from sley.sim.fast.emit.manifest import MemoryPlace
 from sley.sim.fast.run.simulation import Simulation
 
 ALIAS_CYCLES = 64
@@ -32,42 +32,6 @@ class _Memory:
     known_bytes: bytes
 
 
-class _Registers:
-    """Registers on both sides. Only those that changed on one of them are looked at."""
-
-    def __init__(self, registers: dict[str, Signal], slots: list[Any], state: memoryview) -> None:
-        pieces = [(number, piece) for number, place in enumerate(registers.values()) for piece in place.pieces]
-        assert all(piece.size <= 8 for _, piece in pieces)
-        self._names, self._slots = list(registers), slots
-        self._widths = [place.width for place in registers.values()]
-        self._lows = [piece.low for _, piece in pieces]
-        self._owner = np.array([number for number, _ in pieces])
-        self._of: list[list[int]] = [[] for _ in registers]
-        for index, (number, _) in enumerate(pieces):
-            self._of[number].append(index)
-        self._state = np.frombuffer(state, np.uint8)
-        bytes_ = np.arange(8)
-        offsets = np.array([piece.offset for _, piece in pieces])[:, None]
-        self._inside = (bytes_ < np.array([piece.size for _, piece in pieces])[:, None]).astype(np.uint8)
-        self._where = np.minimum(offsets + bytes_, len(self._state) - 1)
-        self._known: list[int | None] = [None] * len(slots)
-        self._known_pieces = np.zeros(0, np.uint64)
-
-    def differences(self) -> list[str]:
-        values = [slot.curr for slot in self._slots]
-        pieces = (self._state[self._where] * self._inside).view("<u8")[:, 0]
-        changed = {number for number, value in enumerate(values) if value != self._known[number]}
-        if len(self._known_pieces):
-            changed.update(self._owner[pieces != self._known_pieces].tolist())
-        self._known, self._known_pieces = list(values), pieces
-        return [text for number in sorted(changed) if (text := self._difference(number, values[number], pieces))]
-
-    def _difference(self, number: int, value: int, pieces: np.ndarray) -> str:
-        got = sum(int(pieces[index]) << self._lows[index] for index in self._of[number])
-        value &= (1 << self._widths[number]) - 1
-        return "" if got == value else f"{self._names[number]} is {got:#x}, {value:#x} in pysim"
-
-
 class PysimLockstep(PysimTransport):
     """Compares outputs before every edge, and after it all registers and memories that changed on either side.
 
@@ -81,25 +45,26 @@ class PysimLockstep(PysimTransport):
         super().__init__(chip, options)
         self.simulation = Simulation(cached_rtlil(config))
         self.compared = 0
-        self._design, self._state = self._simulator._design, self._simulator._engine._state
-        self._reset = self._design.fragment.domains["sync"].rst
+        design, self._state = self._simulator._design, self._simulator._engine._state
+        self._names = PysimNames(design, "sley")
+        self._reset = design.fragment.domains["sync"].rst
         self.fast_only: list[str] = []
         self.pysim_only: list[str] = []
         self._bind_registers()
         self._bind_memories()
         self._inputs = {name: value for name, value in self._pins() if name in self.simulation.manifest.inputs}
         self._outputs = {name: value for name, value in self._pins() if name in self.simulation.manifest.outputs}
-        self._read_data = self._names_of(_read_data(self._design))
+        self._read_data = self._named(self._names.read_data())
         self._compare_state()
         self._simulator._engine.add_async_testbench(self._simulator, self._follow, background=True)
 
     def _bind_registers(self) -> None:
         wanted = self.simulation.manifest.registers
-        registers = _matched(dict(_registers(self._design)), set(wanted))
-        known = _matched(dict(_all_signals(self._design)), set(wanted)) | registers
+        registers = matched(dict(self._names.registers()), set(wanted))
+        known = matched(dict(self._names.signals()), set(wanted)) | registers
         both = {name: place for name, place in wanted.items() if name in known}
         self.registers = len(both)
-        self._registers = _Registers(both, [self._slot(known[name]) for name in both], self.simulation._view)
+        self._registers = Registers(both, [self._slot(known[name]) for name in both], self.simulation._view)
         self.fast_only += sorted(wanted.keys() - known.keys())
         others = sorted(registers.keys() - wanted.keys())
         self.pysim_only += others
@@ -107,7 +72,7 @@ class PysimLockstep(PysimTransport):
         self._aliased = [self._slot(registers[name]) for name in self.aliases]
 
     def _bind_memories(self) -> None:
-        wanted, memories = self.simulation.manifest.memories, dict(_memories(self._design))
+        wanted, memories = self.simulation.manifest.memories, dict(self._names.memories())
         self.fast_only += sorted(wanted.keys() - memories.keys())
         self.pysim_only += sorted(memories.keys() - wanted.keys())
         self._memories = [
@@ -155,11 +120,11 @@ class PysimLockstep(PysimTransport):
                 self._take_read_data()
             self._compare_state()
 
-    def _names_of(self, signals: Iterable[tuple[str, Wire]]) -> dict[str, Any]:
+    def _named(self, signals: Iterable[tuple[str, Wire]]) -> dict[str, Any]:
         """The pysim side of the registers of the fast engine that hold these signals."""
         find = self.simulation.signals.values
         registers = {value: name for name, value in find(self.simulation.manifest.registers).items()}
-        known = _matched(dict(signals), set(self.simulation.signals.widths))
+        known = matched(dict(signals), set(self.simulation.signals.widths))
         values = find(known)
         return {
             registers[values[name]]: self._slot(signal) for name, signal in known.items() if values[name] in registers
@@ -207,47 +172,3 @@ def _memory(name: str, place: MemoryPlace, slot: Any) -> _Memory:
         for piece, pitch in zip(place.pieces, place.pitches, strict=True)
     ]
     return _Memory(name, place, slot, min(piece.offset for piece in place.pieces), max(ends), [], b"")
-
-
-def _scope(name: tuple[str, ...]) -> str:
-    """The name of a fragment as the RTLIL has it."""
-    return ".".join(("sley", *name[1:]))
-
-
-def _registers(design: Any) -> Iterator[tuple[str, Wire]]:
-    """Every signal that a clock changes."""
-    for fragment, info in design.fragments.items():
-        for domain, statements in fragment.statements.items():
-            if domain == "comb":
-                continue
-            for statement in statements:
-                for signal in statement._lhs_signals():
-                    yield f"{_scope(info.name)}.{info.signal_names[signal]}", signal
-    yield from _read_data(design)
-
-
-def _read_data(design: Any) -> Iterator[tuple[str, Wire]]:
-    """The data of synchronous read ports."""
-    for fragment, info in design.fragments.items():
-        for port in getattr(fragment, "_read_ports", ()):
-            if port._domain != "comb":
-                owner = design.fragments[info.parent]
-                yield f"{_scope(owner.name)}.{owner.signal_names[port._data]}", port._data
-
-
-def _memories(design: Any) -> Iterator[tuple[str, Any]]:
-    for fragment, info in design.fragments.items():
-        if hasattr(fragment, "_read_ports"):
-            yield _scope(info.name), fragment._data
-
-
-def _all_signals(design: Any) -> Iterator[tuple[str, Wire]]:
-    """Every named signal: a register of the fast engine may have the name of a signal that is always equal to it."""
-    for info in design.fragments.values():
-        for signal, name in info.signal_names.items():
-            yield f"{_scope(info.name)}.{name}", signal
-
-
-def _matched(signals: dict[str, Wire], wanted: set[str]) -> dict[str, Wire]:
-    """Signals by the names of the RTLIL."""
-    return {new: signals[old] for old, new in same_names(signals, wanted).items()}

@@ -580,13 +580,17 @@ class Resets(wiring.Component):
 
     def __init__(self, asynchronous: bool) -> None:
         self.asynchronous = asynchronous
+        self.store = memory.Memory(shape=8, depth=2, init=[11, 12])
         super().__init__()
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.domains.sync = domain = ClockDomain(async_reset=self.asynchronous)
-        m.submodules.store = store = memory.Memory(shape=8, depth=2, init=[11, 12])
-        port, first = store.read_port(), Signal(init=1)
+        m.submodules.store = store = self.store
+        port, write, first = store.read_port(), store.write_port(), Signal(init=1)
+        m.d.comb += [write.addr.eq(1), write.data.eq(77), write.en.eq(self.reset)]
+        with m.If(self.reset):
+            m.d.sync += Print("in reset")
         kept = Signal(8, reset_less=True)
         m.d.sync += [kept.eq(kept + 1), first.eq(0)]
         m.d.comb += [domain.clk.eq(self.clock), domain.rst.eq(self.reset)]
@@ -618,8 +622,10 @@ def test_registers_alike_but_for_their_clocks() -> None:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_where_rtlil_means_something_else(asynchronous: bool) -> None:
+def test_where_rtlil_means_something_else(asynchronous: bool, capsys: pytest.CaptureFixture[str]) -> None:
     design, simulation = Resets(asynchronous), Simulation.of(Resets(asynchronous))
+    printed: list[str] = []
+    simulation.on_print = printed.append
 
     async def bench(ctx: Any) -> None:
         def tick() -> None:
@@ -633,7 +639,12 @@ def test_where_rtlil_means_something_else(asynchronous: bool) -> None:
         simulation.poke("reset", 1)
         ctx.set(design.reset, 1)
         assert (simulation.peek("kept"), ctx.get(design.kept)) == (1, 2 if asynchronous else 1)
+        rows = simulation.peek_memory("top.store", 1), ctx.get(design.store.data[1])
+        assert rows == (12, 77 if asynchronous else 12)
+        assert (len(printed), capsys.readouterr().out.count("in reset")) == (0, int(asynchronous))
         tick()
+        assert (simulation.peek_memory("top.store", 1), ctx.get(design.store.data[1])) == (77, 77)
+        assert (len(printed), capsys.readouterr().out.count("in reset")) == (1, 1)
         assert (simulation.peek("read"), ctx.get(design.read)) == (11, 0)
 
     simulator = Simulator(design)
@@ -699,6 +710,47 @@ def checks(d: Any, m: Module) -> None:
     m.d.sync += [Print(Format("{:4d} {:<4x}|{:s}", d.s, d.a, d.b)), Cover(d.a == 3), Assume(d.a < 9)]
     with m.If(d.b == 0x41):
         m.d.comb += Assert(d.a != 7, "seven")
+
+
+class Flipped(wiring.Component):
+    """A bus whose signature is flipped once too often: it drives what it calls an input, and reads an output."""
+
+    bus: Out(wiring.Signature({"ask": Out(8), "answer": In(8)}))
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.d.sync += self.bus.answer.eq(self.bus.ask + 1)
+        return m
+
+
+def test_ports_go_the_way_that_the_design_says() -> None:
+    simulation = Simulation.of(Flipped())
+    simulation.poke("bus__ask", 41)
+    simulation.tick()
+    assert simulation.peek("bus__answer") == 42
+
+
+def test_a_memory_by_itself() -> None:
+    """Amaranth has no module around it."""
+    store = memory.Memory(shape=8, depth=4, init=[3, 1, 4, 1])
+    read = store.read_port()
+    simulation = Simulation.of(store, {"addr": read.addr, "data": read.data, "en": read.en})
+    simulation.poke("addr", 2)
+    simulation.tick()
+    assert simulation.peek("data") == 4
+    with pytest.raises(FastError, match=r"an instance of vendor_block, of which there is no description"):
+        Simulation.of(Instance("vendor_block", o_y=Signal()), {})
+
+
+def test_why_amaranth_makes_no_rtlil() -> None:
+    m, x, y = Module(), Signal(), Signal()
+    m.submodules["a.b"] = first = Module()
+    m.submodules.a = outer = Module()
+    outer.submodules.b = second = Module()
+    first.d.sync += x.eq(~x)
+    second.d.sync += y.eq(~y)
+    with pytest.raises(FastError, match=r"no RTLIL, .*: two modules are called top\.a\.b"):
+        Simulation.of(m, {"x": x, "y": y})
 
 
 def test_print_and_checks() -> None:
