@@ -43,7 +43,7 @@ def sim(
     check_output(output)
     for name in chosen:
         check_problem(PRESETS[name], bench_problem((size,) * 3))
-    console = Console()
+    console = Console(width=max(120, Console().width))
     figures: list[Figure] = []
     for name in chosen:
         variants = [BEST_FLAGS] if flags is None else flags
