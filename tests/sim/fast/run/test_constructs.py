@@ -448,6 +448,31 @@ def clocks(edge: str, asynchronous: bool) -> Callable[[Any, Module], None]:
     return build
 
 
+def widths(design: Design, m: Module) -> None:
+    """Registers that mostly keep, around the widths of C's types."""
+    registers = [Signal(width, name=f"kept{width}", init=-1) for width in (8, 9, 16, 17, 31, 32, 33, 63, 64, 65)]
+    with m.If(design.a[0] & design.b[0]):
+        m.d.sync += [register.eq(Cat(design.a[1:], register)) for register in registers]
+    m.d.comb += design.w.eq(Cat(registers))
+
+
+def many_memories(design: Design, m: Module) -> None:
+    """More write ports than half a word of C has bits, addresses behind the end, and rows read as they are written."""
+    read = []
+    for k in range(40):
+        m.submodules[f"memory{k}"] = store = memory.Memory(shape=8, depth=6, init=[k])
+        write, port = store.write_port(), store.read_port(domain="comb")
+        m.d.comb += [write.addr.eq(design.a + k), write.data.eq(design.b + port.data), write.en.eq(design.s[k % 6])]
+        m.d.comb += port.addr.eq(design.a[3:] + 1)
+        read.append(port.data)
+    m.d.comb += design.w.eq(Cat(read))
+
+
+def constants(design: Design, m: Module) -> None:
+    """What is made of constants wider than a word alone."""
+    m.d.comb += design.w.eq(Cat(~Const(5, 100), ~Const(3, 8), Const(-2, 70) >> 1, Const(9, 40)) ^ design.a)
+
+
 EQUAL: dict[str, tuple[Callable[[Any, Module], None], dict[str, Any]]] = {
     "registers": (plain, {}),
     "always_ready": (
@@ -470,6 +495,9 @@ EQUAL: dict[str, tuple[Callable[[Any, Module], None], dict[str, Any]]] = {
     "memories": (memories, {}),
     "small_memories": (small_memories, {"n": Out(signed(7))}),
     "wide": (wide, {"w": Out(1000), "y": Out(1)}),
+    "widths": (widths, {"w": Out(338)}),
+    "many_memories": (many_memories, {"w": Out(320)}),
+    "constants": (constants, {"w": Out(218)}),
     "names": (names, {"n": Out(7), "y": Out(1)}),
     "aliases": (aliases, {"n": Out(signed(9)), "y": Out(2)}),
     "nothing": (nothing, {"n": Out(signed(9), init=-3), "y": Out(2, init=1), "k": Out(Kind, init=Kind.THREE)}),
