@@ -52,7 +52,7 @@ def test_random_products_compiled(compiled: Device, check: Check, batch: int) ->
 
 @needs_compiler
 @pytest.mark.parametrize("memory", ["latency=1&burst_gap=0", "latency=7&burst_gap=3", "latency=200&burst_gap=1"])
-@pytest.mark.parametrize("name", ["nano", "edge"])
+@pytest.mark.parametrize("name", ["nano", pytest.param("edge", marks=pytest.mark.slow)])
 def test_memory_timing_changes_no_result(check: Check, name: str, memory: str) -> None:
     rng = np.random.default_rng(5)
     with Device.open(f"fast:{name}?memory=4M&{memory}", hang_cycles=20_000) as device:
@@ -70,7 +70,9 @@ def timed_products(device: Device, check: Check, count: int, largest: int = 11) 
     return times
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize(
+    "count", [pytest.param(1, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.campaign)]
+)
 def test_pysim(check: Check, count: int) -> None:
     """Small products on the engine that needs nothing but pip, cycle by cycle as the compiled one."""
     with Device.open("pysim:nano?memory=1M", hang_cycles=20_000) as device:

@@ -93,8 +93,8 @@ class CtrlC:
         if self._depth != 1 or self._handler is None or get_ident() != self._main:
             yield
             return
-        self._remove()
         try:
+            self._remove()
             yield
         finally:
             asked = self._asked

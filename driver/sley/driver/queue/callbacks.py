@@ -24,6 +24,7 @@ class Callbacks:
     def __init__(self, hardware: Hardware, place: int) -> None:
         self._hardware, self._place = hardware, place
         self._waiting: deque[tuple[Fence, int, Callable[[], None]]] = deque()
+        self._taken: tuple[Fence, int, Callable[[], None]] | None = None
         self._last = 0
 
     def number(self) -> int:
@@ -39,8 +40,14 @@ class Callbacks:
         """The next callback that is due: its number, and the function."""
         if not self._waiting or not self._waiting[0][0].passed():
             return None
-        _, number, function = self._waiting.popleft()
+        self._taken = self._waiting.popleft()
+        _, number, function = self._taken
         return number, function
+
+    def put_back(self) -> None:
+        """The one taken last has not begun, and is due again."""
+        assert self._taken is not None
+        self._waiting.appendleft(self._taken)
 
     def release(self, number: int) -> None:
         """Lets the queue go on behind a callback."""

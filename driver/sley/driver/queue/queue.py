@@ -172,6 +172,11 @@ class Queue(Submission):
         """The next callback that is due, for whoever runs it: its number, which ``ran`` wants, and the function."""
         return self._callbacks.take()
 
+    def put_back(self) -> None:
+        """The callback taken last has not begun: Ctrl-C came first."""
+        with self.hardware.lock:
+            self._callbacks.put_back()
+
     def ran(self, number: int, error: BaseException | None) -> None:
         """A callback has returned, or raised."""
         with self.hardware.lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 
 from sley.abi.ctrl_c import CTRL_C
@@ -114,7 +115,10 @@ class Waiting:
             with CTRL_C.allowed():
                 function()
         except BaseException as error:
-            queue.ran(number, error)  # whatever it was, the queue goes on
+            if isinstance(error, KeyboardInterrupt) and not _began(function, error):
+                queue.put_back()
+            else:
+                queue.ran(number, error)  # whatever it was, the queue goes on
             if not isinstance(error, Exception):
                 raise
         else:
@@ -134,3 +138,10 @@ class Waiting:
     def force(self) -> DeviceHang:
         """The last resort against work that cannot be stopped: a reset of everything. The error of what was lost."""
         return self._reset.force(self._hardware.hang_cycles)
+
+
+def _began(function: Callable[[], None], error: BaseException) -> bool:
+    """Whether the error was raised in the function, and not just before it. What is no function of Python leaves no
+    trace of that: it has begun."""
+    code = getattr(function, "__code__", None)
+    return code is None or any(frame.f_code is code for frame, _ in traceback.walk_tb(error.__traceback__))
