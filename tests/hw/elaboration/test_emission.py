@@ -85,3 +85,19 @@ def test_a_module_that_fails_in_a_process_of_its_own() -> None:
     assert "module inner0 could not be converted" in done.stderr
     with pytest.raises(ValueError, match="no such inverter"):
         component_rtlil(Chain(0, Failing))
+
+
+def test_a_module_that_fails_beside_others() -> None:
+    """What it shares is longer than a pipe holds; nothing waits for the answers, and the process ends."""
+    program = (
+        "import sys; sys.path[:0] = [{!r}]; from test_emission import Chain; from sley.hw.elaboration import emission;"
+        "from sley.hw.elaboration.shared import EmissionPlatform\n"
+        "class Platform(EmissionPlatform): splits = True\n"
+        "def convert(name, fragment, ports):\n"
+        "    if name == 'sley': raise ValueError('no such text')\n"
+        "    return 'x' * 1000000\n"
+        "emission.Emission(Platform(), convert, beside=True).texts(Chain())"
+    ).format(__file__.rpartition("/")[0])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode
+    assert "no such text" in done.stderr

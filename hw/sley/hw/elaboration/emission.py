@@ -3,7 +3,7 @@
 import gc
 import multiprocessing
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from amaranth.hdl import Fragment, Value
 from amaranth.lib import wiring
@@ -53,11 +53,15 @@ class Emission:
             if self._beside:
                 children = [_Child(self, shared) for shared in self._platform.pending]
                 self._platform.pending = []
-                texts[name] = self._convert(name, fragment, ports)
-                for child in children:
-                    modules, written = child.result()
-                    texts |= modules
-                    self._platform.written |= written
+                try:
+                    texts[name] = self._convert(name, fragment, ports)
+                    for child in children:
+                        modules, written = child.result()
+                        texts |= modules
+                        self._platform.written |= written
+                finally:
+                    for child in children:
+                        child.close()
             else:
                 texts[name] = self._convert(name, fragment, ports)
                 texts |= self._modules()
@@ -76,7 +80,13 @@ class _Child:
         context = multiprocessing.get_context("fork")
         self._name = module[0]
         self._answer, answer = context.Pipe(duplex=False)
-        self._process = context.Process(target=lambda: answer.send(emission.alone(module)))
+
+        def convert() -> None:
+            self._answer.close()  # so that it notices if nobody waits for its answer any more
+            with suppress(BrokenPipeError):
+                answer.send(emission.alone(module))
+
+        self._process = context.Process(target=convert)
         self._process.start()
         answer.close()
 
@@ -88,6 +98,10 @@ class _Child:
             raise RuntimeError(f"module {self._name} could not be converted; the reason is above") from None
         self._process.join()
         return result
+
+    def close(self) -> None:
+        """Nobody waits for the answer any more."""
+        self._answer.close()
 
 
 @contextmanager
