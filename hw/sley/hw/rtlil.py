@@ -6,22 +6,26 @@ from amaranth.lib import wiring
 from sley.abi.config import ChipConfig
 from sley.hw.elaboration.emission import TOP, Emission, Ports
 from sley.hw.elaboration.rtlil_platform import RtlilPlatform
+from sley.hw.elaboration.shared import EmissionPlatform
 
 
-def component_rtlil(component: wiring.Component, name: str = TOP, beside: bool = False) -> str:
+def component_rtlil(
+    component: wiring.Component, name: str = TOP, platform: EmissionPlatform | None = None, beside: bool = False
+) -> str:
     """RTLIL of any component with one clock domain, whose clock and reset are the ports ``clk`` and ``rst``.
 
-    The first module is the component; those that it shares (see ``sley.hw.elaboration.shared``) follow, then its
-    memories. ``beside``: see ``Emission``.
+    The first module is the component; those that it shares (see ``sley.hw.elaboration.shared``) follow, then
+    what the platform wrote. ``platform``: a plain ``EmissionPlatform`` unless told another. ``beside``: see
+    ``Emission``.
     """
-    return "\n".join(Emission(RtlilPlatform(), _convert, beside).texts(component, name).values())
+    return "\n".join(Emission(platform or EmissionPlatform(), _convert, beside).texts(component, name).values())
 
 
 def chip_rtlil(config: ChipConfig, beside: bool = False) -> str:
     """RTLIL of the chip with that configuration; the top module is ``sley``. ``beside``: see ``Emission``."""
     from sley.hw.chip import Chip
 
-    return component_rtlil(Chip(config), beside=beside)
+    return component_rtlil(Chip(config), platform=RtlilPlatform(), beside=beside)
 
 
 def _convert(name: str, fragment: Fragment, ports: Ports) -> str:

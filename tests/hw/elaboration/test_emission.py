@@ -9,6 +9,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.hw.elaboration.rtlil_platform import RtlilPlatform
 from sley.hw.elaboration.shared import shared, split
 from sley.hw.rtlil import component_rtlil
 from sley.hw.verilog import component_verilog
@@ -59,7 +60,14 @@ def modules(text: str) -> list[str]:
 
 def test_modules_in_rtlil_and_in_verilog() -> None:
     """Parts that are split for the sake of speed are ordinary submodules of the Verilog."""
-    assert modules(component_rtlil(Chain())) == ["sley", "inverter", "inner2", "inner1", "inner0"]
+    text = component_rtlil(Chain(), platform=RtlilPlatform())
+    assert modules(text) == [
+        "sley",
+        "inverter",
+        "inner2",
+        "inner1",
+        "inner0",
+    ]
     assert "inverter" in modules(component_verilog(Chain()))
     assert not any(name.startswith("inner") and "." not in name for name in modules(component_verilog(Chain())))
 
@@ -67,17 +75,19 @@ def test_modules_in_rtlil_and_in_verilog() -> None:
 def test_beside_each_other_the_text_is_the_same() -> None:
     program = (
         "import sys; sys.path[:0] = [{!r}]; from test_emission import Chain; from sley.hw.rtlil import component_rtlil;"
-        "print(component_rtlil(Chain(), beside=True), end='')"
+        "from sley.hw.elaboration.rtlil_platform import RtlilPlatform;"
+        "print(component_rtlil(Chain(), platform=RtlilPlatform(), beside=True), end='')"
     ).format(__file__.rpartition("/")[0])
     text = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert text == component_rtlil(Chain())
+    assert text == component_rtlil(Chain(), platform=RtlilPlatform())
 
 
 def test_a_module_that_fails_in_a_process_of_its_own() -> None:
     """The reason is on stderr, and the caller does not hang."""
     program = (
         "import sys; sys.path[:0] = [{!r}]; from test_emission import Chain, Failing;"
-        "from sley.hw.rtlil import component_rtlil; component_rtlil(Chain(0, Failing), beside=True)"
+        "from sley.hw.rtlil import component_rtlil; from sley.hw.elaboration.rtlil_platform import RtlilPlatform;"
+        "component_rtlil(Chain(0, Failing), platform=RtlilPlatform(), beside=True)"
     ).format(__file__.rpartition("/")[0])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 from amaranth.utils import ceil_log2
 
+from sley.hw.elaboration.rtlil_platform import RtlilPlatform
 from sley.hw.rtlil import component_rtlil
 from sley.sim.fast.run.simulation import Simulation
 
@@ -71,7 +72,7 @@ class Memories(wiring.Component):
 @pytest.mark.parametrize("seed", range(8))
 def test_random_memories(seed: int) -> None:
     design = Memories(seed)
-    text = component_rtlil(design)
+    text = component_rtlil(design, platform=RtlilPlatform())
     assert text.count("\nmodule \\sley_memory_") == 1
     fast = Simulation(text)
     outputs = [name for name in design.signature.members if name.endswith("_data") and name[0] == "r"]
@@ -116,7 +117,7 @@ def test_rows_with_a_shape() -> None:
                 m.d.comb += [port.addr.eq(self.addr), target.eq(port.data)]
             return m
 
-    fast = Simulation(component_rtlil(Rows()))
+    fast = Simulation(component_rtlil(Rows(), platform=RtlilPlatform()))
     found = []
     for address in range(4):
         fast.poke("addr", address)
@@ -138,4 +139,4 @@ def test_equal_memories_are_one_module() -> None:
             m.d.comb += self.o.eq(value)
             return m
 
-    assert component_rtlil(Two()).count("\nmodule \\sley_memory_") == 2
+    assert component_rtlil(Two(), platform=RtlilPlatform()).count("\nmodule \\sley_memory_") == 2

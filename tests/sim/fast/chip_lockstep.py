@@ -29,6 +29,7 @@ from sley.sim.engines.library import LibraryTransport
 from sley.sim.engines.options import EngineOptions
 from sley.sim.fast.emit.manifest import Manifest, Piece, Signal
 from sley.sim.fast.run.build import build_library as build_fast_library
+from sley.sim.fast.run.tier import BEST
 from sley.sim.memory import dram
 
 HARNESS = Path(__file__).with_name("chip_lockstep.cpp")
@@ -112,8 +113,8 @@ def _library(config: ChipConfig, tied: bool) -> Path:
 
 
 def fast_library(config: ChipConfig, tied: bool) -> Path:
-    """The chip on the fast engine."""
-    return build_fast_library(cached_rtlil(config), ties=TIES if tied else None)
+    """The chip on the fast engine, compiled well; the lock-step with Amaranth's simulator runs the first tier."""
+    return build_fast_library(cached_rtlil(config), ties=TIES if tied else None, tier=BEST)
 
 
 def manifest_of(config: ChipConfig, tied: bool = False) -> Manifest:

@@ -10,7 +10,10 @@ from sley.hw.elaboration.shared import EmissionPlatform
 
 
 class RtlilPlatform(EmissionPlatform):
-    """Writes the modules of memories itself, equal ones once, and makes modules of units."""
+    """Writes the modules of memories itself, equal ones once, and makes modules of units.
+
+    For designs whose domains all have their rising edge active, as the chip's has: a memory does not know its edge yet.
+    """
 
     splits = True
 
