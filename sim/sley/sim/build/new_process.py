@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from sley.abi.transport import EngineError
@@ -45,19 +46,21 @@ def in_new_process(function: Callable[P, Result], *arguments: P.args, **named: P
     return result
 
 
-def in_background(function: Callable[P, object], *arguments: P.args, **named: P.kwargs) -> None:
-    """Calls the function in a process that outlives this one, at the lowest priority. What it prints is not shown.
+def in_background(log: Path, function: Callable[P, object], *arguments: P.args, **named: P.kwargs) -> None:
+    """Calls the function in a process that outlives this one, at the lowest priority. ``log``: a file for what it
+    prints, and for the reason if it fails; it is of the last process alone.
 
     For work that another call does again if it fails, or if the process is ended.
     """
     path = [os.path.abspath(folder) for folder in sys.path]
-    process = subprocess.Popen(
-        [sys.executable, "-O", "-c", BACKGROUND.format(path=path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-O", "-c", BACKGROUND.format(path=path)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     assert process.stdin is not None
     with process.stdin as pipe:
         pipe.write(pickle.dumps((function, arguments, named)))

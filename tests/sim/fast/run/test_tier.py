@@ -64,7 +64,7 @@ def test_the_best_is_taken_once_it_is_there(rtlil: str, tmp_path: Path, monkeypa
     built = build.Library.build
     monkeypatch.setattr(build.Library, "build", lambda library, tier: taken.append(built(library, tier)) or taken[-1])
     started: list[Any] = []
-    monkeypatch.setattr(build, "in_background", lambda function, *arguments: started.append((function, arguments)))
+    monkeypatch.setattr(build, "in_background", lambda log, function, *arguments: started.append((function, arguments)))
     build.build_library(rtlil)
     assert [arguments for _, arguments in started] == [(BEST,)]
     ((function, arguments),) = started
@@ -106,3 +106,15 @@ def test_tiers_that_do_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "fast")
     with pytest.raises(EngineError, match="SLEY_TIER=fast: the tiers are"):
         chosen(BEST)
+
+
+def test_a_background_process_that_fails_says_why(rtlil: str, tmp_path: Path) -> None:
+    """In a file of the cache; the first library is there all the same."""
+    first = build.build_library(rtlil, tier=FIRST)
+    log = tmp_path / "cache" / build.LOG
+    build.in_background(log, build.Library(tmp_path / "absent.zip", build.HOST, (), ()).build, BEST)
+    end = time.monotonic() + 60
+    while "absent.zip" not in log.read_text():
+        assert time.monotonic() < end, "the reason did not appear"
+        time.sleep(0.05)
+    assert first.exists()

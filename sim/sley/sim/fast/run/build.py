@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from sley.sim.build.cache import cached, digest, known
+from sley.sim.build.cache import cache_folder, cached, digest, known
 from sley.sim.build.new_process import in_background, in_new_process
 from sley.sim.build.progress import Step, progress
 from sley.sim.build.sources import Sources
@@ -29,6 +29,8 @@ from sley.sim.fast.schedule.schedule import schedule
 
 FOLDER = Path(__file__).parent
 HOST = FOLDER / "simulation.c"
+LOG = "background.log"
+"""What the process in the background says, in the folder of the cache."""
 SMALL = 200_000
 """Bytes of C: a smaller design is compiled well at once."""
 SECONDS = {"passes": 0.45e-6, FIRST: 2.5e-6, BEST: 5e-6}
@@ -182,5 +184,5 @@ def build_library(
     if library.size <= SMALL or library.built(BEST):
         return library.build(BEST)
     first = library.build(FIRST)
-    in_background(library.build, BEST)
+    in_background(cache_folder() / LOG, library.build, BEST)
     return first
