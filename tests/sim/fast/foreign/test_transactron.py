@@ -137,8 +137,10 @@ def multiport(kind: str) -> Any:
             self.reads = [self.memory.read_port() for _ in range(2)]
             self.writes = [self.memory.write_port() for _ in range(3)]
 
-        def elaborate(self, platform: Any) -> Any:
-            return self.memory.elaborate(platform)
+        def elaborate(self, platform: Any) -> Module:
+            m = Module()
+            m.submodules.memory = self.memory
+            return m
 
     return Ported()
 
