@@ -11,11 +11,14 @@ from pathlib import Path
 from sley.abi.errors import SleyError
 from sley.abi.types import OPERAND_TYPES, TYPES, ElementType
 
-ABI_MAJOR = 4
+ABI_MAJOR = 5
 ABI_MINOR = 0
 BURST_BOUNDARY = 4096
 """AXI4 (IHI 0022, A3.4.1): no burst crosses a multiple of so many bytes."""
 
+
+MAX_CHAINS = 15
+"""Chains that a VECTOR can name; index 0 stands for the steps that its flags spell."""
 
 NAME_LENGTH = 64
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{NAME_LENGTH - 1}}}")
@@ -46,6 +49,8 @@ class ChipConfig:
     is as wide as the widest: 8 bits (one int8), or 16 (one bf16 or two consecutive int8)."""
     vector_lanes: int = 4
     """fp32 lanes of the vector unit; a row takes ``array / vector_lanes`` cycles there."""
+    vector_chains: int = 0
+    """Chains of operations that the vector unit holds, 0 to 15. Without them it does what the flags of VECTOR spell."""
     cores_x: int = 1
     """Columns of cores in the mesh."""
     cores_y: int = 1
@@ -93,6 +98,12 @@ class ChipConfig:
         object.__setattr__(self, "operand_types", _operand_types(self.operand_types))
         bounded("array", 4, 64, power=True)
         bounded("vector_lanes", 1, self.array, power=True)
+        bounded("vector_chains", 0, MAX_CHAINS)
+        if self.vector_chains and self.vector_lanes != self.array:
+            raise ConfigError(
+                f"vector_chains is {self.vector_chains} with vector_lanes = {self.vector_lanes}; chains need a lane for "
+                f"each of the {self.array} columns"
+            )
         bounded("cores_x", 1, 8)
         bounded("cores_y", 1, 8)
         bounded("scratchpad_banks", 1, 16, power=True)

@@ -13,6 +13,8 @@ from enum import IntEnum
 from sley.abi.faults import Unit
 from sley.abi.layout import Field, Layout, LayoutError
 from sley.abi.types import TYPE_BITS, ElementType
+from sley.abi.vector.chains import CHAIN_BITS
+from sley.abi.vector.operations import BinaryOp, Reduction
 
 INSTRUCTION_BYTES = 16
 REGISTERS = 32
@@ -55,6 +57,7 @@ class Op(IntEnum):
     MATMUL = 0x51
     VECTOR = 0x58
     VROW = 0x59
+    VFOLD = 0x5A
 
 
 class Space(IntEnum):
@@ -73,25 +76,20 @@ class Share(IntEnum):
     ALL = 3
 
 
-class BinaryOp(IntEnum):
-    """What the vector unit does with its second operand."""
-
-    NONE = 0
-    ADD = 1
-    MAX = 2
-
-
 class VectorRow(IntEnum):
-    """The two row registers of the vector unit: N values of 32 bits each."""
+    """The row registers of the vector unit, N values of 32 bits each: those that the flags of VECTOR name, and the two
+    more of a chip with chains."""
 
     BIAS = 0
     SCALE = 1
+    ROW2 = 2
+    ROW3 = 3
 
 
 class Param(IntEnum):
     """Parameters of the units, written by SET; a block starts with their reset values.
 
-    Numbers from 64 on are kept for the table of chain descriptors that VECTOR will name by index.
+    Numbers from ``vector.chains.CHAIN_PARAM`` on are the words of the vector unit's chains.
     """
 
     # Load and Store
@@ -116,11 +114,21 @@ class Param(IntEnum):
     B_ROW = 33
     B_STRIDE = 34
     OUT_STRIDE = 35
+    C_ROW = 36
+    C_STRIDE = 37
+    EXCHANGE = 38
+    SPLAT0 = 40
+    SPLAT1 = 41
+    SPLAT2 = 42
+    SPLAT3 = 43
+    IOTA_BASE = 44
+    IOTA_ROW = 45
+    IOTA_LANE = 46
 
 
 @dataclass(frozen=True)
 class ParamInfo:
-    """Width, reset value, units and meaning of a parameter."""
+    """Width, reset value, units and meaning of a parameter; ``chains``: only a chip with chains has it."""
 
     param: Param
     units: tuple[Unit, ...]
@@ -128,9 +136,15 @@ class ParamInfo:
     signed: bool
     reset: int
     doc: str
+    chains: bool = False
 
 
 _DMA = (Unit.LOAD, Unit.STORE)
+
+
+def _chain(param: Param, width: int, signed: bool, reset: int, doc: str) -> ParamInfo:
+    return ParamInfo(param, (Unit.VECTOR,), width, signed, reset, doc, chains=True)
+
 
 PARAMS: dict[Param, ParamInfo] = {
     p.param: p
@@ -182,8 +196,23 @@ PARAMS: dict[Param, ParamInfo] = {
             "Rows from one row of the second operand to the next.",
         ),
         ParamInfo(Param.OUT_STRIDE, (Unit.VECTOR,), 16, True, 1, "Rows from one destination row to the next."),
+        _chain(Param.C_ROW, 16, False, 0, "First row of the third operand."),
+        _chain(Param.C_STRIDE, 16, True, 1, "Rows from one row of the third operand to the next."),
+        _chain(Param.EXCHANGE, 6, False, 0, "Lane j sees lane j xor EXCHANGE of a late operand that is exchanged."),
+        *(
+            _chain(splat, 32, False, 0, "A value for all lanes.")
+            for splat in (Param.SPLAT0, Param.SPLAT1, Param.SPLAT2, Param.SPLAT3)
+        ),
+        _chain(Param.IOTA_BASE, 32, True, 0, "The iota of row 0, lane 0 of an instruction."),
+        _chain(Param.IOTA_ROW, 16, True, 0, "What the iota grows by from row to row."),
+        _chain(Param.IOTA_LANE, 16, True, 0, "What the iota grows by from lane to lane."),
     )
 }
+
+
+def unit_params(unit: Unit, chains: bool = False) -> dict[Param, ParamInfo]:
+    """The parameters that a unit has, on a chip with chains or without."""
+    return {p: info for p, info in PARAMS.items() if unit in info.units and (chains or not info.chains)}
 
 
 FLAGS_LSB = 96
@@ -354,7 +383,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             "For each of rc rows: x = A (rows from ra); x = x op B; x += BIAS; x *= SCALE in fp32; x = max(x, 0); "
             "write to rows from rb; each step as the flags say; ra += rd. x is of type dtype, and fp32 once it is "
             "scaled or where out is a floating-point type; fp32 is rounded half to even and saturated to int8 and "
-            "int32. Bits 127:122 are kept for the index of a chain of operations.",
+            "int32. With a chain its stages stand in place of these steps.",
             Field("a_space", 1, "Where A is.", enum=Space),
             Field("a_half", 1, "Which N bytes of a scratchpad row A is."),
             Field("b_op", 2, "What to do with B.", enum=BinaryOp),
@@ -372,6 +401,12 @@ FORMATS: dict[Op, InstructionFormat] = {
             Field("out_half", 1, "Which N bytes of a scratchpad row to write."),
             _type("a_type", "What scratchpad rows of A hold."),
             _type("b_type", "What scratchpad rows of B hold."),
+            Field(
+                "chain",
+                CHAIN_BITS,
+                "The chain that says what to do; b_op, bias, scale and relu are then 0. With 0 they say it.",
+                lsb=122,
+            ),
             imm="rc",
         ),
         _op(
@@ -380,9 +415,19 @@ FORMATS: dict[Op, InstructionFormat] = {
             f"rd ra {_SYNC}",
             "Fills a row register of the vector unit from accumulator row ra, or with one 32-bit value in all lanes; "
             "ra += rd.",
-            Field("row", 1, "The row register.", enum=VectorRow),
+            Field("row", 2, "The row register.", enum=VectorRow),
             Field("splat", 1, "Take the value of ra (or the immediate) instead of the accumulator row ra."),
             imm="ra",
+        ),
+        _op(
+            Op.VFOLD,
+            _VECTOR,
+            _SYNC,
+            "Joins the partial results of a reduction in a row register, in a fixed tree, and forgets them. Partials "
+            "that no row has reached count as the value that changes nothing; without rows it is the result.",
+            Field("row", 2, "The row register.", enum=VectorRow),
+            Field("reduce", 3, "SUM, MAX or MIN, as in the chain that reduced.", enum=Reduction),
+            _type("dtype", "INT32 or FP32: what the partials are.", ElementType.FP32),
         ),
     )
 }

@@ -15,7 +15,7 @@ from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import PARAMS, Op, Space
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.store.unit import StoreUnit
-from sley.hw.core.unit import unit_params
+from sley.abi.instructions import unit_params
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.dma.bench import DmaBench
 from sley.hw.testing.dma.program import Program

@@ -7,7 +7,7 @@ from amaranth.sim import Simulator
 from sley.abi.faults import UNITS, Unit
 from sley.abi.instructions import PARAMS, Param
 from sley.hw.core.params import UnitParams, params_layout
-from sley.hw.core.unit import unit_params
+from sley.abi.instructions import unit_params
 
 
 def fits(param: int, value: int, unit: Unit) -> int | None:

@@ -5,7 +5,8 @@ import pytest
 from sley.abi.asm import disassemble
 from sley.abi.config import preset
 from sley.abi.faults import Unit
-from sley.abi.instructions import BinaryOp, Share, Space, VectorRow
+from sley.abi.instructions import Share, Space, VectorRow
+from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
 from sley.runtime import KernelBuilder, KernelError
 

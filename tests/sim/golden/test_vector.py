@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sley.abi.instructions import BinaryOp
+from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
 from sley.sim.golden import float32
 from sley.sim.golden.vector import vector_op

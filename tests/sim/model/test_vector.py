@@ -7,7 +7,8 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FORMATS, BinaryOp, Op, Param, Space, VectorRow
+from sley.abi.instructions import FORMATS, Op, Param, Space, VectorRow
+from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.sim.golden import float32
 from sley.sim.model.memory import FaultError, ModelMemory
@@ -95,7 +96,7 @@ def test_scaled_sum_of_matrices_in_place():
     alpha, beta = float32.to_bits([1.7, -0.3])
     in_place = {"a_space": Space.ACCUMULATOR, "b_space": Space.ACCUMULATOR, **FP32}
     for first, factor in ((40, beta), (0, alpha)):
-        s.rows[VectorRow.SCALE][:] = factor
+        s.rows.rows[VectorRow.SCALE][:] = factor
         vector(s, first, first, 30, scale=1, **in_place)
     s.params[Unit.VECTOR][Param.B_ROW] = 40
     vector(s, 0, 0, 30, b_op=BinaryOp.ADD, **in_place)

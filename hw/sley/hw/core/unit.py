@@ -22,7 +22,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, Signature
 
 from sley.abi.faults import CODE_BITS, PC_BITS, Unit
-from sley.abi.instructions import FLAGS_BITS, PARAMS, SEMAPHORES, Op, Param, ParamInfo
+from sley.abi.instructions import FLAGS_BITS, SEMAPHORES
 
 
 class Fault(data.Struct):
@@ -62,11 +62,3 @@ def unit_signature(signals: int = 1) -> Signature:
             "clear": In(1),
         }
     )
-
-
-def unit_params(unit: Unit) -> dict[Param, ParamInfo]:
-    """The parameters that a unit has."""
-    return {p: info for p, info in PARAMS.items() if unit in info.units}
-
-
-__all__ = ["Fault", "Op", "UnitCommand", "unit_params", "unit_signature"]

@@ -1,4 +1,4 @@
-"""Sum or maximum of two numbers or integers."""
+"""Sum, difference, maximum or minimum of two numbers or integers."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,7 +10,7 @@ from sley.hw.fp.float32 import FRACTION_BITS, Float32
 
 
 class Binary(wiring.Component):
-    """a + b or the larger of a and b, as int32 or fp32. Maximum: +0 is larger than -0; NaN if either is a NaN.
+    """a + b, or the larger or smaller of a and b, as int32 or fp32: +0 is larger than -0, NaN if either is a NaN.
 
     One carry chain adds integers and compares, which is the first stage of an fp32 sum and of a maximum; it compares by
     subtraction, with b inverted before it arrives, where that costs nothing. The second stage orders the operands.
@@ -19,6 +19,10 @@ class Binary(wiring.Component):
     -------
     maximum : In(1), float : In(1)
         The larger one, else the sum; as fp32, else int32. Constant while operands are in flight.
+    minimum : In(1)
+        With ``maximum``: the smaller one.
+    carry : In(1)
+        One more in an integer sum: a difference, where an operand comes inverted.
     a, b : In(32)
         The operands, as bit patterns; b inverted unless this is an integer sum.
     integer : Out(32)
@@ -47,6 +51,8 @@ class Binary(wiring.Component):
 
     maximum: Signal
     float: Signal
+    minimum: Signal
+    carry: Signal
     a: Signal
     b: Signal
     integer: Signal
@@ -58,6 +64,8 @@ class Binary(wiring.Component):
             {
                 "maximum": In(1),
                 "float": In(1),
+                "minimum": In(1),
+                "carry": In(1),
                 "a": In(32),
                 "b": In(32),
                 "integer": Out(32),
@@ -71,7 +79,7 @@ class Binary(wiring.Component):
         compare = self.maximum | self.float
 
         # 1: add, or compare all below the signs: the carry into the top is that a >= b
-        total = (Cat(1, self.a) + Cat(compare, self.b))[1:33]
+        total = (Cat(1, self.a) + Cat(compare | self.carry, self.b))[1:33]
         m.d.sync += self.integer.eq(total)
         with m.If(compare):
             m.d.sync += self.integer.eq(0)
@@ -82,7 +90,7 @@ class Binary(wiring.Component):
         m.d.sync += [
             a_1.eq(self.a),
             b_1.eq(self.b),
-            swap_1.eq(Mux(self.maximum & (a_negative ^ b_negative), a_negative, at_least == reverse)),
+            swap_1.eq(Mux(self.maximum & (a_negative ^ b_negative), a_negative, at_least == reverse) ^ self.minimum),
         ]
         nan_1 = Signal(reset_less=True)
         m.d.sync += nan_1.eq(self.float & (Float32(self.a).is_nan() | Float32(~self.b).is_nan()))

@@ -1,7 +1,8 @@
 """The instructions of the units: load, store, matrix and vector, and the parameters that hold for them."""
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import BinaryOp, Op, Param, Share, Space, VectorRow
+from sley.abi.instructions import Op, Param, Share, Space, VectorRow
+from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
 from sley.runtime.assembler.instructions import Instructions
 from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.abi.instructions import BinaryOp
+from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
 from sley.sim.golden import float32
 from sley.sim.golden.matmul import bf16_sums

@@ -3,9 +3,12 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sley.abi.instructions import BinaryOp
 from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain, Operand
+from sley.abi.vector.operations import BinaryOp
 from sley.sim.golden import float32
+from sley.sim.golden.chain import ChainInputs, RowRegisters, chain_rows, convert
+from sley.sim.golden.operations import Words
 
 
 def vector_op(
@@ -18,7 +21,7 @@ def vector_op(
     scale: ArrayLike | None = None,
     relu: bool = False,
     out: int | None = None,
-) -> NDArray[np.uint32] | NDArray[np.uint16] | NDArray[np.int8]:
+) -> NDArray[np.generic]:
     """What VECTOR writes for the source rows ``a`` and ``b``.
 
     Parameters
@@ -36,39 +39,36 @@ def vector_op(
 
     A value that no step touches (dtype = out, no flag set) is copied as it is, subnormals and NaN payloads included.
     """
-    b_op, dtype = BinaryOp(b_op), ElementType(dtype)
-    is_float = dtype == ElementType.FP32
+    b_op, kind = BinaryOp(b_op), ElementType(dtype)
     if out is None:
-        out = ElementType.FP32 if is_float or scale is not None else ElementType.INT32
-    out = ElementType(out)
-    x = _source(a, dtype)
-    if b_op != BinaryOp.NONE:
-        if b is None:
-            raise ValueError(f"b_op is {b_op.name} and there is no b")
-        y = _source(b, dtype)
-        if b_op == BinaryOp.ADD:
-            x = float32.add(x, y) if is_float else x + y
-        else:
-            x = float32.maximum(x, y) if is_float else np.maximum(x.view(np.int32), y.view(np.int32)).view(np.uint32)
-    if bias is not None:
-        row = _words(np.asarray(bias))
-        x = float32.add(x, row) if is_float else x + row
-    if not is_float and (scale is not None or out.is_float):
-        x, is_float = float32.from_int32(x.view(np.int32)), True
-    if scale is not None:
-        x = float32.multiply(x, _words(np.asarray(scale)))
-    if relu:
-        x = float32.relu(x) if is_float else np.maximum(x.view(np.int32), 0).view(np.uint32)
-    if out == ElementType.FP32:
-        return x
-    if out == ElementType.BF16:
-        return float32.to_bf16(x)
-    integer = float32.to_int32(x) if is_float else x.view(np.int32)
-    return float32.saturate_int8(integer) if out == ElementType.INT8 else integer.view(np.uint32)
+        out = ElementType.FP32 if kind.is_float or scale is not None else ElementType.INT32
+    if b_op != BinaryOp.NONE and b is None:
+        raise ValueError(f"b_op is {b_op.name} and there is no b")
+    x = source_words(a, kind)
+    y = source_words(b, kind) if b is not None and b_op != BinaryOp.NONE else None
+    registers = RowRegisters(x.shape[1])
+    for register, row in enumerate((bias, scale)):
+        if row is not None:
+            registers.rows[register] = _words(np.asarray(row))
+    chain = short_chain(b_op, bias is not None, scale is not None, relu)
+    inputs = ChainInputs(x, y, None, (0, 0, 0, 0), (0, 0, 0), 0)
+    result, is_float = chain_rows(chain, inputs, registers, dtype=kind, out=ElementType(out))
+    return convert(result, is_float, ElementType(out))
 
 
-def _source(rows: NDArray[np.generic], dtype: ElementType) -> NDArray[np.uint32]:
-    """The 32-bit values that the instruction starts with."""
+def short_chain(b_op: int, bias: bool, scale: bool, relu: bool) -> Chain:
+    """What the flags of a VECTOR without a chain spell."""
+    return Chain(
+        binary=BinaryOp(b_op),
+        binary_operand=Operand.B if b_op else Operand.NONE,
+        add=Operand.ROW0 if bias else Operand.NONE,
+        multiply=Operand.ROW1 if scale else Operand.NONE,
+        relu=relu,
+    )
+
+
+def source_words(rows: NDArray[np.generic], dtype: ElementType) -> Words:
+    """The 32-bit values of rows that were read: bf16, int8 or words."""
     if rows.dtype == np.uint16:
         if dtype != ElementType.FP32:
             raise ValueError(f"bf16 rows need dtype FP32, not {dtype.name}")

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import PARAMS, Op, Param, Space, VectorRow
+from sley.abi.instructions import Op, Param, Space, unit_params
 from sley.abi.types import ElementType
+from sley.sim.golden.chain import RowRegisters
 from sley.sim.golden.matmul import Lanes
 from sley.sim.model.memory import FaultError, ModelMemory
 
@@ -39,7 +40,9 @@ class LocalState:
     accumulator: NDArray[np.uint8] = field(init=False)
     weights: Lanes = field(init=False)
     """Lanes [N, N], one for each array row and column."""
-    rows: dict[VectorRow, NDArray[np.uint32]] = field(init=False)
+    rows: RowRegisters = field(init=False)
+    chains: dict[tuple[int, int], int] = field(init=False)
+    """Words of chains, by chain and word; those that are missing are 0."""
     params: dict[Unit, dict[Param, int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,9 +57,10 @@ class LocalState:
         self.weights = np.zeros_like(self.lanes[: c.array])
 
     def clear(self) -> None:
-        """What a block starts with: row registers at zero, parameters at their reset values."""
-        self.rows = {row: np.zeros(self.config.array, np.uint32) for row in VectorRow}
-        self.params = {unit: {p: i.reset for p, i in PARAMS.items() if unit in i.units} for unit in Unit}
+        """What a block starts with: row registers at zero, no chains, parameters at their reset values."""
+        self.rows, self.chains = RowRegisters(self.config.array), {}
+        has_chains = self.config.vector_chains > 0
+        self.params = {unit: {p: i.reset for p, i in unit_params(unit, has_chains).items()} for unit in Unit}
 
     @property
     def lanes(self) -> Lanes:

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FORMATS, PARAMS, Op, Param
+from sley.abi.vector.chains import CHAIN_PARAM, CHAIN_WORDS, WORDS, WORDS_KEPT
 from sley.sim.model.matrix import matmul, weights
 from sley.sim.model.memory import FaultError
 from sley.sim.model.moves import load, store
 from sley.sim.model.state import Command, LocalState
-from sley.sim.model.vector import vector, vrow
+from sley.sim.model.vector import vector, vfold, vrow
 
 
 def execute(state: LocalState, unit: Unit, command: Command) -> None:
@@ -23,9 +24,16 @@ def execute(state: LocalState, unit: Unit, command: Command) -> None:
 
 def _set(state: LocalState, unit: Unit, command: Command) -> None:
     number = command.flag("param")
-    info = PARAMS.get(Param(number)) if number in Param._value2member_map_ else None
     bad = FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, number)
-    if info is None or unit not in info.units:
+    if unit is Unit.VECTOR and number >= CHAIN_PARAM:
+        chain, word = divmod(number - CHAIN_PARAM, WORDS_KEPT)
+        exists = 1 <= chain <= state.config.vector_chains and word < CHAIN_WORDS
+        if not exists or command.a & ~WORDS[word].mask:
+            raise bad
+        state.chains[chain, word] = command.a
+        return
+    info = PARAMS.get(Param(number)) if number in Param._value2member_map_ else None
+    if info is None or info.param not in state.params[unit]:
         raise bad
     value = command.a
     if info.signed:
@@ -44,4 +52,5 @@ _EXECUTE: dict[Op, Callable[[LocalState, Unit, Command], None]] = {
     Op.MATMUL: matmul,
     Op.VECTOR: vector,
     Op.VROW: vrow,
+    Op.VFOLD: vfold,
 }

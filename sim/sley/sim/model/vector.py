@@ -1,4 +1,4 @@
-"""What VECTOR and VROW compute."""
+"""What VECTOR, VROW and VFOLD compute."""
 
 from collections.abc import Mapping
 
@@ -7,9 +7,13 @@ from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import BinaryOp, Param, Space, VectorRow
+from sley.abi.instructions import Param, Space, VectorRow
 from sley.abi.types import WORD_TYPES, ElementType
-from sley.sim.golden.vector import vector_op
+from sley.abi.vector.chains import CHAIN_WORDS, SPLATS, Chain, Late, chain_of
+from sley.abi.vector.operations import SHORT_OPS, Reduction
+from sley.sim.golden.chain import ChainInputs, chain_rows, convert
+from sley.sim.golden.operations import Words
+from sley.sim.golden.vector import short_chain, source_words
 from sley.sim.model.memory import FaultError
 from sley.sim.model.state import Command, LocalState, check_rows
 
@@ -19,82 +23,121 @@ def _half(state: LocalState, rows: NDArray[np.int64], half: int) -> NDArray[np.i
     return state.scratchpad[rows, half * n : (half + 1) * n].view(np.int8)
 
 
-def _vector_is_legal(config: ChipConfig, f: Mapping[str, int]) -> bool:
-    """Whether the flags of a VECTOR mean something on this chip."""
-    halves = any(f[name] for name in ("a_half", "b_half", "out_half"))
-    if f["b_op"] > max(BinaryOp) or (config.lane_elements() == 1 and halves):
+def _source_is_legal(config: ChipConfig, kind: int, space: int, half: int, dtype: int) -> bool:
+    """Whether rows of an operand can be this."""
+    if kind not in config.operand_types or (half and config.lane_elements() == 1):
         return False
-    if f["dtype"] not in WORD_TYPES or f["out"] not in (*WORD_TYPES, *config.operand_types):
-        return False
-    if any(f[name] not in config.operand_types for name in ("a_type", "b_type")):
-        return False
-    if f["out"] == ElementType.BF16 and f["out_half"]:
-        return False
-    is_fp32 = f["dtype"] == ElementType.FP32
-    return all(
-        f[f"{source}_type"] == ElementType.INT8
-        or (f[f"{source}_space"] == Space.SCRATCHPAD and is_fp32 and not f[f"{source}_half"])
-        for source in ("a", "b")
-    )
+    in_scratchpad = space == Space.SCRATCHPAD and dtype == ElementType.FP32 and not half
+    return kind == ElementType.INT8 or in_scratchpad
+
+
+def _chain(state: LocalState, f: Mapping[str, int]) -> Chain | None:
+    """The chain of a VECTOR, or None if it or the flags mean nothing on this chip."""
+    c = state.config
+    sources = [(f[f"{name}_type"], f[f"{name}_space"], f[f"{name}_half"], f["dtype"]) for name in ("a", "b")]
+    if f["dtype"] not in WORD_TYPES or f["out"] not in (*WORD_TYPES, *c.operand_types):
+        return None
+    if f["out_half"] and (f["out"] == ElementType.BF16 or c.lane_elements() == 1):
+        return None
+    if not all(_source_is_legal(c, *source) for source in sources):
+        return None
+    number, short = f["chain"], (f["b_op"], f["bias"], f["scale"], f["relu"])
+    if not number:
+        return short_chain(f["b_op"], *map(bool, short[1:])) if f["b_op"] in SHORT_OPS else None
+    if number > c.vector_chains or any(short):
+        return None
+    chain = chain_of(tuple(state.chains.get((number, word), 0) for word in range(CHAIN_WORDS)))
+    if chain is None or chain.function:
+        return None
+    c_space = Space.SCRATCHPAD if f["b_space"] else Space.ACCUMULATOR
+    return chain if _source_is_legal(c, chain.c_type, c_space, chain.c_half, f["dtype"]) else None
 
 
 def vector(state: LocalState, unit: Unit, command: Command) -> None:
     f, p, c = command.fields, state.params[unit], state.config
-    if not _vector_is_legal(c, f):
+    chain = _chain(state, f)
+    if chain is None:
         raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
     if command.c == 0:
         return
     index = np.arange(command.c, dtype=np.int64)
     limits = {Space.SCRATCHPAD: c.scratchpad_rows, Space.ACCUMULATOR: c.accumulator_rows}
+    dtype, out = ElementType(f["dtype"]), ElementType(f["out"])
 
-    to_scratchpad = f["out"] not in WORD_TYPES
+    to_scratchpad = out not in WORD_TYPES
     out_space = Space.SCRATCHPAD if to_scratchpad else Space.ACCUMULATOR
-    a_rows, b_rows, out_rows = (
-        first + index * p[stride]
-        for first, stride in (
-            (command.a, Param.A_STRIDE),
-            (p[Param.B_ROW], Param.B_STRIDE),
-            (command.b, Param.OUT_STRIDE),
-        )
-    )
-    # Row by row, A before B before the output.
-    walks = [(a_rows, f["a_space"]), *([(b_rows, f["b_space"])] if f["b_op"] else []), (out_rows, out_space)]
-    offsets = [np.where(rows < limits[Space(space)], rows, -1) for rows, space in walks]
-    in_order, checked = np.stack([rows for rows, _ in walks], 1), np.stack(offsets, 1)
+    c_space = Space.SCRATCHPAD if f["b_space"] else Space.ACCUMULATOR
+
+    def steps(late: Late) -> NDArray[np.int64]:
+        return index // c.array if chain.broadcasts(late) else index
+
+    # Row by row, A before B before C before the output.
+    walks = {"a": (command.a + index * p[Param.A_STRIDE], f["a_space"])}
+    if chain.uses_b:
+        walks["b"] = (p[Param.B_ROW] + steps(Late.B) * p[Param.B_STRIDE], f["b_space"])
+    if chain.uses_c:
+        walks["c"] = (p[Param.C_ROW] + steps(Late.C) * p[Param.C_STRIDE], c_space)
+    if not chain.silent:
+        walks["out"] = (command.b + index * p[Param.OUT_STRIDE], out_space)
+    offsets = [np.where(rows < limits[Space(space)], rows, -1) for rows, space in walks.values()]
+    in_order, checked = np.stack([rows for rows, _ in walks.values()], 1), np.stack(offsets, 1)
     if (checked < 0).any():
         bad = int(in_order.flat[int(np.argmax(checked.reshape(-1) < 0))])
         raise FaultError(FaultCode.LOCAL_ADDRESS, unit, command.pc, bad)
 
-    def source(name: str, rows: NDArray[np.int64]) -> NDArray[np.generic]:
-        if f[f"{name}_space"] == Space.ACCUMULATOR:
+    def source(name: str, half: int, kind: int) -> Words | None:
+        if name not in walks:
+            return None
+        rows, space = walks[name]
+        if space == Space.ACCUMULATOR:
             return state.accumulator.view(np.uint32)[rows]
-        if f[f"{name}_type"] == ElementType.BF16:
-            return state.scratchpad.view(np.uint16)[rows]
-        return _half(state, rows, f[f"{name}_half"])
+        if kind == ElementType.BF16:
+            return source_words(state.scratchpad.view(np.uint16)[rows], dtype)
+        return source_words(_half(state, rows, half), dtype)
 
-    a = source("a", a_rows)
-    b = source("b", b_rows) if f["b_op"] else None
-    result = vector_op(
+    a = source("a", f["a_half"], f["a_type"])
+    assert a is not None
+    inputs = ChainInputs(
         a,
-        b,
-        bias=state.rows[VectorRow.BIAS] if f["bias"] else None,
-        scale=state.rows[VectorRow.SCALE] if f["scale"] else None,
-        b_op=f["b_op"],
-        dtype=ElementType(f["dtype"]),
-        relu=bool(f["relu"]),
-        out=ElementType(f["out"]),
+        source("b", f["b_half"], f["b_type"]),
+        source("c", chain.c_half, chain.c_type),
+        tuple(p[Param(Param.SPLAT0 + k)] for k in range(SPLATS)) if c.vector_chains else (),
+        (p[Param.IOTA_BASE], p[Param.IOTA_ROW], p[Param.IOTA_LANE]) if c.vector_chains else (0, 0, 0),
+        p[Param.EXCHANGE] if c.vector_chains else 0,
     )
+    x, is_float = chain_rows(chain, inputs, state.rows, dtype=dtype, out=out)
+    if chain.reduce:
+        state.rows.reduce(chain.register, chain.reduce, x, is_float)
+    if chain.silent:
+        return
     target = state.scratchpad if to_scratchpad else state.accumulator
-    first = f["out_half"] * c.array if f["out"] == ElementType.INT8 else 0
-    for row, value in zip(out_rows, result, strict=True):
+    first = f["out_half"] * c.array if out == ElementType.INT8 else 0
+    for row, value in zip(walks["out"][0], convert(x, is_float, out), strict=True):
         written = np.ascontiguousarray(value).view(np.uint8)
         target[row, first : first + len(written)] = written
 
 
+def _register(state: LocalState, unit: Unit, command: Command) -> VectorRow:
+    """The row register of a command. Raises ``FaultError`` if the chip has it not."""
+    row = VectorRow(command.flag("row"))
+    if row > VectorRow.SCALE and not state.config.vector_chains:
+        raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
+    return row
+
+
 def vrow(state: LocalState, unit: Unit, command: Command) -> None:
+    row = _register(state, unit, command)
     if command.flag("splat"):
         value = np.full(state.config.array, command.a, np.uint32)
     else:
         check_rows(np.array([command.a], np.int64), state.config.accumulator_rows, unit, command.pc)
         value = state.accumulator.view(np.uint32)[command.a].copy()
-    state.rows[VectorRow(command.flag("row"))] = value
+    state.rows.rows[row] = value
+
+
+def vfold(state: LocalState, unit: Unit, command: Command) -> None:
+    row, kind = command.flag("row"), command.flag("reduce")
+    folds = (Reduction.SUM, Reduction.MAX, Reduction.MIN)
+    if not state.config.vector_chains or kind not in folds or command.flag("dtype") not in WORD_TYPES:
+        raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
+    state.rows.fold(row, Reduction(kind), command.flag("dtype") == ElementType.FP32)

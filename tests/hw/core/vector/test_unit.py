@@ -12,7 +12,8 @@ from vector_model import output_space, set_param, vector, vrow
 
 from sley.abi.config import PRESETS
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import BinaryOp, Param, Space, VectorRow
+from sley.abi.instructions import Param, Space, VectorRow
+from sley.abi.vector.operations import SHORT_OPS, BinaryOp
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.hw.core.vector.reads import READ_PORTS
 from sley.hw.core.vector.writes import output_rows
@@ -32,7 +33,7 @@ ONE_LANE, TWO_LANES = NANO.replace(vector_lanes=1), NANO16.replace(vector_lanes=
         pytest.param(TWO_LANES, id="bf16-2", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("b_op", BinaryOp)
+@pytest.mark.parametrize("b_op", SHORT_OPS)
 @pytest.mark.parametrize("dtype", WORD_TYPES)
 def test_every_combination_of_flags(config, b_op, dtype):
     """Spaces, halves and relu at random, everything else crossed, on one row each."""

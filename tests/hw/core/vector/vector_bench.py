@@ -4,11 +4,13 @@ import random
 from itertools import product
 
 import numpy as np
+from state_model import StateModel
 from vector_model import Model
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Space
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Space
+from sley.abi.vector.operations import SHORT_OPS, BinaryOp
 from sley.abi.timing import SRAM_READ
 from sley.abi.types import OPERAND_TYPES, WORD_TYPES, ElementType
 from sley.hw.core.vector.unit import VectorUnit
@@ -21,8 +23,8 @@ OUTPUTS = (*WORD_TYPES, ElementType.INT8)
 COVERAGE = Coverage(
     "Vector",
     {
-        "operation": [(b_op.name, t.name, out.name) for b_op in BinaryOp for t in WORD_TYPES for out in OUTPUTS],
-        "operation to bf16": [b_op.name for b_op in BinaryOp],
+        "operation": [(b_op.name, t.name, out.name) for b_op in SHORT_OPS for t in WORD_TYPES for out in OUTPUTS],
+        "operation to bf16": [b_op.name for b_op in SHORT_OPS],
         "A from, B from": list(product([space.name for space in Space], repeat=2)),
         "steps": list(product(["", "bias"], ["", "scale"], ["", "relu"])),
         "operand types": list(product([t.name for t in OPERAND_TYPES], repeat=2)),
@@ -53,7 +55,7 @@ class Bench:
     def __init__(self, config: ChipConfig, *, seed: int = 0, grant: float = 1.0, one_bank: bool = False) -> None:
         self.config, self.grant, self.one_bank = config, grant, one_bank
         self.rng = random.Random(seed)
-        self.model = Model.random(config, np.random.default_rng(seed))
+        self.model = (StateModel if config.vector_chains else Model).random(config, np.random.default_rng(seed))
         self.scratchpad = self.model.scratchpad.copy()
         self.accumulators = self.model.accumulators.copy()
         self.bench = UnitBench(compiled(VectorUnit, config), seed=seed, timeout=20_000)
@@ -121,12 +123,12 @@ class Bench:
         for code, *_ in self.faults:
             COVERAGE.hit("fault", FaultCode(code).name)
         for c in commands:
-            if c["op"] is Op.VECTOR and c["pc"] not in faulty:
+            if c["op"] is Op.VECTOR and c["pc"] not in faulty and not self.config.vector_chains:
                 count_command(self.config, c)
         return sent, signals
 
     def compare(self) -> None:
-        assert self.faults == self.model.faults
+        assert self.faults == [tuple(map(int, fault)) for fault in self.model.faults]
         for name in ("scratchpad", "accumulators"):
             got, expected = getattr(self, name), getattr(self.model, name)
             where = np.argwhere(got != expected)

@@ -6,7 +6,8 @@ import numpy as np
 from vector_model import is_legal, output_space, set_param, vector, vrow
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import FORMATS, BinaryOp, Op, Param, Space, VectorRow
+from sley.abi.instructions import FORMATS, Op, Param, Space, VectorRow
+from sley.abi.vector.operations import SHORT_OPS, BinaryOp
 from sley.abi.types import WORD_TYPES, ElementType
 
 
@@ -19,7 +20,7 @@ def random_flags(config: ChipConfig, rng: random.Random, **fixed: int) -> dict[s
         f = dict.fromkeys(FORMATS[Op.VECTOR].flags, 0)
         f |= {name: rng.randrange(2) for name in names} | {"dtype": rng.choice(WORD_TYPES)}
         f |= {name: rng.choice(config.operand_types) for name in ("a_type", "b_type")}
-        f |= {"b_op": rng.choice(list(BinaryOp)), "out": rng.choice(outputs(config))} | fixed
+        f |= {"b_op": rng.choice(SHORT_OPS), "out": rng.choice(outputs(config))} | fixed
         if is_legal(config, f):
             return f
 

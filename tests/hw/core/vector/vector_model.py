@@ -6,7 +6,8 @@ import numpy as np
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, BinaryOp, Op, Param, Space, VectorRow, encode
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param, Space, VectorRow, encode
+from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
 from sley.sim.golden.vector import vector_op
 
@@ -113,7 +114,9 @@ class Model:
         return None
 
     def _vrow(self, command: dict) -> tuple[int, int] | None:
-        row, splat = command["flags"] & 1, command["flags"] >> 1 & 1
+        row, splat = command["flags"] & 3, command["flags"] >> 2 & 1
+        if row > VectorRow.SCALE and not self.config.vector_chains:
+            return FaultCode.ILLEGAL_INSTRUCTION, 0
         if splat:
             self.rows[row] = np.full(self.config.array, command["a"], np.uint32)
         elif command["a"] >= self.config.accumulator_rows:

@@ -9,13 +9,13 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import Op
+from sley.abi.instructions import Op, unit_params
 from sley.abi.types import TYPE_BITS, ElementType
 from sley.hw.core.matrix.activations import ROWS_BITS, matmul_job
 from sley.hw.core.matrix.weights import ORDER_BITS, weights_job
 from sley.hw.core.params import UnitParams, bad_set, flag_bits
 from sley.hw.core.types import is_one_of, is_type
-from sley.hw.core.unit import Fault, UnitCommand, unit_params
+from sley.hw.core.unit import Fault, UnitCommand
 
 VALUE_BITS = max(info.width for info in unit_params(Unit.MATRIX).values())
 

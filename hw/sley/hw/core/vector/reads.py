@@ -9,25 +9,18 @@ from amaranth.lib.wiring import In, Member, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import FLAGS_BITS, FLAGS_LSB, FORMATS, BinaryOp, Op
+from sley.abi.instructions import Space
 from sley.abi.types import ElementType
+from sley.abi.vector.chains import Late
+from sley.abi.vector.operations import BinaryOp
 from sley.hw.core.params import params_layout
 from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
 from sley.hw.core.types import is_type
 from sley.hw.core.unit import UnitCommand
-from sley.hw.core.vector.lane import VECTOR_FLAGS
+from sley.hw.core.vector.chain_table import CHAIN
+from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS, broadcasts, late_reads, reads_b
 from sley.hw.core.vector.source import int8_part
 from sley.hw.core.vector.walk import ROW_BITS, RowWalk
-
-VROW_FLAGS = data.FlexibleLayout(
-    FLAGS_BITS,
-    {
-        name: data.Field(placed.width, placed.lsb - FLAGS_LSB)
-        for name, placed in FORMATS[Op.VROW].layout.fields.items()
-        if placed.lsb >= FLAGS_LSB
-    },
-)
-"""The flags of a VROW instruction."""
 
 COUNT_BITS = 16
 """Of the number of rows."""
@@ -51,8 +44,10 @@ class VectorReads(wiring.Component):
 
     Members
     -------
-    command : In(UnitCommand), params : In(params_layout(Unit.VECTOR)), is_vrow : In(1), to_scratchpad : In(1)
+    command : In(UnitCommand), params : In(params_layout), is_vrow : In(1), to_scratchpad : In(1)
         A VECTOR, whose output may go to the scratchpad, or a VROW; parameters of the unit. Constant from ``start`` on.
+    chained : In(1), chain : In(CHAIN)
+        With chains: the command is a VECTOR with this one. Constant from ``start`` on.
     start : In(1)
         Begin with it.
     go : In(1)
@@ -60,7 +55,7 @@ class VectorReads(wiring.Component):
         nothing is read of it any more.
     scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b : Out(read_port)
         Where the operands are.
-    a_granted, b_granted : Out(1)
+    a_granted, b_granted, c_granted : Out(1)
         An operand of the part is read in this cycle.
     advance, row_advance : Out(1)
         The last operand that was missing is read, and the next part follows; the next part is of the next row.
@@ -69,11 +64,12 @@ class VectorReads(wiring.Component):
     ends : Out(1)
         No row follows.
     outside : Out(1)
-        A row of A, B or the output is needed and does not exist.
+        A row of A, B, C or the output is needed and does not exist.
     faulted : In(1), address : Out(32)
         ``outside`` from its next cycle on; from the cycle after that, what that row is, the first of them, else 0.
-    splat, uses_b, a_accumulator, b_accumulator : Out(1)
-        There is no row of A; there is one of B; where they are.
+    splat, uses_b, uses_c, a_accumulator, b_accumulator : Out(1)
+        There is no row of A; there is one of B; of C; where the first two are. C is where B is not, and read by its
+        other port.
 
     Latency
     ------- The first reads are requested in the cycle after ``start``, if ``go`` is high. From the grant of a read to
@@ -92,6 +88,8 @@ class VectorReads(wiring.Component):
     params: data.View
     is_vrow: Signal
     to_scratchpad: Signal
+    chained: Signal
+    chain: data.View
     start: Signal
     go: Signal
     scratchpad_read_a: wiring.PureInterface
@@ -100,6 +98,7 @@ class VectorReads(wiring.Component):
     accumulator_read_b: wiring.PureInterface
     a_granted: Signal
     b_granted: Signal
+    c_granted: Signal
     advance: Signal
     row_advance: Signal
     part: Signal
@@ -109,17 +108,21 @@ class VectorReads(wiring.Component):
     address: Signal
     splat: Signal
     uses_b: Signal
+    uses_c: Signal
     a_accumulator: Signal
     b_accumulator: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
-        outputs = ("a_granted", "b_granted", "advance", "row_advance", "ends", "outside")
-        decoded = ("splat", "uses_b", "a_accumulator", "b_accumulator")
+        self._chains = config.vector_chains > 0
+        outputs = ("a_granted", "b_granted", "c_granted", "advance", "row_advance", "ends", "outside")
+        decoded = ("splat", "uses_b", "uses_c", "a_accumulator", "b_accumulator")
         super().__init__(
             {
                 "command": In(UnitCommand),
-                "params": In(params_layout(Unit.VECTOR)),
+                "params": In(params_layout(Unit.VECTOR, self._chains)),
+                "chained": In(1),
+                "chain": In(CHAIN),
                 "is_vrow": In(1),
                 "to_scratchpad": In(1),
                 "start": In(1),
@@ -137,56 +140,75 @@ class VectorReads(wiring.Component):
         command = self.command
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
         is_vrow = self.is_vrow
-        splats, reads_b = is_vrow & vrow.splat, ~is_vrow & (vector.b_op != BinaryOp.NONE)
+        splats = is_vrow & vrow.splat
+        uses_b, uses_c = Signal(name="uses_b_first"), Signal(name="uses_c_first")
+        if self._chains:
+            m.d.comb += [
+                uses_b.eq(~is_vrow & Mux(self.chained, reads_b(self.chain), vector.b_op != BinaryOp.NONE)),
+                uses_c.eq(self.chained & late_reads(self.chain, Late.C)),
+            ]
+        else:
+            m.d.comb += uses_b.eq(~is_vrow & (vector.b_op != BinaryOp.NONE))
         m.d.sync += [
             self.splat.eq(splats),
-            self.uses_b.eq(reads_b),
+            self.uses_b.eq(uses_b),
+            self.uses_c.eq(uses_c),
             self.a_accumulator.eq(is_vrow | vector.a_space),
             self.b_accumulator.eq(vector.b_space),
         ]
-        walks = self._walks(m, splats, reads_b)
+        walks = self._walks(m, {"a": ~splats, "b": uses_b, "c": uses_c})
 
         # Each operand of a part is asked for until granted
-        types, two_int8 = self._config.operand_types, self._config.lane_elements() > 1
-        all_read = []
-        operands = []
-        for name, walk, from_accumulator, unused, kind, half in (
-            ("a", walks[0], self.a_accumulator, splats, vector.a_type, vector.a_half),
-            ("b", walks[1], self.b_accumulator, ~reads_b, vector.b_type, vector.b_half),
-        ):
-            scratchpad, accumulator = (
-                getattr(self, f"scratchpad_read_{name}"),
-                getattr(self, f"accumulator_read_{name}"),
+        operands = {"a": (self.a_accumulator, splats), "b": (self.b_accumulator, ~uses_b)}
+        if self._chains:
+            operands["c"] = (~self.b_accumulator, ~uses_c)
+        reads = {name: Signal(name=f"{name}_read") for name in operands}
+        every = Signal()  # operand of the part is read
+        m.d.comb += every.eq(Cat(reads.values()).all())
+        asks: dict[str, Value] = {}
+        for name, (from_accumulator, unused) in operands.items():
+            port = "a" if name == "a" else "b"
+            accumulator, scratchpad = (
+                getattr(self, f"{memory}_read_{port}") for memory in ("accumulator", "scratchpad")
             )
-            skip, read = Signal(name=f"{name}_skip"), Signal(name=f"{name}_read")
+            skip = Signal(name=f"{name}_skip")
+            asks[name] = self.go & ~skip
             m.d.comb += [
-                scratchpad.row.eq(walk.row),
-                accumulator.row.eq(walk.row),
+                reads[name].eq(skip | Mux(from_accumulator, accumulator.ready, scratchpad.ready)),
+                getattr(self, f"{name}_granted").eq(asks[name] & reads[name]),
+            ]
+            m.d.sync += skip.eq(unused | (self.go & reads[name] & ~every))
+        two_int8, types = self._config.lane_elements() > 1, self._config.operand_types
+        for name, kind, half in (("a", vector.a_type, vector.a_half), ("b", vector.b_type, vector.b_half)):
+            scratchpad, accumulator = (
+                getattr(self, f"{memory}_read_{name}") for memory in ("scratchpad", "accumulator")
+            )
+            in_accumulator = operands[name][0]
+            rows = {True: walks[name].row, False: walks[name].row}
+            valid = {True: asks[name] & in_accumulator, False: asks[name] & ~in_accumulator}
+            if name == "b" and self._chains:
+                rows = {True: Mux(in_accumulator, rows[True], walks["c"].row)}
+                rows[False] = Mux(in_accumulator, walks["c"].row, walks["b"].row)
+                valid[True] |= asks["c"] & ~in_accumulator
+                valid[False] |= asks["c"] & in_accumulator
+            m.d.comb += [
+                scratchpad.row.eq(rows[False]),
+                accumulator.row.eq(rows[True]),
                 accumulator.part.eq(self.part),
                 scratchpad.part.eq(
-                    Mux(
-                        two_int8 & is_type(kind, ElementType.INT8, types),
-                        int8_part(self.part, half)[1:],
-                        self.part,
-                    )
+                    Mux(two_int8 & is_type(kind, ElementType.INT8, types), int8_part(self.part, half)[1:], self.part)
                 ),
-                scratchpad.valid.eq(self.go & ~skip & ~from_accumulator),
-                accumulator.valid.eq(self.go & ~skip & from_accumulator),
-                read.eq(skip | Mux(from_accumulator, accumulator.ready, scratchpad.ready)),
-                getattr(self, f"{name}_granted").eq(self.go & ~skip & read),
+                scratchpad.valid.eq(valid[False]),
+                accumulator.valid.eq(valid[True]),
             ]
-            operands.append((skip, unused))
-            all_read.append(read)
-        for (skip, unused), read, other in zip(operands, all_read, reversed(all_read), strict=True):
-            m.d.sync += skip.eq(unused | (self.go & read & ~other))
 
         ends_row = Signal()
         last = Signal(reset_less=True)
         m.d.comb += [
-            self.advance.eq(self.go & all_read[0] & all_read[1]),
+            self.advance.eq(self.go & every),
             ends_row.eq(self.go & (self.part == self._config.row_parts - 1)),
-            self.row_advance.eq(ends_row & all_read[0] & all_read[1]),
-            self.ends.eq(ends_row & last & all_read[0] & all_read[1]),
+            self.row_advance.eq(ends_row & every),
+            self.ends.eq(ends_row & last & every),
         ]
         m.d.sync += self.part.eq(Mux(self.go, self.part + self.advance, 0))
 
@@ -198,46 +220,65 @@ class VectorReads(wiring.Component):
             m.d.sync += [behind.eq(count - 1), last.eq(is_vrow | (count == 1))]
         return m
 
-    def _walks(self, m: Module, splats: Value, reads_b: Value) -> list[RowWalk]:
-        """Of A, B and the output."""
+    def _walks(self, m: Module, used: dict[str, Value]) -> dict[str, RowWalk]:
+        """Of A, B, C with chains, and the output."""
         command, params, is_vrow = self.command, self.params, self.is_vrow
         vector = data.View(VECTOR_FLAGS, command.flags)
-        starts = (command.a, params.b_row, command.b)
-        walks = []
-        for name, needed, space, first, stride in zip(
-            ("walk_a", "walk_b", "walk_out"),
-            (~splats, reads_b, ~is_vrow),
-            (is_vrow | vector.a_space, vector.b_space, ~self.to_scratchpad),
-            starts,
-            (params.a_stride, params.b_stride, params.out_stride),
-            strict=True,
-        ):
-            m.submodules[name] = walk = RowWalk(self._config)
-            walks.append(walk)
+        writes = ~is_vrow
+        if self._chains:
+            writes &= ~(self.chained & self.chain.operands.silent)
+        plans = {
+            "a": (used["a"], is_vrow | vector.a_space, command.a, params.a_stride),
+            "b": (used["b"], vector.b_space, params.b_row, params.b_stride),
+        }
+        steps: dict[str, Value] = {}
+        if self._chains:
+            in_other = Mux(vector.b_space == Space.ACCUMULATOR, Space.SCRATCHPAD, Space.ACCUMULATOR)
+            plans["c"] = (used["c"], in_other, params.c_row, params.c_stride)
+            steps = self._broadcast_steps(m)
+        plans["out"] = (writes, ~self.to_scratchpad, command.b, params.out_stride)
+        walks = {}
+        for name, (needed, space, first, stride) in plans.items():
+            m.submodules[f"walk_{name}"] = walk = RowWalk(self._config)
+            walks[name] = walk
             m.d.comb += [
                 walk.needed.eq(needed),
                 walk.space.eq(space),
                 walk.start.eq(first),
                 walk.stride.eq(stride),
                 walk.load.eq(self.start),
-                walk.step.eq(self.row_advance),
+                walk.step.eq(steps.get(name, self.row_advance)),
             ]
+        starts = [first for _, _, first, _ in plans.values()]
 
         # The first that is outside tells where; the rows of the others are dropped. What a first row has beyond the
         # bits of a walk is still where it came from.
-        a, b, _ = (walk.outside for walk in walks)
-        others = (~a, a | ~b, a | b)
+        outside = [walk.outside for walk in walks.values()]
+        others = [Cat(*outside[:index], ~own).any() for index, own in enumerate(outside)]
         at_first = Signal(reset_less=True)
-        tells = Signal(3, reset_less=True)  # what is beyond of which first row
+        tells = Signal(len(walks), reset_less=True)  # what is beyond of which first row
         with m.If(self.start | self.row_advance):
             m.d.sync += at_first.eq(self.start)
-        m.d.comb += self.outside.eq(Cat(walk.outside for walk in walks).any())
-        for index, (walk, other) in enumerate(zip(walks, others, strict=True)):
+        m.d.comb += self.outside.eq(Cat(outside).any())
+        for index, (walk, other) in enumerate(zip(walks.values(), others, strict=True)):
             m.d.comb += walk.drop.eq(self.faulted & other)
             m.d.sync += tells[index].eq(self.faulted & ~other & at_first)
-        row = reduce(or_, (walk.row for walk in walks)) & self.faulted.replicate(ROW_BITS)
+        row = reduce(or_, (walk.row for walk in walks.values())) & self.faulted.replicate(ROW_BITS)
         beyond = reduce(
             or_, (start[ROW_BITS:] & tell.replicate(32 - ROW_BITS) for start, tell in zip(starts, tells, strict=True))
         )
         m.d.comb += self.address.eq(Cat(row, beyond | (row[-1] & ~at_first).replicate(32 - ROW_BITS)))
         return walks
+
+    def _broadcast_steps(self, m: Module) -> dict[str, Value]:
+        """When B and C go to their next rows: behind N rows if one lane of them is broadcast."""
+        n = self._config.array
+        row = Signal(range(n), reset_less=True)
+        with m.If(self.start):
+            m.d.sync += row.eq(0)
+        with m.Elif(self.row_advance):
+            m.d.sync += row.eq(row + 1)
+        return {
+            name: self.row_advance & (~(self.chained & broadcasts(self.chain, late)) | (row == n - 1))
+            for name, late in (("b", Late.B), ("c", Late.C))
+        }

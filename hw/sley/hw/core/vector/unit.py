@@ -8,24 +8,27 @@ from amaranth.lib.wiring import Out, connect, flipped
 from sley.abi.config import ChipConfig
 from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import BinaryOp, Op, Space, VectorRow
+from sley.abi.instructions import Op, Space, VectorRow
 from sley.abi.timing import SRAM_READ
 from sley.abi.types import WORD_TYPES, ElementType
+from sley.abi.vector.operations import SHORT_OPS
 from sley.hw.core.params import UnitParams
 from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
 from sley.hw.core.types import is_one_of, is_type, output_types
 from sley.hw.core.unit import UnitCommand, unit_signature
+from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS, is_code
+from sley.hw.core.vector.decoded import Decoded
+from sley.hw.core.vector.events import later
 from sley.hw.core.vector.lane import (
+    RELU_LATENCY,
     SOURCE_LATENCY,
-    VECTOR_FLAGS,
-    Choice,
     VectorLane,
     bias_latency,
     binary_latency,
     output_latency,
     scale_latency,
 )
-from sley.hw.core.vector.reads import COUNT_BITS, READ_PORTS, VROW_FLAGS, VectorReads, operand_ports
+from sley.hw.core.vector.reads import COUNT_BITS, READ_PORTS, VectorReads, operand_ports
 from sley.hw.core.vector.source import Source
 from sley.hw.core.vector.writes import VectorWrites, output_rows
 from sley.hw.counters.classes import class_events
@@ -40,6 +43,8 @@ class State(enum.Enum):
     RUN = 2  # the rows, until the last one is written
     FAULT = 3  # report it
     SIGNAL = 4  # offer the signal set
+    DECODE = 5  # the chain of a VECTOR
+    FOLD = 6  # a row register
 
 
 _KIND = data.StructLayout(
@@ -47,7 +52,9 @@ _KIND = data.StructLayout(
         "set": 1,
         "vector": 1,
         "vrow": 1,
-        "illegal": 1,  # a VECTOR with these flags
+        "vfold": 1,
+        "chained": 1,  # a VECTOR with a chain
+        "illegal": 1,  # it with these flags
         "too_many": 1,  # rows
         "empty": 1,  # no rows
         "to_scratchpad": 1,
@@ -129,29 +136,28 @@ class VectorUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        chains = self._config.vector_chains
         state = Signal(State)
         command = Signal(UnitCommand, reset_less=True)
         kind = Signal(_KIND, reset_less=True)
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
         to_bf16 = is_type(vector.out, ElementType.BF16, output_types(self._config))
 
-        m.submodules.params = params = UnitParams(Unit.VECTOR)
+        m.submodules.params = params = UnitParams(Unit.VECTOR, chains > 0)
         m.d.comb += [
             params.clear.eq(self.clear | self.abort),
             params.param.eq(command.flags[: len(params.param)]),
             params.value.eq(command.a),
         ]
+        decoded = self._chains(m, state, command, kind, params) if chains else None
+        silent = decoded.control.silent if decoded else Const(0, 1)
 
         m.submodules.reads = reads = VectorReads(self._config)
         start = Signal()
         can_issue = Signal()
         faulted = Signal(reset_less=True)  # a row does not exist
         issuing = Signal()  # rows of the command are left to be read
-        parts = self._config.row_parts
         advance, row_advance = reads.advance, reads.row_advance
-        a_granted, b_granted, part = reads.a_granted, reads.b_granted, reads.part
-        is_splat, uses_b = reads.splat, reads.uses_b
-        a_accumulator, b_accumulator = reads.a_accumulator, reads.b_accumulator
         m.d.comb += [
             reads.command.eq(command),
             reads.params.eq(params.values),
@@ -161,6 +167,8 @@ class VectorUnit(wiring.Component):
             reads.go.eq(can_issue),
             reads.faulted.eq(faulted),
         ]
+        if decoded:
+            m.d.comb += [reads.chained.eq(kind.chained), reads.chain.eq(decoded.chain)]
         for name in READ_PORTS:
             connect(m, getattr(reads, name), flipped(getattr(self, name)))
 
@@ -174,10 +182,19 @@ class VectorUnit(wiring.Component):
         bad_parameter = command.c & bad_count.replicate(32) | params.param & bad_set.replicate(len(params.param))
         self._record_fault(m, command.pc, reads.address | bad_parameter, faulted, bad_set | bad_count)
         begins = Signal()  # to read rows
+        legal_vector = kind.vector & ~kind.too_many & ~kind.illegal
+        set_fails, goes = params.bad, start & (kind.vrow & ~kind.illegal | (legal_vector & ~kind.empty))
+        settled = Const(1, 1)  # nothing of the rows that are through is on its way
+        if decoded:
+            starts = ((state == State.CHECK) & ~kind.chained) | (state == State.DECODE)
+            set_fails, settled = Mux(decoded.known, decoded.bad, params.bad), ~decoded.busy
+            goes &= ~(kind.chained & decoded.illegal)
+        else:
+            starts = state == State.CHECK
         m.d.comb += [
             self.signal[0].payload.eq(command.signal),
-            start.eq(state == State.CHECK),
-            begins.eq(start & (kind.vrow | (kind.vector & ~kind.too_many & ~kind.illegal & ~kind.empty))),
+            start.eq(starts),
+            begins.eq(goes),
             can_issue.eq(issuing & ~reads.outside & room),
         ]
         m.d.sync += issuing.eq((begins | (issuing & ~reads.outside & ~reads.ends)) & ~self.abort)
@@ -193,10 +210,23 @@ class VectorUnit(wiring.Component):
                 with m.If(begins):
                     m.d.sync += state.eq(State.RUN)
                 with m.Elif(
-                    (kind.set & params.bad) | (kind.vector & (kind.too_many | kind.illegal)) | ~(kind.set | kind.vector)
+                    (kind.set & set_fails)
+                    | (kind.vector & (kind.too_many | kind.illegal))
+                    | (kind.vrow & kind.illegal)
+                    | ~(kind.set | kind.vector | kind.vrow | kind.vfold)
                 ):
                     m.d.sync += state.eq(State.FAULT)
-            with m.Case(State.RUN), m.If(~issuing & (outstanding == 0)):
+                if decoded:
+                    with m.Elif(kind.chained):
+                        m.d.sync += state.eq(State.DECODE)
+                    with m.Elif(kind.vfold):
+                        m.d.sync += state.eq(Mux(decoded.bad_fold, State.FAULT, State.FOLD))
+            if decoded:
+                with m.Case(State.DECODE):
+                    m.d.sync += state.eq(Mux(decoded.illegal, State.FAULT, Mux(begins, State.RUN, State.SIGNAL)))
+                with m.Case(State.FOLD), m.If(~decoded.busy):
+                    m.d.sync += state.eq(State.SIGNAL)
+            with m.Case(State.RUN), m.If(~issuing & (outstanding == 0) & settled):
                 m.d.sync += state.eq(Mux(faulted, State.FAULT, State.SIGNAL))
             with m.Case(State.FAULT):
                 m.d.comb += self.fault.valid.eq(~self.abort)
@@ -209,80 +239,12 @@ class VectorUnit(wiring.Component):
             m.d.sync += state.eq(State.IDLE)
         m.d.comb += self.busy.eq(state != State.IDLE)
 
-        # Data on its way: the reads, then the part through the lanes. A part passes every place one cycle before its
-        # data: the lanes' registers, where that of a VROW ends, bias, scale, relu, and the end.
-        a_arriving = Signal(SRAM_READ)
-        b_arriving = Signal(SRAM_READ)
-        m.d.sync += [
-            a_arriving.eq(Cat(a_granted | (advance & is_splat), a_arriving)),
-            b_arriving.eq(Cat(b_granted, b_arriving)),
-        ]
-        with m.If(self.abort):
-            m.d.sync += [a_arriving.eq(0), b_arriving.eq(0)]
-        types = self._config.operand_types
-        taken = self._later(m, "taken", advance, {SRAM_READ: Const(1, 1)})
-        at_bias = self._later(m, "bias", taken & ~kind.vrow, binary_latency(vector), SOURCE_LATENCY)
-        at_scale = self._later(m, "scale", at_bias, bias_latency(vector, types))
-        at_relu = self._later(m, "relu", at_scale, scale_latency(vector))
-        arrived = Signal()
-        ends = self._later(m, "end", at_relu, output_latency(vector, types))
-        m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
-
-        # Part of a row: that is at bias or scale, that arrives
-        arrived_part, bias_part, scale_part = (
-            self._part(m, name, start, event)
-            for name, event in (("arrived", arrived), ("bias", at_bias), ("scale", at_scale))
-        )
-        row_arrived = Signal()
-        m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
-
-        lanes = [VectorLane(types, parts) for _ in range(self._config.vector_lanes)]
-        splat = Signal(32, reset_less=True)
-        m.d.sync += splat.eq(command.a)
-        with m.If(~is_splat):
-            m.d.sync += splat.eq(0)
-        a_source = Source(
-            *(m, "a", self._config, part, a_arriving[-1], Const(0, 1)),
-            *(self.scratchpad_read_a, self.accumulator_read_a),
-            *(a_accumulator & ~is_splat, ~a_accumulator, vector.a_half, vector.a_type),
-        )
-        b_source = Source(
-            *(m, "b", self._config, part, b_arriving[-1], ~uses_b),
-            *(self.scratchpad_read_b, self.accumulator_read_b),
-            *(b_accumulator, ~b_accumulator, vector.b_half, vector.b_type),
-        )
-        for index, lane in enumerate(lanes):
-            m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
-            a, b = a_source.lane(index), b_source.lane(index)
-            m.d.comb += [
-                lane.flags.eq(command.flags),
-                lane.a.eq(a["word"] | splat),
-                lane.b.eq(b["word"]),
-                lane.a_int8.eq(a["int8"]),
-                lane.b_int8.eq(b["int8"]),
-                lane.bias_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.BIAS)),
-                lane.scale_load.eq(arrived & kind.vrow & (vrow.row == VectorRow.SCALE)),
-                lane.clear.eq(self.clear),
-            ]
-            if ElementType.BF16 in types:
-                m.d.comb += [lane.a_bf16.eq(a["bf16"]), lane.b_bf16.eq(b["bf16"])]
-            if parts > 1:
-                m.d.comb += [
-                    lane.row_part.eq(arrived_part),
-                    lane.bias_part.eq(bias_part),
-                    lane.scale_part.eq(scale_part),
-                ]
-        result: Value = Cat(lane.o for lane in lanes)
-        if parts > 1:
-            earlier = Signal(32 * self._config.array - len(result), reset_less=True)  # parts of this row
-            result = Cat(earlier, result)
-            with m.If(arrived):
-                m.d.sync += earlier.eq(result[-len(earlier) :])
+        row_arrived, result = self._lanes(m, command, kind, reads, params, start, decoded, platform)
         m.submodules.writes = writes = VectorWrites(self._config)
         for name in ("scratchpad_write", "accumulator_write"):
             connect(m, getattr(writes, name), flipped(getattr(self, name)))
         m.d.comb += [
-            writes.i.valid.eq(row_arrived & ~kind.vrow),
+            writes.i.valid.eq(row_arrived & ~kind.vrow & ~silent),
             writes.i.payload.eq(result),
             writes.start.eq(start),
             writes.row.eq(command.b),
@@ -292,7 +254,7 @@ class VectorUnit(wiring.Component):
             writes.half.eq(vector.out_half),
             writes.abort.eq(self.abort),
         ]
-        row_retired = writes.written | (row_arrived & kind.vrow)
+        row_retired = writes.written | (row_arrived & (kind.vrow | silent))
         with m.If(row_advance ^ row_retired):
             m.d.sync += [
                 outstanding.eq(Mux(row_retired, outstanding - 1, outstanding + 1)),
@@ -309,12 +271,142 @@ class VectorUnit(wiring.Component):
         ]
         return m
 
+    def _lanes(
+        self,
+        m: Module,
+        command: data.View,
+        kind: data.View,
+        reads: VectorReads,
+        params: UnitParams,
+        start: Value,
+        decoded: "Decoded | None",
+        platform: object,
+    ) -> tuple[Value, Value]:
+        """The way of the rows from the memories through the lanes: when one has come to its end, and what it is then.
+
+        A part passes every place one cycle before its data: the lanes' registers, where that of a VROW ends, bias,
+        scale, relu, and the end.
+        """
+        config, types, parts = self._config, self._config.operand_types, self._config.row_parts
+        vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
+        flags = decoded.flags if decoded else vector
+        needs_float = decoded.needs_float if decoded else Const(0, 1)
+        is_splat, part = reads.splat, reads.part
+        arriving = {}
+        for name, granted in (("a", reads.a_granted | (reads.advance & is_splat)), ("b", reads.b_granted)):
+            arriving[name] = Signal(SRAM_READ, name=f"{name}_arriving")
+            m.d.sync += arriving[name].eq(Mux(self.abort, 0, Cat(granted, arriving[name])))
+        taken = later(m, "taken", reads.advance, {SRAM_READ: Const(1, 1)}, self.abort)
+        first = binary_latency(flags)
+        to_scale, to_end = bias_latency(flags, types, needs_float), output_latency(flags, types, needs_float)
+        at_bias = later(m, "bias", taken & ~kind.vrow, first, self.abort, SOURCE_LATENCY)
+        at_scale = later(m, "scale", at_bias, to_scale, self.abort)
+        at_relu = later(m, "relu", at_scale, scale_latency(flags), self.abort)
+        if decoded:
+            at_final: Value = decoded.stages.at_final
+            before = {cycles - 1: chosen for cycles, chosen in to_scale.items()}
+            m.d.comb += [
+                decoded.stages.at_word.eq(later(m, "word", taken & ~kind.vrow, {1: Const(1, 1)}, self.abort)),
+                decoded.stages.before_multiply.eq(later(m, "before_multiply", at_bias, before, self.abort)),
+                decoded.stages.at_relu.eq(at_relu),
+                decoded.reductions.step.eq(later(m, "step", at_final, {1: Const(1, 1)}, self.abort)),
+            ]
+            to_final = to_end
+        else:
+            at_final, to_final = at_relu, {RELU_LATENCY + cycles: chosen for cycles, chosen in to_end.items()}
+        ends = later(m, "end", at_final, to_final, self.abort)
+        arrived = Signal()
+        m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
+
+        # Part of a row: that is at bias or scale, that arrives
+        arrived_part, bias_part, scale_part = (
+            self._part(m, name, start, event)
+            for name, event in (("arrived", arrived), ("bias", at_bias), ("scale", at_scale))
+        )
+        row_arrived = Signal()
+        m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
+
+        lanes = [VectorLane(types, parts, decoded is not None) for _ in range(config.vector_lanes)]
+        splat = Signal(32, reset_less=True)
+        m.d.sync += splat.eq(command.a)
+        with m.If(~is_splat):
+            m.d.sync += splat.eq(0)
+        sources = {
+            "a": Source(
+                *(m, "a", config, part, arriving["a"][-1], Const(0, 1)),
+                *(self.scratchpad_read_a, self.accumulator_read_a),
+                *(reads.a_accumulator & ~is_splat, ~reads.a_accumulator, vector.a_half, vector.a_type),
+            ),
+            "b": Source(
+                *(m, "b", config, part, arriving["b"][-1], ~reads.uses_b),
+                *(self.scratchpad_read_b, self.accumulator_read_b),
+                *(reads.b_accumulator, ~reads.b_accumulator, vector.b_half, vector.b_type),
+            ),
+        }
+        if decoded:
+            operands = decoded.chain.operands
+            c_arriving = later(m, "c_arriving", reads.c_granted, {SRAM_READ: Const(1, 1)}, self.abort)
+            sources["c"] = Source(
+                *(m, "c", config, part, c_arriving, ~reads.uses_c),
+                *(self.scratchpad_read_b, self.accumulator_read_b),
+                *(~reads.b_accumulator, reads.b_accumulator, operands.c_half, operands.c_type),
+            )
+        loads = arrived & kind.vrow
+        for index, lane in enumerate(lanes):
+            m.submodules[f"lane_{index}"] = shared(lane, "sley_vector_lane", platform)
+            for name, source in sources.items():
+                for what, value in source.lane(index).items():
+                    word = value | splat if (name, what) == ("a", "word") else value
+                    m.d.comb += getattr(lane, name if what == "word" else f"{name}_{what}").eq(word)
+            m.d.comb += [
+                lane.flags.eq(flags),
+                lane.bias_load.eq(loads & (vrow.row == VectorRow.BIAS)),
+                lane.scale_load.eq(loads & (vrow.row == VectorRow.SCALE)),
+                lane.clear.eq(self.clear),
+            ]
+            if parts > 1:
+                m.d.comb += [
+                    lane.row_part.eq(arrived_part),
+                    lane.bias_part.eq(bias_part),
+                    lane.scale_part.eq(scale_part),
+                ]
+        if decoded:
+            decoded.connect_lanes(m, lanes, loads, vrow.row, params)
+        result: Value = Cat(lane.o for lane in lanes)
+        if parts > 1:
+            earlier = Signal(32 * config.array - len(result), reset_less=True)  # parts of this row
+            result = Cat(earlier, result)
+            with m.If(arrived):
+                m.d.sync += earlier.eq(result[-len(earlier) :])
+        return row_arrived, result
+
+    def _chains(
+        self, m: Module, state: Signal, command: data.View, kind: data.View, params: UnitParams
+    ) -> "Decoded":
+        """The table of chains, and what the lanes do in a command."""
+        decoded = Decoded(m, self._config, command, kind, state == State.DECODE)
+        table, reductions, stages = decoded.table, decoded.reductions, decoded.stages
+        checks = state == State.CHECK
+        m.d.comb += [
+            table.set.eq(checks & kind.set & decoded.known),
+            table.clear.eq(self.clear | self.abort),
+            reductions.start_fold.eq(checks & kind.vfold & ~decoded.bad_fold),
+            reductions.clear.eq(self.clear),
+            reductions.abort.eq(self.abort),
+            stages.start.eq(checks | (state == State.DECODE)),
+            stages.abort.eq(self.abort),
+            stages.params.eq(params.values),
+        ]
+        return decoded
+
     def _kind(self, command: data.View) -> Value:
         """What is known of a command before it is in its register."""
-        vector = data.View(VECTOR_FLAGS, command.flags)
+        vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
         types, outputs = self._config.operand_types, output_types(self._config)
+        is_vector, is_vrow = command.op == Op.VECTOR, command.op == Op.VROW
         to_bf16 = is_type(vector.out, ElementType.BF16, outputs)
-        illegal = (vector.b_op > max(BinaryOp)) | ~is_one_of(vector.dtype, WORD_TYPES) | ~is_one_of(vector.out, outputs)
+        illegal = ~is_code(vector.b_op, SHORT_OPS) | ~is_one_of(vector.dtype, WORD_TYPES)
+        illegal |= ~is_one_of(vector.out, outputs) | (vector.chain > self._config.vector_chains)
         illegal |= ~is_one_of(vector.a_type, types) | ~is_one_of(vector.b_type, types)
         if self._config.has(ElementType.BF16):
             illegal |= to_bf16 & vector.out_half
@@ -327,8 +419,14 @@ class VectorUnit(wiring.Component):
                 illegal |= is_type(kind, ElementType.BF16, types) & ~can_be_bf16
         else:
             illegal |= vector.a_half | vector.b_half | vector.out_half
+        if not self._config.vector_chains:
+            illegal = Mux(is_vrow, vrow.row > VectorRow.SCALE, illegal)
+        else:
+            illegal &= ~is_vrow
         return Cat(
             *(command.op == op for op in (Op.SET, Op.VECTOR, Op.VROW)),
+            (command.op == Op.VFOLD) if self._config.vector_chains else Const(0, 1),
+            is_vector & vector.chain.any(),
             illegal,
             command.c[COUNT_BITS:].any(),
             ~command.c.any(),
@@ -344,17 +442,6 @@ class VectorUnit(wiring.Component):
         with m.Else():
             m.d.comb += self.fault.code.eq(FaultCode.ILLEGAL_INSTRUCTION)
         m.d.comb += [self.fault.pc.eq(pc), self.fault.address.eq(address)]
-
-    def _later(self, m: Module, name: str, event: Value, cycles: Choice, more: int = 0) -> Value:
-        """The event as many cycles later as the choice says, and some more."""
-        line = Signal(max(cycles) + more, name=f"to_{name}")
-        m.d.sync += line.eq(Cat(event, line))
-        with m.If(self.abort):
-            m.d.sync += line.eq(0)
-        taps = Cat(event, line)
-        later = Signal(name=f"at_{name}")
-        m.d.comb += later.eq(Cat(taps[latency + more] & chosen for latency, chosen in cycles.items()).any())
-        return later
 
     def _part(self, m: Module, name: str, start: Value, event: Value) -> Signal:
         """The part of a row that is at a place: they pass it in order."""

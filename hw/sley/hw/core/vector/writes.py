@@ -9,6 +9,7 @@ from sley.abi.faults import Unit
 from sley.abi.types import ElementType
 from sley.hw.core.params import params_layout
 from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
+from sley.hw.core.vector.late import WAITING_ROWS
 from sley.hw.stream.wide import WideFIFO
 
 
@@ -17,6 +18,8 @@ def output_rows(config: ChipConfig) -> int:
 
     In four parts or more each takes so long that half as many do, which is what fits in the LUTs of an FPGA.
     """
+    if config.vector_chains:
+        return WAITING_ROWS
     return 32 if config.row_parts < 4 else 16
 
 

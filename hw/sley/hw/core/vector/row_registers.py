@@ -1,0 +1,73 @@
+"""Row registers of a lane, and the operands of its stages that do not change within an instruction."""
+
+from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.instructions import VectorRow
+from sley.hw.core.vector.control import SELECT, STAGES
+
+ROWS = len(VectorRow)
+
+
+class LaneRows(wiring.Component):
+    """One column of the row registers of a chip with chains.
+
+    Members
+    -------
+    load : In(ROWS)
+        One-hot: the register that takes ``i``.
+    i : In(32)
+        A value.
+    clear : In(1)
+        All registers become 0.
+    select : In(array of SELECT)
+        The uniform operand of each of the ``STAGES``; constant from two cycles before the first operand.
+    splat : In(32).array(4)
+        The splats.
+    o : Out(32).array(stages)
+        The operands, registers.
+
+    Latency
+    -------
+    Two cycles from ``load``, one from ``select`` to ``o``.
+
+    Cost
+    ----
+    A flip-flop for each bit of registers and operands, and an 8-way multiplexer for each bit of the operands.
+    """
+
+    load: Signal
+    i: Signal
+    clear: Signal
+    select: data.View
+    splat: list[Signal]
+    o: list[Signal]
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "load": In(ROWS),
+                "i": In(32),
+                "clear": In(1),
+                "select": In(data.ArrayLayout(SELECT, len(STAGES))),
+                "splat": In(32).array(4),
+                "o": Out(32).array(len(STAGES)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        registers = [Signal(32, name=f"row_{index}", reset_less=True) for index in range(ROWS)]
+        for index, register in enumerate(registers):
+            with m.If(self.load[index]):
+                m.d.sync += register.eq(self.i)
+            with m.If(self.clear):
+                m.d.sync += register.eq(0)
+        for stage, o in enumerate(self.o):
+            select = self.select[stage]
+            row: Value = Array(registers)[select.index]
+            m.d.sync += o.eq(Mux(select.row, row, Array(self.splat)[select.index]))
+            with m.If(~(select.row | select.splat)):
+                m.d.sync += o.eq(0)
+        return m

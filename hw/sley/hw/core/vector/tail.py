@@ -1,0 +1,121 @@
+"""The stages of a lane behind relu: condition, function, second multiplication, second operation."""
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from sley.abi.vector.operations import INTEGER_ADD
+from sley.hw.core.vector.control import CONTROL, inverted
+from sley.hw.fp.binary import Binary
+from sley.hw.fp.float32 import Float32
+from sley.hw.fp.multiply import Multiply
+
+SELECT_LATENCY = 1
+
+
+def function_latency(control: data.View) -> dict[int, Value]:
+    """From the register of the condition to the input of the second multiplication."""
+    return {0: Const(1, 1)}
+
+
+def multiply2_latency(control: data.View) -> dict[int, Value]:
+    """From the input of the second multiplication to that of the second operation."""
+    return {0: ~control.multiply2, Multiply.LATENCY: control.multiply2}
+
+
+def binary2_latency(control: data.View) -> dict[int, Value]:
+    """From the input of the second operation to ``o``."""
+    last = control.last
+    return {
+        INTEGER_ADD: ~last.maximum & ~last.sum,
+        Binary.MAXIMUM_LATENCY: last.maximum,
+        Binary.SUM_LATENCY: last.sum,
+    }
+
+
+class LaneTail(wiring.Component):
+    """x where a condition holds and another value elsewhere; a function; times a value; op a value.
+
+    Members
+    -------
+    control : In(CONTROL)
+        Constant while operands are in flight.
+    i : In(32)
+        x behind relu.
+    iota_negative : In(1)
+        The iota of this row and lane is negative, in the cycle of ``i``.
+    late0, late1 : In(32)
+        Late operands, in the cycle in which their stage takes them.
+    other, multiply2, binary2 : In(32)
+        Uniform operands of the stages.
+    o : Out(32)
+        x behind them; not to be looked at without ``control.tail``.
+
+    Latency
+    -------
+    SELECT_LATENCY and what ``function_latency``, ``multiply2_latency`` and ``binary2_latency`` say.
+
+    Throughput
+    ----------
+    One element per cycle.
+
+    Cost
+    ----
+    ``Multiply``, ``Binary``, three words of multiplexers, 32 flip-flops.
+    """
+
+    control: data.View
+    i: Signal
+    iota_negative: Signal
+    late0: Signal
+    late1: Signal
+    other: Signal
+    multiply2: Signal
+    binary2: Signal
+    o: Signal
+
+    def __init__(self) -> None:
+        words = ("i", "late0", "late1", "other", "multiply2", "binary2")
+        super().__init__(
+            {"control": In(CONTROL), "iota_negative": In(1), "o": Out(32)} | {name: In(32) for name in words}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        control = self.control
+
+        def late(stage: int) -> Value:
+            """The late operand of a stage; 0 if it has none."""
+            pairs = zip((self.late0, self.late1), control.late_use, strict=True)
+            words = [word & use[stage].replicate(32) for word, use in pairs]
+            return words[0] | words[1]
+
+        # condition
+        selected = Signal(32, reset_less=True)
+        goes = (control.keep_iota & ~self.iota_negative) | (control.keep_late & ~self.late0.any())
+        m.d.sync += selected.eq(Mux(goes, self.other | self.late1 & control.late_use[1][1].replicate(32), self.i))
+
+        # multiplication
+        m.submodules.multiply = multiply = Multiply()
+        m.d.comb += [
+            multiply.use.eq(control.multiply2),
+            multiply.a.eq(selected),
+            multiply.a_nan.eq(Float32(selected).is_nan()),
+            multiply.b.eq(Mux(control.multiply2_self, selected, self.multiply2 | late(2))),
+        ]
+        product = Signal(32)
+        m.d.comb += product.eq(multiply.o | Mux(control.multiply2, 0, selected))
+
+        # operation
+        m.submodules.binary = binary = Binary()
+        last = control.last
+        m.d.comb += [
+            binary.a.eq(inverted(product, last.x)),
+            binary.b.eq(inverted(self.binary2 | late(3), last.y)),
+            binary.maximum.eq(last.maximum),
+            binary.minimum.eq(last.minimum),
+            binary.float.eq(last.float),
+            binary.carry.eq(last.carry),
+            self.o.eq(binary.integer | binary.larger | binary.sum),
+        ]
+        return m
