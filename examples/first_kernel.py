@@ -7,8 +7,8 @@ import numpy as np
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.runtime import Argument, Device, KernelBuilder, Program
 
 

@@ -15,9 +15,11 @@ left are ``key=value`` pairs, given only where they differ from zero::
 ``step`` is the register that a unit instruction adds to its first operand after issue.
 """
 
+import re
 from collections.abc import Iterable
 from enum import IntEnum
 
+from sley.abi.config import MAX_CHAINS
 from sley.abi.errors import SleyError
 from sley.abi.faults import Unit
 from sley.abi.instructions import (
@@ -33,6 +35,11 @@ from sley.abi.instructions import (
     encode,
 )
 from sley.abi.layout import LayoutError
+from sley.abi.vector.chains import CHAIN_PARAM, CHAIN_WORDS, WORDS, WORDS_KEPT, chain_parameter
+
+_WORD_NAMES = [word.name.removeprefix("CHAIN_") for word in WORDS]
+_CHAIN_WORD = re.compile(rf"CHAIN(\d+)_({'|'.join(_WORD_NAMES)})")
+"""Parameters that are words of chains: ``vector.chain1_front``, ``vector.chain1_tail``, ``vector.chain1_operands``."""
 
 
 class AsmError(SleyError, ValueError):
@@ -166,12 +173,26 @@ def _pair(form: InstructionFormat, pair: str) -> dict[str, int]:
 
 def _parameter(text: str) -> dict[str, int]:
     unit_name, _, param_name = text.upper().partition(".")
+    chain = _CHAIN_WORD.fullmatch(param_name) if unit_name == "VECTOR" else None
+    if chain:
+        number, word = int(chain[1]), _WORD_NAMES.index(chain[2])
+        if not 1 <= number <= MAX_CHAINS:
+            raise AsmError(f"chain {number} is outside 1..{MAX_CHAINS}")
+        return {"unit": Unit.VECTOR, "param": chain_parameter(number, word)}
     if unit_name not in Unit.__members__ or param_name not in Param.__members__:
         raise AsmError(f"{text!r} is no unit.parameter")
     unit, param = Unit[unit_name], Param[param_name]
     if unit not in PARAMS[param].units:
         raise AsmError(f"unit {unit_name.lower()} has no parameter {param_name.lower()}")
     return {"unit": unit, "param": param}
+
+
+def _parameter_name(unit: int, param: int) -> str:
+    """The text of a parameter. Raises ``ValueError`` if there is none of this number."""
+    chain, word = divmod(param - CHAIN_PARAM, WORDS_KEPT)
+    if unit == Unit.VECTOR and 1 <= chain <= MAX_CHAINS and word < CHAIN_WORDS:
+        return f"vector.chain{chain}_{_WORD_NAMES[word]}".lower()
+    return f"{Unit(unit).name}.{Param(param).name}".lower()
 
 
 def _register(text: str) -> int:
@@ -192,10 +213,9 @@ def _disassemble_one(op: Op, fields: dict[str, int], count: int) -> str:
     operands = []
     if op is Op.SET:
         try:
-            unit, param = Unit(fields["unit"]), Param(fields["param"])
+            operands.append(_parameter_name(fields["unit"], fields["param"]))
         except ValueError as error:
             return f"; set of an unknown parameter: {error}"
-        operands.append(f"{unit.name}.{param.name}".lower())
     for name in _operands(form):
         if name == "target":
             operands.append(f"L{fields[name]}" if fields[name] < count else str(fields[name]))

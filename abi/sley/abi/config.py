@@ -101,8 +101,8 @@ class ChipConfig:
         bounded("vector_chains", 0, MAX_CHAINS)
         if self.vector_chains and self.vector_lanes != self.array:
             raise ConfigError(
-                f"vector_chains is {self.vector_chains} with vector_lanes = {self.vector_lanes}; chains need a lane for "
-                f"each of the {self.array} columns"
+                f"vector_chains is {self.vector_chains} with vector_lanes = {self.vector_lanes}; chains need a lane "
+                f"for each of the {self.array} columns"
             )
         bounded("cores_x", 1, 8)
         bounded("cores_y", 1, 8)
@@ -168,6 +168,11 @@ class ChipConfig:
     def row_parts(self) -> int:
         """Parts of a row that pass the lanes of the vector unit one after the other, a cycle each."""
         return self.array // self.vector_lanes
+
+    @property
+    def row_registers(self) -> int:
+        """Row registers of the vector unit: those that its flags name, and two more for chains."""
+        return 4 if self.vector_chains else 2
 
     @property
     def cores(self) -> int:
@@ -253,6 +258,7 @@ _BASE = ChipConfig(
     array=16,
     operand_types=(ElementType.INT8, ElementType.BF16),
     vector_lanes=16,
+    vector_chains=15,
     scratchpad_rows=4096,
     accumulator_rows=1024,
     program_words=512,
@@ -265,7 +271,7 @@ _BASE = ChipConfig(
 PRESETS: dict[str, ChipConfig] = {
     "nano": ChipConfig(),
     "edge": _BASE.replace(
-        name="edge", array=8, vector_lanes=8, scratchpad_rows=2048, accumulator_rows=512, unit_queue=16
+        name="edge", array=8, vector_lanes=8, vector_chains=0, scratchpad_rows=2048, accumulator_rows=512, unit_queue=16
     ),
     "base": _BASE,
     "quad": _BASE.replace(name="quad", cores_x=2, cores_y=2),

@@ -326,7 +326,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             _SEQ,
             "ra",
             "Writes a unit's parameter; travels through the unit's queue, so it holds for the instructions after it.",
-            Field("param", 8, "The parameter.", enum=Param),
+            Field("param", 8, "The parameter: one of the table below, or a word of a chain."),
             Field("unit", 3, "The unit.", enum=Unit),
             imm="ra",
         ),

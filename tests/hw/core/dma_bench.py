@@ -12,10 +12,9 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import PARAMS, Op, Space
+from sley.abi.instructions import PARAMS, Op, Space, unit_params
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.store.unit import StoreUnit
-from sley.abi.instructions import unit_params
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.dma.bench import DmaBench
 from sley.hw.testing.dma.program import Program

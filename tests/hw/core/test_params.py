@@ -5,9 +5,8 @@ import pytest
 from amaranth.sim import Simulator
 
 from sley.abi.faults import UNITS, Unit
-from sley.abi.instructions import PARAMS, Param
+from sley.abi.instructions import PARAMS, Param, unit_params
 from sley.hw.core.params import UnitParams, params_layout
-from sley.abi.instructions import unit_params
 
 
 def fits(param: int, value: int, unit: Unit) -> int | None:

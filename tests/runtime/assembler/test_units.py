@@ -6,8 +6,8 @@ from sley.abi.asm import disassemble
 from sley.abi.config import preset
 from sley.abi.faults import Unit
 from sley.abi.instructions import Share, Space, VectorRow
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.runtime import KernelBuilder, KernelError
 
 BF16, FP32 = ElementType.BF16, ElementType.FP32

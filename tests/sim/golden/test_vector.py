@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.sim.golden import float32
 from sley.sim.golden.vector import vector_op
 

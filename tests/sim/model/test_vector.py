@@ -8,8 +8,8 @@ import pytest
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FORMATS, Op, Param, Space, VectorRow
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import WORD_TYPES, ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.sim.golden import float32
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.state import Command, LocalState

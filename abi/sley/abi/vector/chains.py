@@ -17,7 +17,7 @@ A late operand is A, B or C as it was read, for a stage behind the first; its la
 be broadcast to all. C is read by the port of B that B does not use: it lies in the other memory.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 
 from sley.abi.config import MAX_CHAINS
@@ -221,12 +221,13 @@ def chain_of(words: tuple[int, ...]) -> Chain | None:
         values |= layout.unpack(word)
     enums = {name: placed.field.enum for layout in WORDS for name, placed in layout.fields.items()}
     typed: dict[str, object] = {}
-    for field in fields(Chain):
-        enum = enums[field.name]
+    for name, value in values.items():
+        enum = enums[name]
         try:
-            typed[field.name] = enum(values[field.name]) if enum else type(field.default)(values[field.name])
+            typed[name] = enum(value) if enum else value
         except ValueError:
             return None
+    typed |= {name: bool(values[name]) for name in ("relu", "silent")}
     chain = Chain(**typed)  # type: ignore[arg-type]
     return None if chain.problem() else chain
 

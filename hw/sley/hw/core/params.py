@@ -5,8 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, ParamInfo
-from sley.abi.instructions import unit_params
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, ParamInfo, unit_params
 
 
 def flag_bits(op: Op, name: str) -> slice:
@@ -16,7 +15,7 @@ def flag_bits(op: Op, name: str) -> slice:
 
 
 def params_layout(unit: Unit, chains: bool = False) -> data.StructLayout:
-    """Every parameter of the unit, on a chip with chains or without, under its lower-case name, signed where it is signed."""
+    """Every parameter of the unit, on a chip with chains or without, by its lower-case name, signed where it is."""
     return data.StructLayout(
         {
             p.name.lower(): signed(info.width) if info.signed else unsigned(info.width)

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import Op, VectorRow
+from sley.abi.instructions import Op
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.params import flag_bits
 from sley.hw.core.unit import UnitCommand
@@ -95,7 +95,7 @@ class Scrub(wiring.Component):
         splat = 1 << flag_bits(Op.VROW, "splat").start
         row = flag_bits(Op.VROW, "row").start
         matrix = [{"op": Op.WEIGHTS, "c": self._config.array}, {"op": Op.MATMUL, "c": 1}]
-        vector = [{"op": Op.VROW, "flags": splat | r << row} for r in VectorRow]
+        vector = [{"op": Op.VROW, "flags": splat | r << row} for r in range(self._config.row_registers)]
         # Payloads do not depend on the state, so that who takes them has time to look at them.
         indices = []
         for name, port, commands in (("matrix", self.matrix, matrix), ("vector", self.vector, vector)):

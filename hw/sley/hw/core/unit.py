@@ -21,7 +21,7 @@ Rules (numbered so that tests and reviews can cite them):
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, Signature
 
-from sley.abi.faults import CODE_BITS, PC_BITS, Unit
+from sley.abi.faults import CODE_BITS, PC_BITS
 from sley.abi.instructions import FLAGS_BITS, SEMAPHORES
 
 

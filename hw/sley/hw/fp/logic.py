@@ -76,14 +76,14 @@ class Logic(wiring.Component):
         ]
         bits, coarse, distance = Signal(32, reset_less=True), Signal(32, reset_less=True), Signal(3, reset_less=True)
         with m.Switch(op):
-            for code, value in (
+            for code, word in (
                 (BinaryOp.SECOND, y),
                 (BinaryOp.AND, x & y),
                 (BinaryOp.OR, x | y),
                 (BinaryOp.XOR, x ^ y),
             ):
                 with m.Case(code):
-                    m.d.sync += bits.eq(value)
+                    m.d.sync += bits.eq(word)
             with m.Default():
                 m.d.sync += bits.eq(0)
 

@@ -1,9 +1,11 @@
 """The instructions of the units: load, store, matrix and vector, and the parameters that hold for them."""
 
+from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import Op, Param, Share, Space, VectorRow
-from sley.abi.vector.operations import BinaryOp
+from sley.abi.instructions import FORMATS, Op, Param, Share, Space, VectorRow
 from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain, chain_parameter
+from sley.abi.vector.operations import BinaryOp, Reduction
 from sley.runtime.assembler.instructions import Instructions
 from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
 from sley.runtime.assembler.semaphores import mask
@@ -16,6 +18,10 @@ class Units(Instructions):
     Runs and rows may be given as a number; other operands are registers, or 0. ``step`` is added to the first operand
     afterwards.
     """
+
+    def __init__(self, name: str, config: ChipConfig) -> None:
+        super().__init__(name, config)
+        self._chains: dict[Chain, int] = {}
 
     def set(self, unit: Unit, **params: Value) -> None:
         """Writes parameters of a unit by name, for example ``set(Unit.LOAD, run_bytes=64, mem_stride=pitch)``."""
@@ -109,20 +115,57 @@ class Units(Instructions):
         relu: bool = False,
         out: ElementType | None = None,
         out_half: int = 0,
+        chain: int = 0,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
         """Element-wise work on ``rows`` rows; then source += step. The flags are those of the instruction; ``out``
-        is by default the word that the steps leave: FP32 if ``dtype`` is or it is scaled, else INT32."""
+        is by default the word that the steps leave: FP32 if ``dtype`` is or it is scaled, else INT32. ``chain``: what
+        ``self.chain`` gave; it says what to do in place of ``b_op``, ``bias``, ``scale`` and ``relu``."""
         if out is None:
             out = ElementType.FP32 if scale else dtype
         # A field that the operation does not look at must still be zero where it says so: B without an operation.
-        b = {"b_space": b_space, "b_half": b_half, "b_type": b_type} if b_op else {}
+        b = {"b_space": b_space, "b_half": b_half, "b_type": b_type} if b_op or chain else {}
         a = {"a_space": a_space, "a_half": a_half, "a_type": a_type}
         flags: dict[str, int] = {**a, "b_op": b_op, "dtype": dtype, **b}
         steps = {"bias": int(bias), "scale": int(scale), "relu": int(relu), "out": out, "out_half": out_half}
+        if chain:
+            if b_op or bias or scale or relu:
+                raise KernelError(f"{self.name}: a VECTOR with a chain has no b_op, bias, scale or relu of its own")
+            steps["chain"] = chain
         self._unit(Op.VECTOR, source, destination, rows, step, wait, signal, **flags, **steps)
+
+    def chain(self, chain: Chain) -> int:
+        """The index of a chain for ``vector``; writes it into the table here if it is new. Raises ``KernelError`` for
+        one that the chip does not have, or one too many."""
+        limit = self.config.vector_chains
+        if not limit:
+            raise KernelError(f"{self.name}: the chip {self.config.name} has no chains: its vector_chains is 0")
+        problem = chain.problem()
+        if problem:
+            raise KernelError(f"{self.name}: {problem}")
+        if chain in self._chains:
+            return self._chains[chain]
+        if len(self._chains) == limit:
+            raise KernelError(f"{self.name}: {limit + 1} chains; the chip {self.config.name} holds {limit}")
+        index = self._chains[chain] = len(self._chains) + 1
+        for word, value in enumerate(chain.words()):
+            if value:
+                self._emit(Op.SET, unit=Unit.VECTOR, param=chain_parameter(index, word), use_imm=1, imm=value)
+        return index
+
+    def vfold(
+        self,
+        row: VectorRow,
+        reduce: Reduction,
+        *,
+        dtype: ElementType = ElementType.FP32,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """Joins the partial results of a reduction in a row register, which then holds the result."""
+        self._unit(Op.VFOLD, None, None, None, ZERO, wait, signal, row=row, reduce=reduce, dtype=dtype)
 
     def vrow(
         self,
@@ -144,7 +187,7 @@ class Units(Instructions):
     def _unit(
         self,
         op: Op,
-        ra: Value,
+        ra: Value | None,
         rb: Value | None,
         rc: Value | None,
         step: Register,
@@ -160,4 +203,6 @@ class Units(Instructions):
             for name, value in (("ra", ra), ("rb", rb), ("rc", rc))
             if value is not None
         }
-        self._emit(op, rd=step.number, **operands, wait=mask(wait), signal=mask(signal), **flags)
+        if "rd" in FORMATS[op].fields:
+            operands["rd"] = step.number
+        self._emit(op, **operands, wait=mask(wait), signal=mask(signal), **flags)

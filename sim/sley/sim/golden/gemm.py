@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.sim.golden import float32
 from sley.sim.golden.matmul import bf16_sums
 from sley.sim.golden.vector import vector_op

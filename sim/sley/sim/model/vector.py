@@ -120,7 +120,7 @@ def vector(state: LocalState, unit: Unit, command: Command) -> None:
 def _register(state: LocalState, unit: Unit, command: Command) -> VectorRow:
     """The row register of a command. Raises ``FaultError`` if the chip has it not."""
     row = VectorRow(command.flag("row"))
-    if row > VectorRow.SCALE and not state.config.vector_chains:
+    if row >= state.config.row_registers:
         raise FaultError(FaultCode.ILLEGAL_INSTRUCTION, unit, command.pc)
     return row
 

@@ -100,9 +100,7 @@ def settings(config: ChipConfig, rng: random.Random) -> list[dict]:
     return commands
 
 
-def chained(
-    config: ChipConfig, rng: random.Random, number: int, chain: Chain, rows: int, **fixed: int
-) -> list[dict]:
+def chained(config: ChipConfig, rng: random.Random, number: int, chain: Chain, rows: int, **fixed: int) -> list[dict]:
     """A VECTOR with its SETs that reads the lower half of the memories and writes the upper half."""
     values = chain_flags(config, rng, chain) | fixed
     c_space = Space.SCRATCHPAD if values["b_space"] else Space.ACCUMULATOR

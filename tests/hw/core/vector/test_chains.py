@@ -1,4 +1,4 @@
-"""Chains of the vector unit against the golden model, with memories that grant, delay and scramble like the real ones."""
+"""Chains of the vector unit against the golden model, with memories that grant, delay and scramble."""
 
 import random
 

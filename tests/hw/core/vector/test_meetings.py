@@ -9,8 +9,8 @@ from vector_model import set_param, vector, vrow
 
 from sley.abi.config import PRESETS
 from sley.abi.instructions import Param, Space, VectorRow
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.hw.testing.bounds import REACHES, high_bits, reach, reached
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.meetings import every_pair

@@ -10,9 +10,9 @@ from vector_model import Model
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Space
-from sley.abi.vector.operations import SHORT_OPS, BinaryOp
 from sley.abi.timing import SRAM_READ
 from sley.abi.types import OPERAND_TYPES, WORD_TYPES, ElementType
+from sley.abi.vector.operations import SHORT_OPS, BinaryOp
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.pins import Pins

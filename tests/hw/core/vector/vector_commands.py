@@ -7,8 +7,8 @@ from vector_model import is_legal, output_space, set_param, vector, vrow
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import FORMATS, Op, Param, Space, VectorRow
-from sley.abi.vector.operations import SHORT_OPS, BinaryOp
 from sley.abi.types import WORD_TYPES, ElementType
+from sley.abi.vector.operations import SHORT_OPS
 
 
 def random_flags(config: ChipConfig, rng: random.Random, **fixed: int) -> dict[str, int]:

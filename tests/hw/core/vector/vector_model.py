@@ -7,8 +7,8 @@ import numpy as np
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param, Space, VectorRow, encode
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.sim.golden.vector import vector_op
 
 SPECIAL = [
@@ -115,7 +115,7 @@ class Model:
 
     def _vrow(self, command: dict) -> tuple[int, int] | None:
         row, splat = command["flags"] & 3, command["flags"] >> 2 & 1
-        if row > VectorRow.SCALE and not self.config.vector_chains:
+        if row >= self.config.row_registers:
             return FaultCode.ILLEGAL_INSTRUCTION, 0
         if splat:
             self.rows[row] = np.full(self.config.array, command["a"], np.uint32)

@@ -241,7 +241,7 @@ def assign(target: data.View, values: dict[str, object]) -> list[object]:
             for index, item in enumerate(value):
                 put(view[index], item)
         else:
-            statements.append(Value.cast(view).eq(value))  # type: ignore[arg-type]
+            statements.append(Value.cast(view).eq(value))
 
     put(target, values)
     return statements

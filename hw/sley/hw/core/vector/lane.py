@@ -2,14 +2,14 @@
 
 from collections.abc import Collection
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import Space
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import WORD_TYPES, ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.hw.core.types import is_type
 from sley.hw.core.vector.control import CONTROL, LATE_STAGES, STAGES, VECTOR_FLAGS, inverted
 from sley.hw.core.vector.events import Choice

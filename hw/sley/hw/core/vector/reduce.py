@@ -102,7 +102,8 @@ class LaneReduce(wiring.Component):
             read.addr.eq(self.slot),
         ]
         is_sum, is_min = self.reduce == Reduction.SUM, self.reduce == Reduction.MIN
-        identity = Array(Const(IDENTITY[r, f], 32) for r in (Reduction.SUM, Reduction.MAX, Reduction.MIN) for f in (0, 1))
+        kinds = (Reduction.SUM, Reduction.MAX, Reduction.MIN)
+        identity = Array(Const(IDENTITY[kind, is_float], 32) for kind in kinds for is_float in (0, 1))
         which = Mux(is_sum, 0, Mux(is_min, 2, 1))
         stored = Mux(self.write & (self.write_slot == self.slot), self.o, read.data)
         old = Signal(32)

@@ -140,7 +140,7 @@ class VectorUnit(wiring.Component):
         state = Signal(State)
         command = Signal(UnitCommand, reset_less=True)
         kind = Signal(_KIND, reset_less=True)
-        vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
+        vector = data.View(VECTOR_FLAGS, command.flags)
         to_bf16 = is_type(vector.out, ElementType.BF16, output_types(self._config))
 
         m.submodules.params = params = UnitParams(Unit.VECTOR, chains > 0)
@@ -380,9 +380,7 @@ class VectorUnit(wiring.Component):
                 m.d.sync += earlier.eq(result[-len(earlier) :])
         return row_arrived, result
 
-    def _chains(
-        self, m: Module, state: Signal, command: data.View, kind: data.View, params: UnitParams
-    ) -> "Decoded":
+    def _chains(self, m: Module, state: Signal, command: data.View, kind: data.View, params: UnitParams) -> "Decoded":
         """The table of chains, and what the lanes do in a command."""
         decoded = Decoded(m, self._config, command, kind, state == State.DECODE)
         table, reductions, stages = decoded.table, decoded.reductions, decoded.stages
@@ -420,7 +418,7 @@ class VectorUnit(wiring.Component):
         else:
             illegal |= vector.a_half | vector.b_half | vector.out_half
         if not self._config.vector_chains:
-            illegal = Mux(is_vrow, vrow.row > VectorRow.SCALE, illegal)
+            illegal = Mux(is_vrow, vrow.row >= self._config.row_registers, illegal)
         else:
             illegal &= ~is_vrow
         return Cat(

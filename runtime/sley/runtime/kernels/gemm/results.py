@@ -4,8 +4,8 @@ from functools import partial
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op, Space, VectorRow
-from sley.abi.vector.operations import BinaryOp
 from sley.abi.types import SUM_TYPES, ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.runtime.assembler.operands import Register, Semaphores, Value
 from sley.runtime.kernels.gemm.emitter import GemmEmitter
 
