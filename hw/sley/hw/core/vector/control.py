@@ -67,8 +67,8 @@ CONTROL = data.StructLayout(
 
 
 def is_code(value: Value, codes: Iterable[int]) -> Value:
-    """Whether a field holds one of the codes."""
-    return value.matches(*(int(code) for code in codes))
+    """Whether a field holds one of the codes; those that do not fit into it cannot be there."""
+    return value.matches(*(int(code) for code in codes if code < 1 << len(value)))
 
 
 def arithmetic(op: Value, is_float: Value) -> dict[str, object]:

@@ -24,7 +24,8 @@ from sley.hw.core.vector.control import (
     short_control,
 )
 from sley.hw.core.vector.lane import VectorLane, is_float
-from sley.hw.core.vector.reductions import FOLDS, Reductions, RowSource
+from sley.hw.core.vector.reductions import FOLDS, Reductions
+from sley.hw.core.vector.row_registers import RowSource
 from sley.hw.core.vector.stages import ChainStages
 from sley.hw.fp.logic import LOGIC_OPS
 
@@ -110,6 +111,7 @@ class Decoded:
                 lane.late1.eq(stages.late1.word_select(index, 32)),
                 lane.iota_negative.eq(stages.iota_negative[index]),
                 lane.row_load.eq(row_load),
+                lane.capture.eq(reductions.capture),
                 lane.row_source.eq(row_source),
                 *(mine.eq(splats[number]) for number, mine in enumerate(lane.splat)),
             ]

@@ -1,19 +1,24 @@
 """Events that follow rows through the lanes: a bit in a shift register, whose taps are the latencies that a stage may
 have."""
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 Choice = dict[int, Value]
 """Cycles that a stage may take, each with the condition for it; of the conditions one is true."""
 
 
-def later(m: Module, name: str, event: Value, cycles: Choice, abort: Value, more: int = 0) -> Value:
-    """The event as many cycles later as the choice says, and some more; ``abort`` forgets those on their way."""
+def later(m: Module, name: str, event: Value, cycles: Choice, abort: Value, more: int = 0, once: bool = False) -> Value:
+    """The event as many cycles later as the choice says, and some more; ``abort`` forgets those on their way.
+
+    An event stays in the shift register behind its tap. ``once`` takes it out there: where the choice may change before
+    it has come to the end.
+    """
     line = Signal(max(cycles) + more, name=f"to_{name}")
-    m.d.sync += line.eq(Cat(event, line))
+    taps = Cat(event, line)
+    tapped = {latency + more: chosen for latency, chosen in cycles.items()} if once and len(cycles) > 1 else {}
+    m.d.sync += line.eq(Cat(taps[place] & ~tapped.get(place, Const(0, 1)) for place in range(len(line))))
     with m.If(abort):
         m.d.sync += line.eq(0)
-    taps = Cat(event, line)
     event_later = Signal(name=f"at_{name}")
     m.d.comb += event_later.eq(Cat(taps[latency + more] & chosen for latency, chosen in cycles.items()).any())
     return event_later

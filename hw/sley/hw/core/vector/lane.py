@@ -14,7 +14,7 @@ from sley.hw.core.types import is_type
 from sley.hw.core.vector.control import CONTROL, LATE_STAGES, STAGES, VECTOR_FLAGS, inverted
 from sley.hw.core.vector.events import Choice
 from sley.hw.core.vector.reduce import SLOTS, LaneReduce
-from sley.hw.core.vector.row_registers import ROWS, LaneRows
+from sley.hw.core.vector.row_registers import ROWS, LaneRows, RowSource
 from sley.hw.core.vector.tail import LaneTail
 from sley.hw.fp.binary import Binary
 from sley.hw.fp.float32 import FRACTION_BITS, Float32
@@ -130,7 +130,7 @@ _CHAIN_MEMBERS = {
     "row_source": In(2),
     "slot": In(range(SLOTS)),
     "write_slot": In(range(SLOTS)),
-    **{name: In(1) for name in ("needs_float", "iota_negative", "fresh", "fold", "second", "write")},
+    **{name: In(1) for name in ("needs_float", "iota_negative", "fresh", "fold", "second", "write", "capture")},
 }
 """Members of a lane with chains."""
 
@@ -178,9 +178,11 @@ class VectorLane(wiring.Component):
         With chains: late operands, in the cycle in which their stage takes them.
     iota_negative : In(1)
         With chains: the iota is negative, in the cycle of x at the condition.
-    splat : In(32).array(4), row_load : In(ROWS), row_source : In(2)
-        With chains: the splats; which row register takes, in the next cycle, A, x behind all stages or what a fold has
-        given (0, 1, 2).
+    splat : In(32).array(4)
+        With chains: the splats.
+    capture : In(1), row_load : In(ROWS), row_source : In(2)
+        With chains: keep x behind all stages, or what a fold has given (sources 1, 2); which row register takes in the
+        next cycle what is kept, or the word of A (0).
     slot, fresh, fold, second, write, write_slot : In
         With chains: as of ``LaneReduce``.
 
@@ -224,6 +226,7 @@ class VectorLane(wiring.Component):
     late1: Signal
     iota_negative: Signal
     splat: list[Signal]
+    capture: Signal
     row_load: Signal
     row_source: Signal
     slot: Signal
@@ -414,10 +417,11 @@ class VectorLane(wiring.Component):
             getattr(reduce, name).eq(getattr(self, name))
             for name in ("slot", "fresh", "fold", "second", "write", "write_slot")
         ]
-        source = Signal(2, reset_less=True)
-        taken = Signal(32, reset_less=True)
-        m.d.sync += [source.eq(self.row_source), taken.eq(Mux(self.row_source == 2, reduce.o, final))]
-        m.d.comb += m.submodules.rows.i.eq(Mux(source == 0, self.a_word, taken))
+        from_a, kept = Signal(reset_less=True), Signal(32, reset_less=True)
+        m.d.sync += from_a.eq(self.row_source == RowSource.A)
+        with m.If(self.capture):
+            m.d.sync += kept.eq(Mux(self.row_source == RowSource.FOLD, reduce.o, final))
+        m.d.comb += m.submodules.rows.i.eq(Mux(from_a, self.a_word, kept))
         return final
 
     def _as_word(self, m: Module, name: str, convert: Value, invert: Value) -> Value:

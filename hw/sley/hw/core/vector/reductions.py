@@ -8,7 +8,7 @@ from sley.abi.instructions import VectorRow
 from sley.abi.vector.operations import PARTIALS, Reduction
 from sley.hw.core.vector.events import later
 from sley.hw.core.vector.reduce import LONGEST, SLOTS, step_latency
-from sley.hw.core.vector.row_registers import ROWS
+from sley.hw.core.vector.row_registers import ROWS, RowSource
 
 FOLDS = (Reduction.SUM, Reduction.MAX, Reduction.MIN)
 """Reductions with partial results."""
@@ -20,14 +20,6 @@ class FoldState(enum.Enum):
     IDLE = 0
     JOIN = 1  # pairs of partials: two cycles each
     WAIT = 2  # until the last of a level is written
-
-
-class RowSource(enum.IntEnum):
-    """What a row register takes."""
-
-    A = 0
-    X = 1
-    FOLD = 2
 
 
 class Reductions(wiring.Component):
@@ -42,6 +34,8 @@ class Reductions(wiring.Component):
         x of a row is behind all stages in this cycle.
     reduce : In(3), register : In(2), is_float : In(1)
         What becomes of it; constant while rows are on their way, and during a fold.
+    rows_end : In(1)
+        All rows of the instruction are through: a register that takes the last one does.
     start_fold : In(1)
         Fold the register; not while ``busy``.
     clear, abort : In(1)
@@ -50,8 +44,9 @@ class Reductions(wiring.Component):
         Results are on their way to partials, or a fold is.
     slot, fresh, fold, second, write, write_slot : Out
         To the lanes, as of ``LaneReduce``.
-    row_load : Out(ROWS), row_source : Out(2)
-        The row register that takes something in the next cycle, and what.
+    capture : Out(1), row_load : Out(ROWS), row_source : Out(2)
+        The lanes keep a value; the row register that takes something in the next cycle, and what: the value kept last,
+        or A.
 
     Latency
     ------- A row is done when its partial is written, ``step_latency`` after it. A fold takes 14 + 3 * (1 +
@@ -66,6 +61,7 @@ class Reductions(wiring.Component):
     reduce: Signal
     register: Signal
     is_float: Signal
+    rows_end: Signal
     start_fold: Signal
     clear: Signal
     abort: Signal
@@ -76,16 +72,17 @@ class Reductions(wiring.Component):
     second: Signal
     write: Signal
     write_slot: Signal
+    capture: Signal
     row_load: Signal
     row_source: Signal
 
     def __init__(self) -> None:
         super().__init__(
             {
-                **{name: In(1) for name in ("step", "is_float", "start_fold", "clear", "abort")},
+                **{name: In(1) for name in ("step", "is_float", "rows_end", "start_fold", "clear", "abort")},
                 "reduce": In(3),
                 "register": In(range(len(VectorRow))),
-                **{name: Out(1) for name in ("busy", "fresh", "fold", "second", "write")},
+                **{name: Out(1) for name in ("busy", "fresh", "fold", "second", "write", "capture")},
                 "slot": Out(range(SLOTS)),
                 "write_slot": Out(range(SLOTS)),
                 "row_load": Out(ROWS),
@@ -120,7 +117,7 @@ class Reductions(wiring.Component):
             self.fresh.eq(missing & (~joins | (distance == PARTIALS // 2))),
             self.fold.eq(state != FoldState.IDLE),
             self.second.eq(joins & second),
-            self.write.eq(later(m, "write", value, latency, self.abort)),
+            self.write.eq(later(m, "write", value, latency, self.abort, once=True)),
         ]
         slots = [Signal(range(SLOTS), name=f"slot_{age}", reset_less=True) for age in range(1, LONGEST + 1)]
         for slot, before in zip(slots, [self.slot, *slots], strict=False):
@@ -150,10 +147,13 @@ class Reductions(wiring.Component):
             m.d.sync += state.eq(FoldState.IDLE)
 
         # Row registers
-        takes_last = self.step & (self.reduce == Reduction.LAST)
+        keeps = self.step & (self.reduce == Reduction.LAST)
+        kept = Signal()  # a row, for the end of the instruction
         takes_fold = (state == FoldState.WAIT) & last_level & self.write
+        m.d.sync += kept.eq((kept | keeps) & ~self.rows_end & ~self.abort)
         m.d.comb += [
-            self.row_load.eq(Mux(takes_last | takes_fold, 1 << self.register, 0)),
+            self.capture.eq(keeps | takes_fold),
+            self.row_load.eq(Mux((kept & self.rows_end) | takes_fold, 1 << self.register, 0)),
             self.row_source.eq(Mux(takes_fold, RowSource.FOLD, RowSource.X)),
         ]
 

@@ -1,13 +1,21 @@
 """Row registers of a lane, and the operands of its stages that do not change within an instruction."""
 
 from amaranth.hdl import Array, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import VectorRow
 from sley.hw.core.vector.control import SELECT, STAGES
 
 ROWS = len(VectorRow)
+
+
+class RowSource(enum.IntEnum):
+    """What a row register takes."""
+
+    A = 0
+    X = 1
+    FOLD = 2
 
 
 class LaneRows(wiring.Component):
