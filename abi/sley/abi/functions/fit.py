@@ -104,9 +104,9 @@ def pieces(function: Function) -> Iterator[Piece]:
         for octave in (1, 2):
             yield Piece(lambda u, k=octave: (k * (1 + u)).sqrt(), 0, 32, exponent=0)  # type: ignore[misc]
     elif function == Function.LOG2:
-        yield Piece(lambda u: log2(1 + u), 0, 32, fine=True, relative=lambda u: slope(u, 1), exponent=0, short=True)
+        yield Piece(lambda u: log2(1 + u), 0, 32, fine=True, relative=lambda u: slope(u, 1), exponent=1, short=True)
         yield Piece(lambda u: log2(1 + u), 32, 96, fine=True)
-        yield Piece(lambda u: -log2(1 - u / 2), 0, 32, fine=True, relative=lambda u: slope(u, -2), exponent=-1, short=True)
+        yield Piece(lambda u: -log2(1 - u / 2), 0, 32, fine=True, relative=lambda u: slope(u, -2), exponent=0, short=True)
         yield Piece(lambda u: -log2(1 - u / 2), 32, 96, fine=True)
         for k in range(FAR):  # a little less, so that p stays below 2
             yield Piece(lambda u, k=k: log2(1 + u) - 3 * u * C0_STEP * 2**k, 0, 32, exponent=k)  # type: ignore[misc]
@@ -185,6 +185,8 @@ def limited(value: Real, width: Decimal) -> tuple[Decimal, Decimal, Decimal, Dec
     found = interpolate(value, width, 4)
     for power, form in ((3, C3), (2, C2), (1, C1)):
         largest = Decimal((1 << form.bits - form.signed) - 256) / (1 << form.fraction)
+        # r and q grow from c2 and c1 on, and must fit as well.
+        largest -= sum((abs(c) * width**k for k, c in enumerate(found[power + 1 :], 1)), Decimal(0))
         if abs(found[power]) > largest:
             part = [largest.copy_sign(found[power]), *found[power + 1 :]]
 

@@ -189,7 +189,7 @@ def _logarithm_place(exponent: Int, fraction: Int) -> Place:
         place,
         argument,
         relative,
-        np.where(relative, BIAS - zeros, BIAS),
+        np.where(relative, BIAS - 1 - zeros, BIAS),
         negative & ~near,
         np.where(near, 0, addend),
     )
