@@ -20,6 +20,8 @@ FP32_MULTIPLY = 4
 FP32_MAXIMUM = 2
 FP32_TO_INT32 = 3
 FP32_TO_BF16 = 1
+FP32_FUNCTION = 17
+"""Every function of one operand."""
 FP32_ADD_PRODUCT = 7
 """A sum and the product of two bf16, one rounding."""
 
