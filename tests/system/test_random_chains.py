@@ -10,12 +10,18 @@ from vector_model import Model
 
 from sley.abi.config import PRESETS
 from sley.abi.faults import Unit
+from sley.abi.functions.table import Function
 from sley.abi.instructions import Space, VectorRow
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.runtime import Device, KernelBuilder, Program
 
 CONFIG = PRESETS["nano"].replace(
-    name="chains", operand_types=("int8", "bf16"), vector_chains=15, program_words=1024, accumulator_rows=256
+    name="chains",
+    operand_types=("int8", "bf16"),
+    vector_chains=15,
+    vector_functions=tuple(Function),
+    program_words=1024,
+    accumulator_rows=256,
 )
 PROGRAMS = 140
 """With a chain for each place in the table: 2,100 chains."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sley.abi.errors import SleyError
+from sley.abi.functions.table import Function
 from sley.abi.types import OPERAND_TYPES, TYPES, ElementType
 
 ABI_MAJOR = 5
@@ -51,6 +52,8 @@ class ChipConfig:
     """fp32 lanes of the vector unit; a row takes ``array / vector_lanes`` cycles there."""
     vector_chains: int = 0
     """Chains of operations that the vector unit holds, 0 to 15. Without them it does what the flags of VECTOR spell."""
+    vector_functions: tuple[Function, ...] = ()
+    """Functions of fp32 that chains can have, a set; names such as ``"exp2"`` are taken, too."""
     cores_x: int = 1
     """Columns of cores in the mesh."""
     cores_y: int = 1
@@ -103,6 +106,12 @@ class ChipConfig:
             raise ConfigError(
                 f"vector_chains is {self.vector_chains} with vector_lanes = {self.vector_lanes}; chains need a lane "
                 f"for each of the {self.array} columns"
+            )
+        object.__setattr__(self, "vector_functions", _functions(self.vector_functions))
+        if self.vector_functions and not self.vector_chains:
+            raise ConfigError(
+                f"vector_functions has {self.vector_functions[0].name.lower()} with vector_chains = 0; functions are "
+                "stages of chains: give at least one"
             )
         bounded("cores_x", 1, 8)
         bounded("cores_y", 1, 8)
@@ -186,8 +195,9 @@ class ChipConfig:
     @property
     def capabilities(self) -> dict[str, int]:
         """Every parameter by name as an integer, without the preset's name; of types bit t for the one with code t."""
-        sizes = {key: value for key, value in asdict(self).items() if key not in ("name", "operand_types")}
-        return {"operand_types": sum(1 << operand for operand in self.operand_types), **sizes}
+        sets = ("operand_types", "vector_functions")
+        sizes = {key: value for key, value in asdict(self).items() if key not in ("name", *sets)}
+        return {name: sum(1 << member for member in getattr(self, name)) for name in sets} | sizes
 
     @classmethod
     def from_capabilities(cls, name: str, capabilities: dict[str, int]) -> "ChipConfig":
@@ -197,7 +207,12 @@ class ChipConfig:
         if unknown:
             raise ConfigError(f"operand_types is {mask:#x}; no element type has code {unknown.bit_length() - 1}")
         types = tuple(t for t in ElementType if mask >> t & 1)
-        return cls(**{**capabilities, "name": name, "operand_types": types})  # type: ignore[arg-type]
+        functions = capabilities["vector_functions"]
+        if functions >> len(Function):
+            raise ConfigError(f"vector_functions is {functions:#x}; no function has code {functions.bit_length() - 1}")
+        known = tuple(f for f in Function if functions >> f & 1)
+        sets = {"name": name, "operand_types": types, "vector_functions": known}
+        return cls(**{**capabilities, **sets})  # type: ignore[arg-type]
 
     @property
     def hash(self) -> int:
@@ -208,7 +223,11 @@ class ChipConfig:
 
     def to_json(self) -> str:
         """All parameters, the hash and the ABI they were hashed with, as text that ``from_json`` reads."""
-        parameters = {**asdict(self), "operand_types": [TYPES[operand].name for operand in self.operand_types]}
+        sets = {
+            "operand_types": [TYPES[operand].name for operand in self.operand_types],
+            "vector_functions": [function.name.lower() for function in self.vector_functions],
+        }
+        parameters = {**asdict(self), **sets}
         return json.dumps(
             {"abi": f"{ABI_MAJOR}.{ABI_MINOR}", "hash": f"{self.hash:#010x}", "parameters": parameters}, indent=2
         )
@@ -253,12 +272,24 @@ def _operand_types(given: object) -> tuple[ElementType, ...]:
     return tuple(t for t in OPERAND_TYPES if t in types)
 
 
+def _functions(given: object) -> tuple[Function, ...]:
+    """The set in the order of codes. Raises ``ConfigError`` for what is none."""
+    names = {function.name.lower(): function for function in Function}
+    chosen: Iterable[object] = given if isinstance(given, tuple | list | set | frozenset) else (given,)
+    functions = [names.get(f, f) if isinstance(f, str) else f for f in chosen]
+    for f in functions:
+        if not isinstance(f, Function):
+            raise ConfigError(f"vector_functions has {f!r}; there are {', '.join(names)}")
+    return tuple(f for f in Function if f in functions)
+
+
 _BASE = ChipConfig(
     name="base",
     array=16,
     operand_types=(ElementType.INT8, ElementType.BF16),
     vector_lanes=16,
     vector_chains=15,
+    vector_functions=tuple(Function),
     scratchpad_rows=4096,
     accumulator_rows=1024,
     program_words=512,
@@ -271,7 +302,14 @@ _BASE = ChipConfig(
 PRESETS: dict[str, ChipConfig] = {
     "nano": ChipConfig(),
     "edge": _BASE.replace(
-        name="edge", array=8, vector_lanes=8, vector_chains=0, scratchpad_rows=2048, accumulator_rows=512, unit_queue=16
+        name="edge",
+        array=8,
+        vector_lanes=8,
+        vector_chains=0,
+        vector_functions=(),
+        scratchpad_rows=2048,
+        accumulator_rows=512,
+        unit_queue=16,
     ),
     "base": _BASE,
     "quad": _BASE.replace(name="quad", cores_x=2, cores_y=2),

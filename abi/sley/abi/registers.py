@@ -149,7 +149,12 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             capability(("array", 8), ("cores_x", 4), ("cores_y", 4), ("queues", 4), ("vector_lanes", 8)),
         ),
         ("CAP_TYPES", const, "Bit t: the element type with code t.", capability(("operand_types", 16))),
-        ("CAP_VECTOR", const, "The vector unit of each core.", capability(("vector_chains", 4))),
+        (
+            "CAP_VECTOR",
+            const,
+            "The vector unit of each core.",
+            capability(("vector_functions", 16), ("vector_chains", 4)),
+        ),
         (
             "CAP_SCRATCHPAD",
             const,

@@ -17,10 +17,11 @@ A late operand is A, B or C as it was read, for a stage behind the first; its la
 be broadcast to all. C is read by the port of B that B does not use: it lies in the other memory.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from sley.abi.config import MAX_CHAINS
+from sley.abi.functions.table import CODE_BITS, Function
 from sley.abi.layout import Field, Layout
 from sley.abi.types import TYPE_BITS, ElementType
 from sley.abi.vector.operations import BinaryOp, Reduction
@@ -32,6 +33,7 @@ CHAIN_WORDS = 3
 WORDS_KEPT = 4
 """Parameters from one chain to the next."""
 SPLATS = 4
+FUNCTION_BITS = CODE_BITS + 1
 
 
 class Operand(IntEnum):
@@ -114,7 +116,7 @@ TAIL = Layout(
     (
         Field("keep", 2, "Where x stays.", enum=Condition),
         _operand("other", "What x becomes elsewhere; NONE is zero."),
-        Field("function", 5, "A function of the chip, or 0."),
+        Field("function", FUNCTION_BITS, "A function of the chip: 1 and its code; 0: none."),
         _operand("multiply2", "What to multiply by."),
         Field("binary2", 5, "What to do with x and its operand.", enum=BinaryOp),
         _operand("binary2_operand", "The second operand; NONE is zero."),
@@ -149,7 +151,7 @@ class Chain:
     relu: bool = False
     keep: Condition = Condition.ALWAYS
     other: Operand = Operand.NONE
-    function: int = 0
+    function: Function | None = None
     multiply2: Operand = Operand.NONE
     binary2: BinaryOp = BinaryOp.NONE
     binary2_operand: Operand = Operand.NONE
@@ -165,7 +167,9 @@ class Chain:
 
     def words(self) -> tuple[int, ...]:
         """The words as they stand in the table. Raises ``LayoutError``."""
-        return tuple(layout.pack(**{name: int(getattr(self, name)) for name in layout.fields}) for layout in WORDS)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["function"] = 0 if self.function is None else 1 + self.function
+        return tuple(layout.pack(**{name: int(values[name]) for name in layout.fields}) for layout in WORDS)
 
     def late_uses(self, late: Operand) -> int:
         """Stages that take this late operand."""
@@ -228,6 +232,9 @@ def chain_of(words: tuple[int, ...]) -> Chain | None:
         except ValueError:
             return None
     typed |= {name: bool(values[name]) for name in ("relu", "silent")}
+    if values["function"] > len(Function):
+        return None
+    typed["function"] = Function(values["function"] - 1) if values["function"] else None
     chain = Chain(**typed)  # type: ignore[arg-type]
     return None if chain.problem() else chain
 

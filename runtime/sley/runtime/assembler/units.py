@@ -145,6 +145,11 @@ class Units(Instructions):
         problem = chain.problem()
         if problem:
             raise KernelError(f"{self.name}: {problem}")
+        if chain.function is not None and chain.function not in self.config.vector_functions:
+            raise KernelError(
+                f"{self.name}: the chip {self.config.name} has no {chain.function.name.lower()}; its vector_functions "
+                f"are {', '.join(f.name.lower() for f in self.config.vector_functions) or 'none'}"
+            )
         if chain in self._chains:
             return self._chains[chain]
         if len(self._chains) == limit:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import UNIFORM, Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import PARTIALS, BinaryOp, Reduction
-from sley.sim.golden import float32
+from sley.sim.golden import float32, functions
 from sley.sim.golden.operations import GOLDEN, Words, fold, identity, join
 
 
@@ -98,7 +98,7 @@ def chain_rows(
     x = _binary(chain.binary, x, value(chain.binary_operand), is_float)
     if chain.add:
         x = _binary(BinaryOp.ADD, x, value(chain.add), is_float)
-    if not is_float and (chain.multiply or chain.function or chain.multiply2 or out.is_float):
+    if not is_float and (chain.multiply or chain.function is not None or chain.multiply2 or out.is_float):
         x, is_float = float32.from_int32(x.view(np.int32)), True
     if chain.multiply:
         x = float32.multiply(x, value(chain.multiply))
@@ -107,6 +107,8 @@ def chain_rows(
     if chain.keep:
         stays = late[Operand.LATE0] != 0 if chain.keep is Condition.LATE0_NOT_ZERO else _iota(inputs, shape) < 0
         x = np.where(stays, x, value(chain.other))
+    if chain.function is not None:
+        x = functions.apply(chain.function, x)
     if chain.multiply2:
         x = float32.multiply(x, value(chain.multiply2))
     return _binary(chain.binary2, x, value(chain.binary2_operand), is_float), is_float

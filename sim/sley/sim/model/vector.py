@@ -47,7 +47,7 @@ def _chain(state: LocalState, f: Mapping[str, int]) -> Chain | None:
     if number > c.vector_chains or any(short):
         return None
     chain = chain_of(tuple(state.chains.get((number, word), 0) for word in range(CHAIN_WORDS)))
-    if chain is None or chain.function:
+    if chain is None or chain.function not in (None, *c.vector_functions):
         return None
     c_space = Space.SCRATCHPAD if f["b_space"] else Space.ACCUMULATOR
     return chain if _source_is_legal(c, chain.c_type, c_space, chain.c_half, f["dtype"]) else None

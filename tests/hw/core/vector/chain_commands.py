@@ -44,6 +44,7 @@ def random_chain(config: ChipConfig, rng: random.Random, **fixed: object) -> Cha
         }
         values["binary"] = maybe(BinaryOp.NONE, *BinaryOp)
         values["binary2"] = maybe(BinaryOp.NONE, *BINARY2_OPS)
+        values["function"] = maybe(None, None, *config.vector_functions)
         values["relu"] = rng.random() < 0.2
         values["keep"] = maybe(Condition.ALWAYS, *Condition)
         for late in ("late0", "late1"):

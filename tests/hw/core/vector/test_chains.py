@@ -10,7 +10,9 @@ from sley.abi.config import PRESETS
 from sley.abi.types import WORD_TYPES
 
 NANO = PRESETS["nano"].replace(vector_chains=4)
-NANO16 = NANO.replace(operand_types=("int8", "bf16"), vector_chains=15)
+NANO16 = NANO.replace(
+    operand_types=("int8", "bf16"), vector_chains=15, vector_functions=("exp2", "reciprocal", "sigmoid")
+)
 
 
 @pytest.mark.parametrize(("config", "count"), [(NANO, 60), (NANO16, 120)])

@@ -8,7 +8,7 @@ from amaranth.lib import data
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import FLAGS_BITS, FLAGS_LSB, FORMATS, Op, Space
 from sley.abi.types import WORD_TYPES, ElementType
-from sley.abi.vector.chains import BINARY2_OPS, LATE, STAGE_OPERANDS, Condition, Lanes, Late, Operand
+from sley.abi.vector.chains import BINARY2_OPS, FUNCTION_BITS, LATE, STAGE_OPERANDS, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp, Reduction
 from sley.hw.core.types import is_type
 from sley.hw.fp.logic import LOGIC_OPS
@@ -50,7 +50,7 @@ CONTROL = data.StructLayout(
         "tail": 1,  # one of the stages from select to binary2 has something to do
         "keep_iota": 1,
         "keep_late": 1,
-        "function": 5,
+        "function": FUNCTION_BITS,
         "multiply2": 1,
         "multiply2_self": 1,
         "last": ARITHMETIC,
@@ -149,7 +149,7 @@ def is_illegal(chain: data.View, flags: data.View, config: ChipConfig) -> Value:
         ~is_code(front.binary, BinaryOp),
         ~is_code(tail.binary2, BINARY2_OPS),
         ~is_code(tail.keep, Condition),
-        tail.function != 0,
+        ~is_code(tail.function, (0, *(1 + function for function in config.vector_functions))),
         ~is_code(operands.late0, Late),
         ~is_code(operands.late1, Late),
         ~is_code(operands.late0_lanes, Lanes),

@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.functions.table import Function
 from sley.abi.instructions import Space
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.operations import BinaryOp
@@ -149,6 +150,8 @@ class VectorLane(wiring.Component):
         Columns that the lane serves, one after the other.
     chains : bool
         Whether the chip has chains; ``parts`` is then 1.
+    functions : collection of Function
+        Those that chains can have.
 
     Members
     -------
@@ -236,8 +239,14 @@ class VectorLane(wiring.Component):
     write: Signal
     write_slot: Signal
 
-    def __init__(self, types: Collection[ElementType], parts: int = 1, chains: bool = False) -> None:
-        self._chains = chains
+    def __init__(
+        self,
+        types: Collection[ElementType],
+        parts: int = 1,
+        chains: bool = False,
+        functions: Collection[Function] = (),
+    ) -> None:
+        self._chains, self._functions = chains, functions
         self._types = types
         self._bf16 = ElementType.BF16 in types
         self._parts = parts
@@ -400,7 +409,7 @@ class VectorLane(wiring.Component):
 
     def _final(self, m: Module, x: Value, uniform: dict[str, Value]) -> Value:
         """x behind all stages of a chain, on its way to the reduction, too."""
-        m.submodules.tail = tail = LaneTail()
+        m.submodules.tail = tail = LaneTail(self._functions)
         m.submodules.reduce = reduce = LaneReduce()
         final = Signal(32)
         m.d.comb += [

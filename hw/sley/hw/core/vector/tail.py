@@ -1,13 +1,17 @@
 """The stages of a lane behind relu: condition, function, second multiplication, second operation."""
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from collections.abc import Collection
+
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.functions.table import Function as FunctionCode
 from sley.abi.vector.operations import INTEGER_ADD
 from sley.hw.core.vector.control import CONTROL, inverted
 from sley.hw.fp.binary import Binary
 from sley.hw.fp.float32 import Float32
+from sley.hw.fp.function import Function
 from sley.hw.fp.multiply import Multiply
 
 SELECT_LATENCY = 1
@@ -15,7 +19,7 @@ SELECT_LATENCY = 1
 
 def function_latency(control: data.View) -> dict[int, Value]:
     """From the register of the condition to the input of the second multiplication."""
-    return {0: Const(1, 1)}
+    return {0: ~control.function.any(), Function.LATENCY: control.function.any()}
 
 
 def multiply2_latency(control: data.View) -> dict[int, Value]:
@@ -35,6 +39,11 @@ def binary2_latency(control: data.View) -> dict[int, Value]:
 
 class LaneTail(wiring.Component):
     """x where a condition holds and another value elsewhere; a function; times a value; op a value.
+
+    Parameters
+    ----------
+    functions : Collection[sley.abi.functions.table.Function]
+        Those of the chip; there may be none.
 
     Members
     -------
@@ -61,7 +70,7 @@ class LaneTail(wiring.Component):
 
     Cost
     ----
-    ``Multiply``, ``Binary``, three words of multiplexers, 32 flip-flops.
+    ``Function``, ``Multiply``, ``Binary``, three words of multiplexers, 32 flip-flops.
     """
 
     control: data.View
@@ -74,7 +83,8 @@ class LaneTail(wiring.Component):
     binary2: Signal
     o: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, functions: Collection[FunctionCode]) -> None:
+        self._functions = functions
         words = ("i", "late0", "late1", "other", "multiply2", "binary2")
         super().__init__(
             {"control": In(CONTROL), "iota_negative": In(1), "o": Out(32)} | {name: In(32) for name in words}
@@ -95,16 +105,30 @@ class LaneTail(wiring.Component):
         goes = (control.keep_iota & ~self.iota_negative) | (control.keep_late & ~self.late0.any())
         m.d.sync += selected.eq(Mux(goes, self.other | self.late1 & control.late_use[1][1].replicate(32), self.i))
 
+        # function
+        if self._functions:
+            m.submodules.function = function = Function(self._functions)
+            uses = control.function.any()
+            m.d.comb += [
+                function.use.eq(uses),
+                function.code.eq(control.function - 1),
+                function.i.eq(selected),
+            ]
+            x = Signal(32)
+            m.d.comb += x.eq(function.o | Mux(uses, 0, selected))
+        else:
+            x = selected
+
         # multiplication
         m.submodules.multiply = multiply = Multiply()
         m.d.comb += [
             multiply.use.eq(control.multiply2),
-            multiply.a.eq(selected),
-            multiply.a_nan.eq(Float32(selected).is_nan()),
-            multiply.b.eq(Mux(control.multiply2_self, selected, self.multiply2 | late(2))),
+            multiply.a.eq(x),
+            multiply.a_nan.eq(Float32(x).is_nan()),
+            multiply.b.eq(Mux(control.multiply2_self, x, self.multiply2 | late(2))),
         ]
         product = Signal(32)
-        m.d.comb += product.eq(multiply.o | Mux(control.multiply2, 0, selected))
+        m.d.comb += product.eq(multiply.o | Mux(control.multiply2, 0, x))
 
         # operation
         m.submodules.binary = binary = Binary()

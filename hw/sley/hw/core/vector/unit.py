@@ -329,7 +329,9 @@ class VectorUnit(wiring.Component):
         row_arrived = Signal()
         m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
 
-        lanes = [VectorLane(types, parts, decoded is not None) for _ in range(config.vector_lanes)]
+        lanes = [
+            VectorLane(types, parts, decoded is not None, config.vector_functions) for _ in range(config.vector_lanes)
+        ]
         splat = Signal(32, reset_less=True)
         m.d.sync += splat.eq(command.a)
         with m.If(~is_splat):
