@@ -24,6 +24,7 @@ from sley.abi.functions.table import (
     Q,
     R,
     Segment,
+    segment_value,
 )
 
 DIGITS = 60
@@ -119,6 +120,8 @@ def pieces(function: Function) -> Iterator[Piece]:
         yield Piece(lambda u: 1 / (1 + (-4 * u).exp()), 8, 5 * 32 - 8, subtract=True, mirror=True)
         yield Piece(lambda u: 1 / (1 + (4 * u).exp()), 0, 8, mirror=True, ahead=HALF / 2)
         yield Piece(lambda u: 1 / (1 + (4 * u).exp()), 8, 8 * 32 - 8, mirror=True)
+    elif function in (Function.FLOOR, Function.ROUND):  # the rounded significand
+        yield Piece(lambda u: one, 0, 32, relative=lambda u: one, exponent=1)
     elif function == Function.NORMAL_CDF:
         root = (2 * pi()).sqrt()
         yield Piece(lambda u: normal_cdf(u, root), 0, 8, subtract=True, mirror=True, ahead=HALF)
@@ -230,12 +233,37 @@ def fitted(function: Function) -> list[Segment]:
     """The segments of a function, computed anew."""
     with localcontext() as context:
         context.prec = DIGITS
-        return [segment for piece in pieces(function) for segment in segments(piece)]
+        found: list[Segment] = []
+        before: Piece | None = None
+        for piece in pieces(function):
+            for number, segment in enumerate(segments(piece), piece.first):
+                if number and before and before.mirror and before.relative is None and before.fine == piece.fine:
+                    segment = joined(piece, found[-1], segment)
+                found.append(segment)
+                before = piece
+        return found
+
+
+def joined(piece: Piece, before: Segment, segment: Segment) -> Segment:
+    """The segment moved by a few last places, if it does not go on from the one before in the function's direction.
+
+    Mirrored segments alone need it, where a function is all but constant. ``before`` ends at s = 0."""
+    bits = PLACE_BITS - (FINE_BITS if piece.fine else COARSE_BITS)
+    invert = -1 if piece.subtract else 0
+    end = segment_value(*before[:4], 0, 0, invert=invert)
+    start = segment_value(*segment[:4], (1 << INNER_BITS) - 1, (1 << bits) - 1, invert=invert)
+    shift = before[4] - segment[4]
+    wanted = end << shift if shift >= 0 else -(-end >> -shift) if piece.subtract else end >> -shift
+    rises = piece.subtract  # with x the mirrored sums grow, their negatives fall
+    if (start >= wanted) if rises else (start <= wanted):
+        return segment
+    c0 = segment[0] + (wanted - start) * (-1 if piece.subtract else 1)
+    return (c0 % (1 << C0.bits), *segment[1:])
 
 
 def text() -> str:
     """The file."""
-    rows = {function.name: fitted(function) for function in Function if any(True for _ in pieces(function))}
+    rows = {function.name: fitted(function) for function in Function}
     parts = [
         f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n ]" for name, rows in rows.items()
     ]

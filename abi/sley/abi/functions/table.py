@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 COEFFICIENTS = Path(__file__).with_name("coefficients.json")
 
@@ -150,11 +151,25 @@ FUNCTIONS: dict[Function, FunctionFacts] = {
         "0.5 for 0",
         (Region(0, 6, subtract=True, mirror=True), Region(192, 8, mirror=True)),
         error_from=-4.0,
-        tail_error=2.0**-36,
+        tail_error=2.0**-37,
     ),
-    Function.FLOOR: FunctionFacts("largest integer that is not above x", 0.0, 1, "all"),
-    Function.ROUND: FunctionFacts("nearest integer, half to even", 0.0, 1, "all"),
+    Function.FLOOR: FunctionFacts("largest integer that is not above x", 0.0, 1, "all", (Region(0, relative=32),)),
+    Function.ROUND: FunctionFacts("nearest integer, half to even", 0.0, 1, "all", (Region(0, relative=32),)),
 }
+
+
+
+def segment_value(
+    c0: Any, c1: Any, c2: Any, c3: Any, inner: Any, w: Any, addend: Any = 0, invert: Any = 0
+) -> Any:
+    """p of integers, or of arrays of them: every product is rounded down, and the low parts of w and q are not multiplied
+    with each other. ``inner``: s; ``invert``: -1 subtracts, else 0."""
+    down = INNER_BITS + COARSE_BITS
+    r = (c2 << R.fraction - C2.fraction) + (c3 * inner >> C3.fraction + down - R.fraction)
+    q = (c1 << Q.fraction - C1.fraction) + (r * inner >> R.fraction + down - Q.fraction)
+    product = w * q - (w & (1 << W_LOW) - 1) * (q & (1 << Q_LOW) - 1) >> Q.fraction + PLACE_BITS - P.fraction
+    return ((c0 ^ addend ^ invert) + (product ^ invert)) & (1 << P.bits) - 1
+
 
 Segment = tuple[int, int, int, int, int]
 """c0, c1, c2, c3 and x, as integers of ``FORMATS``."""
