@@ -39,8 +39,9 @@ HALF_Q, HALF_R = HALF / (1 << Q.fraction), HALF / (1 << R.fraction)
 class Piece:
     """Segments of one region and what they approximate: the value at a place u, counted in units.
 
-    ``exponent``: None takes the one by which the least value of a segment is from one half to 1. ``ahead``: how far, in steps of u,
-    operands are above the place that stands for them. ``short``: no bits of an operand are below the upper ones of t.
+    ``exponent``: None takes the one by which the least value of a segment is from one half to 1. ``ahead``: how far, in
+    steps of u, operands are above the place that stands for them. ``short``: no bits of an operand are below the upper
+    ones of t.
     """
 
     value: Real
@@ -107,7 +108,9 @@ def pieces(function: Function) -> Iterator[Piece]:
     elif function == Function.LOG2:
         yield Piece(lambda u: log2(1 + u), 0, 32, fine=True, relative=lambda u: slope(u, 1), exponent=1, short=True)
         yield Piece(lambda u: log2(1 + u), 32, 96, fine=True)
-        yield Piece(lambda u: -log2(1 - u / 2), 0, 32, fine=True, relative=lambda u: slope(u, -2), exponent=0, short=True)
+        yield Piece(
+            lambda u: -log2(1 - u / 2), 0, 32, fine=True, relative=lambda u: slope(u, -2), exponent=0, short=True
+        )
         yield Piece(lambda u: -log2(1 - u / 2), 32, 96, fine=True)
         for k in range(FAR):  # a little less, so that p stays below 2
             yield Piece(lambda u, k=k: log2(1 + u) - 3 * u * C0_STEP * 2**k, 0, 32, exponent=k)  # type: ignore[misc]
@@ -172,9 +175,7 @@ def relative_segment(
         rest_2 = c2 + (c3 - Decimal(whole_3) / (1 << C3.fraction) * zoom**2) * width
         whole_2 = integer(rest_2 / zoom + HALF_R, C2) + add_2
         upper = (Decimal(whole_2) / (1 << C2.fraction) - HALF_R, Decimal(whole_3) / (1 << C3.fraction))
-        rests = [
-            value - t * zoom * (upper[0] + t * zoom * upper[1]) for value, t in zip(values, points, strict=True)
-        ]
+        rests = [value - t * zoom * (upper[0] + t * zoom * upper[1]) for value, t in zip(values, points, strict=True)]
         whole_1 = integer((max(rests) + min(rests)) / 2 + c2 * inner_step / 2 + HALF_Q, C1)
         stored = Decimal(whole_1) / (1 << C1.fraction) - HALF_Q - c2 * inner_step / 2
         error = max(abs(rest - stored) for rest in rests)
@@ -202,8 +203,8 @@ def limited(value: Real, width: Decimal) -> tuple[Decimal, Decimal, Decimal, Dec
 
 
 def interpolate(value: Real, width: Decimal, count: int) -> list[Decimal]:
-    """Coefficients, lowest first, of the polynomial through ``count`` points, both ends and Chebyshev's between them, so
-    that neighbours meet."""
+    """Coefficients, lowest first, of the polynomial through ``count`` points: both ends, so that neighbours meet, and
+    those of Chebyshev between them."""
     if count == 1:
         return [value(Decimal(0))]
     inner = {2: [], 3: [Decimal(0)], 4: [Decimal("-0.41421356237"), Decimal("0.41421356237")]}[count]

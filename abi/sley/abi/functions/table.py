@@ -1,9 +1,9 @@
-"""Functions of one fp32 operand: their codes, published errors, and the segments on which a polynomial stands for each.
+"""Functions of one fp32 operand: their codes, published errors, and the segments of their polynomials.
 
-A function value is p * 2^x. p = c0 + w * q, or its negative modulo 2, with q = c1 + s * (c2 + s * c3). t is the place in
-a segment; s is t, in fine segments 4 * t; w is t or the argument itself ("relative" segments, where c0 is 0). The coefficients are in
-``coefficients.json``, which ``sley.abi.functions.fit`` makes with exact arithmetic. ``docs/theory/numerics.md`` says how
-an operand becomes segment, t and w.
+A result is p * 2^x. p = c0 + w * q, or its negative modulo 2, with q = c1 + s * (c2 + s * c3). t is the place in a
+segment; s is t, in fine segments 4 * t; w is t, or in "relative" segments, where c0 is 0, the argument itself. The
+coefficients are in ``coefficients.json``, which ``sley.abi.functions.fit`` makes with decimal arithmetic.
+``docs/theory/numerics.md`` says how an operand becomes segment, t and w.
 """
 
 import json
@@ -158,12 +158,9 @@ FUNCTIONS: dict[Function, FunctionFacts] = {
 }
 
 
-
-def segment_value(
-    c0: Any, c1: Any, c2: Any, c3: Any, inner: Any, w: Any, addend: Any = 0, invert: Any = 0
-) -> Any:
-    """p of integers, or of arrays of them: every product is rounded down, and the low parts of w and q are not multiplied
-    with each other. ``inner``: s; ``invert``: -1 subtracts, else 0."""
+def segment_value(c0: Any, c1: Any, c2: Any, c3: Any, inner: Any, w: Any, addend: Any = 0, invert: Any = 0) -> Any:
+    """p of integers, or of arrays of them. Every product is rounded down, and the low parts of w and q are not
+    multiplied with each other. ``inner``: s; ``invert``: -1 subtracts, else 0."""
     down = INNER_BITS + COARSE_BITS
     r = (c2 << R.fraction - C2.fraction) + (c3 * inner >> C3.fraction + down - R.fraction)
     q = (c1 << Q.fraction - C1.fraction) + (r * inner >> R.fraction + down - Q.fraction)

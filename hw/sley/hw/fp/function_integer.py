@@ -59,7 +59,9 @@ class IntegerPart(wiring.Component):
         behind, fraction = Signal(FRACTION_BITS, reset_less=True), Signal(FRACTION_BITS, reset_less=True)
         sign = Signal(reset_less=True)
         m.d.sync += [
-            behind.eq(Cat((some & (low < FRACTION_BITS - 1 - k)) | (self.exponent == BIAS) for k in range(FRACTION_BITS))),
+            behind.eq(
+                Cat((some & (low < FRACTION_BITS - 1 - k)) | (self.exponent == BIAS) for k in range(FRACTION_BITS))
+            ),
             fraction.eq(self.fraction),
             sign.eq(self.sign),
         ]

@@ -7,8 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.functions.table import (
-    CODE_BITS,
     COARSE_BITS,
+    CODE_BITS,
     FINE_BITS,
     FUNCTIONS,
     INNER_BITS,
@@ -131,7 +131,9 @@ class FunctionPlace(wiring.Component):
         negate = is_log2 & (i.exponent == BIAS - 1)
         fraction = register(m, "fraction_1", ((i.fraction ^ negate.replicate(FRACTION_BITS)) + negate)[:FRACTION_BITS])
         top = BIAS + UNIT_BITS - 1 + Mux(self._is(Function.SIGMOID), 2, 0)
-        distance = register(m, "distance_1", Mux(is_fixed, top - i.exponent, Mux(is_rounding, 32, UNIT_BITS - 1))[:9].as_signed())
+        distance = register(
+            m, "distance_1", Mux(is_fixed, top - i.exponent, Mux(is_rounding, 32, UNIT_BITS - 1))[:9].as_signed()
+        )
 
         integer: Value = Const(0, SIGNIFICAND_BITS + 1)
         if self._functions & set(ROUNDING):

@@ -1,7 +1,7 @@
 """Functions of one fp32 operand as the hardware computes them, on arrays of bit patterns, with integers alone.
 
-An operand becomes a *place*: a segment of the table and 25 bits of what is behind the point, from which come t and w. The
-segment's polynomial gives p in [0.5, 2), which is rounded once. See ``sley.abi.functions.table``.
+An operand becomes a place: a segment of the table and 25 bits of what is behind the point, from which come t and w.
+The polynomial of the segment gives p in [0.5, 2), which is rounded once. See ``sley.abi.functions.table``.
 """
 
 from dataclasses import dataclass
@@ -228,8 +228,6 @@ def _integer(x: Bits, down: bool) -> Bits:
         up = (rest > half) | ((rest == half) & odd & (behind > 0))
     whole = (pattern - rest + np.where(up, below + 1, 0)).astype(np.uint32)
     small = exponent < BIAS
-    if down:
-        one = negative & (exponent > 0)
-    else:
-        one = (exponent == BIAS - 1) & (pattern & (1 << FRACTION_BITS) - 1 != 0)
+    above_half = (exponent == BIAS - 1) & (pattern & (1 << FRACTION_BITS) - 1 != 0)
+    one = negative & (exponent > 0) if down else above_half
     return np.where(small, (x & SIGN) | np.where(one, ONE, np.uint32(0)), whole)
