@@ -24,6 +24,7 @@ from sley.abi.functions.table import (
     Q,
     R,
     Segment,
+    segment_value,
 )
 
 DIGITS = 60
@@ -38,8 +39,9 @@ HALF_Q, HALF_R = HALF / (1 << Q.fraction), HALF / (1 << R.fraction)
 class Piece:
     """Segments of one region and what they approximate: the value at a place u, counted in units.
 
-    ``exponent``: None takes the one by which the least value of a segment is from one half to 1. ``ahead``: how far, in steps of u,
-    operands are above the place that stands for them. ``short``: no bits of an operand are below the upper ones of t.
+    ``exponent``: None takes the one by which the least value of a segment is from one half to 1. ``ahead``: how far, in
+    steps of u, operands are above the place that stands for them. ``short``: no bits of an operand are below the upper
+    ones of t.
     """
 
     value: Real
@@ -106,7 +108,9 @@ def pieces(function: Function) -> Iterator[Piece]:
     elif function == Function.LOG2:
         yield Piece(lambda u: log2(1 + u), 0, 32, fine=True, relative=lambda u: slope(u, 1), exponent=1, short=True)
         yield Piece(lambda u: log2(1 + u), 32, 96, fine=True)
-        yield Piece(lambda u: -log2(1 - u / 2), 0, 32, fine=True, relative=lambda u: slope(u, -2), exponent=0, short=True)
+        yield Piece(
+            lambda u: -log2(1 - u / 2), 0, 32, fine=True, relative=lambda u: slope(u, -2), exponent=0, short=True
+        )
         yield Piece(lambda u: -log2(1 - u / 2), 32, 96, fine=True)
         for k in range(FAR):  # a little less, so that p stays below 2
             yield Piece(lambda u, k=k: log2(1 + u) - 3 * u * C0_STEP * 2**k, 0, 32, exponent=k)  # type: ignore[misc]
@@ -119,6 +123,8 @@ def pieces(function: Function) -> Iterator[Piece]:
         yield Piece(lambda u: 1 / (1 + (-4 * u).exp()), 8, 5 * 32 - 8, subtract=True, mirror=True)
         yield Piece(lambda u: 1 / (1 + (4 * u).exp()), 0, 8, mirror=True, ahead=HALF / 2)
         yield Piece(lambda u: 1 / (1 + (4 * u).exp()), 8, 8 * 32 - 8, mirror=True)
+    elif function in (Function.FLOOR, Function.ROUND):  # the rounded significand
+        yield Piece(lambda u: one, 0, 32, relative=lambda u: one, exponent=1)
     elif function == Function.NORMAL_CDF:
         root = (2 * pi()).sqrt()
         yield Piece(lambda u: normal_cdf(u, root), 0, 8, subtract=True, mirror=True, ahead=HALF)
@@ -169,9 +175,7 @@ def relative_segment(
         rest_2 = c2 + (c3 - Decimal(whole_3) / (1 << C3.fraction) * zoom**2) * width
         whole_2 = integer(rest_2 / zoom + HALF_R, C2) + add_2
         upper = (Decimal(whole_2) / (1 << C2.fraction) - HALF_R, Decimal(whole_3) / (1 << C3.fraction))
-        rests = [
-            value - t * zoom * (upper[0] + t * zoom * upper[1]) for value, t in zip(values, points, strict=True)
-        ]
+        rests = [value - t * zoom * (upper[0] + t * zoom * upper[1]) for value, t in zip(values, points, strict=True)]
         whole_1 = integer((max(rests) + min(rests)) / 2 + c2 * inner_step / 2 + HALF_Q, C1)
         stored = Decimal(whole_1) / (1 << C1.fraction) - HALF_Q - c2 * inner_step / 2
         error = max(abs(rest - stored) for rest in rests)
@@ -199,8 +203,8 @@ def limited(value: Real, width: Decimal) -> tuple[Decimal, Decimal, Decimal, Dec
 
 
 def interpolate(value: Real, width: Decimal, count: int) -> list[Decimal]:
-    """Coefficients, lowest first, of the polynomial through ``count`` points, both ends and Chebyshev's between them, so
-    that neighbours meet."""
+    """Coefficients, lowest first, of the polynomial through ``count`` points: both ends, so that neighbours meet, and
+    those of Chebyshev between them."""
     if count == 1:
         return [value(Decimal(0))]
     inner = {2: [], 3: [Decimal(0)], 4: [Decimal("-0.41421356237"), Decimal("0.41421356237")]}[count]
@@ -230,12 +234,37 @@ def fitted(function: Function) -> list[Segment]:
     """The segments of a function, computed anew."""
     with localcontext() as context:
         context.prec = DIGITS
-        return [segment for piece in pieces(function) for segment in segments(piece)]
+        found: list[Segment] = []
+        before: Piece | None = None
+        for piece in pieces(function):
+            for number, segment in enumerate(segments(piece), piece.first):
+                if number and before and before.mirror and before.relative is None and before.fine == piece.fine:
+                    segment = joined(piece, found[-1], segment)
+                found.append(segment)
+                before = piece
+        return found
+
+
+def joined(piece: Piece, before: Segment, segment: Segment) -> Segment:
+    """The segment moved by a few last places, if it does not go on from the one before in the function's direction.
+
+    Mirrored segments alone need it, where a function is all but constant. ``before`` ends at s = 0."""
+    bits = PLACE_BITS - (FINE_BITS if piece.fine else COARSE_BITS)
+    invert = -1 if piece.subtract else 0
+    end = segment_value(*before[:4], 0, 0, invert=invert)
+    start = segment_value(*segment[:4], (1 << INNER_BITS) - 1, (1 << bits) - 1, invert=invert)
+    shift = before[4] - segment[4]
+    wanted = end << shift if shift >= 0 else -(-end >> -shift) if piece.subtract else end >> -shift
+    rises = piece.subtract  # with x the mirrored sums grow, their negatives fall
+    if (start >= wanted) if rises else (start <= wanted):
+        return segment
+    c0 = segment[0] + (wanted - start) * (-1 if piece.subtract else 1)
+    return (c0 % (1 << C0.bits), *segment[1:])
 
 
 def text() -> str:
     """The file."""
-    rows = {function.name: fitted(function) for function in Function if any(True for _ in pieces(function))}
+    rows = {function.name: fitted(function) for function in Function}
     parts = [
         f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n ]" for name, rows in rows.items()
     ]

@@ -1,9 +1,9 @@
-"""Functions of one fp32 operand: their codes, published errors, and the segments on which a polynomial stands for each.
+"""Functions of one fp32 operand: their codes, published errors, and the segments of their polynomials.
 
-A function value is p * 2^x. p = c0 + w * q, or its negative modulo 2, with q = c1 + s * (c2 + s * c3). t is the place in
-a segment; s is t, in fine segments 4 * t; w is t or the argument itself ("relative" segments, where c0 is 0). The coefficients are in
-``coefficients.json``, which ``sley.abi.functions.fit`` makes with exact arithmetic. ``docs/theory/numerics.md`` says how
-an operand becomes segment, t and w.
+A result is p * 2^x. p = c0 + w * q, or its negative modulo 2, with q = c1 + s * (c2 + s * c3). t is the place in a
+segment; s is t, in fine segments 4 * t; w is t, or in "relative" segments, where c0 is 0, the argument itself. The
+coefficients are in ``coefficients.json``, which ``sley.abi.functions.fit`` makes with decimal arithmetic.
+``docs/theory/numerics.md`` says how an operand becomes segment, t and w.
 """
 
 import json
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 COEFFICIENTS = Path(__file__).with_name("coefficients.json")
 
@@ -150,11 +151,22 @@ FUNCTIONS: dict[Function, FunctionFacts] = {
         "0.5 for 0",
         (Region(0, 6, subtract=True, mirror=True), Region(192, 8, mirror=True)),
         error_from=-4.0,
-        tail_error=2.0**-36,
+        tail_error=2.0**-37,
     ),
-    Function.FLOOR: FunctionFacts("largest integer that is not above x", 0.0, 1, "all"),
-    Function.ROUND: FunctionFacts("nearest integer, half to even", 0.0, 1, "all"),
+    Function.FLOOR: FunctionFacts("largest integer that is not above x", 0.0, 1, "all", (Region(0, relative=32),)),
+    Function.ROUND: FunctionFacts("nearest integer, half to even", 0.0, 1, "all", (Region(0, relative=32),)),
 }
+
+
+def segment_value(c0: Any, c1: Any, c2: Any, c3: Any, inner: Any, w: Any, addend: Any = 0, invert: Any = 0) -> Any:
+    """p of integers, or of arrays of them. Every product is rounded down, and the low parts of w and q are not
+    multiplied with each other. ``inner``: s; ``invert``: -1 subtracts, else 0."""
+    down = INNER_BITS + COARSE_BITS
+    r = (c2 << R.fraction - C2.fraction) + (c3 * inner >> C3.fraction + down - R.fraction)
+    q = (c1 << Q.fraction - C1.fraction) + (r * inner >> R.fraction + down - Q.fraction)
+    product = w * q - (w & (1 << W_LOW) - 1) * (q & (1 << Q_LOW) - 1) >> Q.fraction + PLACE_BITS - P.fraction
+    return ((c0 ^ addend ^ invert) + (product ^ invert)) & (1 << P.bits) - 1
+
 
 Segment = tuple[int, int, int, int, int]
 """c0, c1, c2, c3 and x, as integers of ``FORMATS``."""

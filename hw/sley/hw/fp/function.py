@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.functions.table import CODE_BITS, Function as Code
-from sley.abi.functions.table import P
+from sley.abi.functions.table import CODE_BITS, P
+from sley.abi.functions.table import Function as Code
 from sley.abi.timing import FP32_FUNCTION
 from sley.hw.fp.float32 import BIAS, FRACTION_BITS, pack
 from sley.hw.fp.function_place import OUTCOME, FunctionPlace, register

@@ -7,8 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.functions.table import (
-    CODE_BITS,
     COARSE_BITS,
+    CODE_BITS,
     FINE_BITS,
     FUNCTIONS,
     INNER_BITS,
@@ -19,9 +19,12 @@ from sley.abi.functions.table import (
     bases,
 )
 from sley.hw.fp.float32 import BIAS, FRACTION_BITS, SIGNIFICAND_BITS, Float32
+from sley.hw.fp.function_integer import IntegerPart
 
 FIXED = (Function.EXP2, Function.TANH, Function.SIGMOID, Function.NORMAL_CDF)
 """Functions whose operand becomes a fixed-point number, with ``UNIT_BITS`` before the point."""
+ROUNDING = (Function.FLOOR, Function.ROUND)
+"""Functions that multiply a rounded significand by 1."""
 UNIT_BITS = 7
 BLOCK_BITS = 6
 """Of the number of 32 segments; all functions together have fewer than 64 such blocks."""
@@ -120,6 +123,7 @@ class FunctionPlace(wiring.Component):
         i = Float32(self.i)
         is_log2, is_fixed = self._is(Function.LOG2), self._is(*FIXED)
         is_exp2, is_tanh = self._is(Function.EXP2), self._is(Function.TANH)
+        is_rounding = self._is(*ROUNDING)
 
         # 1: unpack. A logarithm near 1 begins with the distance from 1, below it with twice of that.
         sign, exponent, some = (register(m, f"{name}_1", x) for name, x in self._unpacked(i).items())
@@ -127,7 +131,21 @@ class FunctionPlace(wiring.Component):
         negate = is_log2 & (i.exponent == BIAS - 1)
         fraction = register(m, "fraction_1", ((i.fraction ^ negate.replicate(FRACTION_BITS)) + negate)[:FRACTION_BITS])
         top = BIAS + UNIT_BITS - 1 + Mux(self._is(Function.SIGMOID), 2, 0)
-        distance = register(m, "distance_1", Mux(is_fixed, top - i.exponent, UNIT_BITS - 1)[:9].as_signed())
+        distance = register(
+            m, "distance_1", Mux(is_fixed, top - i.exponent, Mux(is_rounding, 32, UNIT_BITS - 1))[:9].as_signed()
+        )
+
+        integer: Value = Const(0, SIGNIFICAND_BITS + 1)
+        if self._functions & set(ROUNDING):
+            m.submodules.integer = part = IntegerPart()
+            m.d.comb += [
+                part.use.eq(is_rounding),
+                part.down.eq(self._is(Function.FLOOR)),
+                part.sign.eq(sign),
+                part.exponent.eq(exponent),
+                part.fraction.eq(fraction),
+            ]
+            integer = part.o
 
         # 2 and 3: shift; without functions that need it the distance is a constant
         shifted: Value = Cat(Const(0, UNIT_BITS + 1), fraction, 1)
@@ -166,7 +184,7 @@ class FunctionPlace(wiring.Component):
         zoom = FINE_BITS - COARSE_BITS
         m.d.sync += [
             self.inner.eq(Mux(fine, t[OFFSET_BITS - INNER_BITS - zoom : -zoom], t[OFFSET_BITS - INNER_BITS :])),
-            self.w.eq(Mux(relative, Cat(Const(0, 2), argument), t)),
+            self.w.eq(Mux(relative, Cat(Const(0, 2), argument), t) | Cat(Const(0, 1), integer)),
             self.addend.eq(addend & (is_log2 & ~near).replicate(7)),
         ]
         s_shaped = self._is(Function.SIGMOID, Function.NORMAL_CDF)
@@ -281,6 +299,9 @@ class FunctionPlace(wiring.Component):
             if Function.LOG2 in self._functions:  # the zeros are counted in 24 bits
                 with m.Case(Function.LOG2), m.If(relative):
                     m.d.comb += [chosen.eq(~Cat(zeros, Const(0, 1)).as_signed()), increment.eq(1)]
+            for function in sorted(self._functions & set(ROUNDING)):
+                with m.Case(function), m.If(exponent >= BIAS):
+                    m.d.comb += [chosen.eq(~inverse), increment.eq(1)]
             for function in sorted(self._functions & set(UNITS)):
                 with m.Case(function):
                     m.d.comb += chosen.eq(Mux(zero, -1, 0))
@@ -305,6 +326,8 @@ class FunctionPlace(wiring.Component):
         for function, (above, below) in UNITS.items():
             far = far | (self._is(function) & (unit >= Mux(sign, below, above)))
         far = beyond | far | (is_tanh & (unit >= TANH_UNITS))
+        is_floor, is_round = self._is(Function.FLOOR), self._is(Function.ROUND)
+        small, small_one = exponent < BIAS, (is_floor & sign & ~zero) | (is_round & (exponent == BIAS - 1) & some)
         is_one = is_log2 & (exponent == BIAS) & ~some
         signs = (sign & ~(is_exp2 | is_s | is_log2)) | (is_log2 & (exponent < BIAS))
         m.d.sync += [
@@ -313,7 +336,7 @@ class FunctionPlace(wiring.Component):
                 nan
                 | (is_exp2 & beyond & ~sign)
                 | (inverse & zero)
-                | (is_sqrt & special)
+                | ((is_sqrt | is_floor | is_round) & special)
                 | (is_log2 & (zero | special))
             ),
             self.outcome.nothing.eq(
@@ -322,9 +345,10 @@ class FunctionPlace(wiring.Component):
                 | (is_sqrt & zero)
                 | is_one
                 | (is_tanh & zero)
+                | ((is_floor | is_round) & small & ~small_one)
                 | (is_s & far & sign & ~zero)
             ),
-            self.outcome.one.eq((is_tanh & far) | (is_s & (zero | (far & ~sign)))),
+            self.outcome.one.eq((small & small_one) | (is_tanh & far) | (is_s & (zero | (far & ~sign)))),
             self.outcome.sign.eq(signs),
         ]
 

@@ -1,7 +1,7 @@
 """Functions of one fp32 operand as the hardware computes them, on arrays of bit patterns, with integers alone.
 
-An operand becomes a *place*: a segment of the table and 25 bits of what is behind the point, from which come t and w. The
-segment's polynomial gives p in [0.5, 2), which is rounded once. See ``sley.abi.functions.table``.
+An operand becomes a place: a segment of the table and 25 bits of what is behind the point, from which come t and w.
+The polynomial of the segment gives p in [0.5, 2), which is rounded once. See ``sley.abi.functions.table``.
 """
 
 from dataclasses import dataclass
@@ -12,23 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sley.abi.functions.table import (
-    C0,
-    C1,
-    C2,
-    C3,
     COARSE_BITS,
     FINE_BITS,
     FUNCTIONS,
     INNER_BITS,
     OFFSET_BITS,
     PLACE_BITS,
-    Q_LOW,
-    W_LOW,
     Function,
     P,
-    Q,
-    R,
     coefficients,
+    segment_value,
 )
 from sley.sim.golden.float32 import INFINITY, NAN, SIGN, Bits, flush, is_nan
 
@@ -200,18 +193,13 @@ def _bit_length(x: Int) -> Int:
 
 
 def polynomial(place: Place, c0: Int, c1: Int, c2: Int, c3: Int) -> Int:
-    """p, as the hardware forms it: every product is rounded down, and the low parts of w and q are not multiplied."""
+    """p at a place."""
     offset: Any = np.where(place.fine, (1 << PLACE_BITS - FINE_BITS) - 1, (1 << OFFSET_BITS) - 1)
     t = (place.place ^ (PLACE_MASK if place.mirror else 0)) & offset
     inner = np.where(place.fine, t << FINE_BITS - COARSE_BITS, t) >> OFFSET_BITS - INNER_BITS
-    down = INNER_BITS + COARSE_BITS
-    r = (c2 << R.fraction - C2.fraction) + (c3 * inner >> C3.fraction + down - R.fraction)
-    q = (c1 << Q.fraction - C1.fraction) + (r * inner >> R.fraction + down - Q.fraction)
     w = np.where(place.relative, place.argument, t)
-    product = w * q - (w & (1 << W_LOW) - 1) * (q & (1 << Q_LOW) - 1)
-    product >>= Q.fraction + PLACE_BITS - P.fraction
-    invert = np.where(place.subtract, -1, 0)
-    return ((c0 ^ place.addend ^ invert) + (product ^ invert)) & (1 << C0.bits) - 1
+    p: Int = segment_value(c0, c1, c2, c3, inner, w, place.addend, np.where(place.subtract, -1, 0))
+    return p
 
 
 def _rounded(p: Int, exponent: Int, negative: Flags) -> Bits:
@@ -240,8 +228,6 @@ def _integer(x: Bits, down: bool) -> Bits:
         up = (rest > half) | ((rest == half) & odd & (behind > 0))
     whole = (pattern - rest + np.where(up, below + 1, 0)).astype(np.uint32)
     small = exponent < BIAS
-    if down:
-        one = negative & (exponent > 0)
-    else:
-        one = (exponent == BIAS - 1) & (pattern & (1 << FRACTION_BITS) - 1 != 0)
+    above_half = (exponent == BIAS - 1) & (pattern & (1 << FRACTION_BITS) - 1 != 0)
+    one = negative & (exponent > 0) if down else above_half
     return np.where(small, (x & SIGN) | np.where(one, ONE, np.uint32(0)), whole)
