@@ -208,6 +208,8 @@ class Chain:
                 return f"{stage} is {operand!r}; it can be {', '.join(o.name for o in allowed)}"
         if self.binary2 not in BINARY2_OPS:
             return f"binary2 is {self.binary2.name}; it can be {', '.join(o.name for o in BINARY2_OPS)}"
+        if self.binary2 and self.reduce not in (Reduction.NONE, Reduction.LAST):
+            return f"reduce is {self.reduce.name} and binary2 {self.binary2.name}; one adder does both: use one of them"
         for late in LATE:
             if self.late_uses(late) > 1:
                 return f"{late.name} serves {self.late_uses(late)} stages; it serves one: the other one is for another"

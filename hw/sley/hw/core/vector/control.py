@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from amaranth.hdl import Cat, Const, Value
+from amaranth.hdl import Cat, Const, Mux, Value
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
@@ -11,6 +11,7 @@ from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import BINARY2_OPS, FUNCTION_BITS, LATE, STAGE_OPERANDS, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp, Reduction
 from sley.hw.core.types import is_type
+from sley.hw.core.vector.partials import JOIN
 from sley.hw.fp.logic import LOGIC_OPS
 
 
@@ -88,6 +89,12 @@ def arithmetic(op: Value, is_float: Value) -> dict[str, object]:
     }
 
 
+def join_op(reduce: Value) -> Value:
+    """The operation of a reduction with partial results."""
+    is_sum, is_min = reduce == Reduction.SUM, reduce == Reduction.MIN
+    return Mux(is_sum, BinaryOp.ADD, Mux(is_min, BinaryOp.MIN, BinaryOp.MAX))
+
+
 def inverted(x: Value, invert: data.View) -> Value:
     """The word with the bits inverted that ``invert`` names."""
     return x ^ Cat(invert.low.replicate(31), invert.sign)
@@ -155,6 +162,7 @@ def is_illegal(chain: data.View, flags: data.View, config: ChipConfig) -> Value:
         ~is_code(operands.late0_lanes, Lanes),
         ~is_code(operands.late1_lanes, Lanes),
         ~is_code(operands.reduce, Reduction),
+        is_code(operands.reduce, JOIN) & tail.binary2.any(),
         broadcasts(chain, Late.A),
         ~is_code(operands.c_type, config.operand_types),
         flags.b_op.any() | flags.bias | flags.scale | flags.relu,
@@ -191,7 +199,7 @@ def chain_control(chain: data.View, flags: data.View, is_float: Value, config: C
     c_is_int8 = is_type(chain.operands.c_type, ElementType.INT8, config.operand_types)
     front, tail, operands = chain.front, chain.tail, chain.operands
     is_fp32 = is_type(flags.dtype, ElementType.FP32, WORD_TYPES)
-    always = Const(1, 1)
+    always, joins = Const(1, 1), is_code(operands.reduce, JOIN)
     stages = (
         (front.binary_operand, front.binary.any()),
         (front.add, always),
@@ -209,13 +217,13 @@ def chain_control(chain: data.View, flags: data.View, is_float: Value, config: C
         "logic_op": front.binary,
         "y_is_b": (front.binary_operand == Operand.B) & front.binary.any(),
         "multiply_self": front.multiply == Operand.X,
-        "tail": tail.as_value().any(),
+        "tail": tail.as_value().any() | joins,
         "keep_iota": tail.keep == Condition.IOTA_NEGATIVE,
         "keep_late": tail.keep == Condition.LATE0_NOT_ZERO,
         "function": tail.function,
         "multiply2": tail.multiply2.any(),
         "multiply2_self": tail.multiply2 == Operand.X,
-        "last": arithmetic(tail.binary2, is_float),
+        "last": arithmetic(Mux(joins, join_op(operands.reduce), tail.binary2), is_float),
         "late_use": [[use[stage] & works[stage] for stage in LATE_STAGES] for use in uses],
         "late_source": [operands.late0, operands.late1],
         "late_lanes": [operands.late0_lanes, operands.late1_lanes],

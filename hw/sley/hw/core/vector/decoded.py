@@ -17,14 +17,17 @@ from sley.hw.core.vector.control import (
     CONTROL,
     VECTOR_FLAGS,
     VFOLD_FLAGS,
+    arithmetic,
     assign,
     chain_control,
     is_code,
     is_illegal,
+    join_op,
     short_control,
 )
 from sley.hw.core.vector.lane import VectorLane, is_float
-from sley.hw.core.vector.reductions import FOLDS, Reductions
+from sley.hw.core.vector.partials import JOIN
+from sley.hw.core.vector.reductions import Reductions
 from sley.hw.core.vector.row_registers import RowSource
 from sley.hw.core.vector.stages import ChainStages
 from sley.hw.fp.logic import LOGIC_OPS
@@ -50,7 +53,7 @@ class Decoded:
             self.table.index.eq(vector.chain),
         ]
         self.known, self.bad = self.table.known, self.table.bad
-        self.bad_fold = ~is_code(fold.reduce, FOLDS) | ~is_one_of(fold.dtype, WORD_TYPES)
+        self.bad_fold = ~is_code(fold.reduce, JOIN) | ~is_one_of(fold.dtype, WORD_TYPES)
 
         self.chain = Signal(CHAIN, name="chain", reset_less=True)
         m.d.sync += self.chain.eq(Mux(kind.chained, self.table.o.as_value(), 0))
@@ -78,10 +81,12 @@ class Decoded:
             with m.If(decode):
                 m.d.sync += assign(self.control, chain_control(self.chain, vector, floats, config))
             with m.Else():
+                of_floats = is_type(fold.dtype, ElementType.FP32, WORD_TYPES)
                 folds = {
                     "reduce": Mux(kind.vfold, fold.reduce, 0),
                     "register": fold.row,
-                    "is_float": is_type(fold.dtype, ElementType.FP32, WORD_TYPES),
+                    "is_float": of_floats,
+                    "last": arithmetic(join_op(fold.reduce), of_floats),
                 }
                 m.d.sync += assign(self.control, short_control(vector) | folds)
         m.d.comb += self.stages.control.eq(self.control)
@@ -117,5 +122,5 @@ class Decoded:
             ]
             m.d.comb += [
                 getattr(lane, name).eq(getattr(reductions, name))
-                for name in ("slot", "fresh", "fold", "second", "write", "write_slot")
+                for name in ("read", "slot", "fresh", "fold", "second", "write", "write_slot")
             ]

@@ -12,9 +12,9 @@ from sley.abi.instructions import Space
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.operations import BinaryOp
 from sley.hw.core.types import is_type
-from sley.hw.core.vector.control import CONTROL, LATE_STAGES, STAGES, VECTOR_FLAGS, inverted
+from sley.hw.core.vector.control import CONTROL, LATE_STAGES, STAGES, VECTOR_FLAGS, inverted, is_code
 from sley.hw.core.vector.events import Choice
-from sley.hw.core.vector.reduce import SLOTS, LaneReduce
+from sley.hw.core.vector.partials import JOIN, SLOTS, LanePartials
 from sley.hw.core.vector.row_registers import ROWS, LaneRows, RowSource
 from sley.hw.core.vector.tail import LaneTail
 from sley.hw.fp.binary import Binary
@@ -131,7 +131,7 @@ _CHAIN_MEMBERS = {
     "row_source": In(2),
     "slot": In(range(SLOTS)),
     "write_slot": In(range(SLOTS)),
-    **{name: In(1) for name in ("needs_float", "iota_negative", "fresh", "fold", "second", "write", "capture")},
+    **{name: In(1) for name in ("needs_float", "iota_negative", "read", "fresh", "fold", "second", "write", "capture")},
 }
 """Members of a lane with chains."""
 
@@ -186,8 +186,10 @@ class VectorLane(wiring.Component):
     capture : In(1), row_load : In(ROWS), row_source : In(2)
         With chains: keep x behind all stages, or what a fold has given (sources 1, 2); which row register takes in the
         next cycle what is kept, or the word of A (0).
-    slot, fresh, fold, second, write, write_slot : In
-        With chains: as of ``LaneReduce``.
+    read, slot, fresh, write, write_slot : In
+        With chains: as of ``LanePartials``.
+    fold, second : In(1)
+        With chains: as of ``LaneTail``.
 
     Latency
     -------
@@ -232,6 +234,7 @@ class VectorLane(wiring.Component):
     capture: Signal
     row_load: Signal
     row_source: Signal
+    read: Signal
     slot: Signal
     fresh: Signal
     fold: Signal
@@ -410,26 +413,28 @@ class VectorLane(wiring.Component):
     def _final(self, m: Module, x: Value, uniform: dict[str, Value]) -> Value:
         """x behind all stages of a chain, on its way to the reduction, too."""
         m.submodules.tail = tail = LaneTail(self._functions)
-        m.submodules.reduce = reduce = LaneReduce()
+        m.submodules.partials = partials = LanePartials()
         final = Signal(32)
+        joins = is_code(self.control.reduce, JOIN)
         m.d.comb += [
             tail.control.eq(self.control),
             tail.i.eq(x),
-            final.eq(Mux(self.control.tail, tail.o, x)),
-            reduce.i.eq(final),
-            reduce.reduce.eq(self.control.reduce),
-            reduce.is_float.eq(self.control.is_float),
+            tail.partial.eq(partials.o),
+            final.eq(Mux(joins, tail.x, Mux(self.control.tail, tail.o, x))),
+            partials.i.eq(tail.o),
+            partials.reduce.eq(self.control.reduce),
+            partials.is_float.eq(self.control.is_float),
         ]
-        m.d.comb += [getattr(tail, name).eq(getattr(self, name)) for name in ("iota_negative", "late0", "late1")]
+        names = ("iota_negative", "late0", "late1", "fold", "second")
+        m.d.comb += [getattr(tail, name).eq(getattr(self, name)) for name in names]
         m.d.comb += [getattr(tail, name).eq(uniform[name]) for name in ("other", "multiply2", "binary2")]
         m.d.comb += [
-            getattr(reduce, name).eq(getattr(self, name))
-            for name in ("slot", "fresh", "fold", "second", "write", "write_slot")
+            getattr(partials, name).eq(getattr(self, name)) for name in ("read", "slot", "fresh", "write", "write_slot")
         ]
         from_a, kept = Signal(reset_less=True), Signal(32, reset_less=True)
         m.d.sync += from_a.eq(self.row_source == RowSource.A)
         with m.If(self.capture):
-            m.d.sync += kept.eq(Mux(self.row_source == RowSource.FOLD, reduce.o, final))
+            m.d.sync += kept.eq(Mux(self.row_source == RowSource.FOLD, tail.o, final))
         m.d.comb += m.submodules.rows.i.eq(Mux(from_a, self.a_word, kept))
         return final
 

@@ -7,11 +7,8 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.instructions import VectorRow
 from sley.abi.vector.operations import PARTIALS, Reduction
 from sley.hw.core.vector.events import later
-from sley.hw.core.vector.reduce import LONGEST, SLOTS, step_latency
+from sley.hw.core.vector.partials import LONGEST, SLOTS, join_latency
 from sley.hw.core.vector.row_registers import ROWS, RowSource
-
-FOLDS = (Reduction.SUM, Reduction.MAX, Reduction.MIN)
-"""Reductions with partial results."""
 
 
 class FoldState(enum.Enum):
@@ -30,8 +27,8 @@ class Reductions(wiring.Component):
 
     Members
     -------
-    step : In(1)
-        x of a row is behind all stages in this cycle.
+    join : In(1), last : In(1)
+        A row is one cycle before the adder that joins it; x of a row is behind all stages in this cycle.
     reduce : In(3), register : In(2), is_float : In(1)
         What becomes of it; constant while rows are on their way, and during a fold.
     rows_end : In(1)
@@ -42,22 +39,23 @@ class Reductions(wiring.Component):
         All counts become 0; what is on its way is forgotten.
     busy : Out(1)
         Results are on their way to partials, or a fold is.
-    slot, fresh, fold, second, write, write_slot : Out
-        To the lanes, as of ``LaneReduce``.
+    read, slot, fresh, fold, second, write, write_slot : Out
+        To the lanes, as of ``LanePartials`` and ``LaneTail``.
     capture : Out(1), row_load : Out(ROWS), row_source : Out(2)
         The lanes keep a value; the row register that takes something in the next cycle, and what: the value kept last,
         or A.
 
     Latency
-    ------- A row is done when its partial is written, ``step_latency`` after it. A fold takes 14 + 3 * (1 +
-    ``step_latency``) cycles.
+    ------- A row is done when its partial is written, ``join_latency`` after it. A fold takes 14 + 3 * (1 +
+    ``join_latency``) cycles.
 
     Cost
     ----
     Some 80 flip-flops.
     """
 
-    step: Signal
+    join: Signal
+    last: Signal
     reduce: Signal
     register: Signal
     is_float: Signal
@@ -66,6 +64,7 @@ class Reductions(wiring.Component):
     clear: Signal
     abort: Signal
     busy: Signal
+    read: Signal
     slot: Signal
     fresh: Signal
     fold: Signal
@@ -79,10 +78,10 @@ class Reductions(wiring.Component):
     def __init__(self) -> None:
         super().__init__(
             {
-                **{name: In(1) for name in ("step", "is_float", "rows_end", "start_fold", "clear", "abort")},
+                **{name: In(1) for name in ("join", "last", "is_float", "rows_end", "start_fold", "clear", "abort")},
                 "reduce": In(3),
                 "register": In(range(len(VectorRow))),
-                **{name: Out(1) for name in ("busy", "fresh", "fold", "second", "write", "capture")},
+                **{name: Out(1) for name in ("busy", "read", "fresh", "fold", "second", "write", "capture")},
                 "slot": Out(range(SLOTS)),
                 "write_slot": Out(range(SLOTS)),
                 "row_load": Out(ROWS),
@@ -95,7 +94,6 @@ class Reductions(wiring.Component):
         bits = PARTIALS.bit_length() - 1
         counts = Array(Signal(bits, name=f"count_{row}") for row in range(ROWS))
         full = Array(Signal(name=f"full_{row}") for row in range(ROWS))
-        reduces = self.reduce.matches(*FOLDS)
         count, is_full = counts[self.register], full[self.register]
 
         # Fold
@@ -110,13 +108,14 @@ class Reductions(wiring.Component):
         done = Signal()
 
         # A result is written as many cycles behind its row as the adder takes
-        value = (self.step & reduces & ~joins) | (joins & second)
-        latency = step_latency(self.reduce, self.is_float)
+        value = self.join | (joins & second)
+        latency = join_latency(self.reduce, self.is_float)
         m.d.comb += [
             self.slot.eq(Cat(partial[:bits], self.register)),
             self.fresh.eq(missing & (~joins | (distance == PARTIALS // 2))),
             self.fold.eq(state != FoldState.IDLE),
             self.second.eq(joins & second),
+            self.read.eq(self.join | joins),
             self.write.eq(later(m, "write", value, latency, self.abort, once=True)),
         ]
         slots = [Signal(range(SLOTS), name=f"slot_{age}", reset_less=True) for age in range(1, LONGEST + 1)]
@@ -147,7 +146,7 @@ class Reductions(wiring.Component):
             m.d.sync += state.eq(FoldState.IDLE)
 
         # Row registers
-        keeps = self.step & (self.reduce == Reduction.LAST)
+        keeps = self.last & (self.reduce == Reduction.LAST)
         kept = Signal()  # a row, for the end of the instruction
         takes_fold = (state == FoldState.WAIT) & last_level & self.write
         m.d.sync += kept.eq((kept | keeps) & ~self.rows_end & ~self.abort)
@@ -158,7 +157,7 @@ class Reductions(wiring.Component):
         ]
 
         # Counts
-        with m.If(self.step & reduces):
+        with m.If(self.join):
             m.d.sync += [count.eq(count + 1), is_full.eq(is_full | (count == PARTIALS - 1))]
         with m.If(done & last_level):
             m.d.sync += [count.eq(0), is_full.eq(0)]

@@ -8,9 +8,10 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.vector.chains import Late
 from sley.hw.core.params import params_layout
-from sley.hw.core.vector.control import CONTROL, LATE_STAGES
+from sley.hw.core.vector.control import CONTROL, LATE_STAGES, is_code
 from sley.hw.core.vector.events import later
 from sley.hw.core.vector.late import LateOperand
+from sley.hw.core.vector.partials import JOIN
 from sley.hw.core.vector.tail import SELECT_LATENCY, binary2_latency, function_latency, multiply2_latency
 
 LANE_OFFSET_BITS = 22
@@ -39,8 +40,10 @@ class ChainStages(wiring.Component):
         Late operands, in the cycle in which their stage takes them.
     iota_negative : Out(array)
         Lane by lane, in the cycle of x at the condition.
+    at_join : Out(1)
+        A row is one cycle before the adder that joins it with a partial result.
     at_final : Out(1)
-        A row is one cycle before x behind all stages.
+        A row is one cycle before x behind all stages, of which a join is none.
 
     Latency
     -------
@@ -64,6 +67,7 @@ class ChainStages(wiring.Component):
     late0: Signal
     late1: Signal
     iota_negative: Signal
+    at_join: Signal
     at_final: Signal
 
     def __init__(self, config: ChipConfig) -> None:
@@ -79,6 +83,7 @@ class ChainStages(wiring.Component):
                 "late0": Out(width),
                 "late1": Out(width),
                 "iota_negative": Out(config.array),
+                "at_join": Out(1),
                 "at_final": Out(1),
             }
         )
@@ -94,7 +99,9 @@ class ChainStages(wiring.Component):
         to_multiply2 = {0: short, **{SELECT_LATENCY + n: tail & chosen for n, chosen in function.items()}}
         at_multiply2 = later(m, "multiply2", at_select, to_multiply2, self.abort, once=True)
         at_binary2 = later(m, "binary2", at_multiply2, multiply2_latency(control), self.abort, once=True)
-        to_final = {0: short, **{n: tail & chosen for n, chosen in binary2_latency(control).items()}}
+        joins = is_code(control.reduce, JOIN)
+        to_final = {0: short | joins, **{n: tail & ~joins & take for n, take in binary2_latency(control).items()}}
+        m.d.comb += self.at_join.eq(at_binary2 & joins)
         m.d.comb += self.at_final.eq(later(m, "final", at_binary2, to_final, self.abort, once=True))
 
         # Late operands are asked for one cycle before the event of their stage

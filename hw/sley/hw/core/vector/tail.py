@@ -28,7 +28,7 @@ def multiply2_latency(control: data.View) -> dict[int, Value]:
 
 
 def binary2_latency(control: data.View) -> dict[int, Value]:
-    """From the input of the second operation to ``o``."""
+    """From the input of the second operation to its result."""
     last = control.last
     return {
         INTEGER_ADD: ~last.maximum & ~last.sum,
@@ -57,8 +57,14 @@ class LaneTail(wiring.Component):
         Late operands, in the cycle in which their stage takes them.
     other, multiply2, binary2 : In(32)
         Uniform operands of the stages.
+    partial : In(32)
+        The partial result that x is joined with, in place of another second operand of the last stage.
+    fold, second : In(1)
+        In place of x ``partial`` is joined: what it was when ``second`` was high, with what it is in the next cycle.
+    x : Out(32)
+        x in front of the last stage.
     o : Out(32)
-        x behind them; not to be looked at without ``control.tail``.
+        x behind it. Neither is to be looked at without ``control.tail``.
 
     Latency
     -------
@@ -81,13 +87,18 @@ class LaneTail(wiring.Component):
     other: Signal
     multiply2: Signal
     binary2: Signal
+    partial: Signal
+    fold: Signal
+    second: Signal
+    x: Signal
     o: Signal
 
     def __init__(self, functions: Collection[FunctionCode]) -> None:
         self._functions = functions
-        words = ("i", "late0", "late1", "other", "multiply2", "binary2")
+        words = ("i", "late0", "late1", "other", "multiply2", "binary2", "partial")
         super().__init__(
-            {"control": In(CONTROL), "iota_negative": In(1), "o": Out(32)} | {name: In(32) for name in words}
+            {"control": In(CONTROL), "iota_negative": In(1), "fold": In(1), "second": In(1), "x": Out(32), "o": Out(32)}
+            | {name: In(32) for name in words}
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -127,15 +138,17 @@ class LaneTail(wiring.Component):
             multiply.a_nan.eq(Float32(x).is_nan()),
             multiply.b.eq(Mux(control.multiply2_self, x, self.multiply2 | late(2))),
         ]
-        product = Signal(32)
-        m.d.comb += product.eq(multiply.o | Mux(control.multiply2, 0, x))
+        m.d.comb += self.x.eq(multiply.o | Mux(control.multiply2, 0, x))
 
         # operation
+        first = Signal(32, reset_less=True)
+        with m.If(self.second):
+            m.d.sync += first.eq(self.partial)
         m.submodules.binary = binary = Binary()
         last = control.last
         m.d.comb += [
-            binary.a.eq(inverted(product, last.x)),
-            binary.b.eq(inverted(self.binary2 | late(3), last.y)),
+            binary.a.eq(inverted(Mux(self.fold, first, self.x), last.x)),
+            binary.b.eq(inverted(self.binary2 | late(3) | self.partial, last.y)),
             binary.maximum.eq(last.maximum),
             binary.minimum.eq(last.minimum),
             binary.float.eq(last.float),

@@ -312,7 +312,8 @@ class VectorUnit(wiring.Component):
                 decoded.stages.at_word.eq(later(m, "word", taken & ~kind.vrow, {1: Const(1, 1)}, self.abort)),
                 decoded.stages.before_multiply.eq(later(m, "before_multiply", at_bias, before, self.abort, once=True)),
                 decoded.stages.at_relu.eq(at_relu),
-                decoded.reductions.step.eq(later(m, "step", at_final, {1: Const(1, 1)}, self.abort)),
+                decoded.reductions.join.eq(decoded.stages.at_join),
+                decoded.reductions.last.eq(later(m, "last", at_final, {1: Const(1, 1)}, self.abort)),
             ]
             to_final = to_end
         else:
