@@ -4,7 +4,7 @@ A chain has the stages of the lanes in their order::
 
     x = A
     x = x BINARY (B, a splat or a row register)
-    x = x + (a splat or a row register)                              int32 becomes fp32 here if a later stage is fp32
+    x = x + (a splat or row register 0)                              int32 becomes fp32 here if a later stage is fp32
     x = x * (a splat, a row register, a late operand, or x itself)   fp32
     x = max(x, 0)
     x = x where a condition holds, another value elsewhere
@@ -32,7 +32,6 @@ CHAIN_PARAM = 64
 CHAIN_WORDS = 3
 WORDS_KEPT = 4
 """Parameters from one chain to the next."""
-SPLATS = 4
 FUNCTION_BITS = CODE_BITS + 1
 
 
@@ -79,14 +78,15 @@ class Lanes(IntEnum):
     EXCHANGE = 2
 
 
+SPLATS = tuple(o for o in Operand if Operand.SPLAT0 <= o < Operand.ROW0)
 UNIFORM = tuple(o for o in Operand if o >= Operand.SPLAT0)
 """Operands that do not change within an instruction."""
 LATE = (Operand.LATE0, Operand.LATE1)
 STAGE_OPERANDS: dict[str, tuple[Operand, ...]] = {
     "binary_operand": (Operand.NONE, Operand.B, *UNIFORM),
-    "add": (Operand.NONE, *UNIFORM),
+    "add": (Operand.NONE, *SPLATS, Operand.ROW0),
     "multiply": (Operand.NONE, Operand.X, *LATE, *UNIFORM),
-    "other": (Operand.NONE, Operand.LATE1, *UNIFORM),
+    "other": (Operand.NONE, Operand.LATE1, *SPLATS),
     "multiply2": (Operand.NONE, Operand.X, *LATE, *UNIFORM),
     "binary2_operand": (Operand.NONE, *LATE, *UNIFORM),
 }

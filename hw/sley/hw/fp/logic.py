@@ -58,21 +58,18 @@ class Logic(wiring.Component):
         m = Module()
         x, y, op = self.x, self.y, self.op
 
-        def key(word: Value) -> Value:
-            """A word whose unsigned order is that of the integers, or of the magnitudes of numbers."""
-            number = Float32(word)
-            return Cat(word[:31] & ~(self.float & number.is_zero()).replicate(31), ~word[31] & ~self.float)
-
-        x_key, y_key = key(x), key(y)
-        x_negative, y_negative = (word[31] & ~Float32(word).is_zero() for word in (x, y))
-        less, equal, nan, signs = (Signal(name=name, reset_less=True) for name in ("less", "equal", "nan", "signs"))
-        both_negative = Signal(reset_less=True)
+        # Below the signs the order of integers is that of magnitudes. A number that is zero has no sign and no fraction:
+        # then the signs alone decide.
+        x_zero, y_zero = (self.float & Float32(word).is_zero() for word in (x, y))
+        x_negative, y_negative = x[31] & ~x_zero, y[31] & ~y_zero
+        below_signs, equal_bits, nan = (Signal(name=name, reset_less=True) for name in ("below", "equal", "nan"))
+        signs, zeros = Signal(2, reset_less=True), Signal(2, reset_less=True)
         m.d.sync += [
-            less.eq(x_key < y_key),
-            equal.eq(x_key == y_key),
+            below_signs.eq(x[:31] < y[:31]),
+            equal_bits.eq(x[:31] == y[:31]),
             nan.eq(self.float & (Float32(x).is_nan() | Float32(y).is_nan())),
-            signs.eq(self.float & (x_negative ^ y_negative)),
-            both_negative.eq(self.float & x_negative),
+            signs.eq(Cat(x_negative, y_negative)),
+            zeros.eq(Cat(x_zero, y_zero)),
         ]
         bits, coarse, distance = Signal(32, reset_less=True), Signal(32, reset_less=True), Signal(3, reset_less=True)
         with m.Switch(op):
@@ -101,8 +98,11 @@ class Logic(wiring.Component):
         shifted: Value = coarse
         for bit in (2, 1, 0):
             shifted = Mux(distance[bit], Cat(shifted[1 << bit :], fill.replicate(1 << bit)), shifted)
-        below = Mux(signs, both_negative, Mux(both_negative, ~less & ~equal, less)) & ~nan
-        same = equal & ~signs & ~nan
+        equal = Mux(zeros.any(), zeros.all(), equal_bits)
+        smaller = Mux(zeros.any(), zeros[0] & ~zeros[1], below_signs)
+        reversed_order = self.float & signs[0]  # both are negative numbers
+        below = Mux(signs[0] ^ signs[1], signs[0], Mux(reversed_order, ~smaller & ~equal, smaller)) & ~nan
+        same = equal & (signs[0] == signs[1]) & ~nan
         holds = Signal()
         with m.Switch(op):
             with m.Case(BinaryOp.EQ):

@@ -101,7 +101,7 @@ def vector(state: LocalState, unit: Unit, command: Command) -> None:
         a,
         source("b", f["b_half"], f["b_type"]),
         source("c", chain.c_half, chain.c_type),
-        tuple(p[Param(Param.SPLAT0 + k)] for k in range(SPLATS)) if c.vector_chains else (),
+        tuple(p[Param(Param.SPLAT0 + k)] for k in range(len(SPLATS))) if c.vector_chains else (),
         (p[Param.IOTA_BASE], p[Param.IOTA_ROW], p[Param.IOTA_LANE]) if c.vector_chains else (0, 0, 0),
         p[Param.EXCHANGE] if c.vector_chains else 0,
     )

@@ -30,6 +30,8 @@ VFOLD_FLAGS = flags_layout(Op.VFOLD)
 
 STAGES = ("binary", "add", "multiply", "other", "multiply2", "binary2")
 """Stages with an operand that may be uniform, in their order."""
+OPERAND_FIELDS = dict(zip(STAGES, STAGE_OPERANDS, strict=True))
+"""The field of a chain that names the operand of each."""
 LATE_STAGES = ("multiply", "select", "multiply2", "binary2")
 """Stages that a late operand may go to."""
 

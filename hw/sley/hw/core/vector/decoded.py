@@ -15,6 +15,7 @@ from sley.hw.core.types import is_one_of, is_type
 from sley.hw.core.vector.chain_table import CHAIN, ChainTable
 from sley.hw.core.vector.control import (
     CONTROL,
+    STAGES,
     VECTOR_FLAGS,
     VFOLD_FLAGS,
     arithmetic,
@@ -102,7 +103,10 @@ class Decoded:
     ) -> None:
         """``loads``: a VROW writes ``row`` from the words of A."""
         stages, reductions = self.stages, self.reductions
-        splats = Array(getattr(params.values, f"splat{index}") for index in range(SPLATS))
+        splats = Array(getattr(params.values, f"splat{index}") for index in range(len(SPLATS)))
+        chosen = [Signal(32, name=f"splat_of_{stage}", reset_less=True) for stage in STAGES]
+        for splat, select in zip(chosen, self.control.select, strict=True):
+            m.d.sync += splat.eq(splats[select.index] & select.splat.replicate(32))
         row_load = reductions.row_load | Mux(loads, 1 << row, 0)
         row_source = Mux(loads, RowSource.A, reductions.row_source)
         m.d.comb += [
@@ -118,7 +122,7 @@ class Decoded:
                 lane.row_load.eq(row_load),
                 lane.capture.eq(reductions.capture),
                 lane.row_source.eq(row_source),
-                *(mine.eq(splats[number]) for number, mine in enumerate(lane.splat)),
+                *(mine.eq(splat) for mine, splat in zip(lane.splat, chosen, strict=True)),
             ]
             m.d.comb += [
                 getattr(lane, name).eq(getattr(reductions, name))

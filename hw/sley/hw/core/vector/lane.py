@@ -126,7 +126,7 @@ _CHAIN_MEMBERS = {
     **{f"{name}_word": Out(32) for name in "abc"},
     "late0": In(32),
     "late1": In(32),
-    "splat": In(32).array(4),
+    "splat": In(32).array(len(STAGES)),
     "row_load": In(ROWS),
     "row_source": In(2),
     "slot": In(range(SLOTS)),
@@ -181,8 +181,8 @@ class VectorLane(wiring.Component):
         With chains: late operands, in the cycle in which their stage takes them.
     iota_negative : In(1)
         With chains: the iota is negative, in the cycle of x at the condition.
-    splat : In(32).array(4)
-        With chains: the splats.
+    splat : In(32).array(stages)
+        With chains: the splat of each stage with a uniform operand, else 0.
     capture : In(1), row_load : In(ROWS), row_source : In(2)
         With chains: keep x behind all stages, or what a fold has given (sources 1, 2); which row register takes in the
         next cycle what is kept, or the word of A (0).

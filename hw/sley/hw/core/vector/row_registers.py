@@ -1,11 +1,12 @@
 """Row registers of a lane, and the operands of its stages that do not change within an instruction."""
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import VectorRow
-from sley.hw.core.vector.control import SELECT, STAGES
+from sley.abi.vector.chains import STAGE_OPERANDS, Operand
+from sley.hw.core.vector.control import OPERAND_FIELDS, SELECT, STAGES
 
 ROWS = len(VectorRow)
 
@@ -31,8 +32,8 @@ class LaneRows(wiring.Component):
         All registers become 0.
     select : In(array of SELECT)
         The uniform operand of each of the ``STAGES``; constant from two cycles before the first operand.
-    splat : In(32).array(4)
-        The splats.
+    splat : In(32).array(stages)
+        The splat of each stage, else 0.
     o : Out(32).array(stages)
         The operands, registers.
 
@@ -42,7 +43,8 @@ class LaneRows(wiring.Component):
 
     Cost
     ----
-    A flip-flop for each bit of registers and operands, and an 8-way multiplexer for each bit of the operands.
+    A flip-flop for each bit of registers and operands, and a 4-way multiplexer for each bit of those operands that may
+    be any register.
     """
 
     load: Signal
@@ -59,7 +61,7 @@ class LaneRows(wiring.Component):
                 "i": In(32),
                 "clear": In(1),
                 "select": In(data.ArrayLayout(SELECT, len(STAGES))),
-                "splat": In(32).array(4),
+                "splat": In(32).array(len(STAGES)),
                 "o": Out(32).array(len(STAGES)),
             }
         )
@@ -72,10 +74,14 @@ class LaneRows(wiring.Component):
                 m.d.sync += register.eq(self.i)
             with m.If(self.clear):
                 m.d.sync += register.eq(0)
-        for stage, o in enumerate(self.o):
-            select = self.select[stage]
-            row: Value = Array(registers)[select.index]
-            m.d.sync += o.eq(Mux(select.row, row, Array(self.splat)[select.index]))
-            with m.If(~(select.row | select.splat)):
-                m.d.sync += o.eq(0)
+        for stage, name in enumerate(STAGES):
+            select, splat, o = self.select[stage], self.splat[stage], self.o[stage]
+            operands = STAGE_OPERANDS[OPERAND_FIELDS[name]]
+            known = [register for index, register in enumerate(registers) if Operand.ROW0 + index in operands]
+            if len(known) == ROWS:
+                m.d.sync += o.eq(splat | (Array(known)[select.index] & select.row.replicate(32)))
+            elif known:
+                m.d.sync += o.eq(splat | (known[0] & select.row.replicate(32)))
+            else:
+                m.d.sync += o.eq(splat)
         return m
