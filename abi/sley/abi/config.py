@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sley.abi.errors import SleyError
+from sley.abi.functions.own import OwnFunction, own_functions
 from sley.abi.functions.table import Function
 from sley.abi.types import OPERAND_TYPES, TYPES, ElementType
 
@@ -52,8 +53,9 @@ class ChipConfig:
     """fp32 lanes of the vector unit; a row takes ``array / vector_lanes`` cycles there."""
     vector_chains: int = 0
     """Chains of operations that the vector unit holds, 0 to 15. Without them it does what the flags of VECTOR spell."""
-    vector_functions: tuple[Function, ...] = ()
-    """Functions of fp32 that chains can have, a set; names such as ``"exp2"`` are taken, too."""
+    vector_functions: tuple[Function | OwnFunction, ...] = ()
+    """Functions of fp32 that chains can have, a set; names such as ``"exp2"`` are taken, too, and those of installed
+    functions of one's own."""
     cores_x: int = 1
     """Columns of cores in the mesh."""
     cores_y: int = 1
@@ -208,9 +210,12 @@ class ChipConfig:
             raise ConfigError(f"operand_types is {mask:#x}; no element type has code {unknown.bit_length() - 1}")
         types = tuple(t for t in ElementType if mask >> t & 1)
         functions = capabilities["vector_functions"]
-        if functions >> len(Function):
-            raise ConfigError(f"vector_functions is {functions:#x}; no function has code {functions.bit_length() - 1}")
-        known = tuple(f for f in Function if functions >> f & 1)
+        known = tuple(f for f in _known_functions().values() if functions >> f & 1)
+        missing = functions & ~sum(1 << f for f in known)
+        if missing:
+            raise ConfigError(
+                f"vector_functions is {functions:#x}; no function with code {missing.bit_length() - 1} is installed"
+            )
         sets = {"name": name, "operand_types": types, "vector_functions": known}
         return cls(**{**capabilities, **sets})  # type: ignore[arg-type]
 
@@ -272,15 +277,27 @@ def _operand_types(given: object) -> tuple[ElementType, ...]:
     return tuple(t for t in OPERAND_TYPES if t in types)
 
 
-def _functions(given: object) -> tuple[Function, ...]:
+def _known_functions() -> dict[str, Function | OwnFunction]:
+    """All functions by name, in the order of codes."""
+    own = sorted(own_functions().items(), key=lambda item: item[1])
+    return {**_BUILT_IN, **dict(own)}
+
+
+def _functions(given: object) -> tuple[Function | OwnFunction, ...]:
     """The set in the order of codes. Raises ``ConfigError`` for what is none."""
-    names = {function.name.lower(): function for function in Function}
     chosen: Iterable[object] = given if isinstance(given, tuple | list | set | frozenset) else (given,)
-    functions = [names.get(f, f) if isinstance(f, str) else f for f in chosen]
-    for f in functions:
-        if not isinstance(f, Function):
-            raise ConfigError(f"vector_functions has {f!r}; there are {', '.join(names)}")
-    return tuple(f for f in Function if f in functions)
+    named = any(isinstance(f, str) and f not in _BUILT_IN for f in chosen)
+    names = _known_functions() if named else dict(_BUILT_IN)
+    functions = []
+    for f in chosen:
+        function = names.get(f) if isinstance(f, str) else f
+        if not isinstance(function, Function | OwnFunction):
+            raise ConfigError(f"vector_functions has {f!r}; there are {', '.join(_known_functions())}")
+        functions.append(function)
+    return tuple(sorted(set(functions)))
+
+
+_BUILT_IN = {function.name.lower(): function for function in Function}
 
 
 _BASE = ChipConfig(

@@ -153,7 +153,13 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
             "CAP_VECTOR",
             const,
             "The vector unit of each core.",
-            capability(("vector_functions", 16), ("vector_chains", 4)),
+            capability(("vector_chains", 4)),
+        ),
+        (
+            "CAP_FUNCTIONS",
+            const,
+            "Bit f: chains can have the function with code f.",
+            capability(("vector_functions", 32)),
         ),
         (
             "CAP_SCRATCHPAD",

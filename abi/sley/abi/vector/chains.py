@@ -21,7 +21,8 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from sley.abi.config import MAX_CHAINS
-from sley.abi.functions.table import CODE_BITS, Function
+from sley.abi.functions.own import FIRST_CODE, OwnFunction, own_functions
+from sley.abi.functions.table import Function
 from sley.abi.layout import Field, Layout
 from sley.abi.types import TYPE_BITS, ElementType
 from sley.abi.vector.operations import BinaryOp, Reduction
@@ -32,7 +33,7 @@ CHAIN_PARAM = 64
 CHAIN_WORDS = 3
 WORDS_KEPT = 4
 """Parameters from one chain to the next."""
-FUNCTION_BITS = CODE_BITS + 1
+FUNCTION_BITS = 5
 
 
 class Operand(IntEnum):
@@ -151,7 +152,7 @@ class Chain:
     relu: bool = False
     keep: Condition = Condition.ALWAYS
     other: Operand = Operand.NONE
-    function: Function | None = None
+    function: Function | OwnFunction | None = None
     multiply2: Operand = Operand.NONE
     binary2: BinaryOp = BinaryOp.NONE
     binary2_operand: Operand = Operand.NONE
@@ -234,11 +235,22 @@ def chain_of(words: tuple[int, ...]) -> Chain | None:
         except ValueError:
             return None
     typed |= {name: bool(values[name]) for name in ("relu", "silent")}
-    if values["function"] > len(Function):
+    try:
+        typed["function"] = function_of(values["function"] - 1) if values["function"] else None
+    except ValueError:
         return None
-    typed["function"] = Function(values["function"] - 1) if values["function"] else None
     chain = Chain(**typed)  # type: ignore[arg-type]
     return None if chain.problem() else chain
+
+
+def function_of(code: int) -> Function | OwnFunction:
+    """The function with a code. Raises ``ValueError`` if there is none, or it is not installed here."""
+    if code < FIRST_CODE:
+        return Function(code)
+    own = {int(function): function for function in own_functions().values()}
+    if code not in own:
+        raise ValueError(f"no function with code {code} is installed")
+    return own[code]
 
 
 def chain_parameter(chain: int, word: int) -> int:

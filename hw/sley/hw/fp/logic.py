@@ -58,8 +58,8 @@ class Logic(wiring.Component):
         m = Module()
         x, y, op = self.x, self.y, self.op
 
-        # Below the signs the order of integers is that of magnitudes. A number that is zero has no sign and no fraction:
-        # then the signs alone decide.
+        # Below the signs the order of integers is that of magnitudes. A number that is zero has no sign and no
+        # fraction: then the signs alone decide.
         x_zero, y_zero = (self.float & Float32(word).is_zero() for word in (x, y))
         x_negative, y_negative = x[31] & ~x_zero, y[31] & ~y_zero
         below_signs, equal_bits, nan = (Signal(name=name, reset_less=True) for name in ("below", "equal", "nan"))

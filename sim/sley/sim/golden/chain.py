@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from sley.abi.functions.own import OwnFunction
+from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import UNIFORM, Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import PARTIALS, BinaryOp, Reduction
@@ -108,7 +110,7 @@ def chain_rows(
         stays = late[Operand.LATE0] != 0 if chain.keep is Condition.LATE0_NOT_ZERO else _iota(inputs, shape) < 0
         x = np.where(stays, x, value(chain.other))
     if chain.function is not None:
-        x = functions.apply(chain.function, x)
+        x = _apply(chain.function, x)
     if chain.multiply2:
         x = float32.multiply(x, value(chain.multiply2))
     return _binary(chain.binary2, x, value(chain.binary2_operand), is_float), is_float
@@ -126,6 +128,13 @@ def convert(x: Words, is_float: bool, out: ElementType) -> NDArray[np.generic]:
 
 def _binary(op: BinaryOp, x: Words, y: Words, is_float: bool) -> Words:
     return GOLDEN[op](np.ascontiguousarray(x), np.ascontiguousarray(y), is_float)
+
+
+def _apply(function: Function | OwnFunction, x: Words) -> Words:
+    if isinstance(function, OwnFunction):
+        result: Words = function.load_golden()(x)
+        return result
+    return functions.apply(function, x)
 
 
 def _late(inputs: ChainInputs, which: Late, lanes: Lanes) -> Words:

@@ -7,7 +7,6 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from sley.abi.functions.table import Function
 from sley.abi.instructions import Space
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.operations import BinaryOp
@@ -16,7 +15,7 @@ from sley.hw.core.vector.control import CONTROL, LATE_STAGES, STAGES, VECTOR_FLA
 from sley.hw.core.vector.events import Choice
 from sley.hw.core.vector.partials import JOIN, SLOTS, LanePartials
 from sley.hw.core.vector.row_registers import ROWS, LaneRows, RowSource
-from sley.hw.core.vector.tail import LaneTail
+from sley.hw.core.vector.tail import AnyFunction, LaneTail
 from sley.hw.fp.binary import Binary
 from sley.hw.fp.float32 import FRACTION_BITS, Float32
 from sley.hw.fp.from_bf16 import from_bf16
@@ -150,7 +149,7 @@ class VectorLane(wiring.Component):
         Columns that the lane serves, one after the other.
     chains : bool
         Whether the chip has chains; ``parts`` is then 1.
-    functions : collection of Function
+    functions : collection of AnyFunction
         Those that chains can have.
 
     Members
@@ -247,7 +246,7 @@ class VectorLane(wiring.Component):
         types: Collection[ElementType],
         parts: int = 1,
         chains: bool = False,
-        functions: Collection[Function] = (),
+        functions: Collection[AnyFunction] = (),
     ) -> None:
         self._chains, self._functions = chains, functions
         self._types = types

@@ -95,7 +95,7 @@ class ChainStages(wiring.Component):
 
         # Events of the stages behind relu
         at_select = later(m, "select", self.at_relu, {1: always}, self.abort)
-        function = function_latency(control)
+        function = function_latency(control, self._config.vector_functions)
         to_multiply2 = {0: short, **{SELECT_LATENCY + n: tail & chosen for n, chosen in function.items()}}
         at_multiply2 = later(m, "multiply2", at_select, to_multiply2, self.abort, once=True)
         at_binary2 = later(m, "binary2", at_multiply2, multiply2_latency(control), self.abort, once=True)

@@ -1,25 +1,34 @@
 """The stages of a lane behind relu: condition, function, second multiplication, second operation."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.functions.own import OwnFunction
 from sley.abi.functions.table import Function as FunctionCode
 from sley.abi.vector.operations import INTEGER_ADD
-from sley.hw.core.vector.control import CONTROL, inverted
+from sley.hw.core.vector.control import CONTROL, inverted, is_code
 from sley.hw.fp.binary import Binary
 from sley.hw.fp.float32 import Float32
 from sley.hw.fp.function import Function
 from sley.hw.fp.multiply import Multiply
 
 SELECT_LATENCY = 1
+COMMON = "function"
+"""The component that has all functions of Sley."""
+AnyFunction = FunctionCode | OwnFunction
 
 
-def function_latency(control: data.View) -> dict[int, Value]:
+def function_latency(control: data.View, functions: Collection[AnyFunction]) -> dict[int, Value]:
     """From the register of the condition to the input of the second multiplication."""
-    return {0: ~control.function.any(), Function.LATENCY: control.function.any()}
+    latencies: dict[int, Value] = {0: ~control.function.any()}
+    for function in functions:
+        cycles = function.load_gateware().LATENCY if isinstance(function, OwnFunction) else Function.LATENCY
+        latencies[cycles] = latencies.get(cycles, Const(0, 1)) | (control.function == 1 + function)
+    return latencies
 
 
 def multiply2_latency(control: data.View) -> dict[int, Value]:
@@ -42,7 +51,7 @@ class LaneTail(wiring.Component):
 
     Parameters
     ----------
-    functions : Collection[sley.abi.functions.table.Function]
+    functions : Collection[AnyFunction]
         Those of the chip; there may be none.
 
     Members
@@ -93,7 +102,7 @@ class LaneTail(wiring.Component):
     x: Signal
     o: Signal
 
-    def __init__(self, functions: Collection[FunctionCode]) -> None:
+    def __init__(self, functions: Collection[AnyFunction]) -> None:
         self._functions = functions
         words = ("i", "late0", "late1", "other", "multiply2", "binary2", "partial")
         super().__init__(
@@ -117,18 +126,13 @@ class LaneTail(wiring.Component):
         m.d.sync += selected.eq(Mux(goes, self.other | self.late1 & control.late_use[1][1].replicate(32), self.i))
 
         # function
-        if self._functions:
-            m.submodules.function = function = Function(self._functions)
-            uses = control.function.any()
-            m.d.comb += [
-                function.use.eq(uses),
-                function.code.eq(control.function - 1),
-                function.i.eq(selected),
-            ]
-            x = Signal(32)
-            m.d.comb += x.eq(function.o | Mux(uses, 0, selected))
-        else:
-            x = selected
+        x: Value = selected & (~control.function.any()).replicate(32)
+        for name, component, uses in self._function_components():
+            m.submodules[name] = component
+            m.d.comb += [component.use.eq(uses), component.i.eq(selected)]
+            if name == COMMON:
+                m.d.comb += component.code.eq(control.function - 1)
+            x |= component.o
 
         # multiplication
         m.submodules.multiply = multiply = Multiply()
@@ -156,3 +160,13 @@ class LaneTail(wiring.Component):
             self.o.eq(binary.integer | binary.larger | binary.sum),
         ]
         return m
+
+    def _function_components(self) -> Iterator[tuple[str, Any, Value]]:
+        """Name, component and condition: one for all functions of Sley, and one for each other."""
+        code = self.control.function
+        common = [function for function in self._functions if isinstance(function, FunctionCode)]
+        if common:
+            yield COMMON, Function(common), is_code(code, (1 + function for function in common))
+        for function in self._functions:
+            if isinstance(function, OwnFunction):
+                yield function.name.lower(), function.load_gateware()(), code == 1 + function
