@@ -19,7 +19,7 @@ from sley.abi.functions.table import (
     bases,
 )
 from sley.hw.fp.float32 import BIAS, FRACTION_BITS, SIGNIFICAND_BITS, Float32
-from sley.hw.fp.function_integer import IntegerPart
+from sley.hw.fp.function_integer import IntegerPart, is_below
 
 FIXED = (Function.EXP2, Function.TANH, Function.SIGMOID, Function.NORMAL_CDF)
 """Functions whose operand becomes a fixed-point number, with ``UNIT_BITS`` before the point."""
@@ -300,7 +300,7 @@ class FunctionPlace(wiring.Component):
                 with m.Case(Function.LOG2), m.If(relative):
                     m.d.comb += [chosen.eq(~Cat(zeros, Const(0, 1)).as_signed()), increment.eq(1)]
             for function in sorted(self._functions & set(ROUNDING)):
-                with m.Case(function), m.If(exponent >= BIAS):
+                with m.Case(function), m.If(~is_below(exponent, BIAS)):
                     m.d.comb += [chosen.eq(~inverse), increment.eq(1)]
             for function in sorted(self._functions & set(UNITS)):
                 with m.Case(function):
@@ -324,12 +324,12 @@ class FunctionPlace(wiring.Component):
         nan = (special & some) | (self._is(Function.LOG2, Function.RSQRT, Function.SQRT) & sign & ~zero)
         far: Value = Const(0, 1)
         for function, (above, below) in UNITS.items():
-            far = far | (self._is(function) & (unit >= Mux(sign, below, above)))
-        far = beyond | far | (is_tanh & (unit >= TANH_UNITS))
+            far = far | (self._is(function) & Mux(sign, ~is_below(unit, below), ~is_below(unit, above)))
+        far = beyond | far | (is_tanh & ~is_below(unit, TANH_UNITS))
         is_floor, is_round = self._is(Function.FLOOR), self._is(Function.ROUND)
-        small, small_one = exponent < BIAS, (is_floor & sign & ~zero) | (is_round & (exponent == BIAS - 1) & some)
+        small, small_one = is_below(exponent, BIAS), (is_floor & sign & ~zero) | (is_round & (exponent == BIAS - 1) & some)
         is_one = is_log2 & (exponent == BIAS) & ~some
-        signs = (sign & ~(is_exp2 | is_s | is_log2)) | (is_log2 & (exponent < BIAS))
+        signs = (sign & ~(is_exp2 | is_s | is_log2)) | (is_log2 & is_below(exponent, BIAS))
         m.d.sync += [
             self.outcome.nan.eq(nan),
             self.outcome.special.eq(
