@@ -227,12 +227,12 @@ class FunctionPlace(wiring.Component):
         integer: Value = (exponent + 1)[:8]
         below = ~integer[7]
         near = register(m, "near_3", ((exponent == BIAS) | (exponent == BIAS - 1)) & some)
-        value, magnitude = integer[:7], Cat(Const(1, 1), integer[1:7] ^ below.replicate(6))
-        steps = []
-        for step in (4, 2, 1):
-            empty = ~magnitude[-step:].any()
+        value, steps = integer[:7], []
+        for step in (4, 2, 1):  # at most 6 in all: the lowest bit counts as the leading one if there is none
+            empty = ~(value[-step:] ^ below.replicate(step)).any()
+            if step == 1:
+                empty = empty & ~(steps[0] & steps[1])
             value = Mux(empty, Cat(Const(0, step), value[:-step]), value)
-            magnitude = Mux(empty, Cat(Const(0, step), magnitude[:-step]), magnitude)
             steps.append(empty)
         scale = register(m, "scale_3", (6 - Cat(*reversed(steps)))[:3])
         return near, register(m, "integer_below_3", below), scale, register(m, "addend_3", value)
