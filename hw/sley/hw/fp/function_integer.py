@@ -1,14 +1,15 @@
 """Rounding of an fp32 significand to an integer, which stays a significand."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.hw.fp.carry_chain import SumOfChosen
 from sley.hw.fp.float32 import FRACTION_BITS, SIGNIFICAND_BITS
+from sley.hw.fp.function_operand import is_below
 
 
-class IntegerPart(wiring.Component):
+class RoundedSignificand(wiring.Component):
     """o = the significand of a number of 1 or more, rounded to an integer.
 
     Stages: 1 finds the places behind the point; 2 decides. The addition that rounds is combinational, behind stage 2.
@@ -61,9 +62,7 @@ class IntegerPart(wiring.Component):
         behind, fraction = Signal(FRACTION_BITS, reset_less=True), Signal(FRACTION_BITS, reset_less=True)
         sign = Signal(reset_less=True)
         m.d.sync += [
-            behind.eq(
-                Cat((some & is_below(low, FRACTION_BITS - 1 - k)) | none for k in range(FRACTION_BITS))
-            ),
+            behind.eq(Cat((some & is_below(low, FRACTION_BITS - 1 - k)) | none for k in range(FRACTION_BITS))),
             fraction.eq(self.fraction),
             sign.eq(self.sign),
         ]
@@ -84,11 +83,3 @@ class IntegerPart(wiring.Component):
         m.submodules.round = total = SumOfChosen(SIGNIFICAND_BITS + 1)
         m.d.comb += [total.a.eq(kept), total.b.eq(unit), total.choose.eq(up), self.o.eq(total.o)]
         return m
-
-
-def is_below(value: Value, bound: int) -> Value:
-    """value < bound, in LUTs: a comparison of few bits with a constant is smaller so than in a carry chain."""
-    result: Value = Const(0, 1)
-    for k, bit in enumerate(value):
-        result = ~bit | result if bound >> k & 1 else ~bit & result
-    return result if bound < 1 << len(value) else Const(1, 1)
