@@ -5,7 +5,8 @@ import random
 import pytest
 
 from sley.abi.asm import AsmError, assemble, bytes_to_words, disassemble, words_to_bytes
-from sley.abi.instructions import FORMATS, PARAMS, Op, Param, encode
+from sley.abi.instructions import FORMATS, Op, encode
+from sley.abi.parameters import PARAMS, Param
 
 
 def random_instruction(rng: random.Random, op: Op, length: int) -> int:

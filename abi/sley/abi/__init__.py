@@ -9,10 +9,11 @@ from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigErr
 from sley.abi.counters import COUNTERS, Counter, CounterGroup
 from sley.abi.errors import SleyError
 from sley.abi.faults import FaultCode, FaultRecord, QueueState, Unit, UnitState
-from sley.abi.instructions import Op, Param, Share, Space, VectorRow, decode, encode
+from sley.abi.instructions import Op, Share, Space, VectorRow, decode, encode
 from sley.abi.layout import Field, Layout, LayoutError
 from sley.abi.packets import PacketOp, decode_packet, encode_packet
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES, AddressMode, Permission
+from sley.abi.parameters import Param
 from sley.abi.registers import Access, Register, RegisterBlock, RegisterMap
 from sley.abi.sizes import parse_size
 from sley.abi.transport import EngineError, Transport, TransportError

@@ -25,16 +25,15 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import (
     FORMATS,
     INSTRUCTION_BYTES,
-    PARAMS,
     REGISTERS,
     SEMAPHORES,
     InstructionFormat,
     Op,
-    Param,
     decode,
     encode,
 )
 from sley.abi.layout import LayoutError
+from sley.abi.parameters import PARAMS, Param
 from sley.abi.vector.chains import CHAIN_PARAM, CHAIN_WORDS, WORDS, WORDS_KEPT, chain_parameter
 
 _WORD_NAMES = [word.name.removeprefix("CHAIN_") for word in WORDS]

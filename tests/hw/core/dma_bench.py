@@ -12,7 +12,8 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import PARAMS, Op, Space, unit_params
+from sley.abi.instructions import Op, Space
+from sley.abi.parameters import PARAMS, unit_params
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.store.unit import StoreUnit
 from sley.hw.testing.coverage import Coverage

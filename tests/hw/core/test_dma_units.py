@@ -8,7 +8,8 @@ from dma_bench import COMPONENTS, CONFIGS, MEMORY, NANO, UNITS, Operands, Values
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import PARAMS, Space
+from sley.abi.instructions import Space
+from sley.abi.parameters import PARAMS
 from sley.hw.testing.dma.bench import DmaBench
 from sley.hw.testing.dma.program import Program
 from sley.hw.testing.dma.reference import DmaState

@@ -5,7 +5,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from sley.abi.faults import UNITS, Unit
-from sley.abi.instructions import PARAMS, Param, unit_params
+from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.hw.core.params import UnitParams, params_layout
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from sley.abi.config import PRESETS
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FORMATS, Op, Param
+from sley.abi.instructions import FORMATS, Op
+from sley.abi.parameters import Param
 from sley.sim.model.memory import FaultError, ModelMemory
 from sley.sim.model.state import Command, LocalState
 from sley.sim.model.units import execute

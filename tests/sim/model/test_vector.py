@@ -7,7 +7,8 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FORMATS, Op, Param, Space, VectorRow
+from sley.abi.instructions import FORMATS, Op, Space, VectorRow
+from sley.abi.parameters import Param
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.operations import BinaryOp
 from sley.sim.golden import float32

@@ -6,9 +6,10 @@ from enum import IntEnum
 from sley.abi.config import ABI_MAJOR, ABI_MINOR
 from sley.abi.counters import COUNTERS, CounterGroup
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
-from sley.abi.instructions import FORMATS, Op, Param
+from sley.abi.instructions import FORMATS, Op
 from sley.abi.layout import Layout
 from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp
+from sley.abi.parameters import Param
 from sley.abi.registers import RegisterMap
 
 _ENUMS: tuple[type[IntEnum], ...] = (FaultCode, Unit, UnitState, QueueState, PacketOp, Op, Param, CounterGroup)

@@ -8,9 +8,10 @@ from sley.abi.counters import CHIP_GROUPS, COUNTERS, is_classes
 from sley.abi.faults import FaultCode
 from sley.abi.functions.own import FIRST_CODE, LAST_CODE
 from sley.abi.functions.table import FUNCTIONS, Function
-from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES, PARAMS
+from sley.abi.instructions import FORMATS, INSTRUCTION_BYTES
 from sley.abi.layout import Layout
 from sley.abi.packets import PACKET_BYTES, PACKETS
+from sley.abi.parameters import PARAMS
 from sley.abi.registers import RegisterMap
 from sley.abi.types import OPERAND_TYPES, TYPES, WORD_TYPES
 from sley.abi.vector.chains import BINARY2_OPS, CHAIN_PARAM, STAGE_OPERANDS, WORDS, WORDS_KEPT

@@ -5,7 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, ParamInfo, unit_params
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op
+from sley.abi.parameters import ParamInfo, unit_params
 
 
 def flag_bits(op: Op, name: str) -> slice:
@@ -82,7 +83,7 @@ class UnitParams(wiring.Component):
     def __init__(self, unit: Unit, chains: bool = False) -> None:
         self._unit, self._chains = unit, chains
         if not unit_params(unit):
-            raise ValueError(f"unit is {unit!r}, which has no parameters in sley.abi.instructions.PARAMS")
+            raise ValueError(f"unit is {unit!r}, which has no parameters in sley.abi.parameters.PARAMS")
         fields = FORMATS[Op.SET].layout.fields
         super().__init__(
             {

@@ -10,7 +10,8 @@ from sley.abi.functions.table import CODE_BITS, P
 from sley.abi.functions.table import Function as Code
 from sley.abi.timing import FP32_FUNCTION
 from sley.hw.fp.float32 import BIAS, FRACTION_BITS, pack
-from sley.hw.fp.function_place import OUTCOME, FunctionPlace, register
+from sley.hw.fp.function_operand import OUTCOME, register
+from sley.hw.fp.function_place import FunctionPlace
 from sley.hw.fp.function_polynomial import FunctionPolynomial, delays
 
 
@@ -53,7 +54,8 @@ class Function(wiring.Component):
 
     Cost
     ----
-    See ``FunctionPlace`` and ``FunctionPolynomial``; besides, a carry chain of 31 bits and some 140 flip-flops.
+    On an ECP5 six multipliers, 14 block RAMs, 1,130 LUTs, of them 310 in carry chains, 1,490 flip-flops; with ``EXP2``,
+    ``RECIPROCAL``, ``RSQRT`` and ``NORMAL_CDF`` 8 block RAMs, 590 LUTs, of them 250 in carry chains, 1,120 flip-flops.
     """
 
     LATENCY = FP32_FUNCTION

@@ -27,7 +27,8 @@ from sley.abi.functions.table import (
     R,
     coefficients,
 )
-from sley.hw.fp.function_place import BLOCK_BITS, register
+from sley.hw.fp.function_operand import register
+from sley.hw.fp.function_place import BLOCK_BITS
 
 LOW_R = 9
 """Low bits of r, which are multiplied separately: a multiplier takes 18."""

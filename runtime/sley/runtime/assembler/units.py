@@ -2,7 +2,8 @@
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import FORMATS, Op, Param, Share, Space, VectorRow
+from sley.abi.instructions import FORMATS, Op, Share, Space, VectorRow
+from sley.abi.parameters import Param
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, chain_parameter
 from sley.abi.vector.operations import BinaryOp, Reduction

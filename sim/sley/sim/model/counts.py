@@ -4,7 +4,8 @@ import numpy as np
 
 from sley.abi.counters import COUNTERS, GROUP_COUNTERS, CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import Unit
-from sley.abi.instructions import Op, Param
+from sley.abi.instructions import Op
+from sley.abi.parameters import Param
 from sley.abi.types import ElementType
 from sley.sim.model.state import Command, LocalState
 

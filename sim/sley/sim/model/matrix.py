@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import Param
+from sley.abi.parameters import Param
 from sley.abi.types import ElementType
 from sley.sim.golden.matmul import NEUTRAL, bf16_sums, int8_sums
 from sley.sim.model.memory import FaultError

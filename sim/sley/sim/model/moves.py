@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS, Param
+from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS
 from sley.abi.pages import Permission
+from sley.abi.parameters import Param
 from sley.sim.model.memory import AccessError, FaultError
 from sley.sim.model.state import Command, LocalState
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import Op, Param, Space, unit_params
+from sley.abi.instructions import Op, Space
+from sley.abi.parameters import Param, unit_params
 from sley.abi.types import ElementType
 from sley.sim.golden.chain import RowRegisters
 from sley.sim.golden.matmul import Lanes

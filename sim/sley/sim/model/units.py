@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FORMATS, PARAMS, Op, Param
+from sley.abi.instructions import FORMATS, Op
+from sley.abi.parameters import PARAMS, Param
 from sley.abi.vector.chains import CHAIN_PARAM, CHAIN_WORDS, WORDS, WORDS_KEPT
 from sley.sim.model.matrix import matmul, weights
 from sley.sim.model.memory import FaultError

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import Param, Space, VectorRow
+from sley.abi.instructions import Space, VectorRow
+from sley.abi.parameters import Param
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import CHAIN_WORDS, SPLATS, Chain, Late, chain_of
 from sley.abi.vector.operations import SHORT_OPS, Reduction

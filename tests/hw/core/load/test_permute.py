@@ -5,7 +5,8 @@ from dma_bench import CONFIGS, EDGE, MEMORY, NANO, FaultCase, check, check_fault
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS, Op, Param
+from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS, Op
+from sley.abi.parameters import Param
 from sley.abi.timing import TRANSPOSER_SMALL
 from sley.hw.testing.dma.program import Program
 

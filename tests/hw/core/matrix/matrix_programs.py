@@ -4,7 +4,8 @@ import random
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op
+from sley.abi.parameters import Param
 from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.hw.testing.coverage import Coverage
 from sley.sim.model.state import Command

@@ -10,7 +10,8 @@ from matrix_programs import Program
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import Op, Param
+from sley.abi.instructions import Op
+from sley.abi.parameters import Param
 from sley.abi.types import ElementType
 from sley.hw.testing.bounds import REACHES, high_bits, reach, reached
 from sley.hw.testing.coverage import Coverage

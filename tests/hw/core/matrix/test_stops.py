@@ -8,7 +8,7 @@ from matrix_bench import MatrixBench
 from matrix_programs import Program
 
 from sley.abi.config import PRESETS
-from sley.abi.instructions import Param
+from sley.abi.parameters import Param
 from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.hw.core.matrix.unit import IN_FLIGHT
 

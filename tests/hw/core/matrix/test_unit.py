@@ -14,7 +14,7 @@ from matrix_programs import COVERAGE, Program, random_program
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import Param
+from sley.abi.parameters import Param
 from sley.abi.timing import SRAM_READ, array_latency, hazard_cycles, write_latency
 from sley.abi.types import OPERAND_TYPES, ElementType
 from sley.hw.core.matrix.activations import MOST_VOIDS

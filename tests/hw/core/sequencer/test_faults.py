@@ -8,7 +8,8 @@ import pytest
 
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit, UnitState
-from sley.abi.instructions import FORMATS, LOOP_DEPTH, SEMAPHORE_MAX, Op, Param, encode
+from sley.abi.instructions import FORMATS, LOOP_DEPTH, SEMAPHORE_MAX, Op, encode
+from sley.abi.parameters import Param
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.sequencer.bench import SequencerBench, UnitFault
 from sley.hw.testing.sequencer.block import Block, Command

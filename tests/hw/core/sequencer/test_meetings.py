@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise, product
 
 from sley.abi.config import preset
-from sley.abi.instructions import FORMATS, Op, Param, decode, encode
+from sley.abi.instructions import FORMATS, Op, decode, encode
+from sley.abi.parameters import Param
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.sequencer.bench import SequencerBench
 from sley.hw.testing.sequencer.block import Block

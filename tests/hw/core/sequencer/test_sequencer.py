@@ -6,8 +6,9 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import MAX_ARGS, REGISTERS, Op, Param, encode
+from sley.abi.instructions import MAX_ARGS, REGISTERS, Op, encode
 from sley.abi.packets import INLINE_ARGS
+from sley.abi.parameters import Param
 from sley.hw.core.sequencer import fetch
 from sley.hw.testing.sequencer.bench import SequencerBench
 from sley.hw.testing.sequencer.block import Block

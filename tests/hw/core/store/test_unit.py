@@ -11,7 +11,8 @@ from store_bench import STORES, random_store
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import Op, Param, Space
+from sley.abi.instructions import Op, Space
+from sley.abi.parameters import Param
 from sley.hw.testing.dma.program import Program
 
 EDGE = WIDE.replace(scratchpad_rows=32)

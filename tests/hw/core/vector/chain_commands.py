@@ -7,7 +7,8 @@ from vector_commands import outputs
 from vector_model import SPECIAL, command, flags, set_param, vrow
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import Op, Param, Space, VectorRow
+from sley.abi.instructions import Op, Space, VectorRow
+from sley.abi.parameters import Param
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import (
     BINARY2_OPS,

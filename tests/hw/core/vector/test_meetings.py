@@ -8,7 +8,8 @@ from vector_bench import Bench
 from vector_model import set_param, vector, vrow
 
 from sley.abi.config import PRESETS
-from sley.abi.instructions import Param, Space, VectorRow
+from sley.abi.instructions import Space, VectorRow
+from sley.abi.parameters import Param
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import BinaryOp
 from sley.hw.testing.bounds import REACHES, high_bits, reach, reached

@@ -12,7 +12,8 @@ from vector_model import output_space, set_param, vector, vrow
 
 from sley.abi.config import PRESETS
 from sley.abi.faults import FaultCode
-from sley.abi.instructions import Param, Space, VectorRow
+from sley.abi.instructions import Space, VectorRow
+from sley.abi.parameters import Param
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.operations import SHORT_OPS, BinaryOp
 from sley.hw.core.vector.reads import READ_PORTS

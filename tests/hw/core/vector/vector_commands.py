@@ -6,7 +6,8 @@ import numpy as np
 from vector_model import is_legal, output_space, set_param, vector, vrow
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import FORMATS, Op, Param, Space, VectorRow
+from sley.abi.instructions import FORMATS, Op, Space, VectorRow
+from sley.abi.parameters import Param
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.operations import SHORT_OPS
 

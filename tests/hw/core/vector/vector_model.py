@@ -6,7 +6,8 @@ import numpy as np
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param, Space, VectorRow, encode
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Space, VectorRow, encode
+from sley.abi.parameters import Param
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import BinaryOp
 from sley.sim.golden.vector import vector_op

@@ -4,7 +4,7 @@ from amaranth import Module, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream
 
 from sley.abi.faults import PC_BITS
-from sley.abi.instructions import PARAMS, Param
+from sley.abi.parameters import PARAMS, Param
 
 FEED = data.StructLayout(
     {

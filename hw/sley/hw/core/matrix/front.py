@@ -9,7 +9,8 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import Op, unit_params
+from sley.abi.instructions import Op
+from sley.abi.parameters import unit_params
 from sley.abi.types import TYPE_BITS, ElementType
 from sley.hw.core.matrix.activations import ROWS_BITS, matmul_job
 from sley.hw.core.matrix.weights import ORDER_BITS, weights_job

@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import PC_BITS, FaultCode
-from sley.abi.instructions import PARAMS, SEMAPHORES, Param
+from sley.abi.instructions import SEMAPHORES
+from sley.abi.parameters import PARAMS, Param
 from sley.abi.timing import SRAM_READ
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.row_walk import RowWalk

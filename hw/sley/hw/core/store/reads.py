@@ -5,7 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import PARAMS, Param, Space
+from sley.abi.instructions import Space
+from sley.abi.parameters import PARAMS, Param
 from sley.abi.timing import SRAM_READ
 from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
 from sley.hw.memory.run import RUN_BYTES_BITS

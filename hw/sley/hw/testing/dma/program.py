@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Param, Space
+from sley.abi.instructions import FLAGS_LSB, FORMATS, Op, Space
+from sley.abi.parameters import Param
 
 WORD = 0xFFFFFFFF
 

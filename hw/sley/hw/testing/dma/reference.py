@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import INTERLEAVE_CHUNKS, PARAMS, TRANSPOSE_CHUNKS, Op, Param, Space
+from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS, Op, Space
+from sley.abi.parameters import PARAMS, Param
 from sley.hw.noc.access import FAULT_CODES, AccessError
 from sley.hw.testing.dma.program import WORD, DmaCommand, Program
 

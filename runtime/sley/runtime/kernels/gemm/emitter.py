@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import PARAMS, Op
+from sley.abi.instructions import Op
+from sley.abi.parameters import PARAMS
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import ZERO, Register, Value
 from sley.runtime.kernels.gemm.placement import Operand, Placement

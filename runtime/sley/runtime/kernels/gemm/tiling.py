@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import PARAMS, TRANSPOSE_CHUNKS, Param
+from sley.abi.instructions import TRANSPOSE_CHUNKS
+from sley.abi.parameters import PARAMS, Param
 from sley.abi.types import ElementType
 from sley.runtime.kernels.gemm.problem import Problem
 
