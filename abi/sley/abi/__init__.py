@@ -9,6 +9,8 @@ from sley.abi.config import ABI_MAJOR, ABI_MINOR, PRESETS, ChipConfig, ConfigErr
 from sley.abi.counters import COUNTERS, Counter, CounterGroup
 from sley.abi.errors import SleyError
 from sley.abi.faults import FaultCode, FaultRecord, QueueState, Unit, UnitState
+from sley.abi.functions.own import OwnFunction
+from sley.abi.functions.table import Function
 from sley.abi.instructions import Op, Share, Space, VectorRow, decode, encode
 from sley.abi.layout import Field, Layout, LayoutError
 from sley.abi.packets import PacketOp, decode_packet, encode_packet
@@ -19,14 +21,13 @@ from sley.abi.sizes import parse_size
 from sley.abi.transport import EngineError, Transport, TransportError
 from sley.abi.types import TYPES, ElementType, TypeInfo
 from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
-from sley.abi.vector.operations import OPERATIONS, BinaryOp, Reduction
+from sley.abi.vector.operations import BinaryOp, Reduction
 
 __all__ = [
     "ABI_MAJOR",
     "ABI_MINOR",
     "COUNTERS",
     "LARGE_PAGE_BYTES",
-    "OPERATIONS",
     "PAGE_BYTES",
     "PRESETS",
     "TYPES",
@@ -45,12 +46,14 @@ __all__ = [
     "FaultCode",
     "FaultRecord",
     "Field",
+    "Function",
     "Lanes",
     "Late",
     "Layout",
     "LayoutError",
     "Op",
     "Operand",
+    "OwnFunction",
     "PacketOp",
     "Param",
     "Permission",

@@ -12,6 +12,7 @@ from sley.abi.vector.chains import SPLATS
 from sley.abi.vector.operations import BinaryOp
 from sley.hw.core.params import UnitParams
 from sley.hw.core.types import is_one_of, is_type
+from sley.hw.core.vector.chain_lane import ChainLane
 from sley.hw.core.vector.chain_table import CHAIN, ChainTable
 from sley.hw.core.vector.control import (
     CONTROL,
@@ -26,7 +27,7 @@ from sley.hw.core.vector.control import (
     join_op,
     short_control,
 )
-from sley.hw.core.vector.lane import VectorLane, is_float
+from sley.hw.core.vector.lane_control import is_float
 from sley.hw.core.vector.partials import JOIN
 from sley.hw.core.vector.reductions import Reductions
 from sley.hw.core.vector.row_registers import RowSource
@@ -99,7 +100,7 @@ class Decoded:
         self.busy = self.reductions.busy
 
     def connect_lanes(
-        self, m: Module, lanes: Sequence[VectorLane], loads: Value, row: Value, params: UnitParams
+        self, m: Module, lanes: Sequence[ChainLane], loads: Value, row: Value, params: UnitParams
     ) -> None:
         """``loads``: a VROW writes ``row`` from the words of A."""
         stages, reductions = self.stages, self.reductions

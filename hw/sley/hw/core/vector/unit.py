@@ -8,27 +8,28 @@ from amaranth.lib.wiring import Out, connect, flipped
 from sley.abi.config import ChipConfig
 from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
-from sley.abi.instructions import Op, Space, VectorRow
+from sley.abi.instructions import VectorRow
 from sley.abi.timing import SRAM_READ
-from sley.abi.types import WORD_TYPES, ElementType
-from sley.abi.vector.operations import SHORT_OPS
+from sley.abi.types import ElementType
 from sley.hw.core.params import UnitParams
 from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
-from sley.hw.core.types import is_one_of, is_type, output_types
+from sley.hw.core.types import is_type, output_types
 from sley.hw.core.unit import UnitCommand, unit_signature
-from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS, is_code
+from sley.hw.core.vector.chain_lane import ChainLane
+from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS
 from sley.hw.core.vector.decoded import Decoded
 from sley.hw.core.vector.events import later
-from sley.hw.core.vector.lane import (
+from sley.hw.core.vector.kind import KIND, command_kind
+from sley.hw.core.vector.lane import VectorLane
+from sley.hw.core.vector.lane_control import (
     RELU_LATENCY,
     SOURCE_LATENCY,
-    VectorLane,
     bias_latency,
     binary_latency,
     output_latency,
     scale_latency,
 )
-from sley.hw.core.vector.reads import COUNT_BITS, READ_PORTS, VectorReads, operand_ports
+from sley.hw.core.vector.reads import READ_PORTS, VectorReads, operand_ports
 from sley.hw.core.vector.source import Source
 from sley.hw.core.vector.writes import VectorWrites, output_rows
 from sley.hw.counters.classes import class_events
@@ -45,22 +46,6 @@ class State(enum.Enum):
     SIGNAL = 4  # offer the signal set
     DECODE = 5  # the chain of a VECTOR
     FOLD = 6  # a row register
-
-
-_KIND = data.StructLayout(
-    {
-        "set": 1,
-        "vector": 1,
-        "vrow": 1,
-        "vfold": 1,
-        "chained": 1,  # a VECTOR with a chain
-        "illegal": 1,  # it with these flags
-        "too_many": 1,  # rows
-        "empty": 1,  # no rows
-        "to_scratchpad": 1,
-    }
-)
-"""What a command is, decoded on its way into its register."""
 
 
 class VectorUnit(wiring.Component):
@@ -139,7 +124,7 @@ class VectorUnit(wiring.Component):
         chains = self._config.vector_chains
         state = Signal(State)
         command = Signal(UnitCommand, reset_less=True)
-        kind = Signal(_KIND, reset_less=True)
+        kind = Signal(KIND, reset_less=True)
         vector = data.View(VECTOR_FLAGS, command.flags)
         to_bf16 = is_type(vector.out, ElementType.BF16, output_types(self._config))
 
@@ -201,7 +186,10 @@ class VectorUnit(wiring.Component):
         with m.Switch(state):
             with m.Case(State.IDLE):
                 m.d.comb += self.command.ready.eq(1)
-                m.d.sync += [command.eq(self.command.payload), kind.eq(self._kind(self.command.payload))]
+                m.d.sync += [
+                    command.eq(self.command.payload),
+                    kind.eq(command_kind(self._config, self.command.payload)),
+                ]
                 with m.If(self.command.valid):
                     m.d.sync += state.eq(State.CHECK)
             with m.Case(State.CHECK):
@@ -330,8 +318,9 @@ class VectorUnit(wiring.Component):
         row_arrived = Signal()
         m.d.comb += row_arrived.eq(arrived & (arrived_part == parts - 1))
 
-        lanes = [
-            VectorLane(types, parts, decoded is not None, config.vector_functions) for _ in range(config.vector_lanes)
+        lanes: list[VectorLane] = [
+            ChainLane(types, config.vector_functions) if decoded else VectorLane(types, parts)
+            for _ in range(config.vector_lanes)
         ]
         splat = Signal(32, reset_less=True)
         m.d.sync += splat.eq(command.a)
@@ -402,40 +391,6 @@ class VectorUnit(wiring.Component):
             stages.params.eq(params.values),
         ]
         return decoded
-
-    def _kind(self, command: data.View) -> Value:
-        """What is known of a command before it is in its register."""
-        vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
-        types, outputs = self._config.operand_types, output_types(self._config)
-        is_vector, is_vrow = command.op == Op.VECTOR, command.op == Op.VROW
-        to_bf16 = is_type(vector.out, ElementType.BF16, outputs)
-        illegal = ~is_code(vector.b_op, SHORT_OPS) | ~is_one_of(vector.dtype, WORD_TYPES)
-        illegal |= ~is_one_of(vector.out, outputs) | (vector.chain > self._config.vector_chains)
-        illegal |= ~is_one_of(vector.a_type, types) | ~is_one_of(vector.b_type, types)
-        if self._config.has(ElementType.BF16):
-            illegal |= to_bf16 & vector.out_half
-            for space, half, kind in (
-                (vector.a_space, vector.a_half, vector.a_type),
-                (vector.b_space, vector.b_half, vector.b_type),
-            ):
-                is_fp32 = is_type(vector.dtype, ElementType.FP32, WORD_TYPES)
-                can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & is_fp32
-                illegal |= is_type(kind, ElementType.BF16, types) & ~can_be_bf16
-        else:
-            illegal |= vector.a_half | vector.b_half | vector.out_half
-        if not self._config.vector_chains:
-            illegal = Mux(is_vrow, vrow.row >= self._config.row_registers, illegal)
-        else:
-            illegal &= ~is_vrow
-        return Cat(
-            *(command.op == op for op in (Op.SET, Op.VECTOR, Op.VROW)),
-            (command.op == Op.VFOLD) if self._config.vector_chains else Const(0, 1),
-            is_vector & vector.chain.any(),
-            illegal,
-            command.c[COUNT_BITS:].any(),
-            ~command.c.any(),
-            ~is_one_of(vector.out, WORD_TYPES),
-        )
 
     def _record_fault(self, m: Module, pc: Value, address: Value, outside: Value, bad_parameter: Value) -> None:
         """The record of a command's fault: a row does not exist, a parameter is bad, or the flags are."""
