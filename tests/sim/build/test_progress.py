@@ -44,6 +44,13 @@ def test_short_steps(clock: list[float], capsys: pytest.CaptureFixture[str]) -> 
     assert lines == ["Doing it ...", "Doing it, about 9 s ...", "Doing it ..."]
 
 
+def test_a_small_input_that_took_long(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    """It says nothing about larger ones: what it took does not come from its size."""
+    run(clock, Step("work", 1, 0.001), 2)
+    run(clock, Step("work", 10_000, 0.001), 10)
+    assert capsys.readouterr().err.splitlines() == ["Doing it ...", "Doing it, about 10 s ..."]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"work": "much"}'])
 def test_a_damaged_file_is_as_none(clock: list[float], tmp_path: Path, text: str) -> None:
     file = tmp_path / "cache" / "rates.json"

@@ -16,7 +16,7 @@ from sley.sim.build.cache import cache_folder
 
 RATES = "rates.json"
 LEAST = 1.0
-"""Seconds: shorter steps are not announced with an estimate, and none is derived from them."""
+"""Seconds: shorter steps are not announced with an estimate, and none is derived from them, nor from small ones."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Step:
 
     def took(self, seconds: float) -> None:
         """Keeps for the next time what it took."""
-        if seconds >= LEAST and self.size:
+        if seconds >= LEAST and self.size * self.seconds >= LEAST:
             rates = _rates() | {self.name: seconds / self.size}
             with suppress(OSError):
                 _file().write_text(json.dumps(rates, indent=1))

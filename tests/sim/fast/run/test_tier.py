@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.transport import EngineError
 from sley.driver.hardware.engines import open_transport
+from sley.sim.build.toolchain import CCompiler
 from sley.sim.fast.run import build
 from sley.sim.fast.run.convert import design_ports, design_rtlil
 from sley.sim.fast.run.simulation import Simulation
@@ -29,10 +30,11 @@ class Mixer(wiring.Component):
 
 @pytest.fixture
 def rtlil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A design, an empty cache, and no design that counts as small."""
+    """A design, an empty cache, no design that counts as small, and a compiler for which tiers pay."""
     monkeypatch.setenv("SLEY_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(build, "SMALL", 0)
+    monkeypatch.setattr(CCompiler, "is_clang", False)
     mixer = Mixer()
     return design_rtlil(mixer, design_ports(mixer, None), "top")
 
@@ -89,6 +91,14 @@ def test_small_designs_are_compiled_well_at_once(rtlil: str, tmp_path: Path, mon
     monkeypatch.setattr(build, "SMALL", 1 << 20)
     monkeypatch.setattr(build, "in_background", lambda *arguments: pytest.fail("nothing is left to be built"))
     build.build_library(rtlil)
+    assert len(libraries(tmp_path)) == 1
+
+
+def test_clang_compiles_well_at_once(rtlil: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CCompiler, "is_clang", True)
+    monkeypatch.setattr(build, "in_background", lambda *arguments: pytest.fail("nothing is left to be built"))
+    path = build.build_library(rtlil)
+    assert path == build.Library(build.design_code(rtlil, None, None), build.HOST, (), ()).build(BEST)
     assert len(libraries(tmp_path)) == 1
 
 

@@ -1,5 +1,7 @@
 """C functions around the fragments: which run when, what ends a cycle, and how a host reaches the state."""
 
+from collections.abc import Iterable
+
 from sley.sim.fast.emit.design import Design
 from sley.sim.fast.emit.expressions import literal
 from sley.sim.fast.optimise.machine_types import c_type
@@ -22,16 +24,17 @@ def _commit(design: Design) -> list[str]:
     for unit in design.commits:
         statements = [*unit.statements(), *design.mark(unit.readers)]
         lines.append(f"static void c{unit.number}(S* s) {{ {' '.join(statements)} }}")
-    table = ", ".join(f"c{unit.number}" for unit in design.commits) or "0"
-    lines += [f"static void (*const commits[])(S*) = {{{table}}};", "void commit(S* s, u64 clocks) {"]
+    lines += ["void commit(S* s, u64 clocks) {", "  u64 bits;", "  (void)bits;"]
     if design.schedule.settling < design.fragment_count:
         lines.append("  tick(s, clocks);")
     for word in range(-(-len(design.commits) // 64)):
-        lines += [
-            f"  for (u64 bits = s->changed[{word}]; bits; bits &= bits - 1)",
-            f"    commits[{word * 64} + __builtin_ctzll(bits)](s);",
-            f"  s->changed[{word}] = 0;",
-        ]
+        lines += [f"  if ((bits = s->changed[{word}])) {{", f"    s->changed[{word}] = 0;"]
+        for byte in range(0, 64, 8):
+            units = range(64 * word + byte, min(64 * word + byte + 8, len(design.commits)))
+            calls = [f"      if (bits & {1 << unit % 64:#x}ull) c{unit}(s);" for unit in units]
+            if calls:
+                lines += [f"    if (bits & {0xFF << byte:#x}ull) {{", *calls, "    }"]
+        lines.append("  }")
     for clock in range(len(design.net.clocks)):
         writes = _commit_writes(design, clock)
         if writes:
@@ -43,51 +46,43 @@ def _run(design: Design) -> list[str]:
     """Runs dirty fragments in their order: ``run`` what settles, ``tick`` what belongs to the edges of clocks.
 
     What settles may make later fragments dirty. What runs at an edge makes dirty, for the next time, itself and
-    what ran before.
+    what ran before. Each fragment has a branch and a call of its own: chips do much the same in each cycle, and a
+    processor predicts these better than calls by a table.
     """
-    table = ", ".join(f"f{index}" for index in range(design.fragment_count)) or "0"
-    whole, rest = divmod(design.schedule.settling, 8)
-    size = -(-design.fragment_count // 8)
-    lines = [
-        f"static void (*const fragments[])(S*) = {{{table}}};",
-        "static inline void run_byte(S* s, unsigned k, unsigned mask) {",
-        "  unsigned bits;",
-        "  while ((bits = s->dirty[k] & mask)) {",
-        "    const unsigned bit = bits & -bits, f = k * 8 + (unsigned)__builtin_ctz(bits);",
-        "    s->dirty[k] ^= bit;",
-        "    s->runs[f]++;",
-        "    fragments[f](s);",
-        "  }",
-        "}",
-        "static void run(S* s) {",
-        f"  for (unsigned k = 0; k < {whole}; k++) run_byte(s, k, 0xff);",
-        *([f"  run_byte(s, {whole}, {(1 << rest) - 1:#x});"] if rest else []),
-        "}",
-    ]
-    if design.schedule.settling == design.fragment_count:
+    settling, count = design.schedule.settling, design.fragment_count
+    lines = ["static void run(S* s) {"]
+    for byte in range(-(-settling // 8)):
+        own = range(8 * byte, min(8 * byte + 8, settling))
+        lines.append(f"  if (s->dirty[{byte}] & {_mask(own):#x}) {{")
+        lines += [
+            f"    if (s->dirty[{byte}] & {_mask([f]):#x}) {{ s->dirty[{byte}] ^= {_mask([f]):#x}; {_call(f)} }}"
+            for f in own
+        ]
+        lines.append("  }")
+    lines.append("}")
+    if settling == count:
         return lines
-    masks = []
-    for clock in range(len(design.net.clocks)):
-        own = [index for index, fragment in enumerate(design.schedule.fragments) if fragment.clock == clock]
-        numbers = [0] * size
-        for index in own:
-            numbers[index // 8] |= 1 << index % 8
-        lines.append(f"static const u8 edge{clock}[] = {{{', '.join(map(hex, numbers))}}};")
-        masks.append(f"(clocks & {1 << clock:#x}ull ? edge{clock}[k] : 0)")
-    return [
-        *lines,
-        "static void tick(S* s, u64 clocks) {",
-        f"  for (unsigned k = {whole}; k < {size}; k++) {{",
-        f"    unsigned bits = s->dirty[k] & ({' | '.join(masks)});",
-        "    s->dirty[k] ^= bits;",
-        "    for (; bits; bits &= bits - 1) {",
-        "      const unsigned f = k * 8 + (unsigned)__builtin_ctz(bits);",
-        "      s->runs[f]++;",
-        "      fragments[f](s);",
-        "    }",
-        "  }",
-        "}",
-    ]
+    lines += ["static void tick(S* s, u64 clocks) {", "  unsigned bits;"]
+    for byte in range(settling // 8, -(-count // 8)):
+        own = range(max(8 * byte, settling), min(8 * byte + 8, count))
+        by_clock: dict[int, list[int]] = {}
+        for f in own:
+            by_clock.setdefault(design.schedule.fragments[f].clock, []).append(f)
+        masks = [f"(clocks & {1 << clock:#x}ull ? {_mask(some):#x} : 0)" for clock, some in by_clock.items()]
+        lines.append(f"  if ((bits = s->dirty[{byte}] & ({' | '.join(masks)}))) {{")
+        lines.append(f"    s->dirty[{byte}] ^= bits;")
+        lines += [f"    if (bits & {_mask([f]):#x}) {{ {_call(f)} }}" for f in own]
+        lines.append("  }")
+    return [*lines, "}"]
+
+
+def _mask(fragments: Iterable[int]) -> int:
+    """The bits of fragments in the byte that has them."""
+    return sum(1 << fragment % 8 for fragment in fragments)
+
+
+def _call(fragment: int) -> str:
+    return f"s->runs[{fragment}]++; f{fragment}(s);"
 
 
 def _commit_writes(design: Design, clock: int) -> list[str]:

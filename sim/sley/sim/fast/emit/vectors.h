@@ -7,12 +7,13 @@ typedef u64 Bits128 __attribute__((vector_size(16)));
 typedef u64 Bits256 __attribute__((vector_size(32)));
 typedef u64 Bits512 __attribute__((vector_size(64)));
 
+typedef char Char16 __attribute__((vector_size(16)));
+typedef short Short8 __attribute__((vector_size(16)));
+
 // GCC 12 converts vectors in halves, some of them lane by lane. With AVX-512 each conversion is one instruction.
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && !defined(__clang__)
 #define ONE_INSTRUCTION 1
-typedef char Char16 __attribute__((vector_size(16)));
 typedef char Char32 __attribute__((vector_size(32)));
-typedef short Short8 __attribute__((vector_size(16)));
 typedef short Short16 __attribute__((vector_size(32)));
 typedef short Short32 __attribute__((vector_size(64)));
 typedef int Int4 __attribute__((vector_size(16)));
@@ -99,6 +100,21 @@ VECTORS(64)
     }
 #define CONVERT(to, from) \
     static inline to to##_of_##from(from v) { return __builtin_convertvector(v, to); }
+#ifndef __clang__
+static inline Bits128 low_64(const void* v) {
+    u64 word;
+    memcpy(&word, v, 8);
+    return (Bits128){word, 0};
+}
+// Eight bytes as the low and high bytes of eight lanes. (GCC 12 breaks off when it joins a conversion of half a vector
+// with a mask.)
+static inline Short8 pairs_64(Bits128 low, Bits128 high) {
+    const Char16 order = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+    return (Short8)__builtin_shuffle((Char16)low, (Char16)high, order);
+}
+#define SHORTS pairs_64(low_64(&v), (Bits128){0})
+#define SIGNED_SHORTS (pairs_64((Bits128){0}, low_64(&v)) >> 8)
+#endif
 #if ONE_INSTRUCTION
 #define INSTRUCTION(to, from, result) \
     static inline to to##_of_##from(from v) { return (to)(result); }
@@ -113,25 +129,28 @@ VECTORS(64)
         memcpy(&low, &whole, sizeof low);     \
         return low;                           \
     }
-static inline Bits128 low_64(const void* v) {
-    u64 word;
-    memcpy(&word, v, 8);
-    return (Bits128){word, 0};
-}
-// Eight bytes as the low and high bytes of eight lanes. (GCC 12 breaks off when it joins a conversion of half a vector
-// with a mask.)
-static inline Short8 pairs_64(Bits128 low, Bits128 high) {
-    const Char16 order = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
-    return (Short8)__builtin_shuffle((Char16)low, (Char16)high, order);
-}
-#define SHORTS pairs_64(low_64(&v), (Bits128){0})
-#define SIGNED_SHORTS (pairs_64((Bits128){0}, low_64(&v)) >> 8)
 #else
 #define INSTRUCTION(to, from, result) CONVERT(to, from)
 #define SIGNED(bits, from_bits, lanes, result) CONVERT_SIGNED(bits, from_bits, lanes)
 #define NARROW(to, from, result) CONVERT(to, from)
 #endif
 
+CONVERT_SIGNED(16, 8, 4)
+CONVERT_SIGNED(32, 8, 4)
+CONVERT_SIGNED(64, 8, 4)
+CONVERT_SIGNED(32, 16, 4)
+CONVERT_SIGNED(64, 16, 4)
+CONVERT_SIGNED(64, 32, 4)
+
+#define CONVERT_BOTH(small, large) CONVERT(small, large) CONVERT(large, small)
+CONVERT_BOTH(u8x4, u16x4)
+CONVERT_BOTH(u8x4, u32x4)
+CONVERT_BOTH(u8x4, u64x4)
+CONVERT_BOTH(u16x4, u32x4)
+CONVERT_BOTH(u16x4, u64x4)
+CONVERT_BOTH(u32x4, u64x4)
+
+#if ONE_INSTRUCTION || defined(__clang__)
 INSTRUCTION(u16x8, u8x8, SHORTS)
 INSTRUCTION(u32x8, u8x8, __builtin_ia32_pmovzxwd256(SHORTS))
 INSTRUCTION(u64x8, u8x8, __builtin_ia32_pmovzxwq512_mask(SHORTS, (Long8){0}, -1))
@@ -153,12 +172,6 @@ SIGNED(16, 8, 16, __builtin_ia32_pmovsxbw256((Char16)v))
 SIGNED(32, 8, 16, __builtin_ia32_pmovsxbd512_mask((Char16)v, (Int16){0}, -1))
 SIGNED(32, 16, 16, __builtin_ia32_pmovsxwd512_mask((Short16)v, (Int16){0}, -1))
 SIGNED(16, 8, 32, __builtin_ia32_pmovsxbw512_mask((Char32)v, (Short32){0}, -1))
-CONVERT_SIGNED(16, 8, 4)
-CONVERT_SIGNED(32, 8, 4)
-CONVERT_SIGNED(64, 8, 4)
-CONVERT_SIGNED(32, 16, 4)
-CONVERT_SIGNED(64, 16, 4)
-CONVERT_SIGNED(64, 32, 4)
 
 NARROW(u8x8, u16x8, __builtin_ia32_pmovwb128_mask((Short8)v, (Char16){0}, -1))
 NARROW(u8x8, u32x8, __builtin_ia32_pmovdb256_mask((Int8)v, (Char16){0}, -1))
@@ -170,19 +183,19 @@ INSTRUCTION(u8x16, u16x16, __builtin_ia32_pmovwb256_mask((Short16)v, (Char16){0}
 INSTRUCTION(u8x16, u32x16, __builtin_ia32_pmovdb512_mask((Int16)v, (Char16){0}, -1))
 INSTRUCTION(u16x16, u32x16, __builtin_ia32_pmovdw512_mask((Int16)v, (Short16){0}, -1))
 INSTRUCTION(u8x32, u16x32, __builtin_ia32_pmovwb512_mask((Short32)v, (Char32){0}, -1))
+#else
+#include "steps.h"
+#endif
 
-#define CONVERT_BOTH(small, large) CONVERT(small, large) CONVERT(large, small)
-CONVERT_BOTH(u8x4, u16x4)
-CONVERT_BOTH(u8x4, u32x4)
-CONVERT_BOTH(u8x4, u64x4)
-CONVERT_BOTH(u16x4, u32x4)
-CONVERT_BOTH(u16x4, u64x4)
-CONVERT_BOTH(u32x4, u64x4)
-
+#if ONE_INSTRUCTION || defined(__clang__)
+#define MASK(vector, bytes, select) ((vector)(vector##_of_##bytes(select) != 0))
+#else
+#define MASK(vector, bytes, select) vector##_mask_##bytes(select)
+#endif
 // One of two vectors, lane by lane: `a` where a byte is not zero.
 #define CHOOSE(vector, bytes)                                                \
     static inline vector choose_##vector(bytes select, vector a, vector b) { \
-        const vector mask = (vector)(vector##_of_##bytes(select) != 0);      \
+        const vector mask = MASK(vector, bytes, select);                     \
         return (mask & a) | (~mask & b);                                     \
     }
 #if ONE_INSTRUCTION

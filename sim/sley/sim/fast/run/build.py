@@ -177,11 +177,11 @@ def build_library(
     Raises ``FastError`` for a design that the engine does not support, ``BuildError`` without a C compiler.
     """
     wanted = chosen(tier)
-    CCompiler.find()
+    compiler = CCompiler.find()
     library = Library(design_code(rtlil, top, ties), host, tuple(includes), tuple(defines))
     if wanted != AUTO:
         return library.build(wanted)
-    if library.size <= SMALL or library.built(BEST):
+    if compiler.is_clang or library.size <= SMALL or library.built(BEST):  # clang's tiers take as long
         return library.build(BEST)
     first = library.build(FIRST)
     in_background(cache_folder() / LOG, library.build, BEST)

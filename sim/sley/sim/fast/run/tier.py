@@ -1,8 +1,9 @@
 """Tiers: how well the C of a design is compiled.
 
 ``first`` takes the least time to compile, ``best`` makes the fastest library. ``auto`` takes the best library if the
-cache has it, else the first one; the best is then compiled in the background and taken from the next opening on. What a
-library computes does not depend on its tier.
+cache has it, else the first one; the best is then compiled in the background and taken from the next opening on.
+Clang, which compiles both in almost the same time, makes the best at once. What a library computes does not depend on
+its tier.
 """
 
 import os
