@@ -137,7 +137,7 @@ FUNCTIONS: dict[Function, FunctionFacts] = {
     ),
     Function.SIGMOID: FunctionFacts(
         "1 / (1 + exp(-x))",
-        2.5,
+        2.75,
         1,
         "0.5 for 0",
         (Region(0, 5, subtract=True, mirror=True), Region(160, 8, mirror=True)),

@@ -54,8 +54,8 @@ class Function(wiring.Component):
 
     Cost
     ----
-    On an ECP5 six multipliers, 14 block RAMs, 1,130 LUTs, of them 310 in carry chains, 1,490 flip-flops; with ``EXP2``,
-    ``RECIPROCAL``, ``RSQRT`` and ``NORMAL_CDF`` 8 block RAMs, 590 LUTs, of them 250 in carry chains, 1,120 flip-flops.
+    On an ECP5 six multipliers, 14 block RAMs, 1,080 LUTs, those of carry chains included, 1,510 flip-flops; with
+    ``EXP2``, ``RECIPROCAL``, ``RSQRT`` and ``NORMAL_CDF`` 8 block RAMs, 600 LUTs, 1,310 flip-flops.
     """
 
     LATENCY = FP32_FUNCTION
