@@ -12,7 +12,11 @@ HEAD = 1  # a run that does not continue the one before
 LATENCY = 60  # a request to its first row in the scratchpad
 ENDS = 350  # launch, first instructions, the last results
 PASS, VALUE = 22, 14  # an instruction of the vector unit besides its rows; a row of bias or scale before it
+STORE_HEAD = 2  # a run that is written
 STORE_TURN = 30  # from the last beat of a STORE to the first of the next one
+DRAIN = 60  # from the last row that enters the array to the first row of the vector unit
+ACKNOWLEDGE = 100  # from the last beat of a STORE until its place is free
+CONTENTION = 32  # of so many cycles of other units one is lost: banks, the way to memory
 ISSUE_CHUNK, ISSUE_TILE, ISSUE_TAP, ISSUE_PASS, ISSUE_VECTOR = 180, 90, 12, 8, 12
 
 
@@ -47,11 +51,12 @@ def estimate(config: ChipConfig, problem: Conv, tiling: Tiling, place: Placement
                     made = -(-wide // place.halves) * place.halves
                     vector = made * (sums * config.row_parts + PASS + values)
                     issue += made * ISSUE_VECTOR
-                store = sums * (-(-min(wide * n, p.outputs) * out // bus) + HEAD) + STORE_TURN
+                store = sums * (-(-min(wide * n, p.outputs) * out // bus) + STORE_HEAD) + STORE_TURN
                 # A chunk's slot is loaded and multiplied in turn; more slots hide the latency of its load.
                 chunk = max(product // chunks, load, (load + product // chunks + LATENCY * 2) // (t.slots - 1 or 1) // 2)
-                tile = max(chunks * chunk, issue, vector, store, (product + vector + store + 150) // 2)
-                total += count * tile
+                rounds = (product + DRAIN + vector) // 2, (vector + store + ACKNOWLEDGE) // 2
+                tile = max(chunks * chunk, issue, vector, store, *rounds)
+                total += count * (tile + (chunks * load + vector + store) // CONTENTION)
                 first = first or load + LATENCY
                 last = vector + store + write_latency(config, p.dtype)
     blocks = t.grid[0] * t.grid[1] * t.grid[2]

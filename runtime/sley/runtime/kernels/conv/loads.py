@@ -13,8 +13,6 @@ class Loads(ConvEmitter):
     def _load_chunk(self) -> None:
         k = self.k
         self._forget_parameters()
-        if self.has_values:
-            self._load_values()
         k.add(self.slot, self.slot, 1)
         with k.scratch("slots") as (end,):
             k.mov(end, self.tiling.slots)
@@ -23,6 +21,8 @@ class Loads(ConvEmitter):
         k.load(ZERO, ZERO, 0, wait=self.free)
         self._load_pixels()
         self._load_weights()
+        if self.has_values:
+            self._load_values()  # last: the chunk does not wait for the place of these
 
     # Pixels
 
