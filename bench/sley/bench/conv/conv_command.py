@@ -43,7 +43,16 @@ def conv(
     for name in dict.fromkeys(layer.network for layer in chosen):
         table = Table(title=f"{name}, {engine}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
         table.add_column("layer", no_wrap=True)
-        for heading in ("pixels", "channels", "outputs", "window", "times", "cycles", "bound of\nMACs", "bound /\ncycles"):
+        for heading in (
+            "pixels",
+            "channels",
+            "outputs",
+            "window",
+            "times",
+            "cycles",
+            "bound of\nMACs",
+            "bound /\ncycles",
+        ):
             table.add_column(heading, justify="right", no_wrap=True)
         cycles = bound = 0
         for r in found:

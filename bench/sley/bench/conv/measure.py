@@ -78,4 +78,5 @@ def _expected(
         seen = seen.reshape(out * out, groups, -1).transpose(1, 0, 2)
         sums += seen @ weights[i, j].transpose(1, 0, 2)
     flat = sums.transpose(1, 0, 2).reshape(1, out, out, layer.outputs) + bias
-    return np.clip(np.rint(np.maximum(flat.astype(np.float32) * scale, 0)), -128, 127).astype(np.int8)
+    made: NDArray[Any] = np.clip(np.rint(np.maximum(flat.astype(np.float32) * scale, 0)), -128, 127).astype(np.int8)
+    return made

@@ -26,3 +26,7 @@ class Epilogue:
     def narrow(self) -> bool:
         """Whether results are made in the scratchpad, not in place in the accumulators."""
         return self.result not in WORD_TYPES
+
+
+PLAIN = Epilogue()
+"""Sums as they are."""

@@ -79,9 +79,9 @@ def conv2d(
     if stream is not None and not isinstance(stream, Stream):
         raise UnsupportedType(f"stream is {stream!r}; give one of device.streams")
     device = Device.of(x)
-    for part in (x, w, bias, scale, out, stream):
-        if isinstance(part, Buffer | Stream):
-            device.check_owner(part)
+    for given in (x, w, bias, scale, out, stream):
+        if isinstance(given, Buffer | Stream):
+            device.check_owner(given)
     weights = _weights(device, w)
     operands = operand_type("x", x.dtype)
     if operands is not weights.dtype:
@@ -91,7 +91,8 @@ def conv2d(
     check_operands(device.config, operands)
     axes = _axes(x.shape, weights.shape, stride, padding, dilation)
     channels, outputs = _channels(x.shape, weights.shape, groups)
-    check_depth(operands, weights.shape[0] * weights.shape[1] * channels // groups)
+    products = weights.shape[0] * weights.shape[1] * weights.shape[2]
+    check_depth(operands, products)
     result = _result(operands, scale is not None, dtype if dtype is not None or out is None else out.dtype)
     check_result(device.config, operands, result, scale is not None)
     if operands is ElementType.INT8 and scale is None and (bias is not None or relu):
@@ -103,18 +104,22 @@ def conv2d(
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
     _check_dense("x", x)
     _check_dense("out", out)
-    if out.layout.overlaps(x.layout):
-        raise BadRequest("out shares memory with x, which is still read while results are written: use another")
     values = _Values.of(device, outputs, operands, bias, scale, result)
+    for name, operand in (("x", x), ("bias", values.bias), ("scale", values.scale)):
+        if isinstance(operand, Buffer) and out.layout.overlaps(operand.layout):
+            raise BadRequest(
+                f"out shares memory with {name}, which is still read while results are written: use another"
+            )
     epilogue = Epilogue(result, values.bias is not None, values.scale is not None, relu)
-    steps = Steps(*x.strides[2:0:-1], *out.strides[2:0:-1], image=x.strides[0], out_image=out.strides[0])
+    (image, row, pixel, _), (out_image, out_row, out_pixel, _) = x.strides, out.strides
+    steps = Steps(pixel, row, out_pixel, out_row, image, out_image)
     rows = isinstance(values.scale, Buffer)
-    problem = Conv(*axes, channels, outputs, steps, operands, epilogue, rows, x.shape[0])
+    problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, rows, x.shape[0])
     run = stream or device.stream
     for part in parts_of(device.config, problem, groups):
-        image, column, channel = part.x_at
-        to_image, to_column, output = part.out_at
-        source, target = x[image:, :, column:, channel:], out[to_image:, :, to_column:, output:]
+        first, column, channel = part.x_at
+        to_first, to_column, output = part.out_at
+        source, target = x[first:, :, column:, channel:], out[to_first:, :, to_column:, output:]
         more = values.behind(output)
         launch(run, part.problem, source, weights.packed(groups, part.form), target, *more)
     return out
@@ -156,9 +161,7 @@ class _Values:
         return found
 
 
-def _row(
-    device: Device, name: str, values: Buffer | ArrayLike, outputs: int, kind: np.dtype[np.generic]
-) -> Buffer:
+def _row(device: Device, name: str, values: Buffer | ArrayLike, outputs: int, kind: np.dtype[np.generic]) -> Buffer:
     row = values if isinstance(values, Buffer) else device.array(values)
     if row.dtype != kind:
         raise UnsupportedType(f"{name} is {row.dtype}; it must be {kind}: convert it with astype")

@@ -48,7 +48,9 @@ def conv2d(
     padded = np.pad(x, ((0, 0), *padding, (0, 0)))
     inside, outside = w.shape[2], outputs // groups
     parts = [
-        _sums(padded[..., g * inside : (g + 1) * inside], w[..., g * outside : (g + 1) * outside], stride, dilation, block)
+        _sums(
+            padded[..., g * inside : (g + 1) * inside], w[..., g * outside : (g + 1) * outside], stride, dilation, block
+        )
         for g in range(groups)
     ]
     sums = np.concatenate(parts, axis=-1)
@@ -66,9 +68,7 @@ def conv2d(
 
 def _sums(x: Array, w: Array, stride: tuple[int, int], dilation: tuple[int, int], block: int) -> Array:
     """Of a group: int32, or fp32 as ``np.uint32``."""
-    rows, columns = (
-        (x.shape[1 + i] - (w.shape[i] - 1) * dilation[i] - 1) // stride[i] + 1 for i in range(2)
-    )
+    rows, columns = ((x.shape[1 + i] - (w.shape[i] - 1) * dilation[i] - 1) // stride[i] + 1 for i in range(2))
     images, outputs = x.shape[0], w.shape[3]
 
     def taps() -> Iterator[tuple[Array, Array]]:

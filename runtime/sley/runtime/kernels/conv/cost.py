@@ -53,7 +53,9 @@ def estimate(config: ChipConfig, problem: Conv, tiling: Tiling, place: Placement
                     issue += made * ISSUE_VECTOR
                 store = sums * (-(-min(wide * n, p.outputs) * out // bus) + STORE_HEAD) + STORE_TURN
                 # A chunk's slot is loaded and multiplied in turn; more slots hide the latency of its load.
-                chunk = max(product // chunks, load, (load + product // chunks + LATENCY * 2) // (t.slots - 1 or 1) // 2)
+                chunk = max(
+                    product // chunks, load, (load + product // chunks + LATENCY * 2) // (t.slots - 1 or 1) // 2
+                )
                 rounds = (product + DRAIN + vector) // 2, (vector + store + ACKNOWLEDGE) // 2
                 tile = max(chunks * chunk, issue, vector, store, *rounds)
                 total += count * (tile + (chunks * load + vector + store) // CONTENTION)

@@ -2,7 +2,6 @@
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import PARAMS
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register, Value
 from sley.runtime.kernels.conv.placement import Placement
@@ -28,6 +27,8 @@ class ConvEmitter:
     out_y: Level
     rounds: Register
     slot: Register
+    """That is filled in this round, and below the one of the round before."""
+    ready_slot: Register
     chunk: Register
     half: Register
     tile_rows: Value
@@ -44,7 +45,9 @@ class ConvEmitter:
         self.folds = problem.folds(config)
         self.chunks = chunks_of(config, problem, tiling)
         y, x = problem.y, problem.x
-        self.k = k = KernelBuilder(f"conv_{y.out}x{x.out}x{problem.outputs}_{y.taps}x{x.taps}x{problem.channels}", config)
+        self.k = k = KernelBuilder(
+            f"conv_{y.out}x{x.out}x{problem.outputs}_{y.taps}x{x.taps}x{problem.channels}", config
+        )
         epilogue = problem.epilogue
         self.arg = {"x": k.arg("x", True), "w": k.arg("w"), "out": k.arg("out", True)}
         if epilogue.bias:
@@ -88,6 +91,3 @@ class ConvEmitter:
         else:
             k.mul(rd, value, factor)
             k.add(rd, rd, plus)
-
-
-LOAD_RESETS: dict[str, Value] = {p.name.lower(): info.reset for p, info in PARAMS.items() if Unit.LOAD in info.units}

@@ -72,7 +72,8 @@ class Loads(ConvEmitter):
         the first pixel inside, ``step`` bytes for each."""
         k, axis, parts = self.k, patch.axis, patch.parts
         if not (isinstance(out.at, Register) or isinstance(tap.at, Register)):
-            assert isinstance(out.at, int) and isinstance(tap.at, int)
+            assert isinstance(out.at, int)
+            assert isinstance(tap.at, int)
             found = patch.part(out.at, tap.at)
             self._scaled(rd, max(patch.origin(out.at, tap.at), 0), step, plus)
             return found[0], found[1], patch.zeros_behind and found[2] > 0

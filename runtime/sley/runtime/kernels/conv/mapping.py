@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.runtime.kernels.conv.problem import Axis, Conv, Steps
+from sley.runtime.kernels.conv.plan import plan
+from sley.runtime.kernels.conv.problem import Axis, Conv
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,17 @@ class Part:
     out_at: tuple[int, int, int] = (0, 0, 0)
 
 
-def parts_of(config: ChipConfig, problem: Conv, groups: int) -> Iterator[Part]:
+@lru_cache(maxsize=4096)
+def parts_of(config: ChipConfig, problem: Conv, groups: int) -> tuple[Part, ...]:
     """The problems that a convolution with ``groups`` amounts to; ``problem`` is the one without."""
     p = problem
     if groups > 1:
-        yield from _grouped(config, p, groups)
-    elif _packs(config, p):
-        yield from _packed(p)
-    else:
-        yield Part(_flattened(p), Form())
+        return tuple(_grouped(config, p, groups))
+    plain = (Part(_flattened(p), Form()),)
+    if not _packs(config, p):
+        return plain
+    packed = tuple(_packed(p))
+    return min(packed, plain, key=lambda parts: sum(plan(config, part.problem).estimate for part in parts))
 
 
 def _flattened(problem: Conv) -> Conv:
@@ -102,8 +106,8 @@ def weight_bytes(config: ChipConfig, problem: Conv) -> int:
 
 
 def _packs(config: ChipConfig, problem: Conv) -> bool:
-    """Whether the pixels under a row of the window are contiguous, and so few bytes that they take fewer passes as one
-    tap. Zeros that a window at the border would need are in its weights, so not of bf16."""
+    """Whether the pixels under a row of the window are contiguous, and take fewer passes as one tap. Zeros that a window at the border
+    would need are in its weights, so not of bf16."""
     p, deep = problem, config.fold_depth(problem.dtype)
     return (
         p.dtype is ElementType.INT8

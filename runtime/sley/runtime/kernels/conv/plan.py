@@ -1,6 +1,7 @@
 """The tiling of a convolution that an estimate finds fastest."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sley.abi.config import ChipConfig
@@ -14,15 +15,23 @@ WIDES = (1, 2, 3, 4, 6, 8, 12, 16)
 SLOTS = (3, 2)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A tiling, and its cycles by the estimate."""
+
+    tiling: Tiling
+    estimate: int
+
+
 @lru_cache(maxsize=4096)
-def plan(config: ChipConfig, problem: Conv) -> Tiling:
+def plan(config: ChipConfig, problem: Conv) -> Plan:
     """The fastest tiling by the estimate, which depends on nothing but the arguments. Whole windows go first: smaller
     groups of taps are for scratchpads that they do not fit into."""
     p = problem
     for taps in dict.fromkeys([(p.y.taps, p.x.taps), (1, p.x.taps), (1, 1)]):
         found = min(_candidates(config, p, *taps), default=None, key=lambda pair: pair[0])
         if found is not None:
-            return found[1]
+            return Plan(found[1], found[0])
     raise KernelError(
         f"no tiling of a convolution with {p.y.taps} x {p.x.taps} taps fits {config.name}: a scratchpad of "
         f"{config.scratchpad_rows} rows and {config.accumulator_rows} accumulator rows are too small; a chip with "
@@ -59,15 +68,14 @@ def _candidates(config: ChipConfig, problem: Conv, taps_y: int, taps_x: int) -> 
                             yield from _spread(config, p, tiling, place)
 
 
-def _spread(
-    config: ChipConfig, problem: Conv, tiling: Tiling, place: Placement
-) -> Iterator[tuple[int, Tiling]]:
+def _spread(config: ChipConfig, problem: Conv, tiling: Tiling, place: Placement) -> Iterator[tuple[int, Tiling]]:
     """On all cores: images first, then rows, then output channels."""
     p, t, cores = problem, tiling, config.cores
     z = min(cores, p.batch)
     y = min(cores // z, -(-p.y.out // t.rows))
-    x = min(cores // (z * y), -(-(-(-p.outputs // config.array)) // t.wide))
-    found = Tiling(t.rows, t.columns, t.wide, t.folds, t.taps_y, t.taps_x, t.slots, (x, y, z))
+    tiles = -(-p.outputs // config.array)
+    x = min(cores // (z * y), -(-tiles // t.wide))
+    found = replace(t, grid=(x, y, z))
     yield estimate(config, p, found, place), found
 
 

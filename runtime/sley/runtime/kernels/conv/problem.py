@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.runtime.kernels.epilogue import Epilogue
+from sley.runtime.kernels.epilogue import PLAIN, Epilogue
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,18 @@ class Steps:
 class Conv:
     """A dense convolution of ``batch`` images: each output channel sees all ``channels`` of the input.
 
-    Groups and few channels are mapped to such problems (``mapping.py``). ``scale_rows``: the scale of the epilogue is a
-    value for each output channel.
+    Groups and few channels are mapped to such problems (``mapping.py``), with weights that are zero: ``products`` of a
+    sum are others. ``scale_rows``: the scale of the epilogue is a value for each output channel.
     """
 
     y: Axis
     x: Axis
     channels: int
     outputs: int
+    products: int
     steps: Steps
     dtype: ElementType = ElementType.INT8
-    epilogue: Epilogue = Epilogue()
+    epilogue: Epilogue = PLAIN
     scale_rows: bool = False
     batch: int = 1
 
@@ -68,14 +69,9 @@ class Conv:
         return self.y.taps * self.x.taps
 
     @property
-    def depth(self) -> int:
-        """Products in a sum."""
-        return self.taps * self.channels
-
-    @property
     def bias_bound(self) -> int | None:
         """The largest absolute value of a bias whose sums cannot wrap in int32; ``None`` for sums in fp32."""
-        return (1 << 31) - 1 - self.depth * 128 * 128 if self.dtype is ElementType.INT8 else None
+        return (1 << 31) - 1 - self.products * 128 * 128 if self.dtype is ElementType.INT8 else None
 
     def folds(self, config: ChipConfig) -> int:
         """Passes through the array that the channels of one pixel take."""

@@ -26,10 +26,9 @@ class Products(Results):
         ]
         loops = [loop for loop in loops if loop[0] > 1] or [(1, 0)]
         with k.scratch("a b taps") as (a, b, taps):
-            self._slot_before(a)
-            k.mul(b, a, place.b_step)
+            k.mul(a, self.ready_slot, place.a_step)
+            k.mul(b, self.ready_slot, place.b_step)
             k.add(b, b, place.b_base)
-            k.mul(a, a, place.a_step)
             k.matmul(0, 0, 0, wait=self.full)
             inner, step = loops[-1]
             k.mov(taps, inner)
@@ -40,11 +39,6 @@ class Products(Results):
                     self._first_tap(a, b, taps, step)
             self._taps(loops, a, b, taps)
         k.matmul(0, 0, 0, signal=self.free)
-
-    def _slot_before(self, rd: Register) -> None:
-        """rd = the slot that was filled in the round before; in the last round none was filled since."""
-        k = self.k
-        k.mov(rd, self.ready_slot)
 
     def _first_tap(self, a: Register, b: Register, taps: Register, step: int) -> None:
         """Of a macro tile: its sums replace those of another one."""

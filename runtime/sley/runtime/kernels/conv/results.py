@@ -7,7 +7,7 @@ from sley.abi.instructions import Space, VectorRow
 from sley.abi.types import SUM_TYPES
 from sley.runtime.assembler.operands import Register
 from sley.runtime.kernels.conv.loads import Loads
-from sley.runtime.kernels.conv.walk import least
+from sley.runtime.kernels.conv.walk import Level, least
 
 
 class Results(Loads):
@@ -17,14 +17,11 @@ class Results(Loads):
         """Registers and parameters of results."""
         k, p, t = self.k, self.problem, self.tiling
         n, wide = self.config.array, t.wide
-        self.tile_height = k.reg("height") if self._uneven(self.out_y, t.rows) and not self._flat else t.rows
-        self.tile_width = k.reg("width") if self._uneven(self.out_x, t.columns) else t.columns
-        if not isinstance(self.tile_width, Register):
-            self.tile_width = min(t.columns, p.x.out)
-        if not isinstance(self.tile_height, Register):
-            self.tile_height = min(t.rows, p.y.out)
-        edges = self._uneven(self.out_y, t.rows) or self._uneven(self.out_x, t.columns)
-        self.tile_rows = k.reg("pixels") if edges else self.tile_height * self.tile_width
+        height, width = min(t.rows, p.y.out), min(t.columns, p.x.out)
+        low, narrow = self._uneven(self.out_y, t.rows), self._uneven(self.out_x, t.columns)
+        self.tile_height = k.reg("height") if low and not self._flat else height
+        self.tile_width = k.reg("width") if narrow else width
+        self.tile_rows = k.reg("pixels") if low or narrow else height * width
         self.tile_count = k.reg("tiles") if wide > 1 and self._uneven(self.column_tile, wide) else wide
         uneven = isinstance(self.column_tile.at, Register) and p.outputs % (wide * n)
         self.tile_outputs = k.reg("outputs") if uneven else min(p.outputs, wide * n)
@@ -45,9 +42,8 @@ class Results(Loads):
         p, t = self.problem, self.tiling
         return t.rows == 1 or (t.columns == p.x.out and p.steps.out_row == p.x.out * p.steps.out_pixel)
 
-    def _uneven(self, level: object, tile: int) -> bool:
-        at, limit = getattr(level, "at"), getattr(level, "limit")
-        return isinstance(at, Register) and limit % tile != 0
+    def _uneven(self, level: Level, tile: int) -> bool:
+        return isinstance(level.at, Register) and level.limit % tile != 0
 
     def _next_tile(self) -> None:
         """The macro tile that the walk is at becomes the one that is multiplied."""
@@ -74,7 +70,7 @@ class Results(Loads):
         return value if isinstance(value, Register) else other
 
     def _drain(self) -> None:
-        k, p, epilogue = self.k, self.problem, self.problem.epilogue
+        k, epilogue = self.k, self.problem.epilogue
         if epilogue.vector:
             self._vector()
         with k.scratch("bytes row") as (size, row):
@@ -98,7 +94,6 @@ class Results(Loads):
             else:
                 ready = self.out_done if epilogue.vector else self.acc_done
                 k.store(self.out_at, self.half, runs, space=Space.ACCUMULATOR, wait=ready, signal=self.acc_free)
-        assert p.steps.out_pixel
 
     def _result_row(self, rd: Register) -> None:
         """rd = the first row of the macro tile's results."""

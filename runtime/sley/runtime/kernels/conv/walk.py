@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sley.abi.instructions import Op
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import ZERO, Label, Register, Value
+from sley.runtime.assembler.operands import ZERO, Register, Value
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Walk:
 
     def advance(self) -> None:
         """To the next place."""
-        k, done = self._builder, Label("advanced")
+        k = self._builder
         done = k.label("advanced")
         for index, level in enumerate(self._levels):
             assert isinstance(level.at, Register)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.runtime.kernels.epilogue import Epilogue
+from sley.runtime.kernels.epilogue import PLAIN, Epilogue
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Problem:
     dtype: ElementType = ElementType.INT8
     trans_a: bool = False
     trans_b: bool = False
-    epilogue: Epilogue = Epilogue()
+    epilogue: Epilogue = PLAIN
     batch: int = 1
     share_a: bool = False
     share_b: bool = False
