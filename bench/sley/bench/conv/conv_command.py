@@ -13,6 +13,8 @@ from sley.abi.outputs import check_output
 from sley.runtime.options import ENGINE_NAMES
 
 TABLE_WIDTH = 110
+PROMISED = {"resnet50": 7_982_688 * 100 // 97, "mobilenetv1": 1_120_000}
+"""Cycles of all layers of a network on ``base``."""
 
 
 def conv(
@@ -32,9 +34,10 @@ def conv(
 
     check_output(output)
     chosen = choose(all_layers(), network or (), layers or ())
-    found = []
+    found, missed = [], list[str]()
     with Device.open(engine) as device:
         require_cycles(device)
+        config = device.config
         for number, layer in enumerate(chosen, 1):
             typer.echo(f"{number} of {len(chosen)}: {layer.network} {layer.layer}", err=True)
             found.append(measure_conv(device, layer))
@@ -67,9 +70,15 @@ def conv(
         times = sum(r.layer.count for r in found if r.layer.network == name)
         table.add_row("all", "", "", "", "", f"{times}", f"{cycles:,}", f"{bound:,}", f"{bound / cycles:.1%}")
         console.print(table)
+        whole = [a for a in all_layers() if a.network == name] == [r.layer for r in found if r.layer.network == name]
+        if whole and config.name == "base" and cycles > PROMISED[name]:
+            missed.append(f"{name}: {cycles:,} cycles, promised {PROMISED[name]:,}")
     if output is not None:
         with output.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["engine", "network", "layer", "count", "cycles", "bound"])
             for r in found:
                 writer.writerow([engine, r.layer.network, r.layer.layer, r.layer.count, r.cycles, r.bound])
+    if missed:
+        typer.echo("\n".join(missed), err=True)
+        raise typer.Exit(1)

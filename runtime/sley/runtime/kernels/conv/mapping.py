@@ -106,8 +106,8 @@ def weight_bytes(config: ChipConfig, problem: Conv) -> int:
 
 
 def _packs(config: ChipConfig, problem: Conv) -> bool:
-    """Whether the pixels under a row of the window are contiguous, and take fewer passes as one tap. Zeros that a window at the border
-    would need are in its weights, so not of bf16."""
+    """Whether the pixels under a row of the window are contiguous, and take fewer passes as one tap. Zeros that a
+    window at the border would need are in its weights, so not of bf16."""
     p, deep = problem, config.fold_depth(problem.dtype)
     return (
         p.dtype is ElementType.INT8
