@@ -12,7 +12,7 @@ from sley.abi.errors import SleyError
 from sley.abi.types import OPERAND_TYPES, TYPES, ElementType
 
 ABI_MAJOR = 4
-ABI_MINOR = 0
+ABI_MINOR = 1
 BURST_BOUNDARY = 4096
 """AXI4 (IHI 0022, A3.4.1): no burst crosses a multiple of so many bytes."""
 

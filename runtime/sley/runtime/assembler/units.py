@@ -4,7 +4,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import BinaryOp, Op, Param, Share, Space, VectorRow
 from sley.abi.types import ElementType
 from sley.runtime.assembler.instructions import Instructions
-from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
+from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value, wrapped
 from sley.runtime.assembler.semaphores import mask
 from sley.runtime.errors import KernelError
 
@@ -25,7 +25,7 @@ class Units(Instructions):
                 raise KernelError(
                     f"{self.name}: no parameter {name!r}; there are {', '.join(Param.__members__)}"
                 ) from None
-            operand = {"ra": value.number} if isinstance(value, Register) else {"use_imm": 1, "imm": value}
+            operand = {"ra": value.number} if isinstance(value, Register) else {"use_imm": 1, "imm": wrapped(value)}
             self._emit(Op.SET, unit=unit, param=param, **operand)
 
     def load(
