@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
+from sley.abi.instructions import Op
 from sley.runtime.assembler.operands import ZERO, Register, Value
 from sley.runtime.device.program import Program
 from sley.runtime.kernels.conv.problem import Conv
@@ -81,8 +82,7 @@ class _Convolution(Products):
         if self.chunks > 1:
             self.chunk = k.reg("chunk", self.chunks - 1)
         self._start_results()
-        walk_width = self.tile_width
-        act_count = 0 if isinstance(walk_width, Register) else walk_width
+        act_count = 0 if isinstance(self.tile_width, Register) else self.tile_width
         k.set(Unit.MATRIX, act_stride=self.patch_x.stride, act_count=act_count)
         k.set(Unit.MATRIX, act_stride2=self.patch_y.stride * self.place.pitch)
 
@@ -104,22 +104,19 @@ class _Convolution(Products):
     def _main(self) -> None:
         """Every round loads a chunk and multiplies the one before; the last round loads none."""
         k = self.k
-        top, loaded, tile, end = k.label("round"), k.label("loaded"), k.label("tile"), k.label("round end")
+        top, tile, end = k.label("round"), k.label("tile"), k.label("round end")
         k.place(top)
         k.mov(self.ready_slot, self.slot)
         with k.if_(self.rounds, "!=", ZERO):
             self.walk.advance()
             self._load_chunk()
-        k.place(loaded)
-        with k.if_(self.half, "<", ZERO):
-            k.jump(tile)
+        k.branch(Op.BLT, self.half, ZERO, tile)
         self._multiply_chunk()
         if self.chunks > 1:
             k.add(self.chunk, self.chunk, 1)
             with k.scratch("chunks") as (chunks,):
                 k.mov(chunks, self.chunks)
-                with k.if_(self.chunk, "!=", chunks):
-                    k.jump(end)
+                k.branch(Op.BNE, self.chunk, chunks, end)
         k.matmul(0, 0, 0, signal=self.acc_done)
         self._drain()
         k.place(tile)
@@ -128,5 +125,4 @@ class _Convolution(Products):
             k.mov(self.chunk, 0)
         k.place(end)
         k.sub(self.rounds, self.rounds, 1)
-        with k.if_(self.rounds, ">=", ZERO):
-            k.jump(top)
+        k.branch(Op.BGE, self.rounds, ZERO, top)

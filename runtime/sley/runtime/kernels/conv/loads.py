@@ -1,6 +1,6 @@
 """The load side of a convolution's program: pixels, zeros around them, weights, bias and scale, into their slots."""
 
-from sley.abi.instructions import Space
+from sley.abi.instructions import Op, Space
 from sley.runtime.assembler.operands import ZERO, Register, Value
 from sley.runtime.kernels.conv.emitter import ConvEmitter
 from sley.runtime.kernels.conv.tiling import Patch
@@ -194,21 +194,20 @@ class Loads(ConvEmitter):
         with k.scratch("row at address") as (row, at, address):
             if self.chunks > 1:
                 k.mov(row, self.chunks - 1)
-                with k.if_(self.chunk, "!=", row):
-                    k.jump(done)
+                k.branch(Op.BNE, self.chunk, row, done)
             self._other_half(row)
             k.add(row, row, place.values_base)
             self._outputs(at, self.column_tile)
             k.shl(at, at, 2)
-            self._set_load(run_bytes=at, chunks=place.values, chunk_stride=1, pad_runs=0, count2=1)
             names = [*(["bias"] if p.epilogue.bias else []), *(["scale"] if p.scale_rows else [])]
+            self._set_load(run_bytes=at, chunks=place.values, chunk_stride=len(names), pad_runs=0, count2=1)
             for name in names:
                 self._scaled(address, self.column_tile.at, 4 * self.config.array, self.arg[name])
                 wait = self.values_free if name == names[0] else ()
                 signal = self.values_full if name == names[-1] else ()
                 k.load(address, row, 1, space=Space.ACCUMULATOR, wait=wait, signal=signal)
                 if name != names[-1]:
-                    k.add(row, row, place.values)
+                    k.add(row, row, 1)
         k.place(done)
         self._forget_parameters()
 

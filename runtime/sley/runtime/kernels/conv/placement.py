@@ -24,8 +24,8 @@ class Placement:
     In slot s fold f of the pixel in place (y, x) of the patch is in scratchpad row ``s * a_step + f * patch + y *
     pitch + x``; the weights of fold f and tap t of column tile p begin at ``b_base + s * b_step + (p * folds + f) *
     taps * N + t * N``. Sums of pixel i of column tile p are in accumulator row ``half * h + p * pixels + i``. Bias and
-    scale of a macro tile, a row for each column tile, are at the end of its half. Results that are made in the
-    scratchpad have two places, ``out_step`` rows apart; ``halves`` column tiles share a row.
+    scale of a macro tile, a row of each for a column tile in turn, are at the end of its half. Results that are made in
+    the scratchpad have two places, ``out_step`` rows apart; ``halves`` column tiles share a row.
     """
 
     pitch: int
@@ -38,7 +38,7 @@ class Placement:
     halves: int
     half: int
     values: int
-    """Rows of bias, and rows of scale."""
+    """Rows of the bias, and as many of the scale."""
     values_base: int
     fits: bool
     apart: bool

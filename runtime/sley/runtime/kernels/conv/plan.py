@@ -7,6 +7,7 @@ from functools import lru_cache
 from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
 from sley.runtime.kernels.conv.cost import estimate
+from sley.runtime.kernels.conv.kernel import conv_program
 from sley.runtime.kernels.conv.placement import Placement
 from sley.runtime.kernels.conv.problem import Conv
 from sley.runtime.kernels.conv.tiling import Tiling, patches
@@ -29,14 +30,23 @@ def plan(config: ChipConfig, problem: Conv) -> Plan:
     groups of taps are for scratchpads that they do not fit into."""
     p = problem
     for taps in dict.fromkeys([(p.y.taps, p.x.taps), (1, p.x.taps), (1, 1)]):
-        found = min(_candidates(config, p, *taps), default=None, key=lambda pair: pair[0])
-        if found is not None:
-            return Plan(found[1], found[0])
+        for cycles, tiling in sorted(_candidates(config, p, *taps), key=lambda pair: pair[0]):
+            if _is_short(config, p, tiling):
+                return Plan(tiling, cycles)
     raise KernelError(
-        f"no tiling of a convolution with {p.y.taps} x {p.x.taps} taps fits {config.name}: a scratchpad of "
-        f"{config.scratchpad_rows} rows and {config.accumulator_rows} accumulator rows are too small; a chip with "
-        "twice as many of both will do"
+        f"no tiling of a convolution with {p.y.taps} x {p.x.taps} taps fits {config.name}: {config.scratchpad_rows} "
+        f"rows of scratchpad, {config.accumulator_rows} of accumulators, {config.program_words} program words; take a "
+        "chip with twice as many of each"
     )
+
+
+def _is_short(config: ChipConfig, problem: Conv, tiling: Tiling) -> bool:
+    """Whether the program fits into a core. Sizes that do not come out even take instructions, so few do not."""
+    try:
+        conv_program(config, problem, tiling)
+    except KernelError:
+        return False
+    return True
 
 
 def _candidates(config: ChipConfig, problem: Conv, taps_y: int, taps_x: int) -> Iterator[tuple[int, Tiling]]:

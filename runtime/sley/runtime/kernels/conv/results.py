@@ -134,13 +134,9 @@ class Results(Loads):
                 for half in range(place.halves):
                     if epilogue.bias:
                         k.vrow(VectorRow.BIAS, value)
+                        k.add(value, value, 1)
                     if p.scale_rows:
-                        if epilogue.bias:
-                            k.add(value, value, place.values)
                         k.vrow(VectorRow.SCALE, value)
-                        if epilogue.bias:
-                            k.sub(value, value, place.values)
-                    if self.has_values:
                         k.add(value, value, 1)
                     vector(acc, made, self.tile_rows, out_half=half)
                     k.add(acc, acc, t.pixels)
