@@ -10,7 +10,7 @@ from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.types import ElementType
 from sley.runtime import KernelError
 from sley.runtime.kernels.conv.kernel import conv_program
-from sley.runtime.kernels.conv.mapping import parts_of, unit_groups
+from sley.runtime.kernels.conv.mapping import bundle_groups, parts_of
 from sley.runtime.kernels.conv.placement import Placement
 from sley.runtime.kernels.conv.plan import plan
 from sley.runtime.kernels.conv.problem import Axis, Conv, Steps
@@ -83,9 +83,9 @@ def test_places_of_a_patch(tile: int, taps: int) -> None:
                     assert (0 <= pixel < 7) == (before <= place < before + inside)
 
 
-def test_a_unit_takes_the_fewest_passes() -> None:
+def test_a_bundle_takes_the_fewest_passes() -> None:
     base = PRESETS["base"]
-    assert unit_groups(base, INT8, 1, 1, 128) == 32  # depthwise: a fold, two column tiles
-    assert unit_groups(base, INT8, 32, 16, 8) == 1
-    assert unit_groups(base, INT8, 4, 4, 32) in (4, 8)
-    assert unit_groups(base, BF16, 1, 1, 128) == 1
+    assert bundle_groups(base, INT8, 1, 1, 128) == 32  # depthwise: a fold, two column tiles
+    assert bundle_groups(base, INT8, 32, 16, 8) == 1
+    assert bundle_groups(base, INT8, 4, 4, 32) in (4, 8)
+    assert bundle_groups(base, BF16, 1, 1, 128) == 1

@@ -12,13 +12,13 @@ from sley.runtime.kernels.conv.problem import Axis, Conv
 
 @dataclass(frozen=True)
 class Form:
-    """How weights are packed. ``groups`` of them are dense on the diagonal of a unit; the units begin at group
-    ``first``, ``units`` of them. ``shift``: the window begins so many taps further on; ``packed``: the taps of a row of
-    the window are channels of one tap, ``window`` of them."""
+    """How weights are packed. ``groups`` of them are dense on the diagonal of a bundle; ``bundles`` of these begin at
+    group ``first``. ``packed``: the taps of a row of the window are channels of one tap, ``window`` of them, and the
+    window begins ``shift`` taps further on."""
 
     groups: int = 1
     first: int = 0
-    units: int = 1
+    bundles: int = 1
     packed: bool = False
     shift: int = 0
     window: int = 0
@@ -62,9 +62,9 @@ def _flattened(problem: Conv) -> Conv:
     return replace(p, y=Axis(1, 1, 1), x=Axis(pixels, pixels, 1), steps=row, batch=batch)
 
 
-def unit_groups(config: ChipConfig, dtype: ElementType, channels: int, outputs: int, groups: int) -> int:
-    """Groups in a unit: as many as take the fewest passes for each. Sums of bf16 see zeros of other groups, which are
-    no neutral elements for infinities: there a unit is one group."""
+def bundle_groups(config: ChipConfig, dtype: ElementType, channels: int, outputs: int, groups: int) -> int:
+    """Groups in a bundle: as many as take the fewest passes for each. Sums of bf16 see zeros of other groups, which are
+    no neutral elements for infinities: there a bundle is one group."""
     if dtype is ElementType.BF16:
         return 1
     deep, n = config.fold_depth(dtype), config.array
@@ -79,24 +79,24 @@ def unit_groups(config: ChipConfig, dtype: ElementType, channels: int, outputs: 
 def _grouped(config: ChipConfig, problem: Conv, groups: int) -> Iterator[Part]:
     p = problem
     channels, outputs = p.channels // groups, p.outputs // groups
-    size = unit_groups(config, p.dtype, channels, outputs, groups)
+    size = bundle_groups(config, p.dtype, channels, outputs, groups)
     done = 0
-    for count, units in ((size, groups // size), (groups % size, 1)):
-        if not count or not units:
+    for count, bundles in ((size, groups // size), (groups % size, 1)):
+        if not count or not bundles:
             continue
         dense = replace(p, channels=count * channels, outputs=count * outputs)
-        form = Form(count, done, units)
+        form = Form(count, done, bundles)
         first, output = done * channels, done * outputs
-        if units == 1:
+        if bundles == 1:
             yield Part(_flattened(dense), form, (0, 0, first), (0, 0, output))
         else:
             inside, outside = count * channels * p.dtype.bytes, count * outputs * p.epilogue.result.bytes
             weights, values = weight_bytes(config, dense), 4 * count * outputs
             steps = replace(p.steps, image=inside, out_image=outside, weights=weights, values=values)
-            one = _flattened(replace(dense, batch=units, steps=steps))
+            one = _flattened(replace(dense, batch=bundles, steps=steps))
             for image in range(p.batch):
                 yield Part(one, form, (image, 0, first), (image, 0, output))
-        done += count * units
+        done += count * bundles
 
 
 def weight_bytes(config: ChipConfig, problem: Conv) -> int:

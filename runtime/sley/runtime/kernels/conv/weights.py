@@ -14,7 +14,7 @@ NEUTRAL_BF16 = 0x8000
 
 
 def pack(config: ChipConfig, dtype: ElementType, weights: NDArray[Any], groups: int, form: Form) -> NDArray[Any]:
-    """Bytes of [unit, column tile, fold, tap y, tap x, N rows, N lanes]: rows of the scratchpad in the order in which
+    """Bytes of [bundle, column tile, fold, tap y, tap x, N rows, N lanes]: rows of the scratchpad in the order in which
     they are loaded.
 
     Parameters
@@ -24,12 +24,12 @@ def pack(config: ChipConfig, dtype: ElementType, weights: NDArray[Any], groups: 
     """
     n, lanes = config.array, config.lane_elements(dtype)
     dense = _packed(weights, form) if form.packed else _diagonal(weights, groups, form)
-    units, taps_y, taps_x, channels, outputs = dense.shape
+    bundles, taps_y, taps_x, channels, outputs = dense.shape
     folds, tiles = -(-channels // (n * lanes)), -(-outputs // n)
     neutral = NEUTRAL_BF16 if dtype is ElementType.BF16 else 0
-    full = np.full((units, taps_y, taps_x, folds * n * lanes, tiles * n), neutral, weights.dtype)
+    full = np.full((bundles, taps_y, taps_x, folds * n * lanes, tiles * n), neutral, weights.dtype)
     full[:, :, :, :channels, :outputs] = dense
-    split = full.reshape(units, taps_y, taps_x, folds, n, lanes, tiles, n)
+    split = full.reshape(bundles, taps_y, taps_x, folds, n, lanes, tiles, n)
     rows = np.ascontiguousarray(split.transpose(0, 6, 3, 1, 2, 4, 7, 5))
     if dtype is ElementType.INT8 or config.lane_bits == dtype.bits:
         return rows.reshape(-1).view(np.uint8)
@@ -37,15 +37,15 @@ def pack(config: ChipConfig, dtype: ElementType, weights: NDArray[Any], groups: 
 
 
 def _diagonal(weights: NDArray[Any], groups: int, form: Form) -> NDArray[Any]:
-    """Of the groups of each unit blocks on the diagonal: [units, taps y, taps x, channels, outputs] of a unit."""
+    """Of the groups of each bundle blocks on the diagonal: [bundles, taps y, taps x, channels, outputs] of a bundle."""
     taps_y, taps_x, channels, all_outputs = weights.shape
     outputs, size = all_outputs // groups, form.groups
-    found = np.zeros((form.units, taps_y, taps_x, size * channels, size * outputs), weights.dtype)
-    for unit in range(form.units):
+    found = np.zeros((form.bundles, taps_y, taps_x, size * channels, size * outputs), weights.dtype)
+    for bundle in range(form.bundles):
         for member in range(size):
-            first = (form.first + unit * size + member) * outputs
+            first = (form.first + bundle * size + member) * outputs
             block = np.s_[member * channels : (member + 1) * channels, member * outputs : (member + 1) * outputs]
-            found[unit, :, :, *block] = weights[..., first : first + outputs]
+            found[bundle, :, :, *block] = weights[..., first : first + outputs]
     return found
 
 
