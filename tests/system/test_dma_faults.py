@@ -64,7 +64,7 @@ def random_move(rng: random.Random, config: ChipConfig, end: int) -> str:
         "count2": rng.choice([1, 1, 2, 3]),
     }
     if unit == "load":
-        params |= {"chunks": chunks, "pad_runs": rng.choice([0, 0, 3])}
+        params |= {"chunks": chunks, "pad_runs": rng.choice([0, 0, 3]), "fill": rng.getrandbits(32)}
     lines = [f"set {unit}.{name}, #{value}" for name, value in params.items()]
     lines += [f"add r{n}, r0, #{value - (value >> 31 << 32)}" for n, value in ((1, address), (2, row))]
     lines += [f"add r3, r0, #{rng.choice([1, 2, 5, 20, 40])}", f"{unit} r1, r2, r3 space={space} {flags}", "end"]

@@ -22,6 +22,7 @@ class Param(IntEnum):
     COUNT2 = 6
     MEM_STRIDE2 = 7
     LOCAL_STRIDE2 = 8
+    FILL = 9
     # Matrix
     WEIGHT_STRIDE = 16
     ACT_STRIDE = 17
@@ -76,7 +77,7 @@ PARAMS: dict[Param, ParamInfo] = {
             16,
             False,
             1,
-            "Local rows a run fills; what the bytes do not cover is zeroed.",
+            "Local rows a run fills; what the bytes do not cover is FILL.",
         ),
         ParamInfo(Param.CHUNK_STRIDE, _DMA, 16, True, 1, "Local rows from one chunk of a run to the next."),
         ParamInfo(Param.MEM_STRIDE, _DMA, 32, True, 0, "Bytes from one run to the next."),
@@ -87,11 +88,19 @@ PARAMS: dict[Param, ParamInfo] = {
             16,
             False,
             0,
-            "Runs of zeros after the runs of each slab; no bus traffic.",
+            "Runs of FILL after the runs of each slab; no bus traffic.",
         ),
         ParamInfo(Param.COUNT2, _DMA, 16, False, 1, "Slabs: how often the runs repeat."),
         ParamInfo(Param.MEM_STRIDE2, _DMA, 32, True, 0, "Bytes from one slab to the next."),
         ParamInfo(Param.LOCAL_STRIDE2, _DMA, 16, True, 0, "Local rows from one slab to the next."),
+        ParamInfo(
+            Param.FILL,
+            (Unit.LOAD,),
+            32,
+            False,
+            0,
+            "32 bits, repeated over a row: what rows hold where a run has no bytes.",
+        ),
         ParamInfo(
             Param.WEIGHT_STRIDE,
             (Unit.MATRIX,),

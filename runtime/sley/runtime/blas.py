@@ -15,10 +15,11 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_result, unknown_result
 from sley.runtime.kernels.gemm.plan import plan
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
+from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
 
 SMALLEST_FACTOR = float(np.finfo(np.float32).smallest_normal)

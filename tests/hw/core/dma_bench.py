@@ -43,6 +43,7 @@ OWN_BINS: Mapping[Unit, Mapping[str, Sequence[Any]]] = {
         "rows go to": [*((s, "plain") for s in SPACES), *(("scratchpad", kind) for kind in PERMUTATIONS[1:])],
         "bytes of a run": ["none", "one", "less than a row", "a row", "rows and a rest", "whole rows"],
         "padding": ["none", "some"],
+        "fill value": ["zero", "some"],
     },
     Unit.STORE: {
         "rows come from": SPACES,

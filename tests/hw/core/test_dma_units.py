@@ -103,7 +103,7 @@ def test_bad_sets_change_nothing(unit: Unit) -> None:
     """Each parameter is written by those that use it, each in its turn; a value that does not fit, by none of them."""
     program = Program(unit)
     good = {"run_bytes": 2 * NANO.row_bytes, "chunks": 2, "chunk_stride": 5, "mem_stride": 8, "local_stride": 11}
-    good |= {"pad_runs": 1, "count2": 2, "mem_stride2": 40, "local_stride2": 23}
+    good |= {"pad_runs": 1, "count2": 2, "mem_stride2": 40, "local_stride2": 23, "fill": 0xFF800000}
     program.sets(**{name: good[name] for name in resets(unit)})
     for name in resets(unit):
         param = next(param for param in PARAMS if param.name.lower() == name)

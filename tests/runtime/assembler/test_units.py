@@ -1,5 +1,6 @@
 """Instructions of the units: what each call emits without options, and with all of them."""
 
+import numpy as np
 import pytest
 
 from sley.abi.asm import disassemble
@@ -8,7 +9,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Share, Space, VectorRow
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import BinaryOp
-from sley.runtime import KernelBuilder, KernelError
+from sley.runtime import ZERO, Device, KernelBuilder, KernelError
 
 BF16, FP32 = ElementType.BF16, ElementType.FP32
 
@@ -37,6 +38,7 @@ def test_every_option_is_in_the_instruction() -> None:
     k.vrow(VectorRow.BIAS, 7, splat=True)
     k.set(Unit.LOAD, run_bytes=a)
     k.set(Unit.VECTOR, a_stride=5, b_row=n)
+    k.set(Unit.LOAD, fill=0xFF800000)
     k.end()
     assert disassemble(k.build().words).split("\n") == [
         "    " + line
@@ -59,6 +61,7 @@ def test_every_option_is_in_the_instruction() -> None:
             "set     load.run_bytes, r31",
             "set     vector.a_stride, #5",
             "set     vector.b_row, r29",
+            "set     load.fill, #-8388608",
             "end",
         )
     ] + [""]
@@ -87,3 +90,23 @@ def test_operands_that_must_be_registers() -> None:
     for call in (lambda: k.load(3, 0, 1), lambda: k.store(0, 4, 1), lambda: k.weights(5, 1)):  # type: ignore[arg-type]
         with pytest.raises(KernelError, match=r"operand r[ab] is [345]; it must be a register"):
             call()
+
+
+@pytest.mark.parametrize("space", list(Space))
+def test_a_load_fills_what_has_no_bytes(device: Device, space: Space) -> None:
+    """Behind a run's bytes, in its further chunks, and in runs of padding."""
+    config, fill = device.config, 0x81C3A57E
+    size = config.accumulator_row_bytes if space else config.row_bytes
+    k = KernelBuilder("fill", config)
+    x, out, loaded = k.arg("x"), k.arg("out"), k.semaphore("loaded")
+    k.set(Unit.LOAD, fill=fill, run_bytes=size + 3, chunks=3, mem_stride=size + 3, local_stride=3, pad_runs=1)
+    k.load(x, ZERO, 2, space=space, signal=loaded)
+    k.set(Unit.STORE, run_bytes=9 * size)
+    k.store(out, ZERO, 1, space=space, wait=loaded)
+    k.end()
+    values = np.random.default_rng(0).integers(0, 256, (2, size + 3), np.uint8)
+    found = device.array(np.zeros((3, 3 * size), np.uint8))
+    device.stream.launch(k.build(), [device.array(values), found])
+    expected = np.tile(np.frombuffer(fill.to_bytes(4, "little"), np.uint8), (3, 3 * size // 4))
+    expected[:2, : size + 3] = values
+    assert np.array_equal(found.numpy(), expected)

@@ -14,10 +14,11 @@ from sley.bench.gemm.counter_tables import Needed
 from sley.runtime import Argument, Buffer, Count, Device, Timing
 from sley.runtime.device.buffer import BF16
 from sley.runtime.device.types import element_type, numpy_type
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.limits import check_memory, check_problem
 from sley.runtime.kernels.gemm.plan import plan
-from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, lower_bound
+from sley.runtime.kernels.gemm.problem import Bound, Problem, lower_bound
 from sley.runtime.kernels.gemm.tiling import Plan
 
 ON_CHIP = (

@@ -33,3 +33,8 @@ Value = Register | int
 Semaphores = Semaphore | Iterable[Semaphore]
 
 ZERO = Register(0, "zero")
+
+
+def wrapped(value: int) -> int:
+    """The signed 32-bit number that a value modulo 2^32 takes instead; what is no such number is left to fail."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31) if abs(value) < 1 << 32 else value

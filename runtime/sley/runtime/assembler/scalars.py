@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER, GRID_REGISTER, MAX_ARGS, REGISTERS, Op
 from sley.runtime.assembler.instructions import Instructions
-from sley.runtime.assembler.operands import ZERO, Register, Value
+from sley.runtime.assembler.operands import ZERO, Register, Value, wrapped
 from sley.runtime.errors import KernelError
 
 
@@ -111,9 +111,4 @@ class Scalars(Instructions):
         if isinstance(b, Register):
             self._emit(op, rd=rd.number, ra=ra.number, rb=b.number)
         else:
-            self._emit(op, rd=rd.number, ra=ra.number, use_imm=1, imm=_wrapped(b))
-
-
-def _wrapped(value: int) -> int:
-    """The signed 32-bit number that a sum modulo 2^32 takes instead; what is no such number at all is left to fail."""
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31) if abs(value) < 1 << 32 else value
+            self._emit(op, rd=rd.number, ra=ra.number, use_imm=1, imm=wrapped(b))

@@ -8,7 +8,7 @@ from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, chain_parameter
 from sley.abi.vector.operations import BinaryOp, Reduction
 from sley.runtime.assembler.instructions import Instructions
-from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
+from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value, wrapped
 from sley.runtime.assembler.semaphores import mask
 from sley.runtime.errors import KernelError
 
@@ -33,7 +33,7 @@ class Units(Instructions):
                 raise KernelError(
                     f"{self.name}: no parameter {name!r}; there are {', '.join(Param.__members__)}"
                 ) from None
-            operand = {"ra": value.number} if isinstance(value, Register) else {"use_imm": 1, "imm": value}
+            operand = {"ra": value.number} if isinstance(value, Register) else {"use_imm": 1, "imm": wrapped(value)}
             self._emit(Op.SET, unit=unit, param=param, **operand)
 
     def load(

@@ -86,7 +86,8 @@ def load(state: LocalState, unit: Unit, command: Command) -> None:
         runs = -(-runs // whole) * whole
     addresses = _addresses(state, unit, command)
     rows = _permuted_rows(state, command, runs // whole) if permuted else _local(state, unit, command, runs, chunks)
-    data = np.zeros((slabs, runs, chunks * target.shape[1]), np.uint8)
+    fill = np.frombuffer(p[Param.FILL].to_bytes(4, "little"), np.uint8)
+    data = np.tile(fill, (slabs, runs, chunks * target.shape[1] // 4))
     refused: _Refused | None = None
     for (slab, run), address in np.ndenumerate(addresses):
         try:

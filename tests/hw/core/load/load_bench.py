@@ -46,6 +46,7 @@ def random_load(rng: random.Random, config: ChipConfig, program: Program, permut
         "count2": slabs,
         "mem_stride2": mem_stride2,
         "local_stride2": strides[2],
+        "fill": rng.choice([0, 0x80808080, 0xFF80FF80, rng.getrandbits(32)]),
     }
     names = list(values)
     rng.shuffle(names)
@@ -55,5 +56,6 @@ def random_load(rng: random.Random, config: ChipConfig, program: Program, permut
     size = {0: "none", 1: "one"}.get(length, "rows and a rest" if rest else "a row" if whole == 1 else "whole rows")
     LOADS.hit("bytes of a run", "less than a row" if 1 < length < row_bytes else size)
     LOADS.hit("padding", "some" if pads else "none")
+    LOADS.hit("fill value", "some" if values["fill"] else "zero")
     count_move(LOADS, {"runs": runs, "slabs": slabs}, dict(zip(STRIDES, (*strides, mem_stride), strict=True)))
     program.move(address, row, runs, space, signal=rng.getrandbits(16), **flags)

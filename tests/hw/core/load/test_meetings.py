@@ -32,6 +32,7 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
             "chunk_stride": [-1, 0, 1, 2],
             "local_stride": [-1, 0, 1],
             "local_stride2": [-1, 1],
+            "fill": [0, 0x01234567, 0xFEDCBA98],
         }
         name = rng.choice(list(choices))
         program.sets(**{name: rng.choice(choices[name])})

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from dma_bench import CONFIGS, EDGE, MEMORY, NANO, REFUSALS, FaultCase, check, check_faults, rows_of
@@ -44,10 +45,10 @@ def test_permutations_that_do_not_exist() -> None:
 
 
 @CONFIGS
-def test_zeros_need_no_bus_and_a_cycle_each(config: ChipConfig) -> None:
-    for space in Space:
+def test_padding_needs_no_bus_and_a_cycle_each(config: ChipConfig) -> None:
+    for space, fill in product(Space, (0, 0xFF800000)):
         program = Program(Unit.LOAD)
-        program.sets(run_bytes=0, chunks=3, local_stride=4, chunk_stride=1)
+        program.sets(run_bytes=0, chunks=3, local_stride=4, chunk_stride=1, fill=fill)
         program.move(0xFFFFFFFF, 1, 3, space)
         bench, _, _ = check(config, program)
         assert not bench.runs

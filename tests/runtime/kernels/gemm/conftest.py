@@ -8,7 +8,7 @@ from gemm_chips import chips
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.runtime.kernels.gemm.problem import Epilogue
+from sley.runtime.kernels.epilogue import Epilogue
 
 
 @pytest.fixture(params=chips())

@@ -6,8 +6,9 @@ from sley.abi.config import PRESETS
 from sley.abi.types import ElementType
 from sley.driver import BadRequest, OutOfDeviceMemory
 from sley.runtime import ShapeMismatch, UnsupportedType
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.limits import MAX_K, RESULTS, check_memory, check_problem, check_result, device_bytes
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem
+from sley.runtime.kernels.gemm.problem import Problem
 
 INT8, BF16, INT32, FP32 = ElementType.INT8, ElementType.BF16, ElementType.INT32, ElementType.FP32
 

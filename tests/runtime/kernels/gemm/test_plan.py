@@ -8,12 +8,13 @@ import pytest
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.types import OPERAND_TYPES, ElementType
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm import plan as planner
 from sley.runtime.kernels.gemm.candidates import Candidates, Ints
 from sley.runtime.kernels.gemm.cost import estimate, least
 from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.plan import candidates
-from sley.runtime.kernels.gemm.problem import Bound, Epilogue, Problem, Strides, lower_bound
+from sley.runtime.kernels.gemm.problem import Bound, Problem, Strides, lower_bound
 from sley.runtime.kernels.gemm.tiling import Plan, Tiling, tiling_text
 
 Epilogues = Callable[[ChipConfig, ElementType], list[Epilogue]]

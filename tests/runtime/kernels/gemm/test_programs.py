@@ -9,10 +9,11 @@ import pytest
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.kernel import gemm_program
 from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.plan import candidates
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem
+from sley.runtime.kernels.gemm.problem import Problem
 from sley.runtime.kernels.gemm.tiling import Tiling
 
 Epilogues = Callable[[ChipConfig, ElementType], list[Epilogue]]

@@ -12,10 +12,11 @@ from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.types import ElementType
 from sley.driver import Driver
 from sley.runtime import Buffer, Device, blas
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.plan import plan
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
+from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
 from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 from sley.sim.engines.model import ModelTransport

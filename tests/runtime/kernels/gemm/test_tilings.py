@@ -11,9 +11,10 @@ from sley.abi.config import PRESETS, ChipConfig, preset
 from sley.abi.types import ElementType
 from sley.driver import Driver
 from sley.runtime import Buffer, Device
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.launch import launch
 from sley.runtime.kernels.gemm.placement import Placement
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
+from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
 from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 from sley.sim.engines.design_text import cached_rtlil

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 from sley.abi.config import PRESETS
 from sley.abi.types import ElementType
 from sley.runtime.cli import app
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.plan import candidates, plan
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
+from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.tuned import TuningError, keep, tuned, tuned_file
 from sley.sim.engines.options import default_engine
 

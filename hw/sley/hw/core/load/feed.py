@@ -1,4 +1,4 @@
-"""The feed of the load unit: makes rows of beats and zeros, and finds the faults."""
+"""The feed of the load unit: makes rows of beats and fill values, and finds the faults."""
 
 from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
@@ -37,7 +37,7 @@ def placed(config: ChipConfig) -> data.StructLayout:
 
 
 class LoadFeed(wiring.Component):
-    """Makes rows of beats and zeros, and sends each where it belongs.
+    """Makes rows of beats and of the fill value, and sends each where it belongs.
 
     Rows that are permuted go through ``Permute``, and the target follows what leaves it. Commands that have nothing to
     permute wait until it is empty; those without rows pass, and the target completes them. After an abort, and a fault
@@ -72,7 +72,7 @@ class LoadFeed(wiring.Component):
 
     Throughput
     ----------
-    A beat or row of zeros a cycle, without gaps between commands.
+    A beat or row of fill a cycle, without gaps between commands.
 
     Cost
     ----
@@ -115,7 +115,8 @@ class LoadFeed(wiring.Component):
         c = self._config
         m.submodules.counts = loops = Loops((16, 17, 16), {1: unit_runs(c)[-1 if interleaves(c) else -2]})
         job, writes = self.job.payload, self.o
-        chunks, count2 = params_of(m, FEED_PARAMS, self.job, job.runs, self.clear | self.abort)
+        clear = self.clear | self.abort
+        chunks, count2, run_bytes, fill = params_of(m, FEED_PARAMS, self.job, job.runs, clear)
         permute = Permute(c)
         drops = Signal()  # the command at fault is permuted
         dropped = Signal()
@@ -129,7 +130,7 @@ class LoadFeed(wiring.Component):
         permuted = Signal(reset_less=True)
         drained = Signal(reset_less=True)  # no beat of this command is still to come
         padded = Signal(reset_less=True)  # the runs with data of this slab are behind
-        zeros = Signal(reset_less=True)  # the rest of this run is zeros
+        filled = Signal(reset_less=True)  # the rest of this run has no bytes
         index = Signal(range(self._beats), reset_less=True)  # of the next beat in an accumulator row
 
         placing, completing = state
@@ -147,20 +148,20 @@ class LoadFeed(wiring.Component):
         error = self.beat.valid & self.beat.payload.error.any()
         can_place = placing & ~row_outside
         # A beat is what the row needs.
-        needs_beat = can_place & ~zeros & pending.valid & ~run.bad
+        needs_beat = can_place & ~filled & pending.valid & ~run.bad
         read = needs_beat & (fault_allowed | ~error)
         sink = completing & ~drained | self.abort
         move = self.beat.valid & self.beat.ready
         ended = move & self.beat.payload.last
         beat_sound = needs_beat & self.beat.valid & ~self.beat.payload.error.any()
-        data = Mux(zeros, 0, self.beat.payload.data)
+        data = self._filled(self.beat.payload, filled, run_bytes, fill)
         full = Signal()  # there is data for a row, or a beat of one
         room = Mux(permuted, permute.i.ready, writes.ready)
         end = loops.last.all()
-        row_end = zeros | ~space | (index == self._beats - 1)
+        row_end = filled | ~space | (index == self._beats - 1)
         completes = completing & drained & target.idle & writes.ready
         m.d.comb += [
-            full.eq((can_place & zeros) | beat_sound),
+            full.eq((can_place & filled) | beat_sound),
             self.beat.ready.eq((read & room) | (sink & pending.valid & ~run.bad)),
             pending.ready.eq(ended | (sink & run.bad)),
             self.curtail.eq(completing & ~drained & self.newest),
@@ -176,7 +177,7 @@ class LoadFeed(wiring.Component):
             leave.eq((store & (row_end & end)) | completes),
             writes.payload.row.eq(target.position),
             writes.payload.space.eq(space & target.idle),
-            writes.payload.beats.eq(Mux(zeros, -1, 1) << index),
+            writes.payload.beats.eq(Mux(filled, -1, 1) << index),
         ]
         with m.If(target.idle):
             m.d.comb += [
@@ -197,13 +198,13 @@ class LoadFeed(wiring.Component):
         behind = padded | (ended & run.slab_end)
         m.d.sync += padded.eq(behind)
         with m.If(store):
-            m.d.sync += [index.eq(index + 1), zeros.eq(zeros | ended)]
+            m.d.sync += [index.eq(index + 1), filled.eq(filled | ended)]
         with m.If(row_done):
             m.d.sync += index.eq(0)
             with m.If(loops.last[:2].all()):
-                m.d.sync += [zeros.eq(empty), padded.eq(0)]
+                m.d.sync += [filled.eq(empty), padded.eq(0)]
             with m.Elif(loops.last[0]):
-                m.d.sync += zeros.eq(empty | behind)
+                m.d.sync += filled.eq(empty | behind)
         with m.If(pending.valid & pending.ready & run.final):
             m.d.sync += drained.eq(1)
 
@@ -238,7 +239,7 @@ class LoadFeed(wiring.Component):
             permute.flags.eq(flags),
             loops.start.eq(take),
             loops.count_0.eq(chunks),
-            loops.count_1.eq(job.runs),
+            loops.count_1.eq(job.runs[:17]),
             loops.count_2.eq(count2),
             loops.mask_1.eq(Mux(job.interleave & ~job.transpose, 1, mask)),
         ]
@@ -254,12 +255,12 @@ class LoadFeed(wiring.Component):
                 permuted.eq(permutes),
                 drained.eq(job.empty | ~job.work),
                 padded.eq(0),
-                zeros.eq(job.empty),
+                filled.eq(job.empty),
                 index.eq(0),
             ]
 
         lost = target.astray & target.none & placing & permuted & ~leave  # the command that is being filled
-        needs_run = ~zeros & pending.valid
+        needs_run = ~filled & pending.valid
         bad_run = needs_run & run.bad
         fails = Signal()
         m.d.comb += [fails.eq(0), drops.eq(lost)]
@@ -273,7 +274,7 @@ class LoadFeed(wiring.Component):
         with m.Elif(placing & ~self.abort & fault_allowed):
             with m.If(bad_run | (move & error)):
                 m.d.comb += [fails.eq(1), drops.eq(permuted)]
-            with m.Elif((zeros | needs_run) & row_outside):
+            with m.Elif((filled | needs_run) & row_outside):
                 m.d.comb += fails.eq(1)
         with m.If(fails):
             m.d.sync += [fault.valid.eq(1), state.eq(_State.COMPLETE)]
@@ -281,6 +282,18 @@ class LoadFeed(wiring.Component):
             m.d.sync += fault.valid.eq(1)
         m.d.comb += self.busy.eq(~free | ~target.idle)
         return m
+
+    def _filled(self, beat: data.View, whole: Value, run_bytes: Value, fill: Value) -> Value:
+        """A beat, with the fill value where the run has no bytes: all of it, or behind the run's end in its last beat.
+        The run's bytes in its last beat are known before it comes."""
+        size = self._config.bus_bytes
+        tail = run_bytes[: exact_log2(size)]
+        partial = beat.last & tail.any()
+        parts = [
+            Mux(whole | partial & (tail <= at), fill.word_select(at % 4, 8), beat.data.word_select(at, 8))
+            for at in range(size)
+        ]
+        return Cat(parts)
 
     def _record_fault(self, m: Module, target: LoadTarget, outside: Value, of_run: Value, bad_run: Value) -> None:
         """Of a row outside of its memory, of a run or its beats, or of a command that cannot be executed. It means

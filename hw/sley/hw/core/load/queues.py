@@ -14,10 +14,12 @@ FEED = data.StructLayout(
         "bad": 1,  # it completes with BAD_PARAMETER
         "interleave": 1,
         "transpose": 1,
-        "empty": 1,  # its runs have no bytes: no requests, all zeros
+        "empty": 1,  # its runs have no bytes: no requests, all padding
         "chunks": 1,  # a SET, of CHUNKS
         "count2": 1,
-        "runs": 17,  # with the runs of zeros, without those that fill the last unit; or a SET's value
+        "run_bytes": 1,
+        "fill": 1,
+        "runs": 32,  # with the runs of padding, without those that fill the last unit; or a SET's value
     }
 )
 """A command, as far as it says what rows are made of."""
@@ -43,7 +45,7 @@ PENDING = data.StructLayout(
     }
 )
 """A run that was requested; or, if ``bad``, one that was not, and after which nothing of its command is."""
-FEED_PARAMS = (Param.CHUNKS, Param.COUNT2)
+FEED_PARAMS = (Param.CHUNKS, Param.COUNT2, Param.RUN_BYTES, Param.FILL)
 TARGET_PARAMS = (Param.CHUNK_STRIDE, Param.LOCAL_STRIDE, Param.LOCAL_STRIDE2)
 
 

@@ -138,7 +138,7 @@ class LoadRequest(wiring.Component):
             feed.interleave.eq(interleave),
             feed.transpose.eq(transpose),
             feed.empty.eq(p.run_bytes == 0),
-            feed.runs.eq(Mux(is_set, command.a[:16], command.c[:16] + p.pad_runs)),
+            feed.runs.eq(Mux(is_set, command.a, command.c[:16] + p.pad_runs)),
             self.target.valid.eq(take),
             target.pc.eq(command.pc),
             target.space.eq(space),

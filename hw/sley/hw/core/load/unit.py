@@ -23,10 +23,10 @@ RUNS_IN_FLIGHT = 64
 
 
 class LoadUnit(wiring.Component):
-    """Reads runs of bytes from memory and places them in local rows, padded with zeros.
+    """Reads runs of bytes from memory and places them in local rows, padded with the fill value.
 
     For each of COUNT2 slabs and each of rc + PAD_RUNS runs, CHUNKS rows are written, the first RUN_BYTES of them with
-    bytes from memory (in the first rc runs), the rest with zeros. Each beat and each row of zeros is one write. Where
+    bytes from memory (in the first rc runs), the rest with FILL. Each beat and each row of fill is one write. Where
     MEM_STRIDE is RUN_BYTES, a bus beat that runs of a slab share is read once.
 
     Faults, in the order of the runs, and in each run in this order: BAD_PARAMETER (rc above 65535, with rc; RUN_BYTES
@@ -63,11 +63,11 @@ class LoadUnit(wiring.Component):
 
     Throughput
     ----------
-    One run, and one beat or row of zeros, a cycle, without gaps between commands.
+    One run, and one beat or row of fill, a cycle, without gaps between commands.
 
     Cost
     ----
-    Two walkers, four queues (16 x 26, 16 x 54, 64 x 35, 16 x 16 bits), three stream registers.
+    Two walkers, four queues (16 x 43, 16 x 54, 64 x 35, 16 x 16 bits), three stream registers.
     """
 
     command: stream.Interface

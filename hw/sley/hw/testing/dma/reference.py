@@ -127,13 +127,14 @@ class DmaState:
                     target[at : at + bus] = self._beat(address, chunk * row_bytes + at, data)
 
     def _beat(self, address: int, offset: int, data: bool) -> bytes:
-        """What a run has at an offset, zeros behind its end."""
+        """What a run has at an offset, the fill value behind its end."""
         bus = self.config.bus_bytes
         size = max(0, min(bus, self.params[Param.RUN_BYTES] - offset)) if data else 0
         refusal = self.refusal(address, address + offset + size)
         if size and refusal:
             raise DmaFaultError(FAULT_CODES[refusal], address)
-        return bytes(self.memory[address + offset : address + offset + size]).ljust(bus, b"\0")
+        fill = self.params[Param.FILL].to_bytes(4, "little") * (bus // 4)
+        return bytes(self.memory[address + offset : address + offset + size]) + fill[size:]
 
     def _load_permuted(self, command: DmaCommand) -> None:
         """Unit by unit: all its runs, then its rows."""

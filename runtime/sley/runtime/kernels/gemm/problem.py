@@ -4,30 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sley.abi.config import ChipConfig
-from sley.abi.types import WORD_TYPES, ElementType
-
-
-@dataclass(frozen=True)
-class Epilogue:
-    """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
-    multiplies in fp32, ``beta`` adds the former contents of C times a factor, ``relu`` clips below zero; in this
-    order."""
-
-    result: ElementType = ElementType.INT32
-    bias: bool = False
-    scale: bool = False
-    relu: bool = False
-    beta: bool = False
-
-    @property
-    def vector(self) -> bool:
-        """Whether the vector unit has to touch the sums; otherwise they are stored as they are."""
-        return self.bias or self.scale or self.relu or self.beta or self.narrow
-
-    @property
-    def narrow(self) -> bool:
-        """Whether results are made in the scratchpad, not in place in the accumulators."""
-        return self.result not in WORD_TYPES
+from sley.abi.types import ElementType
+from sley.runtime.kernels.epilogue import PLAIN, Epilogue
 
 
 @dataclass(frozen=True)
@@ -56,7 +34,7 @@ class Problem:
     dtype: ElementType = ElementType.INT8
     trans_a: bool = False
     trans_b: bool = False
-    epilogue: Epilogue = Epilogue()
+    epilogue: Epilogue = PLAIN
     batch: int = 1
     share_a: bool = False
     share_b: bool = False

@@ -13,8 +13,9 @@ from sley.abi.config import ChipConfig
 from sley.abi.errors import SleyError
 from sley.abi.types import ElementType
 from sley.runtime.cache import cache_folder
+from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.placement import Placement
-from sley.runtime.kernels.gemm.problem import Epilogue, Problem, Strides
+from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 
 VERSION = 1

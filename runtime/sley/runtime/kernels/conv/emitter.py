@@ -1,0 +1,93 @@
+"""What all parts of a convolution's program share: names, semaphores, the walk."""
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.assembler.operands import Register, Value
+from sley.runtime.kernels.conv.placement import Placement
+from sley.runtime.kernels.conv.problem import Conv
+from sley.runtime.kernels.conv.tiling import Tiling, chunks_of, patches
+from sley.runtime.kernels.conv.walk import Level, Walk
+
+
+class ConvEmitter:
+    """The base of the parts that write a convolution's program.
+
+    The walk is at the chunk that is loaded, one ahead of the chunk that is multiplied. Semaphores: ``free`` and
+    ``full`` hand slots of chunks over, ``acc_free`` and ``acc_done`` halves of the accumulators, ``out_free`` and
+    ``out_done`` places of results in the scratchpad, ``values_free`` and ``values_full`` the rows of bias and scale.
+    Whatever an instruction waits for is signalled by one issued before it, so the queues may have any length.
+    """
+
+    tap_x: Level
+    tap_y: Level
+    fold: Level
+    column_tile: Level
+    out_x: Level
+    out_y: Level
+    rounds: Register
+    slot: Register
+    """That is filled in this round, and below the one of the round before."""
+    ready_slot: Register
+    chunk: Register
+    half: Register
+    tile_rows: Value
+    """Output pixels of the macro tile that is multiplied."""
+    tile_height: Value
+    tile_width: Value
+    tile_outputs: Value
+    out_at: Register
+
+    def __init__(self, config: ChipConfig, problem: Conv, tiling: Tiling) -> None:
+        self.config, self.problem, self.tiling = config, problem, tiling
+        self.place = Placement.of(config, problem, tiling)
+        self.patch_y, self.patch_x = patches(problem, tiling)
+        self.folds = problem.folds(config)
+        self.chunks = chunks_of(config, problem, tiling)
+        y, x = problem.y, problem.x
+        self.k = k = KernelBuilder(
+            f"conv_{y.out}x{x.out}x{problem.outputs}_{y.taps}x{x.taps}x{problem.channels}", config
+        )
+        epilogue = problem.epilogue
+        self.arg = {"x": k.arg("x", True), "w": k.arg("w"), "out": k.arg("out", True)}
+        if epilogue.bias:
+            self.arg["bias"] = k.arg("bias", bound=problem.bias_bound)
+        if epilogue.scale:
+            self.arg["scale"] = k.arg("scale")
+        self.free, self.full = k.semaphore("free", tiling.slots), k.semaphore("full")
+        self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
+        self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")
+        self.has_values = epilogue.bias or problem.scale_rows
+        self.values_free = k.semaphore("values_free", 2 * self.has_values)
+        self.values_full = k.semaphore("values_full")
+        self.walk = Walk(k)
+        self._known: dict[str, Value] = {}
+
+    def _forget_parameters(self) -> None:
+        """Here the program is reached from several places."""
+        self._known = {}
+
+    def _set_load(self, **params: Value) -> None:
+        """Sets the parameters of LOAD that are not known to have these values."""
+        for name, value in params.items():
+            if isinstance(value, Register) or self._known.get(name) != value:
+                self.k.set(Unit.LOAD, **{name: value})
+                if isinstance(value, Register):
+                    self._known.pop(name, None)
+                else:
+                    self._known[name] = value
+
+    def _scaled(self, rd: Register, value: Value, factor: int, plus: Register) -> None:
+        """rd = plus + value * factor."""
+        k = self.k
+        if not isinstance(value, Register):
+            if value * factor or rd is not plus:
+                k.add(rd, plus, value * factor)
+            return
+        if rd is plus:
+            with k.scratch("product") as (product,):
+                k.mul(product, value, factor)
+                k.add(rd, plus, product)
+        else:
+            k.mul(rd, value, factor)
+            k.add(rd, rd, plus)

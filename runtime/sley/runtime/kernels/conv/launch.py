@@ -1,0 +1,14 @@
+"""A planned convolution to a stream."""
+
+from sley.runtime.device.arguments import Argument
+from sley.runtime.device.stream import Stream
+from sley.runtime.kernels.conv.kernel import conv_program
+from sley.runtime.kernels.conv.plan import plan
+from sley.runtime.kernels.conv.problem import Conv
+
+
+def launch(stream: Stream, problem: Conv, x: Argument, w: Argument, out: Argument, *more: Argument) -> None:
+    """``more``: the bias and the scale, if the epilogue has them."""
+    config = stream.device.config
+    tiling = plan(config, problem).tiling
+    stream.launch(conv_program(config, problem, tiling), [x, w, out, *more], tiling.grid)

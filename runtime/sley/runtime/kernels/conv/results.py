@@ -1,0 +1,145 @@
+"""The results of a convolution's program: the epilogue of a macro tile, and its way to memory."""
+
+from functools import partial
+
+from sley.abi.faults import Unit
+from sley.abi.instructions import Space, VectorRow
+from sley.abi.types import SUM_TYPES
+from sley.runtime.assembler.operands import Register
+from sley.runtime.kernels.conv.loads import Loads
+from sley.runtime.kernels.conv.walk import Level, least
+
+
+class Results(Loads):
+    """Writes what follows the last chunk of a macro tile, and the step to the next macro tile."""
+
+    def _start_results(self) -> None:
+        """Registers and parameters of results."""
+        k, p, t = self.k, self.problem, self.tiling
+        n, wide = self.config.array, t.wide
+        height, width = min(t.rows, p.y.out), min(t.columns, p.x.out)
+        low, narrow = self._uneven(self.out_y, t.rows), self._uneven(self.out_x, t.columns)
+        self.tile_height = k.reg("height") if low and not self._flat else height
+        self.tile_width = k.reg("width") if narrow else width
+        self.tile_rows = k.reg("pixels") if low or narrow else height * width
+        self.tile_count = k.reg("tiles") if wide > 1 and self._uneven(self.column_tile, wide) else wide
+        uneven = isinstance(self.column_tile.at, Register) and p.outputs % (wide * n)
+        self.tile_outputs = k.reg("outputs") if uneven else min(p.outputs, wide * n)
+        self.out_at = k.reg("out_at")
+        k.set(Unit.STORE, chunk_stride=t.pixels, mem_stride=p.steps.out_pixel)
+        if not self._flat:
+            k.set(Unit.STORE, mem_stride2=p.steps.out_row)
+            if not isinstance(self.tile_width, Register):
+                k.set(Unit.STORE, local_stride2=self.tile_width)
+            if not isinstance(self.tile_height, Register):
+                k.set(Unit.STORE, count2=self.tile_height)
+        if p.epilogue.scale and not p.scale_rows:
+            k.vrow(VectorRow.SCALE, self.arg["scale"], splat=True)
+
+    @property
+    def _flat(self) -> bool:
+        """Whether the output pixels of a macro tile follow each other in memory."""
+        p, t = self.problem, self.tiling
+        return t.rows == 1 or (t.columns == p.x.out and p.steps.out_row == p.x.out * p.steps.out_pixel)
+
+    def _uneven(self, level: Level, tile: int) -> bool:
+        return isinstance(level.at, Register) and level.limit % tile != 0
+
+    def _next_tile(self) -> None:
+        """The macro tile that the walk is at becomes the one that is multiplied."""
+        k, p, t = self.k, self.problem, self.tiling
+        self._other_half(self.half)
+        n = self.config.array
+        if isinstance(self.tile_rows, Register):
+            with k.scratch("height width") as (height, width):
+                rows = least(k, self._own(self.tile_height, height), self.out_y, t.rows)
+                columns = least(k, self._own(self.tile_width, width), self.out_x, t.columns)
+                if isinstance(rows, Register):
+                    k.mul(self.tile_rows, rows, columns)
+                elif isinstance(columns, Register):
+                    k.mul(self.tile_rows, columns, rows)
+        if isinstance(self.tile_count, Register):
+            least(k, self.tile_count, self.column_tile, t.wide)
+        if isinstance(self.tile_outputs, Register):
+            self._outputs(self.tile_outputs, self.column_tile)
+        self._scaled(self.out_at, self.column_tile.at, n * p.epilogue.result.bytes, self.arg["out"])
+        self._scaled(self.out_at, self.out_y.at, p.steps.out_row, self.out_at)
+        self._scaled(self.out_at, self.out_x.at, p.steps.out_pixel, self.out_at)
+
+    def _own(self, value: object, other: Register) -> Register:
+        return value if isinstance(value, Register) else other
+
+    def _drain(self) -> None:
+        k, epilogue = self.k, self.problem.epilogue
+        if epilogue.vector:
+            self._vector()
+        with k.scratch("bytes row") as (size, row):
+            outputs = self.tile_outputs
+            if isinstance(outputs, Register):
+                k.mul(size, outputs, epilogue.result.bytes)
+                outputs = size
+            else:
+                outputs *= epilogue.result.bytes
+            k.set(Unit.STORE, run_bytes=outputs)
+            runs = self.tile_rows
+            if not self._flat:
+                runs = self.tile_width
+                if isinstance(self.tile_width, Register):
+                    k.set(Unit.STORE, local_stride2=self.tile_width)
+                if isinstance(self.tile_height, Register):
+                    k.set(Unit.STORE, count2=self.tile_height)
+            if epilogue.narrow:
+                self._result_row(row)
+                k.store(self.out_at, row, runs, wait=self.out_done, signal=self.out_free)
+            else:
+                ready = self.out_done if epilogue.vector else self.acc_done
+                k.store(self.out_at, self.half, runs, space=Space.ACCUMULATOR, wait=ready, signal=self.acc_free)
+
+    def _result_row(self, rd: Register) -> None:
+        """rd = the first row of the macro tile's results."""
+        k, place = self.k, self.place
+        if not self.problem.epilogue.narrow:
+            k.mov(rd, self.half)
+            return
+        k.shr(rd, self.half, place.half.bit_length() - 1)
+        k.mul(rd, rd, place.out_step)
+        k.add(rd, rd, place.out_base)
+
+    def _vector(self) -> None:
+        """The epilogue, one column tile at a time."""
+        k, p, t, place, epilogue = self.k, self.problem, self.tiling, self.place, self.problem.epilogue
+        vector = partial(
+            k.vector,
+            dtype=SUM_TYPES[p.dtype],
+            bias=epilogue.bias,
+            scale=epilogue.scale,
+            relu=epilogue.relu,
+            out=epilogue.result,
+        )
+        with k.scratch("count acc made value") as (count, acc, made, value):
+            tiles = self.tile_count
+            if isinstance(tiles, Register):
+                k.add(count, tiles, place.halves - 1)
+                k.shr(count, count, place.halves.bit_length() - 1)
+                tiles = count
+            else:
+                tiles = -(-tiles // place.halves)
+            k.mov(acc, self.half)
+            self._result_row(made)
+            if self.has_values:
+                k.add(value, self.half, place.values_base)
+            waits = [self.acc_done, *([self.out_free] if epilogue.narrow else [])]
+            k.vector(0, 0, 0, wait=[*waits, *([self.values_full] if self.has_values else [])])
+            with k.loop(tiles):
+                for half in range(place.halves):
+                    if epilogue.bias:
+                        k.vrow(VectorRow.BIAS, value)
+                        k.add(value, value, 1)
+                    if p.scale_rows:
+                        k.vrow(VectorRow.SCALE, value)
+                        k.add(value, value, 1)
+                    vector(acc, made, self.tile_rows, out_half=half)
+                    k.add(acc, acc, t.pixels)
+                k.add(made, made, t.pixels)
+            done = [self.out_done, *([self.acc_free] if epilogue.narrow else [])]
+            k.vector(0, 0, 0, signal=[*done, *([self.values_free] if self.has_values else [])])

@@ -1,0 +1,32 @@
+"""What happens to the sums of a product or a convolution before they are stored."""
+
+from dataclasses import dataclass
+
+from sley.abi.types import WORD_TYPES, ElementType
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
+    multiplies in fp32, ``beta`` adds the former contents of the result times a factor, ``relu`` clips below zero; in
+    this order."""
+
+    result: ElementType = ElementType.INT32
+    bias: bool = False
+    scale: bool = False
+    relu: bool = False
+    beta: bool = False
+
+    @property
+    def vector(self) -> bool:
+        """Whether the vector unit has to touch the sums; otherwise they are stored as they are."""
+        return self.bias or self.scale or self.relu or self.beta or self.narrow
+
+    @property
+    def narrow(self) -> bool:
+        """Whether results are made in the scratchpad, not in place in the accumulators."""
+        return self.result not in WORD_TYPES
+
+
+PLAIN = Epilogue()
+"""Sums as they are."""

@@ -1,0 +1,249 @@
+"""Convolution of images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index
+from typing import SupportsFloat
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from sley.abi.types import SUM_TYPES, ElementType
+from sley.driver import BadRequest
+from sley.runtime.device.arguments import Argument
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.device import Device
+from sley.runtime.device.stream import Stream
+from sley.runtime.device.types import element_type, numpy_type
+from sley.runtime.errors import ShapeMismatch, UnsupportedType
+from sley.runtime.kernels.conv.launch import launch
+from sley.runtime.kernels.conv.mapping import parts_of
+from sley.runtime.kernels.conv.problem import Axis, Conv, Steps
+from sley.runtime.kernels.epilogue import Epilogue
+from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_result, unknown_result
+from sley.runtime.nn.weights import ConvWeights, operand_type
+
+Pair = int | tuple[int, int]
+Padding = int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]]
+
+
+def conv2d(
+    x: Buffer,
+    w: ConvWeights | Buffer | ArrayLike,
+    *,
+    stride: Pair = 1,
+    padding: Padding = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+    bias: Buffer | ArrayLike | None = None,
+    scale: float | Buffer | ArrayLike | None = None,
+    relu: bool = False,
+    dtype: DTypeLike | None = None,
+    out: Buffer | None = None,
+    stream: Stream | None = None,
+) -> Buffer:
+    """Convolution of int8 or bf16 images [images, y, x, channels], on all cores; returns before the work is done.
+
+    int8 is summed exactly in int32, bf16 in fp32: channel blocks of N, the array's columns; in each the taps, row by
+    row; of each tap the channels of the block; rounded after every addition. Pixels outside of the image are +0. Then
+    every sum gets the ``bias`` of its output channel, is multiplied by ``scale`` in fp32, is clipped below zero if
+    ``relu``, and converted to the type of the result; each step only if asked for, each rounded half to even.
+
+    Parameters
+    ----------
+    x: images, channels last; a view if the channels of a pixel are contiguous.
+    w: [taps y, taps x, channels / groups, outputs], of the type of ``x``. ``nn.ConvWeights`` are packed once; an array
+        is packed in every call, and one of the device is read back for that, which waits for all work so far.
+    stride, dilation: one number, or those along y and x; 1 or more.
+    padding: zeros around the image: one number, those along y and x, or ((top, bottom), (left, right)).
+    groups: output group g sees the channels of input group g alone; channels and outputs are multiples of it.
+    bias: [outputs]; int32 for int8, float32 for bf16 operands. int8 needs a ``scale`` then, and no sum may wrap, as in
+        ``blas.gemm``.
+    scale: factor of all sums, or one for each output channel, [outputs] of float32.
+    relu: clip below zero; int8 operands need a ``scale`` then.
+    dtype: of the result: int32 (int8 operands, without scale), float32, bfloat16 (chips with bf16), int8. Default:
+        int32, with scale int8, for bf16 operands float32.
+    out: array for the result, [images, y, x, outputs] of its type; a new one if not given. A view if the channels of a
+        pixel are contiguous; it has no byte in common with ``x``.
+    stream: where to run; the device's default stream if not given.
+
+    Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
+    """
+    if not isinstance(x, Buffer):
+        raise UnsupportedType(f"x is {type(x).__name__}; conv2d takes images on the device: device.array(values)")
+    if out is not None and not isinstance(out, Buffer):
+        raise UnsupportedType(
+            f"out is {type(out).__name__}; conv2d writes to arrays of the device: device.empty makes one"
+        )
+    if stream is not None and not isinstance(stream, Stream):
+        raise UnsupportedType(f"stream is {stream!r}; give one of device.streams")
+    device = Device.of(x)
+    for given in (x, w, bias, scale, out, stream):
+        if isinstance(given, Buffer | Stream):
+            device.check_owner(given)
+    weights = _weights(device, w)
+    operands = operand_type("x", x.dtype)
+    if operands is not weights.dtype:
+        raise UnsupportedType(
+            f"x is {x.dtype} and w {numpy_type(weights.dtype)}; both operands of conv2d have one type: use astype"
+        )
+    check_operands(device.config, operands)
+    axes = _axes(x.shape, weights.shape, stride, padding, dilation)
+    channels, outputs = _channels(x.shape, weights.shape, groups)
+    products = weights.shape[0] * weights.shape[1] * weights.shape[2]
+    check_depth(operands, products)
+    result = _result(operands, scale is not None, dtype if dtype is not None or out is None else out.dtype)
+    check_result(device.config, operands, result, scale is not None)
+    if operands is ElementType.INT8 and scale is None and (bias is not None or relu):
+        raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
+    shape, kind = (x.shape[0], axes[0].out, axes[1].out, outputs), numpy_type(result)
+    if out is None:
+        out = device.empty(shape, kind)
+    elif out.shape != shape or out.dtype != kind:
+        raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
+    _check_dense("x", x)
+    _check_dense("out", out)
+    values = _Values.of(device, outputs, operands, bias, scale, result)
+    for name, operand in (("x", x), ("bias", values.bias), ("scale", values.scale)):
+        if isinstance(operand, Buffer) and out.layout.overlaps(operand.layout):
+            raise BadRequest(
+                f"out shares memory with {name}, which is still read while results are written: use another"
+            )
+    epilogue = Epilogue(result, values.bias is not None, values.scale is not None, relu)
+    (image, row, pixel, _), (out_image, out_row, out_pixel, _) = x.strides, out.strides
+    steps = Steps(pixel, row, out_pixel, out_row, image, out_image)
+    rows = isinstance(values.scale, Buffer)
+    problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, rows, x.shape[0])
+    run = stream or device.stream
+    for part in parts_of(device.config, problem, groups):
+        first, column, channel = part.x_at
+        to_first, to_column, output = part.out_at
+        source, target = x[first:, :, column:, channel:], out[to_first:, :, to_column:, output:]
+        more = values.behind(output)
+        launch(run, part.problem, source, weights.packed(groups, part.form), target, *more)
+    return out
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Bias, and scale as a number or one for each channel; ``None`` for what there is not."""
+
+    bias: Buffer | None
+    scale: Buffer | float | None
+
+    @classmethod
+    def of(
+        cls,
+        device: Device,
+        outputs: int,
+        operands: ElementType,
+        bias: Buffer | ArrayLike | None,
+        scale: float | Buffer | ArrayLike | None,
+        result: ElementType,
+    ) -> _Values:
+        row = None if bias is None else _row(device, "bias", bias, outputs, numpy_type(SUM_TYPES[operands]))
+        if scale is None:
+            # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
+            plain = operands is ElementType.BF16 or result is ElementType.INT32
+            return cls(row, None if plain else 1.0)
+        if isinstance(scale, Buffer) or np.ndim(scale):
+            return cls(row, _row(device, "scale", scale, outputs, np.dtype(np.float32)))
+        if not isinstance(scale, SupportsFloat):
+            raise BadRequest(f"scale is {scale!r}; it must be a number, or a float32 for each of {outputs} outputs")
+        return cls(row, float(scale))
+
+    def behind(self, output: int) -> list[Argument]:
+        """Arguments of a launch whose first output channel is this one."""
+        found: list[Argument] = [] if self.bias is None else [self.bias[output:]]
+        if self.scale is not None:
+            found.append(self.scale[output:] if isinstance(self.scale, Buffer) else self.scale)
+        return found
+
+
+def _row(device: Device, name: str, values: Buffer | ArrayLike, outputs: int, kind: np.dtype[np.generic]) -> Buffer:
+    row = values if isinstance(values, Buffer) else device.array(values)
+    if row.dtype != kind:
+        raise UnsupportedType(f"{name} is {row.dtype}; it must be {kind}: convert it with astype")
+    if row.shape != (outputs,):
+        raise ShapeMismatch(f"{name} has shape {row.shape}; there are {outputs} output channels: give {(outputs,)}")
+    return row
+
+
+def _weights(device: Device, w: ConvWeights | Buffer | ArrayLike) -> ConvWeights:
+    if isinstance(w, ConvWeights):
+        if w.device is not device:
+            raise BadRequest(f"w lives on another device than {device!r}; make ConvWeights on this one")
+        return w
+    return ConvWeights(device, w.numpy() if isinstance(w, Buffer) else w)
+
+
+def _axes(
+    image: tuple[int, ...], weights: tuple[int, ...], stride: Pair, padding: Padding, dilation: Pair
+) -> tuple[Axis, Axis]:
+    """Along y and x."""
+    if len(image) != 4 or 0 in image:
+        raise ShapeMismatch(f"x has shape {image}; images are [images, y, x, channels], each at least 1")
+    strides, dilations = _pair("stride", stride, 1), _pair("dilation", dilation, 1)
+    sides = padding if isinstance(padding, tuple) else (padding, padding)
+    if len(sides) != 2:
+        raise BadRequest(f"padding is {padding!r}; give one number, (y, x), or ((top, bottom), (left, right))")
+    found = []
+    for name, size, taps, step, spread, pad in zip(
+        "yx", image[1:3], weights[:2], strides, dilations, sides, strict=True
+    ):
+        before, behind = _pair("padding", pad, 0)
+        window, padded = (taps - 1) * spread + 1, size + before + behind
+        if window > padded:
+            raise ShapeMismatch(
+                f"the window is {window} pixels along {name}, the image with its padding {padded}: pad it by at least "
+                f"{window - padded} more"
+            )
+        found.append(Axis(size, (padded - window) // step + 1, taps, step, spread, before))
+    return found[0], found[1]
+
+
+def _pair(name: str, value: object, least: int) -> tuple[int, int]:
+    pair = value if isinstance(value, tuple) else (value, value)
+    try:
+        first, second = (index(number) for number in pair)
+    except (TypeError, ValueError):
+        raise BadRequest(f"{name} is {value!r}; give an integer, or a tuple of two") from None
+    if min(first, second) < least:
+        raise BadRequest(f"{name} is {value!r}; it must be at least {least}")
+    return first, second
+
+
+def _channels(image: tuple[int, ...], weights: tuple[int, ...], groups: int) -> tuple[int, int]:
+    """Of the input and the output."""
+    channels, outputs = image[3], weights[3]
+    if not isinstance(groups, int) or groups < 1 or channels % groups or outputs % groups:
+        raise ShapeMismatch(
+            f"groups is {groups!r}; it must be a positive number that divides the {channels} channels of x and the "
+            f"{outputs} outputs of w"
+        )
+    if weights[2] * groups != channels:
+        raise ShapeMismatch(
+            f"w has {weights[2]} channels and x {channels} in {groups} groups: it must have {channels // groups}"
+        )
+    return channels, outputs
+
+
+def _result(operands: ElementType, scaled: bool, dtype: DTypeLike | None) -> ElementType:
+    if dtype is None:
+        if operands is ElementType.BF16:
+            return ElementType.FP32
+        return ElementType.INT8 if scaled else ElementType.INT32
+    result = element_type(dtype)
+    if result is None:
+        raise unknown_result(np.dtype(dtype).name)
+    return result
+
+
+def _check_dense(name: str, array: Buffer) -> None:
+    """Raises ``BadRequest`` unless the channels of a pixel follow each other."""
+    if array.shape[3] > 1 and array.strides[3] != array.dtype.itemsize:
+        raise BadRequest(
+            f"{name} is {array!r}; the channels of a pixel must be contiguous (channels last): use a copy, "
+            f"device.array({name}.numpy())"
+        )
