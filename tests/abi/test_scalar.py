@@ -27,6 +27,9 @@ TOP, BOTTOM, ONES = 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF
         (Op.SHL, 3, 33, 6),
         (Op.SHR, BOTTOM, 31, 1),
         (Op.SHR, ONES, 32, ONES),
+        (Op.SAR, BOTTOM, 31, ONES),
+        (Op.SAR, TOP, 30, 1),
+        (Op.SAR, BOTTOM, 33, 0xC0000000),
     ],
 )
 def test_results(op: Op, a: int, b: int, result: int) -> None:

@@ -45,6 +45,7 @@ class Op(IntEnum):
     OR = 0x16
     SHL = 0x17
     SHR = 0x18
+    SAR = 0x19
     BEQ = 0x20
     BNE = 0x21
     BLT = 0x22
@@ -178,6 +179,13 @@ FORMATS: dict[Op, InstructionFormat] = {
             _SEQ,
             "rd ra rb",
             "rd = ra shifted right by the low 5 bits of rb, zeros from above.",
+            imm="rb",
+        ),
+        _op(
+            Op.SAR,
+            _SEQ,
+            "rd ra rb",
+            "rd = ra shifted right by the low 5 bits of rb, its sign from above.",
             imm="rb",
         ),
         _op(Op.BEQ, _SEQ, "ra rb target", "Continues at target if ra = rb."),

@@ -22,6 +22,7 @@ _RESULTS: dict[Op, Callable[[int, int], int]] = {
     Op.OR: lambda a, b: a | b,
     Op.SHL: lambda a, b: a << (b & 31),
     Op.SHR: lambda a, b: a >> (b & 31),
+    Op.SAR: lambda a, b: signed(a) >> (b & 31),
 }
 _CONDITIONS: dict[Op, Callable[[int, int], bool]] = {
     Op.BEQ: lambda a, b: a == b,

@@ -24,6 +24,7 @@ Reporting = Callable[[], Any]
         ("or_", 12, 10, 14),
         ("shl", 3, 4, 48),
         ("shr", -1, 28, 15),
+        ("sar", -100, 3, -13),
     ],
 )
 def test_arithmetic_with_registers_and_immediates(
@@ -39,6 +40,36 @@ def test_arithmetic_with_registers_and_immediates(
     x, y = k.arg("x"), k.arg("y")
     getattr(k, name)(x, x, y)
     assert kernel.result(x, a, b) == expected
+
+
+@pytest.mark.parametrize(
+    ("divisor", "below"), [(1, 2**31), (3, 2**15), (7, 1000), (10, 4096), (64, 2**20), (1000, 2**12)]
+)
+def test_divide(reporting: Reporting, divisor: int, below: int) -> None:
+    for value in {0, 1, divisor - 1, divisor, below // 2, below - 1}:
+        kernel = reporting()
+        x = kernel.k.arg("x")
+        kernel.k.divide(x, x, divisor, below)
+        assert kernel.result(x, value) == value // divisor
+
+
+def test_divide_is_exact_below_its_bound() -> None:
+    """The factor and the shift that it chooses, for all values below the bound."""
+    for divisor in (3, 5, 7, 11, 13, 100):
+        k = KernelBuilder("divide", NANO)
+        x = k.reg("x")
+        k.divide(x, x, divisor, 5000)
+        multiply, shift = (instruction.fields["imm"] for instruction in k._code)
+        assert all(value * multiply >> shift == value // divisor for value in range(5000))
+        assert 4999 * multiply < 2**32
+
+
+@pytest.mark.parametrize(("divisor", "below", "message"), [(0, 5, "divide by 0"), (7, 2**30, "more than 32 bits")])
+def test_divide_refuses(divisor: int, below: int, message: str) -> None:
+    k = KernelBuilder("divide", NANO)
+    x = k.reg("x")
+    with pytest.raises(KernelError, match=message):
+        k.divide(x, x, divisor, below)
 
 
 def test_registers_run_out_and_come_back() -> None:

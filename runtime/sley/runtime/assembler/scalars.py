@@ -107,6 +107,26 @@ class Scalars(Instructions):
     def shr(self, rd: Register, ra: Register, b: Value) -> None:
         self._alu(Op.SHR, rd, ra, b)
 
+    def sar(self, rd: Register, ra: Register, b: Value) -> None:
+        self._alu(Op.SAR, rd, ra, b)
+
+    def divide(self, rd: Register, ra: Register, divisor: int, below: int) -> None:
+        """rd = ra // divisor, for a divisor that is known and 0 <= ra < ``below``: a product and a shift. Raises
+        ``KernelError`` if 32 bits do not hold the product for all of these."""
+        if divisor < 1 or below < 1:
+            raise KernelError(f"{self.name}: divide by {divisor} below {below}; both are 1 or more")
+        for shift in range(32):
+            factor = -(-(1 << shift) // divisor)
+            exact = (factor * divisor - (1 << shift)) * (below - 1) < 1 << shift
+            if exact and factor * (below - 1) < 1 << 32:
+                self.mul(rd, ra, factor)
+                self.shr(rd, rd, shift)
+                return
+        raise KernelError(
+            f"{self.name}: divide by {divisor} below {below}: the product needs more than 32 bits; divide a smaller "
+            "value, or shift both first"
+        )
+
     def _alu(self, op: Op, rd: Register, ra: Register, b: Value) -> None:
         if isinstance(b, Register):
             self._emit(op, rd=rd.number, ra=ra.number, rb=b.number)

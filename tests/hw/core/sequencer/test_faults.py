@@ -58,7 +58,7 @@ def _reserved_bits() -> dict[str, list[int]]:
 ILLEGAL = {
     "zeros": [NOP, 0, END],
     "ones": [NOP, (1 << 128) - 1, END],
-    **{f"op {op:#x}": [NOP, op, END] for op in (0x03, 0x19, 0x24, 0x29, 0x31, 0x81)},
+    **{f"op {op:#x}": [NOP, op, END] for op in (0x03, 0x1A, 0x24, 0x29, 0x31, 0x81)},
     **{f"SET unit {u}": [NOP, encode(Op.SET, unit=u, param=Param.CHUNKS), END] for u in (0, 5, 6, 7)},
     **_reserved_bits(),
 }

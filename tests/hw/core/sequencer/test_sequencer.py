@@ -19,7 +19,7 @@ WIDTHS = [NANO, NANO.replace(array=8), preset("edge"), preset("base")]
 """Buses of 4, 8, 16 and 32 bytes."""
 END = encode(Op.END)
 UNIT = encode(Op.LOAD, ra=8)
-ALU = [Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, Op.AND, Op.OR, Op.SHL, Op.SHR]
+ALU = [Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, Op.AND, Op.OR, Op.SHL, Op.SHR, Op.SAR]
 BRANCHES = [Op.BEQ, Op.BNE, Op.BLT, Op.BGE]
 EXTREMES = [0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFF, 0x10000]
 

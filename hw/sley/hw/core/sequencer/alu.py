@@ -98,6 +98,7 @@ class Alu(wiring.Component):
         otherwise = Signal(reset_less=True)
         left = Signal()
         right = Signal()
+        fill = Signal()
         either = Signal()
         least = Signal()
         most = Signal()
@@ -110,7 +111,8 @@ class Alu(wiring.Component):
             by_equality.eq(self.branch & ~self.op[1]),
             otherwise.eq(self.op[0]),
             left.eq(scalar & among(Op.SHL)),
-            right.eq(scalar & among(Op.SHR)),
+            right.eq(scalar & among(Op.SHR, Op.SAR)),
+            fill.eq(scalar & among(Op.SAR) & self.a[-1]),
             either.eq(scalar & among(Op.OR)),
             least.eq(scalar & among(Op.MIN)),
             most.eq(scalar & among(Op.MAX)),
@@ -137,7 +139,7 @@ class Alu(wiring.Component):
         logic = Signal(32)
         takes_first = Signal()  # of least and most
         m.d.comb += [
-            shifted.eq(first >> amount),
+            shifted.eq(Cat(first, fill.replicate(31)) >> amount),
             takes_first.eq(either | (least & ~not_less) | (most & not_less)),
             logic.eq(
                 Mux(least | most, Mux(takes_first, first, ~second), Mux(takes_first, first | second, first & second))
