@@ -171,10 +171,13 @@ def test_special_bf16_values(device: Device, check: Check) -> None:
 
 
 @pytest.mark.parametrize(
-    "engine", ["fast:nano", pytest.param("fast:base", marks=pytest.mark.slow)] if default_engine() == "fast" else []
+    "engine",
+    ["fast:nano", *(pytest.param(name, marks=pytest.mark.slow) for name in ("fast:base", "fast:quad"))]
+    if default_engine() == "fast"
+    else [],
 )
 def test_on_the_gateware(engine: str, check: Check) -> None:
-    """The compiled gateware gives what the model gives."""
+    """The compiled gateware gives what the model gives, on several cores also with loads that they share."""
     with Device.open(f"{engine}?memory=4M", hang_cycles=200_000) as device:
         for seed in range(10):
             check(device, random_convolution(device.config, np.random.default_rng(seed), largest=14))

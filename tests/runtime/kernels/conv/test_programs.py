@@ -89,3 +89,14 @@ def test_a_bundle_takes_the_fewest_passes() -> None:
     assert bundle_groups(base, INT8, 32, 16, 8) == 1
     assert bundle_groups(base, INT8, 4, 4, 32) in (4, 8)
     assert bundle_groups(base, BF16, 1, 1, 128) == 1
+
+
+def test_cores_share_loads_where_all_make_as_many() -> None:
+    quad = PRESETS["quad"]
+    axis = Axis(28, 28, 3, pad=1)
+    problem = Conv(axis, axis, 128, 128, 9 * 128, Steps(128, 28 * 128, 128, 28 * 128))
+    tiling = plan(quad, problem).tiling
+    assert tiling.gang
+    assert "gang" in tiling_text(tiling)
+    assert (28 // tiling.rows % quad.cores_y, 8 // tiling.wide % quad.cores_x) == (0, 0)
+    assert not plan(quad, replace(problem, outputs=16)).tiling.gang

@@ -16,6 +16,7 @@ STORE_HEAD = 2  # a run that is written
 STORE_TURN = 30  # from the last beat of a STORE to the first of the next one
 DRAIN = 60  # from the last row that enters the array to the first row of the vector unit
 ACKNOWLEDGE = 100  # from the last beat of a STORE until its place is free
+SHARED = 1  # in eighths, what loads of a gang take longer: each core sends a request
 CONTENTION = 32  # of so many cycles of other units one is lost: banks, the way to memory
 ISSUE_CHUNK, ISSUE_TILE, ISSUE_TAP, ISSUE_PASS, ISSUE_VECTOR = 180, 90, 12, 8, 12
 
@@ -36,7 +37,8 @@ def estimate(config: ChipConfig, problem: Conv, tiling: Tiling, place: Placement
     fill = sum(sum(1 for part in axis.parts if part[0] or part[2]) > 0 for axis in (y, x))
     pixels = y.extent * x.extent
     load_a = (pixels * -(-run // bus) if joined else pixels * (beats + HEAD)) + fill * x.extent * t.folds
-    total = first = last = 0
+    total = first = last = reads = writes = 0
+    across, down = (t.grid[0], t.grid[1]) if t.gang else (1, 1)
     for count_y, rows in _parts(p.y.out, t.rows):
         for count_x, width in _parts(p.x.out, t.columns):
             for count_n, wide in _parts(columns, t.wide):
@@ -59,10 +61,15 @@ def estimate(config: ChipConfig, problem: Conv, tiling: Tiling, place: Placement
                 rounds = (product + DRAIN + vector) // 2, (vector + store + ACKNOWLEDGE) // 2
                 tile = max(chunks * chunk, issue, vector, store, *rounds)
                 total += count * (tile + (chunks * load + vector + store) // CONTENTION)
+                reads += count * chunks * (load_a // across + (load - load_a) // down)
+                writes += count * store
                 first = first or load + LATENCY
                 last = vector + store + write_latency(config, p.dtype)
-    blocks = t.grid[0] * t.grid[1] * t.grid[2]
-    return ENDS + first + last + total * p.batch // blocks
+    # The blocks work side by side, and share the memory bus.
+    x_tiles, y_tiles = -(-columns // t.wide), -(-p.y.out // t.rows)
+    turns = -(-x_tiles // t.grid[0]) * -(-y_tiles // t.grid[1]) * -(-p.batch // t.grid[2])
+    busiest = total * turns // (x_tiles * y_tiles)
+    return ENDS + first + last + max(busiest, (reads + SHARED * reads * t.gang // 8) * p.batch, writes * p.batch)
 
 
 def _parts(size: int, tile: int) -> list[tuple[int, int]]:

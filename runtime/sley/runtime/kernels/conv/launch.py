@@ -11,4 +11,4 @@ def launch(stream: Stream, problem: Conv, x: Argument, w: Argument, out: Argumen
     """``more``: the bias and the scale, if the epilogue has them."""
     config = stream.device.config
     tiling = plan(config, problem).tiling
-    stream.launch(conv_program(config, problem, tiling), [x, w, out, *more], tiling.grid)
+    stream.launch(conv_program(config, problem, tiling), [x, w, out, *more], tiling.grid, tiling.gang)

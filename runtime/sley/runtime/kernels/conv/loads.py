@@ -1,6 +1,6 @@
 """The load side of a convolution's program: pixels, zeros around them, weights, bias and scale, into their slots."""
 
-from sley.abi.instructions import Op, Space
+from sley.abi.instructions import Op, Share, Space
 from sley.runtime.assembler.operands import ZERO, Register, Value
 from sley.runtime.kernels.conv.emitter import ConvEmitter
 from sley.runtime.kernels.conv.tiling import Patch
@@ -42,7 +42,7 @@ class Loads(ConvEmitter):
                 self._scaled(first, above, x.extent, row)
                 self._sum(first, left)
                 self._set_load(pad_runs=self._rest(count, x.extent, left, wide) if right else 0, count2=high)
-                k.load(address, first, wide)
+                k.load(address, first, wide, share=self._share(Share.ROW))
                 if left or above or below:
                     self._set_load(run_bytes=0, pad_runs=0)
                 if left:
@@ -137,6 +137,9 @@ class Loads(ConvEmitter):
         k.min(rd, rd, whole)
         return rd
 
+    def _share(self, share: Share) -> Share:
+        return share if self.tiling.gang else Share.NONE
+
     # Small sums
 
     def _sum(self, rd: Register, value: Value) -> None:
@@ -185,7 +188,7 @@ class Loads(ConvEmitter):
             self._set_load(mem_stride=p.taps * tap, local_stride=taps * self.config.array)
             self._set_load(mem_stride2=self.folds * p.taps * tap, local_stride2=place.b_step // t.wide)
             self._set_load(count2=least(k, tiles, self.column_tile, t.wide))
-            k.load(address, row, t.folds, signal=self.full)
+            k.load(address, row, t.folds, share=self._share(Share.COLUMN), signal=self.full)
 
     def _load_values(self) -> None:
         """Bias and scale of the next macro tile, with its first chunk: to the half that the matrix unit is not at."""
@@ -205,7 +208,8 @@ class Loads(ConvEmitter):
                 self._scaled(address, self.column_tile.at, 4 * self.config.array, self.arg[name])
                 wait = self.values_free if name == names[0] else ()
                 signal = self.values_full if name == names[-1] else ()
-                k.load(address, row, 1, space=Space.ACCUMULATOR, wait=wait, signal=signal)
+                share = self._share(Share.COLUMN)
+                k.load(address, row, 1, space=Space.ACCUMULATOR, share=share, wait=wait, signal=signal)
                 if name != names[-1]:
                     k.add(row, row, 1)
         k.place(done)

@@ -41,15 +41,15 @@ def parts_of(config: ChipConfig, problem: Conv, groups: int) -> tuple[Part, ...]
     p = problem
     if groups > 1:
         return tuple(_grouped(config, p, groups))
-    plain = (Part(_flattened(p), Form()),)
+    plain = (Part(_flattened(config, p), Form()),)
     if not _packs(config, p):
         return plain
     packed = tuple(_packed(p))
     return min(packed, plain, key=lambda parts: sum(plan(config, part.problem).estimate for part in parts))
 
 
-def _flattened(problem: Conv) -> Conv:
-    """A window of one pixel needs no rows: all pixels are one row, of all images."""
+def _flattened(config: ChipConfig, problem: Conv) -> Conv:
+    """A window of one pixel needs no rows: all pixels are one row, of all images, or as many as cores can share."""
     p, s = problem, problem.steps
     single = all(a.taps == a.stride == 1 and a.pad == 0 and a.out == a.size for a in (p.y, p.x))
     dense = (s.row, s.out_row) == (p.x.size * s.pixel, p.x.size * s.out_pixel) or p.y.size == 1
@@ -58,8 +58,10 @@ def _flattened(problem: Conv) -> Conv:
     pixels, batch = p.y.size * p.x.size, p.batch
     if s.weights == 0 and (s.image, s.out_image) == (pixels * s.pixel, pixels * s.out_pixel):
         pixels, batch = pixels * batch, 1
-    row = replace(s, row=0, out_row=0)
-    return replace(p, y=Axis(1, 1, 1), x=Axis(pixels, pixels, 1), steps=row, batch=batch)
+    rows = next(count for count in (config.cores, config.cores_y, 1) if pixels % count == 0)
+    width = pixels // rows
+    steps = replace(s, row=width * s.pixel, out_row=width * s.out_pixel)
+    return replace(p, y=Axis(rows, rows, 1), x=Axis(width, width, 1), steps=steps, batch=batch)
 
 
 def bundle_groups(config: ChipConfig, dtype: ElementType, channels: int, outputs: int, groups: int) -> int:
@@ -88,12 +90,12 @@ def _grouped(config: ChipConfig, problem: Conv, groups: int) -> Iterator[Part]:
         form = Form(count, done, bundles)
         first, output = done * channels, done * outputs
         if bundles == 1:
-            yield Part(_flattened(dense), form, (0, 0, first), (0, 0, output))
+            yield Part(_flattened(config, dense), form, (0, 0, first), (0, 0, output))
         else:
             inside, outside = count * channels * p.dtype.bytes, count * outputs * p.epilogue.result.bytes
             weights, values = weight_bytes(config, dense), 4 * count * outputs
             steps = replace(p.steps, image=inside, out_image=outside, weights=weights, values=values)
-            one = _flattened(replace(dense, batch=bundles, steps=steps))
+            one = _flattened(config, replace(dense, batch=bundles, steps=steps))
             for image in range(p.batch):
                 yield Part(one, form, (image, 0, first), (image, 0, output))
         done += count * bundles

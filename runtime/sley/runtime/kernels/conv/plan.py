@@ -79,14 +79,19 @@ def _candidates(config: ChipConfig, problem: Conv, taps_y: int, taps_x: int) -> 
 
 
 def _spread(config: ChipConfig, problem: Conv, tiling: Tiling, place: Placement) -> Iterator[tuple[int, Tiling]]:
-    """On all cores: images first, then rows, then output channels."""
-    p, t, cores = problem, tiling, config.cores
-    z = min(cores, p.batch)
-    y = min(cores // z, -(-p.y.out // t.rows))
+    """On all cores: images first, then rows and output channels in any way; or as a gang, whose blocks must all make
+    the same number of loads."""
+    p, t = problem, tiling
     tiles = -(-p.outputs // config.array)
-    x = min(cores // (z * y), -(-tiles // t.wide))
-    found = replace(t, grid=(x, y, z))
-    yield estimate(config, p, found, place), found
+    rows, columns = -(-p.y.out // t.rows), -(-tiles // t.wide)
+    z = min(config.cores, p.batch)
+    left = config.cores // z
+    grids = {(min(left // y, columns), y, z) for y in range(1, min(left, rows) + 1)}
+    ways = [replace(t, grid=grid) for grid in sorted(grids)]
+    if config.cores > 1 and columns % config.cores_x == 0 and rows % config.cores_y == 0:
+        ways.append(replace(t, grid=(config.cores_x, config.cores_y, 1), gang=True))
+    for found in ways:
+        yield estimate(config, p, found, place), found
 
 
 def _sizes(size: int, most: int) -> list[int]:

@@ -13,7 +13,8 @@ class Tiling:
     ``rows`` x ``columns`` output pixels by ``wide`` column tiles of output channels make a macro tile. A chunk is
     ``folds`` folds of channels of the input pixels that the macro tile sees, with the weights of ``taps_y`` x
     ``taps_x`` taps of the window: all of them, those of a row, or one. Chunks go through ``slots`` places in turn.
-    ``grid`` blocks, along output channels, rows and images, share the macro tiles.
+    ``grid`` blocks, along output channels, rows and images, share the macro tiles. The blocks of a ``gang``, one on
+    each core, work side by side and share their loads: pixels along output channels, weights along rows.
     """
 
     rows: int
@@ -24,6 +25,7 @@ class Tiling:
     taps_x: int
     slots: int
     grid: tuple[int, int, int] = (1, 1, 1)
+    gang: bool = False
 
     @property
     def pixels(self) -> int:
@@ -126,4 +128,4 @@ def tiling_text(tiling: Tiling) -> str:
     """A tiling in one line."""
     t = tiling
     parts = f"{t.rows} x {t.columns} pixels, {t.wide} column tiles, {t.folds} folds, {t.taps_y} x {t.taps_x} taps"
-    return f"{parts}, {t.slots} slots, blocks {' x '.join(map(str, t.grid))}"
+    return f"{parts}, {t.slots} slots, blocks {' x '.join(map(str, t.grid))}{', gang' * t.gang}"
