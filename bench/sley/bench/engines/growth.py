@@ -46,7 +46,7 @@ def arrays() -> Iterator[ChipConfig]:
     """One core of ``base``, or of the preset with that array, for each size."""
     for size in ARRAYS:
         preset = next((config for config in PRESETS.values() if config.array == size and config.cores == 1), None)
-        yield preset or PRESETS["base"].replace(name=f"array{size}", array=size)
+        yield preset or PRESETS["base"].replace(name=f"array{size}", array=size, vector_lanes=size)
 
 
 def cores() -> Iterator[ChipConfig]:
