@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sley.abi.config import ChipConfig
+from sley.abi.functions.table import Function as FunctionCode
 from sley.fpga.bridge.bridge import HostBridge
 from sley.fpga.memory.arbiter import AxiArbiter
 from sley.fpga.memory.sdram.memory import SdramMemory
@@ -20,6 +21,7 @@ from sley.hw.core.sram.memories import accumulators, scratchpad
 from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.counters.core import CoreCounters
+from sley.hw.fp.function import Function
 from sley.hw.memory.port import MemoryPort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
@@ -44,6 +46,7 @@ BLOCKS: dict[str, Callable[[ChipConfig], Any]] = {
     "counters": lambda _: CoreCounters(),
     "element": ProcessingElement,
     "execute": Execute,
+    "function": lambda config: Function([f for f in config.vector_functions if isinstance(f, FunctionCode)]),
     "gateway": MemoryGateway,
     "load": LoadUnit,
     "matrix": MatrixUnit,

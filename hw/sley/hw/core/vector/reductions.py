@@ -98,7 +98,7 @@ class Reductions(wiring.Component):
 
         # Fold
         state = Signal(FoldState)
-        distance, pair = Signal(range(PARTIALS), reset_less=True), Signal(range(PARTIALS), reset_less=True)
+        distance, pair = (Signal(range(PARTIALS), name=name, reset_less=True) for name in ("distance", "pair"))
         second = Signal(reset_less=True)
         joins = state == FoldState.JOIN
         partial = Mux(joins, pair | Mux(second, 0, distance), count)
