@@ -1,0 +1,71 @@
+"""Layer norm and RMS norm as passes over rows."""
+
+from fractions import Fraction
+
+from sley.abi.functions.table import Function
+from sley.abi.vector.chains import Chain, Lanes, Late, Operand
+from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.runtime.kernels.rows.passes import Pass, RowOperator, fp32, one_row
+
+_SUM, _MEAN, _SQUARES, _FACTOR = 0, 1, 2, 3
+"""Row registers."""
+
+
+def layer_norm_operator(k: int, eps: float, weight: bool, bias: bool) -> RowOperator:
+    """The mean; the sum of (x - mean)^2; (x - mean) * rsqrt((sum + eps * k) / k), times weight, plus bias."""
+    centred = {"binary": BinaryOp.SUB, "binary_operand": Operand.ROW1}
+    return RowOperator(
+        "layer_norm",
+        (
+            Pass(
+                Chain(reduce=Reduction.SUM, register=_SUM, silent=True),
+                one_row(_SUM, _MEAN, multiply=Operand.SPLAT0),
+            ),
+            Pass(
+                Chain(
+                    **centred,  # type: ignore[arg-type]
+                    multiply=Operand.X,
+                    reduce=Reduction.SUM,
+                    register=_SQUARES,
+                    silent=True,
+                ),
+                _root(_SQUARES),
+            ),
+            Pass(_scaled(weight, bias, **centred)),
+        ),
+        _splats(k, eps),
+        weight,
+        bias,
+    )
+
+
+def rms_norm_operator(k: int, eps: float, weight: bool) -> RowOperator:
+    """The sum of x^2; x * rsqrt((sum + eps * k) / k), times weight."""
+    squares = Chain(multiply=Operand.X, reduce=Reduction.SUM, register=_SQUARES, silent=True)
+    return RowOperator(
+        "rms_norm", (Pass(squares, _root(_SQUARES)), Pass(_scaled(weight, False))), _splats(k, eps), weight
+    )
+
+
+def _root(register: int) -> Chain:
+    return one_row(
+        register, _FACTOR, add=Operand.SPLAT1, multiply=Operand.SPLAT0, function=Function.RSQRT
+    )
+
+
+def _scaled(weight: bool, bias: bool, **stages: object) -> Chain:
+    return Chain(
+        **stages,  # type: ignore[arg-type]
+        multiply=Operand.ROW3,
+        multiply2=Operand.LATE0 if weight else Operand.NONE,
+        binary2=BinaryOp.ADD if bias else BinaryOp.NONE,
+        binary2_operand=Operand.LATE1 if bias else Operand.NONE,
+        late0=Late.B,
+        late0_lanes=Lanes.BROADCAST,
+        late1=Late.C,
+        late1_lanes=Lanes.BROADCAST,
+    )
+
+
+def _splats(k: int, eps: float) -> tuple[int, int]:
+    return fp32(Fraction(1, k)), fp32(Fraction(eps) * k)

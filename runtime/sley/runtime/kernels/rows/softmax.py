@@ -1,0 +1,33 @@
+"""Softmax as passes over rows."""
+
+import math
+
+from sley.abi.functions.table import Function
+from sley.abi.vector.chains import Chain, Operand
+from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.runtime.kernels.rows.passes import Pass, RowOperator, fp32, one_row
+
+_LARGEST, _SUM, _FACTOR = 0, 1, 2
+"""Row registers."""
+
+
+def softmax_operator() -> RowOperator:
+    """The maximum; the sum of 2^((x - maximum) * log2(e)); the same powers times the reciprocal of the sum."""
+    power = {
+        "binary": BinaryOp.SUB,
+        "binary_operand": Operand.ROW0,
+        "multiply": Operand.SPLAT0,
+        "function": Function.EXP2,
+    }
+    return RowOperator(
+        "softmax",
+        (
+            Pass(Chain(reduce=Reduction.MAX, register=_LARGEST, silent=True)),
+            Pass(
+                Chain(**power, reduce=Reduction.SUM, register=_SUM, silent=True),  # type: ignore[arg-type]
+                one_row(_SUM, _FACTOR, function=Function.RECIPROCAL),
+            ),
+            Pass(Chain(**power, multiply2=Operand.ROW2)),  # type: ignore[arg-type]
+        ),
+        splats=(fp32(math.log2(math.e)),),
+    )
