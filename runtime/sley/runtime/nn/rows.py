@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
+from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
-from sley.runtime.kernels.rows.kernel import row_program, temporary_rows
+from sley.runtime.kernels.rows.kernel import keeps, row_program, temporary_rows
 from sley.runtime.kernels.rows.norms import layer_norm_operator, rms_norm_operator
 from sley.runtime.kernels.rows.passes import RowOperator
 from sley.runtime.kernels.rows.shape import Rows
@@ -20,7 +21,8 @@ from sley.runtime.nn.arrays import Call, matrix, values_of
 
 def softmax(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """exp(x - maximum) / sum of these, over the last axis of bf16, on all cores; returns before the work is done."""
-    operator = softmax_operator()
+    k = x.shape[-1] if isinstance(x, Buffer) and x.shape else 1
+    operator = softmax_operator(isinstance(x, Buffer) and keeps(Device.of(x).config, k))
     return _run(operator, _call(operator, x, out, stream), ())
 
 

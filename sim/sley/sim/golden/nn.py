@@ -31,9 +31,9 @@ def softmax(x: BF16Bits) -> BF16Bits:
 
 
 def layer_norm(x: BF16Bits, weight: BF16Bits | None, bias: BF16Bits | None, eps: float) -> BF16Bits:
-    """(x - mean) * rsqrt((sum of (x - mean)^2 + eps * K) * (1 / K)) * weight + bias."""
+    """The mean is the sum of x * (1 / K). (x - mean) * rsqrt((sum of (x - mean)^2 + eps * K) * (1 / K)) * weight + bias."""
     rows = _columns(x)
-    mean = float32.multiply(reduced(rows, Reduction.SUM), _share(len(rows)))
+    mean = reduced(float32.multiply(rows, _share(len(rows))), Reduction.SUM)
     centred = _subtract(rows, mean)
     y = float32.multiply(centred, _root(float32.multiply(centred, centred), eps))
     y = _weighted(y, weight)

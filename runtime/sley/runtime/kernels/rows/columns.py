@@ -29,13 +29,19 @@ class Columns:
         self.place = Placement.of(config, shape.k, operator.weight + operator.bias)
         self.k = k = KernelBuilder(f"{operator.name}_{shape.m}x{shape.k}", config)
         self.x, self.out, self.temporary = k.arg("x", strided=True), k.arg("out", strided=True), k.arg("temporary")
-        self.values = [k.arg(name) for name in ("weight", "bias") if getattr(operator, name)]
+        self.arguments = [k.arg(name) for name in ("weight", "bias") if getattr(operator, name)]
         self.free, self.full = k.semaphore("free", SLOTS), k.semaphore("full")
         self.done, self.away, self.back = (k.semaphore(name) for name in ("done", "away", "back"))
-        self.chains = [k.chain(p.chain) for p in operator.passes]
-        self.after = [k.chain(p.after) if p.after else 0 for p in operator.passes]
-        k.set(Unit.VECTOR, **{f"splat{i}": _signed(splat) for i, splat in enumerate(operator.splats)})
+        self.chains: list[int] = []
+        self.after: list[int] = []
         self._start()
+
+    def write_chains(self) -> None:
+        """To the vector unit, where the program passes once."""
+        k, operator = self.k, self.operator
+        self.chains += [k.chain(p.chain) for p in operator.passes]
+        self.after += [k.chain(p.after) if p.after else 0 for p in operator.passes]
+        k.set(Unit.VECTOR, **{f"splat{i}": _signed(splat) for i, splat in enumerate(operator.splats)})
 
     def _start(self) -> None:
         """To the first group of the block; ``self.groups`` of them are its own."""
@@ -62,23 +68,25 @@ class Columns:
 
     # Pieces
 
-    def load(self, source: Register, slot: Register, rows: Value, size: int, wait: Semaphores | None = None) -> None:
-        """``size`` elements of each matrix row from ``source`` on, transposed, to a slot. ``wait``: for a free one."""
-        k, slab = self.k, SLAB_CHUNKS * self.n
+    def load(self, source: Register, slot: Register, rows: Value, part: Part, wait: Semaphores = ()) -> None:
+        """A part of each matrix row from ``source`` on, transposed, to a slot."""
+        k, slab, (start, size) = self.k, SLAB_CHUNKS * self.n, part
         whole, rest = divmod(size, slab)
-        first = self.free if wait is None else wait
-        k.set(Unit.LOAD, mem_stride=self.shape.pitch, local_stride=1, chunk_stride=self.n)
         with k.scratch("address row") as (address, row):
+            k.add(address, source, 2 * start)
+            k.add(row, slot, start)
+            k.set(Unit.LOAD, mem_stride=self.shape.pitch, local_stride=1, chunk_stride=self.n)
             if whole:
                 k.set(Unit.LOAD, run_bytes=2 * slab, chunks=SLAB_CHUNKS, count2=whole)
                 k.set(Unit.LOAD, mem_stride2=2 * slab, local_stride2=slab)
                 signal = () if rest else self.full
-                k.load(source, slot, rows, transpose=True, wait=first, signal=signal)
+                k.load(address, row, rows, transpose=True, wait=wait, signal=signal)
             if rest:
                 k.set(Unit.LOAD, run_bytes=2 * rest, chunks=-(-rest // self.n), count2=1)
-                k.add(address, source, 2 * slab * whole)
-                k.add(row, slot, slab * whole)
-                k.load(address, row, rows, transpose=True, wait=() if whole else first, signal=self.full)
+                if whole:
+                    k.add(address, address, 2 * slab * whole)
+                    k.add(row, row, slab * whole)
+                k.load(address, row, rows, transpose=True, wait=() if whole else wait, signal=self.full)
 
     def load_values(self, at: Register, elements: int, offset: Register | None = None) -> None:
         """Weight and bias of ``elements`` elements, ``offset`` bytes behind their first, to rows from ``at`` on."""
@@ -87,7 +95,7 @@ class Columns:
         k.set(Unit.LOAD, run_bytes=2 * elements, chunks=rows, chunk_stride=1, count2=1)
         with k.scratch("address row") as (address, row):
             k.mov(row, at)
-            for value in self.values:
+            for value in self.arguments:
                 k.mov(address, value)
                 if offset is not None:
                     k.add(address, address, offset)
@@ -103,27 +111,36 @@ class Columns:
             k.add(row, at, rows * self.operator.weight)
             self._vector(row, 0, rows, 0, ElementType.FP32)
 
+    def use_values(self, values: Register | None, first: int = 0) -> None:
+        """The last pass finds there weight and bias of its rows from element ``first`` on."""
+        k, row = self.k, first // self.n
+        if values is None:
+            return
+        if self.operator.bias:
+            k.set(Unit.VECTOR, c_row=row)
+        if self.operator.weight:
+            with k.scratch("row") as (at,):
+                k.add(at, values, row)
+                k.set(Unit.VECTOR, b_row=at)
+
     def compute(
-        self,
-        index: int,
-        slot: Register,
-        part: Part,
-        values: Register | None = None,
-        wait: Semaphores = (),
-        signal: Semaphores = (),
+        self, index: int, slot: Register, part: Part, wait: Semaphores = (), signal: Semaphores = ()
     ) -> None:
-        """A part of a piece in a pass. ``values``: where weight and bias of the piece begin."""
+        """A part of a piece in a pass."""
         k, last = self.k, index == len(self.operator.passes) - 1
         first, size = part
         with k.scratch("row") as (row,):
-            if last and values is not None and self.operator.weight:
-                k.add(row, values, first // self.n)
-                k.set(Unit.VECTOR, b_row=row)
-            if last and self.operator.bias:
-                k.set(Unit.VECTOR, c_row=first // self.n)
             k.add(row, slot, first)
             out = ElementType.BF16 if last else ElementType.FP32
-            self._vector(row, row, size, self.chains[index], out, wait, signal)
+            if not self.operator.keeps or index < len(self.operator.passes) - 2:
+                self._vector(row, row, size, self.chains[index], out, wait, signal)
+                return
+            with k.scratch("kept") as (kept,):
+                k.mov(kept, first)
+                if last:
+                    self._vector(kept, row, size, self.chains[index], out, wait, signal, Space.ACCUMULATOR)
+                else:
+                    self._vector(row, kept, size, self.chains[index], out, wait, signal)
 
     def join(self, index: int, slot: Register) -> None:
         """What follows the last row of a pass that reduces."""
@@ -132,14 +149,14 @@ class Columns:
         if p.after:
             self._vector(slot, slot, 1, self.after[index], ElementType.FP32)
 
-    def store_columns(self, slot: Register, part: Part, signal: Semaphores) -> None:
+    def store_columns(self, slot: Register, part: Part, wait: Semaphores) -> None:
         """Results of a part, as they are, to the temporary array."""
         k, (first, size) = self.k, part
         with k.scratch("address row") as (address, row):
             k.add(address, self.temporary, first * self.row_bytes)
             k.add(row, slot, first)
             k.set(Unit.STORE, run_bytes=self.row_bytes, mem_stride=self.row_bytes, local_stride=1)
-            k.store(address, row, size, wait=self.done, signal=signal)
+            k.store(address, row, size, wait=wait, signal=self.away)
 
     def load_rows(self, slot: Register, parts: Sequence[Part]) -> None:
         """Results come back: element c * N + j of matrix row i to lane j of row c * N + i of the slot."""
@@ -152,16 +169,17 @@ class Columns:
                 k.add(row, slot, first)
                 k.load(address, row, size, transpose=True, wait=self.away, signal=self.back)
 
-    def store_rows(self, target: Register, slot: Register, rows: Value, parts: Sequence[Part]) -> None:
-        """Rows of the result, from ``target`` on."""
+    def store_rows(
+        self, target: Register, slot: Register, rows: Value, parts: Sequence[Part], signal: Semaphores
+    ) -> None:
+        """Rows of the result, from ``target`` on; then ``signal``."""
         k = self.k
         with k.scratch("address row") as (address, row):
             for number, (first, size) in enumerate(parts):
                 k.set(Unit.STORE, run_bytes=2 * size, mem_stride=self.shape.out_pitch, chunk_stride=self.n)
                 k.add(address, target, 2 * first)
                 k.add(row, slot, first)
-                signal = self.free if number == len(parts) - 1 else ()
-                k.store(address, row, rows, wait=self.back, signal=signal)
+                k.store(address, row, rows, wait=self.back, signal=signal if number == len(parts) - 1 else ())
 
     # Small pieces
 
@@ -182,13 +200,14 @@ class Columns:
         out: ElementType,
         wait: Semaphores = (),
         signal: Semaphores = (),
+        space: Space = Space.SCRATCHPAD,
     ) -> None:
         self.k.vector(
             source,
             target,
             rows,
-            a_space=Space.SCRATCHPAD,
-            a_type=ElementType.BF16,
+            a_space=space,
+            a_type=ElementType.BF16 if space == Space.SCRATCHPAD else ElementType.INT8,
             b_space=Space.SCRATCHPAD,
             b_type=ElementType.BF16,
             dtype=ElementType.FP32,

@@ -26,14 +26,14 @@ class Tiles:
     first: int
     growth: int
     most: int
-    fall: int = 3
+    fall: int = 2
 
     @classmethod
     def of(cls, config: ChipConfig) -> "Tiles":
         """For a chip."""
         row = config.row_bytes
-        most = min(config.scratchpad_rows // SLOTS, config.accumulator_rows, MOST_BYTES // row)
-        return cls(min(most, 16 * config.array) * row, 48 * row, most * row)
+        most = min(config.scratchpad_rows // SLOTS, config.accumulator_rows, MOST_BYTES // row, 448)
+        return cls(min(most, 128) * row, 32 * row, most * row)
 
 
 @lru_cache(maxsize=256)

@@ -7,20 +7,17 @@ from sley.abi.vector.chains import Chain, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp, Reduction
 from sley.runtime.kernels.rows.passes import Pass, RowOperator, fp32, one_row
 
-_SUM, _MEAN, _SQUARES, _FACTOR = 0, 1, 2, 3
+_MEAN, _SQUARES, _FACTOR = 1, 2, 3
 """Row registers."""
 
 
 def layer_norm_operator(k: int, eps: float, weight: bool, bias: bool) -> RowOperator:
-    """The mean; the sum of (x - mean)^2; (x - mean) * rsqrt((sum + eps * k) / k), times weight, plus bias."""
+    """The mean, as the sum of x * (1 / k); the sum of (x - mean)^2; (x - mean) * rsqrt((sum + eps * k) / k), times weight, plus bias."""
     centred = {"binary": BinaryOp.SUB, "binary_operand": Operand.ROW1}
     return RowOperator(
         "layer_norm",
         (
-            Pass(
-                Chain(reduce=Reduction.SUM, register=_SUM, silent=True),
-                one_row(_SUM, _MEAN, multiply=Operand.SPLAT0),
-            ),
+            Pass(Chain(multiply=Operand.SPLAT0, reduce=Reduction.SUM, register=_MEAN, silent=True)),
             Pass(
                 Chain(
                     **centred,  # type: ignore[arg-type]

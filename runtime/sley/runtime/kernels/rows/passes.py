@@ -23,8 +23,9 @@ class Pass:
 class RowOperator:
     """An operator on the rows of a matrix, whose elements along a row are rows of the vector unit.
 
-    All passes but the last one are silent; the last one writes. Attributes: ``splats``: bit patterns of fp32, up to
-    four. ``weight``: the last chain reads a value for each row by B; ``bias``: another one by C.
+    The last pass writes the result; those before are silent. Attributes: ``splats``: bit patterns of fp32, up to four.
+    ``weight``: the last chain reads a value for each row by B; ``bias``: another one by C. ``keeps``: the last pass but
+    one writes fp32 to the accumulators, and the last one takes its rows there.
     """
 
     name: str
@@ -32,6 +33,7 @@ class RowOperator:
     splats: tuple[int, ...] = ()
     weight: bool = False
     bias: bool = False
+    keeps: bool = False
 
 
 def one_row(register: int, to: int, **stages: object) -> Chain:

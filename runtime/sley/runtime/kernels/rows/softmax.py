@@ -11,23 +11,26 @@ _LARGEST, _SUM, _FACTOR = 0, 1, 2
 """Row registers."""
 
 
-def softmax_operator() -> RowOperator:
-    """The maximum; the sum of 2^((x - maximum) * log2(e)); the same powers times the reciprocal of the sum."""
+def softmax_operator(keeps: bool) -> RowOperator:
+    """The maximum; the sum of 2^((x - maximum) * log2(e)); the same powers times the reciprocal of the sum. ``keeps``:
+    the powers are kept, else they are computed again, with the same result."""
     power = {
         "binary": BinaryOp.SUB,
         "binary_operand": Operand.ROW0,
         "multiply": Operand.SPLAT0,
         "function": Function.EXP2,
     }
+    last = Chain(multiply=Operand.ROW2) if keeps else Chain(**power, multiply2=Operand.ROW2)  # type: ignore[arg-type]
     return RowOperator(
         "softmax",
         (
             Pass(Chain(reduce=Reduction.MAX, register=_LARGEST, silent=True)),
             Pass(
-                Chain(**power, reduce=Reduction.SUM, register=_SUM, silent=True),  # type: ignore[arg-type]
+                Chain(**power, reduce=Reduction.SUM, register=_SUM, silent=not keeps),  # type: ignore[arg-type]
                 one_row(_SUM, _FACTOR, function=Function.RECIPROCAL),
             ),
-            Pass(Chain(**power, multiply2=Operand.ROW2)),  # type: ignore[arg-type]
+            Pass(last),
         ),
         splats=(fp32(math.log2(math.e)),),
+        keeps=keeps,
     )
