@@ -30,10 +30,15 @@ def softmax(x: BF16Bits) -> BF16Bits:
     return _result(float32.multiply(power, factor), x)
 
 
-def layer_norm(x: BF16Bits, weight: BF16Bits | None, bias: BF16Bits | None, eps: float) -> BF16Bits:
-    """The mean is the sum of x * (1 / K). (x - mean) * rsqrt((sum of (x - mean)^2 + eps * K) * (1 / K)) * weight + bias."""
+def layer_norm(x: BF16Bits, weight: BF16Bits | None, bias: BF16Bits | None, eps: float, n: int = 16) -> BF16Bits:
+    """(x - mean) * rsqrt((sum of (x - mean)^2 + eps * K) * (1 / K)) * weight + bias.
+
+    The mean is the sum of the sums of n elements each, of which each is multiplied by 1 / K; n are the rows of the
+    array, which adds them one after the other.
+    """
     rows = _columns(x)
-    mean = reduced(float32.multiply(rows, _share(len(rows))), Reduction.SUM)
+    sums = float32.multiply(np.stack([_chunk(rows[at : at + n]) for at in range(0, len(rows), n)]), _share(len(rows)))
+    mean = reduced(sums, Reduction.SUM)
     centred = _subtract(rows, mean)
     y = float32.multiply(centred, _root(float32.multiply(centred, centred), eps))
     y = _weighted(y, weight)
@@ -75,6 +80,13 @@ def reduced(rows: Words, reduction: Reduction) -> Words:
     registers.fold(0, reduction, True)
     result: Words = registers.rows[0]
     return result
+
+
+def _chunk(rows: Words) -> Words:
+    total = np.zeros(rows.shape[1], np.uint32)
+    for row in rows:
+        total = float32.add(total, row)
+    return total
 
 
 def _columns(x: BF16Bits) -> Words:

@@ -7,9 +7,11 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Space, VectorRow
 from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import Register, Semaphores, Value
-from sley.runtime.kernels.rows.passes import Pass, RowOperator
-from sley.runtime.kernels.rows.shape import SLAB_CHUNKS, SLOTS, Placement, Rows
+from sley.abi.vector.chains import Chain, Operand
+from sley.abi.vector.operations import BinaryOp
+from sley.runtime.assembler.operands import ZERO, Register, Semaphore, Semaphores, Value
+from sley.runtime.kernels.rows.passes import Pass, RowOperator, fp32
+from sley.runtime.kernels.rows.shape import SLAB_CHUNKS, SLOTS, SUMS, Placement, Rows
 
 Part = tuple[int, int]
 """First element along K, and how many."""
@@ -32,6 +34,9 @@ class Columns:
         self.arguments = [k.arg(name) for name in ("weight", "bias") if getattr(operator, name)]
         self.free, self.full = k.semaphore("free", SLOTS), k.semaphore("full")
         self.done, self.away, self.back = (k.semaphore(name) for name in ("done", "away", "back"))
+        self.sums = operator.passes[0].sums
+        self.sums_free, self.summed = k.semaphore("sums_free", SUMS * self.sums), k.semaphore("summed")
+        self.sum_place = [k.reg(name, 0) for name in ("summing", "sum_read")] if self.sums else []
         self.chains: list[int] = []
         self.after: list[int] = []
         self._start()
@@ -42,6 +47,13 @@ class Columns:
         self.chains += [k.chain(p.chain) for p in operator.passes]
         self.after += [k.chain(p.after) if p.after else 0 for p in operator.passes]
         k.set(Unit.VECTOR, **{f"splat{i}": _signed(splat) for i, splat in enumerate(operator.splats)})
+        if self.sums:
+            ones = k.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.SPLAT3))
+            k.set(Unit.VECTOR, splat3=fp32(1.0))
+            with k.scratch("row") as (row,):
+                k.mov(row, self.config.scratchpad_rows - 1)
+                self._vector(row, row, 1, ones, ElementType.BF16, signal=self.summed)
+            k.matmul(0, 0, 0, wait=self.summed)
 
     def _start(self) -> None:
         """To the first group of the block; ``self.groups`` of them are its own."""
@@ -110,6 +122,40 @@ class Columns:
         with k.scratch("row") as (row,):
             k.add(row, at, rows * self.operator.weight)
             self._vector(row, 0, rows, 0, ElementType.FP32)
+
+    def sum_chunks(self, slot: Register, parts: Sequence[Part]) -> None:
+        """Sums of the chunks of a piece, for the first pass; its parts come one after the other."""
+        k, n = self.k, self.n
+        self._next_place(self.sum_place[0])
+        k.matmul(0, 0, 0, wait=self.sums_free)
+        with k.scratch("chunk sum ones step") as (chunk, target, ones, step):
+            k.mov(chunk, slot)
+            k.add(target, self.sum_place[0], self.place.sums_row(n, 0))
+            k.mov(ones, self.config.scratchpad_rows - 1)
+            k.mov(step, n)
+            for _, size in parts:
+                k.matmul(0, 0, 0, wait=self.full)
+                whole, rest = divmod(size, n)
+                for count, rows in ((whole, n), (int(rest > 0), rest)):
+                    if count:
+                        with k.loop(count):
+                            k.weights(chunk, rows, dtype=ElementType.BF16, step=step)
+                            k.matmul(ones, target, 1, dtype=ElementType.BF16)
+                            k.add(target, target, 1)
+        k.matmul(0, 0, 0, signal=self.summed)
+
+    def reduce_sums(self, size: int, signal: Semaphores = ()) -> None:
+        """The first pass over these sums."""
+        self._next_place(self.sum_place[1])
+        with self.k.scratch("row") as (row,):
+            self.k.add(row, self.sum_place[1], self.place.sums_row(self.n, 0))
+            free = (self.sums_free, signal) if isinstance(signal, Semaphore) else self.sums_free
+            rows = -(-size // self.n)
+            self._vector(row, row, rows, self.chains[0], ElementType.FP32, self.summed, free, Space.ACCUMULATOR)
+
+    def _next_place(self, place: Register) -> None:
+        self.k.sub(place, ZERO, place)
+        self.k.add(place, place, self.place.piece // self.n)
 
     def use_values(self, values: Register | None, first: int = 0) -> None:
         """The last pass finds there weight and bias of its rows from element ``first`` on."""

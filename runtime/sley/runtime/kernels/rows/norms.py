@@ -12,12 +12,12 @@ _MEAN, _SQUARES, _FACTOR = 1, 2, 3
 
 
 def layer_norm_operator(k: int, eps: float, weight: bool, bias: bool) -> RowOperator:
-    """The mean, as the sum of x * (1 / k); the sum of (x - mean)^2; (x - mean) * rsqrt((sum + eps * k) / k), times weight, plus bias."""
+    """The mean, as the sum of the chunks' sums times 1 / k; the sum of (x - mean)^2; (x - mean) * rsqrt((sum + eps * k) / k), times weight, plus bias."""
     centred = {"binary": BinaryOp.SUB, "binary_operand": Operand.ROW1}
     return RowOperator(
         "layer_norm",
         (
-            Pass(Chain(multiply=Operand.SPLAT0, reduce=Reduction.SUM, register=_MEAN, silent=True)),
+            Pass(Chain(multiply=Operand.SPLAT0, reduce=Reduction.SUM, register=_MEAN, silent=True), sums=True),
             Pass(
                 Chain(
                     **centred,  # type: ignore[arg-type]

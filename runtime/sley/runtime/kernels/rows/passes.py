@@ -13,10 +13,14 @@ REGISTERS = (Operand.ROW0, Operand.ROW1, Operand.ROW2, Operand.ROW3)
 
 @dataclass(frozen=True)
 class Pass:
-    """A chain over all rows. If it reduces them, the fold and then ``after``, a chain of one row, if there is one."""
+    """A chain over all rows. If it reduces them, the fold and then ``after``, a chain of one row, if there is one.
+
+    ``sums``: its rows are fp32, each the sum of N rows, a chunk, which the matrix unit forms: its products with 1.
+    """
 
     chain: Chain
     after: Chain | None = None
+    sums: bool = False
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ class Resident(Columns):
             k.load(ZERO, 0, 0, signal=self.ready)
         self.write_chains()
         self.use_values(self.values)
+        self.summing = k.reg("summing_slot", 0)
+        if self.sums:
+            self.sum_chunks(self.summing, self.first_parts)
+            self.next_slot(self.summing)
         self.round = k.reg("round", 1)
         with k.loop(self.groups):
             with k.if_(self.round, "<", self.groups):
@@ -48,6 +52,10 @@ class Resident(Columns):
                     self._away(self.parts)
                     self._next_result()
             self._compute()
+            if self.sums:
+                with k.if_(self.round, "<", self.groups):
+                    self.sum_chunks(self.summing, [(0, size)])
+                    self.next_slot(self.summing)
             k.add(self.round, self.round, 1)
         k.end()
         self.program = k.build()
@@ -67,11 +75,20 @@ class Resident(Columns):
         whole, last = (0, self.shape.k), len(passes) - 1
 
         def first() -> None:
-            for part in self.first_parts:
-                self.compute(0, slot, part, wait=self.full)
+            if self.sums:
+                self.reduce_sums(self.shape.k)
+            else:
+                for part in self.first_parts:
+                    self.compute(0, slot, part, wait=self.full)
             if self.values is not None and self.ready is not None:
                 k.vector(0, 0, 0, wait=self.ready)
                 self.widen_bias(self.values, self.shape.k)
+
+        def others() -> None:
+            if self.sums:
+                self.reduce_sums(self.shape.k)
+            else:
+                self.compute(0, slot, whole, wait=self.full)
 
         def ends() -> None:
             for part in self.last_parts:
@@ -91,7 +108,7 @@ class Resident(Columns):
 
         with k.scratch("before") as (before,):
             k.sub(before, self.round, 1)
-            self._either(before, ZERO, first, lambda: self.compute(0, slot, whole, wait=self.full))
+            self._either(before, ZERO, first, others)
         for index in range(last):
             if index:
                 self.compute(index, slot, whole)

@@ -6,6 +6,8 @@ from sley.abi.config import ChipConfig
 
 SLOTS = 3
 """Places of rows: one is loaded, one computed, one stored."""
+SUMS = 2
+"""Places in the accumulators for the sums of a piece's chunks; before them is the bias of a piece, as fp32."""
 SLAB_CHUNKS = 8
 """Chunks that a LOAD with ``transpose`` takes of a run."""
 
@@ -24,7 +26,8 @@ class Rows:
 @dataclass(frozen=True)
 class Placement:
     """Rows of the scratchpad: ``SLOTS`` slots of ``step`` rows, in each up to ``piece`` elements along K, and behind
-    them as many values of the weight and the bias as they have. ``resident``: a slot holds all of K."""
+    them as many values of the weight and the bias as they have. ``resident``: a slot holds all of K. The last row of the
+    scratchpad is one of ones, for sums."""
 
     piece: int
     step: int
@@ -38,14 +41,19 @@ class Placement:
         padded = -(-k // n) * n
         behind = values * (padded // n)
         # Slots in banks of their own, if they fit; what is behind the last one is weight and bias.
+        chunks = config.accumulator_rows // (1 + SUMS)
         for step in (max(bank, padded), padded):
-            if SLOTS * step + behind <= rows and padded <= step and behind <= config.accumulator_rows:
+            if SLOTS * step + behind < rows and padded <= chunks * n:
                 return cls(padded, step, True)
         slab = SLAB_CHUNKS * n
-        room = rows // SLOTS * n // (n + values)
-        piece = min(room // slab * slab if room >= slab else room // n * n, config.accumulator_rows * n)
+        room = (rows - 1) // SLOTS * n // (n + values)
+        piece = min(room // slab * slab if room >= slab else room // n * n, chunks * n)
         return cls(piece, piece + values * (piece // n), False)
 
-    def values_row(self, slot: int | None = None) -> int:
+    def sums_row(self, n: int, place: int) -> int:
+        """First accumulator row of the sums."""
+        return (1 + place) * (self.piece // n)
+
+    def values_row(self) -> int:
         """Where weight and bias begin: behind their slot, or, resident, behind all."""
         return SLOTS * self.step if self.resident else self.piece

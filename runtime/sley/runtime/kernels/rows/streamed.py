@@ -36,7 +36,11 @@ class Streamed(Columns):
 
         def one(size: int) -> None:
             self.load(self.at, self.slot, self.rows, (0, size), self.free)
-            self.compute(index, self.slot, (0, size), wait=self.full, signal=self.free)
+            if self.operator.passes[index].sums:
+                self.sum_chunks(self.slot, [(0, size)])
+                self.reduce_sums(size, self.free)
+            else:
+                self.compute(index, self.slot, (0, size), wait=self.full, signal=self.free)
             k.add(self.at, self.at, 2 * piece)
             self.next_slot(self.slot)
 
