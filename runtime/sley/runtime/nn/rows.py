@@ -11,6 +11,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
+from sley.runtime.kernels.rows.direct import fits
 from sley.runtime.kernels.rows.kernel import keeps, row_program, temporary_rows
 from sley.runtime.kernels.rows.norms import layer_norm_operator, rms_norm_operator
 from sley.runtime.kernels.rows.passes import RowOperator
@@ -53,7 +54,8 @@ def rms_norm(
     """x / sqrt(mean of x^2 + eps) * weight over the last axis of bf16, on all cores."""
     eps = _number("rms_norm", eps)
     k = x.shape[-1] if isinstance(x, Buffer) and x.shape else 1
-    operator = rms_norm_operator(max(k, 1), eps, weight is not None)
+    direct = isinstance(x, Buffer) and fits(Device.of(x).config, k, weight is not None)
+    operator = rms_norm_operator(max(k, 1), eps, weight is not None, direct)
     return _run(operator, _call(operator, x, out, stream, weight), (("weight", weight),))
 
 

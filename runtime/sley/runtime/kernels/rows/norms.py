@@ -1,5 +1,6 @@
 """Layer norm and RMS norm as passes over rows."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 from sley.abi.functions.table import Function
@@ -36,12 +37,21 @@ def layer_norm_operator(k: int, eps: float, weight: bool, bias: bool) -> RowOper
     )
 
 
-def rms_norm_operator(k: int, eps: float, weight: bool) -> RowOperator:
-    """The sum of x^2; x * rsqrt((sum + eps * k) / k), times weight."""
+def rms_norm_operator(k: int, eps: float, weight: bool, direct: bool) -> RowOperator:
+    """The sum of x^2; x * rsqrt((sum + eps * k) / k), times weight. ``direct``: the last pass takes rows as they lie,
+    the factor of a matrix row from C and the weight from B."""
     squares = Chain(multiply=Operand.X, reduce=Reduction.SUM, register=_SQUARES, silent=True)
-    return RowOperator(
-        "rms_norm", (Pass(squares, _root(_SQUARES)), Pass(_scaled(weight, False))), _splats(k, eps), weight
-    )
+    root, last = _root(_SQUARES), _scaled(weight, False)
+    if direct:
+        root = replace(root, reduce=Reduction.NONE, register=0, silent=False)
+        last = Chain(
+            multiply=Operand.LATE0,
+            late0=Late.C,
+            late0_lanes=Lanes.BROADCAST,
+            multiply2=Operand.LATE1 if weight else Operand.NONE,
+            late1=Late.B,
+        )
+    return RowOperator("rms_norm", (Pass(squares, root), Pass(last)), _splats(k, eps), weight, direct=direct)
 
 
 def _root(register: int) -> Chain:

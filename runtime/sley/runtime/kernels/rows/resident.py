@@ -5,7 +5,8 @@ from collections.abc import Callable
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Op
 from sley.runtime.assembler.operands import ZERO, Register
-from sley.runtime.kernels.rows.columns import Columns, Part
+from sley.runtime.kernels.rows.columns import Columns
+from sley.runtime.kernels.rows.groups import Part, parts_of
 from sley.runtime.kernels.rows.passes import RowOperator
 from sley.runtime.kernels.rows.shape import SLAB_CHUNKS, Rows
 
@@ -13,7 +14,7 @@ FIRST_PARTS = 4
 """Of the first group, which the vector unit begins with while the others are loaded."""
 PARTS = 4
 """Of a group on its way through memory: one is transposed while the next one is stored."""
-LAST_PARTS = 8
+LAST_PARTS = 6
 """Of the last group, of which one is computed, too, while others are stored."""
 BEHIND = 2
 """Parts of the last group from the one that is computed to the one that is stored."""
@@ -26,10 +27,9 @@ class Resident(Columns):
     def __init__(self, config: ChipConfig, operator: RowOperator, shape: Rows) -> None:
         super().__init__(config, operator, shape)
         k, n, size = self.k, self.n, shape.k
-        self.first_parts = _parts(size, FIRST_PARTS, SLAB_CHUNKS * n)
-        self.parts, self.last_parts = _parts(size, PARTS, n), _parts(size, LAST_PARTS, n)
+        self.first_parts = parts_of(size, FIRST_PARTS, SLAB_CHUNKS * n)
+        self.parts, self.last_parts = parts_of(size, PARTS, n), parts_of(size, LAST_PARTS, n)
         self.ready = k.semaphore("values") if self.arguments else None
-        self.out_left = k.reg("out_left", self.left)
         self.loading, self.computing, self.storing = (k.reg(name, 0) for name in ("loading", "computing", "storing"))
         self._load(self.first_parts)
         self.values = k.reg("values", self.place.values_row()) if self.arguments else None
@@ -50,7 +50,8 @@ class Resident(Columns):
                 k.sub(ended, self.round, 2)
                 with k.if_(ended, ">=", ZERO):
                     self._away(self.parts)
-                    self._next_result()
+                    self.next_result()
+                    self.next_slot(self.storing)
             self._compute()
             if self.sums:
                 with k.if_(self.round, "<", self.groups):
@@ -61,13 +62,12 @@ class Resident(Columns):
         self.program = k.build()
 
     def _load(self, parts: list[Part]) -> None:
-        k, shape = self.k, self.shape
+        k = self.k
         with k.scratch("rows") as (rows,):
             k.min(rows, self.left, self.n)
             for number, part in enumerate(parts):
                 self.load(self.x, self.loading, rows, part, () if number else self.free)
-        k.add(self.x, self.x, self.n * shape.pitch * shape.blocks)
-        k.sub(self.left, self.left, self.n * shape.blocks)
+        self.next_rows()
         self.next_slot(self.loading)
 
     def _compute(self) -> None:
@@ -123,12 +123,6 @@ class Resident(Columns):
             self.load_rows(self.storing, parts)
             self.store_rows(self.out, self.storing, rows, parts, self.free if ends else ())
 
-    def _next_result(self) -> None:
-        k, shape = self.k, self.shape
-        k.add(self.out, self.out, self.n * shape.out_pitch * shape.blocks)
-        k.sub(self.out_left, self.out_left, self.n * shape.blocks)
-        self.next_slot(self.storing)
-
     def _either(self, a: Register, b: Register, equal: Callable[[], None], other: Callable[[], None]) -> None:
         """``equal`` if a = b, else ``other``."""
         k = self.k
@@ -140,8 +134,3 @@ class Resident(Columns):
         other()
         k.place(end)
 
-
-def _parts(size: int, count: int, unit: int) -> list[Part]:
-    """At most ``count`` parts, all but the last one of whole units."""
-    step = -(-size // (count * unit)) * unit
-    return [(first, min(step, size - first)) for first in range(0, size, step)]

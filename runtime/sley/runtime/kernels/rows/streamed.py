@@ -25,9 +25,8 @@ class Streamed(Columns):
             for index in range(len(operator.passes) - 1):
                 self._silent(index)
             self._last()
-            k.add(self.x, self.x, n * shape.pitch * shape.blocks)
-            k.add(self.out, self.out, n * shape.out_pitch * shape.blocks)
-            k.sub(self.left, self.left, n * shape.blocks)
+            self.next_rows()
+            self.next_result()
         k.end()
         self.program = k.build()
 
