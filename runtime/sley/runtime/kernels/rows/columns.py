@@ -38,12 +38,12 @@ class Columns(Groups):
         if not self.sums:
             return
         k = self.k
-        ones = k.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.SPLAT3))
+        ready, ones = k.semaphore("ones"), k.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.SPLAT3))
         k.set(Unit.VECTOR, splat3=fp32(1.0))
         with k.scratch("row") as (row,):
             k.mov(row, self.config.scratchpad_rows - 1)
-            self.vector(row, row, 1, ones, ElementType.BF16, signal=self.summed)
-        k.matmul(0, 0, 0, wait=self.summed)
+            self.vector(row, row, 1, ones, ElementType.BF16, signal=ready)
+        k.matmul(0, 0, 0, wait=ready)
 
     # Pieces
 
