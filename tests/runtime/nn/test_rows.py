@@ -90,7 +90,9 @@ def test_error_against_float64(base: Device, k: int) -> None:
     product = centred / np.sqrt((centred**2).mean(1, keepdims=True) + EPS) * weight
     right = product + bias
     scale = np.maximum(np.abs(product), np.abs(bias))
-    assert units(result(nn.layer_norm(array, on(base, w), on(base, b))), right, np.maximum(scale, np.abs(right))) <= 0.52
+    assert (
+        units(result(nn.layer_norm(array, on(base, w), on(base, b))), right, np.maximum(scale, np.abs(right))) <= 0.52
+    )
     right = wide / np.sqrt((wide**2).mean(1, keepdims=True) + EPS) * weight
     assert units(result(nn.rms_norm(array, on(base, w), EPS)), right, right) <= 0.52
 

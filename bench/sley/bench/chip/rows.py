@@ -63,7 +63,9 @@ def measure() -> list[str]:
     random = np.random.default_rng(0)
     values = [(3 * random.standard_normal(shape)).astype(np.float32).astype(BF16) for shape in ((M, K), K, K)]
     right = expected(*(value.view(np.uint16) for value in values))
-    table = Table("operator", "cycles", "promised", "goal", "bytes read", "bytes written", title=f"{M} x {K} bf16, base")
+    table = Table(
+        "operator", "cycles", "promised", "goal", "bytes read", "bytes written", title=f"{M} x {K} bf16, base"
+    )
     missed = []
     with Device.open(ENGINE) as device:
         x, weight, bias = map(device.array, values)

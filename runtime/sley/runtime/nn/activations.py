@@ -10,21 +10,19 @@ from sley.runtime.kernels.rows.elements import element_program
 from sley.runtime.nn.arrays import Call
 
 
-def gelu(
-    x: Buffer, approximate: str = "none", *, out: Buffer | None = None, stream: Stream | None = None
-) -> Buffer:
-    """x * Phi(x), Phi the distribution function of the normal distribution, on all cores; returns before the work is done.
+def gelu(x: Buffer, approximate: str = "none", *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """x * Phi(x), Phi the normal distribution function, on all cores; returns before the work is done.
 
     Computed in fp32, rounded to bf16 once, at the end. Against float64 the error of a result is at most 0.51 units in
-    the last place of bf16, for x below -4 at most 2^-34. -inf has the result NaN, as in PyTorch; results below 2^-126
+    the last place of bf16, for x below -4 plus |x| * 2^-37. -inf has the result NaN, as in PyTorch; results below 2^-126
     are 0.
 
     Parameters
     ----------
     x: bfloat16 on the device, contiguous, one dimension or more, each at least 1.
     approximate: "none", or "tanh" for x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2, which is computed as
-        x * sigmoid(x * (c * 0.044715 * x^2 + c)) with c = 2 * sqrt(2 / pi), in two passes; its error, against float64 of the
-        same formula, is at most 0.51 units, for x below -4 at most 2^-34.
+        x * sigmoid(x * (c * 0.044715 * x^2 + c)) with c = 2 * sqrt(2 / pi), in two passes; its error, against float64
+        of the same formula, is at most 0.51 units, for x below -5 plus |x| * 2^-46.
     out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. ``x`` itself, but no part of it.
     stream: where to run; the device's default stream if not given.
 
@@ -40,7 +38,7 @@ def silu(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) 
     """x * sigmoid(x), on all cores; returns before the work is done.
 
     Computed in fp32, rounded to bf16 once, at the end. Against float64 the error of a result is at most 0.51 units in
-    the last place of bf16 for x of -32 or more, below that at most 2^-39. -inf has the result NaN, as in PyTorch;
+    the last place of bf16, for x below -31 plus |x| * 2^-46. -inf has the result NaN, as in PyTorch;
     results below 2^-126 are 0.
 
     Parameters

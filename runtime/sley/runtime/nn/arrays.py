@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -42,7 +43,9 @@ class Call:
     ) -> Call:
         """Raises ``UnsupportedType``, ``ShapeMismatch``, ``BadRequest``, ``BufferFreed``."""
         if not isinstance(x, Buffer):
-            raise UnsupportedType(f"x is {type(x).__name__}; {operator} takes arrays of the device: device.array(values)")
+            raise UnsupportedType(
+                f"x is {type(x).__name__}; {operator} takes arrays of the device: device.array(values)"
+            )
         if out is not None and not isinstance(out, Buffer):
             raise UnsupportedType(
                 f"out is {type(out).__name__}; {operator} writes to arrays of the device: device.empty makes one"
@@ -110,9 +113,11 @@ def matrix(operator: str, name: str, array: Buffer) -> tuple[int, int, int]:
     *strides, step = array.strides
     remedy = f"use a copy, device.array({name}.numpy())"
     if k > 1 and step != array.dtype.itemsize:
-        raise BadRequest(f"{name} is {array!r}; the elements of its last axis must be contiguous for {operator}: {remedy}")
+        raise BadRequest(
+            f"{name} is {array!r}; the elements of its last axis must be contiguous for {operator}: {remedy}"
+        )
     axes = [(side, stride) for side, stride in zip(sides, strides, strict=True) if side > 1]
-    for (_, outer), (side, stride) in zip(axes, axes[1:], strict=False):
+    for (_, outer), (side, stride) in pairwise(axes):
         if outer != side * stride:
             raise BadRequest(
                 f"{name} is {array!r} with strides {array.strides}; {operator} needs its rows the same distance apart: "

@@ -25,16 +25,16 @@ def softmax(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = Non
 
     Computed in fp32 as 2^((x - maximum) * log2(e)) times the reciprocal of the sum, and rounded to bf16 once, at the end.
     -inf has the result 0; a row with NaN or +inf, or of nothing but -inf, has NaN everywhere, as in PyTorch. Against
-    float64 the error of a result above 2^-126 is at most 0.51 units in the last place of bf16 for operands within
-    [-100, 100]: half a unit is the rounding. PyTorch adds the powers in another order, and keeps results below 2^-126,
+    float64 the error of a result above 2^-126 is at most 0.51 units in the last place of bf16, of which half a unit is
+    the rounding, for operands within [-100, 100]. PyTorch adds the powers in another order, and keeps results below 2^-126,
     which are 0 here.
 
     Parameters
     ----------
     x: bfloat16 on the device, one dimension or more, each at least 1; any length of the last axis. A view if the
         elements of its last axis are contiguous and its rows the same distance apart.
-    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself, but
-        no part of it.
+    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself,
+        but no part of it.
     stream: where to run; the device's default stream if not given.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
@@ -53,7 +53,7 @@ def layer_norm(
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
-    """(x - mean) / sqrt(variance + eps) * weight + bias over the last axis, on all cores; returns before the work is done.
+    """(x - mean) / sqrt(variance + eps) * weight + bias over the last axis, on all cores; returns before it is done.
 
     Computed in fp32, rounded to bf16 once, at the end: the mean is the sum, by the matrix unit in chunks of N elements,
     times 1 / K; the variance is the sum of (x - mean)^2, not of x^2, so a large mean costs nothing; the reciprocal root
@@ -67,8 +67,8 @@ def layer_norm(
         elements of its last axis are contiguous and its rows the same distance apart.
     weight, bias: bfloat16 for each element of the last axis, of the device or the host; 1 and 0 if not given.
     eps: 0 or more; eps * K is rounded to fp32.
-    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself, but
-        no part of it.
+    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself,
+        but no part of it.
     stream: where to run; the device's default stream if not given.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
@@ -99,8 +99,8 @@ def rms_norm(
         elements of its last axis are contiguous and its rows the same distance apart.
     weight: bfloat16 for each element of the last axis, of the device or the host; 1 if not given.
     eps: 0 or more; eps * K is rounded to fp32.
-    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself, but
-        no part of it.
+    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself,
+        but no part of it.
     stream: where to run; the device's default stream if not given.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.

@@ -122,9 +122,7 @@ class Columns(Groups):
                 k.add(at, values, row)
                 k.set(Unit.VECTOR, b_row=at)
 
-    def compute(
-        self, index: int, slot: Register, part: Part, wait: Semaphores = (), signal: Semaphores = ()
-    ) -> None:
+    def compute(self, index: int, slot: Register, part: Part, wait: Semaphores = (), signal: Semaphores = ()) -> None:
         """A part of a piece in a pass."""
         k, last = self.k, index == len(self.operator.passes) - 1
         first, size = part

@@ -160,4 +160,3 @@ class Direct(Groups):
         """The one of the two places that it is not."""
         self.k.sub(place, ZERO, place)
         self.k.add(place, place, (1 + PLACES) * self.step)
-

@@ -1,4 +1,4 @@
-"""What all programs on groups of rows are made of: the groups of a block, the chains, instructions of the vector unit."""
+"""What all programs on groups of rows are made of: groups of a block, chains, transposed loads, vector instructions."""
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit

@@ -13,7 +13,8 @@ _MEAN, _SQUARES, _FACTOR = 1, 2, 3
 
 
 def layer_norm_operator(k: int, eps: float, weight: bool, bias: bool) -> RowOperator:
-    """The mean, as the sum of the chunks' sums times 1 / k; the sum of (x - mean)^2; (x - mean) * rsqrt((sum + eps * k) / k), times weight, plus bias."""
+    """The mean, as the sum of the chunks' sums times 1 / k; the sum of (x - mean)^2;
+    (x - mean) * rsqrt((sum + eps * k) / k), times weight, plus bias."""
     centred = {"binary": BinaryOp.SUB, "binary_operand": Operand.ROW1}
     return RowOperator(
         "layer_norm",
@@ -55,9 +56,7 @@ def rms_norm_operator(k: int, eps: float, weight: bool, direct: bool) -> RowOper
 
 
 def _root(register: int) -> Chain:
-    return one_row(
-        register, _FACTOR, add=Operand.SPLAT1, multiply=Operand.SPLAT0, function=Function.RSQRT
-    )
+    return one_row(register, _FACTOR, add=Operand.SPLAT1, multiply=Operand.SPLAT0, function=Function.RSQRT)
 
 
 def _scaled(weight: bool, bias: bool, **stages: object) -> Chain:

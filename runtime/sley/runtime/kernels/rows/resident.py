@@ -133,4 +133,3 @@ class Resident(Columns):
         k.place(differ)
         other()
         k.place(end)
-

@@ -26,8 +26,8 @@ class Rows:
 @dataclass(frozen=True)
 class Placement:
     """Rows of the scratchpad: ``SLOTS`` slots of ``step`` rows, in each up to ``piece`` elements along K, and behind
-    them as many values of the weight and the bias as they have. ``resident``: a slot holds all of K. The last row of the
-    scratchpad is one of ones, for sums."""
+    them as many values of the weight and the bias as they have. ``resident``: a slot holds all of K. The last row of
+    the scratchpad is one of ones, for sums."""
 
     piece: int
     step: int
