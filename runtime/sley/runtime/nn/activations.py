@@ -14,8 +14,8 @@ def gelu(x: Buffer, approximate: str = "none", *, out: Buffer | None = None, str
     """x * Phi(x), Phi the normal distribution function, on all cores; returns before the work is done.
 
     Computed in fp32, rounded to bf16 once, at the end. Against float64 the error of a result is at most 0.51 units in
-    the last place of bf16, for x below -4 plus |x| * 2^-37. -inf has the result NaN, as in PyTorch; results below 2^-126
-    are 0.
+    the last place of bf16, for x below -4 plus |x| * 2^-37. -inf has the result NaN, as in PyTorch; results below
+    2^-126 are 0.
 
     Parameters
     ----------

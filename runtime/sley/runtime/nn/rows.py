@@ -23,11 +23,11 @@ from sley.runtime.nn.arrays import Call, matrix, values_of
 def softmax(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """exp(x - maximum) / sum of these, over the last axis, on all cores; returns before the work is done.
 
-    Computed in fp32 as 2^((x - maximum) * log2(e)) times the reciprocal of the sum, and rounded to bf16 once, at the end.
+    Computed in fp32 as 2^((x - maximum) * log2(e)) times the reciprocal of the sum; rounded to bf16 once, at the end.
     -inf has the result 0; a row with NaN or +inf, or of nothing but -inf, has NaN everywhere, as in PyTorch. Against
     float64 the error of a result above 2^-126 is at most 0.51 units in the last place of bf16, of which half a unit is
-    the rounding, for operands within [-100, 100]. PyTorch adds the powers in another order, and keeps results below 2^-126,
-    which are 0 here.
+    the rounding, for operands within [-100, 100]. PyTorch adds the powers in another order; results below
+    2^-126 are 0 here.
 
     Parameters
     ----------

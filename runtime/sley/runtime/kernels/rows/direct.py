@@ -8,7 +8,7 @@ from sley.abi.vector.operations import BinaryOp
 from sley.runtime.assembler.operands import ZERO, Register
 from sley.runtime.kernels.rows.groups import Groups, Part, parts_of
 from sley.runtime.kernels.rows.passes import RowOperator
-from sley.runtime.kernels.rows.shape import Rows
+from sley.runtime.kernels.rows.shape import SLAB_CHUNKS, Rows
 
 PLACES = 2
 """Of rows as they lie; the transposed ones have one, in two halves."""
@@ -53,6 +53,10 @@ class Direct(Groups):
         self.weight = k.reg("weight_row", (1 + PLACES) * self.step) if self.arguments else None
         if self.weight is not None:
             self._load_weight(self.weight)
+        always = {"mem_stride": shape.pitch, "local_stride": 1, "chunk_stride": n}
+        always |= {"mem_stride2": 2 * SLAB_CHUNKS * n, "local_stride2": SLAB_CHUNKS * n}
+        self.set_load(**always)
+        self.known = always
         self._load(self.ends)
         self.write_chains()
         k.set(Unit.VECTOR, c_stride=0)
@@ -60,9 +64,9 @@ class Direct(Groups):
             self._spread(self.weight)
         round_ = k.reg("round", 1)
         with k.loop(self.groups):
+            self._reduce()
             with k.if_(round_, "<", self.groups):
                 self._load(self.whole)
-            self._reduce()
             first, last, done = k.label("first"), k.label("last"), k.label("done")
             with k.scratch("one") as (one,):
                 k.mov(one, 1)
@@ -106,10 +110,10 @@ class Direct(Groups):
             for part in self.halves:
                 k.mov(at, part[0])
                 self.load_transposed(self.x, at, rows, part, self.column_free, self.column_full)
-            k.set(Unit.LOAD, mem_stride=self.shape.pitch, local_stride=1, chunk_stride=n, count2=1)
+            self.set_load(count2=1)
             with k.scratch("address") as (address,):
                 for number, (first, size) in enumerate(parts):
-                    k.set(Unit.LOAD, run_bytes=2 * size, chunks=-(-size // n))
+                    self.set_load(run_bytes=2 * size, chunks=-(-size // n))
                     k.add(address, self.x, 2 * first)
                     k.add(at, self.loading, first)
                     k.load(address, at, rows, wait=() if number else self.row_free, signal=self.row_full)

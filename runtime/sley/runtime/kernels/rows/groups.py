@@ -27,6 +27,7 @@ class Groups:
         self.arguments = [k.arg(name) for name in ("weight", "bias") if getattr(operator, name)]
         self.chains: list[int] = []
         self.after: list[int] = []
+        self.known: dict[str, int] = {}
         self._start()
         self.out_left = k.reg("out_left", self.left)
 
@@ -81,17 +82,23 @@ class Groups:
         with k.scratch("address row") as (address, row):
             k.add(address, source, 2 * start)
             k.mov(row, target)
-            k.set(Unit.LOAD, mem_stride=self.shape.pitch, local_stride=1, chunk_stride=self.n)
+            self.set_load(mem_stride=self.shape.pitch, local_stride=1, chunk_stride=self.n)
             if whole:
-                k.set(Unit.LOAD, run_bytes=2 * slab, chunks=SLAB_CHUNKS, count2=whole)
-                k.set(Unit.LOAD, mem_stride2=2 * slab, local_stride2=slab)
+                self.set_load(run_bytes=2 * slab, chunks=SLAB_CHUNKS, count2=whole)
+                self.set_load(mem_stride2=2 * slab, local_stride2=slab)
                 k.load(address, row, rows, transpose=True, wait=wait, signal=() if rest else signal)
             if rest:
-                k.set(Unit.LOAD, run_bytes=2 * rest, chunks=-(-rest // self.n), count2=1)
+                self.set_load(run_bytes=2 * rest, chunks=-(-rest // self.n), count2=1)
                 if whole:
                     k.add(address, address, 2 * slab * whole)
                     k.add(row, row, slab * whole)
                 k.load(address, row, rows, transpose=True, wait=() if whole else wait, signal=signal)
+
+    def set_load(self, **params: int) -> None:
+        """Writes parameters of LOAD, but for those that ``known`` says have these values already. The queue of LOAD is
+        as long as the sequencer can be ahead of it."""
+        changed = {name: value for name, value in params.items() if self.known.get(name) != value}
+        self.k.set(Unit.LOAD, **changed)
 
     def fold(self, index: int) -> None:
         """Behind the last row of a pass that reduces."""

@@ -29,8 +29,8 @@ class RowOperator:
 
     The last pass writes the result; those before are silent. Attributes: ``splats``: bit patterns of fp32, up to four.
     ``weight``: the last chain reads a value for each row by B; ``bias``: another one by C. ``keeps``: the last pass but
-    one writes fp32 to the accumulators, and the last one takes its rows there. ``direct``: there are two passes; what is
-    behind the first writes the numbers of the matrix rows to an accumulator row, and the last one takes rows as they
+    one writes fp32 to the accumulators, and the last one takes its rows there. ``direct``: there are two passes; what
+    is behind the first writes the numbers of the matrix rows to an accumulator row, and the last one takes rows as they
     lie.
     """
 
