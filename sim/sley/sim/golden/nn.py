@@ -112,3 +112,13 @@ def _root(squares: Words, eps: float) -> Words:
 
 def _weighted(y: Words, weight: BF16Bits | None) -> Words:
     return y if weight is None else float32.multiply(y, float32.from_bf16(weight)[:, None])
+
+
+def rotary(x: BF16Bits, cos: BF16Bits, sin: BF16Bits) -> BF16Bits:
+    """x * cos + sin * the other element of the pair; ``cos`` and ``sin`` are [positions, size], the latter with the sign
+    of the first elements changed."""
+    wide = float32.from_bf16(x)
+    other = np.ascontiguousarray(wide.reshape(*x.shape[:-1], -1, 2)[..., ::-1]).reshape(x.shape)
+    turned = float32.multiply(np.broadcast_to(float32.from_bf16(sin), x.shape), other)
+    kept = float32.multiply(wide, np.broadcast_to(float32.from_bf16(cos), x.shape))
+    return float32.to_bf16(float32.add(turned, kept))
