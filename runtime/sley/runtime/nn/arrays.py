@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sley.abi.config import ChipConfig
-from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain
 from sley.driver import BadRequest
@@ -81,7 +80,7 @@ def check_chip(config: ChipConfig, operator: str, chains: Iterable[Chain]) -> No
             f"{operator} is made of chains of the vector unit; the chip {config.name} has none (its vector_chains is "
             "0): take base or quad"
         )
-    functions: set[Function] = {chain.function for chain in chains if chain.function is not None}
+    functions = {chain.function for chain in chains if chain.function is not None}
     missing = sorted(functions - set(config.vector_functions))
     if missing:
         names = " and ".join(function.name.lower() for function in missing)

@@ -102,9 +102,8 @@ def settings(config: ChipConfig, rng: random.Random) -> list[dict]:
     return commands
 
 
-def chained(config: ChipConfig, rng: random.Random, number: int, chain: Chain, rows: int, **fixed: int) -> list[dict]:
-    """A VECTOR with its SETs that reads the lower half of the memories and writes the upper half."""
-    values = chain_flags(config, rng, chain) | fixed
+def chained(config: ChipConfig, rng: random.Random, number: int, rows: int, values: dict[str, int]) -> list[dict]:
+    """A VECTOR with these flags, and its SETs, that reads the lower half of the memories and writes the upper half."""
     c_space = Space.SCRATCHPAD if values["b_space"] else Space.ACCUMULATOR
     out_space = Space.ACCUMULATOR if values["out"] in WORD_TYPES else Space.SCRATCHPAD
 

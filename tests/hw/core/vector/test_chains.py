@@ -1,33 +1,117 @@
-"""Chains of the vector unit against the golden model, with memories that grant, delay and scramble."""
+"""Random chains of the vector unit against the golden model, with memories that grant, delay and scramble."""
 
 import random
+from collections.abc import Callable
+from itertools import product
 
 import pytest
-from chain_commands import FOLDS, chained, random_chain, set_chain, settings, vfold
-from vector_bench import Bench
+from chain_bench import ChainBench
+from chain_commands import FOLDS, chain_flags, chained, random_chain, set_chain, settings, vfold
 
-from sley.abi.config import PRESETS
-from sley.abi.types import WORD_TYPES
+from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.instructions import Space
+from sley.abi.types import OPERAND_TYPES, WORD_TYPES, ElementType
+from sley.abi.vector.chains import BINARY2_OPS, LATE, STAGE_OPERANDS, Chain, Condition, Lanes, Late, Operand
+from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.hw.testing.coverage import Coverage
 
 NANO = PRESETS["nano"].replace(vector_chains=4)
 NANO16 = NANO.replace(
     operand_types=("int8", "bf16"), vector_chains=15, vector_functions=("exp2", "reciprocal", "sigmoid")
 )
+INT32, FP32 = WORD_TYPES
+OUTPUTS = (*WORD_TYPES, *OPERAND_TYPES)
+LATE_STAGES = ("multiply", "other", "multiply2", "binary2_operand")
+ROWS = (1, 2, 5, 8, 13, 40, 60)
+COVERAGE = Coverage(
+    "Vector: chains",
+    {
+        "binary": [(op.name, kind.name) for op in BinaryOp for kind in WORD_TYPES],
+        "binary2": [(op.name, kind.name) for op in BINARY2_OPS for kind in WORD_TYPES],
+        "operand": [(stage, o.name) for stage, operands in STAGE_OPERANDS.items() for o in operands],
+        "late": [
+            (late.name, source.name, lanes.name)
+            for late, source, lanes in product(LATE, Late, Lanes)
+            if (source, lanes) != (Late.A, Lanes.BROADCAST)
+        ],
+        "late at": [(o.name, stage) for stage in LATE_STAGES for o in LATE if o in STAGE_OPERANDS[stage]],
+        "condition": [(keep.name, other.name) for keep in Condition if keep for other in STAGE_OPERANDS["other"]],
+        "relu": [kind.name for kind in WORD_TYPES],
+        "function": [function.name for function in NANO16.vector_functions],
+        "reduction": [
+            (r.name, kind.name, silent) for r in Reduction if r for kind in WORD_TYPES for silent in range(2)
+        ],
+        "register": list(range(4)),
+        "fold": [(r.name, kind.name) for r in FOLDS for kind in WORD_TYPES],
+        "C": [("ACCUMULATOR", "INT8"), *(("SCRATCHPAD", kind.name) for kind in OPERAND_TYPES)],
+        "x, output": [(x.name, out.name) for x in WORD_TYPES for out in OUTPUTS if x == FP32 or not out.is_float],
+    },
+)
 
 
-@pytest.mark.parametrize(("config", "count"), [(NANO, 60), (NANO16, 120)])
-@pytest.mark.parametrize(("grant", "one_bank"), [(1.0, False), (0.6, False), (0.4, True)])
-def test_random_chains(config, count, grant, one_bank):
-    seed = int(grant * 100) + one_bank
-    bench, rng = Bench(config, seed=seed, grant=grant, one_bank=one_bank), random.Random(seed)
+def count_chain(chain: Chain, flags: dict[str, int]) -> None:
+    """What a chain and the flags beside it consist of."""
+    dtype, out = ElementType(flags["dtype"]), ElementType(flags["out"])
+    becomes_float = chain.multiply or chain.function is not None or chain.multiply2 or out.is_float
+    x = FP32 if becomes_float else dtype
+    COVERAGE.hit("binary", (chain.binary.name, dtype.name))
+    COVERAGE.hit("binary2", (chain.binary2.name, x.name))
+    for stage in STAGE_OPERANDS:
+        works = {"binary_operand": chain.binary, "binary2_operand": chain.binary2, "other": chain.keep}.get(stage, True)
+        if works:
+            COVERAGE.hit("operand", (stage, getattr(chain, stage).name))
+        if works and getattr(chain, stage) in LATE:
+            COVERAGE.hit("late at", (getattr(chain, stage).name, stage))
+    for late, source, lanes in zip(
+        LATE, (chain.late0, chain.late1), (chain.late0_lanes, chain.late1_lanes), strict=True
+    ):
+        if chain.late_uses(late):
+            COVERAGE.hit("late", (late.name, source.name, lanes.name))
+            if source == Late.C:
+                c_space = Space.ACCUMULATOR if flags["b_space"] == Space.SCRATCHPAD else Space.SCRATCHPAD
+                COVERAGE.hit("C", (c_space.name, chain.c_type.name))
+    if chain.keep:
+        COVERAGE.hit("condition", (chain.keep.name, chain.other.name))
+    if chain.relu:
+        COVERAGE.hit("relu", x.name)
+    if chain.function is not None:
+        COVERAGE.hit("function", chain.function.name)
+    if chain.reduce:
+        COVERAGE.hit("reduction", (chain.reduce.name, x.name, int(chain.silent)))
+        COVERAGE.hit("register", chain.register)
+    COVERAGE.hit("x, output", (x.name, out.name))
+
+
+def random_commands(config: ChipConfig, rng: random.Random, count: int) -> list[dict]:
     commands = settings(config, rng)
-    for _ in range(count):
-        number, chain = rng.randint(1, config.vector_chains), random_chain(config, rng)
+    for index in range(count):
+        last: dict[str, object] = ({}, {"binary2": rng.choice(BINARY2_OPS)}, {"reduce": rng.choice(list(Reduction))})[
+            index % 3
+        ]
+        if rng.random() < 0.3:  # integers up to the end
+            last |= {"multiply": Operand.NONE, "function": None, "multiply2": Operand.NONE}
+        number, chain = rng.randint(1, config.vector_chains), random_chain(config, rng, **last)
+        flags = chain_flags(config, rng, chain)
         commands += set_chain(number, chain)
-        commands += chained(config, rng, number, chain, rng.choice([1, 2, 5, 8, 13, 40, 60]))
+        commands += chained(config, rng, number, rng.choice(ROWS), flags)
+        count_chain(chain, flags)
         if rng.random() < 0.3:
-            commands.append(vfold(rng.randrange(4), rng.choice(FOLDS), rng.choice(WORD_TYPES)))
+            reduction, kind = rng.choice(FOLDS), rng.choice(WORD_TYPES)
+            commands.append(vfold(rng.randrange(4), reduction, kind))
+            COVERAGE.hit("fold", (reduction.name, kind.name))
         if rng.random() < 0.2:
             commands += settings(config, rng)
-    bench.run(commands, idle=0.2, pause=0.3)
+    return commands
+
+
+@pytest.mark.parametrize(("config", "count"), [pytest.param(NANO, 60, id="int8"), pytest.param(NANO16, 180, id="bf16")])
+@pytest.mark.parametrize(("grant", "one_bank"), [(1.0, False), (0.6, False), (0.4, True)])
+def test_random_chains(config: ChipConfig, count: int, grant: float, one_bank: bool) -> None:
+    seed = int(grant * 100) + one_bank
+    bench, rng = ChainBench(config, seed=seed, grant=grant, one_bank=one_bank), random.Random(seed)
+    bench.run(random_commands(config, rng, count), idle=0.2, pause=0.3)
     assert not bench.faults
+
+
+def test_coverage(record_property: Callable[[str, object], None]) -> None:
+    COVERAGE.check(record_property)

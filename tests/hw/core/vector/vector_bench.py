@@ -4,7 +4,6 @@ import random
 from itertools import product
 
 import numpy as np
-from state_model import StateModel
 from vector_model import Model
 
 from sley.abi.config import ChipConfig
@@ -55,7 +54,7 @@ class Bench:
     def __init__(self, config: ChipConfig, *, seed: int = 0, grant: float = 1.0, one_bank: bool = False) -> None:
         self.config, self.grant, self.one_bank = config, grant, one_bank
         self.rng = random.Random(seed)
-        self.model = (StateModel if config.vector_chains else Model).random(config, np.random.default_rng(seed))
+        self.model = Model.random(config, np.random.default_rng(seed))
         self.scratchpad = self.model.scratchpad.copy()
         self.accumulators = self.model.accumulators.copy()
         self.bench = UnitBench(compiled(VectorUnit, config), seed=seed, timeout=20_000)
@@ -123,7 +122,7 @@ class Bench:
         for code, *_ in self.faults:
             COVERAGE.hit("fault", FaultCode(code).name)
         for c in commands:
-            if c["op"] is Op.VECTOR and c["pc"] not in faulty and not self.config.vector_chains:
+            if c["op"] is Op.VECTOR and c["pc"] not in faulty:
                 count_command(self.config, c)
         return sent, signals
 
