@@ -20,33 +20,32 @@ _ONE = 0x3F80
 
 
 def attention(
-    q: Array, k: Array, v: Array, *, factor: np.uint32, key_block: int, tiles: list[int], causal: bool = False
+    q: Array, k: Array, v: Array, *, factor: np.uint32, key_block: int, group: int, causal: bool = False
 ) -> Array:
     """softmax(scale * q · k^T) · v, of bf16 as ``np.uint16``; the result is bf16, too.
 
     Parameters
     ----------
     q, k, v: [..., queries, dim], [..., keys, dim] and [..., keys, dim].
-    factor: scale * log2(e), as fp32. key_block: keys that are taken together. tiles: queries that are taken together;
-        of a causal attention a tile sees keys up to its last query, others it does not read.
+    factor: scale * log2(e), as fp32. key_block: keys that are taken together. group: queries that are; in a
+        causal attention keys behind the last query of a group are not read.
     causal: query i sees keys 0 to i.
     """
     if q.ndim > 2:
         heads = zip(*(x.reshape(-1, *x.shape[-2:]) for x in (q, k, v)), strict=True)
-        one = [attention(*h, factor=factor, key_block=key_block, tiles=tiles, causal=causal) for h in heads]
+        one = [attention(*h, factor=factor, key_block=key_block, group=group, causal=causal) for h in heads]
         return np.stack(one).reshape(q.shape)
-    parts, begin = [], 0
-    for size in tiles:
-        end = begin + size
-        seen = min(len(k), end) if causal else len(k)
-        last = np.arange(begin, end) if causal else np.full(size, seen)
-        parts.append(_tile(q[begin:end], k[:seen], v[:seen], last, factor, key_block))
-        begin = end
+    if not causal:
+        return _group(q, k, v, np.full(len(q), len(k)), factor, key_block)
+    parts = []
+    for begin in range(0, len(q), group):
+        end = min(begin + group, len(q))
+        parts.append(_group(q[begin:end], k[:end], v[:end], np.arange(begin, end), factor, key_block))
     return np.concatenate(parts)
 
 
-def _tile(q: Array, k: Array, v: Array, last: Array, factor: np.uint32, key_block: int) -> Array:
-    """Sums have a row for each element of v, and one more, the sum of the weights; a column for each query."""
+def _group(q: Array, k: Array, v: Array, last: Array, factor: np.uint32, key_block: int) -> Array:
+    """Queries that see keys up to ``last``. Sums have a row for each element of v, and one more, the sum of the weights; a column for each query."""
     maximum = np.full(len(q), LOWEST)
     sums: Bits | None = None
     for begin in range(0, len(k), key_block):

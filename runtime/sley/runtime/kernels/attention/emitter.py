@@ -5,23 +5,25 @@ from contextlib import contextmanager
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
+from sley.abi.instructions import Op
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import Register
+from sley.runtime.assembler.operands import ZERO, Label, Register
 from sley.runtime.kernels.attention.chains import SPLATS, Chains
 from sley.runtime.kernels.attention.placement import Placement
 from sley.runtime.kernels.attention.problem import TILE_GROUPS, Problem
 
 COUNT_BITS = 10
-"""Of a step: its keys, and above them its queries, and above those whether it is the first of a tile."""
-FIRST = 1 << 2 * COUNT_BITS
+"""Of a step: its keys, above them its queries, above those its place at the diagonal, and whether it is the first."""
+PLACE_BITS = 4
+FIRST = 1 << 2 * COUNT_BITS + PLACE_BITS
 
 
 class Emitter:
     """The base of the parts that write an attention program.
 
     A *step* is a tile of queries with a block of keys, in one register: its keys, its queries, whether it is the
-    tile's first; 0 is none. In round n step n is loaded, n - 1 scored and weighed, n - 2 summed up; ``ended`` is n - 3.
-    ``parity``: n mod 2, of slots. ``relative``: of the scored step, its first key less its first query, less 1.
+    tile's first, and, if causal, by how many groups its first query is behind its first key; 0 is none. In round n step n is loaded, n - 1 scored and weighed, n - 2 summed up; ``ended`` is n - 3.
+    ``parity``: n mod 2, of slots.
     Whatever an instruction waits for is signalled by one issued before it.
     """
 
@@ -55,7 +57,7 @@ class Emitter:
             k.reg(name, 0) for name in ("loaded", "scored", "summed", "ended")
         )
         self.parity = k.reg("parity", 0)
-        self.relative = k.reg("relative") if problem.causal else None
+        self._skipped: Label | None = None
 
     def count(self, to: Register, step: Register) -> None:
         """Keys of a step."""
@@ -70,6 +72,17 @@ class Emitter:
         self.k.add(to, to, self.n - 1)
         self.k.shr(to, to, self.n.bit_length() - 1)
 
+    def seen(self, to: Register, step: Register) -> None:
+        """Keys that the first group of a causal step sees, from its first key on: 0 or less if it is behind them."""
+        self.seen_folds(to, step)
+        self.k.mul(to, to, self.n)
+
+    def seen_folds(self, to: Register, step: Register) -> None:
+        """The same in folds of N keys."""
+        self.k.shr(to, step, 2 * COUNT_BITS)
+        self.k.and_(to, to, (1 << PLACE_BITS) - 1)
+        self.k.sub(to, to, TILE_GROUPS - 2)
+
     def slot(self, to: Register, first: int, size: int, other: bool = False) -> None:
         """First row of the slot of this round, or of the ``other`` one."""
         self.k.mul(to, self.parity, -size if other else size)
@@ -78,19 +91,40 @@ class Emitter:
     @contextmanager
     def if_first(self, step: Register) -> Iterator[None]:
         """Runs the body if a step is the first of its tile."""
+        end = self.k.label("not the first")
         with self.k.scratch("first") as (first,):
             self.k.mov(first, FIRST)
-            with self.k.if_(step, ">=", first):
-                yield
+            self.k.branch(Op.BLT, step, first, end)
+        yield
+        self.k.place(end)
 
-    def each_group(self, groups: Register) -> Iterator[int]:
-        """The groups of a tile, unrolled; what is written behind is reached from each."""
+    def each_group(
+        self, groups: Register, limit: Register | None = None, step: Register | None = None
+    ) -> Iterator[int]:
+        """The groups of a tile, unrolled; ``next_group`` ends the body of each. ``limit`` becomes the keys that a group
+        sees of a causal ``step``; groups that see none are left out."""
         k, end = self.k, self.k.label("groups")
+        chosen = self.problem.causal and limit is not None and step is not None
+        if chosen:
+            self.seen(limit, step)
         for group in range(TILE_GROUPS):
             if group:
-                with k.scratch("limit") as (limit,):
-                    k.mov(limit, group + 1)
-                    with k.if_(groups, "<", limit):
+                with k.scratch("more") as (more,):
+                    k.mov(more, group + 1)
+                    with k.if_(groups, "<", more):
                         k.jump(end)
+            self._skipped = k.label("skipped") if chosen else None
+            if self._skipped is not None:
+                # Taken if limit <= 0: 0 >= limit.
+                k.branch(Op.BGE, ZERO, limit, self._skipped)
             yield group
+            if chosen:
+                k.add(limit, limit, self.n)
         k.place(end)
+
+    def next_group(self, *steps: tuple[Register, int]) -> None:
+        """To the rows of the next group, also from one that was left out."""
+        if self._skipped is not None:
+            self.k.place(self._skipped)
+        for register, step in steps:
+            self.k.add(register, register, step)

@@ -47,6 +47,4 @@ class _Attention(Results):
         for chain in (steps, outs):
             for to, source in zip(chain, chain[1:], strict=False):
                 k.mov(to, source)
-        if self.relative is not None and self.load_relative is not None:
-            k.mov(self.relative, self.load_relative)
         self._other(self.parity)

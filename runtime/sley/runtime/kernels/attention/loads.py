@@ -3,7 +3,7 @@
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.runtime.assembler.operands import ZERO, Register
-from sley.runtime.kernels.attention.emitter import COUNT_BITS, FIRST, Emitter
+from sley.runtime.kernels.attention.emitter import COUNT_BITS, FIRST, PLACE_BITS, Emitter
 from sley.runtime.kernels.attention.problem import SHORT_TILE, TILE_GROUPS, Problem, temporary_bytes
 
 
@@ -58,6 +58,13 @@ class Loads(Emitter):
                 self._other(self.q_slot)
             k.min(count, self.k_left, place.block)
             k.add(self.loaded, self.loaded, count)
+            if self.load_relative is not None:
+                k.sub(row, ZERO, self.load_relative)
+                k.add(row, row, (TILE_GROUPS - 1) * self.n - 1)
+                k.shr(row, row, self.n.bit_length() - 1)
+                k.min(row, row, (1 << PLACE_BITS) - 1)
+                k.shl(row, row, 2 * COUNT_BITS)
+                k.add(self.loaded, self.loaded, row)
             k.sub(self.k_left, self.k_left, count)
             k.set(Unit.LOAD, run_bytes=2 * p.dim, chunks=self.folds, chunk_stride=place.block)
             k.set(Unit.LOAD, mem_stride=p.k.row, local_stride=1)

@@ -29,8 +29,8 @@ class Softmax(Products):
     def weigh_step(self) -> None:
         """Weights of the step ``scored``, in bf16, and the factor of what was summed up before."""
         k, place, vector = self.k, self.place, self.vector
-        names = "count groups scores weights old new"
-        with k.scratch(names) as (count, groups, scores, weights, old, new):
+        names = "count groups scores weights old new limit"
+        with k.scratch(names) as (count, groups, scores, weights, old, new, limit):
             self.count(count, self.scored)
             self.groups(groups, self.scored)
             k.mov(scores, place.scores)
@@ -40,19 +40,20 @@ class Softmax(Products):
             with self.if_first(self.scored):
                 vector(0, old, TILE_GROUPS, chain=self.lowest)
             vector(0, 0, 0, wait=self.p_free)
-            for group in self.each_group(groups):
-                if self.relative is not None:
-                    k.set(Unit.VECTOR, iota_base=self.relative)
-                    k.sub(self.relative, self.relative, self.n)
-                vector(scores, 0, count, chain=self.highest, wait=self.s_full)
-                k.vfold(VectorRow(MAXIMUM), Reduction.MAX)
-                vector(old, new, 1, chain=self.maximum)
-                vector(old, 0, 1, chain=self.factor[group])
-                vector(scores, weights, count, chain=self.weigh, out=ElementType.BF16, signal=self.p_full)
-                k.add(scores, scores, place.block)
-                k.add(weights, weights, place.block)
-                k.add(old, old, 1)
-                k.add(new, new, 1)
+            for group in self.each_group(groups, limit, self.scored):
+                with k.scratch("rows") as (rows,):
+                    if self.problem.causal:
+                        k.mov(rows, self.n - 1)
+                        k.sub(rows, rows, limit)
+                        k.set(Unit.VECTOR, iota_base=rows)
+                        k.min(rows, count, limit)
+                    seen = rows if self.problem.causal else count
+                    vector(scores, 0, seen, chain=self.highest, wait=self.s_full)
+                    k.vfold(VectorRow(MAXIMUM), Reduction.MAX)
+                    vector(old, new, 1, chain=self.maximum)
+                    vector(old, 0, 1, chain=self.factor[group])
+                    vector(scores, weights, seen, chain=self.weigh, out=ElementType.BF16, signal=self.p_full)
+                self.next_group((scores, place.block), (weights, place.block), (old, 1), (new, 1))
             vector(0, 0, 0, signal=self.s_free)
 
     def prepare_sums(self) -> None:
@@ -79,12 +80,12 @@ class Softmax(Products):
 
     def _rescale(self) -> None:
         k, place = self.k, self.place
-        with k.scratch("groups sums") as (groups, sums):
+        with k.scratch("groups sums limit") as (groups, sums, limit):
             self.groups(groups, self.summed)
             k.mov(sums, place.sums)
-            for group in self.each_group(groups):
+            for group in self.each_group(groups, limit, self.summed):
                 self.vector(sums, sums, self.dim + 1, chain=self.rescale[group])
-                k.add(sums, sums, self.dim + 1)
+                self.next_group((sums, self.dim + 1))
 
     def _finish(self) -> None:
         k, place = self.k, self.place
@@ -97,7 +98,6 @@ class Softmax(Products):
                 k.add(total, sums, self.dim)
                 self.vector(total, 0, 1, chain=self.reciprocal[group])
                 self.vector(sums, row, self.dim, chain=self.rescale[group], out=ElementType.BF16)
-                k.add(sums, sums, self.dim + 1)
-                k.add(row, row, self.dim)
+                self.next_group((sums, self.dim + 1), (row, self.dim))
         k.vector(0, 0, 0, signal=self.out_done)
         self.store_tile()
