@@ -1,7 +1,8 @@
 """The runtime: devices with their arrays and streams, kernels of one's own, and mathematics on arrays.
 
 ``Device.open`` opens what an engine URL names. Arrays (``Buffer``) are in its memory; a ``Stream`` launches programs,
-copies and fills in order; ``blas`` has matrix products, ``nn`` operators of neural networks. ``KernelBuilder`` makes a ``Program`` to launch.
+copies and fills in order; ``blas`` has matrix products, ``nn`` operators of neural networks. ``KernelBuilder`` makes a
+``Program`` to launch.
 
 This is the one place that shows the public names; files of the runtime import from the file that has the name. Every
 error is a ``sley.driver.SleyError``.

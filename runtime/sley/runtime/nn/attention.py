@@ -56,15 +56,27 @@ def attention(
         raise ShapeMismatch(f"out is {out!r}; the result is {BF16} of shape {q.shape}")
     for name, operand in (("q", q), ("k", k), ("v", v)):
         if out.layout.overlaps(operand.layout):
-            raise BadRequest(f"out shares memory with {name}, which is still read while results are written: use another")
+            raise BadRequest(
+                f"out shares memory with {name}, which is still read while results are written: use another"
+            )
     batch, heads, queries, dim = q.shape
     tiles = len(tile_sizes(config.array, queries)) * batch * heads
     blocks = min(config.cores, tiles)
-    matrices = (_matrices(name, array) for name, array in (("q", q), ("k", k), ("v", v), ("out", out)))
-    problem = Problem(batch * heads, queries, k.shape[2], dim, bool(causal), *matrices, blocks=blocks)
+    problem = Problem(
+        batch * heads,
+        queries,
+        k.shape[2],
+        dim,
+        bool(causal),
+        _matrices("q", q),
+        _matrices("k", k),
+        _matrices("v", v),
+        _matrices("out", out),
+        blocks,
+    )
     temporary = device.empty((blocks, temporary_bytes(config, problem)), np.uint8)
     program = attention_program(config, problem)
-    (stream or device.stream).launch(program, [q, k, v, out, temporary, factor], (blocks,))
+    (stream or device.stream).launch(program, [q, k, v, out, temporary, float(factor)], (blocks,))
     return out
 
 
@@ -105,8 +117,8 @@ def _check_chip(config: ChipConfig) -> None:
     missing = [f.name.lower() for f in _FUNCTIONS if f not in config.vector_functions]
     if missing:
         raise UnsupportedType(
-            f"attention needs {' and '.join(missing)}; the chip {config.name} lacks it: take base or quad, or add it to "
-            "its vector_functions"
+            f"attention needs {' and '.join(missing)}; the chip {config.name} lacks it: take base or quad, or add it "
+            "to its vector_functions"
         )
     if config.vector_chains < _CHAINS:
         raise UnsupportedType(
@@ -138,8 +150,8 @@ def _matrices(name: str, array: Buffer) -> Matrices:
     (batch, heads, rows, _), (across, head, row, element) = array.shape, array.strides
     if element != array.dtype.itemsize or (batch > 1 and heads > 1 and across != heads * head):
         raise BadRequest(
-            f"{name} is {array!r} with strides {array.strides}; attention needs the elements of a row side by side, and "
-            f"heads of all batches the same distance apart: use a copy, device.array({name}.numpy())"
+            f"{name} is {array!r} with strides {array.strides}; attention needs the elements of a row side by side, "
+            f"and heads of all batches the same distance apart: use a copy, device.array({name}.numpy())"
         )
     row = row if rows > 1 else 2 * array.shape[3]
     return Matrices(row, head if heads > 1 else across if batch > 1 else 0)

@@ -13,7 +13,7 @@ from sley.sim.golden.matmul import bf16_sums
 Array = NDArray[Any]
 
 LOWEST = np.uint32(0xFF7FFFFF)
-"""The running maximum before the first key: the lowest finite number, so that no difference is one of two infinities."""
+"""The running maximum before the first key: the lowest finite number, so there is no infinity less infinity."""
 _NEGATIVE = np.uint32(0x80000000)
 _MINUS_INFINITY = np.uint32(0xFF800000)
 _ONE = 0x3F80
@@ -45,7 +45,8 @@ def attention(
 
 
 def _group(q: Array, k: Array, v: Array, last: Array, factor: np.uint32, key_block: int) -> Array:
-    """Queries that see keys up to ``last``. Sums have a row for each element of v, and one more, the sum of the weights; a column for each query."""
+    """Queries that see keys up to ``last``. ``sums`` has a row for each element of v, and one more, the sum of the
+    weights; a column for each query."""
     maximum = np.full(len(q), LOWEST)
     sums: Bits | None = None
     for begin in range(0, len(k), key_block):

@@ -20,8 +20,9 @@ _FACTORS = (Operand.ROW1, Operand.ROW2, Operand.ROW3)
 
 @dataclass(frozen=True)
 class Chains:
-    """``highest``: of a block. ``maximum``: of that and the one before. ``weights``: of scores. ``factor``: of sums, for
-    each group. ``rescale``: sums by a factor. ``reciprocal``: of the sum of weights. ``ones``, ``lowest``: constants."""
+    """``highest``: score of a block. ``maximum``: of that and the one before. ``weights``: of scores. ``ones``,
+    ``lowest``: constants. For each group ``factor``: of its sums; ``rescale``: sums by it; ``reciprocal``: of the sum of
+    weights."""
 
     highest: Chain
     maximum: Chain
@@ -39,9 +40,7 @@ class Chains:
         groups = range(1, TILE_GROUPS + 1)
         return cls(
             highest=Chain(keep=keep, other=other, reduce=Reduction.MAX, register=MAXIMUM, silent=True),
-            maximum=Chain(
-                binary=BinaryOp.MAX, binary_operand=Operand.ROW0, reduce=Reduction.LAST, register=MAXIMUM
-            ),
+            maximum=Chain(binary=BinaryOp.MAX, binary_operand=Operand.ROW0, reduce=Reduction.LAST, register=MAXIMUM),
             weights=Chain(
                 binary=BinaryOp.SUB,
                 binary_operand=Operand.ROW0,

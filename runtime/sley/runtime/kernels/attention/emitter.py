@@ -22,8 +22,8 @@ class Emitter:
     """The base of the parts that write an attention program.
 
     A *step* is a tile of queries with a block of keys, in one register: its keys, its queries, whether it is the
-    tile's first, and, if causal, by how many groups its first query is behind its first key; 0 is none. In round n step n is loaded, n - 1 scored and weighed, n - 2 summed up; ``ended`` is n - 3.
-    ``parity``: n mod 2, of slots.
+    tile's first, and, if causal, by how many groups its first query is behind its first key; 0 is none. In round n step
+    n is loaded, n - 1 scored and weighed, n - 2 summed up; ``ended`` is n - 3. ``parity``: n mod 2, of slots.
     Whatever an instruction waits for is signalled by one issued before it.
     """
 
@@ -104,8 +104,9 @@ class Emitter:
         """The groups of a tile, unrolled; ``next_group`` ends the body of each. ``limit`` becomes the keys that a group
         sees of a causal ``step``; groups that see none are left out."""
         k, end = self.k, self.k.label("groups")
-        chosen = self.problem.causal and limit is not None and step is not None
-        if chosen:
+        if not self.problem.causal or step is None:
+            limit = None
+        if limit is not None and step is not None:
             self.seen(limit, step)
         for group in range(TILE_GROUPS):
             if group:
@@ -113,12 +114,12 @@ class Emitter:
                     k.mov(more, group + 1)
                     with k.if_(groups, "<", more):
                         k.jump(end)
-            self._skipped = k.label("skipped") if chosen else None
-            if self._skipped is not None:
-                # Taken if limit <= 0: 0 >= limit.
+            self._skipped = None
+            if limit is not None:
+                self._skipped = k.label("skipped")
                 k.branch(Op.BGE, ZERO, limit, self._skipped)
             yield group
-            if chosen:
+            if limit is not None:
                 k.add(limit, limit, self.n)
         k.place(end)
 

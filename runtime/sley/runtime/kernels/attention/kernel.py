@@ -1,6 +1,7 @@
 """Programs of attention; docs/theory/attention.md explains them."""
 
 from functools import lru_cache
+from itertools import pairwise
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
@@ -10,7 +11,7 @@ from sley.runtime.kernels.attention.results import Results
 
 @lru_cache(maxsize=256)
 def attention_program(config: ChipConfig, problem: Problem) -> Program:
-    """The program; its arguments are the addresses of q, k, v, the result and a temporary array, and scale * log2(e)."""
+    """The program; its arguments are the addresses of q, k, v, the result, a temporary array; and scale * log2(e)."""
     return _Attention(config, problem).program
 
 
@@ -44,7 +45,7 @@ class _Attention(Results):
         """Steps go on to the next stage."""
         k = self.k
         steps, outs = (self.ended, self.summed, self.scored, self.loaded), (*self.outs[::-1], self.out)
-        for chain in (steps, outs):
-            for to, source in zip(chain, chain[1:], strict=False):
+        for stages in (steps, outs):
+            for to, source in pairwise(stages):
                 k.mov(to, source)
         self._other(self.parity)

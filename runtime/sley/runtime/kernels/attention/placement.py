@@ -12,8 +12,8 @@ class Placement:
     """First rows, and rows from slot to slot; there are two slots of each piece but ``out``.
 
     Scratchpad: ``k`` has element group f of key i in row f * block + i; ``v`` element d of keys N * f to N * f + N - 1
-    in row f * (dim + 1) + d, and ones behind them; ``q`` element d of group g in row g * dim + d; ``p`` key i of group g
-    in row g * block + i. Accumulators: ``scores`` as p; ``maxima`` a row for each group; ``sums`` as v, without f.
+    in row f * (dim + 1) + d, and ones behind them; ``q`` element d of group g in row g * dim + d; ``p`` key i of group
+    g in row g * block + i. Accumulators: ``scores`` as p; ``maxima`` a row for each group; ``sums`` as v, with g for f.
     """
 
     block: int
@@ -35,18 +35,12 @@ class Placement:
         """Operands that stream lie in other banks than weights. Raises ``KernelError`` if a chip is too small."""
         block = key_block(config, dim)
         folds, bank = dim // config.array, config.scratchpad_rows // config.scratchpad_banks
+        half = config.accumulator_rows // 2
         k_slot, v_slot = block * folds, block // config.array * (dim + 1)
         q_slot, p_slot = TILE_GROUPS * dim, TILE_GROUPS * block
-        v = 2 * k_slot
-        p = config.scratchpad_rows - bank
-        q = p - 2 * q_slot
-        out = p + 2 * p_slot
-        if out + q_slot > config.scratchpad_rows:
-            out = v + 2 * v_slot
-            q = min(q, p - 2 * q_slot)
-        used = v + 2 * v_slot + (q_slot if out < p else 0)
-        half = config.accumulator_rows // 2
-        if used > q or p + 2 * p_slot > config.scratchpad_rows:
+        v, p = 2 * k_slot, config.scratchpad_rows - bank
+        q, out = p - 2 * q_slot, p + 2 * p_slot
+        if v + 2 * v_slot > q or out + q_slot > config.scratchpad_rows:
             raise KernelError(
                 f"attention of head dimension {dim} does not fit {config.name}: its scratchpad has "
                 f"{config.scratchpad_rows} rows; it takes a chip with more, such as base"
@@ -56,6 +50,4 @@ class Placement:
                 f"attention of head dimension {dim} does not fit {config.name}: it has {config.accumulator_rows} "
                 f"accumulator rows; it takes a chip with more, such as base"
             )
-        return cls(
-            block, 0, k_slot, v, v_slot, q, q_slot, p, p_slot, out, 0, TILE_GROUPS * block, half
-        )
+        return cls(block, 0, k_slot, v, v_slot, q, q_slot, p, p_slot, out, 0, TILE_GROUPS * block, half)

@@ -50,14 +50,6 @@ class Problem:
     out: Matrices
     blocks: int
 
-    @property
-    def macs(self) -> int:
-        """Products that count: those of keys that a query sees."""
-        pairs = self.queries * self.keys
-        if self.causal:
-            pairs = sum(min(i + 1, self.keys) for i in range(self.queries))
-        return 2 * self.heads * pairs * self.dim
-
 
 def temporary_bytes(config: ChipConfig, problem: Problem) -> int:
     """Of the temporary array, for each block of the grid: the results of a tile."""

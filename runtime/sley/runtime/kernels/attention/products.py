@@ -128,7 +128,5 @@ class Products(Loads):
         k.max(to, to, 0)
         k.shr(to, to, self.n.bit_length() - 1)
 
-    def _product(
-        self, source: Register, target: Register, rows: Value, accumulate: bool, signal: Semaphores
-    ) -> None:
+    def _product(self, source: Register, target: Register, rows: Value, accumulate: bool, signal: Semaphores) -> None:
         self.k.matmul(source, target, rows, accumulate=accumulate, dtype=ElementType.BF16, signal=signal)
