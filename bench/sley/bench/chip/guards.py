@@ -13,6 +13,7 @@ import typer
 
 GUARDS = {
     "shares": "GEMM from memory to memory as a share of peak MACs, for several shapes.",
+    "attention": "Attention of 1,024 queries and keys as a share of peak MACs, plain and causal.",
     "launch": "A warm launch: doorbell to the first instruction and to the first MAC.",
     "on-chip": "Products whose operands are in the local memories, against the array's own bound.",
     "rows": "Softmax, norms and activations of bf16 rows: cycles and bytes.",

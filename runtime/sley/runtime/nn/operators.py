@@ -1,9 +1,21 @@
 """Operators of neural networks on arrays: what ``sley.runtime.nn`` shows."""
 
 from sley.runtime.nn.activations import gelu, silu
+from sley.runtime.nn.attention import attention
 from sley.runtime.nn.conv2d import conv2d
 from sley.runtime.nn.rotary import RotaryTable, rotary
 from sley.runtime.nn.rows import layer_norm, rms_norm, softmax
 from sley.runtime.nn.weights import ConvWeights
 
-__all__ = ["ConvWeights", "RotaryTable", "conv2d", "gelu", "layer_norm", "rms_norm", "rotary", "silu", "softmax"]
+__all__ = [
+    "ConvWeights",
+    "RotaryTable",
+    "attention",
+    "conv2d",
+    "gelu",
+    "layer_norm",
+    "rms_norm",
+    "rotary",
+    "silu",
+    "softmax",
+]

@@ -1,0 +1,132 @@
+"""The products of an attention program: scores, K times Q transposed, and sums, V transposed times the weights."""
+
+from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
+from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
+from sley.runtime.kernels.attention.loads import Loads
+from sley.runtime.kernels.attention.problem import Problem
+
+
+class Products(Loads):
+    """Matrix instructions. Products of one fold for all groups follow each other, so sums have left the array when the
+    next fold adds to them."""
+
+    def __init__(self, config: ChipConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        self.score_slot = self.k.reg("score_slot", 0)
+
+    def score(self) -> None:
+        """Scores of the step ``scored``."""
+        k, place, n = self.k, self.place, self.n
+        names = "count groups q_fold k_fold first_row seen"
+        with k.scratch(names) as (count, groups, q_fold, k_fold, first_row, seen):
+            with self.if_first(self.scored):
+                k.matmul(0, 0, 0, wait=self.q_full, signal=self.q_free)
+                self._other(self.score_slot)
+            self.count(count, self.scored)
+            self.groups(groups, self.scored)
+            # The slot changed with the first step, so it is the other one.
+            k.mov(q_fold, place.q + place.q_slot)
+            with k.if_(self.score_slot, "!=", 0):
+                k.mov(q_fold, place.q)
+            self.slot(k_fold, place.k, place.k_slot, other=True)
+            k.mov(first_row, place.scores)
+            if self.problem.causal:
+                self.seen(seen, self.scored)
+                with k.scratch("first rows") as (first, rows):
+                    self._first_group(first, seen)
+                    k.sub(groups, groups, first)
+                    k.mul(rows, first, self.dim)
+                    k.add(q_fold, q_fold, rows)
+                    k.mul(rows, first, place.block)
+                    k.add(first_row, first_row, rows)
+                k.max(seen, seen, n)
+            k.matmul(0, 0, 0, wait=(self.k_full, self.s_free))
+
+            def fold(accumulate: bool, signal: Semaphores) -> None:
+                with k.scratch("weights scores limit rows") as (weights, scores, limit, rows):
+                    k.mov(weights, q_fold)
+                    k.mov(scores, first_row)
+                    if self.problem.causal:
+                        k.mov(limit, seen)
+                    with k.loop(groups):
+                        k.weights(weights, n, dtype=ElementType.BF16)
+                        if self.problem.causal:
+                            k.min(rows, count, limit)
+                            k.add(limit, limit, n)
+                        self._product(k_fold, scores, rows if self.problem.causal else count, accumulate, signal)
+                        k.add(weights, weights, self.dim)
+                        k.add(scores, scores, place.block)
+                k.add(q_fold, q_fold, n)
+                k.add(k_fold, k_fold, place.block)
+
+            fold(False, self.s_full if self.folds == 1 else ())
+            if self.folds > 2:
+                with k.loop(self.folds - 2):
+                    fold(True, ())
+            if self.folds > 1:
+                fold(True, self.s_full)
+            k.matmul(0, 0, 0, signal=self.k_free)
+
+    def sum_up(self) -> None:
+        """Adds the step ``summed`` to the sums."""
+        k, place, n = self.k, self.place, self.n
+        k.matmul(0, 0, 0, wait=(self.v_full, self.o_ready))
+        names = "left groups p_fold v_fold rows past"
+        with k.scratch(names) as (left, groups, p_fold, v_fold, rows, past):
+            self.count(left, self.summed)
+            self.groups(groups, self.summed)
+            self.slot(p_fold, place.p, place.p_slot)
+            self.slot(v_fold, place.v, place.v_slot)
+            if self.problem.causal:
+                # Groups that see no key of a fold: at first, and one more with every fold.
+                with k.scratch("seen") as (seen,):
+                    self.seen_folds(seen, self.summed)
+                    k.mov(past, 1)
+                    k.sub(past, past, seen)
+
+            def fold(accumulate: bool, wait: Semaphores) -> None:
+                with k.scratch("weights sums count") as (weights, sums, count):
+                    k.mov(weights, p_fold)
+                    k.mov(sums, place.sums)
+                    if self.problem.causal:
+                        with k.scratch("skipped") as (skipped,):
+                            k.max(skipped, past, 0)
+                            k.sub(count, groups, skipped)
+                            k.mul(weights, skipped, place.block)
+                            k.add(weights, weights, p_fold)
+                            k.mul(skipped, skipped, self.dim + 1)
+                            k.add(sums, sums, skipped)
+                        k.add(past, past, 1)
+                    with k.loop(count if self.problem.causal else groups):
+                        k.weights(weights, rows, dtype=ElementType.BF16, wait=wait)
+                        self._product(v_fold, sums, self.dim + 1, accumulate, ())
+                        k.add(weights, weights, place.block)
+                        k.add(sums, sums, self.dim + 1)
+
+            k.min(rows, left, n)
+            goes_on = k.label("goes on")
+            with self.if_first(self.summed):
+                fold(False, self.p_full)
+                k.jump(goes_on)
+            fold(True, self.p_full)
+            k.place(goes_on)
+            k.sub(left, left, rows)
+            with k.while_(ZERO, "<", left):
+                k.add(p_fold, p_fold, n)
+                k.add(v_fold, v_fold, self.dim + 1)
+                k.min(rows, left, n)
+                fold(True, ())
+                k.sub(left, left, rows)
+        k.matmul(0, 0, 0, signal=(self.v_free, self.p_free, self.o_done))
+
+    def _first_group(self, to: Register, seen: Register) -> None:
+        """The first group that sees a key of a step."""
+        k = self.k
+        k.mov(to, self.n)
+        k.sub(to, to, seen)
+        k.max(to, to, 0)
+        k.shr(to, to, self.n.bit_length() - 1)
+
+    def _product(self, source: Register, target: Register, rows: Value, accumulate: bool, signal: Semaphores) -> None:
+        self.k.matmul(source, target, rows, accumulate=accumulate, dtype=ElementType.BF16, signal=signal)
