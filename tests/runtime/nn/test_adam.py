@@ -59,7 +59,9 @@ def test_error_against_float64() -> None:
     v = square * BETAS[1] + g**2 * (1 - BETAS[1])
     terms = np.abs(mean) + np.abs(g)  # the mean may cancel
     scale = factors(step)[5] / (np.sqrt(v) * factors(step)[3] + EPS)
-    assert np.max(np.abs(changed.view(np.float32) - scale * m) / np.abs(scale * np.maximum(np.abs(m), terms))) < 2.0**-19
+    assert (
+        np.max(np.abs(changed.view(np.float32) - scale * m) / np.abs(scale * np.maximum(np.abs(m), terms))) < 2.0**-19
+    )
 
 
 def test_what_is_refused(base: Device) -> None:

@@ -32,9 +32,9 @@ def adam_step(
 
     In fp32, each operation rounded: mean += (gradient - mean) * (1 - beta1); square = square * beta2 + gradient^2 *
     (1 - beta2); parameter -= rate / (1 - beta1^step) * mean / (sqrt(square) / sqrt(1 - beta2^step) + eps), with the
-    functions of the vector unit for root and reciprocal. Factors of the step are computed on the host in float64. Against
-    float64 the change of a parameter has a relative error of at most 2^-19, of the larger one of the new mean and what it
-    is made of, besides the rounding of the parameter itself.
+    functions of the vector unit for root and reciprocal. Factors of the step are computed on the host in float64.
+    Against float64 the change of a parameter has a relative error of at most 2^-19, of the larger one of the new mean
+    and what it is made of, besides the rounding of the parameter itself.
     PyTorch differs in the order of the last products; numbers below 2^-126 are 0 here.
 
     Parameters

@@ -19,13 +19,13 @@ MOST = 1 << 24
 def argmax(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """Index of the largest element along the last axis, int32, on all cores; returns before the work is done.
 
-    Of equal elements the first one; -0 and +0 are equal, subnormal numbers are 0. A NaN is larger than everything, as in
-    PyTorch and numpy. Exact.
+    Of equal elements the first one; -0 and +0 are equal, subnormal numbers are 0. A NaN is larger than everything, as
+    in PyTorch and numpy. Exact.
 
     Parameters
     ----------
-    x: bfloat16 on the device, one dimension or more, each at least 1, the last one at most 2^24. A view if the elements
-        of its last axis are contiguous and its rows the same distance apart.
+    x: bfloat16 on the device, one dimension or more, each at least 1, the last one at most 2^24. A view if the
+        elements of its last axis are contiguous and its rows the same distance apart.
     out: array for the result, int32, contiguous, of the shape of ``x`` without its last axis; a new one if not given.
     stream: where to run; the device's default stream if not given.
 

@@ -115,8 +115,8 @@ def _weighted(y: Words, weight: BF16Bits | None) -> Words:
 
 
 def rotary(x: BF16Bits, cos: BF16Bits, sin: BF16Bits) -> BF16Bits:
-    """x * cos + sin * the other element of the pair; ``cos`` and ``sin`` are [positions, size], the latter with the sign
-    of the first elements changed."""
+    """x * cos + sin * the other element of the pair; ``cos`` and ``sin`` are [positions, size], the latter with the
+    sign of the first elements changed."""
     wide = float32.from_bf16(x)
     other = np.ascontiguousarray(wide.reshape(*x.shape[:-1], -1, 2)[..., ::-1]).reshape(x.shape)
     turned = float32.multiply(np.broadcast_to(float32.from_bf16(sin), x.shape), other)

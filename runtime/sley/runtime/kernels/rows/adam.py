@@ -25,9 +25,7 @@ SQUARES = Chain(multiply=Operand.X, multiply2=Operand.SPLAT1)
 """gradient^2 * (1 - beta2)."""
 SQUARE = Chain(multiply=Operand.SPLAT2, **_ADD_B)  # type: ignore[arg-type]
 """square * beta2 + that."""
-ROOT = Chain(
-    function=Function.SQRT, multiply2=Operand.SPLAT3, binary2=BinaryOp.ADD, binary2_operand=Operand.ROW0
-)
+ROOT = Chain(function=Function.SQRT, multiply2=Operand.SPLAT3, binary2=BinaryOp.ADD, binary2_operand=Operand.ROW0)
 QUOTIENT = Chain(function=Function.RECIPROCAL, multiply2=Operand.LATE0, late0=Late.B)
 """mean / root."""
 STEP = Chain(multiply=Operand.ROW1, **_ADD_B)  # type: ignore[arg-type]

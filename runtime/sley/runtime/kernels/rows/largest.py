@@ -20,7 +20,7 @@ _LARGEST, _PLACE = 0, 1
 
 
 def argmax_operator(k: int) -> RowOperator:
-    """The maximum; the largest place of what equals it; that of NaNs, which equal nothing, B being x. Then k - place."""
+    """The maximum; the largest place of what equals it; that of NaNs, which equal nothing (B is x). Then k - place."""
     place = {
         "multiply": Operand.LATE0,
         "late0": Late.C,
@@ -88,9 +88,7 @@ class _Largest(Groups):
             self.load_transposed(self.at, self.slot, self.rows, (0, size), self.free, self.full)
             if index:
                 self._load_places(size)
-            self.vector(
-                self.slot, 0, size, self.chains[index], ElementType.FP32, wait=self.full, signal=self.free
-            )
+            self.vector(self.slot, 0, size, self.chains[index], ElementType.FP32, wait=self.full, signal=self.free)
             k.add(self.at, self.at, 2 * self.piece)
             k.add(self.place, self.place, 4 * self.piece)
             k.add(self.slot, self.slot, self.piece)
@@ -146,5 +144,3 @@ class _Largest(Groups):
         k = self.k
         k.mul(result, result, -1)
         k.add(result, result, first + 1)
-
-
