@@ -39,8 +39,10 @@ class Call:
         out: Buffer | None,
         stream: Stream | None,
         others: Iterable[Buffer | ArrayLike | None] = (),
+        result: np.dtype[Any] | None = None,
     ) -> Call:
-        """Raises ``UnsupportedType``, ``ShapeMismatch``, ``BadRequest``, ``BufferFreed``."""
+        """``result``: the type of one number for each row; without it the result is as x. Raises ``UnsupportedType``,
+        ``ShapeMismatch``, ``BadRequest``, ``BufferFreed``."""
         if not isinstance(x, Buffer):
             raise UnsupportedType(
                 f"x is {type(x).__name__}; {operator} takes arrays of the device: device.array(values)"
@@ -59,10 +61,11 @@ class Call:
         check_type(operator, "x", x.dtype)
         if not x.shape or 0 in x.shape:
             raise ShapeMismatch(f"x has shape {x.shape}; {operator} needs one dimension or more, each at least 1")
+        shape, kind = (x.shape, BF16) if result is None else (x.shape[:-1], result)
         if out is None:
-            out = device.empty(x.shape, BF16)
-        elif out.shape != x.shape or out.dtype != BF16:
-            raise ShapeMismatch(f"out is {out!r}; the result is {BF16} of shape {x.shape}")
+            out = device.empty(shape, kind)
+        elif out.shape != shape or out.dtype != kind:
+            raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
         for name, given in (("x", x), *(("weight or bias", o) for o in others if isinstance(o, Buffer))):
             if out.layout.overlaps(given.layout) and not (name == "x" and out.layout == x.layout):
                 raise BadRequest(

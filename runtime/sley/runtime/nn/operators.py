@@ -1,8 +1,11 @@
 """Operators of neural networks on arrays: what ``sley.runtime.nn`` shows."""
 
 from sley.runtime.nn.activations import gelu, silu
+from sley.runtime.nn.adam import adam_step
+from sley.runtime.nn.argmax import argmax
 from sley.runtime.nn.attention import attention
 from sley.runtime.nn.conv2d import conv2d
+from sley.runtime.nn.embedding import embedding
 from sley.runtime.nn.rotary import RotaryTable, rotary
 from sley.runtime.nn.rows import layer_norm, rms_norm, softmax
 from sley.runtime.nn.weights import ConvWeights
@@ -10,8 +13,11 @@ from sley.runtime.nn.weights import ConvWeights
 __all__ = [
     "ConvWeights",
     "RotaryTable",
+    "adam_step",
+    "argmax",
     "attention",
     "conv2d",
+    "embedding",
     "gelu",
     "layer_norm",
     "rms_norm",

@@ -122,3 +122,18 @@ def rotary(x: BF16Bits, cos: BF16Bits, sin: BF16Bits) -> BF16Bits:
     turned = float32.multiply(np.broadcast_to(float32.from_bf16(sin), x.shape), other)
     kept = float32.multiply(wide, np.broadcast_to(float32.from_bf16(cos), x.shape))
     return float32.to_bf16(float32.add(turned, kept))
+
+
+def adam_step(
+    parameter: Words, gradient: BF16Bits, mean: Words, square: Words, factors: tuple[float, ...]
+) -> tuple[Words, Words, Words]:
+    """Parameter, mean and square after a step. ``factors``: 1 - beta1, 1 - beta2, beta2, 1 / sqrt(1 - beta2^t), eps,
+    -rate / (1 - beta1^t), which are rounded to fp32."""
+    mean_factor, square_factor, decay, correction, eps, rate = (float32.to_bits(factor) for factor in factors)
+    wide = float32.from_bf16(gradient)
+    mean = float32.add(float32.multiply(_subtract(wide, mean), mean_factor), mean)
+    squares = float32.multiply(float32.multiply(wide, wide), square_factor)
+    square = float32.add(float32.multiply(square, decay), squares)
+    root = float32.add(float32.multiply(apply(Function.SQRT, square), correction), eps)
+    quotient = float32.multiply(apply(Function.RECIPROCAL, root), mean)
+    return float32.add(float32.multiply(quotient, rate), parameter), mean, square

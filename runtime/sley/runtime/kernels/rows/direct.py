@@ -107,9 +107,13 @@ class Direct(Groups):
         k, n = self.k, self.n
         with k.scratch("rows at") as (rows, at):
             k.min(rows, self.left, n)
-            for part in self.halves:
-                k.mov(at, part[0])
-                self.load_transposed(self.x, at, rows, part, self.column_free, self.column_full)
+            for half in self.halves:
+                pieces = self._pieces(half)
+                for number, part in enumerate(pieces):
+                    k.mov(at, part[0])
+                    wait = () if number else self.column_free
+                    signal = self.column_full if number == len(pieces) - 1 else ()
+                    self.load_transposed(self.x, at, rows, part, wait, signal)
             self.set_load(count2=1)
             with k.scratch("address") as (address,):
                 for number, (first, size) in enumerate(parts):
@@ -119,6 +123,14 @@ class Direct(Groups):
                     k.load(address, at, rows, wait=() if number else self.row_free, signal=self.row_full)
         self.next_rows()
         self._next_place(self.loading)
+
+    def _pieces(self, half: Part) -> list[Part]:
+        """Loads of a half. What follows the last one waits until its last unit is written, so that is one chunk."""
+        first, size = half
+        if half != self.halves[-1] or size <= self.n:
+            return [half]
+        rest = size - self.n * ((size - 1) // self.n)
+        return [(first, size - rest), (first + size - rest, rest)]
 
     def _reduce(self) -> None:
         """The first pass, and the number for each matrix row, to accumulator row 0."""
