@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sley.abi.config import PRESETS, ConfigError, configuration, preset
+from sley.abi.functions.table import Function
 
 NO_CHAINS = {"vector_chains": 0, "vector_functions": ()}
 
@@ -59,3 +60,39 @@ def test_names_that_are_refused(name: object, tmp_path: Path) -> None:
     file.write_text(json.dumps({"parameters": {"name": name}}))
     with pytest.raises(ConfigError, match=sentence):
         configuration(str(file))
+
+
+@pytest.mark.parametrize("chains", [-1, 16, True, 1.5])
+def test_numbers_of_chains(chains: object) -> None:
+    with pytest.raises(ConfigError, match=rf"vector_chains is {chains!r}; it must be an integer in 0\.\.15"):
+        preset("nano").replace(vector_chains=chains)
+
+
+def test_chains_need_all_lanes() -> None:
+    with pytest.raises(
+        ConfigError, match="vector_chains is 1 with vector_lanes = 2; chains need a lane for each of the 4 columns"
+    ):
+        preset("nano").replace(vector_chains=1, vector_lanes=2)
+    assert preset("nano").replace(vector_chains=1).row_registers == 4
+    assert preset("nano").row_registers == 2
+
+
+def test_functions_need_chains() -> None:
+    with pytest.raises(ConfigError, match="vector_functions has exp2 with vector_chains = 0; functions are stages of"):
+        preset("nano").replace(vector_functions=("exp2",))
+
+
+@pytest.mark.parametrize("given", [("exp3",), ("exp2", 3.0), "EXP2", (None,)])
+def test_functions_that_are_none(given: object) -> None:
+    with pytest.raises(ConfigError, match=r"vector_functions has .*; there are exp2, log2, "):
+        preset("nano").replace(vector_chains=1, vector_functions=given)
+
+
+def test_functions_are_a_set() -> None:
+    one, other = (
+        preset("nano").replace(vector_chains=2, vector_functions=given)
+        for given in (("tanh", "exp2", "tanh"), {Function.EXP2, Function.TANH})
+    )
+    assert one == other
+    assert one.hash == other.hash != preset("nano").replace(vector_chains=2).hash
+    assert preset("nano").replace(vector_chains=1, vector_functions="exp2").vector_functions == (Function.EXP2,)

@@ -31,7 +31,8 @@ class ChainBench:
     """The unit between a command stream, a signal stream and two memories, and the model beside it.
 
     Members: ``faults``: (code, pc, address) as raised; ``accepted``, ``signalled``: cycles of commands and of signal
-    sets; ``signals``: the sets; ``written``: rows written.
+    sets; ``signals``: the sets; ``asked``, ``granted``,
+    ``written``: requests of ports, reads and writes that they were granted; ``hold_writes``: no write is granted.
     """
 
     def __init__(self, config: ChipConfig, *, seed: int = 0, grant: float = 1.0, one_bank: bool = False) -> None:
@@ -44,7 +45,8 @@ class ChainBench:
         self.accepted: list[int] = []
         self.signalled: list[int] = []
         self.signals: list[int] = []
-        self.written = self.asked = self.cycle = 0
+        self.written = self.asked = self.granted = self.cycle = 0
+        self.hold_writes = False
         self._arriving = {port: [None] * (SRAM_READ - 1) for port in READ_PORTS}
         for name in ("command__valid", "signal__0__ready", "abort"):
             self.sim.poke(name, 0)
@@ -64,7 +66,7 @@ class ChainBench:
             ready = self.rng.random() < self.grant
             if self.one_bank and port.endswith("_b"):
                 ready = ready and not sim.peek(f"{port[:-1]}a__valid")
-            sim.poke(f"{port}__ready", ready)
+            sim.poke(f"{port}__ready", ready and not (self.hold_writes and port in WRITE_PORTS))
         reads, writes = self._reads(), self._writes()
         went = command is not None and sim.peek("command__ready") == 1
         signalled = takes and sim.peek("signal__0__valid") == 1
@@ -97,6 +99,7 @@ class ChainBench:
             if self.sim.peek(f"{port}__valid"):
                 self.asked += 1
                 if self.sim.peek(f"{port}__ready"):
+                    self.granted += 1
                     row = self.memories[port.partition("_")[0]][self.sim.peek(f"{port}__row")]
                     found[port] = int.from_bytes(row.tobytes(), "little")
         return found

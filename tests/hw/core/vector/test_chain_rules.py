@@ -27,6 +27,7 @@ from sley.abi.vector.chains import (
     chain_parameter,
 )
 from sley.abi.vector.operations import OPERATIONS, BinaryOp, Reduction
+from sley.hw.core.vector.late import WAITING_ROWS
 from sley.hw.testing.meetings import every_pair
 
 NANO16 = PRESETS["nano"].replace(
@@ -231,6 +232,82 @@ def test_cycles(rows: int) -> None:
     bench.run(commands)
     found = bench.cycles()[CHAIN_WORDS :: CHAIN_WORDS + 1]
     assert [cycles - rows - 15 for cycles in found] == [more for *_, more in TIMED]
+
+
+ALL_STAGES = Chain(
+    binary=BinaryOp.ADD,
+    binary_operand=Operand.B,
+    add=Operand.SPLAT0,
+    multiply=Operand.LATE0,
+    late0=Late.C,
+    relu=True,
+    keep=Condition.IOTA_NEGATIVE,
+    function=Function.EXP2,
+    multiply2=Operand.LATE1,
+    late1=Late.B,
+    binary2=BinaryOp.ADD,
+    binary2_operand=Operand.ROW2,
+)
+ALL_FLAGS = {"dtype": FP32, "out": ElementType.INT8, "a_space": Space.SCRATCHPAD}
+
+
+def test_the_longest_chain_takes_a_row_a_cycle() -> None:
+    """The most rows that may be inside are enough for it."""
+    bench = ChainBench(NANO16, seed=8)
+    commands = set_chain(1, ALL_STAGES)
+    commands += [use(1, 3, 300, rows, **ALL_FLAGS) for rows in (1, 2, 120)]
+    bench.run(commands)
+    one, two, many = bench.cycles()[CHAIN_WORDS:]
+    assert (two - one, many - one) == (1, 119)
+
+
+@pytest.mark.parametrize("late", [Operand.LATE0, Operand.LATE1])
+def test_rows_wait_for_the_write_port(late: Operand) -> None:
+    """While none is granted, no more rows are read than may be inside, and none of a late operand is lost."""
+    bench = ChainBench(NANO16, seed=9)
+    commands = set_chain(1, Chain(binary2=BinaryOp.ADD, binary2_operand=late))
+    bench.hold_writes = True
+    for item in [*commands, use(1, 3, 300, 120, **ALL_FLAGS)]:
+        while not bench.step(item)[0]:
+            pass
+    before = bench.granted
+    for _ in range(300):
+        bench.step(takes=False)
+    assert bench.granted - before == WAITING_ROWS
+    bench.hold_writes = False
+    while len(bench.signals) < 4:
+        bench.step()
+    for item in [*commands, use(1, 3, 300, 120, **ALL_FLAGS)]:
+        bench.model.execute(item)
+    bench.compare()
+
+
+def test_edges_of_the_iota() -> None:
+    """The largest steps, and a base around each of its changes of sign; it wraps modulo 2^32."""
+    bench, commands = (
+        ChainBench(NANO16, seed=10),
+        set_chain(1, Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT0)),
+    )
+    for lane, row, base in product((0x7FFF, -0x8000, 1), (0x7FFF, -0x8000, 0), (0, -1, 0x7FFFFFFF, -0x80000000)):
+        for back in (0, 2 * lane, 3 * lane, 2 * row, 5 * row):
+            start = (base - back + (1 << 31)) % (1 << 32) - (1 << 31)
+            values = {Param.IOTA_LANE: lane, Param.IOTA_ROW: row, Param.IOTA_BASE: start}
+            commands += [set_param(param, value) for param, value in values.items()]
+            commands.append(use(1, 3, 64, 8))
+    bench.run(commands)
+
+
+def test_what_a_chain_leaves_to_the_next_command() -> None:
+    """Rows of C are not looked at, and those of the output are, by a command that comes right behind another chain."""
+    bench = ChainBench(NANO16, seed=11)
+    commands = set_chain(1, Chain(reduce=Reduction.LAST, silent=True))
+    commands += set_chain(2, Chain(multiply=Operand.LATE0, late0=Late.C))
+    commands += [set_param(Param.C_ROW, 0xFFFF), use(2, rows=0), vector(3, 70, 2, **ACCUMULATORS)]
+    commands += [use(2, pc=1), vector(3, 70, 2, **ACCUMULATORS), use(1), vector(3, 128, 2, pc=2, **ACCUMULATORS)]
+    commands += [use(1, rows=0), vector(3, -1, 2, pc=3, **ACCUMULATORS)]
+    bench.run(commands)
+    codes = [(pc, address) for _, pc, address in bench.faults]
+    assert codes == [(1, 0xFFFF), (2, 128), (3, 0xFFFFFFFF)]
 
 
 def test_cycles_of_reductions() -> None:
