@@ -822,7 +822,7 @@
 #define SLEY_INSTRUCTION_MATMUL_DTYPE_LSB 97u
 #define SLEY_INSTRUCTION_MATMUL_DTYPE_WIDTH 4u
 
-/* For each of rc rows: x = A (rows from ra); x = x op B; x += BIAS; x *= SCALE in fp32; x = max(x, 0); write to rows from rb; each step as the flags say; ra += rd. x is of type dtype, and fp32 once it is scaled or where out is a floating-point type; fp32 is rounded half to even and saturated to int8 and int32. With a chain its stages stand in place of these steps. */
+/* For each of rc rows: x = A (rows from ra); x = x op B; x += BIAS; x *= SCALE in fp32; x = max(x, 0); write to rows from rb; each step as the flags say; ra += rd. x is of type dtype, and fp32 once it is scaled or where out is a floating-point type; fp32 is rounded half to even and saturated to int8, uint8 and int32. With a chain its stages stand in place of these steps. */
 #define SLEY_INSTRUCTION_VECTOR_OP_LSB 0u
 #define SLEY_INSTRUCTION_VECTOR_OP_WIDTH 8u
 #define SLEY_INSTRUCTION_VECTOR_RD_LSB 8u

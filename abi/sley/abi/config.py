@@ -11,7 +11,7 @@ from pathlib import Path
 from sley.abi.errors import SleyError
 from sley.abi.functions.own import OwnFunction, own_functions
 from sley.abi.functions.table import Function
-from sley.abi.types import OPERAND_TYPES, TYPES, ElementType
+from sley.abi.types import CHAIN_TYPES, OPERAND_TYPES, TYPES, ElementType
 
 ABI_MAJOR = 5
 ABI_MINOR = 0
@@ -179,6 +179,13 @@ class ChipConfig:
     def row_parts(self) -> int:
         """Parts of a row that pass the lanes of the vector unit one after the other, a cycle each."""
         return self.array // self.vector_lanes
+
+    @property
+    def vector_types(self) -> tuple[ElementType, ...]:
+        """Types of scratchpad rows that the vector unit reads and writes: operands of the array, and with chains also
+        UINT8 and, in lanes of 16 bits, FP16."""
+        others = CHAIN_TYPES if self.vector_chains else ()
+        return (*self.operand_types, *(t for t in others if t.bits <= self.lane_bits))
 
     @property
     def row_registers(self) -> int:

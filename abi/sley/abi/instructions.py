@@ -261,8 +261,8 @@ FORMATS: dict[Op, InstructionFormat] = {
             f"rd ra rb rc {_SYNC}",
             "For each of rc rows: x = A (rows from ra); x = x op B; x += BIAS; x *= SCALE in fp32; x = max(x, 0); "
             "write to rows from rb; each step as the flags say; ra += rd. x is of type dtype, and fp32 once it is "
-            "scaled or where out is a floating-point type; fp32 is rounded half to even and saturated to int8 and "
-            "int32. With a chain its stages stand in place of these steps.",
+            "scaled or where out is a floating-point type; fp32 is rounded half to even and saturated to int8, "
+            "uint8 and int32. With a chain its stages stand in place of these steps.",
             Field("a_space", 1, "Where A is.", enum=Space),
             Field("a_half", 1, "Which N bytes of a scratchpad row A is."),
             Field("b_op", 2, "What to do with B.", enum=BinaryOp),

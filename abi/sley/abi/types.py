@@ -92,6 +92,8 @@ TYPES: dict[ElementType, TypeInfo] = {
 
 OPERAND_TYPES = (ElementType.INT8, ElementType.BF16)
 """Types that an array can multiply; a chip has a set of them."""
+CHAIN_TYPES = (ElementType.UINT8, ElementType.FP16)
+"""Types that the vector unit reads and writes besides, on chips with chains and lanes that are wide enough."""
 SUM_TYPES = {ElementType.INT8: ElementType.INT32, ElementType.BF16: ElementType.FP32}
 """What products of each operand type are summed in; of accumulator rows, and of VECTOR's arithmetic."""
 WORD_TYPES = (ElementType.INT32, ElementType.FP32)

@@ -21,6 +21,26 @@ class FromInt8(wiring.Component):
         return m
 
 
+class FromByte(wiring.Component):
+    """A uint8 if bit 8 is set, else an int8."""
+
+    LATENCY = 1
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(9), "o": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.o.eq(from_int8(m, "i", self.i[:8], Const(1, 1), self.i[8]))
+        return m
+
+
+def test_uint8_exhaustively():
+    numbers = np.arange(512)
+    values = np.concatenate([np.arange(256).astype(np.int8).astype(np.int32), np.arange(256)])
+    assert np.array_equal(feed(FromByte(), numbers), float32.from_int32(values))
+
+
 def test_int8_exhaustively():
     numbers = np.arange(-128, 128)
     assert np.array_equal(feed(FromInt8(), numbers), float32.from_int32(numbers))

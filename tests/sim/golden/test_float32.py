@@ -177,6 +177,54 @@ def test_bf16_is_exact():
         float32.from_bf16(numbers)
 
 
+def test_fp16_is_exact():
+    every = np.arange(1 << 16, dtype=np.uint32)
+    wide = float32.from_fp16(every.astype(np.uint16))
+    for x, got in zip(every.tolist(), wide.tolist(), strict=True):
+        exponent, fraction = x >> 10 & 31, x & 1023
+        if exponent == 31:
+            assert got == (x >> 15) << 31 | 0x7F800000 | fraction << 13
+        else:
+            exact = Fraction(fraction | (1024 if exponent else 0)) * Fraction(2) ** (max(exponent, 1) - 25)
+            assert (got >> 31, abs(value(got))) == (x >> 15, exact), f"{x:#06x}: {got:#010x}"
+    with np.errstate(all="ignore"):
+        numpy = every.astype(np.uint16).view(np.float16).astype(np.float32)
+    nans = np.isnan(numpy)
+    assert np.array_equal(wide[~nans], numpy.view(np.uint32)[~nans])
+    assert np.array_equal(float32.to_fp16(wide), np.where(nans, 0x7E00, every))
+
+    rng = np.random.default_rng(5)
+    exponents = np.arange(98, 146).repeat(120)
+    lost = np.clip(126 - exponents, 13, 24)  # places below those that stay
+    kept = np.where(rng.integers(0, 3, len(exponents)) == 0, 0x7FFFFF, rng.integers(0, 1 << 23, len(exponents)))
+    ties = (kept >> lost << lost | 1 << lost - 1) + rng.integers(-1, 2, len(exponents)) & 0x7FFFFF
+    ties |= exponents << 23 | rng.integers(0, 2, len(exponents)) << 31
+    numbers = np.concatenate([ties, rng.integers(0, 1 << 32, 6000), SPECIAL]).astype(np.uint32)
+    results = float32.to_fp16(numbers)
+    assert results.dtype == np.uint16
+    for x, got in zip(numbers.tolist(), results.tolist(), strict=True):
+        assert got == exact_to_fp16(x), f"{x:#010x}: {got:#06x}"
+    with pytest.raises(TypeError, match="uint32"):
+        float32.from_fp16(numbers)
+
+
+def exact_to_fp16(x: int) -> int:
+    if is_nan(x):
+        return 0x7E00
+    number = abs(value(x)) if not is_inf(x) else Fraction(2) ** 200
+    if number == 0:
+        return sign(x) << 15
+    exponent = max(-14, number.numerator.bit_length() - number.denominator.bit_length())
+    exponent -= exponent > -14 and number < Fraction(2) ** exponent
+    units = round(number / Fraction(2) ** (exponent - 10))  # Python rounds halves to even
+    return sign(x) << 15 | min((exponent + 14 << 10) + units, 0x7C00)
+
+
+def test_uint8_saturates():
+    integers = np.array([-(2**31), -1, 0, 1, 254, 255, 256, 2**31 - 1], np.int32)
+    assert float32.saturate_uint8(integers).tolist() == [0, 0, 0, 1, 254, 255, 255, 255]
+
+
 def test_small_functions():
     def bits(*values: int) -> np.ndarray:
         return np.array(values, np.uint32)

@@ -74,6 +74,21 @@ def test_flags_that_need_bf16():
     assert sum(accepted) == 3 * (4 * 4 + 5 * 5)
 
 
+def test_flags_that_need_chains():
+    """UINT8 is for chips with chains, FP16 for those of them with lanes of 16 bits."""
+    uint8, fp16 = ElementType.UINT8, ElementType.FP16
+    flags = [{"out": uint8}, {"a_type": uint8}, {"b_type": uint8, **FP32}]
+    flags += [{"out": fp16}, {"a_type": fp16, **FP32}, {"b_type": fp16, **FP32}]
+    for config in (NANO, NANO16):
+        chains = config.replace(vector_chains=1)
+        assert [is_accepted(config, **f) for f in flags] == [False] * 6
+        assert [is_accepted(chains, **f) for f in flags] == [True] * 3 + [config is NANO16] * 3
+    chains = NANO16.replace(vector_chains=1)
+    nothing = [{"out": fp16, "out_half": 1}, {"a_type": fp16}, {"a_type": fp16, "a_half": 1, **FP32}]
+    assert not any(is_accepted(chains, **f) for f in nothing)
+    assert is_accepted(chains, a_type=uint8, a_half=1, out=uint8, out_half=1)
+
+
 def test_bf16_rows():
     """A whole scratchpad row in, a whole one out; the other rows stay."""
     s = state(NANO16)

@@ -10,13 +10,21 @@ from sley.abi.types import TYPE_BITS, ElementType
 
 
 def output_types(config: ChipConfig) -> tuple[ElementType, ...]:
-    """What the vector unit writes: words to the accumulators, operands to the scratchpad."""
-    return (ElementType.INT32, ElementType.FP32, *config.operand_types)
+    """What the vector unit writes: words to the accumulators, less to the scratchpad."""
+    return (ElementType.INT32, ElementType.FP32, *config.vector_types)
 
 
 def is_one_of(code: Value, types: Collection[ElementType]) -> Value:
     """Whether a field holds one of the types; any code may be there."""
     return code.matches(*types)
+
+
+def has_bits(code: Value, bits: int, among: Collection[ElementType]) -> Value:
+    """Whether a field, known to hold one of the types ``among``, holds one of so many bits: 1:0 of a code say it."""
+    those = [t for t in among if t.bits == bits]
+    if len(those) < 2 or len(those) == len(among):
+        return is_type(code, those[0], among) if len(those) == 1 else Const(len(those) > 0, 1)
+    return code[:2] == (those[0] & 3)
 
 
 def is_type(code: Value, element: ElementType, among: Collection[ElementType]) -> Value:

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.timing import FP32_TO_INT32
 from sley.hw.fp.float32 import BIAS, FRACTION_BITS, Float32
+from sley.hw.fp.to_fp16 import BEYOND, LOWEST, TO_UNITS
 
 
 class ToInt32(wiring.Component):
@@ -13,8 +14,17 @@ class ToInt32(wiring.Component):
 
     Stages: 1 unpacks and decides saturation; 2 shifts; 3 rounds and negates.
 
+    Parameters
+    ----------
+    for_fp16 : bool, optional
+        There is the port ``fp16``.
+
     Members
     -------
+    fp16 : In(1)
+        In place of the integer ``o`` is what ``ToFP16`` takes: the magnitude of i as a significand of 11 bits, a
+        multiple of 2^-24 if it is below the normal fp16, 0 if it is beyond all of them. Constant while operands are
+        in flight.
     use : In(1)
         0 makes ``o`` 0; constant while operands are in flight.
     i : In(32)
@@ -37,12 +47,14 @@ class ToInt32(wiring.Component):
 
     LATENCY = FP32_TO_INT32
 
+    fp16: Signal
     use: Signal
     i: Signal
     o: Signal
 
-    def __init__(self) -> None:
-        super().__init__({"use": In(1), "i": In(32), "o": Out(signed(32))})
+    def __init__(self, for_fp16: bool = False) -> None:
+        self._for_fp16 = for_fp16
+        super().__init__(({"fp16": In(1)} if for_fp16 else {}) | {"use": In(1), "i": In(32), "o": Out(signed(32))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -62,6 +74,17 @@ class ToInt32(wiring.Component):
             zero_1.eq((i.exponent < BIAS - 1) | saturate),
             sign_1.eq(i.sign),
         ]
+        if self._for_fp16:
+            # Units of 2^-24 are integers of a number with 24 more in the exponent, which is 3 more in the upper two
+            # bits of the distance; a significand moves by 20 from bit 30 to bit 10.
+            units = Cat(plus_two[:3], ~plus_two[3], plus_two[4] ^ ~plus_two[3])
+            with m.If(self.fp16):
+                m.d.sync += [
+                    distance_1.eq(Mux(e >= LOWEST, 20, ~units)),
+                    zero_1.eq((e < BIAS - 1 - TO_UNITS) | (e >= BEYOND)),
+                    saturate_1.eq(0),
+                    sign_1.eq(0),
+                ]
 
         # 2: shift and invert; the lowest bit is worth one half, the sticky bit collects what is below it
         shifted: Value = Cat(Const(0, 8), fraction_1, Const(1, 1))

@@ -117,12 +117,16 @@ def chain_rows(
 
 
 def convert(x: Words, is_float: bool, out: ElementType) -> NDArray[np.generic]:
-    """What is written of x: words, bf16 as ``np.uint16``, or ``np.int8``."""
+    """What is written of x: words, bf16 and fp16 as ``np.uint16``, ``np.int8`` or ``np.uint8``."""
     if out is ElementType.BF16:
         return float32.to_bf16(x)
+    if out is ElementType.FP16:
+        return float32.to_fp16(x)
     if out is ElementType.FP32:
         return x
     integer = float32.to_int32(x) if is_float else x.view(np.int32)
+    if out is ElementType.UINT8:
+        return float32.saturate_uint8(integer)
     return float32.saturate_int8(integer) if out is ElementType.INT8 else integer.view(np.uint32)
 
 

@@ -26,16 +26,17 @@ def vector_op(
 
     Parameters
     ----------
-    a, b: arrays ``[rows, N]``; ``np.int8`` for the half of a scratchpad row, ``np.uint16`` for a scratchpad row of
-        bf16, ``np.int32`` or ``np.uint32`` for an accumulator row (32 raw bits). ``b`` is not looked at when ``b_op``
-        is NONE.
+    a, b: arrays ``[rows, N]``; ``np.int8`` or ``np.uint8`` for the half of a scratchpad row, ``np.uint16`` for a
+        scratchpad row of bf16, ``np.float16`` for one of fp16, ``np.int32`` or ``np.uint32`` for an accumulator row (32
+        raw bits). ``b`` is not looked at when ``b_op`` is NONE.
     bias, scale: the row registers, ``[N]`` raw 32-bit values (``np.int32`` or ``np.uint32``); ``None`` where the
         instruction does not use them.
     b_op, dtype, relu, out: the instruction's flags; ``out`` is by default the word that the steps leave.
 
     Returns
     -------
-    ``np.int8`` for out = INT8, bf16 as ``np.uint16`` for out = BF16, otherwise the written words as ``np.uint32``.
+    ``np.int8`` for out = INT8, ``np.uint8`` for UINT8, bf16 and fp16 as ``np.uint16``, otherwise the written
+    words as ``np.uint32``.
 
     A value that no step touches (dtype = out, no flag set) is copied as it is, subnormals and NaN payloads included.
     """
@@ -68,12 +69,12 @@ def short_chain(b_op: int, bias: bool, scale: bool, relu: bool) -> Chain:
 
 
 def source_words(rows: NDArray[np.generic], dtype: ElementType) -> Words:
-    """The 32-bit values of rows that were read: bf16, int8 or words."""
-    if rows.dtype == np.uint16:
+    """The 32-bit values of rows that were read: bf16 as ``np.uint16``, ``np.float16``, int8, uint8 or words."""
+    if rows.dtype in (np.uint16, np.float16):
         if dtype != ElementType.FP32:
-            raise ValueError(f"bf16 rows need dtype FP32, not {dtype.name}")
-        return float32.from_bf16(rows)
-    if rows.dtype != np.int8:
+            raise ValueError(f"{'bf16' if rows.dtype == np.uint16 else 'fp16'} rows need dtype FP32, not {dtype.name}")
+        return float32.from_bf16(rows) if rows.dtype == np.uint16 else float32.from_fp16(rows.view(np.uint16))
+    if rows.dtype not in (np.int8, np.uint8):
         return _words(rows)
     wide = rows.astype(np.int32)
     return float32.from_int32(wide) if dtype == ElementType.FP32 else wide.view(np.uint32)

@@ -26,19 +26,19 @@ def _half(state: LocalState, rows: NDArray[np.int64], half: int) -> NDArray[np.i
 
 def _source_is_legal(config: ChipConfig, kind: int, space: int, half: int, dtype: int) -> bool:
     """Whether rows of an operand can be this."""
-    if kind not in config.operand_types or (half and config.lane_elements() == 1):
+    if kind not in config.vector_types or (half and config.lane_elements() == 1):
         return False
     in_scratchpad = space == Space.SCRATCHPAD and dtype == ElementType.FP32 and not half
-    return kind == ElementType.INT8 or in_scratchpad
+    return ElementType(kind).bits == 8 or in_scratchpad
 
 
 def _chain(state: LocalState, f: Mapping[str, int]) -> Chain | None:
     """The chain of a VECTOR, or None if it or the flags mean nothing on this chip."""
     c = state.config
     sources = [(f[f"{name}_type"], f[f"{name}_space"], f[f"{name}_half"], f["dtype"]) for name in ("a", "b")]
-    if f["dtype"] not in WORD_TYPES or f["out"] not in (*WORD_TYPES, *c.operand_types):
+    if f["dtype"] not in WORD_TYPES or f["out"] not in (*WORD_TYPES, *c.vector_types):
         return None
-    if f["out_half"] and (f["out"] == ElementType.BF16 or c.lane_elements() == 1):
+    if f["out_half"] and (ElementType(f["out"]).bits == 16 or c.lane_elements() == 1):
         return None
     if not all(_source_is_legal(c, *source) for source in sources):
         return None
@@ -92,9 +92,10 @@ def vector(state: LocalState, unit: Unit, command: Command) -> None:
         rows, space = walks[name]
         if space == Space.ACCUMULATOR:
             return state.accumulator.view(np.uint32)[rows]
-        if kind == ElementType.BF16:
-            return source_words(state.scratchpad.view(np.uint16)[rows], dtype)
-        return source_words(_half(state, rows, half), dtype)
+        if ElementType(kind).bits == 16:
+            whole = np.uint16 if kind == ElementType.BF16 else np.float16
+            return source_words(state.scratchpad.view(whole)[rows], dtype)
+        return source_words(_half(state, rows, half).view(np.uint8 if kind == ElementType.UINT8 else np.int8), dtype)
 
     a = source("a", f["a_half"], f["a_type"])
     assert a is not None
@@ -112,7 +113,7 @@ def vector(state: LocalState, unit: Unit, command: Command) -> None:
     if chain.silent:
         return
     target = state.scratchpad if to_scratchpad else state.accumulator
-    first = f["out_half"] * c.array if out == ElementType.INT8 else 0
+    first = f["out_half"] * c.array if out.bits == 8 else 0
     for row, value in zip(walks["out"][0], convert(x, is_float, out), strict=True):
         written = np.ascontiguousarray(value).view(np.uint8)
         target[row, first : first + len(written)] = written

@@ -51,8 +51,8 @@ def random_chain(config: ChipConfig, rng: random.Random, **fixed: object) -> Cha
         for late in ("late0", "late1"):
             values[late] = rng.choice(list(Late))
             values[f"{late}_lanes"] = maybe(Lanes.OWN, *Lanes)
-        values["c_type"] = rng.choice(config.operand_types)
-        values["c_half"] = rng.randrange(config.lane_elements()) if values["c_type"] == ElementType.INT8 else 0
+        values["c_type"] = rng.choice(config.vector_types)
+        values["c_half"] = rng.randrange(config.lane_elements()) if values["c_type"].bits == 8 else 0
         values["reduce"] = maybe(Reduction.NONE, *Reduction)
         values["register"] = rng.randrange(4)
         values["silent"] = bool(values["reduce"]) and rng.random() < 0.4
@@ -64,20 +64,20 @@ def random_chain(config: ChipConfig, rng: random.Random, **fixed: object) -> Cha
 def chain_flags(config: ChipConfig, rng: random.Random, chain: Chain) -> dict[str, int]:
     """Flags of a VECTOR that go with a chain."""
     dtype = rng.choice(WORD_TYPES)
-    bf16 = chain.c_type == ElementType.BF16
-    if bf16:
+    whole = chain.c_type.bits == 16  # a row of C is one of the scratchpad
+    if whole:
         dtype = ElementType.FP32
     values: dict[str, int] = {"dtype": dtype, "out": rng.choice(outputs(config))}
     for name in "ab":
         space = rng.choice(list(Space))
-        if name == "b" and bf16:
+        if name == "b" and whole:
             space = Space.ACCUMULATOR
-        types = config.operand_types if space == Space.SCRATCHPAD and dtype == ElementType.FP32 else (ElementType.INT8,)
-        kind = rng.choice(types)
+        can_be_whole = space == Space.SCRATCHPAD and dtype == ElementType.FP32
+        kind = rng.choice([t for t in config.vector_types if can_be_whole or t.bits == 8])
         values |= {f"{name}_space": space, f"{name}_type": kind}
-        if kind == ElementType.INT8:
+        if kind.bits == 8:
             values[f"{name}_half"] = rng.randrange(config.lane_elements())
-    if values["out"] == ElementType.INT8:
+    if ElementType(values["out"]).bits == 8:
         values["out_half"] = rng.randrange(config.lane_elements())
     return values
 

@@ -10,7 +10,7 @@ from chain_commands import FOLDS, chain_flags, chained, random_chain, set_chain,
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import Space
-from sley.abi.types import OPERAND_TYPES, WORD_TYPES, ElementType
+from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import BINARY2_OPS, LATE, STAGE_OPERANDS, Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp, Reduction
 from sley.hw.testing.coverage import Coverage
@@ -20,7 +20,7 @@ NANO16 = NANO.replace(
     operand_types=("int8", "bf16"), vector_chains=15, vector_functions=("exp2", "reciprocal", "sigmoid")
 )
 INT32, FP32 = WORD_TYPES
-OUTPUTS = (*WORD_TYPES, *OPERAND_TYPES)
+OUTPUTS = (*WORD_TYPES, *NANO16.vector_types)
 LATE_STAGES = ("multiply", "other", "multiply2", "binary2_operand")
 ROWS = (1, 2, 5, 8, 13, 40, 60)
 COVERAGE = Coverage(
@@ -43,7 +43,11 @@ COVERAGE = Coverage(
         ],
         "register": list(range(4)),
         "fold": [(r.name, kind.name) for r in FOLDS for kind in WORD_TYPES],
-        "C": [("ACCUMULATOR", "INT8"), *(("SCRATCHPAD", kind.name) for kind in OPERAND_TYPES)],
+        "C": [
+            ("ACCUMULATOR", "INT8"),
+            ("ACCUMULATOR", "UINT8"),
+            *(("SCRATCHPAD", kind.name) for kind in NANO16.vector_types),
+        ],
         "x, output": [(x.name, out.name) for x in WORD_TYPES for out in OUTPUTS if x == FP32 or not out.is_float],
     },
 )

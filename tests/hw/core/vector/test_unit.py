@@ -22,6 +22,7 @@ from sley.sim.golden import float32
 
 NANO, EDGE = PRESETS["nano"], PRESETS["edge"]
 NANO16 = NANO.replace(operand_types=("int8", "bf16"))
+CHAINS, CHAINS16 = (config.replace(vector_chains=4) for config in (NANO, NANO16))
 ONE_LANE, TWO_LANES = NANO.replace(vector_lanes=1), NANO16.replace(vector_lanes=2)
 
 
@@ -189,23 +190,27 @@ def test_faults_are_exact():
     assert len(bench.faults) == 30
 
 
-def test_every_illegal_combination_with_bf16():
-    """Every combination of the flags that bf16 depends on: the meaningless ones fault and touch nothing."""
-    choices = {"out": (ElementType.FP32, ElementType.BF16), "dtype": WORD_TYPES, "out_half": range(2)}
+@pytest.mark.parametrize("config", [NANO16, pytest.param(CHAINS16, marks=pytest.mark.slow)], ids=["bf16", "chains"])
+def test_every_illegal_combination_with_bf16(config):
+    """Every combination of the flags that types of 16 bits depend on: the meaningless ones fault and touch nothing."""
+    types = config.vector_types
+    wide = [t for t in types if t.bits == 16]
+    choices = {"out": (ElementType.FP32, *wide), "dtype": WORD_TYPES, "out_half": range(2)}
     for source in ("a", "b"):
-        choices |= {f"{source}_space": range(2), f"{source}_half": range(2), f"{source}_type": NANO16.operand_types}
+        choices |= {f"{source}_space": range(2), f"{source}_half": range(2), f"{source}_type": types}
     commands = [
         vector(3, 70, 1, pc=index, **dict(zip(choices, values, strict=True)))
         for index, values in enumerate(product(*choices.values()))
     ]
-    bench = Bench(NANO16, seed=1)
+    bench = Bench(config, seed=1)
     bench.run(commands)
-    # Of the 8 settings of a source 4 have no bf16, and 1 of the others is legal if dtype is FP32; out_half: 3 of 4.
-    assert len(commands) - len(bench.faults) == 3 * (4 * 4 + 5 * 5)
+    # A source of 8 bits has 4 settings, one of 16 has 1 if dtype is FP32; out_half can be set where out is a word.
+    narrow = 4 * (len(types) - len(wide))
+    assert len(commands) - len(bench.faults) == (2 + len(wide)) * (narrow**2 + (narrow + len(wide)) ** 2)
     assert {code for code, _, _ in bench.faults} == {FaultCode.ILLEGAL_INSTRUCTION}
 
 
-@pytest.mark.parametrize("config", [NANO, NANO16], ids=["int8", "bf16"])
+@pytest.mark.parametrize("config", [NANO, NANO16, CHAINS, CHAINS16], ids=["int8", "bf16", "chains", "chains-bf16"])
 def test_types_that_the_chip_does_not_have(config):
     """Every code of every type: those that nobody has, and those that are not for this field, fault."""
     fields = ("dtype", "out", "a_type", "b_type")
@@ -216,7 +221,7 @@ def test_types_that_the_chip_does_not_have(config):
     ]
     bench = Bench(config, seed=1)
     bench.run(commands)
-    legal = [len(WORD_TYPES), len(outputs(config)), *[len(config.operand_types)] * 2]
+    legal = [len(WORD_TYPES), len(outputs(config)), *[len(config.vector_types)] * 2]
     assert len(commands) - len(bench.faults) == sum(legal)
 
 
@@ -272,6 +277,21 @@ def test_one_part_of_a_row_per_cycle(steps, overhead):
 def test_one_part_of_a_row_per_cycle_with_bf16(steps, overhead):
     check_cycles(NANO16, steps, overhead)
     check_cycles(TWO_LANES, steps, overhead)
+
+
+@pytest.mark.parametrize(
+    ("steps", "overhead"),
+    [
+        ({"a_type": ElementType.UINT8}, 14),
+        ({"a_type": ElementType.UINT8, "out": ElementType.UINT8}, 14),
+        ({"dtype": ElementType.FP32, "a_type": ElementType.UINT8, "out": ElementType.UINT8}, 17),
+        ({"dtype": ElementType.FP32, "a_type": ElementType.FP16}, 14),
+        ({"dtype": ElementType.FP32, "a_type": ElementType.FP16, "out": ElementType.FP16}, 17),
+        ({"a_space": Space.ACCUMULATOR, "out": ElementType.FP16}, 20),
+    ],
+)
+def test_cycles_with_uint8_and_fp16(steps, overhead):
+    check_cycles(CHAINS16, steps, overhead)
 
 
 def check_cycles(config, steps, overhead):

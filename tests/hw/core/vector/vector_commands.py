@@ -20,14 +20,14 @@ def random_flags(config: ChipConfig, rng: random.Random, **fixed: int) -> dict[s
     while True:
         f = dict.fromkeys(FORMATS[Op.VECTOR].flags, 0)
         f |= {name: rng.randrange(2) for name in names} | {"dtype": rng.choice(WORD_TYPES)}
-        f |= {name: rng.choice(config.operand_types) for name in ("a_type", "b_type")}
+        f |= {name: rng.choice(config.vector_types) for name in ("a_type", "b_type")}
         f |= {"b_op": rng.choice(SHORT_OPS), "out": rng.choice(outputs(config))} | fixed
         if is_legal(config, f):
             return f
 
 
 def outputs(config: ChipConfig) -> list[ElementType]:
-    return [*WORD_TYPES, *config.operand_types]
+    return [*WORD_TYPES, *config.vector_types]
 
 
 def random_vector(config: ChipConfig, rng: random.Random, rows: int, **fixed: int) -> list[dict]:

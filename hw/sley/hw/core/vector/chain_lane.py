@@ -39,7 +39,7 @@ class ChainLane(VectorLane):
     Parameters
     ----------
     types : collection of ElementType
-        Operand types of the chip; without bf16 none of its logic exists.
+        Of scratchpad rows on the chip; nothing is there for those that it does not have.
     functions : collection of AnyFunction
         Those that chains can have.
 
@@ -50,7 +50,7 @@ class ChainLane(VectorLane):
     control : In(CONTROL), needs_float : In(1)
         what the stages do. ``flags`` then say of the first stages what those of a VECTOR without a chain
         would. Constant as ``flags`` are.
-    c : In(32), c_int8 : In(8), c_bf16 : In(16)
+    c : In(32), c_int8 : In(8), c_bf16 : In(16), c_fp16 : In(16)
         operand C, as A.
     a_word, b_word, c_word : Out(32)
         the operands as words, SOURCE_LATENCY behind their registers.
@@ -86,6 +86,7 @@ class ChainLane(VectorLane):
     c: Signal
     c_int8: Signal
     c_bf16: Signal
+    c_fp16: Signal
     a_word: Signal
     b_word: Signal
     c_word: Signal
@@ -106,8 +107,8 @@ class ChainLane(VectorLane):
 
     def __init__(self, types: Collection[ElementType], functions: Collection[AnyFunction]) -> None:
         self._functions = functions
-        c_bf16 = {"c_bf16": In(16)} if ElementType.BF16 in types else {}
-        super().__init__(types, more={**_MEMBERS, **c_bf16})
+        wide = {"c_bf16": ElementType.BF16, "c_fp16": ElementType.FP16}
+        super().__init__(types, more=_MEMBERS | {name: In(16) for name, t in wide.items() if t in types})
 
     def _needs_float(self) -> Value:
         return self.needs_float
@@ -133,8 +134,12 @@ class ChainLane(VectorLane):
         first, is_fp32 = self.control.first, computes_fp32(self.flags)
         c_convert = Signal(reset_less=True)
         m.d.sync += c_convert.eq(is_fp32 & self.control.c_int8)
-        converts = {"a": control.a_convert, "b": control.b_convert, "c": c_convert}
-        words = {name: self._as_word(m, name, convert, Const(0, 1)) for name, convert in converts.items()}
+        converts = {
+            "a": (control.a_convert, control.a_unsigned),
+            "b": (control.b_convert, control.b_unsigned),
+            "c": (c_convert, self.control.c_unsigned),
+        }
+        words = {name: self._as_word(m, name, *convert, Const(0, 1)) for name, convert in converts.items()}
         self._rows, uniform = self._row_registers(m)
         self._uniform = uniform
         for name, word in words.items():

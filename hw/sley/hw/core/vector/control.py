@@ -10,7 +10,7 @@ from sley.abi.instructions import FLAGS_BITS, FLAGS_LSB, FORMATS, Op, Space
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import BINARY2_OPS, FUNCTION_BITS, LATE, STAGE_OPERANDS, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp, Reduction
-from sley.hw.core.types import is_type
+from sley.hw.core.types import has_bits, is_type
 from sley.hw.core.vector.partials import JOIN
 from sley.hw.fp.logic import LOGIC_OPS
 
@@ -63,7 +63,8 @@ CONTROL = data.StructLayout(
         "reduce": 3,
         "register": 2,
         "silent": 1,
-        "c_int8": 1,  # C is one
+        "c_int8": 1,  # C is one, or a uint8
+        "c_unsigned": 1,  # C is a uint8
         "is_float": 1,  # what the reduction gets
     }
 )
@@ -166,7 +167,7 @@ def is_illegal(chain: data.View, flags: data.View, config: ChipConfig) -> Value:
         ~is_code(operands.reduce, Reduction),
         is_code(operands.reduce, JOIN) & tail.binary2.any(),
         broadcasts(chain, Late.A),
-        ~is_code(operands.c_type, config.operand_types),
+        ~is_code(operands.c_type, config.vector_types),
         flags.b_op.any() | flags.bias | flags.scale | flags.relu,
     ]
     for late in LATE:
@@ -174,11 +175,10 @@ def is_illegal(chain: data.View, flags: data.View, config: ChipConfig) -> Value:
         wrong.append((uses & (uses - 1)[: len(uses)]).any())
     if config.lane_elements() == 1:
         wrong.append(operands.c_half)
-    if config.has(ElementType.BF16):
-        is_fp32 = is_type(flags.dtype, ElementType.FP32, WORD_TYPES)
-        c_in_scratchpad = flags.b_space == Space.ACCUMULATOR
-        is_bf16 = is_type(operands.c_type, ElementType.BF16, config.operand_types)
-        wrong.append(is_bf16 & ~(c_in_scratchpad & ~operands.c_half & is_fp32))
+    is_fp32 = is_type(flags.dtype, ElementType.FP32, WORD_TYPES)
+    c_in_scratchpad = flags.b_space == Space.ACCUMULATOR
+    is_whole_row = has_bits(operands.c_type, 16, config.vector_types)
+    wrong.append(is_whole_row & ~(c_in_scratchpad & ~operands.c_half & is_fp32))
     return Cat(wrong).any()
 
 
@@ -198,7 +198,7 @@ def short_control(flags: data.View) -> dict[str, object]:
 
 def chain_control(chain: data.View, flags: data.View, is_float: Value, config: ChipConfig) -> dict[str, object]:
     """What a chain asks for; ``is_float``: x is fp32 behind the add."""
-    c_is_int8 = is_type(chain.operands.c_type, ElementType.INT8, config.operand_types)
+    c_type, types = chain.operands.c_type, config.vector_types
     front, tail, operands = chain.front, chain.tail, chain.operands
     is_fp32 = is_type(flags.dtype, ElementType.FP32, WORD_TYPES)
     always, joins = Const(1, 1), is_code(operands.reduce, JOIN)
@@ -232,7 +232,8 @@ def chain_control(chain: data.View, flags: data.View, is_float: Value, config: C
         "reduce": operands.reduce,
         "register": operands.register,
         "silent": operands.silent,
-        "c_int8": (flags.b_space == Space.ACCUMULATOR) & c_is_int8,
+        "c_int8": (flags.b_space == Space.ACCUMULATOR) & has_bits(c_type, 8, types),
+        "c_unsigned": is_type(c_type, ElementType.UINT8, types),
         "is_float": is_float,
     }
 

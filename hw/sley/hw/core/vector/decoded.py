@@ -77,7 +77,7 @@ class Decoded:
         self.flags = Signal(VECTOR_FLAGS, name="lane_flags", reset_less=True)
         self.needs_float = Signal(name="needs_float", reset_less=True)
         self.control = Signal(CONTROL, name="control", reset_less=True)
-        floats = is_float(flags, config.operand_types, needs_float)
+        floats = is_float(flags, config.vector_types, needs_float)
         with m.If(~self.stages.abort & self.stages.start):
             m.d.sync += [self.flags.eq(flags), self.needs_float.eq(needs_float)]
             with m.If(decode):

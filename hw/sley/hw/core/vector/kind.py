@@ -7,7 +7,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import Op, Space
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.operations import SHORT_OPS
-from sley.hw.core.types import is_one_of, is_type, output_types
+from sley.hw.core.types import has_bits, is_one_of, is_type, output_types
 from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS, is_code
 from sley.hw.core.vector.reads import COUNT_BITS
 
@@ -29,21 +29,20 @@ KIND = data.StructLayout(
 def command_kind(config: ChipConfig, command: data.View) -> Value:
     """What is known of a command before it is in its register."""
     vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
-    types, outputs = config.operand_types, output_types(config)
+    types, outputs = config.vector_types, output_types(config)
     is_vector, is_vrow = command.op == Op.VECTOR, command.op == Op.VROW
-    to_bf16 = is_type(vector.out, ElementType.BF16, outputs)
     illegal = ~is_code(vector.b_op, SHORT_OPS) | ~is_one_of(vector.dtype, WORD_TYPES)
     illegal |= ~is_one_of(vector.out, outputs) | (vector.chain > config.vector_chains)
     illegal |= ~is_one_of(vector.a_type, types) | ~is_one_of(vector.b_type, types)
-    if config.has(ElementType.BF16):
-        illegal |= to_bf16 & vector.out_half
+    if config.lane_bits == 16:
+        illegal |= has_bits(vector.out, 16, outputs) & vector.out_half
         for space, half, kind in (
             (vector.a_space, vector.a_half, vector.a_type),
             (vector.b_space, vector.b_half, vector.b_type),
         ):
             is_fp32 = is_type(vector.dtype, ElementType.FP32, WORD_TYPES)
-            can_be_bf16 = (space == Space.SCRATCHPAD) & ~half & is_fp32
-            illegal |= is_type(kind, ElementType.BF16, types) & ~can_be_bf16
+            can_be_whole = (space == Space.SCRATCHPAD) & ~half & is_fp32
+            illegal |= has_bits(kind, 16, types) & ~can_be_whole
     else:
         illegal |= vector.a_half | vector.b_half | vector.out_half
     if not config.vector_chains:

@@ -10,16 +10,18 @@ from amaranth.lib.wiring import In, Member, Out
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import BinaryOp
-from sley.hw.core.types import is_type
+from sley.hw.core.types import has_bits, is_type
 from sley.hw.core.vector.control import VECTOR_FLAGS
 from sley.hw.core.vector.lane_control import LANE_CONTROL, Conversions, computes_fp32
 from sley.hw.fp.binary import Binary
 from sley.hw.fp.float32 import FRACTION_BITS, Float32
 from sley.hw.fp.from_bf16 import from_bf16
+from sley.hw.fp.from_fp16 import from_fp16
 from sley.hw.fp.from_int import from_int8
 from sley.hw.fp.multiply import Multiply
 from sley.hw.fp.sum import Sum
 from sley.hw.fp.to_bf16 import ToBF16
+from sley.hw.fp.to_fp16 import ToFP16
 from sley.hw.fp.to_int import ToInt32
 
 
@@ -32,7 +34,7 @@ class VectorLane(wiring.Component):
     Parameters
     ----------
     types : collection of ElementType
-        Operand types of the chip; without bf16 none of its logic exists.
+        Of scratchpad rows on the chip; nothing is there for those that it does not have.
     parts : int
         Columns that the lane serves, one after the other.
     more : dict of Member, optional
@@ -42,9 +44,9 @@ class VectorLane(wiring.Component):
     -------
     flags : In(VECTOR_FLAGS)
         Of the instruction; constant from two cycles before its first operand until its last result.
-    a : In(32), a_int8 : In(8), a_bf16 : In(16)
-        Operand A, registers: a word, an int8 or, with bf16, a bf16; the others are 0.
-    b : In(32), b_int8 : In(8), b_bf16 : In(16)
+    a : In(32), a_int8 : In(8), a_bf16 : In(16), a_fp16 : In(16)
+        Operand A, registers: a word, an int8 or uint8 or, on chips with them, a bf16 or an fp16; the others are 0.
+    b : In(32), b_int8 : In(8), b_bf16 : In(16), b_fp16 : In(16)
         Operand B, likewise; all are 0 if it is not used.
     bias_load, scale_load : In(1)
         Copy the word of A into a row register; done in the next cycle.
@@ -54,7 +56,7 @@ class VectorLane(wiring.Component):
         With several columns: the one whose row register is written; the one that reaches the bias, and the scale, in
         the next cycle.
     o : Out(32)
-        The result; an INT8 output sign-extended, a BF16 output in the lower half.
+        The result; of an INT8 or UINT8 output the lowest byte counts, of BF16 and FP16 the lower half.
 
     Latency
     -------
@@ -73,9 +75,11 @@ class VectorLane(wiring.Component):
     a: Signal
     a_int8: Signal
     a_bf16: Signal
+    a_fp16: Signal
     b: Signal
     b_int8: Signal
     b_bf16: Signal
+    b_fp16: Signal
     bias_load: Signal
     scale_load: Signal
     clear: Signal
@@ -86,12 +90,15 @@ class VectorLane(wiring.Component):
 
     def __init__(self, types: Collection[ElementType], parts: int = 1, more: dict[str, Member] | None = None) -> None:
         self._types = types
-        self._bf16 = ElementType.BF16 in types
+        self._bf16, self._fp16, self._uint8 = (
+            t in types for t in (ElementType.BF16, ElementType.FP16, ElementType.UINT8)
+        )
         self._parts = parts
         indexes = ("row_part", "bias_part", "scale_part") if parts > 1 else ()
         super().__init__(
             {name: In(range(parts)) for name in indexes}
             | {name: In(16) for name in (("a_bf16", "b_bf16") if self._bf16 else ())}
+            | {name: In(16) for name in (("a_fp16", "b_fp16") if self._fp16 else ())}
             | (more or {})
             | {
                 "flags": In(VECTOR_FLAGS),
@@ -111,14 +118,18 @@ class VectorLane(wiring.Component):
         flags = self.flags
         is_fp32 = computes_fp32(flags)
         convert = Conversions(flags, self._types, self._needs_float())
-        a_bf16, b_bf16 = (is_type(kind, ElementType.BF16, self._types) for kind in (flags.a_type, flags.b_type))
-        a_int8 = (flags.a_space == Space.SCRATCHPAD) & ~a_bf16
-        b_int8 = (flags.b_space == Space.SCRATCHPAD) & ~b_bf16
+        types = (flags.a_type, flags.b_type)
+        a_byte, b_byte = (has_bits(kind, 8, self._types) for kind in types)
+        a_uint8, b_uint8 = (is_type(kind, ElementType.UINT8, self._types) for kind in types)
+        a_int8 = (flags.a_space == Space.SCRATCHPAD) & a_byte
+        b_int8 = (flags.b_space == Space.SCRATCHPAD) & b_byte
         use_b = flags.b_op != BinaryOp.NONE
         control = Signal(LANE_CONTROL, reset_less=True)
         m.d.sync += [
             control.a_convert.eq(is_fp32 & a_int8),
             control.b_convert.eq(is_fp32 & b_int8 & self._reads_b()),
+            control.a_unsigned.eq(a_uint8),
+            control.b_unsigned.eq(b_uint8),
             control.invert_b.eq((flags.b_op == BinaryOp.MAX) | (is_fp32 & (flags.b_op == BinaryOp.ADD))),
             control.float_b.eq(is_fp32 & use_b),
             control.maximum.eq(flags.b_op == BinaryOp.MAX),
@@ -130,7 +141,9 @@ class VectorLane(wiring.Component):
             control.float_relu.eq(flags.relu & convert.is_float),
             control.round.eq(convert.to_int32),
             control.narrow.eq(convert.to_int8),
+            control.unsigned.eq(convert.to_uint8),
             control.bf16.eq(convert.to_bf16),
+            control.fp16.eq(convert.to_fp16),
         ]
 
         with_b, bias, scale = self._first(m, control)
@@ -168,8 +181,8 @@ class VectorLane(wiring.Component):
 
         final = self._final(m, rectified)
 
-        # output; only the lowest byte of an int8 counts
-        m.submodules.to_int32 = to_int32 = ToInt32()
+        # output; only the lowest byte of an int8 or uint8 counts
+        m.submodules.to_int32 = to_int32 = ToInt32(for_fp16=self._fp16)
         integer = Signal(32)
         m.d.comb += [
             to_int32.use.eq(control.round),
@@ -181,6 +194,14 @@ class VectorLane(wiring.Component):
             m.d.sync += self.o.eq(Cat((~integer[-1]).replicate(7), integer[-1], integer[8:]))
         with m.Else():
             m.d.sync += self.o.eq(integer)
+        if self._uint8:
+            with m.If(control.unsigned & integer[8:].any()):
+                m.d.sync += self.o[:8].eq((~integer[-1]).replicate(8))
+        if self._fp16:
+            m.submodules.to_fp16 = to_fp16 = ToFP16()
+            m.d.comb += [to_int32.fp16.eq(control.fp16), to_fp16.i.eq(final), to_fp16.rounded.eq(integer)]
+            with m.If(control.fp16):
+                m.d.sync += self.o.eq(to_fp16.o)
         if self._bf16:
             m.submodules.to_bf16 = to_bf16 = ToBF16()
             m.d.comb += to_bf16.i.eq(final)
@@ -201,8 +222,8 @@ class VectorLane(wiring.Component):
         # What the comparison of op B subtracts is inverted before it is in a register.
         a, b = Signal(32, name="a", reset_less=True), Signal(32, name="b", reset_less=True)
         m.d.sync += [
-            a.eq(self._as_word(m, "a", control.a_convert, Const(0, 1))),
-            b.eq(self._as_word(m, "b", control.b_convert, control.invert_b)),
+            a.eq(self._as_word(m, "a", control.a_convert, control.a_unsigned, Const(0, 1))),
+            b.eq(self._as_word(m, "b", control.b_convert, control.b_unsigned, control.invert_b)),
         ]
         m.submodules.binary = binary = Binary()
         m.d.comb += [
@@ -223,14 +244,17 @@ class VectorLane(wiring.Component):
         """x behind the stages that follow relu."""
         return x
 
-    def _as_word(self, m: Module, name: str, convert: Value, invert: Value) -> Value:
+    def _as_word(self, m: Module, name: str, convert: Value, unsigned: Value, invert: Value) -> Value:
         """An operand as the 32 bits that its type says, or their inverse: of all that it can be all but one are 0."""
         int8 = getattr(self, f"{name}_int8")
-        word = getattr(self, name) | Mux(convert, 0, Cat(int8, int8[-1].replicate(24)))
+        above = int8[-1] & ~unsigned if self._uint8 else int8[-1]
+        word = getattr(self, name) | Mux(convert, 0, Cat(int8, above.replicate(24)))
         if self._bf16:
             word |= from_bf16(getattr(self, f"{name}_bf16"))
+        if self._fp16:
+            word |= from_fp16(m, f"{name}_fp16", getattr(self, f"{name}_fp16"))
         # The conversion of an int8 comes last, so it is merged last.
-        return word ^ invert.replicate(32) ^ from_int8(m, name, int8, convert)
+        return word ^ invert.replicate(32) ^ from_int8(m, name, int8, convert, unsigned if self._uint8 else None)
 
     def _row_register(self, m: Module, name: str, value: Value, use: Value) -> Value:
         """What the column at this step needs of the row register of each; 0 if it is not used.

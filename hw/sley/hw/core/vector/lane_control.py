@@ -22,6 +22,8 @@ LANE_CONTROL = data.StructLayout(
     {
         "a_convert": 1,  # A is an int8 that becomes fp32
         "b_convert": 1,
+        "a_unsigned": 1,  # A is a uint8
+        "b_unsigned": 1,
         "invert_b": 1,
         "float_b": 1,  # op B is one of fp32
         "maximum": 1,  # op B is a maximum
@@ -33,7 +35,9 @@ LANE_CONTROL = data.StructLayout(
         "float_relu": 1,
         "round": 1,  # to int32
         "narrow": 1,  # to int8
+        "unsigned": 1,  # to uint8
         "bf16": 1,  # to bf16
+        "fp16": 1,  # to fp16
     }
 )
 """The decoded flags: registers that choose the ways, so that no decoding is in the paths of the data."""
@@ -47,14 +51,18 @@ class Conversions:
 
     def __init__(self, flags: data.View, types: Collection[ElementType], needs_float: Value) -> None:
         outputs = {*WORD_TYPES, *types}
-        self.to_int8, self.to_bf16, to_fp32, to_int32 = (
+        self.to_int8, self.to_uint8, self.to_bf16, self.to_fp16, to_fp32, to_int32 = (
             is_type(flags.out, t, outputs)
-            for t in (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
+            for t in (
+                *(ElementType.INT8, ElementType.UINT8, ElementType.BF16, ElementType.FP16),
+                *(ElementType.FP32, ElementType.INT32),
+            )
         )
         is_fp32 = computes_fp32(flags)
-        self.to_float = ~is_fp32 & (flags.scale | self.to_bf16 | to_fp32 | needs_float)
+        self.to_float = ~is_fp32 & (flags.scale | self.to_bf16 | self.to_fp16 | to_fp32 | needs_float)
         self.is_float = is_fp32 | self.to_float  # from the scale on
-        self.to_int32 = self.is_float & (to_int32 | self.to_int8)
+        # ``ToInt32`` rounds to fp16, too
+        self.to_int32 = self.is_float & (to_int32 | self.to_int8 | self.to_uint8) | self.to_fp16
 
 
 def computes_fp32(flags: data.View) -> Value:

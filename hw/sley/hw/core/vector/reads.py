@@ -10,12 +10,11 @@ from amaranth.lib.wiring import In, Member, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
-from sley.abi.types import ElementType
 from sley.abi.vector.chains import Late
 from sley.abi.vector.operations import BinaryOp
 from sley.hw.core.params import params_layout
 from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
-from sley.hw.core.types import is_type
+from sley.hw.core.types import has_bits
 from sley.hw.core.unit import UnitCommand
 from sley.hw.core.vector.chain_table import CHAIN
 from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS, broadcasts, late_reads, reads_b
@@ -178,7 +177,7 @@ class VectorReads(wiring.Component):
                 getattr(self, f"{name}_granted").eq(asks[name] & reads[name]),
             ]
             m.d.sync += skip.eq(unused | (self.go & reads[name] & ~every))
-        two_int8, types = self._config.lane_elements() > 1, self._config.operand_types
+        two_int8, types = self._config.lane_elements() > 1, self._config.vector_types
         for name, kind, half in (("a", vector.a_type, vector.a_half), ("b", vector.b_type, vector.b_half)):
             scratchpad, accumulator = (
                 getattr(self, f"{memory}_read_{name}") for memory in ("scratchpad", "accumulator")
@@ -195,9 +194,7 @@ class VectorReads(wiring.Component):
                 scratchpad.row.eq(rows[False]),
                 accumulator.row.eq(rows[True]),
                 accumulator.part.eq(self.part),
-                scratchpad.part.eq(
-                    Mux(two_int8 & is_type(kind, ElementType.INT8, types), int8_part(self.part, half)[1:], self.part)
-                ),
+                scratchpad.part.eq(Mux(two_int8 & has_bits(kind, 8, types), int8_part(self.part, half)[1:], self.part)),
                 scratchpad.valid.eq(valid[False]),
                 accumulator.valid.eq(valid[True]),
             ]

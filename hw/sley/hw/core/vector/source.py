@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from sley.abi.config import ChipConfig
 from sley.abi.timing import SRAM_READ
 from sley.abi.types import ElementType
-from sley.hw.core.types import is_type
+from sley.hw.core.types import has_bits, is_type
 
 
 def int8_part(part: Value, half: Value) -> Value:
@@ -16,7 +16,7 @@ def int8_part(part: Value, half: Value) -> Value:
 
 
 class Source:
-    """Registers of what the lanes read of an operand: a word, an int8 of the half or a bf16, the others being 0.
+    """Registers of what the lanes read of an operand: a word, a byte of the half, a bf16 or an fp16; the others are 0.
 
     ``part`` is what is read, ``load`` tells that data arrive, SRAM_READ later. They are held until the next do;
     ``unused`` makes all of them 0.
@@ -38,7 +38,7 @@ class Source:
         kind: Value,
     ) -> None:
         self._m, self._name, self._load, self._unused = m, name, load, unused
-        is_bf16 = is_type(kind, ElementType.BF16, config.operand_types)
+        types = config.vector_types
         int8 = scratchpad.data
         if config.lane_elements() > 1:
             which = int8_part(part, half)[0]
@@ -49,10 +49,11 @@ class Source:
             int8 = int8.word_select(which, len(int8) // 2)
         kinds = {
             "word": (from_accumulator, accumulator.data, 32),
-            "int8": (from_scratchpad & ~is_bf16, int8, 8),
+            "int8": (from_scratchpad & has_bits(kind, 8, types), int8, 8),
         }
-        if config.has(ElementType.BF16):
-            kinds["bf16"] = (from_scratchpad & is_bf16, scratchpad.data, 16)
+        for wide in (ElementType.BF16, ElementType.FP16):
+            if wide in types:
+                kinds[wide.info.name] = (from_scratchpad & is_type(kind, wide, types), scratchpad.data, 16)
         self._kinds = {}
         for what, (condition, values, width) in kinds.items():
             taken = Signal(name=f"{name}_{what}_taken", reset_less=True)

@@ -10,10 +10,9 @@ from sley.abi.counters import VectorCycle
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import VectorRow
 from sley.abi.timing import SRAM_READ
-from sley.abi.types import ElementType
 from sley.hw.core.params import UnitParams
 from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
-from sley.hw.core.types import is_type, output_types
+from sley.hw.core.types import has_bits, output_types
 from sley.hw.core.unit import UnitCommand, unit_signature
 from sley.hw.core.vector.chain_lane import ChainLane
 from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS
@@ -71,7 +70,7 @@ class VectorUnit(wiring.Component):
     scratchpad_read_a, scratchpad_read_b, accumulator_read_a, accumulator_read_b : Out(read_port)
         Sources, of ``row_parts`` parts; VROW uses accumulator_read_a.
     scratchpad_write : Out(scratchpad_write(config))
-        INT8 outputs, one half of a row, and BF16 outputs, whole rows.
+        Outputs of 8 bits, one half of a row, and of 16 bits, whole rows.
     accumulator_write : Out(accumulator_write(config))
         All other outputs, whole rows.
     events : Out(class_events(VectorCycle))
@@ -82,7 +81,7 @@ class VectorUnit(wiring.Component):
     1. All three rows of a step are checked before it reads. After a row that does not exist (in the order A, B, output)
        earlier rows are completed and written, then the fault is raised.
     2. Before the first row: BAD_PARAMETER for more than 65535 rows, then ILLEGAL_INSTRUCTION, with address 0, for a
-       reserved value, a half that does not exist and bf16 where it cannot be.
+       reserved value, a half that does not exist and a type of 16 bits where it cannot be.
 
     Latency
     ------- From the acceptance of a command to the offer of its signal set: p + 8 cycles and the latency of the lanes
@@ -126,7 +125,7 @@ class VectorUnit(wiring.Component):
         command = Signal(UnitCommand, reset_less=True)
         kind = Signal(KIND, reset_less=True)
         vector = data.View(VECTOR_FLAGS, command.flags)
-        to_bf16 = is_type(vector.out, ElementType.BF16, output_types(self._config))
+        whole = has_bits(vector.out, 16, output_types(self._config))
 
         m.submodules.params = params = UnitParams(Unit.VECTOR, chains > 0)
         m.d.comb += [
@@ -240,7 +239,7 @@ class VectorUnit(wiring.Component):
             writes.row.eq(command.b),
             writes.stride.eq(params.values.out_stride),
             writes.to_scratchpad.eq(kind.to_scratchpad),
-            writes.to_bf16.eq(to_bf16),
+            writes.whole.eq(whole),
             writes.half.eq(vector.out_half),
             writes.abort.eq(self.abort),
         ]
@@ -277,7 +276,7 @@ class VectorUnit(wiring.Component):
         A part passes every place one cycle before its data: the lanes' registers, where that of a VROW ends, bias,
         scale, relu, and the end.
         """
-        config, types, parts = self._config, self._config.operand_types, self._config.row_parts
+        config, types, parts = self._config, self._config.vector_types, self._config.row_parts
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
         flags = decoded.flags if decoded else vector
         needs_float = decoded.needs_float if decoded else Const(0, 1)

@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.types import ElementType
 from sley.hw.core.params import params_layout
 from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
 from sley.hw.core.vector.late import WAITING_ROWS
@@ -34,15 +33,15 @@ class VectorWrites(wiring.Component):
     Members
     -------
     i : In(stream of 32 * array bits)
-        A row of fp32 or int32 words, or of bf16 or int8 in their low bits. Accepted if fewer than
+        A row of fp32 or int32 words, or of what has 16 or 8 bits in their low ones. Accepted if fewer than
         ``output_rows(config)`` rows are here: ``ready`` is not to be asked for.
     start : In(1), row : In(32)
         A command starts: where its first row goes.
     stride : In(shape of OUT_STRIDE)
         From one row to the next; constant while rows are here.
-    to_scratchpad : In(1), to_bf16 : In(1), half : In(1)
-        The outputs are not whole rows of the accumulators; they are whole rows of bf16; the half of a row of int8.
-        Constant while rows are here.
+    to_scratchpad : In(1), whole : In(1), half : In(1)
+        The outputs are not whole rows of the accumulators; they are whole rows of 16 bits a lane; the half of a row
+        of 8 bits. Constant while rows are here.
     abort : In(1)
         Drops all rows. In its first cycle one may still be written, so that no write waits for ``abort``.
     scratchpad_write : Out(scratchpad_write(config)), accumulator_write : Out(accumulator_write(config))
@@ -60,7 +59,7 @@ class VectorWrites(wiring.Component):
     row: Signal
     stride: Signal
     to_scratchpad: Signal
-    to_bf16: Signal
+    whole: Signal
     half: Signal
     abort: Signal
     scratchpad_write: wiring.PureInterface
@@ -76,7 +75,7 @@ class VectorWrites(wiring.Component):
                 "row": In(32),
                 "stride": In(params_layout(Unit.VECTOR)["out_stride"].shape),
                 "to_scratchpad": In(1),
-                "to_bf16": In(1),
+                "whole": In(1),
                 "half": In(1),
                 "abort": In(1),
                 "scratchpad_write": Out(scratchpad_write(config)),
@@ -105,8 +104,8 @@ class VectorWrites(wiring.Component):
             queue.o.ready.eq(Mux(self.to_scratchpad, self.scratchpad_write.ready, self.accumulator_write.ready)),
             self.written.eq(queue.o.valid & queue.o.ready),
         ]
-        if config.has(ElementType.BF16):
-            with m.If(self.to_bf16):
+        if config.lane_bits == 16:
+            with m.If(self.whole):
                 m.d.comb += [
                     self.scratchpad_write.data.eq(Cat(word[:16] for word in words)),
                     self.scratchpad_write.enable.eq(~0),
