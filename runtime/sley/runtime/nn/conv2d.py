@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
 from typing import SupportsFloat
 
 import numpy as np
@@ -19,13 +18,11 @@ from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.kernels.conv.launch import launch
 from sley.runtime.kernels.conv.mapping import parts_of
-from sley.runtime.kernels.conv.problem import Axis, Conv, Steps
+from sley.runtime.kernels.conv.problem import Conv, Steps
 from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_result, unknown_result
+from sley.runtime.nn.images import Padding, Pair, axes_of, check_dense
 from sley.runtime.nn.weights import ConvWeights, operand_type
-
-Pair = int | tuple[int, int]
-Padding = int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]]
 
 
 def conv2d(
@@ -89,7 +86,7 @@ def conv2d(
             f"x is {x.dtype} and w {numpy_type(weights.dtype)}; both operands of conv2d have one type: use astype"
         )
     check_operands(device.config, operands)
-    axes = _axes(x.shape, weights.shape, stride, padding, dilation)
+    axes = axes_of(x.shape, weights.shape[:2], stride, padding, dilation)
     channels, outputs = _channels(x.shape, weights.shape, groups)
     products = weights.shape[0] * weights.shape[1] * weights.shape[2]
     check_depth(operands, products)
@@ -102,8 +99,8 @@ def conv2d(
         out = device.empty(shape, kind)
     elif out.shape != shape or out.dtype != kind:
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
-    _check_dense("x", x)
-    _check_dense("out", out)
+    check_dense("x", x)
+    check_dense("out", out)
     values = _Values.of(device, outputs, operands, bias, scale, result)
     for name, operand in (("x", x), ("bias", values.bias), ("scale", values.scale)):
         if isinstance(operand, Buffer) and out.layout.overlaps(operand.layout):
@@ -178,42 +175,6 @@ def _weights(device: Device, w: ConvWeights | Buffer | ArrayLike) -> ConvWeights
     return ConvWeights(device, w.numpy() if isinstance(w, Buffer) else w)
 
 
-def _axes(
-    image: tuple[int, ...], weights: tuple[int, ...], stride: Pair, padding: Padding, dilation: Pair
-) -> tuple[Axis, Axis]:
-    """Along y and x."""
-    if len(image) != 4 or 0 in image:
-        raise ShapeMismatch(f"x has shape {image}; images are [images, y, x, channels], each at least 1")
-    strides, dilations = _pair("stride", stride, 1), _pair("dilation", dilation, 1)
-    sides = padding if isinstance(padding, tuple) else (padding, padding)
-    if len(sides) != 2:
-        raise BadRequest(f"padding is {padding!r}; give one number, (y, x), or ((top, bottom), (left, right))")
-    found = []
-    for name, size, taps, step, spread, pad in zip(
-        "yx", image[1:3], weights[:2], strides, dilations, sides, strict=True
-    ):
-        before, behind = _pair("padding", pad, 0)
-        window, padded = (taps - 1) * spread + 1, size + before + behind
-        if window > padded:
-            raise ShapeMismatch(
-                f"the window is {window} pixels along {name}, the image with its padding {padded}: pad it by at least "
-                f"{window - padded} more"
-            )
-        found.append(Axis(size, (padded - window) // step + 1, taps, step, spread, before))
-    return found[0], found[1]
-
-
-def _pair(name: str, value: object, least: int) -> tuple[int, int]:
-    pair = value if isinstance(value, tuple) else (value, value)
-    try:
-        first, second = (index(number) for number in pair)
-    except (TypeError, ValueError):
-        raise BadRequest(f"{name} is {value!r}; give an integer, or a tuple of two") from None
-    if min(first, second) < least:
-        raise BadRequest(f"{name} is {value!r}; it must be at least {least}")
-    return first, second
-
-
 def _channels(image: tuple[int, ...], weights: tuple[int, ...], groups: int) -> tuple[int, int]:
     """Of the input and the output."""
     channels, outputs = image[3], weights[3]
@@ -238,12 +199,3 @@ def _result(operands: ElementType, scaled: bool, dtype: DTypeLike | None) -> Ele
     if result is None:
         raise unknown_result(np.dtype(dtype).name)
     return result
-
-
-def _check_dense(name: str, array: Buffer) -> None:
-    """Raises ``BadRequest`` unless the channels of a pixel follow each other."""
-    if array.shape[3] > 1 and array.strides[3] != array.dtype.itemsize:
-        raise BadRequest(
-            f"{name} is {array!r}; the channels of a pixel must be contiguous (channels last): use a copy, "
-            f"device.array({name}.numpy())"
-        )

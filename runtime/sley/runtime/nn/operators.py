@@ -6,6 +6,7 @@ from sley.runtime.nn.argmax import argmax
 from sley.runtime.nn.attention import attention
 from sley.runtime.nn.conv2d import conv2d
 from sley.runtime.nn.embedding import embedding
+from sley.runtime.nn.pooling import avg_pool2d, global_avg_pool2d, max_pool2d
 from sley.runtime.nn.rotary import RotaryTable, rotary
 from sley.runtime.nn.rows import layer_norm, rms_norm, softmax
 from sley.runtime.nn.weights import ConvWeights
@@ -16,10 +17,13 @@ __all__ = [
     "adam_step",
     "argmax",
     "attention",
+    "avg_pool2d",
     "conv2d",
     "embedding",
     "gelu",
+    "global_avg_pool2d",
     "layer_norm",
+    "max_pool2d",
     "rms_norm",
     "rotary",
     "silu",

@@ -47,7 +47,7 @@ def test_zero_points(out, low, high):
     bench, rng, factor = ChainBench(config, seed=1, grant=0.8), np.random.default_rng(1), np.float32(0.5)
     sums = rng.integers(-600, 600, (rows, n)).astype(np.int32)
     bench.model.accumulators[:rows] = sums.view(np.uint32)
-    bench.accumulators[:rows] = sums.view(np.uint32)
+    bench.memories["accumulator"][:rows] = sums.view(np.uint32)
     quantise = Chain(
         multiply=Operand.SPLAT0, function=Function.ROUND, binary2=BinaryOp.ADD, binary2_operand=Operand.SPLAT1
     )
@@ -63,8 +63,8 @@ def test_zero_points(out, low, high):
             vector(40, 80, rows, chain=2, a_type=out, a_half=1, out=ElementType.FP16),
         ]
     )
-    q = bench.scratchpad[40 : 40 + rows, n:].view(np.uint8 if out == ElementType.UINT8 else np.int8)
+    q = bench.memories["scratchpad"][40 : 40 + rows, n:].view(np.uint8 if out == ElementType.UINT8 else np.int8)
     assert np.array_equal(q, np.clip(np.rint(sums * factor) + z, low, high))
     restored = (q.astype(np.int32) - z).astype(np.float32) * factor
-    assert np.array_equal(bench.accumulators[40 : 40 + rows].view(np.float32), restored)
-    assert np.array_equal(bench.scratchpad[80 : 80 + rows].view(np.float16), restored.astype(np.float16))
+    assert np.array_equal(bench.memories["accumulator"][40 : 40 + rows].view(np.float32), restored)
+    assert np.array_equal(bench.memories["scratchpad"][80 : 80 + rows].view(np.float16), restored.astype(np.float16))

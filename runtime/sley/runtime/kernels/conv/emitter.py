@@ -1,16 +1,16 @@
 """What all parts of a convolution's program share: names, semaphores, the walk."""
 
 from sley.abi.config import ChipConfig
-from sley.abi.faults import Unit
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register, Value
+from sley.runtime.kernels.conv.pixels import Pixels
 from sley.runtime.kernels.conv.placement import Placement
 from sley.runtime.kernels.conv.problem import Conv
 from sley.runtime.kernels.conv.tiling import Tiling, chunks_of, patches
 from sley.runtime.kernels.conv.walk import Level, Walk
 
 
-class ConvEmitter:
+class ConvEmitter(Pixels):
     """The base of the parts that write a convolution's program.
 
     The walk is at the chunk that is loaded, one ahead of the chunk that is multiplied. Semaphores: ``free`` and
@@ -19,15 +19,9 @@ class ConvEmitter:
     Whatever an instruction waits for is signalled by one issued before it, so the queues may have any length.
     """
 
-    tap_x: Level
-    tap_y: Level
-    fold: Level
+    place: Placement
     column_tile: Level
-    out_x: Level
-    out_y: Level
     rounds: Register
-    slot: Register
-    """That is filled in this round, and below the one of the round before."""
     ready_slot: Register
     chunk: Register
     half: Register
@@ -62,32 +56,3 @@ class ConvEmitter:
         self.values_full = k.semaphore("values_full")
         self.walk = Walk(k)
         self._known: dict[str, Value] = {}
-
-    def _forget_parameters(self) -> None:
-        """Here the program is reached from several places."""
-        self._known = {}
-
-    def _set_load(self, **params: Value) -> None:
-        """Sets the parameters of LOAD that are not known to have these values."""
-        for name, value in params.items():
-            if isinstance(value, Register) or self._known.get(name) != value:
-                self.k.set(Unit.LOAD, **{name: value})
-                if isinstance(value, Register):
-                    self._known.pop(name, None)
-                else:
-                    self._known[name] = value
-
-    def _scaled(self, rd: Register, value: Value, factor: int, plus: Register) -> None:
-        """rd = plus + value * factor."""
-        k = self.k
-        if not isinstance(value, Register):
-            if value * factor or rd is not plus:
-                k.add(rd, plus, value * factor)
-            return
-        if rd is plus:
-            with k.scratch("product") as (product,):
-                k.mul(product, value, factor)
-                k.add(rd, plus, product)
-        else:
-            k.mul(rd, value, factor)
-            k.add(rd, rd, plus)
