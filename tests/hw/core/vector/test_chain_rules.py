@@ -3,6 +3,7 @@
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 from chain_bench import ChainBench
 from chain_commands import FOLDS, random_chain, set_chain, settings, vfold
@@ -316,6 +317,23 @@ def test_cycles_of_reductions() -> None:
     commands = [*set_chain(1, Chain(reduce=Reduction.SUM, silent=True))[2:], vfold(0, Reduction.SUM, FP32)]
     bench.run([*commands, vfold(0, Reduction.MAX, FP32), vfold(0, Reduction.SUM, INT32)])
     assert bench.cycles() == [2, 44, 29, 26]
+
+
+@pytest.mark.parametrize("grant", [1.0, 0.6])
+@pytest.mark.parametrize("kind", WORD_TYPES)
+def test_sums_of_numbers(kind: ElementType, grant: float) -> None:
+    """Without a NaN, which would hide all rows; at full rate a partial is written in the cycle of its next read."""
+    bench = ChainBench(NANO16, seed=12, grant=grant)
+    numbers = np.random.default_rng(1).uniform(-100, 100, bench.model.accumulators.shape).astype(np.float32)
+    for memory in (bench.memories["accumulator"], bench.model.accumulators):
+        memory[:] = numbers.view(np.uint32)
+    commands = set_chain(2, Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW1))
+    for number, reduction in enumerate(FOLDS):
+        commands += set_chain(3 + number, Chain(reduce=reduction, register=1, silent=True))
+        for rows in (9, 30, 100):
+            commands += [use(3 + number, 2, rows=rows, dtype=kind), use(3 + number, 5, rows=7, dtype=kind)]
+            commands += [vfold(1, reduction, kind), use(2, 0, 110 + number, 1, dtype=kind)]
+    bench.run(commands)
 
 
 def test_silent() -> None:
