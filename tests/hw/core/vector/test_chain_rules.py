@@ -369,6 +369,17 @@ def kind_commands() -> dict[str, tuple[Chain | None, dict[str, int]]]:
         "where": (Chain(keep=Condition.LATE0_NOT_ZERO, late0=Late.C, other=Operand.LATE1), {"out": ElementType.INT8}),
         "iota": (Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT1), {}),
         "function": (Chain(function=Function.EXP2, binary2=BinaryOp.ADD, binary2_operand=Operand.ROW1), fp32),
+        "late behind a function": (
+            Chain(
+                function=Function.EXP2,
+                multiply2=Operand.LATE0,
+                late0=Late.B,
+                binary2=BinaryOp.ADD,
+                binary2_operand=Operand.LATE1,
+                late1=Late.A,
+            ),
+            fp32,
+        ),
         "integer sums": (Chain(reduce=Reduction.SUM, register=0), {}),
         "sums": (Chain(reduce=Reduction.SUM, register=1, silent=True), fp32),
         "maxima": (Chain(reduce=Reduction.MAX, register=1), fp32),
