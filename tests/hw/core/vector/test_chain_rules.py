@@ -3,6 +3,7 @@
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 from chain_bench import ChainBench
 from chain_commands import FOLDS, random_chain, set_chain, settings, vfold
@@ -318,6 +319,23 @@ def test_cycles_of_reductions() -> None:
     assert bench.cycles() == [2, 44, 29, 26]
 
 
+@pytest.mark.parametrize("grant", [1.0, 0.6])
+@pytest.mark.parametrize("kind", WORD_TYPES)
+def test_sums_of_numbers(kind: ElementType, grant: float) -> None:
+    """Without a NaN, which would hide all rows; at full rate a partial is written in the cycle of its next read."""
+    bench = ChainBench(NANO16, seed=12, grant=grant)
+    numbers = np.random.default_rng(1).uniform(-100, 100, bench.model.accumulators.shape).astype(np.float32)
+    for memory in (bench.memories["accumulator"], bench.model.accumulators):
+        memory[:] = numbers.view(np.uint32)
+    commands = set_chain(2, Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW1))
+    for number, reduction in enumerate(FOLDS):
+        commands += set_chain(3 + number, Chain(reduce=reduction, register=1, silent=True))
+        for rows in (9, 30, 100):
+            commands += [use(3 + number, 2, rows=rows, dtype=kind), use(3 + number, 5, rows=7, dtype=kind)]
+            commands += [vfold(1, reduction, kind), use(2, 0, 110 + number, 1, dtype=kind)]
+    bench.run(commands)
+
+
 def test_silent() -> None:
     """Nothing is written, whatever the output; the register is the result."""
     bench, commands = ChainBench(NANO16, seed=4, grant=0.7), []
@@ -351,6 +369,17 @@ def kind_commands() -> dict[str, tuple[Chain | None, dict[str, int]]]:
         "where": (Chain(keep=Condition.LATE0_NOT_ZERO, late0=Late.C, other=Operand.LATE1), {"out": ElementType.INT8}),
         "iota": (Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT1), {}),
         "function": (Chain(function=Function.EXP2, binary2=BinaryOp.ADD, binary2_operand=Operand.ROW1), fp32),
+        "late behind a function": (
+            Chain(
+                function=Function.EXP2,
+                multiply2=Operand.LATE0,
+                late0=Late.B,
+                binary2=BinaryOp.ADD,
+                binary2_operand=Operand.LATE1,
+                late1=Late.A,
+            ),
+            fp32,
+        ),
         "integer sums": (Chain(reduce=Reduction.SUM, register=0), {}),
         "sums": (Chain(reduce=Reduction.SUM, register=1, silent=True), fp32),
         "maxima": (Chain(reduce=Reduction.MAX, register=1), fp32),

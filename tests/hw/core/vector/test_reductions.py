@@ -84,7 +84,10 @@ class Bench:
             self.sim.poke(name, int(value))
 
     def words(self, count: int) -> list[int]:
+        """All sorts, or numbers alone: sums that are no number tell nothing of their rows."""
         rng = self.rng
+        if rng.random() < 0.5:
+            return np.array([rng.uniform(-100, 100) for _ in range(count)], np.float32).view(np.uint32).tolist()
         kinds = (lambda: rng.choice(SPECIAL), lambda: rng.getrandbits(32), lambda: rng.randint(0x40000000, 0x44000000))
         return [rng.choice(kinds)() for _ in range(count)]
 
@@ -133,7 +136,7 @@ class Bench:
 def test_folds(reduction: Reduction, kind: ElementType) -> None:
     """Of few rows, of as many as there are partials, of more; what a fold finds is forgotten. Each takes as long."""
     bench = Bench(seed=reduction)
-    for count in (0, 1, 2, PARTIALS - 1, PARTIALS, PARTIALS + 1, 0, 3, 40):
+    for count in (0, 1, 2, PARTIALS - 1, PARTIALS, PARTIALS + 1, 0, 3, 40, 41, 9, 17, 30):
         bench.rows(1, reduction, kind, count)
         assert bench.fold(1, reduction, kind) == BUSY[reduction, kind]
 
