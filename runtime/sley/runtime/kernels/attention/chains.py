@@ -21,8 +21,8 @@ _FACTORS = (Operand.ROW1, Operand.ROW2, Operand.ROW3)
 @dataclass(frozen=True)
 class Chains:
     """``highest``: score of a block. ``maximum``: of that and the one before. ``weights``: of scores. ``ones``,
-    ``lowest``: constants. For each group ``factor``: of its sums; ``rescale``: sums by it; ``reciprocal``: of the sum of
-    weights."""
+    ``lowest``: constants. For each group ``factor``: of its sums; ``rescale``: sums by it; ``reciprocal``: of the sum
+    of weights."""
 
     highest: Chain
     maximum: Chain

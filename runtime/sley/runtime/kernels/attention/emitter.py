@@ -37,7 +37,7 @@ class Emitter:
         self.temporary, factor = k.arg("temporary"), k.arg("factor")
         self.k_free, self.k_full = k.semaphore("k_free", 2), k.semaphore("k_full")
         self.v_free, self.v_full = k.semaphore("v_free", 2), k.semaphore("v_full")
-        self.q_free, self.q_full = k.semaphore("q_free", 1), k.semaphore("q_full")
+        self.q_free, self.q_full = k.semaphore("q_free", 2), k.semaphore("q_full")
         self.s_free, self.s_full = k.semaphore("scores_free", 1), k.semaphore("scores_full")
         self.p_free, self.p_full = k.semaphore("weights_free", 2), k.semaphore("weights_full")
         self.o_ready, self.o_done = k.semaphore("sums_ready"), k.semaphore("sums_done")
@@ -91,10 +91,21 @@ class Emitter:
     @contextmanager
     def if_first(self, step: Register) -> Iterator[None]:
         """Runs the body if a step is the first of its tile."""
-        end = self.k.label("not the first")
+        with self._first(step, Op.BLT):
+            yield
+
+    @contextmanager
+    def if_not_first(self, step: Register) -> Iterator[None]:
+        """Runs the body if a step is not the first of its tile, or none."""
+        with self._first(step, Op.BGE):
+            yield
+
+    @contextmanager
+    def _first(self, step: Register, unless: Op) -> Iterator[None]:
+        end = self.k.label("first or not")
         with self.k.scratch("first") as (first,):
             self.k.mov(first, FIRST)
-            self.k.branch(Op.BLT, step, first, end)
+            self.k.branch(unless, step, first, end)
         yield
         self.k.place(end)
 

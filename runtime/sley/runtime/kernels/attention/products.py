@@ -21,7 +21,7 @@ class Products(Loads):
         names = "count groups q_fold k_fold first_row seen"
         with k.scratch(names) as (count, groups, q_fold, k_fold, first_row, seen):
             with self.if_first(self.scored):
-                k.matmul(0, 0, 0, wait=self.q_full, signal=self.q_free)
+                k.matmul(0, 0, 0, wait=self.q_full)
                 self._other(self.score_slot)
             self.count(count, self.scored)
             self.groups(groups, self.scored)
@@ -67,6 +67,12 @@ class Products(Loads):
             if self.folds > 1:
                 fold(True, self.s_full)
             k.matmul(0, 0, 0, signal=self.k_free)
+            # Behind the last step of a tile the first one of another is loaded, or none.
+            same = k.label("same tile")
+            with self.if_not_first(self.loaded), k.if_(self.loaded, "!=", 0):
+                k.jump(same)
+            k.matmul(0, 0, 0, signal=self.q_free)
+            k.place(same)
 
     def sum_up(self) -> None:
         """Adds the step ``summed`` to the sums."""

@@ -8,7 +8,6 @@ from sley.abi.instructions import VectorRow
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import Reduction
 from sley.runtime.kernels.attention.chains import MAXIMUM
-from sley.runtime.kernels.attention.emitter import FIRST
 from sley.runtime.kernels.attention.problem import TILE_GROUPS, Problem
 from sley.runtime.kernels.attention.products import Products
 
@@ -62,13 +61,11 @@ class Softmax(Products):
         other, end = k.label("other tile"), k.label("prepared")
         with k.if_(self.ended, "!=", 0):
             k.vector(0, 0, 0, wait=self.o_done)
-            with k.scratch("first") as (first,):
-                k.mov(first, FIRST)
-                with k.if_(self.summed, "<", first):
-                    with k.if_(self.summed, "==", 0):
-                        k.jump(other)
-                    self._rescale()
-                    k.jump(end)
+            with self.if_not_first(self.summed):
+                with k.if_(self.summed, "==", 0):
+                    k.jump(other)
+                self._rescale()
+                k.jump(end)
             k.place(other)
             self._finish()
         k.place(end)
