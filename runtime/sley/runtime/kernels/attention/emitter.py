@@ -1,6 +1,6 @@
 """What all parts of an attention program share: names, semaphores, steps on their way from stage to stage."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sley.abi.config import ChipConfig
@@ -38,7 +38,7 @@ class Emitter:
         self.k_free, self.k_full = k.semaphore("k_free", 2), k.semaphore("k_full")
         self.v_free, self.v_full = k.semaphore("v_free", 2), k.semaphore("v_full")
         self.q_free, self.q_full = k.semaphore("q_free", 2), k.semaphore("q_full")
-        self.s_free, self.s_full = k.semaphore("scores_free", 1), k.semaphore("scores_full")
+        self.s_free, self.s_full = k.semaphore("scores_free", TILE_GROUPS), k.semaphore("scores_full")
         self.p_free, self.p_full = k.semaphore("weights_free", 2), k.semaphore("weights_full")
         self.o_ready, self.o_done = k.semaphore("sums_ready"), k.semaphore("sums_done")
         self.out_free, self.out_done = k.semaphore("out_free", 1), k.semaphore("out_done")
@@ -109,6 +109,15 @@ class Emitter:
         yield
         self.k.place(end)
 
+    def absent_groups(self, groups: Register, empty: Callable[[], None]) -> None:
+        """Runs the body for each group that a smaller tile has not."""
+        k = self.k
+        with k.scratch("absent") as (absent,):
+            k.mov(absent, TILE_GROUPS)
+            k.sub(absent, absent, groups)
+            with k.loop(absent):
+                empty()
+
     def each_group(
         self, groups: Register, limit: Register | None = None, step: Register | None = None
     ) -> Iterator[int]:
@@ -134,9 +143,11 @@ class Emitter:
                 k.add(limit, limit, self.n)
         k.place(end)
 
-    def next_group(self, *steps: tuple[Register, int]) -> None:
-        """To the rows of the next group, also from one that was left out."""
+    def next_group(self, *steps: tuple[Register, int], always: Callable[[], None] | None = None) -> None:
+        """To the rows of the next group, also from one that was left out, for which ``always`` is done, too."""
         if self._skipped is not None:
             self.k.place(self._skipped)
+        if always is not None:
+            always()
         for register, step in steps:
             self.k.add(register, register, step)

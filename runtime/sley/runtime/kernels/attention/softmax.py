@@ -39,6 +39,10 @@ class Softmax(Products):
             with self.if_first(self.scored):
                 vector(0, old, TILE_GROUPS, chain=self.lowest)
             vector(0, 0, 0, wait=self.p_free)
+
+            def free() -> None:
+                vector(0, 0, 0, signal=self.s_free)
+
             for group in self.each_group(groups, limit, self.scored):
                 with k.scratch("rows") as (rows,):
                     if self.problem.causal:
@@ -52,8 +56,8 @@ class Softmax(Products):
                     vector(old, new, 1, chain=self.maximum)
                     vector(old, 0, 1, chain=self.factor[group])
                     vector(scores, weights, seen, chain=self.weigh, out=ElementType.BF16, signal=self.p_full)
-                self.next_group((scores, place.block), (weights, place.block), (old, 1), (new, 1))
-            vector(0, 0, 0, signal=self.s_free)
+                self.next_group((scores, place.block), (weights, place.block), (old, 1), (new, 1), always=free)
+            self.absent_groups(groups, free)
 
     def prepare_sums(self) -> None:
         """Before the step ``summed``: sums by the factor, or, if they are of another tile, to their results."""
