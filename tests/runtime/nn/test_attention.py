@@ -128,7 +128,7 @@ def test_a_small_chip_with_short_queues(tmp_path: Path) -> None:
             (1, 1, 4, False),
             (17, 70, 8, False),
             (50, 50, 16, True),
-            (30, 90, 32, True),
+            (30, 90, 16, True),
         ):
             check(device, operands(queries, (1, 2, queries, dim), keys), causal)
 
