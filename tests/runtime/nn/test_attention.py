@@ -109,6 +109,30 @@ def test_compiled_gateware() -> None:
             check(device, operands(queries, (1, 2, queries, dim), keys), causal)
 
 
+@pytest.mark.skipif(default_engine() != "fast", reason="needs a compiler")
+def test_a_small_chip_with_short_queues(tmp_path: Path) -> None:
+    config = PRESETS["base"].replace(
+        name="short_queues",
+        array=4,
+        vector_lanes=4,
+        vector_functions=("exp2", "reciprocal"),
+        scratchpad_rows=1024,
+        accumulator_rows=256,
+        unit_queue=2,
+        queues=1,
+    )
+    path = tmp_path / "short_queues.json"
+    path.write_text(config.to_json())
+    with Device.open(f"fast:{path}?{MEMORY}") as device:
+        for queries, keys, dim, causal in (
+            (1, 1, 4, False),
+            (17, 70, 8, False),
+            (50, 50, 16, True),
+            (30, 90, 16, True),
+        ):
+            check(device, operands(queries, (1, 2, queries, dim), keys), causal)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_error_against_float64(model: Device, causal: bool) -> None:
     for dim, spread in ((64, 1.0), (128, 1.0), (64, 4.0)):

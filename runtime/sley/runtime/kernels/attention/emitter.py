@@ -1,6 +1,6 @@
 """What all parts of an attention program share: names, semaphores, steps on their way from stage to stage."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sley.abi.config import ChipConfig
@@ -37,8 +37,8 @@ class Emitter:
         self.temporary, factor = k.arg("temporary"), k.arg("factor")
         self.k_free, self.k_full = k.semaphore("k_free", 2), k.semaphore("k_full")
         self.v_free, self.v_full = k.semaphore("v_free", 2), k.semaphore("v_full")
-        self.q_free, self.q_full = k.semaphore("q_free", 1), k.semaphore("q_full")
-        self.s_free, self.s_full = k.semaphore("scores_free", 1), k.semaphore("scores_full")
+        self.q_free, self.q_full = k.semaphore("q_free", 2), k.semaphore("q_full")
+        self.s_free, self.s_full = k.semaphore("scores_free", TILE_GROUPS), k.semaphore("scores_full")
         self.p_free, self.p_full = k.semaphore("weights_free", 2), k.semaphore("weights_full")
         self.o_ready, self.o_done = k.semaphore("sums_ready"), k.semaphore("sums_done")
         self.out_free, self.out_done = k.semaphore("out_free", 1), k.semaphore("out_done")
@@ -91,12 +91,32 @@ class Emitter:
     @contextmanager
     def if_first(self, step: Register) -> Iterator[None]:
         """Runs the body if a step is the first of its tile."""
-        end = self.k.label("not the first")
+        with self._first(step, Op.BLT):
+            yield
+
+    @contextmanager
+    def if_not_first(self, step: Register) -> Iterator[None]:
+        """Runs the body if a step is not the first of its tile, or none."""
+        with self._first(step, Op.BGE):
+            yield
+
+    @contextmanager
+    def _first(self, step: Register, unless: Op) -> Iterator[None]:
+        end = self.k.label("first or not")
         with self.k.scratch("first") as (first,):
             self.k.mov(first, FIRST)
-            self.k.branch(Op.BLT, step, first, end)
+            self.k.branch(unless, step, first, end)
         yield
         self.k.place(end)
+
+    def absent_groups(self, groups: Register, empty: Callable[[], None]) -> None:
+        """Runs the body for each group that a smaller tile has not."""
+        k = self.k
+        with k.scratch("absent") as (absent,):
+            k.mov(absent, TILE_GROUPS)
+            k.sub(absent, absent, groups)
+            with k.loop(absent):
+                empty()
 
     def each_group(
         self, groups: Register, limit: Register | None = None, step: Register | None = None
@@ -123,9 +143,11 @@ class Emitter:
                 k.add(limit, limit, self.n)
         k.place(end)
 
-    def next_group(self, *steps: tuple[Register, int]) -> None:
-        """To the rows of the next group, also from one that was left out."""
+    def next_group(self, *steps: tuple[Register, int], always: Callable[[], None] | None = None) -> None:
+        """To the rows of the next group, also from one that was left out, for which ``always`` is done, too."""
         if self._skipped is not None:
             self.k.place(self._skipped)
+        if always is not None:
+            always()
         for register, step in steps:
             self.k.add(register, register, step)

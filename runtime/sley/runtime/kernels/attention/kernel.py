@@ -30,6 +30,7 @@ class _Attention(Results):
             self.weigh_step()
         with k.if_(self.summed, "!=", 0):
             self.sum_up()
+        self.load_values()
         self._shift()
         self.advance()
         with k.scratch("left") as (left,):

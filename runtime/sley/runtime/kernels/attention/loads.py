@@ -71,7 +71,14 @@ class Loads(Emitter):
             self.slot(row, place.k, place.k_slot)
             k.load(self.k_at, row, count, wait=self.k_free, signal=self.k_full)
             k.add(self.k_at, self.k_at, place.block * p.k.row)
-            k.set(Unit.LOAD, chunk_stride=self.n, mem_stride=p.v.row, local_stride=p.dim + 1)
+
+    def load_values(self) -> None:
+        """Values of the step ``loaded``, when the slot's last use has been issued."""
+        k, p, place = self.k, self.problem, self.place
+        with k.if_(self.loaded, "!=", 0), k.scratch("count row") as (count, row):
+            self.count(count, self.loaded)
+            k.set(Unit.LOAD, run_bytes=2 * p.dim, chunks=self.folds, chunk_stride=self.n)
+            k.set(Unit.LOAD, mem_stride=p.v.row, local_stride=p.dim + 1)
             self.slot(row, place.v, place.v_slot)
             k.load(self.v_at, row, count, transpose=True, wait=self.v_free, signal=self.v_full)
             k.add(self.v_at, self.v_at, place.block * p.v.row)

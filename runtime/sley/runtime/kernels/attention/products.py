@@ -21,7 +21,7 @@ class Products(Loads):
         names = "count groups q_fold k_fold first_row seen"
         with k.scratch(names) as (count, groups, q_fold, k_fold, first_row, seen):
             with self.if_first(self.scored):
-                k.matmul(0, 0, 0, wait=self.q_full, signal=self.q_free)
+                k.matmul(0, 0, 0, wait=self.q_full)
                 self._other(self.score_slot)
             self.count(count, self.scored)
             self.groups(groups, self.scored)
@@ -36,14 +36,16 @@ class Products(Loads):
                 with k.scratch("first rows") as (first, rows):
                     self._first_group(first, seen)
                     k.sub(groups, groups, first)
+                    with k.loop(first):
+                        k.matmul(0, 0, 0, wait=self.s_free)
                     k.mul(rows, first, self.dim)
                     k.add(q_fold, q_fold, rows)
                     k.mul(rows, first, place.block)
                     k.add(first_row, first_row, rows)
                 k.max(seen, seen, n)
-            k.matmul(0, 0, 0, wait=(self.k_full, self.s_free))
+            k.matmul(0, 0, 0, wait=self.k_full)
 
-            def fold(accumulate: bool, signal: Semaphores) -> None:
+            def fold(accumulate: bool, wait: Semaphores, signal: Semaphores) -> None:
                 with k.scratch("weights scores limit rows") as (weights, scores, limit, rows):
                     k.mov(weights, q_fold)
                     k.mov(scores, first_row)
@@ -54,19 +56,28 @@ class Products(Loads):
                         if self.problem.causal:
                             k.min(rows, count, limit)
                             k.add(limit, limit, n)
-                        self._product(k_fold, scores, rows if self.problem.causal else count, accumulate, signal)
+                        self._product(k_fold, scores, rows if self.problem.causal else count, accumulate, wait, signal)
                         k.add(weights, weights, self.dim)
                         k.add(scores, scores, place.block)
                 k.add(q_fold, q_fold, n)
                 k.add(k_fold, k_fold, place.block)
 
-            fold(False, self.s_full if self.folds == 1 else ())
+            fold(False, self.s_free, self.s_full if self.folds == 1 else ())
+            with k.scratch("all") as (all_groups,):
+                self.groups(all_groups, self.scored)
+                self.absent_groups(all_groups, lambda: k.matmul(0, 0, 0, wait=self.s_free))
             if self.folds > 2:
                 with k.loop(self.folds - 2):
-                    fold(True, ())
+                    fold(True, (), ())
             if self.folds > 1:
-                fold(True, self.s_full)
+                fold(True, (), self.s_full)
             k.matmul(0, 0, 0, signal=self.k_free)
+            # Behind the last step of a tile the first one of another is loaded, or none.
+            same = k.label("same tile")
+            with self.if_not_first(self.loaded), k.if_(self.loaded, "!=", 0):
+                k.jump(same)
+            k.matmul(0, 0, 0, signal=self.q_free)
+            k.place(same)
 
     def sum_up(self) -> None:
         """Adds the step ``summed`` to the sums."""
@@ -100,7 +111,7 @@ class Products(Loads):
                         k.add(past, past, 1)
                     with k.loop(count if self.problem.causal else groups):
                         k.weights(weights, rows, dtype=ElementType.BF16, wait=wait)
-                        self._product(v_fold, sums, self.dim + 1, accumulate, ())
+                        self._product(v_fold, sums, self.dim + 1, accumulate)
                         k.add(weights, weights, place.block)
                         k.add(sums, sums, self.dim + 1)
 
@@ -128,5 +139,13 @@ class Products(Loads):
         k.max(to, to, 0)
         k.shr(to, to, self.n.bit_length() - 1)
 
-    def _product(self, source: Register, target: Register, rows: Value, accumulate: bool, signal: Semaphores) -> None:
-        self.k.matmul(source, target, rows, accumulate=accumulate, dtype=ElementType.BF16, signal=signal)
+    def _product(
+        self,
+        source: Register,
+        target: Register,
+        rows: Value,
+        accumulate: bool,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        self.k.matmul(source, target, rows, accumulate=accumulate, dtype=ElementType.BF16, wait=wait, signal=signal)

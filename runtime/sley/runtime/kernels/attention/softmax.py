@@ -8,7 +8,6 @@ from sley.abi.instructions import VectorRow
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import Reduction
 from sley.runtime.kernels.attention.chains import MAXIMUM
-from sley.runtime.kernels.attention.emitter import FIRST
 from sley.runtime.kernels.attention.problem import TILE_GROUPS, Problem
 from sley.runtime.kernels.attention.products import Products
 
@@ -40,6 +39,10 @@ class Softmax(Products):
             with self.if_first(self.scored):
                 vector(0, old, TILE_GROUPS, chain=self.lowest)
             vector(0, 0, 0, wait=self.p_free)
+
+            def free() -> None:
+                vector(0, 0, 0, signal=self.s_free)
+
             for group in self.each_group(groups, limit, self.scored):
                 with k.scratch("rows") as (rows,):
                     if self.problem.causal:
@@ -53,8 +56,8 @@ class Softmax(Products):
                     vector(old, new, 1, chain=self.maximum)
                     vector(old, 0, 1, chain=self.factor[group])
                     vector(scores, weights, seen, chain=self.weigh, out=ElementType.BF16, signal=self.p_full)
-                self.next_group((scores, place.block), (weights, place.block), (old, 1), (new, 1))
-            vector(0, 0, 0, signal=self.s_free)
+                self.next_group((scores, place.block), (weights, place.block), (old, 1), (new, 1), always=free)
+            self.absent_groups(groups, free)
 
     def prepare_sums(self) -> None:
         """Before the step ``summed``: sums by the factor, or, if they are of another tile, to their results."""
@@ -62,13 +65,11 @@ class Softmax(Products):
         other, end = k.label("other tile"), k.label("prepared")
         with k.if_(self.ended, "!=", 0):
             k.vector(0, 0, 0, wait=self.o_done)
-            with k.scratch("first") as (first,):
-                k.mov(first, FIRST)
-                with k.if_(self.summed, "<", first):
-                    with k.if_(self.summed, "==", 0):
-                        k.jump(other)
-                    self._rescale()
-                    k.jump(end)
+            with self.if_not_first(self.summed):
+                with k.if_(self.summed, "==", 0):
+                    k.jump(other)
+                self._rescale()
+                k.jump(end)
             k.place(other)
             self._finish()
         k.place(end)
