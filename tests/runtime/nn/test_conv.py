@@ -65,7 +65,7 @@ def check(put: Put, lay: Callable[..., Any]) -> Check:
     return run
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 12))])
 def test_random(device: Device, check: Check, seed: int) -> None:
     rng = np.random.default_rng(seed)
     check(device, random_convolution(device.config, rng, largest=12 if device.config.array == 4 else 20))

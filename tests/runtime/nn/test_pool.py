@@ -62,13 +62,13 @@ def check(put: Callable[[Device, np.ndarray], Buffer], lay: Callable[..., Any]) 
     return run
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 16))])
 def test_random(device: Device, check: Check, seed: int) -> None:
     check(device, random_pooling(device.config, np.random.default_rng(seed)))
 
 
 @OPS
-@pytest.mark.parametrize("window", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("window", [1, 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 4, 5))])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_windows(device: Device, check: Check, op: BinaryOp, window: int, stride: int) -> None:
     rng = np.random.default_rng(window)

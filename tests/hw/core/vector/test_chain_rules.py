@@ -80,9 +80,10 @@ def every_code() -> list[tuple[dict[str, int], dict[str, int], bool]]:
     found += [({"keep": 2, stage: Operand.LATE1}, {}, True) for stage in stages]
     found += [({}, {flag: 1}, False) for flag in ("b_op", "bias", "scale", "relu")]
     for c_type, c_half, b_space, dtype in product(range(16), range(2), Space, WORD_TYPES):
-        is_bf16 = c_half == 0 and b_space == Space.ACCUMULATOR and dtype == FP32 and c_type == ElementType.BF16
+        whole = c_half == 0 and b_space == Space.ACCUMULATOR and dtype == FP32
+        wide, narrow = (ElementType.BF16, ElementType.FP16), (ElementType.INT8, ElementType.UINT8)
         fields = {"c_type": c_type, "c_half": c_half}
-        found.append((fields, {"b_space": b_space, "dtype": dtype}, c_type == ElementType.INT8 or is_bf16))
+        found.append((fields, {"b_space": b_space, "dtype": dtype}, c_type in narrow or (whole and c_type in wide)))
     return found
 
 

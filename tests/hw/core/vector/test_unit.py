@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from chain_bench import ChainBench
 from vector_bench import COVERAGE, Bench
 from vector_commands import outputs, random_flags, random_vector, row_registers, walks
 from vector_model import output_space, set_param, vector, vrow
@@ -202,7 +203,7 @@ def test_every_illegal_combination_with_bf16(config):
         vector(3, 70, 1, pc=index, **dict(zip(choices, values, strict=True)))
         for index, values in enumerate(product(*choices.values()))
     ]
-    bench = Bench(config, seed=1)
+    bench = (ChainBench if config.vector_chains else Bench)(config, seed=1)
     bench.run(commands)
     # A source of 8 bits has 4 settings, one of 16 has 1 if dtype is FP32; out_half can be set where out is a word.
     narrow = 4 * (len(types) - len(wide))
@@ -219,7 +220,7 @@ def test_types_that_the_chip_does_not_have(config):
         for index, name in enumerate(fields)
         for code in range(16)
     ]
-    bench = Bench(config, seed=1)
+    bench = (ChainBench if config.vector_chains else Bench)(config, seed=1)
     bench.run(commands)
     legal = [len(WORD_TYPES), len(outputs(config)), *[len(config.vector_types)] * 2]
     assert len(commands) - len(bench.faults) == sum(legal)
@@ -291,7 +292,9 @@ def test_one_part_of_a_row_per_cycle_with_bf16(steps, overhead):
     ],
 )
 def test_cycles_with_uint8_and_fp16(steps, overhead):
-    check_cycles(CHAINS16, steps, overhead)
+    bench, counts = ChainBench(CHAINS16), [1, 2, 61]
+    bench.run([vector(5, 0, rows, **steps) for rows in counts])
+    assert bench.cycles() == [rows + overhead for rows in counts]
 
 
 def check_cycles(config, steps, overhead):
