@@ -49,6 +49,7 @@ def _draw(found: "list[Growth]", path: Path) -> None:
         ("one core", [r for r in found if r.cores == 1]),
         ("cores of 4 x 4", [r for r in found if r.array == 4]),
     ):
+        rows.sort(key=lambda row: row.cores * row.array**2)
         elements = [row.cores * row.array**2 for row in rows]
         left.loglog(elements, [row.text + row.passes + row.code for row in rows], "o-", label=title)
         right.loglog(elements, [1e9 / row.speed for row in rows], "o-", label=title)
