@@ -4,8 +4,8 @@ which that is written; every row is written once."""
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 
-from sley.abi.vector.operations import PARTIALS
-from sley.hw.core.vector.partials import JOIN, LONGEST, SLOTS
+from sley.abi.vector.operations import JOIN, PARTIALS
+from sley.hw.core.vector.partials import LONGEST, SLOTS
 from sley.hw.core.vector.reductions import FoldState, Reductions
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove

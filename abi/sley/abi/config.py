@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from sley.abi.errors import SleyError
 from sley.abi.functions.own import OwnFunction, own_functions
@@ -223,8 +224,8 @@ class ChipConfig:
             raise ConfigError(
                 f"vector_functions is {functions:#x}; no function with code {missing.bit_length() - 1} is installed"
             )
-        sets = {"name": name, "operand_types": types, "vector_functions": known}
-        return cls(**{**capabilities, **sets})  # type: ignore[arg-type]
+        sizes: dict[str, Any] = {**capabilities, "name": name, "operand_types": types, "vector_functions": known}
+        return cls(**sizes)
 
     @property
     def hash(self) -> int:

@@ -9,8 +9,8 @@ from amaranth.sim import Simulator
 from numpy.typing import NDArray
 
 from sley.abi.types import WORD_TYPES, ElementType
-from sley.abi.vector.operations import OPERATIONS, BinaryOp
-from sley.hw.fp.logic import LOGIC_OPS, Logic
+from sley.abi.vector.operations import LOGIC_OPS, OPERATIONS, BinaryOp
+from sley.hw.fp.logic import Logic
 from sley.hw.testing.floats import feed, special
 from sley.sim.golden.operations import GOLDEN
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, getcontext, localcontext
+from functools import partial
 
 from sley.abi.functions.table import (
     C0,
@@ -101,10 +102,10 @@ def pieces(function: Function) -> Iterator[Piece]:
         yield Piece(lambda u: 1 / (1 + u), 0, 32, subtract=True, exponent=0)
     elif function == Function.RSQRT:
         for octave in (1, 2):
-            yield Piece(lambda u, k=octave: 1 / (k * (1 + u)).sqrt(), 0, 32, subtract=True, exponent=0)  # type: ignore[misc]
+            yield Piece(partial(inverse_root, octave), 0, 32, subtract=True, exponent=0)
     elif function == Function.SQRT:
         for octave in (1, 2):
-            yield Piece(lambda u, k=octave: (k * (1 + u)).sqrt(), 0, 32, exponent=0)  # type: ignore[misc]
+            yield Piece(partial(root, octave), 0, 32, exponent=0)
     elif function == Function.LOG2:
         yield Piece(lambda u: log2(1 + u), 0, 32, fine=True, relative=lambda u: slope(u, 1), exponent=1, short=True)
         yield Piece(lambda u: log2(1 + u), 32, 96, fine=True)
@@ -113,7 +114,7 @@ def pieces(function: Function) -> Iterator[Piece]:
         )
         yield Piece(lambda u: -log2(1 - u / 2), 32, 96, fine=True)
         for k in range(FAR):  # a little less, so that p stays below 2
-            yield Piece(lambda u, k=k: log2(1 + u) - 3 * u * C0_STEP * 2**k, 0, 32, exponent=k)  # type: ignore[misc]
+            yield Piece(partial(far_log2, k), 0, 32, exponent=k)
     elif function == Function.TANH:
         yield Piece(tanh, 0, 32, fine=True, mirror=True, relative=lambda u: tanh(u) / u if u else one, exponent=0)
         yield Piece(tanh, 32, 96, fine=True, subtract=True, mirror=True)
@@ -126,11 +127,23 @@ def pieces(function: Function) -> Iterator[Piece]:
     elif function in (Function.FLOOR, Function.ROUND):  # the rounded significand
         yield Piece(lambda u: one, 0, 32, relative=lambda u: one, exponent=1)
     elif function == Function.NORMAL_CDF:
-        root = (2 * pi()).sqrt()
-        yield Piece(lambda u: normal_cdf(u, root), 0, 8, subtract=True, mirror=True, ahead=HALF)
-        yield Piece(lambda u: normal_cdf(u, root), 8, 6 * 32 - 8, subtract=True, mirror=True)
-        yield Piece(lambda u: normal_cdf(-u, root), 0, 8, mirror=True, ahead=HALF)
-        yield Piece(lambda u: normal_cdf(-u, root), 8, 8 * 32 - 8, mirror=True)
+        base = (2 * pi()).sqrt()
+        yield Piece(lambda u: normal_cdf(u, base), 0, 8, subtract=True, mirror=True, ahead=HALF)
+        yield Piece(lambda u: normal_cdf(u, base), 8, 6 * 32 - 8, subtract=True, mirror=True)
+        yield Piece(lambda u: normal_cdf(-u, base), 0, 8, mirror=True, ahead=HALF)
+        yield Piece(lambda u: normal_cdf(-u, base), 8, 8 * 32 - 8, mirror=True)
+
+
+def root(octave: int, u: Decimal) -> Decimal:
+    return (octave * (1 + u)).sqrt()
+
+
+def inverse_root(octave: int, u: Decimal) -> Decimal:
+    return 1 / root(octave, u)
+
+
+def far_log2(k: int, u: Decimal) -> Decimal:
+    return log2(1 + u) - 3 * u * C0_STEP * (1 << k)
 
 
 def slope(u: Decimal, scale: int) -> Decimal:
@@ -155,7 +168,11 @@ def segments(piece: Piece) -> Iterator[Segment]:
         edges = (piece.value(place(Decimal(0))), piece.value(place(width)))
         exponent = largest_exponent(min(edges)) if piece.exponent is None else piece.exponent
         scale = Decimal(2) ** -exponent * (-1 if piece.subtract else 1)
-        c0, c1, c2, c3 = limited(lambda t: scale * piece.value(place(t)), width)  # noqa: B023
+
+        def scaled(t: Decimal, scale: Decimal = scale, place: Real = place) -> Decimal:
+            return scale * piece.value(place(t))
+
+        c0, c1, c2, c3 = limited(scaled, width)
         # Everything is rounded down on the way, on average by half of a last place.
         whole_0 = integer(c0, C0, Decimal("-1.5") if piece.subtract else HALF) % (1 << C0.bits)
         whole_1 = integer(c1 + c2 * inner_step / 2 + HALF_Q, C1)

@@ -19,13 +19,14 @@ be broadcast to all. C is read by the port of B that B does not use: it lies in 
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from typing import Any
 
 from sley.abi.config import MAX_CHAINS
 from sley.abi.functions.own import FIRST_CODE, OwnFunction, own_functions
 from sley.abi.functions.table import Function
 from sley.abi.layout import Field, Layout
 from sley.abi.types import TYPE_BITS, ElementType
-from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.abi.vector.operations import ADDER_OPS, BinaryOp, Reduction
 
 CHAIN_BITS = MAX_CHAINS.bit_length()
 CHAIN_PARAM = 64
@@ -92,8 +93,6 @@ STAGE_OPERANDS: dict[str, tuple[Operand, ...]] = {
     "binary2_operand": (Operand.NONE, *LATE, *UNIFORM),
 }
 """What each operand of a stage may be; a chain with another one is an illegal instruction."""
-BINARY2_OPS = (BinaryOp.NONE, BinaryOp.ADD, BinaryOp.MAX, BinaryOp.SUB, BinaryOp.RSUB, BinaryOp.MIN)
-"""Operations of the last stage of two operands; the first one has all."""
 
 
 def _operand(name: str, doc: str) -> Field:
@@ -207,8 +206,8 @@ class Chain:
             operand = getattr(self, stage)
             if operand not in allowed:
                 return f"{stage} is {operand!r}; it can be {', '.join(o.name for o in allowed)}"
-        if self.binary2 not in BINARY2_OPS:
-            return f"binary2 is {self.binary2.name}; it can be {', '.join(o.name for o in BINARY2_OPS)}"
+        if self.binary2 not in ADDER_OPS:
+            return f"binary2 is {self.binary2.name}; it can be {', '.join(o.name for o in ADDER_OPS)}"
         if self.binary2 and self.reduce not in (Reduction.NONE, Reduction.LAST):
             return f"reduce is {self.reduce.name} and binary2 {self.binary2.name}; one adder does both: use one of them"
         for late in LATE:
@@ -227,7 +226,7 @@ def chain_of(words: tuple[int, ...]) -> Chain | None:
             return None
         values |= layout.unpack(word)
     enums = {name: placed.field.enum for layout in WORDS for name, placed in layout.fields.items()}
-    typed: dict[str, object] = {}
+    typed: dict[str, Any] = {}
     for name, value in values.items():
         enum = enums[name]
         try:
@@ -239,7 +238,7 @@ def chain_of(words: tuple[int, ...]) -> Chain | None:
         typed["function"] = function_of(values["function"] - 1) if values["function"] else None
     except ValueError:
         return None
-    chain = Chain(**typed)  # type: ignore[arg-type]
+    chain = Chain(**typed)
     return None if chain.problem() else chain
 
 

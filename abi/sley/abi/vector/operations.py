@@ -44,10 +44,27 @@ class Reduction(IntEnum):
     LAST = 4
 
 
+ADDER_OPS = (BinaryOp.NONE, BinaryOp.ADD, BinaryOp.MAX, BinaryOp.SUB, BinaryOp.RSUB, BinaryOp.MIN)
+"""Those of an adder, which both stages of two operands have."""
+LOGIC_OPS = tuple(op for op in BinaryOp if op not in ADDER_OPS)
+"""Comparisons, shifts and bits: those of the first stage alone."""
 SHORT_OPS = (BinaryOp.NONE, BinaryOp.ADD, BinaryOp.MAX)
 """Those that the flags of VECTOR can name, on every chip."""
 PARTIALS = 8
 """Partial results of a reduction: row r of those since the last fold goes to partial r mod PARTIALS."""
+
+
+JOIN = {Reduction.SUM: BinaryOp.ADD, Reduction.MAX: BinaryOp.MAX, Reduction.MIN: BinaryOp.MIN}
+"""How each reduction that has partial results joins two values."""
+IDENTITY: dict[tuple[Reduction, ElementType], int] = {
+    (Reduction.SUM, _INT32): 0,
+    (Reduction.MAX, _INT32): 0x80000000,
+    (Reduction.MIN, _INT32): 0x7FFFFFFF,
+    (Reduction.SUM, _FP32): 0x80000000,
+    (Reduction.MAX, _FP32): 0xFF800000,
+    (Reduction.MIN, _FP32): 0x7F800000,
+}
+"""The value that changes no other one: -0, which x + -0 leaves as x, for a sum of fp32."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.timing import FP32_MAXIMUM
+from sley.abi.vector.operations import FLOAT_ADD, INTEGER_ADD
 from sley.hw.fp.add import AddOrdered
 from sley.hw.fp.float32 import FRACTION_BITS, Float32
 
@@ -45,9 +46,9 @@ class Binary(wiring.Component):
     ``AddOrdered``, some 130 flip-flops, a carry chain of 32 bits, a multiplexer of two words.
     """
 
-    INTEGER_LATENCY = 1
+    INTEGER_LATENCY = INTEGER_ADD
     MAXIMUM_LATENCY = FP32_MAXIMUM
-    SUM_LATENCY = 1 + AddOrdered.LATENCY
+    SUM_LATENCY = FLOAT_ADD
 
     maximum: Signal
     float: Signal

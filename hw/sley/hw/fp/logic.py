@@ -7,12 +7,6 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.vector.operations import LOGIC, BinaryOp
 from sley.hw.fp.float32 import Float32
 
-COMPARISONS = (BinaryOp.EQ, BinaryOp.NE, BinaryOp.LT, BinaryOp.LE)
-LOGIC_OPS = (
-    *(BinaryOp.SECOND, BinaryOp.AND, BinaryOp.OR, BinaryOp.XOR, BinaryOp.SHL, BinaryOp.SHR, BinaryOp.SAR),
-    *COMPARISONS,
-)
-"""What this component does."""
 ONE = 0x3F800000
 
 

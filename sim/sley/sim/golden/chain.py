@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sley.abi.functions.own import OwnFunction
 from sley.abi.functions.table import Function
+from sley.abi.instructions import VectorRow
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import UNIFORM, Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import PARTIALS, BinaryOp, Reduction
@@ -28,9 +29,9 @@ class RowRegisters:
     counts: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rows = np.zeros((4, self.n), np.uint32)
-        self.partials = np.zeros((4, PARTIALS, self.n), np.uint32)
-        self.counts = [0] * 4
+        self.rows = np.zeros((len(VectorRow), self.n), np.uint32)
+        self.partials = np.zeros((len(VectorRow), PARTIALS, self.n), np.uint32)
+        self.counts = [0] * len(VectorRow)
 
     def reduce(self, register: int, reduction: Reduction, x: Words, is_float: bool) -> None:
         """Rows x [rows, N], one after the other."""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.abi.vector.operations import PARTIALS, BinaryOp, Reduction
+from sley.abi.types import ElementType
+from sley.abi.vector.operations import IDENTITY, JOIN, PARTIALS, BinaryOp, Reduction
 from sley.sim.golden import float32
 
 Words = NDArray[np.uint32]
@@ -80,25 +81,15 @@ GOLDEN: dict[BinaryOp, Golden] = {
     BinaryOp.LE: _compare(np.less_equal, False),
 }
 
-_JOIN = {Reduction.SUM: BinaryOp.ADD, Reduction.MAX: BinaryOp.MAX, Reduction.MIN: BinaryOp.MIN}
-_IDENTITY = {
-    (Reduction.SUM, True): 0x80000000,
-    (Reduction.MAX, True): 0xFF800000,
-    (Reduction.MIN, True): 0x7F800000,
-    (Reduction.SUM, False): 0,
-    (Reduction.MAX, False): 0x80000000,
-    (Reduction.MIN, False): 0x7FFFFFFF,
-}
-
 
 def identity(reduction: Reduction, is_float: bool) -> np.uint32:
-    """The value that changes no other one: -0, which x + -0 leaves as x, for a sum of fp32."""
-    return np.uint32(_IDENTITY[reduction, is_float])
+    """The value that changes no other one."""
+    return np.uint32(IDENTITY[reduction, ElementType.FP32 if is_float else ElementType.INT32])
 
 
 def join(reduction: Reduction, x: Words, y: Words, is_float: bool) -> Words:
     """One step of a reduction."""
-    return GOLDEN[_JOIN[reduction]](x, y, is_float)
+    return GOLDEN[JOIN[reduction]](x, y, is_float)
 
 
 def fold(reduction: Reduction, partials: Words, is_float: bool) -> Words:

@@ -10,17 +10,8 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import Op, Space, VectorRow
 from sley.abi.parameters import Param
 from sley.abi.types import WORD_TYPES, ElementType
-from sley.abi.vector.chains import (
-    BINARY2_OPS,
-    STAGE_OPERANDS,
-    Chain,
-    Condition,
-    Lanes,
-    Late,
-    Operand,
-    chain_parameter,
-)
-from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.abi.vector.chains import STAGE_OPERANDS, Chain, Condition, Lanes, Late, Operand, chain_parameter
+from sley.abi.vector.operations import ADDER_OPS, BinaryOp, Reduction
 
 FOLDS = (Reduction.SUM, Reduction.MAX, Reduction.MIN)
 
@@ -44,7 +35,7 @@ def random_chain(config: ChipConfig, rng: random.Random, **fixed: object) -> Cha
             stage: maybe(Operand.NONE, *(o for o in operands if o)) for stage, operands in STAGE_OPERANDS.items()
         }
         values["binary"] = maybe(BinaryOp.NONE, *BinaryOp)
-        values["binary2"] = maybe(BinaryOp.NONE, *BINARY2_OPS)
+        values["binary2"] = maybe(BinaryOp.NONE, *ADDER_OPS)
         values["function"] = maybe(None, None, *config.vector_functions)
         values["relu"] = rng.random() < 0.2
         values["keep"] = maybe(Condition.ALWAYS, *Condition)

@@ -11,8 +11,8 @@ from chain_commands import FOLDS, chain_flags, chained, random_chain, set_chain,
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.instructions import Space
 from sley.abi.types import WORD_TYPES, ElementType
-from sley.abi.vector.chains import BINARY2_OPS, LATE, STAGE_OPERANDS, Chain, Condition, Lanes, Late, Operand
-from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.abi.vector.chains import LATE, STAGE_OPERANDS, Chain, Condition, Lanes, Late, Operand
+from sley.abi.vector.operations import ADDER_OPS, BinaryOp, Reduction
 from sley.hw.testing.coverage import Coverage
 
 NANO = PRESETS["nano"].replace(vector_chains=4)
@@ -27,7 +27,7 @@ COVERAGE = Coverage(
     "Vector: chains",
     {
         "binary": [(op.name, kind.name) for op in BinaryOp for kind in WORD_TYPES],
-        "binary2": [(op.name, kind.name) for op in BINARY2_OPS for kind in WORD_TYPES],
+        "binary2": [(op.name, kind.name) for op in ADDER_OPS for kind in WORD_TYPES],
         "operand": [(stage, o.name) for stage, operands in STAGE_OPERANDS.items() for o in operands],
         "late": [
             (late.name, source.name, lanes.name)
@@ -89,7 +89,7 @@ def count_chain(chain: Chain, flags: dict[str, int]) -> None:
 def random_commands(config: ChipConfig, rng: random.Random, count: int) -> list[dict]:
     commands = settings(config, rng)
     for index in range(count):
-        last: dict[str, object] = ({}, {"binary2": rng.choice(BINARY2_OPS)}, {"reduce": rng.choice(list(Reduction))})[
+        last: dict[str, object] = ({}, {"binary2": rng.choice(ADDER_OPS)}, {"reduce": rng.choice(list(Reduction))})[
             index % 3
         ]
         if rng.random() < 0.3:  # integers up to the end

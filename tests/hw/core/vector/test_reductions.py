@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out
 from vector_model import SPECIAL
 
 from sley.abi.types import WORD_TYPES, ElementType
-from sley.abi.vector.operations import OPERATIONS, PARTIALS, Reduction
+from sley.abi.vector.operations import JOIN, OPERATIONS, PARTIALS, Reduction
 from sley.hw.core.vector.control import arithmetic, assign, join_op
-from sley.hw.core.vector.partials import JOIN, LanePartials
+from sley.hw.core.vector.partials import LanePartials
 from sley.hw.core.vector.reductions import Reductions
 from sley.hw.core.vector.row_registers import RowSource
 from sley.hw.core.vector.tail import LaneTail

@@ -7,10 +7,11 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import JOIN
 from sley.hw.core.vector.control import CONTROL, LATE_STAGES, STAGES, inverted, is_code
 from sley.hw.core.vector.lane import VectorLane
 from sley.hw.core.vector.lane_control import computes_fp32
-from sley.hw.core.vector.partials import JOIN, SLOTS, LanePartials
+from sley.hw.core.vector.partials import SLOTS, LanePartials
 from sley.hw.core.vector.row_registers import ROWS, LaneRows, RowSource
 from sley.hw.core.vector.tail import AnyFunction, LaneTail
 from sley.hw.fp.binary import Binary

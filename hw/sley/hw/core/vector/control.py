@@ -8,11 +8,9 @@ from amaranth.lib import data
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import FLAGS_BITS, FLAGS_LSB, FORMATS, Op, Space
 from sley.abi.types import WORD_TYPES, ElementType
-from sley.abi.vector.chains import BINARY2_OPS, FUNCTION_BITS, LATE, STAGE_OPERANDS, Condition, Lanes, Late, Operand
-from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.abi.vector.chains import FUNCTION_BITS, LATE, STAGE_OPERANDS, Condition, Lanes, Late, Operand
+from sley.abi.vector.operations import ADDER_OPS, JOIN, LOGIC_OPS, BinaryOp, Reduction
 from sley.hw.core.types import has_bits, is_type
-from sley.hw.core.vector.partials import JOIN
-from sley.hw.fp.logic import LOGIC_OPS
 
 
 def flags_layout(op: Op) -> data.FlexibleLayout:
@@ -76,7 +74,7 @@ def is_code(value: Value, codes: Iterable[int]) -> Value:
 
 
 def arithmetic(op: Value, is_float: Value) -> dict[str, object]:
-    """The controls of an adder for a code of ``BINARY2_OPS``; others, and NONE, are x + y of integers."""
+    """The controls of an adder for a code of ``ADDER_OPS``; others, and NONE, are x + y of integers."""
     subtract, reverse = op == BinaryOp.SUB, op == BinaryOp.RSUB
     ordered = is_code(op, (BinaryOp.MAX, BinaryOp.MIN))
     sums = is_float & is_code(op, (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.RSUB))
@@ -157,7 +155,7 @@ def is_illegal(chain: data.View, flags: data.View, config: ChipConfig) -> Value:
     wrong = [~is_code(getattr(word, name), STAGE_OPERANDS[name]) for name, word in fields.items()]
     wrong += [
         ~is_code(front.binary, BinaryOp),
-        ~is_code(tail.binary2, BINARY2_OPS),
+        ~is_code(tail.binary2, ADDER_OPS),
         ~is_code(tail.keep, Condition),
         ~is_code(tail.function, (0, *(1 + function for function in config.vector_functions))),
         ~is_code(operands.late0, Late),

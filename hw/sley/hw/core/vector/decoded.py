@@ -9,7 +9,7 @@ from amaranth.lib import data
 from sley.abi.config import ChipConfig
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import SPLATS
-from sley.abi.vector.operations import BinaryOp
+from sley.abi.vector.operations import JOIN, LOGIC_OPS, BinaryOp
 from sley.hw.core.params import UnitParams
 from sley.hw.core.types import is_one_of, is_type
 from sley.hw.core.vector.chain_lane import ChainLane
@@ -28,11 +28,9 @@ from sley.hw.core.vector.control import (
     short_control,
 )
 from sley.hw.core.vector.lane_control import is_float
-from sley.hw.core.vector.partials import JOIN
 from sley.hw.core.vector.reductions import Reductions
 from sley.hw.core.vector.row_registers import RowSource
 from sley.hw.core.vector.stages import ChainStages
-from sley.hw.fp.logic import LOGIC_OPS
 
 
 class Decoded:

@@ -6,24 +6,12 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.instructions import VectorRow
-from sley.abi.vector.operations import INTEGER_ADD, PARTIALS, BinaryOp, Reduction
+from sley.abi.types import WORD_TYPES
+from sley.abi.vector.operations import IDENTITY, INTEGER_ADD, JOIN, PARTIALS, Reduction
 from sley.hw.fp.binary import Binary
 
 SLOTS = len(VectorRow) * PARTIALS
 """Partial results of all row registers: those of register k begin with k * PARTIALS."""
-IDENTITY = {
-    (Reduction.SUM, 1): 0x80000000,
-    (Reduction.MAX, 1): 0xFF800000,
-    (Reduction.MIN, 1): 0x7F800000,
-    (Reduction.SUM, 0): 0,
-    (Reduction.MAX, 0): 0x80000000,
-    (Reduction.MIN, 0): 0x7FFFFFFF,
-}
-"""The value that changes no other, by reduction and whether it is of fp32."""
-
-
-JOIN = {Reduction.SUM: BinaryOp.ADD, Reduction.MAX: BinaryOp.MAX, Reduction.MIN: BinaryOp.MIN}
-"""How each reduction joins two values; these have partial results."""
 
 
 def join_latency(reduce: Value, is_float: Value) -> dict[int, Value]:
@@ -102,7 +90,7 @@ class LanePartials(wiring.Component):
             write.data.eq(self.i),
             read.addr.eq(self.slot),
         ]
-        identity = Array(Const(IDENTITY[kind, is_float], 32) for kind in JOIN for is_float in (0, 1))
+        identity = Array(Const(IDENTITY[kind, word], 32) for kind in JOIN for word in WORD_TYPES)
         index = Mux(self.reduce == Reduction.SUM, 0, Mux(self.reduce == Reduction.MIN, 4, 2)) + self.is_float
         stored = Mux(self.write & (self.write_slot == self.slot), self.i, read.data)
         m.d.sync += self.o.eq(Mux(self.fresh, identity[index], stored))

@@ -7,11 +7,11 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.vector.chains import Late
+from sley.abi.vector.operations import JOIN
 from sley.hw.core.params import params_layout
 from sley.hw.core.vector.control import CONTROL, LATE_STAGES, is_code
 from sley.hw.core.vector.events import later
 from sley.hw.core.vector.late import LateOperand
-from sley.hw.core.vector.partials import JOIN
 from sley.hw.core.vector.tail import SELECT_LATENCY, binary2_latency, function_latency, multiply2_latency
 
 LANE_OFFSET_BITS = 22

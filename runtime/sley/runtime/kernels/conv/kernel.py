@@ -39,21 +39,7 @@ class _Convolution(Products):
         tiles = -(-p.outputs // self.config.array)
         first: dict[str, Value] = {"x": 0, "y": 0}
         self.rounds = k.reg("rounds", self.chunks * -(-p.x.out // t.columns))
-        with k.scratch("count share") as (count, share):
-            for index, size, over in (
-                (x, -(-tiles // t.wide), blocks[0]),
-                (y, -(-p.y.out // t.rows), blocks[1]),
-                (z, p.batch, blocks[2]),
-            ):
-                if over == 1:
-                    k.mul(self.rounds, self.rounds, size)
-                    continue
-                k.mov(count, size // over)
-                if size % over:
-                    k.mov(share, size % over)
-                    with k.if_(index, "<", share):
-                        k.add(count, count, 1)
-                k.mul(self.rounds, self.rounds, count)
+        self._count_rounds((x, -(-tiles // t.wide)), (y, -(-p.y.out // t.rows)), (z, p.batch))
         if blocks[2] > 1:
             with k.scratch("at") as (at,):
                 for name, step in self._image_steps().items():

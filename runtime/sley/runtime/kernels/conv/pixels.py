@@ -40,9 +40,25 @@ class Pixels:
     fold: Level
     out_x: Level
     out_y: Level
+    rounds: Register
     slot: Register
     """That is filled in this round, and below the one of the round before."""
     _known: dict[str, Value]
+
+    def _count_rounds(self, *axes: tuple[Register, int]) -> None:
+        """Times the tiles of this block along each axis of the grid."""
+        k = self.k
+        with k.scratch("count share") as (count, share):
+            for (index, size), over in zip(axes, self.tiling.grid, strict=True):
+                if over == 1:
+                    k.mul(self.rounds, self.rounds, size)
+                    continue
+                k.mov(count, size // over)
+                if size % over:
+                    k.mov(share, size % over)
+                    with k.if_(index, "<", share):
+                        k.add(count, count, 1)
+                k.mul(self.rounds, self.rounds, count)
 
     def _next_slot(self) -> None:
         """LOAD waits until the next slot is free."""

@@ -8,6 +8,7 @@ from sley.abi.types import SUM_TYPES
 from sley.runtime.assembler.operands import Register
 from sley.runtime.kernels.conv.loads import Loads
 from sley.runtime.kernels.conv.walk import Level, least
+from sley.runtime.kernels.result_row import result_row
 
 
 class Results(Loads):
@@ -89,21 +90,11 @@ class Results(Loads):
                 if isinstance(self.tile_height, Register):
                     k.set(Unit.STORE, count2=self.tile_height)
             if epilogue.narrow:
-                self._result_row(row)
+                result_row(k, row, self.half, self.place, epilogue.narrow)
                 k.store(self.out_at, row, runs, wait=self.out_done, signal=self.out_free)
             else:
                 ready = self.out_done if epilogue.vector else self.acc_done
                 k.store(self.out_at, self.half, runs, space=Space.ACCUMULATOR, wait=ready, signal=self.acc_free)
-
-    def _result_row(self, rd: Register) -> None:
-        """rd = the first row of the macro tile's results."""
-        k, place = self.k, self.place
-        if not self.problem.epilogue.narrow:
-            k.mov(rd, self.half)
-            return
-        k.shr(rd, self.half, place.half.bit_length() - 1)
-        k.mul(rd, rd, place.out_step)
-        k.add(rd, rd, place.out_base)
 
     def _vector(self) -> None:
         """The epilogue, one column tile at a time."""
@@ -125,7 +116,7 @@ class Results(Loads):
             else:
                 tiles = -(-tiles // place.halves)
             k.mov(acc, self.half)
-            self._result_row(made)
+            result_row(k, made, self.half, self.place, epilogue.narrow)
             if self.has_values:
                 k.add(value, self.half, place.values_base)
             waits = [self.acc_done, *([self.out_free] if epilogue.narrow else [])]

@@ -8,6 +8,7 @@ from sley.abi.types import SUM_TYPES, ElementType
 from sley.abi.vector.operations import BinaryOp
 from sley.runtime.assembler.operands import Register, Semaphores, Value
 from sley.runtime.kernels.gemm.emitter import GemmEmitter
+from sley.runtime.kernels.result_row import result_row
 
 
 class Results(GemmEmitter):
@@ -62,21 +63,11 @@ class Results(GemmEmitter):
             else:
                 k.set(Unit.STORE, run_bytes=width * epilogue.result.bytes)
             if epilogue.narrow:
-                self._result_row(columns)
+                result_row(k, columns, self.half, self.place, epilogue.narrow)
                 k.store(self.c, columns, height, wait=self.out_done, signal=self.out_free)
             else:
                 ready = self.out_done if epilogue.vector else self.acc_done
                 k.store(self.c, self.half, height, space=Space.ACCUMULATOR, wait=ready, signal=self.acc_free)
-
-    def _result_row(self, rd: Register) -> None:
-        """rd = the first row of the macro tile's results: two slots in the scratchpad, as of the sums."""
-        k, place = self.k, self.place
-        if not self.problem.epilogue.narrow:
-            k.mov(rd, self.half)
-            return
-        k.shr(rd, self.half, place.half.bit_length() - 1)
-        k.mul(rd, rd, place.out_step)
-        k.add(rd, rd, place.out_base)
 
     @property
     def _sums(self) -> ElementType:
@@ -130,7 +121,7 @@ class Results(GemmEmitter):
                     k.vector(source, source, rows, dtype=self._sums, bias=epilogue.bias, scale=epilogue.scale)
                     k.add(source, source, t.tile_m)
             k.mov(source, self.half)
-            self._result_row(target)
+            result_row(k, target, self.half, self.place, epilogue.narrow)
             with k.scratch("c") as (c,):
                 k.mov(c, place.beta_base)
                 with k.loop(count):
@@ -166,7 +157,7 @@ class Results(GemmEmitter):
         with k.scratch("tiles acc out bias") as (tiles, acc, out, bias):
             count = self._count(tiles, columns, self.config.array * halves)
             k.mov(acc, self.half)
-            self._result_row(out)
+            result_row(k, out, self.half, self.place, epilogue.narrow)
             if epilogue.bias:
                 k.mov(bias, self.bias)
             k.vector(0, 0, 0, wait=(self.acc_done, self.out_free) if epilogue.narrow else self.acc_done)

@@ -68,21 +68,6 @@ class _Pooling(Windows):
         if p.average:
             k.vrow(VectorRow.SCALE, self.arg["scale"], splat=True)
 
-    def _count_rounds(self, *axes: tuple[Register, int]) -> None:
-        """Times the tiles of this block along each axis of the grid."""
-        k = self.k
-        with k.scratch("count share") as (count, share):
-            for (index, size), over in zip(axes, self.tiling.grid, strict=True):
-                if over == 1:
-                    k.mul(self.rounds, self.rounds, size)
-                    continue
-                k.mov(count, size // over)
-                if size % over:
-                    k.mov(share, size % over)
-                    with k.if_(index, "<", share):
-                        k.add(count, count, 1)
-                k.mul(self.rounds, self.rounds, count)
-
     def _next_image(self, times: int) -> None:
         for name, step in (("x", self.problem.steps.image), ("out", self.problem.steps.out_image)):
             self.k.add(self.arg[name], self.arg[name], step * self.tiling.grid[2] * times)

@@ -1,5 +1,6 @@
 """Programs of an Adam step: parameters and both moments are fp32 in the accumulators, gradients bf16."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 from sley.abi.config import ChipConfig
@@ -18,17 +19,17 @@ STATE = ("parameter", "mean", "square")
 FACTORS = ("mean_factor", "square_factor", "decay", "correction", "eps", "rate")
 """1 - beta1, 1 - beta2, beta2, 1 / sqrt(1 - beta2^t), eps, -rate / (1 - beta1^t)."""
 
-_ADD_B = {"binary2": BinaryOp.ADD, "binary2_operand": Operand.LATE0, "late0": Late.B}
-MEAN = Chain(binary=BinaryOp.SUB, binary_operand=Operand.B, multiply=Operand.SPLAT0, **_ADD_B)  # type: ignore[arg-type]
+_ADD_B = Chain(binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.B)
+MEAN = replace(_ADD_B, binary=BinaryOp.SUB, binary_operand=Operand.B, multiply=Operand.SPLAT0)
 """A the gradient, B the mean: mean + (gradient - mean) * (1 - beta1)."""
 SQUARES = Chain(multiply=Operand.X, multiply2=Operand.SPLAT1)
 """gradient^2 * (1 - beta2)."""
-SQUARE = Chain(multiply=Operand.SPLAT2, **_ADD_B)  # type: ignore[arg-type]
+SQUARE = replace(_ADD_B, multiply=Operand.SPLAT2)
 """square * beta2 + that."""
 ROOT = Chain(function=Function.SQRT, multiply2=Operand.SPLAT3, binary2=BinaryOp.ADD, binary2_operand=Operand.ROW0)
 QUOTIENT = Chain(function=Function.RECIPROCAL, multiply2=Operand.LATE0, late0=Late.B)
 """mean / root."""
-STEP = Chain(multiply=Operand.ROW1, **_ADD_B)  # type: ignore[arg-type]
+STEP = replace(_ADD_B, multiply=Operand.ROW1)
 """parameter - rate * quotient."""
 CHAINS = (MEAN, SQUARES, SQUARE, ROOT, QUOTIENT, STEP)
 

@@ -8,7 +8,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import ZERO, Register
+from sley.runtime.assembler.operands import ZERO, Register, Semaphore
 from sley.runtime.device.program import Program
 from sley.runtime.kernels.rows.activations import Activation
 
@@ -72,8 +72,9 @@ def element_program(config: ChipConfig, activation: Activation, size: int, block
     return k.build()
 
 
-def _compute(k: KernelBuilder, chains: list[int], slot: Register, rows: Register, *between: object) -> None:
-    full, done = between
+def _compute(
+    k: KernelBuilder, chains: list[int], slot: Register, rows: Register, full: Semaphore, done: Semaphore
+) -> None:
     for number, chain in enumerate(chains):
         first, last = number == 0, number == len(chains) - 1
         k.vector(
@@ -86,8 +87,8 @@ def _compute(k: KernelBuilder, chains: list[int], slot: Register, rows: Register
             dtype=ElementType.FP32,
             out=ElementType.BF16 if last else ElementType.FP32,
             chain=chain,
-            wait=full if first else (),  # type: ignore[arg-type]
-            signal=done if last else (),  # type: ignore[arg-type]
+            wait=full if first else (),
+            signal=done if last else (),
         )
 
 

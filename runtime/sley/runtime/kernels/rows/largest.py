@@ -1,5 +1,6 @@
 """Programs of argmax: places count down along K, so the first of the largest elements has the largest place."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 from sley.abi.config import ChipConfig
@@ -21,14 +22,14 @@ _LARGEST, _PLACE = 0, 1
 
 def argmax_operator(k: int) -> RowOperator:
     """The maximum; the largest place of what equals it; that of NaNs, which equal nothing (B is x). Then k - place."""
-    place = {
-        "multiply": Operand.LATE0,
-        "late0": Late.C,
-        "late0_lanes": Lanes.BROADCAST,
-        "reduce": Reduction.MAX,
-        "register": _PLACE,
-        "silent": True,
-    }
+    place = Chain(
+        multiply=Operand.LATE0,
+        late0=Late.C,
+        late0_lanes=Lanes.BROADCAST,
+        reduce=Reduction.MAX,
+        register=_PLACE,
+        silent=True,
+    )
     index = Chain(
         binary=BinaryOp.SECOND,
         binary_operand=Operand.ROW1,
@@ -39,8 +40,8 @@ def argmax_operator(k: int) -> RowOperator:
         "argmax",
         (
             Pass(Chain(reduce=Reduction.MAX, register=_LARGEST, silent=True)),
-            Pass(Chain(binary=BinaryOp.EQ, binary_operand=Operand.ROW0, **place)),  # type: ignore[arg-type]
-            Pass(Chain(binary=BinaryOp.NE, binary_operand=Operand.B, **place), index),  # type: ignore[arg-type]
+            Pass(replace(place, binary=BinaryOp.EQ, binary_operand=Operand.ROW0)),
+            Pass(replace(place, binary=BinaryOp.NE, binary_operand=Operand.B), index),
         ),
         splats=(fp32(float(k)),),
     )

@@ -15,22 +15,16 @@ _MEAN, _SQUARES, _FACTOR = 1, 2, 3
 def layer_norm_operator(k: int, eps: float, weight: bool, bias: bool) -> RowOperator:
     """The mean, as the sum of the chunks' sums times 1 / k; the sum of (x - mean)^2;
     (x - mean) * rsqrt((sum + eps * k) / k), times weight, plus bias."""
-    centred = {"binary": BinaryOp.SUB, "binary_operand": Operand.ROW1}
+    centred = Chain(binary=BinaryOp.SUB, binary_operand=Operand.ROW1)
     return RowOperator(
         "layer_norm",
         (
             Pass(Chain(multiply=Operand.SPLAT0, reduce=Reduction.SUM, register=_MEAN, silent=True), sums=True),
             Pass(
-                Chain(
-                    **centred,  # type: ignore[arg-type]
-                    multiply=Operand.X,
-                    reduce=Reduction.SUM,
-                    register=_SQUARES,
-                    silent=True,
-                ),
+                replace(centred, multiply=Operand.X, reduce=Reduction.SUM, register=_SQUARES, silent=True),
                 _root(_SQUARES),
             ),
-            Pass(_scaled(weight, bias, **centred)),
+            Pass(_scaled(weight, bias, centred)),
         ),
         _splats(k, eps),
         weight,
@@ -42,7 +36,7 @@ def rms_norm_operator(k: int, eps: float, weight: bool, direct: bool) -> RowOper
     """The sum of x^2; x * rsqrt((sum + eps * k) / k), times weight. ``direct``: the last pass takes rows as they lie,
     the factor of a matrix row from C and the weight from B."""
     squares = Chain(multiply=Operand.X, reduce=Reduction.SUM, register=_SQUARES, silent=True)
-    root, last = _root(_SQUARES), _scaled(weight, False)
+    root, last = _root(_SQUARES), _scaled(weight, False, Chain())
     if direct:
         root = replace(root, reduce=Reduction.NONE, register=0, silent=False)
         last = Chain(
@@ -56,12 +50,12 @@ def rms_norm_operator(k: int, eps: float, weight: bool, direct: bool) -> RowOper
 
 
 def _root(register: int) -> Chain:
-    return one_row(register, _FACTOR, add=Operand.SPLAT1, multiply=Operand.SPLAT0, function=Function.RSQRT)
+    return one_row(register, _FACTOR, Chain(add=Operand.SPLAT1, multiply=Operand.SPLAT0, function=Function.RSQRT))
 
 
-def _scaled(weight: bool, bias: bool, **stages: object) -> Chain:
-    return Chain(
-        **stages,  # type: ignore[arg-type]
+def _scaled(weight: bool, bias: bool, first: Chain) -> Chain:
+    return replace(
+        first,
         multiply=Operand.ROW3,
         multiply2=Operand.LATE0 if weight else Operand.NONE,
         binary2=BinaryOp.ADD if bias else BinaryOp.NONE,

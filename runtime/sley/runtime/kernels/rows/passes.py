@@ -1,6 +1,6 @@
 """What an operator does with rows: chains over all of them, and what joins their results between two passes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -43,15 +43,15 @@ class RowOperator:
     direct: bool = False
 
 
-def one_row(register: int, to: int, **stages: object) -> Chain:
-    """The chain that makes row register ``to`` of another one."""
-    return Chain(
+def one_row(register: int, to: int, stages: Chain) -> Chain:
+    """The chain that makes row register ``to`` of another one, by these stages."""
+    return replace(
+        stages,
         binary=BinaryOp.SECOND,
         binary_operand=REGISTERS[register],
         reduce=Reduction.LAST,
         register=to,
         silent=True,
-        **stages,  # type: ignore[arg-type]
     )
 
 

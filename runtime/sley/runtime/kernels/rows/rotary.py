@@ -10,7 +10,7 @@ from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import ZERO, Register
+from sley.runtime.assembler.operands import ZERO, Register, Semaphore
 from sley.runtime.device.program import Program
 
 SLOTS, TABLES = 4, 2
@@ -114,7 +114,14 @@ def rotary_program(config: ChipConfig, turns: Turns) -> Program:
 
 
 def _vector(
-    k: KernelBuilder, source: Register, target: Register, rows: Register, chain: int, *, wait: bool, semaphore: object
+    k: KernelBuilder,
+    source: Register,
+    target: Register,
+    rows: Register,
+    chain: int,
+    *,
+    wait: bool,
+    semaphore: Semaphore,
 ) -> None:
     k.vector(
         source,
@@ -127,8 +134,8 @@ def _vector(
         dtype=ElementType.FP32,
         out=ElementType.FP32 if wait else ElementType.BF16,
         chain=chain,
-        wait=semaphore if wait else (),  # type: ignore[arg-type]
-        signal=() if wait else semaphore,  # type: ignore[arg-type]
+        wait=semaphore if wait else (),
+        signal=() if wait else semaphore,
     )
 
 

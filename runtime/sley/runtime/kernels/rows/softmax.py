@@ -1,6 +1,7 @@
 """Softmax as passes over rows."""
 
 import math
+from dataclasses import replace
 
 from sley.abi.functions.table import Function
 from sley.abi.vector.chains import Chain, Operand
@@ -14,20 +15,15 @@ _LARGEST, _SUM, _FACTOR = 0, 1, 2
 def softmax_operator(keeps: bool) -> RowOperator:
     """The maximum; the sum of 2^((x - maximum) * log2(e)); the same powers times the reciprocal of the sum. ``keeps``:
     the powers are kept, else they are computed again, with the same result."""
-    power = {
-        "binary": BinaryOp.SUB,
-        "binary_operand": Operand.ROW0,
-        "multiply": Operand.SPLAT0,
-        "function": Function.EXP2,
-    }
-    last = Chain(multiply=Operand.ROW2) if keeps else Chain(**power, multiply2=Operand.ROW2)  # type: ignore[arg-type]
+    power = Chain(binary=BinaryOp.SUB, binary_operand=Operand.ROW0, multiply=Operand.SPLAT0, function=Function.EXP2)
+    last = Chain(multiply=Operand.ROW2) if keeps else replace(power, multiply2=Operand.ROW2)
     return RowOperator(
         "softmax",
         (
             Pass(Chain(reduce=Reduction.MAX, register=_LARGEST, silent=True)),
             Pass(
-                Chain(**power, reduce=Reduction.SUM, register=_SUM, silent=not keeps),  # type: ignore[arg-type]
-                one_row(_SUM, _FACTOR, function=Function.RECIPROCAL),
+                replace(power, reduce=Reduction.SUM, register=_SUM, silent=not keeps),
+                one_row(_SUM, _FACTOR, Chain(function=Function.RECIPROCAL)),
             ),
             Pass(last),
         ),
