@@ -1,6 +1,7 @@
 """Functions of one's own: what is refused, and what finds them."""
 
 from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 
 import pytest
@@ -50,6 +51,14 @@ def test_what_is_installed(install: Install) -> None:
     assert type(config).from_capabilities("nano", config.capabilities) == config
     assert type(config).from_json(config.to_json()) == config
     assert chain_of(Chain(function=MINE).words()) == Chain(function=MINE)
+
+
+def test_an_entry_point_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("broken", "no_such_module:MINE", own.GROUP)
+    monkeypatch.setattr(own, "entry_points", lambda group: [broken])
+    own_functions.cache_clear()
+    with pytest.raises(OwnFunctionError, match="the entry point broken = no_such_module:MINE cannot be loaded"):
+        own_functions()
 
 
 def test_two_with_one_code(install: Install) -> None:

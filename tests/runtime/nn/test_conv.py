@@ -8,30 +8,17 @@ import numpy as np
 import pytest
 from gemm_chips import chips
 
-from sley.abi.config import ChipConfig
-from sley.driver import BadRequest, Driver
+from sley.driver import BadRequest
 from sley.runtime import Buffer, Device, ShapeMismatch, UnsupportedType, nn
 from sley.runtime.device.buffer import BF16
 from sley.runtime.kernels.gemm.limits import MAX_K
 from sley.runtime.nn import weights as weights_file
-from sley.sim.engines.model import ModelTransport
 from sley.sim.engines.options import default_engine
 from sley.sim.testing.convolution import Convolution, random_convolution
 from sley.sim.testing.product import SPECIAL
 
 Put = Callable[[Device, np.ndarray], Buffer]
 Check = Callable[[Device, Convolution], None]
-
-
-@pytest.fixture(params=chips())
-def config(request: pytest.FixtureRequest) -> ChipConfig:
-    return request.param
-
-
-@pytest.fixture
-def device(config: ChipConfig) -> Iterator[Device]:
-    with Device(Driver(ModelTransport(config, 1 << 22), hang_cycles=20_000)) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -11,14 +11,13 @@ from gemm_chips import chips
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import BinaryOp
-from sley.driver import BadRequest, Driver
+from sley.driver import BadRequest
 from sley.runtime import Buffer, Device, ShapeMismatch, UnsupportedType, nn
 from sley.runtime.device.buffer import BF16
 from sley.runtime.kernels.conv.problem import Axis, Steps
 from sley.runtime.kernels.pool.plan import plan
 from sley.runtime.kernels.pool.problem import Pool
 from sley.runtime.nn.pooling import MAX_TAPS
-from sley.sim.engines.model import ModelTransport
 from sley.sim.engines.options import default_engine
 from sley.sim.testing.pooling import Pooling, random_pooling
 from sley.sim.testing.product import SPECIAL
@@ -26,17 +25,6 @@ from sley.sim.testing.product import SPECIAL
 Check = Callable[[Device, Pooling], None]
 OPS = pytest.mark.parametrize("op", [BinaryOp.MAX, BinaryOp.ADD], ids=["max", "average"])
 NONE = ((0, 0), (0, 0))
-
-
-@pytest.fixture(params=chips())
-def config(request: pytest.FixtureRequest) -> ChipConfig:
-    return request.param
-
-
-@pytest.fixture
-def device(config: ChipConfig) -> Iterator[Device]:
-    with Device(Driver(ModelTransport(config, 1 << 22), hang_cycles=20_000)) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -86,7 +86,10 @@ def own_functions() -> dict[str, OwnFunction]:
     found: dict[str, OwnFunction] = {}
     codes: dict[int, str] = {}
     for point in entry_points(group=GROUP):
-        function = point.load()
+        try:
+            function = point.load()
+        except (ImportError, AttributeError) as error:
+            raise OwnFunctionError(f"the entry point {point.name} = {point.value} cannot be loaded: {error}") from error
         if not isinstance(function, OwnFunction):
             raise OwnFunctionError(f"the entry point {point.name} is {function!r}; it must name an OwnFunction")
         if function in codes:
