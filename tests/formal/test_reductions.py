@@ -67,7 +67,7 @@ def test_one_at_a_time() -> None:
 
 @planted(
     {
-        "twice": ("self.abort, once=True)", "self.abort)"),
+        "twice": ("on_the_way + value - self.write", "on_the_way + value"),
         "waits": ("(state == FoldState.WAIT) & (on_the_way == 0)", "(state == FoldState.WAIT)"),
         "counts": ("count.eq(count + 1)", "count.eq(count + 2)"),
         "slot": ("slots[cycles - 1]", "slots[cycles - 2]"),

@@ -7,18 +7,17 @@ Choice = dict[int, Value]
 """Cycles that a stage may take, each with the condition for it; of the conditions one is true."""
 
 
-def later(m: Module, name: str, event: Value, cycles: Choice, abort: Value, more: int = 0, once: bool = False) -> Value:
+def later(m: Module, name: str, event: Value, cycles: Choice, abort: Value, more: int = 0) -> Value:
     """The event as many cycles later as the choice says, and some more; ``abort`` forgets those on their way.
 
-    An event stays in the shift register behind its tap. ``once`` takes it out there: where the choice may change before
-    it has come to the end.
+    An event leaves the shift register at its tap: the choice may be another one before it would have come to the end.
     """
-    line = Signal(max(cycles) + more, name=f"to_{name}")
+    places = {latency + more: chosen for latency, chosen in cycles.items()}
+    line = Signal(max(places), name=f"to_{name}")
     taps = Cat(event, line)
-    tapped = {latency + more: chosen for latency, chosen in cycles.items()} if once and len(cycles) > 1 else {}
-    m.d.sync += line.eq(Cat(taps[place] & ~tapped.get(place, Const(0, 1)) for place in range(len(line))))
+    m.d.sync += line.eq(Cat(taps[place] & ~places.get(place, Const(0, 1)) for place in range(len(line))))
     with m.If(abort):
         m.d.sync += line.eq(0)
     event_later = Signal(name=f"at_{name}")
-    m.d.comb += event_later.eq(Cat(taps[latency + more] & chosen for latency, chosen in cycles.items()).any())
+    m.d.comb += event_later.eq(Cat(taps[place] & chosen for place, chosen in places.items()).any())
     return event_later

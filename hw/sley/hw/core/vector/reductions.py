@@ -116,7 +116,7 @@ class Reductions(wiring.Component):
             self.fold.eq(state != FoldState.IDLE),
             self.second.eq(joins & second),
             self.read.eq(self.join | joins),
-            self.write.eq(later(m, "write", value, latency, self.abort, once=True)),
+            self.write.eq(later(m, "write", value, latency, self.abort)),
         ]
         slots = [Signal(range(SLOTS), name=f"slot_{age}", reset_less=True) for age in range(1, LONGEST + 1)]
         for slot, before in zip(slots, [self.slot, *slots], strict=False):

@@ -97,20 +97,20 @@ class ChainStages(wiring.Component):
         at_select = later(m, "select", self.at_relu, {1: always}, self.abort)
         function = function_latency(control, self._config.vector_functions)
         to_multiply2 = {0: short, **{SELECT_LATENCY + n: tail & chosen for n, chosen in function.items()}}
-        at_multiply2 = later(m, "multiply2", at_select, to_multiply2, self.abort, once=True)
-        at_binary2 = later(m, "binary2", at_multiply2, multiply2_latency(control), self.abort, once=True)
+        at_multiply2 = later(m, "multiply2", at_select, to_multiply2, self.abort)
+        at_binary2 = later(m, "binary2", at_multiply2, multiply2_latency(control), self.abort)
         joins = is_code(control.reduce, JOIN)
         to_final = {0: short | joins, **{n: tail & ~joins & take for n, take in binary2_latency(control).items()}}
         m.d.comb += self.at_join.eq(at_binary2 & joins)
-        m.d.comb += self.at_final.eq(later(m, "final", at_binary2, to_final, self.abort, once=True))
+        m.d.comb += self.at_final.eq(later(m, "final", at_binary2, to_final, self.abort))
 
         # Late operands are asked for one cycle before the event of their stage
-        before_multiply2 = later(m, "before_multiply2", at_select, function, self.abort, once=True)
+        before_multiply2 = later(m, "before_multiply2", at_select, function, self.abort)
         before = {
             "multiply": self.before_multiply,
             "select": self.at_relu,
             "multiply2": before_multiply2,
-            "binary2": later(m, "before_binary2", before_multiply2, multiply2_latency(control), self.abort, once=True),
+            "binary2": later(m, "before_binary2", before_multiply2, multiply2_latency(control), self.abort),
         }
         words = later(m, "words", self.at_word, {1: always}, self.abort)
         for number, port in enumerate((self.late0, self.late1)):

@@ -281,7 +281,6 @@ class VectorUnit(wiring.Component):
         flags = decoded.flags if decoded else vector
         needs_float = decoded.needs_float if decoded else Const(0, 1)
         is_splat, part = reads.splat, reads.part
-        once = decoded is not None  # a row that is not written is through sooner than its events
         arriving = {}
         for name, granted in (("a", reads.a_granted | (reads.advance & is_splat)), ("b", reads.b_granted)):
             arriving[name] = Signal(SRAM_READ, name=f"{name}_arriving")
@@ -289,15 +288,15 @@ class VectorUnit(wiring.Component):
         taken = later(m, "taken", reads.advance, {SRAM_READ: Const(1, 1)}, self.abort)
         first = binary_latency(flags)
         to_scale, to_end = bias_latency(flags, types, needs_float), output_latency(flags, types, needs_float)
-        at_bias = later(m, "bias", taken & ~kind.vrow, first, self.abort, SOURCE_LATENCY, once)
-        at_scale = later(m, "scale", at_bias, to_scale, self.abort, once=once)
-        at_relu = later(m, "relu", at_scale, scale_latency(flags), self.abort, once=once)
+        at_bias = later(m, "bias", taken & ~kind.vrow, first, self.abort, SOURCE_LATENCY)
+        at_scale = later(m, "scale", at_bias, to_scale, self.abort)
+        at_relu = later(m, "relu", at_scale, scale_latency(flags), self.abort)
         if decoded:
             at_final: Value = decoded.stages.at_final
             before = {cycles - 1: chosen for cycles, chosen in to_scale.items()}
             m.d.comb += [
                 decoded.stages.at_word.eq(later(m, "word", taken & ~kind.vrow, {1: Const(1, 1)}, self.abort)),
-                decoded.stages.before_multiply.eq(later(m, "before_multiply", at_bias, before, self.abort, once=True)),
+                decoded.stages.before_multiply.eq(later(m, "before_multiply", at_bias, before, self.abort)),
                 decoded.stages.at_relu.eq(at_relu),
                 decoded.reductions.join.eq(decoded.stages.at_join),
                 decoded.reductions.last.eq(later(m, "last", at_final, {1: Const(1, 1)}, self.abort)),
@@ -305,7 +304,7 @@ class VectorUnit(wiring.Component):
             to_final = to_end
         else:
             at_final, to_final = at_relu, {RELU_LATENCY + cycles: chosen for cycles, chosen in to_end.items()}
-        ends = later(m, "end", at_final, to_final, self.abort, once=once)
+        ends = later(m, "end", at_final, to_final, self.abort)
         arrived = Signal()
         m.d.sync += arrived.eq(Mux(kind.vrow, taken, ends) & ~self.abort)
 
