@@ -7,22 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sley.abi.functions import table
-from sley.abi.functions.table import FUNCTIONS, Function, coefficients
+from sley.abi.config import preset
+from sley.abi.functions.table import FUNCTIONS, Function
 from sley.sim.build.toolchain import CCompiler
 from sley.sim.golden import functions
+from sley.sim.model.compiled import library as compiled
+from sley.sim.model.compiled.header import header
 
 SOURCE = Path(__file__).with_name("functions.c")
-NAMES = ("PLACE_BITS", "OFFSET_BITS", "INNER_BITS", "FINE_BITS", "COARSE_BITS", "W_LOW", "Q_LOW")
 CHUNK = 1 << 26
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     compiler, folder = CCompiler.find(), tmp_path_factory.mktemp("functions")
-    macros = [f"-D{name}={getattr(table, name)}" for name in NAMES] + [f"-DP_BITS={table.P.bits}"]
+    (folder / "abi.h").write_text(header(preset("nano")))
+    includes = ("-I", folder, "-I", compiled.FOLDER)
     output = folder / "functions.so"
-    compiler.run("-O2", "-shared", *compiler.flags, *macros, SOURCE, "-o", output, "-lm", folder=folder)
+    compiler.run("-O2", "-shared", *compiler.flags, *includes, SOURCE, "-o", output, "-lm", folder=folder)
     return ctypes.CDLL(str(output))
 
 
@@ -35,8 +37,8 @@ def test_equal_to_the_golden_definition(function: Function, library: ctypes.CDLL
     rng = np.random.default_rng(int(function))
     usual = (rng.standard_normal(200_000) * 2.0 ** rng.integers(-20, 8, 200_000)).astype(np.float32)
     x = np.concatenate([rng.integers(0, 1 << 32, 200_000, dtype=np.uint32), usual.view(np.uint32)])
-    rows, got = np.array(coefficients()[function], np.int64), np.zeros_like(x)
-    library.functions(int(function), pointer(rows), pointer(x), pointer(got), ctypes.c_int64(len(x)))
+    got = np.zeros_like(x)
+    library.functions(int(function), pointer(x), pointer(got), ctypes.c_int64(len(x)))
     assert (got == functions.apply(function, x)).all()
 
 
@@ -44,14 +46,13 @@ def test_equal_to_the_golden_definition(function: Function, library: ctypes.CDLL
 @pytest.mark.parametrize("function", Function)
 def test_every_operand(function: Function, library: ctypes.CDLL, capsys: pytest.CaptureFixture[str]) -> None:
     """Errors are within what is published, and no result is on the wrong side of the one before."""
-    facts, rows = FUNCTIONS[function], np.array(coefficients()[function], np.int64)
+    facts = FUNCTIONS[function]
     ulps, tail, falls = ctypes.c_double(), ctypes.c_double(), ctypes.c_int64()
     start = -math.inf if facts.error_from is None else facts.error_from
     for sign in (0, 1 << 31):
         for first in range(0, 1 << 31, CHUNK):
             library.sweep(
                 int(function),
-                pointer(rows),
                 ctypes.c_int64(sign + max(first - 1, 0)),
                 ctypes.c_int64(sign + first + CHUNK - 1),
                 facts.monotone,

@@ -24,8 +24,10 @@ STRIDE = 0x10000
 class Bench:
     """Two contexts with a queue each and the same addresses, which lead to places of their own."""
 
+    compiled = True
+
     def __init__(self) -> None:
-        self.chip = ModelChip(preset("nano"), 1 << 20)
+        self.chip = ModelChip(preset("nano"), 1 << 20, self.compiled)
         self.index = [0, 0]
         for context in range(2):
             self.entry(UPPER + context * TABLES, table_index(RING)[0], LOWER + context * TABLES, "")
@@ -81,6 +83,12 @@ class Bench:
         self.store(PLACES[CODE] + queue * STRIDE, code)
         fields = {"program": CODE, "program_words": len(code) // 16, "grid_x": 1, "grid_y": 1, "grid_z": 1, "tag": tag}
         return self.submit(encode_packet(PacketOp.LAUNCH, **fields), queue)
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["compiled", "numpy"])
+def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test with either kind of cores."""
+    monkeypatch.setattr(Bench, "compiled", request.param)
 
 
 def copy(src: int, dst: int, length: int) -> bytes:
@@ -240,10 +248,10 @@ def test_nothing_stays_in_a_core_for_another_context() -> None:
         return bench.bytes(PLACES[DATA] + queue * STRIDE, 8)
 
     assert bench.launch(PLANT.format(data=DATA)) is None
-    assert bench.chip.command.cores[0].local.weights.any()
+    assert bench.chip.command.cores[0].weights.any()
     assert found(0) == 2 * secret
     assert found(1) == bytes(8)
-    assert not bench.chip.command.cores[0].local.weights.any()
+    assert not bench.chip.command.cores[0].weights.any()
     bench.store(PLACES[DATA], secret)
     assert bench.launch(PLANT.format(data=DATA)) is None
     assert found(0) == 2 * secret

@@ -18,8 +18,10 @@ RING, FENCE, PROGRAM, ARGS, DATA = 0x1000, 0x2000, 0x4000, 0x8000, 0x10000
 class Bench:
     """A chip with queue 0 enabled, and the bare minimum to talk to it."""
 
+    compiled = True
+
     def __init__(self, name: str):
-        self.chip = ModelChip(preset(name), 1 << 20)
+        self.chip = ModelChip(preset(name), 1 << 20, self.compiled)
         self.index = 0
         self.poke("CONTEXT0.ROOT", AddressMode.PHYSICAL)
         self.poke("QUEUE0.BASE", RING)
@@ -55,6 +57,12 @@ class Bench:
             sizes |= {f"arg{k}": value for k, value in enumerate(args)}
         grids = dict(zip(("grid_x", "grid_y", "grid_z"), grid, strict=True))
         self.submit(encode_packet(PacketOp.LAUNCH, program=PROGRAM, **sizes, **grids))
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["compiled", "numpy"])
+def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test with either kind of cores."""
+    monkeypatch.setattr(Bench, "compiled", request.param)
 
 
 @pytest.mark.parametrize("name", ["nano", "edge", "base"])

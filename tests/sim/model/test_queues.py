@@ -11,9 +11,9 @@ from sley.sim.testing.queues import AREA, BUSY, FENCE, HANGS, Host, Traffic
 CONFIG = preset("nano").replace(queues=8)
 
 
-@pytest.fixture
-def host() -> Host:
-    return Host(ModelTransport(CONFIG, 1 << 20), CONFIG)
+@pytest.fixture(params=[True, False], ids=["compiled", "numpy"])
+def host(request: pytest.FixtureRequest) -> Host:
+    return Host(ModelTransport(CONFIG, 1 << 20, request.param), CONFIG)
 
 
 def calm() -> Traffic:

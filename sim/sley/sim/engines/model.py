@@ -1,21 +1,27 @@
 """Engine ``model``: the golden functional model behind the driver's ``Transport``."""
 
+import warnings
+
 import numpy as np
 
 from sley.abi.config import ChipConfig, configuration
 from sley.abi.ctrl_c import CTRL_C
 from sley.abi.transport import EngineError
+from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines.options import parse_options
 from sley.sim.model.chip import ModelChip
 
 _STEPS_PER_ACCESS = 64
+COMPILED, NUMPY = VALUES = "compiled", "numpy"
+"""Who computes what the cores do."""
+NUMPY_IS_SLOWER = 100
 
 
 class ModelTransport:
     """A ``Transport`` over ``ModelChip``. Every access lets the chip make some steps, waiting lets it run."""
 
-    def __init__(self, config: ChipConfig, memory_bytes: int):
-        self.chip = ModelChip(config, memory_bytes)
+    def __init__(self, config: ChipConfig, memory_bytes: int, compiled: bool = True):
+        self.chip = ModelChip(config, memory_bytes, compiled)
         self._closed = False
 
     @property
@@ -70,9 +76,28 @@ class ModelTransport:
 
 
 def open_transport(spec: str, options: dict[str, str]) -> ModelTransport:
-    """``spec`` is a preset or a JSON file; option ``memory`` is the size of device memory."""
-    unknown = [name for name in options if name != "memory"]
+    """``spec`` is a preset or a JSON file.
+
+    Option ``memory`` is the size of device memory. ``values``: ``compiled`` needs a C compiler and is the default where
+    one is; ``numpy`` gives the same values without one.
+    """
+    unknown = [name for name in options if name not in ("memory", "values")]
     if unknown:
-        raise EngineError(f"engine model has no option {unknown[0]!r}; there is memory")
+        raise EngineError(f"engine model has no option {unknown[0]!r}; there are memory and values")
+    values = options.get("values") or _default_values()
+    if values not in VALUES:
+        raise EngineError(f"values={values}: values must be {' or '.join(VALUES)}")
     config = configuration(spec)
-    return ModelTransport(config, parse_options("model", config, options).memory)
+    sizes = {name: text for name, text in options.items() if name != "values"}
+    return ModelTransport(config, parse_options("model", config, sizes).memory, values == COMPILED)
+
+
+def _default_values() -> str:
+    if find_c_compiler():
+        return COMPILED
+    warnings.warn(
+        f"engine model computes with numpy, some {NUMPY_IS_SLOWER} times slower than compiled, as there is no C "
+        "compiler; install one, or say values=numpy",
+        stacklevel=3,
+    )
+    return NUMPY

@@ -111,7 +111,7 @@ def chain_rows(
         stays = late[Operand.LATE0] != 0 if chain.keep is Condition.LATE0_NOT_ZERO else _iota(inputs, shape) < 0
         x = np.where(stays, x, value(chain.other))
     if chain.function is not None:
-        x = _apply(chain.function, x)
+        x = apply_function(chain.function, x)
     if chain.multiply2:
         x = float32.multiply(x, value(chain.multiply2))
     return _binary(chain.binary2, x, value(chain.binary2_operand), is_float), is_float
@@ -135,7 +135,7 @@ def _binary(op: BinaryOp, x: Words, y: Words, is_float: bool) -> Words:
     return GOLDEN[op](np.ascontiguousarray(x), np.ascontiguousarray(y), is_float)
 
 
-def _apply(function: Function | OwnFunction, x: Words) -> Words:
+def apply_function(function: Function | OwnFunction, x: Words) -> Words:
     if isinstance(function, OwnFunction):
         result: Words = function.load_golden()(x)
         return result

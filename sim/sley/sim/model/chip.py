@@ -10,21 +10,38 @@ from sley.abi.counters import CounterGroup
 from sley.abi.faults import UNITS, QueueState, Unit
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
 from sley.sim.model.command import CommandModel, QueueModel
+from sley.sim.model.compiled.core import CompiledCore
+from sley.sim.model.compiled.library import CompiledModel
+from sley.sim.model.compiled.memory import CompiledMemory
 from sley.sim.model.core import CoreModel
 from sley.sim.model.memory import AddressSpaces, ModelMemory
+from sley.sim.model.sequencer import NumpyCore
 
 
 class ModelChip:
-    """Registers in front of the command processor; ``run`` lets time pass."""
+    """Registers in front of the command processor; ``run`` lets time pass.
 
-    def __init__(self, config: ChipConfig, memory_bytes: int):
+    Parameters
+    ----------
+    config, memory_bytes: the chip, and the size of its memory.
+    compiled: the cores are C, which needs a C compiler; otherwise they are Python and numpy, and as exact.
+    """
+
+    def __init__(self, config: ChipConfig, memory_bytes: int, compiled: bool = True):
         self.config = config
         self.map = RegisterMap(config)
         self.memory = ModelMemory(memory_bytes, config.addr_bits)
         self.spaces = AddressSpaces(config, self.memory, self.map["CONTEXT0.ROOT"].layout)
-        self.command = CommandModel(config, self.spaces)
+        self.command = CommandModel(config, self.spaces, self._cores(compiled))
         self.values = {r.address: r.layout.reset for r in self.map}
         self.time_latch = 0
+
+    def _cores(self, compiled: bool) -> list[CoreModel]:
+        if not compiled:
+            return [NumpyCore(self.config, self.spaces) for _ in range(self.config.cores)]
+        library = CompiledModel(self.config)
+        memory = CompiledMemory(library, self.spaces)
+        return [CompiledCore(self.config, self.spaces, library, memory) for _ in range(self.config.cores)]
 
     def run(self, steps: int, until_irq: bool = False) -> None:
         """At most ``steps`` steps; stops early when nothing can move any more."""

@@ -86,13 +86,13 @@ class QueueModel:
 
 
 class CommandModel:
-    """Executes packets of all queues, one step at a time."""
+    """Executes packets of all queues, one step at a time, and their blocks on ``cores``."""
 
-    def __init__(self, config: ChipConfig, spaces: AddressSpaces):
+    def __init__(self, config: ChipConfig, spaces: AddressSpaces, cores: list[CoreModel]):
         self.config = config
         self.spaces = spaces
         self.queues = [QueueModel() for _ in range(config.queues)]
-        self.cores = [CoreModel(config, spaces) for _ in range(config.cores)]
+        self.cores = cores
         self.scheduler = SchedulerModel(self.cores, config.queues)
         self.interrupts = InterruptsModel()
         self.packets = 0
@@ -131,7 +131,9 @@ class CommandModel:
                 except FaultError as fault:
                     moved = True
                     self.stop(number, FaultRecord(fault.code, fault.unit, 0, fault.pc, 0, fault.address))
-        return self.scheduler.step([queue.priority for queue in self.queues]) or moved
+        steps = self.scheduler.step([queue.priority for queue in self.queues])
+        self.time += max(steps - 1, 0)
+        return bool(steps) or moved
 
     def _leave(self, number: int, queue: QueueModel) -> bool:
         """Turns a queue off, or ends it, when no packet holds it."""

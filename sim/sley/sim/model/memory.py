@@ -1,6 +1,6 @@
 """Device memory of the golden model: bytes that end somewhere, and what each context sees of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,19 +72,31 @@ class ContextMemory(ModelMemory):
     """Memory as one context sees it, through ``CONTEXT.ROOT`` and its page tables.
 
     Translations are remembered until ``invalidate``, also those of pages that are not there, so that software which
-    forgets INVALIDATE is found out.
-
-    Attributes: ``root``: the register.
+    forgets INVALIDATE is found out. ``watch`` is called when the register changes, and with true to forget.
     """
 
     def __init__(self, memory: ModelMemory, layout: Layout):
         self.memory, self.layout = memory, layout
         self.data, self.limit = memory.data, memory.limit
+        self.watch: Callable[[bool], None] | None = None
         self.root = 0
         self.invalidate()
 
+    @property
+    def root(self) -> int:
+        """The register."""
+        return self._root
+
+    @root.setter
+    def root(self, value: int) -> None:
+        self._root = value
+        if self.watch:
+            self.watch(False)
+
     def invalidate(self) -> None:
         self._seen: dict[int, tuple[int, int]] = {}
+        if self.watch:
+            self.watch(True)
 
     def check(self, address: int, length: int, need: Permission) -> None:
         for _ in self._views(address, length, need):

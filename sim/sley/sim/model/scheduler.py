@@ -63,7 +63,6 @@ class SchedulerModel:
         self.cores = cores
         self.grids: dict[int, Grid] = {}
         self._owner: list[int | None] = [None] * len(cores)
-        self._quiet = [0] * len(cores)
         self._turn = Turn(queues)
 
     def abort(self, queue: int) -> None:
@@ -71,18 +70,18 @@ class SchedulerModel:
         if queue in self.grids:
             self.grids[queue].aborted = True
 
-    def step(self, priorities: Sequence[int]) -> bool:
-        """One step of every core; False when nothing can move."""
-        moved = False
+    def step(self, priorities: Sequence[int]) -> int:
+        """Steps of every core; returns how many, 0 when nothing can move."""
+        moved = 0
         for index, core in enumerate(self.cores):
             queue = self._next(index, priorities) if self._owner[index] is None else None
             if queue is not None:
                 core.start(self.grids[queue].next_block())
                 self.grids[queue].running += 1
-                self._owner[index], self._quiet[index] = queue, 0
-                moved = True
+                self._owner[index] = queue
+                moved = max(moved, 1)
             if self._owner[index] is not None:
-                moved = self._work(index, core) or moved
+                moved = max(moved, self._work(index, core))
         return moved
 
     def _next(self, index: int, priorities: Sequence[int]) -> int | None:
@@ -97,16 +96,15 @@ class SchedulerModel:
             return None
         return self._turn.take(asking, priorities)
 
-    def _work(self, index: int, core: CoreModel) -> bool:
+    def _work(self, index: int, core: CoreModel) -> int:
         queue = self._owner[index]
         assert queue is not None
         grid = self.grids[queue]
-        block, retired = core.block, core.retired
+        block = core.block
         moved = core.step()
-        self._quiet[index] = 0 if core.retired != retired else self._quiet[index] + 1
         if core.block is not None and grid.aborted:
             core.stop(FaultError(FaultCode.ABORTED, Unit.SEQUENCER, core.pc))
-        elif core.block is not None and grid.watchdog and (not moved or self._quiet[index] >= grid.watchdog):
+        elif core.block is not None and grid.watchdog and (not moved or core.quiet >= grid.watchdog):
             # Parts that all wait do so for ever.
             core.stop(FaultError(FaultCode.WATCHDOG, Unit.SEQUENCER, core.pc))
         if core.block is not None:
@@ -118,4 +116,4 @@ class SchedulerModel:
         if fault is not None and grid.record.code == FaultCode.NONE:
             linear = block.linear if block is not None else grid.following - 1
             grid.record = FaultRecord(fault.code, fault.unit, index, fault.pc, linear, fault.address)
-        return True
+        return max(moved, 1)

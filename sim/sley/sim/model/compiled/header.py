@@ -1,0 +1,205 @@
+"""The contract as C: constants, masks and fields of one chip, for the compiled model."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from sley.abi.config import ChipConfig
+from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
+from sley.abi.faults import FaultCode, Unit
+from sley.abi.functions import table
+from sley.abi.functions.own import FIRST_CODE
+from sley.abi.functions.table import Function, coefficients
+from sley.abi.instructions import (
+    FORMATS,
+    INSTRUCTION_BYTES,
+    INTERLEAVE_CHUNKS,
+    LOOP_DEPTH,
+    REGISTERS,
+    SEMAPHORE_MAX,
+    SEMAPHORES,
+    TRANSPOSE_CHUNKS,
+    WORD,
+    Op,
+    Space,
+)
+from sley.abi.layout import Layout
+from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
+from sley.abi.parameters import PARAMS, Param
+from sley.abi.types import WORD_TYPES, ElementType
+from sley.abi.vector.chains import (
+    CHAIN_PARAM,
+    CHAIN_WORDS,
+    FRONT,
+    OPERANDS,
+    STAGE_OPERANDS,
+    TAIL,
+    WORDS,
+    WORDS_KEPT,
+    Condition,
+    Lanes,
+    Late,
+    Operand,
+)
+from sley.abi.vector.operations import ADDER_OPS, IDENTITY, JOIN, PARTIALS, SHORT_OPS, BinaryOp, Reduction
+
+_IMMEDIATE = {None: "IMM_NONE", "ra": "IMM_A", "rb": "IMM_B", "rc": "IMM_C"}
+_ENUMS: dict[str, type[IntEnum]] = {
+    "OP": Op,
+    "FAULT": FaultCode,
+    "UNIT": Unit,
+    "SPACE": Space,
+    "PARAM": Param,
+    "TYPE": ElementType,
+    "BINARY": BinaryOp,
+    "REDUCE": Reduction,
+    "OPERAND": Operand,
+    "KEEP": Condition,
+    "LATE": Late,
+    "LANES": Lanes,
+    "FUNCTION": Function,
+    "MODE": AddressMode,
+    "NEED": Permission,
+    "GROUP": CounterGroup,
+    "MATRIX": MatrixCycle,
+    "TRAFFIC": Traffic,
+}
+
+
+def header(config: ChipConfig) -> str:
+    """The text of ``abi.h`` for a chip."""
+    lines = ["// Made from sley.abi by sley.sim.model.compiled.header.", "#pragma once", "#include <stdint.h>"]
+    for name, value in (_sizes(config) | _numbers(config)).items():
+        lines.append(f"#define {name} {value}")
+    for prefix, enum in _ENUMS.items():
+        lines.append(f"enum {{ {', '.join(f'{prefix}_{member.name} = {int(member)}' for member in enum)} }};")
+    lines += [*_fields(), *_formats(), *_params(), *_coefficients()]
+    return "\n".join(lines) + "\n"
+
+
+def _mask(codes: Iterable[int]) -> str:
+    return f"{sum({1 << int(code) for code in codes}):#x}u"
+
+
+def _sizes(config: ChipConfig) -> dict[str, object]:
+    return {
+        "N": config.array,
+        "ELEMENTS": config.lane_elements(),
+        "HAS_BF16": int(config.has(ElementType.BF16)),
+        "ROW_BYTES": config.row_bytes,
+        "ACCUMULATOR_ROW_BYTES": config.accumulator_row_bytes,
+        "SCRATCHPAD_ROWS": config.scratchpad_rows,
+        "ACCUMULATOR_ROWS": config.accumulator_rows,
+        "BUS_BYTES": config.bus_bytes,
+        "PROGRAM_WORDS": config.program_words,
+        "UNIT_QUEUE": config.unit_queue,
+        "CONTEXTS": config.contexts,
+        "CHAINS": config.vector_chains,
+        "ROW_REGISTERS": config.row_registers,
+        "ADDRESS_LIMIT": f"{1 << config.addr_bits}ull",
+        "OPERAND_TYPES": _mask(config.operand_types),
+        "VECTOR_TYPES": _mask(config.vector_types),
+        "FUNCTIONS": _mask((0, *(1 + function for function in config.vector_functions))),
+    }
+
+
+def _numbers(config: ChipConfig) -> dict[str, object]:
+    numbers: dict[str, object] = {
+        "REGISTERS": REGISTERS,
+        "SEMAPHORES": SEMAPHORES,
+        "SEMAPHORE_MAX": SEMAPHORE_MAX,
+        "LOOP_DEPTH": LOOP_DEPTH,
+        "INSTRUCTION_BYTES": INSTRUCTION_BYTES,
+        "INTERLEAVE_CHUNKS": INTERLEAVE_CHUNKS,
+        "TRANSPOSE_CHUNKS": TRANSPOSE_CHUNKS,
+        "PAGE_BITS": PAGE_BITS,
+        "TABLE_BITS": TABLE_BITS,
+        "ENTRY_BYTES": ENTRY_BYTES,
+        "PAGE_ENTRY_MASK": f"{PAGE_ENTRY.mask:#x}u",
+        "CHAIN_PARAM": CHAIN_PARAM,
+        "CHAIN_WORDS": CHAIN_WORDS,
+        "WORDS_KEPT": WORDS_KEPT,
+        "PARTIALS": PARTIALS,
+        "OWN_FUNCTION": FIRST_CODE,
+        "WORD_TYPES": _mask(WORD_TYPES),
+        "HALF_TYPES": _mask(t for t in ElementType if t.bits == 16),
+        "BYTE_TYPES": _mask(t for t in ElementType if t.bits == 8),
+        "FLOAT_TYPES": _mask(t for t in ElementType if t.is_float),
+        "BINARY_OPS": _mask(BinaryOp),
+        "SHORT_OPS": _mask(SHORT_OPS),
+        "ADDER_OPS": _mask(ADDER_OPS),
+        "CONDITIONS": _mask(Condition),
+        "LATES": _mask(Late),
+        "LANE_ORDERS": _mask(Lanes),
+        "REDUCTIONS": _mask(Reduction),
+        "FOLDS": _mask(JOIN),
+    }
+    numbers |= {f"ALLOWED_{stage.upper()}": _mask(allowed) for stage, allowed in STAGE_OPERANDS.items()}
+    for (reduction, kind), value in IDENTITY.items():
+        numbers[f"IDENTITY_{reduction.name}_{kind.name}"] = f"{value:#x}u"
+    numbers |= {f"JOIN_{reduction.name}": f"BINARY_{op.name}" for reduction, op in JOIN.items()}
+    names = ("PLACE_BITS", "OFFSET_BITS", "INNER_BITS", "FINE_BITS", "COARSE_BITS", "W_LOW", "Q_LOW")
+    numbers |= {name: getattr(table, name) for name in names}
+    return numbers | {"P_BITS": table.P.bits}
+
+
+def _fields() -> list[str]:
+    """``OP_FIELD(word)`` for each field of an operation, and ``CHAIN_FIELD(words)`` for those of chains."""
+    lines = ["typedef unsigned __int128 Word;"]
+
+    def define(prefix: str, layout: Layout, source: str) -> None:
+        for name, placed in layout.fields.items():
+            value = f"((uint32_t)({source} >> {placed.lsb}) & {(1 << placed.width) - 1:#x}u)"
+            lines.append(f"#define {prefix}_{name.upper()}(w) {value}")
+
+    define("WORD", WORD, "(w)")
+    for op, form in FORMATS.items():
+        own = [name for name in form.layout.fields if name in (*form.flags, "target")]
+        for name in own:
+            placed = form.layout.fields[name]
+            mask = (1 << placed.width) - 1
+            lines.append(f"#define {op.name}_{name.upper()}(w) ((uint32_t)((w) >> {placed.lsb}) & {mask:#x}u)")
+    for number, layout in enumerate((FRONT, TAIL, OPERANDS)):
+        define("CHAIN", layout, f"(w)[{number}]")
+    define("ENTRY", PAGE_ENTRY, "(w)")
+    lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
+    return lines
+
+
+def _formats() -> list[str]:
+    """What the sequencer knows of each operation."""
+    lines = [
+        "enum { IMM_NONE, IMM_A, IMM_B, IMM_C };",
+        "typedef struct Format { uint8_t known, unit, immediate; uint64_t low, high; } Format;",
+        "static const Format formats[256] = {",
+    ]
+    for op, form in FORMATS.items():
+        low, high = form.layout.mask & (1 << 64) - 1, form.layout.mask >> 64
+        replaced = _IMMEDIATE[form.immediate_replaces]
+        lines.append(f"    [{int(op)}] = {{1, {int(form.unit)}, {replaced}, {low:#x}ull, {high:#x}ull}},")
+    return [*lines, "};"]
+
+
+def _params() -> list[str]:
+    """The parameters: the units that have each as a mask, width, sign, reset value, and whether it needs chains."""
+    lines = [
+        "typedef struct ParamInfo { uint8_t units, width, is_signed, chains; int64_t reset; } ParamInfo;",
+        f"#define PARAMS {max(PARAMS) + 1}",
+        "static const ParamInfo param_infos[PARAMS] = {",
+    ]
+    for param, info in PARAMS.items():
+        units = sum(1 << unit for unit in info.units)
+        lines.append(
+            f"    [{int(param)}] = {{{units}, {info.width}, {int(info.signed)}, {int(info.chains)}, {info.reset}}},"
+        )
+    return [*lines, "};"]
+
+
+def _coefficients() -> list[str]:
+    """The segments of the functions, as 64-bit integers."""
+    lines = []
+    for function, segments in coefficients().items():
+        rows = ",".join("{" + ",".join(map(str, segment)) + "}" for segment in segments)
+        lines.append(f"static const int64_t segments_{function.name}[][5] = {{{rows}}};")
+    names = ", ".join(f"[FUNCTION_{f.name}] = segments_{f.name}" for f in coefficients())
+    lines.append(f"static const int64_t (*const segments[])[5] = {{{names}}};")
+    return lines

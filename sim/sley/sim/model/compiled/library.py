@@ -1,0 +1,77 @@
+"""The compiled model of a chip as a shared library, built on first use."""
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sley.abi.config import ChipConfig
+from sley.abi.vector.chains import function_of
+from sley.sim.build.cache import cached, digest
+from sley.sim.build.progress import Step, progress
+from sley.sim.build.sources import Sources
+from sley.sim.build.toolchain import CCompiler, cpu_features
+from sley.sim.golden.chain import apply_function
+from sley.sim.model.compiled.header import header
+
+FOLDER = Path(__file__).parent
+MAIN = FOLDER / "model.c"
+FLAGS = ("-O3", "-std=gnu11", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
+SECONDS = 5e-5
+"""Of the compiler for a byte of C."""
+
+OWN_FUNCTION: Callable[..., Any] = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.POINTER(ctypes.c_uint32), ctypes.c_int64)
+
+
+class CompiledModel:
+    """The functions of ``model.c`` for a chip; ``call`` is the library. Raises ``BuildError`` without a C compiler."""
+
+    def __init__(self, config: ChipConfig) -> None:
+        self.call = _load(_build(header(config)))
+        self.own = OWN_FUNCTION(_own_function)
+
+
+def _build(abi: str) -> Path:
+    compiler, sources = CCompiler.find(), Sources(lambda: (MAIN, *sorted(FOLDER.glob("*.h"))))
+    key = digest(*compiler.command, compiler.version, *FLAGS, *compiler.flags, cpu_features(), abi, sources.digest)
+
+    def build(output: Path, scratch: Path) -> None:
+        (scratch / "abi.h").write_text(abi)
+        with progress("Compiling the model (once for this chip)", Step("model", len(abi), SECONDS)):
+            compiler.run(*FLAGS, *compiler.flags, "-I", scratch, MAIN, "-o", output, folder=scratch)
+        sources.check()
+
+    return cached("model", f"{key}.so", build)
+
+
+def _own_function(code: int, words: Any, count: int) -> None:
+    """A function of a package, in place."""
+    x = np.ctypeslib.as_array(words, (count,))
+    x[:] = apply_function(function_of(code), x.copy())
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    """The library with the types of its functions."""
+    library = ctypes.CDLL(str(path))
+    handle, u32, u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
+    signatures: dict[str, tuple[Any, list[Any]]] = {
+        "memory_create": (handle, [handle, u64]),
+        "memory_root": (None, [handle, u32, u32, u32]),
+        "memory_invalidate": (None, [handle, u32]),
+        "memory_destroy": (None, [handle]),
+        "core_create": (handle, [handle, OWN_FUNCTION]),
+        "core_destroy": (None, [handle]),
+        "core_scrub": (None, [handle]),
+        "core_stop": (None, [handle]),
+        "core_begin": (None, [handle, u32, ctypes.c_char_p, u32, ctypes.POINTER(u32)]),
+        "core_run": (u64, [handle, u64]),
+        "core_weights": (handle, [handle]),
+        "core_waiting": (u32, [handle, u32]),
+        "core_signalling": (u32, [handle, u32]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library

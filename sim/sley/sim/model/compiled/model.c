@@ -1,0 +1,84 @@
+// The compiled model: what sley.sim.model.compiled.core calls.
+
+#include "sequencer.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT Memory* memory_create(uint8_t* data, uint64_t size) {
+    Memory* memory = calloc(1, sizeof *memory);
+    if (memory) memory->data = data, memory->size = size;
+    return memory;
+}
+
+EXPORT void memory_root(Memory* memory, uint32_t context, uint32_t mode, uint32_t table) {
+    memory->spaces[context].mode = mode;
+    memory->spaces[context].table = table;
+}
+
+EXPORT void memory_invalidate(Memory* memory, uint32_t context) {
+    free(memory->spaces[context].seen);
+    memory->spaces[context].seen = 0;
+}
+
+EXPORT void memory_destroy(Memory* memory) {
+    for (uint32_t context = 0; context <= CONTEXTS; ++context) free(memory->spaces[context].seen);
+    free(memory);
+}
+
+EXPORT Core* core_create(Memory* memory, OwnFunction own) {
+    Core* core = aligned_alloc(64, (sizeof(Core) + 63) / 64 * 64);
+    if (!core) return 0;
+    memset(core, 0, sizeof *core);
+    core->memory = memory, core->own = own;
+    return core;
+}
+
+EXPORT void core_destroy(Core* core) {
+    free(core->scratch);
+    free(core);
+}
+
+// What a block of another context finds: zeros.
+EXPORT void core_scrub(Core* core) {
+    memset(core->scratchpad, 0, sizeof core->scratchpad);
+    memset(core->accumulator, 0, sizeof core->accumulator);
+    memset(core->weights, 0, sizeof core->weights);
+}
+
+EXPORT void core_stop(Core* core) {
+    core->running = 0;
+    memset(core->queues, 0, sizeof core->queues);
+    memset(core->semaphores, 0, sizeof core->semaphores);
+}
+
+// Begins a block with these registers, and with a program of so many words or, if it is NULL, with the one that is here.
+EXPORT void core_begin(Core* core, uint32_t context, const uint8_t* program, uint32_t words, const uint32_t* registers) {
+    core_stop(core);
+    core->space = memory_space(core->memory, context);
+    memset(core->rows, 0, sizeof core->rows);
+    memset(core->partial_counts, 0, sizeof core->partial_counts);
+    memset(core->chains, 0, sizeof core->chains);
+    for (int unit = 0; unit < UNIT_COUNT; ++unit)
+        for (int param = 0; param < PARAMS; ++param) core->params[unit][param] = param_infos[param].reset;
+    if (program) {
+        memcpy(core->program, program, words * sizeof(Word));
+        core->program_words = words;
+    }
+    memcpy(core->registers, registers, sizeof core->registers);
+    core->fault = (Fault){0};
+    core->pc = core->loop_depth = core->sync_wait_done = 0;
+    core->quiet = 0;
+    core->running = 1;
+}
+
+// At most so many steps; returns how many something moved in.
+EXPORT uint64_t core_run(Core* core, uint64_t steps) {
+    uint64_t moved = run(core, steps);
+    if (!core->running) core_stop(core);
+    return moved;
+}
+
+// The commands of a unit: how many wait, and whether one waits to signal.
+EXPORT uint32_t core_waiting(const Core* core, uint32_t unit) { return core->queues[unit].count; }
+EXPORT const uint8_t* core_weights(const Core* core) { return core->weights[0]; }
+EXPORT uint32_t core_signalling(const Core* core, uint32_t unit) { return (uint32_t)core->queues[unit].signalling; }

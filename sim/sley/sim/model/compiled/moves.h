@@ -1,0 +1,150 @@
+// What LOAD and STORE do: runs between device memory and local rows, and which of their faults comes first.
+#pragma once
+
+#include "core.h"
+
+static uint32_t run_address(const Core* core, int unit, const Command* command, int64_t slab, int64_t run) {
+    const int64_t* p = core->params[unit];
+    return (uint32_t)(command->a + slab * p[PARAM_MEM_STRIDE2] + run * p[PARAM_MEM_STRIDE]);
+}
+
+// Reads a run; the first chunk whose data is refused goes to `bad_chunk`. Returns 1 for a fault.
+static int load_run(Core* core, const Command* command, uint32_t address, uint8_t* to, int64_t width,
+                    int64_t* bad_chunk, Refused* refused) {
+    int64_t length = core->params[UNIT_LOAD][PARAM_RUN_BYTES];
+    *bad_chunk = -1;
+    if (address + (uint64_t)length > ADDRESS_LIMIT)
+        return fail(core, FAULT_BAD_ADDRESS, UNIT_LOAD, command->pc, address);
+    if (!memory_read(core->memory, core->space, address, to, length, refused))
+        *bad_chunk = (int64_t)(refused->address - address) / width;
+    return 0;
+}
+
+static void fill(uint8_t* rows, int64_t from, int64_t to, uint32_t value) {
+    for (int64_t k = from; k < to; ++k) rows[k] = (uint8_t)(value >> 8 * (k & 3));
+}
+
+static int load_plain(Core* core, const Command* command, uint8_t* target, int64_t width, int64_t limit) {
+    const int64_t* p = core->params[UNIT_LOAD];
+    int64_t length = p[PARAM_RUN_BYTES], chunks = p[PARAM_CHUNKS], data_runs = length ? command->c : 0;
+    int64_t runs = command->c + p[PARAM_PAD_RUNS];
+    uint8_t* data = core_scratch(core, chunks * width);
+    for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab) {
+        for (int64_t run = 0; run < runs; ++run) {
+            uint32_t address = run_address(core, UNIT_LOAD, command, slab, run);
+            int64_t bad_chunk = -1;
+            Refused refused;
+            fill(data, run < data_runs ? length : 0, chunks * width, (uint32_t)p[PARAM_FILL]);
+            if (run < data_runs && load_run(core, command, address, data, width, &bad_chunk, &refused)) return 1;
+            int64_t row = command->b + slab * p[PARAM_LOCAL_STRIDE2] + run * p[PARAM_LOCAL_STRIDE];
+            for (int64_t chunk = 0; chunk < chunks; ++chunk, row += p[PARAM_CHUNK_STRIDE]) {
+                if (outside(row, limit)) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_LOAD, command->pc, row);
+                if (chunk == bad_chunk) return fail(core, refused.code, UNIT_LOAD, command->pc, address);
+                memcpy(target + row * width, data + chunk * width, width);
+            }
+        }
+    }
+    return 0;
+}
+
+static int load_permuted(Core* core, const Command* command, int interleave, int transpose) {
+    const int64_t* p = core->params[UNIT_LOAD];
+    int64_t length = p[PARAM_RUN_BYTES], chunks = p[PARAM_CHUNKS], data_runs = length ? command->c : 0;
+    int64_t halves = 1 + interleave, block = transpose ? N : 1, whole = halves * block, width = ROW_BYTES;
+    int64_t units = (command->c + p[PARAM_PAD_RUNS] + whole - 1) / whole, run_size = chunks * width;
+    uint8_t* data = core_scratch(core, whole * run_size + 2 * block * width);
+    uint8_t* rows = data + whole * run_size;  // of one chunk and half
+    for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab) {
+        for (int64_t unit = 0; unit < units; ++unit) {
+            fill(data, 0, whole * run_size, (uint32_t)p[PARAM_FILL]);
+            for (int64_t r = 0; r < whole; ++r) {
+                int64_t run = unit * whole + r, bad_chunk;
+                Refused refused;
+                if (run >= data_runs) break;
+                uint32_t address = run_address(core, UNIT_LOAD, command, slab, run);
+                if (load_run(core, command, address, data + r * run_size, width, &bad_chunk, &refused)) return 1;
+                if (bad_chunk >= 0) return fail(core, refused.code, UNIT_LOAD, command->pc, address);
+            }
+            int64_t base = command->b + slab * p[PARAM_LOCAL_STRIDE2] + unit * p[PARAM_LOCAL_STRIDE];
+            // A row's number is checked in the order of the walk: rows of the block, then halves, then chunks.
+            for (int64_t j = 0; j < block; ++j)
+                for (int64_t half = 0; half < halves; ++half)
+                    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+                        int64_t row = base + j + (chunk * halves + half) * p[PARAM_CHUNK_STRIDE];
+                        if (outside(row, SCRATCHPAD_ROWS))
+                            return fail(core, FAULT_LOCAL_ADDRESS, UNIT_LOAD, command->pc, row);
+                    }
+            for (int64_t half = 0; half < halves; ++half)
+                for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+                    for (int64_t j = 0; j < block; ++j) {
+                        const uint8_t* first = data + j * halves * run_size + chunk * width;
+                        if (!interleave) {
+                            memcpy(rows + j * width, first, width);
+                            continue;
+                        }
+                        for (int64_t k = 0; k < width; ++k) {
+                            int64_t place = half * width + k;  // in the double row: bytes of both runs in turn
+                            rows[j * width + k] = first[(place & 1) * run_size + place / 2];
+                        }
+                    }
+                    int64_t bytes = width / N;
+                    for (int64_t j = 0; j < block; ++j) {
+                        int64_t row = base + j + (chunk * halves + half) * p[PARAM_CHUNK_STRIDE];
+                        uint8_t* to = core->scratchpad[row];
+                        if (!transpose) memcpy(to, rows + j * width, width);
+                        else
+                            for (int64_t lane = 0; lane < N; ++lane)
+                                memcpy(to + lane * bytes, rows + lane * width + j * bytes, bytes);
+                    }
+                }
+        }
+    }
+    return 0;
+}
+
+static int unit_load(Core* core, const Command* command) {
+    const int64_t* p = core->params[UNIT_LOAD];
+    int interleave = LOAD_INTERLEAVE(command->word), transpose = LOAD_TRANSPOSE(command->word);
+    int space = LOAD_SPACE(command->word);
+    if ((interleave || transpose) && (space || (interleave && ELEMENTS == 1)))
+        return fail(core, FAULT_ILLEGAL_INSTRUCTION, UNIT_LOAD, command->pc, 0);
+    int64_t width = space ? ACCUMULATOR_ROW_BYTES : ROW_BYTES, chunks = p[PARAM_CHUNKS];
+    if (!p[PARAM_COUNT2] || !command->c) return 0;
+    if (p[PARAM_RUN_BYTES] > chunks * width)
+        return fail(core, FAULT_BAD_PARAMETER, UNIT_LOAD, command->pc, p[PARAM_RUN_BYTES]);
+    if (!chunks) return 0;
+    if (!interleave && !transpose) {
+        uint8_t* target = space ? (uint8_t*)core->accumulator : (uint8_t*)core->scratchpad;
+        return load_plain(core, command, target, width, space ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS);
+    }
+    if (chunks > (transpose ? TRANSPOSE_CHUNKS >> interleave : INTERLEAVE_CHUNKS))
+        return fail(core, FAULT_BAD_PARAMETER, UNIT_LOAD, command->pc, chunks);
+    return load_permuted(core, command, interleave, transpose);
+}
+
+static int unit_store(Core* core, const Command* command) {
+    const int64_t* p = core->params[UNIT_STORE];
+    int space = STORE_SPACE(command->word);
+    int64_t width = space ? ACCUMULATOR_ROW_BYTES : ROW_BYTES, limit = space ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS;
+    const uint8_t* source = space ? (uint8_t*)core->accumulator : (uint8_t*)core->scratchpad;
+    int64_t length = p[PARAM_RUN_BYTES], chunks = (length + width - 1) / width;
+    if (!length) return 0;
+    uint8_t* data = core_scratch(core, chunks * width);
+    for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab) {
+        for (int64_t run = 0; run < command->c; ++run) {
+            uint32_t address = run_address(core, UNIT_STORE, command, slab, run);
+            Refused refused;
+            if (address + (uint64_t)length > ADDRESS_LIMIT)
+                return fail(core, FAULT_BAD_ADDRESS, UNIT_STORE, command->pc, address);
+            int64_t row = command->b + slab * p[PARAM_LOCAL_STRIDE2] + run * p[PARAM_LOCAL_STRIDE];
+            for (int64_t chunk = 0; chunk < chunks; ++chunk, row += p[PARAM_CHUNK_STRIDE]) {
+                if (outside(row, limit)) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_STORE, command->pc, row);
+                memcpy(data + chunk * width, source + row * width, width);
+            }
+            if (!memory_check(core->memory, core->space, address, length, NEED_WRITE, &refused))
+                return fail(core, refused.code, UNIT_STORE, command->pc, command->a);
+            memory_write(core->memory, core->space, address, data, length);
+        }
+    }
+    return 0;
+}
