@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.fpga.flow.toolchain import TOOLS, prepared
-from sley.hw.testing.streams import compiled
+from sley.hw.testing.streams import WATCHES, compiled
 from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
+from sley.sim.model.cycles import twins
 from sley.sim.testing.product import Product
 
 HELPERS = [path for path in Path(__file__).parent.rglob("*.py") if not path.stem.startswith(("test_", "conftest"))]
@@ -35,6 +36,7 @@ GARBAGE = (100_000, 50, 100)
 def pytest_configure(config: pytest.Config) -> None:
     """Workers do not compile the tools all at once."""
     gc.set_threshold(*GARBAGE)
+    WATCHES.append(twins.watch)
     os.environ.setdefault("SLEY_TIER", "first")  # no compiler in the background, and no design compiled twice
     if config.getoption("numprocesses", None):
         for tool in TOOLS:

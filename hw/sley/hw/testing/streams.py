@@ -59,6 +59,10 @@ class Traffic:
 Process = Callable[[Any], Awaitable[None]]
 
 
+WATCHES: list[Callable[[Any], Process | None]] = []
+"""What looks at every block in a bench: called with it, each gives a part that runs beside, or None."""
+
+
 class Design:
     """A block to be simulated from reset, once or several times.
 
@@ -67,6 +71,7 @@ class Design:
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
+        self._watches = [part for part in (watch(dut) for watch in WATCHES) if part]
         self._simulator: Simulator | None = None
         self._parts: list[Process] = []
         self._places = 0
@@ -79,6 +84,7 @@ class Design:
             simulator.add_clock(1e-6)
         else:
             simulator.reset()
+        parts = [*parts, *self._watches]
         self._parts = parts
         while self._places < len(parts):
             simulator.add_testbench(self._part(self._places), background=self._places > 0)

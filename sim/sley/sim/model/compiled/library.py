@@ -29,21 +29,23 @@ class CompiledModel:
     """The functions of ``model.c`` for a chip; ``call`` is the library. Raises ``BuildError`` without a C compiler."""
 
     def __init__(self, config: ChipConfig) -> None:
-        self.call = _load(_build(header(config)))
+        self.call = _load(build(MAIN, config))
         self.own = OWN_FUNCTION(_own_function)
 
 
-def _build(abi: str) -> Path:
-    compiler, sources = CCompiler.find(), Sources(lambda: (MAIN, *sorted(FOLDER.glob("*.h"))))
+def build(main: Path, config: ChipConfig) -> Path:
+    """The shared library of a C file that includes the headers beside it, ``abi.h`` of a chip, and those of the model."""
+    abi, headers = header(config), sorted({*main.parent.glob("*.h"), *FOLDER.glob("*.h")})
+    compiler, sources = CCompiler.find(), Sources(lambda: (main, *headers))
     key = digest(*compiler.command, compiler.version, *FLAGS, *compiler.flags, cpu_features(), abi, sources.digest)
 
-    def build(output: Path, scratch: Path) -> None:
+    def compile_all(output: Path, scratch: Path) -> None:
         (scratch / "abi.h").write_text(abi)
         with progress("Compiling the model (once for this chip)", Step("model", len(abi), SECONDS)):
-            compiler.run(*FLAGS, *compiler.flags, "-I", scratch, MAIN, "-o", output, folder=scratch)
+            compiler.run(*FLAGS, *compiler.flags, "-I", scratch, "-I", FOLDER, main, "-o", output, folder=scratch)
         sources.check()
 
-    return cached("model", f"{key}.so", build)
+    return cached("model", f"{key}.so", compile_all)
 
 
 def _own_function(code: int, words: Any, count: int) -> None:

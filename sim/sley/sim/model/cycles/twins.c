@@ -1,0 +1,7 @@
+// All twins, for tests that run them beside their gateware.
+
+#include "semaphores.h"
+#include "unit_front.h"
+
+TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
+TWIN(UnitFront, unit_front, UNIT_FRONT_PORTS)

@@ -1,0 +1,109 @@
+"""Twins beside their gateware: whatever bench a block runs in, its twin gets the same inputs and must say the same.
+
+``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``; an output
+that means something only while another port is high has that behind a question mark, ``o.payload.op?o.valid``.
+"""
+
+import ctypes
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from amaranth.hdl import Value
+
+from sley.abi.config import ChipConfig, preset
+from sley.hw.core.semaphores import Semaphores
+from sley.hw.core.unit_front import UnitFront
+from sley.sim.build.toolchain import find_c_compiler
+from sley.sim.model.compiled.library import build
+
+FOLDER = Path(__file__).parent
+_PORT = re.compile(r'(IN|OUT)\([\w.\[\]]+, "([^"]+)"\)')
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A block's twin: the name of its functions, its header, and what of a block decides it.
+
+    ``parameters``: numbers that its reset takes; ``config``: the chip whose sizes it has; ``fits``: whether the twin can
+    be one of this block.
+    """
+
+    name: str
+    parameters: Callable[[Any], list[int]] = lambda dut: []
+    config: Callable[[Any], ChipConfig] = lambda dut: dut._config
+    fits: Callable[[Any], bool] = lambda dut: True
+
+    @property
+    def ports(self) -> tuple[list[str], list[str]]:
+        """Paths of the inputs and of the outputs."""
+        found = _PORT.findall((FOLDER / f"{self.name}.h").read_text())
+        return [path for kind, path in found if kind == "IN"], [path for kind, path in found if kind == "OUT"]
+
+
+def _some_chip(dut: Any) -> ChipConfig:
+    """For blocks whose twins take all they need from their parameters."""
+    return preset("base")
+
+
+TWINS: dict[type, Twin] = {
+    Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
+    UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
+}
+
+
+class TwinError(AssertionError):
+    """A block and its twin differ."""
+
+
+@cache
+def _library(config: ChipConfig) -> ctypes.CDLL:
+    return ctypes.CDLL(str(build(FOLDER / "twins.c", config)))
+
+
+def watch(dut: Any) -> Callable[[Any], Awaitable[None]] | None:
+    """A part of a bench that runs the twin of a block in lock-step; None if the block has none."""
+    twin = TWINS.get(type(dut))
+    if twin is None or not twin.fits(dut) or not find_c_compiler():
+        return None
+    inputs, outputs = twin.ports
+    signals = [Value.cast(_port(dut, path.partition("?")[0])) for path in (*inputs, *outputs)]
+    places = {path: len(inputs) + k for k, path in enumerate(outputs)} | {path: k for k, path in enumerate(inputs)}
+    conditions = [places[path.partition("?")[2]] if "?" in path else None for path in outputs]
+    library, parameters = _library(twin.config(dut)), twin.parameters(dut)
+    create, set_inputs, tick, destroy = (
+        library[f"{twin.name}_twin_{function}"] for function in ("create", "outputs", "tick", "destroy")
+    )
+    create.restype = ctypes.c_void_p
+
+    async def lock_step(ctx: Any) -> None:
+        handle = ctypes.c_void_p(create((ctypes.c_uint32 * max(1, len(parameters)))(*parameters)))
+        values, results = (ctypes.c_uint32 * len(inputs))(), (ctypes.c_uint32 * len(outputs))()
+        cycle = 0
+        try:
+            async for sampled in ctx.tick().sample(*signals):
+                seen = sampled[2:]
+                values[:] = [int(value) & 0xFFFFFFFF for value in seen[: len(inputs)]]
+                set_inputs(handle, values)
+                tick(handle, results)
+                for k, path in enumerate(outputs):
+                    condition, real = conditions[k], int(seen[len(inputs) + k]) & 0xFFFFFFFF
+                    if real != results[k] and (condition is None or seen[condition]):
+                        name = path.partition("?")[0]
+                        raise TwinError(f"cycle {cycle}: {name} of {type(dut).__name__} is {real:#x}, of its twin {results[k]:#x}")
+                cycle += 1
+        finally:
+            destroy(handle)
+
+    return lock_step
+
+
+def _port(dut: Any, path: str) -> Any:
+    """The port with a path such as ``wait[0].payload``."""
+    value = dut
+    for name, index in re.findall(r"(\w+)|\[(\d+)\]", path):
+        value = getattr(value, name) if name else value[int(index)]
+    return value
