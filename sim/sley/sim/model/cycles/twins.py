@@ -93,7 +93,9 @@ def watch(dut: Any) -> Callable[[Any], Awaitable[None]] | None:
                     condition, real = conditions[k], int(seen[len(inputs) + k]) & 0xFFFFFFFF
                     if real != results[k] and (condition is None or seen[condition]):
                         name = path.partition("?")[0]
-                        raise TwinError(f"cycle {cycle}: {name} of {type(dut).__name__} is {real:#x}, of its twin {results[k]:#x}")
+                        raise TwinError(
+                            f"cycle {cycle}: {name} of {type(dut).__name__} is {real:#x}, of its twin {results[k]:#x}"
+                        )
                 cycle += 1
         finally:
             destroy(handle)
