@@ -34,7 +34,7 @@ class CompiledModel:
 
 
 def build(main: Path, config: ChipConfig) -> Path:
-    """The shared library of a C file that includes the headers beside it, ``abi.h`` of a chip, and those of the model."""
+    """The shared library of a C file, which may include the headers beside it, ``abi.h`` of a chip, and those here."""
     abi, headers = header(config), sorted({*main.parent.glob("*.h"), *FOLDER.glob("*.h")})
     compiler, sources = CCompiler.find(), Sources(lambda: (main, *headers))
     key = digest(*compiler.command, compiler.version, *FLAGS, *compiler.flags, cpu_features(), abi, sources.digest)

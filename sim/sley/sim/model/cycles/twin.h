@@ -1,7 +1,7 @@
 // What every twin of a gateware block has: its ports, and functions for a test that runs both in lock-step.
 //
 // A twin is a header named after the block, with
-//   #define BLOCK_PORTS(IN, OUT) IN(field, "path of the port") ... OUT(field, "path") ...
+//   #define BLOCK_PORTS(IN, OUT) IN(field, "path of the port") ... OUT(field, "path") ...     inputs first
 //   typedef struct Block { PORTS(BLOCK_PORTS) state ... } Block;
 //   void block_reset(Block*, const uint32_t* parameters)    the state after reset; parameters as the block has them
 //   void block_outputs(Block*)                              sets the outputs, from the state and the inputs
@@ -17,10 +17,13 @@
 #define TWIN_IN(name, path) twin->name = *values++;
 #define TWIN_OUT(name, path) *values++ = twin->name;
 #define TWIN_NONE(name, path)
+#define TWIN_NAME_IN(name, path) "I" path "\n"
+#define TWIN_NAME_OUT(name, path) "O" path "\n"
 #define PORTS(list) list(TWIN_FIELD, TWIN_FIELD)
 
 // The functions that a test calls: inputs come, and outputs go, in the order of the list.
 #define TWIN(Block, block, list)                                                                             \
+    __attribute__((visibility("default"))) const char block##_twin_ports[] = list(TWIN_NAME_IN, TWIN_NAME_OUT); \
     __attribute__((visibility("default"))) void* block##_twin_create(const uint32_t* parameters) {          \
         Block* twin = calloc(1, sizeof *twin);                                                              \
         if (twin) block##_reset(twin, parameters);                                                          \

@@ -1,7 +1,8 @@
 """Twins beside their gateware: whatever bench a block runs in, its twin gets the same inputs and must say the same.
 
-``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``; an output
-that means something only while another port is high has that behind a question mark, ``o.payload.op?o.valid``.
+``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, its 32-bit
+word k by ``i.payload.data@k``. An output that means something only while another one is high has that one's path behind a
+question mark, ``o.payload.op?o.valid``.
 """
 
 import ctypes
@@ -21,27 +22,21 @@ from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.model.compiled.library import build
 
 FOLDER = Path(__file__).parent
-_PORT = re.compile(r'(IN|OUT)\([\w.\[\]]+, "([^"]+)"\)')
+_WORD = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class Twin:
-    """A block's twin: the name of its functions, its header, and what of a block decides it.
+    """A block's twin: the name of its functions, and what of a block decides it.
 
-    ``parameters``: numbers that its reset takes; ``config``: the chip whose sizes it has; ``fits``: whether the twin can
-    be one of this block.
+    ``parameters``: numbers that its reset takes; ``config``: the chip whose sizes it has; ``fits``: whether the twin is
+    one of this block.
     """
 
     name: str
     parameters: Callable[[Any], list[int]] = lambda dut: []
     config: Callable[[Any], ChipConfig] = lambda dut: dut._config
     fits: Callable[[Any], bool] = lambda dut: True
-
-    @property
-    def ports(self) -> tuple[list[str], list[str]]:
-        """Paths of the inputs and of the outputs."""
-        found = _PORT.findall((FOLDER / f"{self.name}.h").read_text())
-        return [path for kind, path in found if kind == "IN"], [path for kind, path in found if kind == "OUT"]
 
 
 def _some_chip(dut: Any) -> ChipConfig:
@@ -69,11 +64,11 @@ def watch(dut: Any) -> Callable[[Any], Awaitable[None]] | None:
     twin = TWINS.get(type(dut))
     if twin is None or not twin.fits(dut) or not find_c_compiler():
         return None
-    inputs, outputs = twin.ports
-    signals = [Value.cast(_port(dut, path.partition("?")[0])) for path in (*inputs, *outputs)]
-    places = {path: len(inputs) + k for k, path in enumerate(outputs)} | {path: k for k, path in enumerate(inputs)}
-    conditions = [places[path.partition("?")[2]] if "?" in path else None for path in outputs]
     library, parameters = _library(twin.config(dut)), twin.parameters(dut)
+    ports = _ports(library, twin.name)
+    inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
+    conditions = [outputs.index(path.partition("?")[2]) if "?" in path else None for path in outputs]
+    signals, pieces = _pieces(dut, [path.partition("?")[0] for path in (*inputs, *outputs)])
     create, set_inputs, tick, destroy = (
         library[f"{twin.name}_twin_{function}"] for function in ("create", "outputs", "tick", "destroy")
     )
@@ -85,22 +80,37 @@ def watch(dut: Any) -> Callable[[Any], Awaitable[None]] | None:
         cycle = 0
         try:
             async for sampled in ctx.tick().sample(*signals):
-                seen = sampled[2:]
-                values[:] = [int(value) & 0xFFFFFFFF for value in seen[: len(inputs)]]
+                seen = [int(value) for value in sampled[2:]]
+                words = [seen[signal] >> shift & _WORD for signal, shift in pieces]
+                values[:], real = words[: len(inputs)], words[len(inputs) :]
                 set_inputs(handle, values)
                 tick(handle, results)
                 for k, path in enumerate(outputs):
-                    condition, real = conditions[k], int(seen[len(inputs) + k]) & 0xFFFFFFFF
-                    if real != results[k] and (condition is None or seen[condition]):
-                        name = path.partition("?")[0]
-                        raise TwinError(
-                            f"cycle {cycle}: {name} of {type(dut).__name__} is {real:#x}, of its twin {results[k]:#x}"
-                        )
+                    condition = conditions[k]
+                    if real[k] != results[k] and (condition is None or real[condition]):
+                        name = f"{path.partition('?')[0]} of {type(dut).__name__}"
+                        raise TwinError(f"cycle {cycle}: {name} is {real[k]:#x}, of its twin {results[k]:#x}")
                 cycle += 1
         finally:
             destroy(handle)
 
     return lock_step
+
+
+def _ports(library: ctypes.CDLL, name: str) -> list[tuple[str, str]]:
+    """I or O, and the path of each port in the order of the twin's list."""
+    text = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(library, f"{name}_twin_ports"))).decode()
+    return [(line[0], line[1:]) for line in text.splitlines()]
+
+
+def _pieces(dut: Any, paths: list[str]) -> tuple[list[Value], list[tuple[int, int]]]:
+    """The signals with these paths, each once; for each path which of them it is, and how far its word is shifted."""
+    places: dict[str, int] = {}
+    pieces = []
+    for path in paths:
+        name, _, word = path.partition("@")
+        pieces.append((places.setdefault(name, len(places)), 32 * int(word or 0)))
+    return [Value.cast(_port(dut, name)) for name in places], pieces
 
 
 def _port(dut: Any, path: str) -> Any:
