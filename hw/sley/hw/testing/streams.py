@@ -59,8 +59,8 @@ class Traffic:
 Process = Callable[[Any], Awaitable[None]]
 
 
-WATCHES: list[Callable[[Any], Process | None]] = []
-"""What looks at every block in a bench: called with it, each gives a part that runs beside, or None."""
+WATCHES: list[Callable[[Any], list[Process]]] = []
+"""What looks at every block in a bench: called with it, each gives parts that run beside."""
 
 
 class Design:
@@ -71,7 +71,7 @@ class Design:
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
-        self._watches = [part for part in (watch(dut) for watch in WATCHES) if part]
+        self._watches = [part for watch in WATCHES for part in watch(dut)]
         self._simulator: Simulator | None = None
         self._parts: list[Process] = []
         self._places = 0

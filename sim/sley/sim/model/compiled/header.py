@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
@@ -10,6 +11,8 @@ from sley.abi.functions import table
 from sley.abi.functions.own import FIRST_CODE
 from sley.abi.functions.table import Function, coefficients
 from sley.abi.instructions import (
+    ARG_REGISTER,
+    BLOCK_REGISTER,
     FORMATS,
     INSTRUCTION_BYTES,
     INTERLEAVE_CHUNKS,
@@ -23,6 +26,7 @@ from sley.abi.instructions import (
     Space,
 )
 from sley.abi.layout import Layout
+from sley.abi.packets import INLINE_ARGS
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param
 from sley.abi.types import WORD_TYPES, ElementType
@@ -70,10 +74,14 @@ def header(config: ChipConfig) -> str:
     lines = ["// Made from sley.abi by sley.sim.model.compiled.header.", "#pragma once", "#include <stdint.h>"]
     for name, value in (_sizes(config) | _numbers(config)).items():
         lines.append(f"#define {name} {value}")
-    for prefix, enum in _ENUMS.items():
-        lines.append(f"enum {{ {', '.join(f'{prefix}_{member.name} = {int(member)}' for member in enum)} }};")
+    lines += [enumeration(prefix, enum) for prefix, enum in _ENUMS.items()]
     lines += [*_fields(), *_formats(), *_params(), *_coefficients()]
     return "\n".join(lines) + "\n"
+
+
+def enumeration(prefix: str, enum: Iterable[Any]) -> str:
+    """Members of an enumeration as constants of C."""
+    return f"enum {{ {', '.join(f'{prefix}_{member.name} = {member.value}' for member in enum)} }};"
 
 
 def _mask(codes: Iterable[int]) -> str:
@@ -109,6 +117,10 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "SEMAPHORE_MAX": SEMAPHORE_MAX,
         "LOOP_DEPTH": LOOP_DEPTH,
         "INSTRUCTION_BYTES": INSTRUCTION_BYTES,
+        "PC_MASK": f"{(1 << config.program_words.bit_length()) - 1:#x}u",
+        "ARG_REGISTER": ARG_REGISTER,
+        "BLOCK_REGISTER": BLOCK_REGISTER,
+        "INLINE_ARGS": INLINE_ARGS,
         "INTERLEAVE_CHUNKS": INTERLEAVE_CHUNKS,
         "TRANSPOSE_CHUNKS": TRANSPOSE_CHUNKS,
         "PAGE_BITS": PAGE_BITS,

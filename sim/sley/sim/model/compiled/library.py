@@ -1,7 +1,7 @@
 """The compiled model of a chip as a shared library, built on first use."""
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +29,30 @@ class CompiledModel:
     """The functions of ``model.c`` for a chip; ``call`` is the library. Raises ``BuildError`` without a C compiler."""
 
     def __init__(self, config: ChipConfig) -> None:
-        self.call = _load(build(MAIN, config))
+        self.call = _load(build(MAIN, {"abi.h": header(config)}))
         self.own = OWN_FUNCTION(_own_function)
 
 
-def build(main: Path, config: ChipConfig) -> Path:
-    """The shared library of a C file, which may include the headers beside it, ``abi.h`` of a chip, and those here."""
-    abi, headers = header(config), sorted({*main.parent.glob("*.h"), *FOLDER.glob("*.h")})
+def build(main: Path, generated: Mapping[str, str]) -> Path:
+    """The shared library of a C file, which may include the headers beside it, those here, and ``generated`` ones, by
+    name."""
+    headers = sorted({*main.parent.glob("*.h"), *FOLDER.glob("*.h")})
     compiler, sources = CCompiler.find(), Sources(lambda: (main, *headers))
-    key = digest(*compiler.command, compiler.version, *FLAGS, *compiler.flags, cpu_features(), abi, sources.digest)
+    key = digest(
+        *compiler.command,
+        compiler.version,
+        *FLAGS,
+        *compiler.flags,
+        cpu_features(),
+        *generated.values(),
+        sources.digest,
+    )
 
     def compile_all(output: Path, scratch: Path) -> None:
-        (scratch / "abi.h").write_text(abi)
-        with progress("Compiling the model (once for this chip)", Step("model", len(abi), SECONDS)):
+        for name, text in generated.items():
+            (scratch / name).write_text(text)
+        size = sum(map(len, generated.values()))
+        with progress("Compiling the model (once for this chip)", Step("model", size, SECONDS)):
             compiler.run(*FLAGS, *compiler.flags, "-I", scratch, "-I", FOLDER, main, "-o", output, folder=scratch)
         sources.check()
 

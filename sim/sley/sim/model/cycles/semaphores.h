@@ -33,7 +33,7 @@ typedef struct Semaphores {
     uint32_t full;  // those at SEMAPHORE_MAX
 } Semaphores;
 
-static void semaphores_reset(Semaphores* s, const uint32_t* parameters) { memset(s, 0, sizeof *s); }
+static void semaphores_reset(Semaphores* s, const uint32_t* parameters) {}
 
 // Of the sets without a refused semaphore those pass that share none with one of lower index.
 static inline void grant_sets(const uint32_t* valid, const uint32_t* sets, uint32_t refused, int count, uint32_t* ready) {

@@ -3,7 +3,7 @@
 // A twin is a header named after the block, with
 //   #define BLOCK_PORTS(IN, OUT) IN(field, "path of the port") ... OUT(field, "path") ...     inputs first
 //   typedef struct Block { PORTS(BLOCK_PORTS) state ... } Block;
-//   void block_reset(Block*, const uint32_t* parameters)    the state after reset; parameters as the block has them
+//   void block_reset(Block*, const uint32_t* parameters)    of one that is all 0: the state after reset
 //   void block_outputs(Block*)                              sets the outputs, from the state and the inputs
 //   void block_tick(Block*)                                 a clock edge, after block_outputs of the same inputs
 // Ports that carry nothing but values are left out: no timing depends on them.

@@ -1,8 +1,8 @@
 """Twins beside their gateware: whatever bench a block runs in, its twin gets the same inputs and must say the same.
 
-``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, its 32-bit
-word k by ``i.payload.data@k``. An output that means something only while another one is high has that one's path behind a
-question mark, ``o.payload.op?o.valid``.
+``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, 32 bits of
+it, word k, by ``i.payload.data@k``. An output that means something only while another one is high has the path of that
+one behind a question mark, ``o.payload.op?o.valid``.
 """
 
 import ctypes
@@ -17,9 +17,13 @@ from amaranth.hdl import Value
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.core.semaphores import Semaphores
+from sley.hw.core.sequencer import fetch
+from sley.hw.core.sequencer.sequencer import Sequencer
 from sley.hw.core.unit_front import UnitFront
 from sley.sim.build.toolchain import find_c_compiler
+from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
+from sley.sim.model.cycles.messages import messages
 
 FOLDER = Path(__file__).parent
 _WORD = 0xFFFFFFFF
@@ -45,6 +49,7 @@ def _some_chip(dut: Any) -> ChipConfig:
 
 
 TWINS: dict[type, Twin] = {
+    Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
 }
@@ -56,14 +61,27 @@ class TwinError(AssertionError):
 
 @cache
 def _library(config: ChipConfig) -> ctypes.CDLL:
-    return ctypes.CDLL(str(build(FOLDER / "twins.c", config)))
+    generated = {"abi.h": header(config), "messages.h": messages()}
+    return ctypes.CDLL(str(build(FOLDER / "twins.c", generated)))
 
 
-def watch(dut: Any) -> Callable[[Any], Awaitable[None]] | None:
-    """A part of a bench that runs the twin of a block in lock-step; None if the block has none."""
-    twin = TWINS.get(type(dut))
-    if twin is None or not twin.fits(dut) or not find_c_compiler():
-        return None
+Part = Callable[[Any], Awaitable[None]]
+"""Of a bench."""
+
+
+def watch(dut: Any) -> list[Part]:
+    """Parts of a bench that run twins in lock-step: of the block, and of those that are its attributes."""
+    if not find_c_compiler():
+        return []
+    blocks = [dut, *vars(dut).values()]
+    return [
+        _lock_step(block, TWINS[type(block)])
+        for block in blocks
+        if type(block) in TWINS and TWINS[type(block)].fits(block)
+    ]
+
+
+def _lock_step(dut: Any, twin: Twin) -> Part:
     library, parameters = _library(twin.config(dut)), twin.parameters(dut)
     ports = _ports(library, twin.name)
     inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
