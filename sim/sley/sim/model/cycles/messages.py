@@ -1,5 +1,7 @@
 """What travels on the network as C: constants of ``sley.hw.noc.messages`` for the twins."""
 
+from typing import Any
+
 from amaranth.lib import data
 
 from sley.hw.noc.access import AccessError
@@ -9,7 +11,7 @@ from sley.sim.model.compiled.header import enumeration
 
 def messages() -> str:
     """The text of ``messages.h``."""
-    enums = {"LAUNCH": LaunchWord, "KIND": RequestKind, "TAG": Tag, "ACCESS": AccessError}
+    enums: dict[str, Any] = {"LAUNCH": LaunchWord, "KIND": RequestKind, "TAG": Tag, "ACCESS": AccessError}
     lines = ["// Made from sley.hw.noc by sley.sim.model.cycles.messages.", "#pragma once"]
     lines += [enumeration(prefix, enum) for prefix, enum in enums.items()]
     lines += [f"#define LAUNCH_WORDS {len(LaunchWord)}", *_fields("SIZES", data.Layout.cast(LaunchSizes))]

@@ -1,8 +1,8 @@
 """Twins beside their gateware: whatever bench a block runs in, its twin gets the same inputs and must say the same.
 
-``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, 32 bits of
-it, word k, by ``i.payload.data@k``. An output that means something only while another one is high has the path of that
-one behind a question mark, ``o.payload.op?o.valid``.
+``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, and its
+word k of 32 bits by ``i.payload.data@k``. An output that means something only while another one is high has the path of
+that one behind a question mark, ``o.payload.op?o.valid``.
 """
 
 import ctypes
@@ -94,14 +94,14 @@ def _lock_step(dut: Any, twin: Twin) -> Part:
 
     async def lock_step(ctx: Any) -> None:
         handle = ctypes.c_void_p(create((ctypes.c_uint32 * max(1, len(parameters)))(*parameters)))
-        values, results = (ctypes.c_uint32 * len(inputs))(), (ctypes.c_uint32 * len(outputs))()
+        values_of, results = ctypes.c_uint32 * len(inputs), (ctypes.c_uint32 * len(outputs))()
         cycle = 0
         try:
             async for sampled in ctx.tick().sample(*signals):
                 seen = [int(value) for value in sampled[2:]]
                 words = [seen[signal] >> shift & _WORD for signal, shift in pieces]
-                values[:], real = words[: len(inputs)], words[len(inputs) :]
-                set_inputs(handle, values)
+                real = words[len(inputs) :]
+                set_inputs(handle, values_of(*words[: len(inputs)]))
                 tick(handle, results)
                 for k, path in enumerate(outputs):
                     condition = conditions[k]
