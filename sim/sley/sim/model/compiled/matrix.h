@@ -33,13 +33,14 @@ typedef float Floats __attribute__((vector_size(4 * N), aligned(4)));
 typedef uint32_t Words __attribute__((vector_size(4 * N), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(4 * N), aligned(4)));
 #define ROWS_AT_ONCE 4
+#define EACH_ROW _Pragma("GCC unroll 4") for (int r = 0; r < rows; ++r)
 
 // Sums of one pass are integers below 2^24, which fp32 holds exactly.
 static inline void int8_rows(const int8_t* const* activations, const Floats* weights, Integers* sums, int rows,
                              int accumulate) {
     Floats pass[ROWS_AT_ONCE] = {0};
     for (int k = 0; k < N * ELEMENTS; ++k)
-        for (int r = 0; r < rows; ++r) pass[r] += (float)activations[r][k] * weights[k];
+        EACH_ROW pass[r] += (float)activations[r][k] * weights[k];
     for (int r = 0; r < rows; ++r) {
         Integers sum = __builtin_convertvector(pass[r], Integers);
         sums[r] = accumulate ? (Integers)((Words)sums[r] + (Words)sum) : sum;
@@ -55,7 +56,7 @@ static inline void bf16_rows(const uint16_t* const* activations, const Floats* w
     Words sum[ROWS_AT_ONCE] = {0};
     for (int r = 0; accumulate && r < rows; ++r) sum[r] = flush_words(sums[r]);
     for (int k = 0; k < N; ++k)
-        for (int r = 0; r < rows; ++r) {
+        EACH_ROW {
             Words product = flush_words((Words)(as_float(from_bf16(activations[r][k])) * weights[k]));
             sum[r] = flush_words((Words)((Floats)sum[r] + (Floats)product));
         }
@@ -88,14 +89,18 @@ static int unit_matmul(Core* core, const Command* command) {
         if (++j < middle) continue;
         j = 0, ++k;
     }
-    int is_bf16 = type == TYPE_BF16, depth = is_bf16 ? N : N * ELEMENTS;
+    int is_bf16 = type == TYPE_BF16;
     Floats weights[N * ELEMENTS];
-    for (int k = 0; k < depth; ++k)
-        for (int n = 0; n < N; ++n) {
-            const uint8_t* lanes = core->weights[is_bf16 ? k : k / ELEMENTS];
-            weights[k][n] = is_bf16 ? as_float(from_bf16(((const uint16_t*)lanes)[n]))
-                                    : ((const int8_t*)lanes)[n * ELEMENTS + k % ELEMENTS];
-        }
+    for (int k = 0; k < N; ++k) {
+        float* row = (float*)&weights[is_bf16 ? k : k * ELEMENTS];
+        const int8_t* bytes = (const int8_t*)core->weights[k];
+        const uint16_t* halves = (const uint16_t*)core->weights[k];
+        if (is_bf16)
+            for (int n = 0; n < N; ++n) row[n] = as_float(from_bf16(halves[n]));
+        else
+            for (int e = 0; e < ELEMENTS; ++e)
+                for (int n = 0; n < N; ++n) row[e * N + n] = bytes[n * ELEMENTS + e];
+    }
     for (uint32_t r = 0; r < count; r += ROWS_AT_ONCE) {
         const void* activations[ROWS_AT_ONCE] = {0};
         int at_once = count - r < ROWS_AT_ONCE ? (int)(count - r) : ROWS_AT_ONCE;

@@ -47,6 +47,12 @@ static int load_plain(Core* core, const Command* command, uint8_t* target, int64
     return 0;
 }
 
+#if ROW_BYTES == 2 * N
+typedef uint16_t Lane;
+#else
+typedef uint8_t Lane;
+#endif
+
 static int load_permuted(Core* core, const Command* command, int interleave, int transpose) {
     const int64_t* p = core->params[UNIT_LOAD];
     int64_t length = p[PARAM_RUN_BYTES], chunks = p[PARAM_CHUNKS], data_runs = length ? command->c : 0;
@@ -82,19 +88,19 @@ static int load_permuted(Core* core, const Command* command, int interleave, int
                             memcpy(rows + j * width, first, width);
                             continue;
                         }
-                        for (int64_t k = 0; k < width; ++k) {
-                            int64_t place = half * width + k;  // in the double row: bytes of both runs in turn
-                            rows[j * width + k] = first[(place & 1) * run_size + place / 2];
+                        // A half of a double row, which has bytes of both runs in turn.
+                        const uint8_t* from = first + half * width / 2;
+                        for (int k = 0; k < ROW_BYTES / 2; ++k) {
+                            rows[j * width + 2 * k] = from[k];
+                            rows[j * width + 2 * k + 1] = from[run_size + k];
                         }
                     }
-                    int64_t bytes = width / N;
                     for (int64_t j = 0; j < block; ++j) {
                         int64_t row = base + j + (chunk * halves + half) * p[PARAM_CHUNK_STRIDE];
-                        uint8_t* to = core->scratchpad[row];
+                        Lane* to = (Lane*)core->scratchpad[row];
                         if (!transpose) memcpy(to, rows + j * width, width);
                         else
-                            for (int64_t lane = 0; lane < N; ++lane)
-                                memcpy(to + lane * bytes, rows + lane * width + j * bytes, bytes);
+                            for (int lane = 0; lane < N; ++lane) to[lane] = ((Lane*)rows)[lane * N + j];
                     }
                 }
         }
