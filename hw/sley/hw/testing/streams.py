@@ -67,11 +67,17 @@ class Design:
     """A block to be simulated from reset, once or several times.
 
     Amaranth's simulator can be reset but gives no testbench back: it has places, which the parts of a bench take.
+    ``WATCHES`` look at the block, and at those inside that its ``watched`` names.
     """
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
-        self._watches = [part for part in (watch(dut) for watch in WATCHES) if part]
+        self._watches = [
+            part
+            for block in (dut, *getattr(dut, "watched", ()))
+            for part in (watch(block) for watch in WATCHES)
+            if part
+        ]
         self._simulator: Simulator | None = None
         self._parts: list[Process] = []
         self._places = 0

@@ -25,6 +25,7 @@ from sley.abi.instructions import (
 from sley.abi.layout import Layout
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param
+from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, PORT_READS, PORT_WRITES, WRITER_BURSTS, WRITER_RUNS
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import (
     CHAIN_PARAM,
@@ -90,6 +91,11 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "SCRATCHPAD_ROWS": config.scratchpad_rows,
         "ACCUMULATOR_ROWS": config.accumulator_rows,
         "BUS_BYTES": config.bus_bytes,
+        "LANE_BITS": config.bus_bytes.bit_length() - 1,
+        "MAX_BURST": config.max_burst,
+        "BURST_BITS": config.max_burst.bit_length() - 1,
+        "CORES": config.cores,
+        "TLB_ENTRIES": config.tlb_entries,
         "PROGRAM_WORDS": config.program_words,
         "UNIT_QUEUE": config.unit_queue,
         "CONTEXTS": config.contexts,
@@ -120,6 +126,12 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "WORDS_KEPT": WORDS_KEPT,
         "PARTIALS": PARTIALS,
         "OWN_FUNCTION": FIRST_CODE,
+        "JOINED_BEATS": JOINED_BEATS,
+        "CROWDED_REQUESTS": CROWDED_REQUESTS,
+        "WRITER_BURSTS": WRITER_BURSTS,
+        "WRITER_RUNS": WRITER_RUNS,
+        "PORT_READS": PORT_READS,
+        "PORT_WRITES": PORT_WRITES,
         "WORD_TYPES": _mask(WORD_TYPES),
         "HALF_TYPES": _mask(t for t in ElementType if t.bits == 16),
         "BYTE_TYPES": _mask(t for t in ElementType if t.bits == 8),
