@@ -310,7 +310,7 @@ class MemoryWriter(wiring.Component):
         oldest = Signal()  # the group that memory acknowledges first
         unacknowledged = [Signal.like(outstanding, name=f"unacknowledged{k}") for k in range(2)]
         for k, count in enumerate(unacknowledged):
-            waiting = Signal(range(RUNS + 2), name=f"waiting{k}")  # runs
+            waiting = Signal(range(WRITER_RUNS + 2), name=f"waiting{k}")  # runs
             accepted_run, joined_run = accepted & (self.phase == k), joins & (runs.o.payload.phase == k)
             sent, acknowledged = head_sent & (head_sent_phase == k), self.response.valid & (self.error_phase == k)
             m.d.sync += [

@@ -1,9 +1,11 @@
 // All twins, for tests that run them beside their gateware.
 
 #include "memory_reader.h"
+#include "memory_writer.h"
 #include "semaphores.h"
 #include "unit_front.h"
 
 TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
+TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
 TWIN(UnitFront, unit_front, UNIT_FRONT_PORTS)

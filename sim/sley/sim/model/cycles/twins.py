@@ -20,6 +20,7 @@ from sley.abi.config import ChipConfig, preset
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.unit_front import UnitFront
 from sley.hw.memory.reader import MemoryReader
+from sley.hw.memory.writer import MemoryWriter
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.model.compiled.library import build
 
@@ -55,6 +56,7 @@ TWINS: dict[type, Twin] = {
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
     MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
+    MemoryWriter: Twin("memory_writer"),
 }
 
 
