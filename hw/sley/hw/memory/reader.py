@@ -7,12 +7,13 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
+from sley.abi.network import RequestKind, Tag
 from sley.abi.pages import CONTEXT_BITS
 from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, READER_BEATS
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
 from sley.hw.noc.access import ERROR_BITS
-from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, ask_memory, request_flit, response_payload
+from sley.hw.noc.messages import SHARE_BITS, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO

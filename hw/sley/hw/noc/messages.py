@@ -26,11 +26,12 @@ from amaranth.lib import data, enum
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import FORMATS, Op
-from sley.abi.pages import CONTEXT_BITS, PAGE_BITS
+from sley.abi.network import COORDINATE_BITS, WALK_ANSWER, RequestKind, Tag
+from sley.abi.pages import CONTEXT_BITS
+from sley.hw.elaboration.layouts import struct
 from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.placement import Source, memory_node
 
-COORDINATE_BITS = 4
 TAG_BITS = 3
 QUEUE_BITS = 3
 """Width of a queue number (``ChipConfig.queues`` is at most 8)."""
@@ -72,24 +73,6 @@ class DoneWord(enum.IntEnum):
     STATUS = 0  # bits 7:0 core, 15:8 FaultCode, 19:16 Unit
     PC = 1
     ADDRESS = 2
-
-
-class RequestKind(enum.Enum, shape=2):
-    READ = 0
-    WRITE = 1
-    MESSAGE = 2
-    WALK = 3
-
-
-class Tag(enum.Enum, shape=TAG_BITS):
-    """Which part of a node asked; responses carry it back."""
-
-    FETCH = 0
-    LOAD = 1
-    STORE = 2
-    MESSAGE = 3
-    WORD = 4
-    TABLE = 5
 
 
 class Coordinate(data.Struct):
@@ -135,8 +118,7 @@ def response_payload(config: ChipConfig) -> data.StructLayout:
     return data.StructLayout({"data": 8 * config.bus_bytes, "tag": Tag, "error": ERROR_BITS, "walk": 1})
 
 
-walk_answer = data.StructLayout({"valid": 1, "read": 1, "write": 1, "execute": 1, "large": 1, "page": 32 - PAGE_BITS})
-"""How a page is mapped: the fields of its entry, and whether it is a large page."""
+walk_answer = struct(WALK_ANSWER)
 
 
 def flit(payload: data.Layout) -> data.StructLayout:

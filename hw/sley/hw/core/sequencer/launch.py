@@ -7,21 +7,13 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import CODE_BITS, FAULT, PC_BITS
 from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
+from sley.abi.network import Tag
 from sley.abi.packets import INLINE_ARGS
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.sequencer.fetch import FETCH_ORDER
 from sley.hw.core.sequencer.register_file import REGISTER_WRITE
 from sley.hw.elaboration.layouts import widths
-from sley.hw.noc.messages import (
-    QUEUE_BITS,
-    DoneWord,
-    LaunchSizes,
-    LaunchWord,
-    Tag,
-    request_flit,
-    response_flit,
-    to_node,
-)
+from sley.hw.noc.messages import QUEUE_BITS, DoneWord, LaunchSizes, LaunchWord, request_flit, response_flit, to_node
 from sley.hw.noc.placement import command_node
 
 CORE_BITS = FAULT.fields["core"].width

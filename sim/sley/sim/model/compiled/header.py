@@ -23,6 +23,7 @@ from sley.abi.instructions import (
     Space,
 )
 from sley.abi.layout import Layout
+from sley.abi.network import COORDINATE_BITS, WALK_ANSWER, AccessError, RequestKind, Tag
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param
 from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, PORT_READS, PORT_WRITES, WRITER_BURSTS, WRITER_RUNS
@@ -60,6 +61,9 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "FUNCTION": Function,
     "MODE": AddressMode,
     "NEED": Permission,
+    "KIND": RequestKind,
+    "TAG": Tag,
+    "ERROR": AccessError,
     "GROUP": CounterGroup,
     "MATRIX": MatrixCycle,
     "TRAFFIC": Traffic,
@@ -120,6 +124,7 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "PAGE_BITS": PAGE_BITS,
         "TABLE_BITS": TABLE_BITS,
         "ENTRY_BYTES": ENTRY_BYTES,
+        "COORDINATE_BITS": COORDINATE_BITS,
         "PAGE_ENTRY_MASK": f"{PAGE_ENTRY.mask:#x}u",
         "CHAIN_PARAM": CHAIN_PARAM,
         "CHAIN_WORDS": CHAIN_WORDS,
@@ -173,6 +178,7 @@ def _fields() -> list[str]:
     for number, layout in enumerate((FRONT, TAIL, OPERANDS)):
         define("CHAIN", layout, f"(w)[{number}]")
     define("ENTRY", PAGE_ENTRY, "(w)")
+    define("ANSWER", WALK_ANSWER, "(w)")
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
 

@@ -1,9 +1,9 @@
 """Twins beside their gateware: whatever bench a block runs in, its twin gets the same inputs and must say the same.
 
-``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, its 32-bit
-word k by ``i.payload.data@k``. An output that means something only while another one is high has that one's path behind a
-question mark, ``o.payload.op?o.valid``. A port with ``~`` in front may be missing: as an input it is 0. One with ``.`` in
-front is the twin's alone, for others to be compared only while it is high, ``request.payload?.head``.
+``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, its
+32-bit word k by ``i.payload.data@k``. An output that means something only while another one is high has that one's path
+behind a question mark, ``o.payload.op?o.valid``. A port with ``~`` in front may be missing: as an input it is 0. One
+with ``.`` in front is the twin's alone, for others to be compared only while it is high, ``request.payload?.head``.
 """
 
 import ctypes
@@ -19,8 +19,10 @@ from amaranth.hdl import Const, Value
 from sley.abi.config import ChipConfig, preset
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.unit_front import UnitFront
+from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.port import TranslatedPort
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.model.compiled.library import build
 
@@ -52,11 +54,18 @@ def _reader_fits(dut: MemoryReader) -> bool:
     return dut._depth <= 126 and dut._beats <= 254
 
 
+def _parts(dut: NodePort) -> list[int]:
+    weights = dut._weights or (1,) * len(dut._tags)
+    return [len(dut._tags), *dut._tags, *weights]
+
+
 TWINS: dict[type, Twin] = {
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
     MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
     MemoryWriter: Twin("memory_writer"),
+    NodePort: Twin("node_port", _parts),
+    TranslatedPort: Twin("translated_port", lambda dut: _parts(dut._port), lambda dut: dut._port._config),
 }
 
 
