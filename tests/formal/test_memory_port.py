@@ -6,9 +6,9 @@ import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from sley.abi.config import preset
+from sley.abi.network import AccessError, RequestKind, Tag
 from sley.hw.memory.port import MemoryPort
-from sley.hw.noc.access import AccessError
-from sley.hw.noc.messages import RequestKind, Tag, request_flit
+from sley.hw.noc.messages import request_flit
 from sley.hw.testing.axi_rules import AxiRules
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove

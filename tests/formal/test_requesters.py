@@ -8,6 +8,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from sley.abi.config import preset
+from sley.abi.network import RequestKind, Tag
 from sley.abi.packets import PACKET_BYTES
 from sley.hw.command.fetch import PacketFetch
 from sley.hw.command.words import LINE_BITS, LINE_BYTES, WordAccess, WordCommand
@@ -15,7 +16,7 @@ from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.span import span_layout
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.walker import Walker
-from sley.hw.noc.messages import RequestKind, Tag, request_flit
+from sley.hw.noc.messages import request_flit
 from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove

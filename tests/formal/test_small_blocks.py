@@ -4,9 +4,9 @@ import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from sley.abi.config import preset
+from sley.abi.network import Tag
 from sley.hw.command.splitter import RunSplitter
 from sley.hw.memory.node import NodePort
-from sley.hw.noc.messages import Tag
 from sley.hw.reset import ResetControl
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove

@@ -7,11 +7,11 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from sley.abi.config import preset
+from sley.abi.network import AccessError, RequestKind
 from sley.abi.pages import CONTEXT_BITS, PAGE_BITS, TABLE_BITS
 from sley.hw.mmu.tlb import ENTRY, Tlb
 from sley.hw.mmu.translate import Translate
-from sley.hw.noc.access import AccessError
-from sley.hw.noc.messages import RequestKind, request_flit, walk_answer
+from sley.hw.noc.messages import request_flit, walk_answer
 from sley.hw.testing.in_order import InOrder
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove

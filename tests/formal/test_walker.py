@@ -7,10 +7,10 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal,
 from amaranth.lib import data
 
 from sley.abi.config import preset
+from sley.abi.network import AccessError
 from sley.abi.pages import PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode
 from sley.hw.elaboration.layouts import struct
 from sley.hw.mmu.walker import Walker
-from sley.hw.noc.access import AccessError
 from sley.hw.noc.messages import request_flit, walk_answer
 from sley.hw.testing.fifo_facts import fifo_facts
 from sley.hw.testing.mutation import mutated, planted

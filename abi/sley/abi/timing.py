@@ -78,12 +78,26 @@ def hazard_cycles(config: ChipConfig, operand: ElementType = ElementType.INT8) -
     return write_latency(config, operand) + 1 - read_latency(config, operand)
 
 
-# Load: hw/core/load, hw/memory/reader.py
+# Memory: hw/memory
 
 JOINED_BEATS = 4
-"""On a crowded path to memory a burst with fewer beats grows by the next run that continues it, if that is here."""
+"""On a crowded path to memory a burst of a reader with fewer beats grows by the next run that continues it, if that is
+here."""
+CROWDED_REQUESTS = 15
+"""Requests of a reader for which the path to memory counts as crowded after it has refused one, unless all have been
+answered."""
 READER_BEATS = 128
 """Bus beats in flight, and with that the most requests, of a reader that is not told otherwise."""
+WRITER_BURSTS = 63
+"""Bursts of a writer that memory has not acknowledged."""
+WRITER_RUNS = 4
+"""Runs that a writer has accepted ahead of the one that it sends, and one more."""
+PORT_READS = 128
+"""Reads that the memory port has in flight, besides two."""
+PORT_WRITES = 64
+"""Writes that the memory port has in flight, besides two."""
+
+# Load: hw/core/load
 
 
 TRANSPOSER_SMALL = 4

@@ -9,12 +9,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.network import AccessError, Tag
 from sley.hw.command.copy import CopyEngine
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
-from sley.hw.noc.access import AccessError
-from sley.hw.noc.messages import Tag, request_flit, response_flit
+from sley.hw.noc.messages import request_flit, response_flit
 from sley.hw.noc.placement import command_node
 from sley.hw.testing.memory import MemoryNode
 from sley.hw.testing.streams import StreamBench, compiled

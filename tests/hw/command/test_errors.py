@@ -5,8 +5,8 @@ from typing import Any
 
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.network import LaunchWord
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
-from sley.hw.noc.messages import LaunchWord
 from sley.hw.testing.command.bench import CommandBench
 from sley.hw.testing.command.cores import BlockRun
 

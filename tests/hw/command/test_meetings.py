@@ -6,8 +6,8 @@ from itertools import pairwise, product
 from typing import Any
 
 from sley.abi.config import preset
+from sley.abi.network import LaunchWord
 from sley.abi.packets import PACKET_BYTES, PacketOp, encode_packet
-from sley.hw.noc.messages import LaunchWord
 from sley.hw.testing.command.bench import CommandBench
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.meetings import every_pair

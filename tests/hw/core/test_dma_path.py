@@ -11,9 +11,9 @@ from dma_bench import COMPONENTS, CONFIGS, EDGE, MEMORY, UNITS, row_bytes_of, ru
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Space
+from sley.abi.network import Tag
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
-from sley.hw.noc.messages import Tag
 from sley.hw.testing.dma.bench import DmaBench
 from sley.hw.testing.dma.program import Program
 from sley.hw.testing.dma.reference import DmaState

@@ -7,21 +7,29 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.network import Tag
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.writer import MemoryWriter
-from sley.hw.noc.messages import Tag, request_flit, response_flit
+from sley.hw.noc.messages import request_flit, response_flit
 from sley.hw.testing.memory import MemoryNode
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench
+
+WEIGHTS = (1, 3, 2)
+"""Packets in a row of each part."""
 
 
 class Copier(wiring.Component):
     """Two readers and a writer behind one port; the writer stores what the second reader reads."""
 
     def __init__(self, config: ChipConfig) -> None:
-        self.config = config
+        look = MemoryReader(config, tag=Tag.FETCH, source=(2, 0), beats=8)
+        load = MemoryReader(config, tag=Tag.LOAD, source=(2, 0), beats=8)
+        store = MemoryWriter(config, tag=Tag.STORE, source=(2, 0))
+        port = NodePort(config, [Tag.FETCH, Tag.LOAD, Tag.STORE], WEIGHTS)
+        self.watched = look, load, store, port
         super().__init__(
             {
                 "look": In(stream.Signature(Run)),
@@ -36,10 +44,8 @@ class Copier(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.look = look = MemoryReader(self.config, tag=Tag.FETCH, source=(2, 0), beats=8)
-        m.submodules.load = load = MemoryReader(self.config, tag=Tag.LOAD, source=(2, 0), beats=8)
-        m.submodules.store = store = MemoryWriter(self.config, tag=Tag.STORE, source=(2, 0))
-        m.submodules.port = port = NodePort(self.config, [Tag.FETCH, Tag.LOAD, Tag.STORE])
+        look, load, store, port = self.watched
+        m.submodules.look, m.submodules.load, m.submodules.store, m.submodules.port = self.watched
         for k, part in enumerate((look, load, store)):
             wiring.connect(m, part.request, port.request[k])
             wiring.connect(m, port.response[k], part.response)

@@ -9,6 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.network import Tag
 from sley.hw.memory.axi import axi4_signature
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.port import MemoryPort
@@ -16,7 +17,6 @@ from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.mesh import Mesh
-from sley.hw.noc.messages import Tag
 from sley.hw.noc.placement import core_node, memory_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.streams import StreamBench, compiled

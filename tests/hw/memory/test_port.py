@@ -9,9 +9,8 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.instructions import Share
+from sley.abi.network import AccessError, RequestKind, Tag
 from sley.hw.memory.port import READS, WRITES, MemoryPort
-from sley.hw.noc.access import AccessError
-from sley.hw.noc.messages import RequestKind, Tag
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage

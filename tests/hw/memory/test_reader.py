@@ -7,8 +7,8 @@ from runs_bench import EDGE, LANES, MEETINGS, NANO, count_lanes, meeting_runs, r
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.instructions import Share
+from sley.abi.network import Tag
 from sley.hw.memory.reader import MemoryReader
-from sley.hw.noc.messages import Tag
 from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
 from sley.hw.testing.meetings import count_meetings, every_pair, meetings
 from sley.hw.testing.memory import Burst, MemoryNode

@@ -9,8 +9,8 @@ import pytest
 from runs_bench import EDGE, LANES, MEETINGS, NANO, count_lanes, meeting_runs, random_runs
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.network import Tag
 from sley.hw.memory.writer import MemoryWriter
-from sley.hw.noc.messages import Tag
 from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.meetings import count_meetings, every_pair, meetings
 from sley.hw.testing.memory import Burst, MemoryNode

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sley.abi.config import preset
+from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.pages import PAGE_BYTES, AddressMode
 from sley.hw.mmu.gateway import MemoryGateway
-from sley.hw.noc.access import AccessError
-from sley.hw.noc.messages import RequestKind, Tag, walk_answer
+from sley.hw.noc.messages import walk_answer
 from sley.hw.noc.placement import memory_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage

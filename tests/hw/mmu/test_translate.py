@@ -11,12 +11,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.pages import ENTRY_BYTES, LARGE_PAGE_BYTES, PAGE_BYTES, AddressMode, Permission, table_index
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.tlb import Invalidation
-from sley.hw.noc.access import AccessError
-from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_payload
+from sley.hw.noc.messages import request_flit, response_payload
 from sley.hw.noc.placement import memory_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage
@@ -60,11 +60,13 @@ class Node(wiring.Component):
             }
         )
         self.gateway = gateway
+        self.port = TranslatedPort(config, TAGS)
+        self.watched = (self.port, gateway)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.gateway = gateway = self.gateway
-        m.submodules.port = port = TranslatedPort(self.config, TAGS)
+        m.submodules.port = port = self.port
         for k in range(len(TAGS)):
             wiring.connect(m, wiring.flipped(self.i[k]), port.request[k])
             wiring.connect(m, port.response[k], wiring.flipped(self.o[k]))

@@ -1,7 +1,7 @@
 import pytest
 
 from sley.abi.config import ChipConfig, preset
-from sley.hw.noc.messages import COORDINATE_BITS
+from sley.abi.network import COORDINATE_BITS
 from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 
 

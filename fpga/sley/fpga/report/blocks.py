@@ -5,6 +5,7 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.functions.table import Function as FunctionCode
+from sley.abi.network import Tag
 from sley.fpga.bridge.bridge import HostBridge
 from sley.fpga.memory.arbiter import AxiArbiter
 from sley.fpga.memory.sdram.memory import SdramMemory
@@ -29,7 +30,6 @@ from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.translate import Translate
 from sley.hw.noc.mesh import Mesh
-from sley.hw.noc.messages import Tag
 
 FETCH: Any = Tag.FETCH
 LOAD: Any = Tag.LOAD

@@ -7,6 +7,7 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
+from sley.abi.network import QUEUE_BITS
 from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.copy import CopyEngine, chunk_beats
 from sley.hw.command.records import CopyCommand, CopyJob, WorkResult, number
@@ -14,7 +15,6 @@ from sley.hw.command.urgent import UrgentGrant
 from sley.hw.elaboration.entries import entry_memory
 from sley.hw.memory.run import Run, beat
 from sley.hw.noc.access import ERROR_BITS, fault_code
-from sley.hw.noc.messages import QUEUE_BITS
 from sley.hw.stream.arbiter import lowest
 
 SLICE_CHUNKS = 32

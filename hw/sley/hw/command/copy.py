@@ -6,10 +6,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import AccessError
 from sley.hw.command.fill import FillSource
 from sley.hw.command.splitter import RunSplitter
 from sley.hw.memory.run import Run, beat
-from sley.hw.noc.access import ERROR_BITS, AccessError
+from sley.hw.noc.access import ERROR_BITS
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 

@@ -7,6 +7,7 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
+from sley.abi.network import Tag
 from sley.abi.packets import FENCE_BYTES, PACKET_BYTES, PACKETS, SEMAPHORE_BYTES, PacketOp
 from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.fetch import CHOICES, PacketFetch, PacketPlace
@@ -28,7 +29,7 @@ from sley.hw.command.urgent import UrgentGrant
 from sley.hw.command.words import WordCommand, word_line
 from sley.hw.elaboration.layouts import struct
 from sley.hw.noc.access import ERROR_BITS, fault_code
-from sley.hw.noc.messages import Tag, request_flit, response_payload
+from sley.hw.noc.messages import request_flit, response_payload
 from sley.hw.noc.placement import Source
 
 KEPT_BITS = max(f.layout.mask.bit_length() for op, f in PACKETS.items() if op is not PacketOp.LAUNCH)

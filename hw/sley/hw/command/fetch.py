@@ -10,13 +10,14 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import CODE_BITS, FaultCode
+from sley.abi.network import RequestKind, Tag
 from sley.abi.packets import PACKET_BYTES, PacketOp
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
 from sley.hw.command.records import packet_beat
 from sley.hw.noc.access import ERROR_BITS, fault_code
-from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
+from sley.hw.noc.messages import ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 
 PacketPlace = data.StructLayout({"packet": PACKET_ADDRESS_BITS, "nested": 1, "context": CONTEXT_BITS})

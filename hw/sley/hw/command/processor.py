@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CHIP_GROUPS, COUNTER_BITS
+from sley.abi.network import Tag
 from sley.hw.command.bank import command_registers
 from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.debug import CORE_UNITS, CoreDebug, CoreWatch
@@ -23,7 +24,7 @@ from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.port import TranslatedPort, attach
 from sley.hw.mmu.tlb import Invalidation
-from sley.hw.noc.messages import Tag, request_flit, response_flit
+from sley.hw.noc.messages import request_flit, response_flit
 from sley.hw.noc.placement import command_node
 
 INVALIDATE_CYCLES = 8

@@ -8,10 +8,10 @@ from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FAULT
+from sley.abi.network import QUEUE_BITS
 from sley.abi.packets import MAX_GRID, PACKET_BYTES
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.elaboration.layouts import struct, widths
-from sley.hw.noc.messages import QUEUE_BITS
 
 WORD_BITS = 32
 WORDS = 8 * PACKET_BYTES // WORD_BITS

@@ -6,10 +6,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.packets import FENCE_BYTES, SEMAPHORE_BYTES
 from sley.abi.pages import CONTEXT_BITS
-from sley.hw.noc.access import ERROR_BITS, AccessError
-from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_flit, response_payload
+from sley.hw.noc.access import ERROR_BITS
+from sley.hw.noc.messages import ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 
 LINE_BYTES = FENCE_BYTES

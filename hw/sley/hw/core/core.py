@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import UNITS, Unit, UnitState
+from sley.abi.network import COORDINATE_BITS, Tag
 from sley.hw.command.debug import CoreDebug
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.matrix.unit import MatrixUnit
@@ -26,7 +27,7 @@ from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.port import TranslatedPort, attach
 from sley.hw.mmu.tlb import Invalidation
-from sley.hw.noc.messages import COORDINATE_BITS, Tag, request_flit, response_flit
+from sley.hw.noc.messages import request_flit, response_flit
 
 READ_WEIGHTS = (1, 16, 1)
 """Packets in a row of fetch, Load and Store: a read is one flit, a write up to ``max_burst`` and one, and while it

@@ -6,8 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
+from sley.abi.network import AccessError
 from sley.abi.timing import READER_BEATS
-from sley.hw.noc.access import ERROR_BITS, AccessError
+from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.messages import BEATS_BITS, SHARE_BITS, Coordinate, request_head
 from sley.hw.noc.placement import core_node
 from sley.hw.stream.arbiter import PacketGrant

@@ -5,7 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
-from sley.hw.noc.messages import Tag, request_flit, response_flit, response_payload
+from sley.abi.network import Tag
+from sley.hw.noc.messages import request_flit, response_flit, response_payload
 from sley.hw.stream.arbiter import PacketArbiter
 
 

@@ -6,26 +6,16 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import AccessError, RequestKind, Tag
+from sley.abi.timing import PORT_READS, PORT_WRITES
 from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
 from sley.hw.memory.combine import COMBINED, ReadCombiner
-from sley.hw.noc.access import ERROR_BITS, AccessError
-from sley.hw.noc.messages import (
-    BEATS_BITS,
-    Coordinate,
-    RequestKind,
-    Tag,
-    request_data,
-    request_flit,
-    response_flit,
-    to_node,
-)
+from sley.hw.noc.access import ERROR_BITS
+from sley.hw.noc.messages import BEATS_BITS, Coordinate, request_data, request_flit, response_flit, to_node
 from sley.hw.noc.placement import command_node
 from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.prefetch import PrefetchFIFO
-
-READS = 128
-WRITES = 64
 
 
 class MemoryPort(wiring.Component):
@@ -104,8 +94,8 @@ class MemoryPort(wiring.Component):
             "beats": BEATS_BITS,
             **({"far": Coordinate} if config.cores > 1 else {}),
         }
-        m.submodules.reads = reads = PrefetchFIFO(data.StructLayout(read), READS)
-        m.submodules.writes = writes = PrefetchFIFO(data.StructLayout(requester), WRITES)
+        m.submodules.reads = reads = PrefetchFIFO(data.StructLayout(read), PORT_READS)
+        m.submodules.writes = writes = PrefetchFIFO(data.StructLayout(requester), PORT_WRITES)
         sending = self._requests(m, reads, writes)
         self._responses(m, reads.o, writes.o)
 

@@ -7,19 +7,17 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
+from sley.abi.network import RequestKind, Tag
 from sley.abi.pages import CONTEXT_BITS
-from sley.abi.timing import JOINED_BEATS, READER_BEATS
+from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, READER_BEATS
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
 from sley.hw.noc.access import ERROR_BITS
-from sley.hw.noc.messages import SHARE_BITS, RequestKind, Tag, ask_memory, request_flit, response_payload
+from sley.hw.noc.messages import SHARE_BITS, ask_memory, request_flit, response_payload
 from sley.hw.noc.placement import Source
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 from sley.hw.stream.prefetch import PrefetchFIFO
-
-CROWDED = 15
-"""Requests that the way to memory counts as crowded for, after it has refused one, unless all have been answered."""
 
 
 class MemoryReader(wiring.Component):
@@ -151,7 +149,7 @@ class MemoryReader(wiring.Component):
         shares = Signal(reset_less=True)  # its last bus beat is the next one's first
         shared = Signal()
         offered = Signal()  # a request that was not taken, which must stay as it is
-        back_pressure = Signal(range(CROWDED + 1))
+        back_pressure = Signal(range(CROWDED_REQUESTS + 1))
         extends = Signal()  # the run that is here makes this burst longer
         # What cores of a gang ask for together must be the same, whatever their ways to memory are like.
         unshared = share == Share.NONE if config.cores > 1 else 1
@@ -210,7 +208,7 @@ class MemoryReader(wiring.Component):
             m.d.comb += flit.payload.head.share.eq(share)
         m.d.sync += offered.eq(out.valid & ~out.ready)
         with m.If(out.valid & ~out.ready):
-            m.d.sync += back_pressure.eq(CROWDED)
+            m.d.sync += back_pressure.eq(CROWDED_REQUESTS)
         with m.Elif(free == self._beats):  # nothing is on its way
             m.d.sync += back_pressure.eq(0)
         with m.Elif(issue & (back_pressure != 0)):

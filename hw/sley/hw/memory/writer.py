@@ -6,19 +6,16 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.pages import CONTEXT_BITS
+from sley.abi.timing import WRITER_BURSTS, WRITER_RUNS
 from sley.hw.memory.run import Run
 from sley.hw.memory.span import shift_left, span, span_layout
-from sley.hw.noc.access import ERROR_BITS, AccessError
-from sley.hw.noc.messages import RequestKind, Tag, ask_memory, request_data, request_flit, response_payload
+from sley.hw.noc.access import ERROR_BITS
+from sley.hw.noc.messages import ask_memory, request_data, request_flit, response_payload
 from sley.hw.noc.placement import Source
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
-
-OUTSTANDING = 63
-"""Bursts that memory has not acknowledged."""
-RUNS = 4
-"""Runs accepted ahead of the one that is sent, and one more."""
 
 
 class MemoryWriter(wiring.Component):
@@ -117,7 +114,7 @@ class MemoryWriter(wiring.Component):
                 {name: layout[name].shape for name in ("window", "position", "windows", "last")}
                 | {"more": 1, "shares": 1, "context": CONTEXT_BITS, "phase": 1}
             ),
-            RUNS,
+            WRITER_RUNS,
         )
         m.submodules.beats = beats = StreamFIFO(request_data(config), config.max_burst + 2)
         self._align(m, runs.i, beats.i)
@@ -229,7 +226,7 @@ class MemoryWriter(wiring.Component):
         phase = Signal(reset_less=True)
         in_data = Signal()
         count = Signal(exact_log2(config.max_burst), reset_less=True)  # beats to follow in this burst, minus one
-        outstanding = Signal(range(OUTSTANDING + 1))
+        outstanding = Signal(range(WRITER_BURSTS + 1))
         head_sent = Signal()  # a head, in the cycle before, that ``outstanding`` does not know yet
 
         final = Signal(reset_less=True)  # windows == 0
@@ -238,7 +235,7 @@ class MemoryWriter(wiring.Component):
         burst = Signal(exact_log2(config.max_burst))
         data_complete = Signal()
         head = Signal()
-        full = (outstanding == OUTSTANDING) | (head_sent & (outstanding == OUTSTANDING - 1))
+        full = (outstanding == WRITER_BURSTS) | (head_sent & (outstanding == WRITER_BURSTS - 1))
         flit = out.payload
         m.d.comb += [
             burst.eq(Mux(final, rest, ~position)),
@@ -314,7 +311,7 @@ class MemoryWriter(wiring.Component):
         oldest = Signal()  # the group that memory acknowledges first
         unacknowledged = [Signal.like(outstanding, name=f"unacknowledged{k}") for k in range(2)]
         for k, count in enumerate(unacknowledged):
-            waiting = Signal(range(RUNS + 2), name=f"waiting{k}")  # runs
+            waiting = Signal(range(WRITER_RUNS + 2), name=f"waiting{k}")  # runs
             accepted_run, joined_run = accepted & (self.phase == k), joins & (runs.o.payload.phase == k)
             sent, acknowledged = head_sent & (head_sent_phase == k), self.response.valid & (self.error_phase == k)
             m.d.sync += [

@@ -5,12 +5,13 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import RequestKind, Tag
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
 from sley.hw.memory.axi import axi4_signature
 from sley.hw.memory.port import MemoryPort
 from sley.hw.mmu.walker import Walker
-from sley.hw.noc.messages import RequestKind, Tag, request_flit, response_flit
+from sley.hw.noc.messages import request_flit, response_flit
 
 
 class MemoryGateway(wiring.Component):

@@ -7,10 +7,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import Tag
 from sley.hw.memory.node import NodePort
 from sley.hw.mmu.tlb import Invalidation
 from sley.hw.mmu.translate import Translate
-from sley.hw.noc.messages import Tag, request_flit, response_flit, response_payload
+from sley.hw.noc.messages import request_flit, response_flit, response_payload
 from sley.hw.stream.buffer import StreamBuffer
 
 

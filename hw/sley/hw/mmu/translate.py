@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import AccessError, RequestKind
 from sley.abi.pages import PAGE_BITS
 from sley.hw.mmu.tlb import Invalidation, Tlb
-from sley.hw.noc.access import AccessError
-from sley.hw.noc.messages import RequestKind, request_flit, response_flit, walk_answer
+from sley.hw.noc.messages import request_flit, response_flit, walk_answer
 from sley.hw.stream.buffer import StreamBuffer
 
 

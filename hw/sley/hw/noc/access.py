@@ -1,19 +1,9 @@
 """Whose access to memory it is, and what can go wrong with it."""
 
 from amaranth.hdl import Mux, Value
-from amaranth.lib import enum
 
 from sley.abi.faults import FaultCode
-
-
-class AccessError(enum.IntEnum):
-    """What an answer says about an access."""
-
-    NONE = 0
-    BUS = 1  # memory answered SLVERR or DECERR
-    PAGE = 2  # nothing is mapped there
-    PERMISSION = 3  # the page does not allow it
-
+from sley.abi.network import AccessError
 
 ERROR_BITS = 2
 """Width of an ``AccessError`` in layouts."""

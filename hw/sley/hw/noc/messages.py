@@ -10,7 +10,7 @@ Request packets (first flit: ``RequestHead``):
 * WALK: the head alone: how ``addr`` of ``context`` is mapped. Answered with one response flit, ``walk`` set, whose data
   is a ``walk_answer``.
 * MESSAGE: the head, then flits whose data holds one 32-bit word each in the low bits. To a core:
-  ``LaunchWord``, and ``addr`` of the head is the WATCHDOG of the block's queue.
+  ``sley.abi.network.LaunchWord``, and ``addr`` of the head is the WATCHDOG of the block's queue.
 
 Response packets: flits of ``ResponsePayload``. For reads one flit per beat, the last beat of the burst has
 ``last``. Answers to requests of one source and tag arrive in the order of the requests. In a chip with several cores a
@@ -22,74 +22,19 @@ flit of a response goes to all nodes of a rectangle, from ``dest`` to ``far``; t
 from typing import Any
 
 from amaranth.hdl import ShapeLike, ValueLike
-from amaranth.lib import data, enum
+from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import FORMATS, Op
-from sley.abi.pages import CONTEXT_BITS, PAGE_BITS
+from sley.abi.network import COORDINATE_BITS, WALK_ANSWER, RequestKind, Tag
+from sley.abi.pages import CONTEXT_BITS
+from sley.hw.elaboration.layouts import struct
 from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.placement import Source, memory_node
 
-COORDINATE_BITS = 4
 TAG_BITS = 3
-QUEUE_BITS = 3
-"""Width of a queue number (``ChipConfig.queues`` is at most 8)."""
 BEATS_BITS = 8
 SHARE_BITS = FORMATS[Op.LOAD].layout.fields["share"].width
-
-
-class LaunchWord(enum.IntEnum):
-    """Each 32-bit word in the message from the command processor that starts a block, in their order.
-
-    ARGS is there if the arguments are in memory. Arguments from the packet follow GRID_Z.
-    """
-
-    SIZES = 0  # a ``LaunchSizes``
-    PROGRAM = 1  # byte address
-    TAG = 2  # of the program; not 0: a core that holds it need not fetch it
-    ARGS = 3  # byte address
-    BLOCK_X = 4
-    BLOCK_Y = 5
-    BLOCK_Z = 6
-    GRID_X = 7
-    GRID_Y = 8
-    GRID_Z = 9
-
-
-class LaunchSizes(data.Struct):
-    """LaunchWord.SIZES: lengths of program and arguments in words, whose block it is, and whether it is of a gang."""
-
-    program_words: 16
-    arg_words: 8
-    context: CONTEXT_BITS
-    queue: QUEUE_BITS
-    gang: 1
-
-
-class DoneWord(enum.IntEnum):
-    """Position of each 32-bit word in the message from a core that ends a block (response network)."""
-
-    STATUS = 0  # bits 7:0 core, 15:8 FaultCode, 19:16 Unit
-    PC = 1
-    ADDRESS = 2
-
-
-class RequestKind(enum.Enum, shape=2):
-    READ = 0
-    WRITE = 1
-    MESSAGE = 2
-    WALK = 3
-
-
-class Tag(enum.Enum, shape=TAG_BITS):
-    """Which part of a node asked; responses carry it back."""
-
-    FETCH = 0
-    LOAD = 1
-    STORE = 2
-    MESSAGE = 3
-    WORD = 4
-    TABLE = 5
 
 
 class Coordinate(data.Struct):
@@ -135,8 +80,7 @@ def response_payload(config: ChipConfig) -> data.StructLayout:
     return data.StructLayout({"data": 8 * config.bus_bytes, "tag": Tag, "error": ERROR_BITS, "walk": 1})
 
 
-walk_answer = data.StructLayout({"valid": 1, "read": 1, "write": 1, "execute": 1, "large": 1, "page": 32 - PAGE_BITS})
-"""How a page is mapped: the fields of its entry, and whether it is a large page."""
+walk_answer = struct(WALK_ANSWER)
 
 
 def flit(payload: data.Layout) -> data.StructLayout:

@@ -59,19 +59,25 @@ class Traffic:
 Process = Callable[[Any], Awaitable[None]]
 
 
-WATCHES: list[Callable[[Any], list[Process]]] = []
-"""What looks at every block in a bench: called with it, each gives parts that run beside."""
+WATCHES: list[Callable[[Any], Process | None]] = []
+"""What looks at every block in a bench: called with it, each gives a part that runs beside, or None."""
 
 
 class Design:
     """A block to be simulated from reset, once or several times.
 
     Amaranth's simulator can be reset but gives no testbench back: it has places, which the parts of a bench take.
+    ``WATCHES`` look at the block, and at those inside that its ``watched`` names.
     """
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
-        self._watches = [part for watch in WATCHES for part in watch(dut)]
+        self._watches = [
+            part
+            for block in (dut, *getattr(dut, "watched", ()))
+            for part in (watch(block) for watch in WATCHES)
+            if part
+        ]
         self._simulator: Simulator | None = None
         self._parts: list[Process] = []
         self._places = 0

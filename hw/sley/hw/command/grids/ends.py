@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
+from sley.abi.network import QUEUE_BITS
 from sley.hw.command.records import FaultRecord, WorkResult, number
 from sley.hw.elaboration.entries import entry_memory
-from sley.hw.noc.messages import QUEUE_BITS
 from sley.hw.stream.arbiter import lowest
 
 

@@ -7,9 +7,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import LaunchWord
 from sley.abi.packets import INLINE_ARGS, PACKETS, PacketOp
 from sley.hw.command.records import WORD_BITS, WORDS, one_of, packet_beat, packet_lanes
-from sley.hw.noc.messages import LaunchWord
 
 MESSAGE_FLITS = 1 + len(LaunchWord) + INLINE_ARGS
 """Flits of the longest launch message: 0 is the head, then the words; a word that is not sent keeps its number."""

@@ -6,15 +6,15 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import QUEUE_BITS, LaunchWord
 from sley.hw.command.grids.packets import BLOCK, MESSAGE_FLITS
 from sley.hw.command.records import GRID_BITS
-from sley.hw.noc.messages import QUEUE_BITS, LaunchWord
 
 BLOCK_NUMBER = 3
 """Where the number of the next block is, behind its place in x, y and z; it takes two pieces, the low half first."""
 PIECE_BITS = 3
 EXTENTS = (LaunchWord.GRID_X, LaunchWord.GRID_Y, LaunchWord.GRID_Z)
-PIECES = {
+PIECES: dict[int, int] = {
     LaunchWord.PROGRAM: BLOCK_NUMBER,
     LaunchWord.TAG: BLOCK_NUMBER + 1,
     **{LaunchWord.BLOCK_X + k: k for k in range(3)},

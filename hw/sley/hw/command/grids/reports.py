@@ -5,10 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.network import QUEUE_BITS, DoneWord, LaunchWord
 from sley.hw.command.grids.packets import MESSAGE_FLITS
 from sley.hw.command.records import GRID_BITS, FaultRecord
 from sley.hw.elaboration.entries import entry_memory
-from sley.hw.noc.messages import QUEUE_BITS, DoneWord, LaunchWord, response_payload
+from sley.hw.noc.messages import response_payload
 
 
 class BlockReports(wiring.Component):

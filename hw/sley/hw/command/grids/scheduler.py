@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import MAX_ARGS
+from sley.abi.network import LAUNCH_SIZES, QUEUE_BITS, LaunchWord, RequestKind, Tag
 from sley.abi.packets import INLINE_ARGS
 from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.grids.ends import GridEnds
@@ -16,15 +17,8 @@ from sley.hw.command.grids.reports import BlockReports
 from sley.hw.command.records import GRID_BITS, WORD_BITS, Grid, LaunchCommand, WorkResult, number, packet_beat
 from sley.hw.command.urgent import UrgentGrant
 from sley.hw.elaboration.entries import entry_memory
-from sley.hw.noc.messages import (
-    QUEUE_BITS,
-    LaunchSizes,
-    LaunchWord,
-    RequestKind,
-    Tag,
-    request_flit,
-    response_payload,
-)
+from sley.hw.elaboration.layouts import struct
+from sley.hw.noc.messages import request_flit, response_payload
 from sley.hw.noc.placement import command_node, core_node
 
 
@@ -286,7 +280,7 @@ class BlockScheduler(wiring.Component):
                     head.addr.eq(grid.watchdog),
                 ]
             with m.Case(LaunchWord.SIZES + 1):
-                sizes = Signal(LaunchSizes)
+                sizes = Signal(struct(LAUNCH_SIZES))
                 m.d.comb += [
                     sizes.program_words.eq(grid.program_words),
                     sizes.arg_words.eq(grid.arg_words),

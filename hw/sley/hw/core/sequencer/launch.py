@@ -7,21 +7,13 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import CODE_BITS, FAULT, PC_BITS
 from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
+from sley.abi.network import LAUNCH_SIZES, QUEUE_BITS, DoneWord, LaunchWord, Tag
 from sley.abi.packets import INLINE_ARGS
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.core.sequencer.fetch import FETCH_ORDER
 from sley.hw.core.sequencer.register_file import REGISTER_WRITE
-from sley.hw.elaboration.layouts import widths
-from sley.hw.noc.messages import (
-    QUEUE_BITS,
-    DoneWord,
-    LaunchSizes,
-    LaunchWord,
-    Tag,
-    request_flit,
-    response_flit,
-    to_node,
-)
+from sley.hw.elaboration.layouts import struct, widths
+from sley.hw.noc.messages import request_flit, response_flit, to_node
 from sley.hw.noc.placement import command_node
 
 CORE_BITS = FAULT.fields["core"].width
@@ -96,11 +88,11 @@ class Launch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         word = Signal(32)
-        sizes = data.View(LaunchSizes, word[: LaunchSizes.as_shape().size])
+        sizes = data.View(struct(LAUNCH_SIZES), word)
         # Sizes, program and tag as they came, oldest first: each is compared with its like of the message before.
         names = [Signal(32, reset_less=True, name=name) for name in ("sizes", "program", "tag")]
         lengths, program, _ = names
-        before = data.View(LaunchSizes, lengths[: LaunchSizes.as_shape().size])
+        before = data.View(struct(LAUNCH_SIZES), lengths)
         args = Signal(32, reset_less=True)
         same = Signal(reset_less=True)
         tagged = Signal(reset_less=True)

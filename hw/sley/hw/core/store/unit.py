@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.faults import PC_BITS, FaultCode, Unit
 from sley.abi.instructions import SEMAPHORES, Op, Space
+from sley.abi.network import AccessError
 from sley.hw.core.affine import Loops, Positions, ends_beyond
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
@@ -15,7 +16,7 @@ from sley.hw.core.store.reads import STRIDE_BITS, StoreReads
 from sley.hw.core.store.span import StoreSpan
 from sley.hw.core.unit import unit_signature
 from sley.hw.memory.run import RUN_BYTES_BITS, Run
-from sley.hw.noc.access import ERROR_BITS, AccessError, fault_code
+from sley.hw.noc.access import ERROR_BITS, fault_code
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
+from sley.abi.network import LaunchWord, Tag
 from sley.abi.packets import INLINE_ARGS
-from sley.hw.noc.messages import LaunchWord, Tag
 from sley.hw.noc.placement import command_node, core_node
 from sley.hw.testing.memory import to
 from sley.hw.testing.streams import StreamBench, StreamError

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS, Op, Space
+from sley.abi.network import AccessError
 from sley.abi.parameters import PARAMS, Param
-from sley.hw.noc.access import FAULT_CODES, AccessError
+from sley.hw.noc.access import FAULT_CODES
 from sley.hw.testing.dma.program import WORD, DmaCommand, Program
 
 

@@ -24,12 +24,13 @@ UnitFault = tuple[FaultCode, int, int]
 
 
 class Harness(Elaboratable):
-    """A sequencer with real semaphores; wait[1] and signal[1] of those are the test's."""
+    """A sequencer with real semaphores; wait[1] and signal[1] of those are the test's. ``watched``: see ``Design``."""
 
     def __init__(self, config: ChipConfig, core_index: int) -> None:
         self.sequencer = Sequencer(config)
         self.core_index = core_index
         self.semaphores = Semaphores(2, 2)
+        self.watched = (self.sequencer,)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
@@ -26,9 +25,11 @@ from sley.abi.instructions import (
     Space,
 )
 from sley.abi.layout import Layout
+from sley.abi.network import COORDINATE_BITS, LAUNCH_SIZES, WALK_ANSWER, AccessError, LaunchWord, RequestKind, Tag
 from sley.abi.packets import INLINE_ARGS
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param
+from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, PORT_READS, PORT_WRITES, WRITER_BURSTS, WRITER_RUNS
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import (
     CHAIN_PARAM,
@@ -63,6 +64,10 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "FUNCTION": Function,
     "MODE": AddressMode,
     "NEED": Permission,
+    "KIND": RequestKind,
+    "TAG": Tag,
+    "ERROR": AccessError,
+    "LAUNCH": LaunchWord,
     "GROUP": CounterGroup,
     "MATRIX": MatrixCycle,
     "TRAFFIC": Traffic,
@@ -74,14 +79,10 @@ def header(config: ChipConfig) -> str:
     lines = ["// Made from sley.abi by sley.sim.model.compiled.header.", "#pragma once", "#include <stdint.h>"]
     for name, value in (_sizes(config) | _numbers(config)).items():
         lines.append(f"#define {name} {value}")
-    lines += [enumeration(prefix, enum) for prefix, enum in _ENUMS.items()]
+    for prefix, enum in _ENUMS.items():
+        lines.append(f"enum {{ {', '.join(f'{prefix}_{member.name} = {int(member)}' for member in enum)} }};")
     lines += [*_fields(), *_formats(), *_params(), *_coefficients()]
     return "\n".join(lines) + "\n"
-
-
-def enumeration(prefix: str, enum: Iterable[Any]) -> str:
-    """Members of an enumeration as constants of C."""
-    return f"enum {{ {', '.join(f'{prefix}_{member.name} = {member.value}' for member in enum)} }};"
 
 
 def _mask(codes: Iterable[int]) -> str:
@@ -98,6 +99,11 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "SCRATCHPAD_ROWS": config.scratchpad_rows,
         "ACCUMULATOR_ROWS": config.accumulator_rows,
         "BUS_BYTES": config.bus_bytes,
+        "LANE_BITS": config.bus_bytes.bit_length() - 1,
+        "MAX_BURST": config.max_burst,
+        "BURST_BITS": config.max_burst.bit_length() - 1,
+        "CORES": config.cores,
+        "TLB_ENTRIES": config.tlb_entries,
         "PROGRAM_WORDS": config.program_words,
         "UNIT_QUEUE": config.unit_queue,
         "CONTEXTS": config.contexts,
@@ -126,12 +132,20 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "PAGE_BITS": PAGE_BITS,
         "TABLE_BITS": TABLE_BITS,
         "ENTRY_BYTES": ENTRY_BYTES,
+        "COORDINATE_BITS": COORDINATE_BITS,
+        "LAUNCH_WORDS": len(LaunchWord),
         "PAGE_ENTRY_MASK": f"{PAGE_ENTRY.mask:#x}u",
         "CHAIN_PARAM": CHAIN_PARAM,
         "CHAIN_WORDS": CHAIN_WORDS,
         "WORDS_KEPT": WORDS_KEPT,
         "PARTIALS": PARTIALS,
         "OWN_FUNCTION": FIRST_CODE,
+        "JOINED_BEATS": JOINED_BEATS,
+        "CROWDED_REQUESTS": CROWDED_REQUESTS,
+        "WRITER_BURSTS": WRITER_BURSTS,
+        "WRITER_RUNS": WRITER_RUNS,
+        "PORT_READS": PORT_READS,
+        "PORT_WRITES": PORT_WRITES,
         "WORD_TYPES": _mask(WORD_TYPES),
         "HALF_TYPES": _mask(t for t in ElementType if t.bits == 16),
         "BYTE_TYPES": _mask(t for t in ElementType if t.bits == 8),
@@ -173,6 +187,8 @@ def _fields() -> list[str]:
     for number, layout in enumerate((FRONT, TAIL, OPERANDS)):
         define("CHAIN", layout, f"(w)[{number}]")
     define("ENTRY", PAGE_ENTRY, "(w)")
+    define("ANSWER", WALK_ANSWER, "(w)")
+    define("SIZES", LAUNCH_SIZES, "(w)")
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
 

@@ -130,7 +130,7 @@ static int fetch_tick(Fetch* f, const Order* o, int start, int forget, int open,
         else ++f->collected;
         if (beat.error && !f->error) {
             f->error = 1;
-            f->code = beat.error == ACCESS_PAGE ? FAULT_PAGE_FAULT : beat.error == ACCESS_PERMISSION ? FAULT_PERMISSION : FAULT_BUS_ERROR;
+            f->code = beat.error == ERROR_PAGE ? FAULT_PAGE_FAULT : beat.error == ERROR_PERMISSION ? FAULT_PERMISSION : FAULT_BUS_ERROR;
             f->program_at_fault = !args_follow;
         }
     }

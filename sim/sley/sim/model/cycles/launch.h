@@ -2,7 +2,6 @@
 #pragma once
 
 #include "abi.h"
-#include "messages.h"
 
 // What a block needs from memory, as far as its message is here.
 typedef struct Order {

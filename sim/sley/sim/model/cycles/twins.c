@@ -1,9 +1,17 @@
 // All twins, for tests that run them beside their gateware.
 
+#include "memory_reader.h"
+#include "memory_writer.h"
+#include "node_port.h"
 #include "semaphores.h"
 #include "sequencer.h"
+#include "translated_port.h"
 #include "unit_front.h"
 
+TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
+TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
+TWIN(NodePort, node_port, NODE_PORT_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
 TWIN(Sequencer, sequencer, SEQUENCER_PORTS)
+TWIN(TranslatedPort, translated_port, TRANSLATED_PORT_PORTS)
 TWIN(UnitFront, unit_front, UNIT_FRONT_PORTS)

@@ -1,8 +1,9 @@
 """Twins beside their gateware: whatever bench a block runs in, its twin gets the same inputs and must say the same.
 
-``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, and its
-word k of 32 bits by ``i.payload.data@k``. An output that means something only while another one is high has the path of
-that one behind a question mark, ``o.payload.op?o.valid``.
+``TWINS`` lists the blocks that have one. A port of a twin is named by its path in the block, ``i.payload.op``, its
+32-bit word k by ``i.payload.data@k``. An output that means something only while another one is high has that one's path
+behind a question mark, ``o.payload.op?o.valid``. A port with ``~`` in front may be missing: as an input it is 0. One
+with ``.`` in front is the twin's alone, for others to be compared only while it is high, ``request.payload?.head``.
 """
 
 import ctypes
@@ -13,17 +14,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from amaranth.hdl import Value
+from amaranth.hdl import Const, Value
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
 from sley.hw.core.unit_front import UnitFront
+from sley.hw.memory.node import NodePort
+from sley.hw.memory.reader import MemoryReader
+from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.port import TranslatedPort
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
-from sley.sim.model.cycles.messages import messages
 
 FOLDER = Path(__file__).parent
 _WORD = 0xFFFFFFFF
@@ -48,10 +52,24 @@ def _some_chip(dut: Any) -> ChipConfig:
     return preset("base")
 
 
+def _reader_fits(dut: MemoryReader) -> bool:
+    """Its rings hold as many items."""
+    return dut._depth <= 126 and dut._beats <= 254
+
+
+def _parts(dut: NodePort) -> list[int]:
+    weights = dut._weights or (1,) * len(dut._tags)
+    return [len(dut._tags), *dut._tags, *weights]
+
+
 TWINS: dict[type, Twin] = {
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
+    MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
+    MemoryWriter: Twin("memory_writer"),
+    NodePort: Twin("node_port", _parts),
+    TranslatedPort: Twin("translated_port", lambda dut: _parts(dut._port), lambda dut: dut._port._config),
 }
 
 
@@ -61,24 +79,17 @@ class TwinError(AssertionError):
 
 @cache
 def _library(config: ChipConfig) -> ctypes.CDLL:
-    generated = {"abi.h": header(config), "messages.h": messages()}
-    return ctypes.CDLL(str(build(FOLDER / "twins.c", generated)))
+    return ctypes.CDLL(str(build(FOLDER / "twins.c", {"abi.h": header(config)})))
 
 
 Part = Callable[[Any], Awaitable[None]]
 """Of a bench."""
 
 
-def watch(dut: Any) -> list[Part]:
-    """Parts of a bench that run twins in lock-step: of the block, and of those that are its attributes."""
-    if not find_c_compiler():
-        return []
-    blocks = [dut, *vars(dut).values()]
-    return [
-        _lock_step(block, TWINS[type(block)])
-        for block in blocks
-        if type(block) in TWINS and TWINS[type(block)].fits(block)
-    ]
+def watch(dut: Any) -> Part | None:
+    """The part of a bench that runs a block's twin in lock-step; None if it has none."""
+    twin = TWINS.get(type(dut))
+    return _lock_step(dut, twin) if twin and twin.fits(dut) and find_c_compiler() else None
 
 
 def _lock_step(dut: Any, twin: Twin) -> Part:
@@ -87,6 +98,7 @@ def _lock_step(dut: Any, twin: Twin) -> Part:
     inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
     conditions = [outputs.index(path.partition("?")[2]) if "?" in path else None for path in outputs]
     signals, pieces = _pieces(dut, [path.partition("?")[0] for path in (*inputs, *outputs)])
+    unseen = [k for k, path in enumerate(outputs) if path[0] == "." or not _has(dut, path.partition("?")[0])]
     create, set_inputs, tick, destroy = (
         library[f"{twin.name}_twin_{function}"] for function in ("create", "outputs", "tick", "destroy")
     )
@@ -103,6 +115,8 @@ def _lock_step(dut: Any, twin: Twin) -> Part:
                 real = words[len(inputs) :]
                 set_inputs(handle, values_of(*words[: len(inputs)]))
                 tick(handle, results)
+                for k in unseen:
+                    real[k] = results[k]
                 for k, path in enumerate(outputs):
                     condition = conditions[k]
                     if real[k] != results[k] and (condition is None or real[condition]):
@@ -131,7 +145,23 @@ def _pieces(dut: Any, paths: list[str]) -> tuple[list[Value], list[tuple[int, in
     return [Value.cast(_port(dut, name)) for name in places], pieces
 
 
+def _has(dut: Any, path: str) -> bool:
+    """Whether there is such a port; only one with ``~`` in front may be missing."""
+    try:
+        _find(dut, path)
+    except (AttributeError, IndexError, KeyError):
+        if path[0] != "~":
+            raise
+        return False
+    return True
+
+
 def _port(dut: Any, path: str) -> Any:
+    """The port with this path, or 0."""
+    return _find(dut, path) if path[0] != "." and _has(dut, path) else Const(0)
+
+
+def _find(dut: Any, path: str) -> Any:
     """The port with a path such as ``wait[0].payload``."""
     value = dut
     for name, index in re.findall(r"(\w+)|\[(\d+)\]", path):
