@@ -305,7 +305,11 @@ def test_first_fault_wins_and_stops_the_grid() -> None:
 
 def test_numbers_of_blocks_have_32_bits() -> None:
     """The number is kept in halves: one that is put to the end of the lower half goes on in the upper one."""
-    dut = BlockScheduler(ONE)
+
+    class Poked(BlockScheduler):
+        """One whose memory is written, which its twin does not see."""
+
+    dut = Poked(ONE)
 
     def judge(run: BlockRun) -> tuple[FaultCode, Unit, int, int] | None:
         return (FaultCode.BUS_ERROR, Unit.STORE, 1, 2) if run[LaunchWord.BLOCK_X] == 2 else None

@@ -26,9 +26,10 @@ from sley.abi.instructions import (
 )
 from sley.abi.layout import Layout
 from sley.abi.network import COORDINATE_BITS, LAUNCH_SIZES, WALK_ANSWER, AccessError, LaunchWord, RequestKind, Tag
-from sley.abi.packets import INLINE_ARGS
+from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param
+from sley.abi.registers import PATIENCE, PRIORITY_BITS
 from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, PORT_READS, PORT_WRITES, WRITER_BURSTS, WRITER_RUNS
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import (
@@ -105,6 +106,8 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "CORES": config.cores,
         "TLB_ENTRIES": config.tlb_entries,
         "PROGRAM_WORDS": config.program_words,
+        "QUEUES": config.queues,
+        "PACKET_LANES": min(config.bus_bytes, PACKET_BYTES) // 4,
         "UNIT_QUEUE": config.unit_queue,
         "CONTEXTS": config.contexts,
         "CHAINS": config.vector_chains,
@@ -134,6 +137,8 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "ENTRY_BYTES": ENTRY_BYTES,
         "COORDINATE_BITS": COORDINATE_BITS,
         "LAUNCH_WORDS": len(LaunchWord),
+        "PRIORITY_BITS": PRIORITY_BITS,
+        "PATIENCE": PATIENCE,
         "PAGE_ENTRY_MASK": f"{PAGE_ENTRY.mask:#x}u",
         "CHAIN_PARAM": CHAIN_PARAM,
         "CHAIN_WORDS": CHAIN_WORDS,
@@ -189,8 +194,19 @@ def _fields() -> list[str]:
     define("ENTRY", PAGE_ENTRY, "(w)")
     define("ANSWER", WALK_ANSWER, "(w)")
     define("SIZES", LAUNCH_SIZES, "(w)")
+    lines += [f"#define SIZES_{name.upper()}_SHIFT {placed.lsb}" for name, placed in LAUNCH_SIZES.fields.items()]
+    lines.append(f"static const uint8_t launch_sources[] = {{{', '.join(_launch_sources())}}};")
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
+
+
+def _launch_sources() -> list[str]:
+    """By the word of a launch message: the word of the packet that it is, if it is one."""
+    words: dict[int, str] = {LaunchWord.PROGRAM: "program", LaunchWord.TAG: "tag", LaunchWord.ARGS: "args"}
+    words |= {LaunchWord.GRID_X + k: f"grid_{axis}" for k, axis in enumerate("xyz")}
+    words |= {len(LaunchWord) + k: f"arg{k}" for k in range(INLINE_ARGS)}
+    fields = PACKETS[PacketOp.LAUNCH].layout.fields
+    return [f"[{word}] = {fields[name].lsb // 32}" for word, name in words.items()]
 
 
 def _formats() -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 from amaranth.hdl import Const, Value
 
 from sley.abi.config import ChipConfig, preset
+from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
@@ -25,6 +26,7 @@ from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.port import TranslatedPort
+from sley.hw.noc.placement import core_node
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
@@ -57,12 +59,18 @@ def _reader_fits(dut: MemoryReader) -> bool:
     return dut._depth <= 126 and dut._beats <= 254
 
 
+def _places(dut: BlockScheduler) -> list[int]:
+    places = [core_node(dut._config, core) for core in range(dut._config.cores)]
+    return [place[axis] for axis in (0, 1) for place in places]
+
+
 def _parts(dut: NodePort) -> list[int]:
     weights = dut._weights or (1,) * len(dut._tags)
     return [len(dut._tags), *dut._tags, *weights]
 
 
 TWINS: dict[type, Twin] = {
+    BlockScheduler: Twin("block_scheduler", _places),
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
@@ -98,7 +106,7 @@ def _lock_step(dut: Any, twin: Twin) -> Part:
     inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
     conditions = [outputs.index(path.partition("?")[2]) if "?" in path else None for path in outputs]
     signals, pieces = _pieces(dut, [path.partition("?")[0] for path in (*inputs, *outputs)])
-    unseen = [k for k, path in enumerate(outputs) if path[0] == "." or not _has(dut, path.partition("?")[0])]
+    unseen = [k for k, path in enumerate(outputs) if path[0] == "." or not _has(dut, re.split("[?@]", path)[0])]
     create, set_inputs, tick, destroy = (
         library[f"{twin.name}_twin_{function}"] for function in ("create", "outputs", "tick", "destroy")
     )
