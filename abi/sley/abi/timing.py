@@ -115,3 +115,8 @@ DOORBELL_TO_INSTRUCTION = 67
 """From the doorbell to the first instruction of a warm launch, with the default memory."""
 LAUNCH_PERIOD = 56
 """From an empty launch to the next one of the same queue, with the default memory."""
+
+# Command processor: hw/command, in its own tests
+
+RETRY_CYCLES = 64
+"""Least number of cycles between two looks at the semaphore of a WAIT."""

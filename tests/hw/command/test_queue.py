@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.sim import Simulator
 
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState
-from sley.hw.command.queue import RETRY_CYCLES, Queue
+from sley.abi.timing import RETRY_CYCLES
+from sley.hw.command.queue import Queue
 from sley.hw.command.records import ErrorAddress, QueueEvent
 from sley.hw.testing.coverage import Coverage
+from sley.hw.testing.streams import Design
 
 CONFIG = preset("nano")
 COVERAGE = Coverage(
@@ -36,10 +37,7 @@ class Bench:
         self.dut = Queue(CONFIG)
 
     def run(self, test: Any) -> None:
-        sim = Simulator(self.dut)
-        sim.add_clock(1e-6)
-        sim.add_testbench(test)
-        sim.run()
+        Design(self.dut).run([test])
 
     async def open(self, ctx: Any, log2: int, base: int = 0) -> None:
         r = self.dut.registers

@@ -10,11 +10,10 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState
 from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp
+from sley.abi.timing import RETRY_CYCLES
 from sley.hw.command.bank import command_registers
 from sley.hw.command.records import INDEX_BITS, ErrorAddress, QueueError, QueueEvent
 
-RETRY_CYCLES = 64
-"""Least number of cycles between two looks at the semaphore of a WAIT."""
 PACKET_SHIFT = PACKET_BYTES.bit_length() - 1
 BUFFER_BITS = PACKETS[PacketOp.INDIRECT].layout.fields["packets"].width
 """Width of a packet's index in a buffer."""

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
-from sley.abi.faults import FaultCode, Unit
+from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.functions import table
 from sley.abi.functions.own import FIRST_CODE
 from sley.abi.functions.table import Function, coefficients
@@ -30,7 +30,15 @@ from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
-from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, PORT_READS, PORT_WRITES, WRITER_BURSTS, WRITER_RUNS
+from sley.abi.timing import (
+    CROWDED_REQUESTS,
+    JOINED_BEATS,
+    PORT_READS,
+    PORT_WRITES,
+    RETRY_CYCLES,
+    WRITER_BURSTS,
+    WRITER_RUNS,
+)
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import (
     CHAIN_PARAM,
@@ -52,6 +60,7 @@ _IMMEDIATE = {None: "IMM_NONE", "ra": "IMM_A", "rb": "IMM_B", "rc": "IMM_C"}
 _ENUMS: dict[str, type[IntEnum]] = {
     "OP": Op,
     "FAULT": FaultCode,
+    "STATE": QueueState,
     "UNIT": Unit,
     "SPACE": Space,
     "PARAM": Param,
@@ -107,6 +116,8 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "TLB_ENTRIES": config.tlb_entries,
         "PROGRAM_WORDS": config.program_words,
         "QUEUES": config.queues,
+        "PACKET_SHIFT": PACKET_BYTES.bit_length() - 1,
+        "RETRY_CYCLES": RETRY_CYCLES,
         "PACKET_LANES": min(config.bus_bytes, PACKET_BYTES) // 4,
         "UNIT_QUEUE": config.unit_queue,
         "CONTEXTS": config.contexts,

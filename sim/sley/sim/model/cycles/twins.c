@@ -1,6 +1,7 @@
 // All twins, for tests that run them beside their gateware.
 
 #include "block_scheduler.h"
+#include "command_queue.h"
 #include "memory_reader.h"
 #include "memory_writer.h"
 #include "node_port.h"
@@ -10,6 +11,7 @@
 #include "unit_front.h"
 
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
+TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
 TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)

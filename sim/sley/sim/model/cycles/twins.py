@@ -18,6 +18,7 @@ from amaranth.hdl import Const, Value
 
 from sley.abi.config import ChipConfig, preset
 from sley.hw.command.grids.scheduler import BlockScheduler
+from sley.hw.command.queue import Queue
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
@@ -71,6 +72,7 @@ def _parts(dut: NodePort) -> list[int]:
 
 TWINS: dict[type, Twin] = {
     BlockScheduler: Twin("block_scheduler", _places),
+    Queue: Twin("command_queue", config=_some_chip),
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
