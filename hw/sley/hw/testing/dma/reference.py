@@ -53,7 +53,7 @@ class DmaState:
     def clear_params(self) -> None:
         self.params = {p: info.reset for p, info in PARAMS.items() if self.unit in info.units}
 
-    def refusal(self, start: int, end: int) -> int:
+    def refusal(self, start: int, end: int) -> AccessError:
         """The ``AccessError`` of bytes of a run that begins at ``start``: where some are behind the end of memory, the
         distance tells of what kind it is."""
         if end <= len(self.memory):
