@@ -120,3 +120,9 @@ LAUNCH_PERIOD = 56
 
 RETRY_CYCLES = 64
 """Least number of cycles between two looks at the semaphore of a WAIT."""
+CHUNK_BEATS = 16
+"""Longest chunk of a copy; a chunk is written when all of it has arrived."""
+COPY_BUFFER_BEATS = 2 * CHUNK_BEATS
+"""Beats between reading and writing of a copy: one chunk arrives while another is written."""
+MAX_CHUNKS = 255
+"""Chunks of a copy asked for and not yet written."""

@@ -31,6 +31,7 @@ class Node(wiring.Component):
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
         self.engine = CopyEngine(config)
+        self.watched = (self.engine,)
         names = ("start", "fill", "value", "src", "dst", "bytes", "stop", "done", "error", "of_read", "left")
         super().__init__(
             {

@@ -7,19 +7,13 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.network import AccessError
+from sley.abi.timing import CHUNK_BEATS, COPY_BUFFER_BEATS, MAX_CHUNKS
 from sley.hw.command.fill import FillSource
 from sley.hw.command.splitter import RunSplitter
 from sley.hw.memory.run import Run, beat
 from sley.hw.noc.access import ERROR_BITS
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
-
-CHUNK_BEATS = 16
-"""Longest chunk; a chunk is written when all of it has arrived."""
-BUFFER_BEATS = 2 * CHUNK_BEATS
-"""Beats between reading and writing: one chunk arrives while another is written."""
-MAX_CHUNKS = 255
-"""Chunks asked for and not yet written."""
 
 
 def chunk_beats(config: ChipConfig) -> int:
@@ -129,7 +123,7 @@ class CopyEngine(wiring.Component):
         m.submodules.reads = reads = RunSplitter(chunk)
         m.submodules.source = source = FillSource(self._config, chunk)
         buffered = data.StructLayout({"data": 8 * self._config.bus_bytes, "last": 1})
-        m.submodules.buffer = buffer = StreamFIFO(buffered, BUFFER_BEATS)
+        m.submodules.buffer = buffer = StreamFIFO(buffered, COPY_BUFFER_BEATS)
 
         first = chunk - (self.dst & (chunk - 1))
         m.d.comb += [
@@ -141,9 +135,9 @@ class CopyEngine(wiring.Component):
 
         unwritten = Signal(range(MAX_CHUNKS + 1))  # chunks asked for whose write was not asked for yet
         only = Signal()  # there is one
-        complete = Signal(range(BUFFER_BEATS + 2))  # those of them that are in the buffer
+        complete = Signal(range(COPY_BUFFER_BEATS + 2))  # those of them that are in the buffer
         some_complete = Signal()
-        flowing = Signal(range(BUFFER_BEATS + 2))  # chunks whose write was asked for, with data left in the buffer
+        flowing = Signal(range(COPY_BUFFER_BEATS + 2))  # chunks whose write was asked for, with data left in the buffer
         flows = Signal()  # there are some
         read_error, write_error = Signal(ERROR_BITS), Signal(ERROR_BITS)
         chunk_error = Signal(ERROR_BITS)

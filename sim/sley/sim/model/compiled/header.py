@@ -31,8 +31,11 @@ from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, Addre
 from sley.abi.parameters import PARAMS, Param
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
 from sley.abi.timing import (
+    CHUNK_BEATS,
+    COPY_BUFFER_BEATS,
     CROWDED_REQUESTS,
     JOINED_BEATS,
+    MAX_CHUNKS,
     PORT_READS,
     PORT_WRITES,
     RETRY_CYCLES,
@@ -118,6 +121,9 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "QUEUES": config.queues,
         "PACKET_SHIFT": PACKET_BYTES.bit_length() - 1,
         "RETRY_CYCLES": RETRY_CYCLES,
+        "CHUNK_BEATS": min(config.max_burst, CHUNK_BEATS),
+        "COPY_BUFFER_BEATS": COPY_BUFFER_BEATS,
+        "MAX_CHUNKS": MAX_CHUNKS,
         "PACKET_LANES": min(config.bus_bytes, PACKET_BYTES) // 4,
         "UNIT_QUEUE": config.unit_queue,
         "CONTEXTS": config.contexts,

@@ -2,6 +2,7 @@
 
 #include "block_scheduler.h"
 #include "command_queue.h"
+#include "copy_engine.h"
 #include "memory_reader.h"
 #include "memory_writer.h"
 #include "node_port.h"
@@ -12,6 +13,7 @@
 
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
+TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
 TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
 TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)

@@ -17,6 +17,7 @@ from typing import Any
 from amaranth.hdl import Const, Value
 
 from sley.abi.config import ChipConfig, preset
+from sley.hw.command.copy import CopyEngine
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.queue import Queue
 from sley.hw.core.semaphores import Semaphores
@@ -72,6 +73,7 @@ def _parts(dut: NodePort) -> list[int]:
 
 TWINS: dict[type, Twin] = {
     BlockScheduler: Twin("block_scheduler", _places),
+    CopyEngine: Twin("copy_engine"),
     Queue: Twin("command_queue", config=_some_chip),
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
