@@ -6,6 +6,7 @@ import pytest
 from chain_bench import ChainBench
 from chain_commands import FOLDS, set_chain, vfold
 from chain_uses import FP32, ILLEGAL, INT32, NANO16, set_words, use
+from vector_commands import outputs
 from vector_model import set_param, vrow
 
 from sley.abi.config import PRESETS
@@ -54,6 +55,15 @@ def every_code() -> list[tuple[dict[str, int], dict[str, int], bool]]:
         found += [({one: late, two: late}, {}, False) for one in able for two in able if one < two]
     found += [({"keep": 2, stage: Operand.LATE0}, {}, False) for stage in stages if stage != "other"]
     found += [({"keep": 2, stage: Operand.LATE1}, {}, True) for stage in stages]
+    for multiply, more, dtype, out in product(
+        (Operand.NONE, Operand.X),
+        ({}, {"function": functions[1]}, {"multiply2": Operand.X}),
+        WORD_TYPES,
+        outputs(NANO16),
+    ):
+        fields = {"integer_product": 1, "multiply": multiply, **more}
+        legal = bool(multiply) and not more and dtype == INT32 and not out.is_float
+        found.append((fields, {"dtype": dtype, "out": out}, legal))
     found += [({}, {flag: 1}, False) for flag in ("b_op", "bias", "scale", "relu")]
     for c_type, c_half, b_space, dtype in product(range(16), range(2), Space, WORD_TYPES):
         whole = c_half == 0 and b_space == Space.ACCUMULATOR and dtype == FP32
