@@ -5,11 +5,10 @@ from itertools import product
 import pytest
 from chain_bench import ChainBench
 from chain_commands import FOLDS, set_chain, vfold
-from chain_uses import FP32, ILLEGAL, INT32, NANO16, set_words, use
+from chain_uses import FP32, ILLEGAL, INT32, NANO, NANO16, set_words, use
 from vector_commands import outputs
 from vector_model import set_param, vrow
 
-from sley.abi.config import PRESETS
 from sley.abi.faults import FaultCode
 from sley.abi.functions.table import Function
 from sley.abi.instructions import Space, VectorRow
@@ -88,8 +87,7 @@ def test_every_illegal_chain() -> None:
 
 def test_more_that_means_nothing() -> None:
     """Chains that the chip does not have, folds without a meaning, and more rows than there may be."""
-    few = PRESETS["nano"].replace(vector_chains=4)
-    bench, expected, commands = ChainBench(few, seed=1), [], []
+    bench, expected, commands = ChainBench(NANO, seed=1), [], []
     for chain in range(16):
         commands.append(use(chain, pc=chain))
         if chain > 4:

@@ -7,19 +7,15 @@ from itertools import product
 import pytest
 from chain_bench import ChainBench
 from chain_commands import FOLDS, chain_flags, chained, random_chain, set_chain, settings, vfold
+from chain_uses import FP32, NANO, NANO16
 
-from sley.abi.config import PRESETS, ChipConfig
+from sley.abi.config import ChipConfig
 from sley.abi.instructions import Space
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import LATE, STAGE_OPERANDS, Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import ADDER_OPS, BinaryOp, Reduction
 from sley.hw.testing.coverage import Coverage
 
-NANO = PRESETS["nano"].replace(vector_chains=4)
-NANO16 = NANO.replace(
-    operand_types=("int8", "bf16"), vector_chains=15, vector_functions=("exp2", "reciprocal", "sigmoid")
-)
-INT32, FP32 = WORD_TYPES
 OUTPUTS = (*WORD_TYPES, *NANO16.vector_types)
 LATE_STAGES = ("multiply", "other", "multiply2", "binary2_operand")
 PART = 20
