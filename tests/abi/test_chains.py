@@ -74,6 +74,12 @@ def test_words_that_are_no_chain(word: int) -> None:
         (Chain(other=Operand.LATE0), "other is <Operand.LATE0: 4>; it can be NONE, LATE1"),
         (Chain(binary2=BinaryOp.XOR), "binary2 is XOR; it can be NONE, ADD, MAX, SUB, RSUB, MIN"),
         (Chain(binary2=BinaryOp.ADD, reduce=Reduction.SUM), "reduce is SUM and binary2 ADD; one adder does both"),
+        (Chain(integer_product=True), "integer_product without multiply"),
+        (Chain(multiply=Operand.X, integer_product=True, multiply2=Operand.X), "multiply2 behind an integer_product"),
+        (
+            Chain(multiply=Operand.X, integer_product=True, function=Function.EXP2),
+            "function EXP2 behind an integer_pro",
+        ),
         (Chain(multiply=Operand.LATE1, multiply2=Operand.LATE1), "LATE1 serves 2 stages"),
         (Chain(keep=Condition.LATE0_NOT_ZERO, multiply=Operand.LATE0), "LATE0 serves 2 stages"),
         (Chain(multiply=Operand.LATE0, late0_lanes=Lanes.BROADCAST), "a late operand that is A cannot be broadcast"),
@@ -92,6 +98,19 @@ def test_what_is_no_problem() -> None:
         Chain(late0_lanes=Lanes.BROADCAST),
     ):
         assert chain.problem() is None
+
+
+def test_types_of_an_integer_product() -> None:
+    """Of int32, to what int32 becomes; chains without one go with all types."""
+    chain, all_types = Chain(multiply=Operand.X, integer_product=True), list(ElementType)
+    assert chain_of(chain.words()) == chain
+    for dtype in WORD_TYPES:
+        good = [out for out in all_types if chain.type_problem(dtype, out) is None]
+        assert good == [out for out in all_types if dtype is ElementType.INT32 and not out.is_float]
+        assert not any(FULL.type_problem(dtype, out) for out in all_types)
+    problem = chain.type_problem(ElementType.INT32, ElementType.BF16)
+    assert (problem or "").startswith("dtype is INT32 and out BF16 with an integer_product; dtype is INT32 then")
+    assert [c.becomes_float(ElementType.INT32) for c in (chain, Chain(), Chain(multiply=Operand.X))] == [0, 0, 1]
 
 
 def test_values_that_do_not_fit() -> None:

@@ -1,6 +1,8 @@
-"""The cocotb benches as tests: the generated Verilog of nano under Verilator."""
+"""The cocotb benches as tests: the generated Verilog of nano under Verilator.
 
-import shutil
+The command of the guide runs with its page.
+"""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -48,12 +50,3 @@ def test_relative_paths(simulator: str, tmp_path: Path) -> None:
     (tmp_path / "small_bench.py").write_text(BENCH)
     subprocess.run([sys.executable, "-c", RUN, simulator], cwd=tmp_path, check=True, timeout=600)
     assert (tmp_path / "sim_build" / "double" / "results.xml").exists()
-
-
-@pytest.mark.slow
-@needs_verilator
-def test_command_of_the_guide(tmp_path: Path) -> None:
-    for file in Path(__file__).parent.glob("*.py"):
-        shutil.copy(file, tmp_path)
-    command = [sys.executable, "bench_runner.py", "chip_bench", "nano"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=600)

@@ -84,7 +84,8 @@ def test_missing_simulator_is_named(tmp_path: Path) -> None:
     ("simulator", "name", "shapes"),
     [
         pytest.param("icarus", "nano", SMALL, marks=[needs("icarus"), pytest.mark.slow]),
-        pytest.param("icarus", "edge", SMALL, marks=[needs("icarus"), pytest.mark.slow]),
+        # Exported, it elaborates in Icarus and keeps its cycles in Verilator: tests/hw/ip.
+        pytest.param("icarus", "edge", SMALL, marks=[needs("icarus"), pytest.mark.campaign]),
         pytest.param("icarus", "nano", LARGER, marks=[needs("icarus"), pytest.mark.campaign]),
         # Verilator: tests/hw/ip/test_same_behaviour.py, in a fraction of the time.
         pytest.param("verilator", "nano", LARGER, marks=[needs("verilator"), pytest.mark.campaign]),

@@ -269,5 +269,6 @@ def test_memory_port(only: RequestKind | None, depth: int) -> None:
     }
 )
 def test_memory_port_finds(line: str, bug: str) -> None:
+    only = RequestKind.WRITE if "writes" in line else None  # one kind makes a queue too full sooner
     with pytest.raises(Counterexample):
-        prove(port(mutated(MemoryPort, line, bug)), 11, induction=False)  # a queue too full takes that long
+        prove(port(mutated(MemoryPort, line, bug), only), 11, induction=False)

@@ -1,6 +1,7 @@
 """Chips for tests of their Verilog."""
 
 import pytest
+from small_chain_chip import SMALL
 
 from sley.abi.config import ChipConfig, preset
 
@@ -11,8 +12,8 @@ SQUARE = preset("nano").replace(name="square", cores_x=2, cores_y=2)
 @pytest.fixture(
     params=[
         preset("nano"),
-        *(pytest.param(config, marks=pytest.mark.slow) for config in (preset("base"), SQUARE)),
-        *(pytest.param(preset(name), marks=pytest.mark.campaign) for name in ("edge", "quad")),
+        *(pytest.param(config, marks=pytest.mark.slow) for config in (SMALL, SQUARE)),
+        *(pytest.param(preset(name), marks=pytest.mark.campaign) for name in ("edge", "base", "quad")),
     ],
     ids=lambda config: config.name,
 )

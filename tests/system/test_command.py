@@ -16,8 +16,8 @@ from sley.sim.engines.options import EngineOptions, default_engine
 from sley.sim.testing.queues import AREA, BUSY, FENCE, HANGS, LOOPS, WATCHDOG, Host, Traffic, Work
 
 MEMORY = 1 << 20
-ONE = preset("nano").replace(queues=8)
-TWO = ONE.replace(cores_x=2)
+ONE = preset("edge")
+TWO = preset("nano").replace(queues=8, cores_x=2)
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 Open = Callable[..., Host]

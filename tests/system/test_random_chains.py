@@ -4,25 +4,15 @@ import random
 from pathlib import Path
 
 import numpy as np
-import pytest
 from chain_commands import FOLDS, chain_flags, random_chain, random_word
+from small_chain_chip import SMALL, small_chip
 from vector_model import Model
 
-from sley.abi.config import PRESETS
 from sley.abi.faults import Unit
-from sley.abi.functions.table import Function
 from sley.abi.instructions import Space, VectorRow
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.runtime import Device, KernelBuilder, Program
 
-CONFIG = PRESETS["nano"].replace(
-    name="chains",
-    operand_types=("int8", "bf16"),
-    vector_chains=15,
-    vector_functions=tuple(Function),
-    program_words=1024,
-    accumulator_rows=256,
-)
 PROGRAMS = 140
 """With a chain for each place in the table: 2,100 chains."""
 
@@ -34,7 +24,7 @@ def signed(word: int) -> int:
 def random_program(seed: int) -> tuple[Program, np.ndarray]:
     """A program that fills both memories, lets a chain of each index work on them, and writes them back. Arguments are
     what the memories hold first, and where they go."""
-    rng, config = random.Random(seed), CONFIG
+    rng, config = random.Random(seed), SMALL
     k = KernelBuilder(f"chains{seed}", config)
     source, target = k.arg("source"), k.arg("target")
     a, out, count = k.reg("a", 0), k.reg("out", 0), k.reg("count", 0)
@@ -106,14 +96,7 @@ def memories(url: str, programs: range) -> list[np.ndarray]:
     return results
 
 
-@pytest.fixture
-def chip(tmp_path: Path) -> str:
-    path = tmp_path / "chains.json"
-    path.write_text(CONFIG.to_json())
-    return str(path)
-
-
-def test_fast_equals_model(chip: str) -> None:
-    results = [memories(f"{engine}:{chip}?memory=4M", range(PROGRAMS)) for engine in ("fast", "model")]
+def test_fast_equals_model(tmp_path: Path) -> None:
+    results = [memories(f"{engine}:{small_chip(tmp_path)}?memory=4M", range(PROGRAMS)) for engine in ("fast", "model")]
     for seed, (got, expected) in enumerate(zip(*results, strict=True)):
         assert (got == expected).all(), f"program {seed} differs at {np.flatnonzero(got != expected)[:8].tolist()}"

@@ -100,6 +100,15 @@ def multiply() -> Operation:
     return Operation(Multiply(), Multiply.LATENCY, use=1)
 
 
+def multiply_beside_int32() -> Operation:
+    """The product of fp32 of a multiplier that has those of int32, too."""
+    return Operation(Multiply(integer=True), Multiply.LATENCY, use=1, integer=0)
+
+
+def multiply_int32() -> Operation:
+    return Operation(Multiply(integer=True), Multiply.LATENCY, output="low", use=0, integer=1)
+
+
 def to_int32() -> Operation:
     return Operation(ToInt32(), ToInt32.LATENCY, inputs="i", use=1)
 

@@ -44,6 +44,10 @@ def test_errors() -> None:
     with pytest.raises(KernelError, match="k: 3 chains; the chip few holds 2"):
         k.chain(Chain())
     assert k.chain(SUM) == 2
+    k = KernelBuilder("k", FEW)
+    index = k.chain(Chain(multiply=Operand.X, integer_product=True))
+    with pytest.raises(KernelError, match="k: dtype is FP32 and out FP32 with an integer_product"):
+        k.vector(0, 0, 1, chain=index, dtype=ElementType.FP32)
     steps: dict[str, object]
     for steps in ({"b_op": BinaryOp.ADD}, {"bias": True}, {"scale": True}, {"relu": True}):
         with pytest.raises(KernelError, match="a VECTOR with a chain has no b_op, bias, scale or relu of its own"):

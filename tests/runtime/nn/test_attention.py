@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 from numpy.typing import NDArray
+from small_chain_chip import small_chip
 
 from sley.abi.config import PRESETS
 from sley.driver import BadRequest
@@ -111,19 +112,7 @@ def test_compiled_gateware() -> None:
 
 @pytest.mark.skipif(default_engine() != "fast", reason="needs a compiler")
 def test_a_small_chip_with_short_queues(tmp_path: Path) -> None:
-    config = PRESETS["base"].replace(
-        name="short_queues",
-        array=4,
-        vector_lanes=4,
-        vector_functions=("exp2", "reciprocal"),
-        scratchpad_rows=1024,
-        accumulator_rows=256,
-        unit_queue=2,
-        queues=1,
-    )
-    path = tmp_path / "short_queues.json"
-    path.write_text(config.to_json())
-    with Device.open(f"fast:{path}?{MEMORY}") as device:
+    with Device.open(f"fast:{small_chip(tmp_path)}?{MEMORY}") as device:
         for queries, keys, dim, causal in (
             (1, 1, 4, False),
             (17, 70, 8, False),

@@ -89,9 +89,9 @@ def script(transport: Any, bus_bytes: int) -> list[Any]:
 @pytest.mark.parametrize(
     ("bus_bytes", "latency", "burst_gap"),
     [
-        pytest.param(4, 32, 1, marks=pytest.mark.slow),
+        (4, 77, 9),  # the design that other tests have compiled
         pytest.param(8, 1, 0, marks=pytest.mark.slow),
-        (32, 77, 9),
+        pytest.param(32, 32, 1, marks=pytest.mark.slow),
     ],
 )
 def test_engines_agree(bus_bytes: int, latency: int, burst_gap: int) -> None:
@@ -193,10 +193,15 @@ def test_vcd(open_one: Open, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "open_one", [pytest.param(open_rtl, marks=needs_compiler), pytest.param(open_fast, marks=needs_c_compiler)]
+    ("open_one", "wider"),
+    [
+        pytest.param(open_rtl, 4, marks=needs_compiler, id="rtl"),
+        pytest.param(open_fast, 32, marks=needs_c_compiler, id="fast"),
+        pytest.param(open_rtl, 32, marks=[needs_compiler, pytest.mark.slow], id="rtl, another design"),
+    ],
 )
-def test_two_devices_are_independent(open_one: Open) -> None:
-    one, two, wide = open_one(), open_one(), open_one(32)
+def test_two_devices_are_independent(open_one: Open, wider: int) -> None:
+    one, two, wide = open_one(), open_one(), open_one(wider)
     one.write_memory(0, b"1111")
     two.write_memory(0, b"2222")
     wide.write_memory(0, b"3" * 32)

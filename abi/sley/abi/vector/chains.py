@@ -5,7 +5,7 @@ A chain has the stages of the lanes in their order::
     x = A
     x = x BINARY (B, a splat or a row register)
     x = x + (a splat or row register 0)                              int32 becomes fp32 here if a later stage is fp32
-    x = x * (a splat, a row register, a late operand, or x itself)   fp32
+    x = x * (a splat, a row register, a late operand, or x itself)   fp32, or int32 modulo 2^32 if the chain says so
     x = max(x, 0)
     x = x where a condition holds, another value elsewhere
     x = function(x)                                                  fp32
@@ -108,6 +108,7 @@ FRONT = Layout(
         _operand("add", "What to add."),
         _operand("multiply", "What to multiply by."),
         Field("relu", 1, "Replace negative values by zero (NaN stays)."),
+        Field("integer_product", 1, "Multiply int32 by int32 and keep the low 32 bits; else the product is of fp32."),
     ),
 )
 TAIL = Layout(
@@ -149,6 +150,7 @@ class Chain:
     add: Operand = Operand.NONE
     multiply: Operand = Operand.NONE
     relu: bool = False
+    integer_product: bool = False
     keep: Condition = Condition.ALWAYS
     other: Operand = Operand.NONE
     function: Function | OwnFunction | None = None
@@ -210,11 +212,30 @@ class Chain:
             return f"binary2 is {self.binary2.name}; it can be {', '.join(o.name for o in ADDER_OPS)}"
         if self.binary2 and self.reduce not in (Reduction.NONE, Reduction.LAST):
             return f"reduce is {self.reduce.name} and binary2 {self.binary2.name}; one adder does both: use one of them"
+        if self.integer_product and not self.multiply:
+            return "integer_product without multiply; give it an operand"
+        if self.integer_product and (self.function is not None or self.multiply2):
+            later = "multiply2" if self.function is None else f"function {self.function.name}"
+            return f"{later} behind an integer_product takes fp32, which an int32 becomes in front of multiply alone"
         for late in LATE:
             if self.late_uses(late) > 1:
                 return f"{late.name} serves {self.late_uses(late)} stages; it serves one: the other one is for another"
         if self.broadcasts(Late.A):
             return "a late operand that is A cannot be broadcast, as a row of A is read for one row; make it B or C"
+        return None
+
+    def becomes_float(self, out: ElementType) -> bool:
+        """Whether an int32 x becomes fp32, in front of the product, for a later stage or the output."""
+        fp32_product = bool(self.multiply) and not self.integer_product
+        return fp32_product or self.function is not None or bool(self.multiply2) or out.is_float
+
+    def type_problem(self, dtype: ElementType, out: ElementType) -> str | None:
+        """Why the chain does not go with these types of a VECTOR, as a sentence, or None."""
+        if self.integer_product and (dtype is not ElementType.INT32 or out.is_float):
+            return (
+                f"dtype is {dtype.name} and out {out.name} with an integer_product; dtype is INT32 then, and out "
+                "INT32, INT8 or UINT8"
+            )
         return None
 
 
@@ -233,7 +254,7 @@ def chain_of(words: tuple[int, ...]) -> Chain | None:
             typed[name] = enum(value) if enum else value
         except ValueError:
             return None
-    typed |= {name: bool(values[name]) for name in ("relu", "silent")}
+    typed |= {name: bool(values[name]) for name in ("relu", "integer_product", "silent")}
     try:
         typed["function"] = function_of(values["function"] - 1) if values["function"] else None
     except ValueError:

@@ -135,6 +135,10 @@ class Units(Instructions):
             if b_op or bias or scale or relu:
                 raise KernelError(f"{self.name}: a VECTOR with a chain has no b_op, bias, scale or relu of its own")
             steps["chain"] = chain
+            own = list(self._chains)[chain - 1 : chain]  # not of those that SET wrote
+            problem = own[0].type_problem(dtype, out) if own else None
+            if problem:
+                raise KernelError(f"{self.name}: {problem}")
         self._unit(Op.VECTOR, source, destination, rows, step, wait, signal, **flags, **steps)
 
     def chain(self, chain: Chain) -> int:

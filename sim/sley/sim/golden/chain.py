@@ -12,7 +12,7 @@ from sley.abi.types import ElementType
 from sley.abi.vector.chains import UNIFORM, Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import PARTIALS, BinaryOp, Reduction
 from sley.sim.golden import float32, functions
-from sley.sim.golden.operations import GOLDEN, Words, fold, identity, join
+from sley.sim.golden.operations import GOLDEN, Words, fold, identity, join, multiply_int32
 
 
 @dataclass
@@ -101,10 +101,10 @@ def chain_rows(
     x = _binary(chain.binary, x, value(chain.binary_operand), is_float)
     if chain.add:
         x = _binary(BinaryOp.ADD, x, value(chain.add), is_float)
-    if not is_float and (chain.multiply or chain.function is not None or chain.multiply2 or out.is_float):
+    if not is_float and chain.becomes_float(out):
         x, is_float = float32.from_int32(x.view(np.int32)), True
     if chain.multiply:
-        x = float32.multiply(x, value(chain.multiply))
+        x = (multiply_int32 if chain.integer_product else float32.multiply)(x, value(chain.multiply))
     if chain.relu:
         x = float32.relu(x) if is_float else np.maximum(x.view(np.int32), 0).view(np.uint32)
     if chain.keep:

@@ -82,6 +82,11 @@ GOLDEN: dict[BinaryOp, Golden] = {
 }
 
 
+def multiply_int32(x: Words, y: Words) -> Words:
+    """The low 32 bits of the products."""
+    return x * y
+
+
 def identity(reduction: Reduction, is_float: bool) -> np.uint32:
     """The value that changes no other one."""
     return np.uint32(IDENTITY[reduction, ElementType.FP32 if is_float else ElementType.INT32])

@@ -51,6 +51,8 @@ def _chain(state: LocalState, f: Mapping[str, int]) -> Chain | None:
     if chain is None or chain.function not in (None, *c.vector_functions):
         return None
     c_space = Space.SCRATCHPAD if f["b_space"] else Space.ACCUMULATOR
+    if chain.type_problem(ElementType(f["dtype"]), ElementType(f["out"])):
+        return None
     return chain if _source_is_legal(c, chain.c_type, c_space, chain.c_half, f["dtype"]) else None
 
 

@@ -15,7 +15,12 @@ from sley.hw.testing.sequencer.block import Block
 from sley.hw.testing.sequencer.reference import interpret
 
 NANO = preset("nano")
-WIDTHS = [NANO, NANO.replace(array=8), preset("edge"), preset("base")]
+WIDTHS = [
+    NANO,
+    pytest.param(NANO.replace(array=8), marks=pytest.mark.slow),  # between one word and the size of an instruction
+    preset("edge"),
+    preset("base"),
+]
 """Buses of 4, 8, 16 and 32 bytes."""
 END = encode(Op.END)
 UNIT = encode(Op.LOAD, ra=8)

@@ -44,6 +44,9 @@ def random_chain(config: ChipConfig, rng: random.Random, **fixed: object) -> Cha
             values[f"{late}_lanes"] = maybe(Lanes.OWN, *Lanes)
         values["c_type"] = rng.choice(config.vector_types)
         values["c_half"] = rng.randrange(config.lane_elements()) if values["c_type"].bits == 8 else 0
+        # A chain with one goes with dtype INT32 alone, a whole row as C with FP32 alone.
+        able = values["multiply"] and not values["multiply2"] and values["function"] is None
+        values["integer_product"] = bool(able) and values["c_type"].bits == 8 and rng.random() < 0.8
         values["reduce"] = maybe(Reduction.NONE, *Reduction)
         values["register"] = rng.randrange(4)
         values["silent"] = bool(values["reduce"]) and rng.random() < 0.4
@@ -58,7 +61,10 @@ def chain_flags(config: ChipConfig, rng: random.Random, chain: Chain) -> dict[st
     whole = chain.c_type.bits == 16  # a row of C is one of the scratchpad
     if whole:
         dtype = ElementType.FP32
-    values: dict[str, int] = {"dtype": dtype, "out": rng.choice(outputs(config))}
+    out = rng.choice(outputs(config))
+    if chain.integer_product:
+        dtype, out = ElementType.INT32, rng.choice([t for t in outputs(config) if not t.is_float])
+    values: dict[str, int] = {"dtype": dtype, "out": out}
     for name in "ab":
         space = rng.choice(list(Space))
         if name == "b" and whole:

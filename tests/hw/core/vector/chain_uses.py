@@ -6,13 +6,11 @@ from sley.abi.config import PRESETS
 from sley.abi.faults import FaultCode
 from sley.abi.instructions import Space
 from sley.abi.types import WORD_TYPES
-from sley.abi.vector.chains import (
-    WORDS,
-    chain_parameter,
-)
+from sley.abi.vector.chains import WORDS, chain_parameter
 
-NANO16 = PRESETS["nano"].replace(
-    operand_types=("int8", "bf16"), vector_chains=15, vector_functions=("exp2", "reciprocal", "sigmoid")
+NANO = PRESETS["nano"].replace(vector_chains=4)
+NANO16 = NANO.replace(
+    operand_types=("int8", "bf16"), vector_chains=15, vector_functions=("exp2", "reciprocal", "sigmoid", "round")
 )
 
 

@@ -28,6 +28,7 @@ TIMED = [
     (Chain(add=Operand.SPLAT0), {"dtype": FP32}, 6),
     (Chain(multiply=Operand.X), {"dtype": FP32}, 4),
     (Chain(multiply=Operand.X), {"dtype": INT32, "out": FP32}, 4 + 3),
+    (Chain(multiply=Operand.X, integer_product=True), {"dtype": INT32}, 4),
     (Chain(relu=True), {}, 0),
     (Chain(keep=Condition.IOTA_NEGATIVE), {}, 2),
     (Chain(function=Function.EXP2), {"dtype": FP32}, 2 + 17),

@@ -37,8 +37,9 @@ def test_edges_of_the_iota() -> None:
             start = (base - back + (1 << 31)) % (1 << 32) - (1 << 31)
             values = {Param.IOTA_LANE: lane, Param.IOTA_ROW: row, Param.IOTA_BASE: start}
             commands += [set_param(param, value) for param, value in values.items()]
-            commands.append(use(1, 3, 64, 8))
-    bench.run(commands)
+            commands.append(use(1, 3, 64 + len(commands) % 56, 8))
+        bench.run(commands)  # the rows of each are compared, before others replace them
+        commands = []
 
 
 def test_what_a_chain_leaves_to_the_next_command() -> None:
@@ -100,6 +101,7 @@ def kind_commands() -> dict[str, tuple[Chain | None, dict[str, int]]]:
         "chain copy": (Chain(), {}),
         "binary": (Chain(binary=BinaryOp.SUB, binary_operand=Operand.B), fp32),
         "logic": (Chain(binary=BinaryOp.LT, binary_operand=Operand.B), {}),
+        "integer product": (Chain(multiply=Operand.LATE0, late0=Late.B, integer_product=True, relu=True), {}),
         "late": (Chain(multiply=Operand.LATE0, late0=Late.B, multiply2=Operand.LATE1), fp32),
         "where": (Chain(keep=Condition.LATE0_NOT_ZERO, late0=Late.C, other=Operand.LATE1), {"out": ElementType.INT8}),
         "iota": (Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT1), {}),

@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 from chain_bench import ChainBench
 from chain_commands import FOLDS, set_chain, vfold
-from chain_uses import FP32, ILLEGAL, INT32, NANO16, set_words, use
+from chain_uses import FP32, ILLEGAL, INT32, NANO, NANO16, set_words, use
+from vector_commands import outputs
 from vector_model import set_param, vrow
 
-from sley.abi.config import PRESETS
 from sley.abi.faults import FaultCode
 from sley.abi.functions.table import Function
 from sley.abi.instructions import Space, VectorRow
@@ -54,6 +54,15 @@ def every_code() -> list[tuple[dict[str, int], dict[str, int], bool]]:
         found += [({one: late, two: late}, {}, False) for one in able for two in able if one < two]
     found += [({"keep": 2, stage: Operand.LATE0}, {}, False) for stage in stages if stage != "other"]
     found += [({"keep": 2, stage: Operand.LATE1}, {}, True) for stage in stages]
+    for multiply, more, dtype, out in product(
+        (Operand.NONE, Operand.X),
+        ({}, {"function": functions[1]}, {"multiply2": Operand.X}),
+        WORD_TYPES,
+        outputs(NANO16),
+    ):
+        fields = {"integer_product": 1, "multiply": multiply, **more}
+        legal = bool(multiply) and not more and dtype == INT32 and not out.is_float
+        found.append((fields, {"dtype": dtype, "out": out}, legal))
     found += [({}, {flag: 1}, False) for flag in ("b_op", "bias", "scale", "relu")]
     for c_type, c_half, b_space, dtype in product(range(16), range(2), Space, WORD_TYPES):
         whole = c_half == 0 and b_space == Space.ACCUMULATOR and dtype == FP32
@@ -78,8 +87,7 @@ def test_every_illegal_chain() -> None:
 
 def test_more_that_means_nothing() -> None:
     """Chains that the chip does not have, folds without a meaning, and more rows than there may be."""
-    few = PRESETS["nano"].replace(vector_chains=4)
-    bench, expected, commands = ChainBench(few, seed=1), [], []
+    bench, expected, commands = ChainBench(NANO, seed=1), [], []
     for chain in range(16):
         commands.append(use(chain, pc=chain))
         if chain > 4:

@@ -6,21 +6,15 @@ import numpy as np
 import pytest
 from chain_bench import ChainBench
 from chain_commands import set_chain
+from chain_uses import NANO, NANO16
 from vector_model import set_param, vector
 
-from sley.abi.config import PRESETS
 from sley.abi.functions.table import Function
 from sley.abi.instructions import Space
 from sley.abi.parameters import Param
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import OPERANDS, Chain, Late, Operand, chain_parameter
 from sley.abi.vector.operations import BinaryOp
-
-NANO = PRESETS["nano"].replace(vector_chains=4)
-NANO16 = NANO.replace(
-    operand_types=("int8", "bf16"), vector_chains=15, vector_functions=("exp2", "reciprocal", "sigmoid")
-)
-ROUNDS = NANO16.replace(vector_chains=2, vector_functions=("round",))
 
 
 @pytest.mark.parametrize("config", [NANO, NANO16], ids=["int8", "bf16"])
@@ -43,7 +37,7 @@ def test_types_of_c(config):
 @pytest.mark.parametrize(("out", "low", "high"), [(ElementType.INT8, -128, 127), (ElementType.UINT8, 0, 255)])
 def test_zero_points(out, low, high):
     """Quantisation with a zero point, round(x s) + z saturated, and its inverse, (q - z) s."""
-    config, rows, n, z = ROUNDS, 30, ROUNDS.array, 3
+    config, rows, n, z = NANO16, 30, NANO16.array, 3
     bench, rng, factor = ChainBench(config, seed=1, grant=0.8), np.random.default_rng(1), np.float32(0.5)
     sums = rng.integers(-600, 600, (rows, n)).astype(np.int32)
     bench.model.accumulators[:rows] = sums.view(np.uint32)

@@ -82,6 +82,8 @@ class ChainLane(VectorLane):
     That of ``VectorLane``, ``Logic``, ``LaneRows``, ``LanePartials`` and ``LaneTail``; registers for three words.
     """
 
+    _multiplies_int32 = True
+
     control: data.View
     needs_float: Signal
     c: Signal
@@ -113,6 +115,9 @@ class ChainLane(VectorLane):
 
     def _needs_float(self) -> Value:
         return self.needs_float
+
+    def _integer_product(self) -> Value:
+        return self.control.integer_product
 
     def _reads_b(self) -> Value:
         return Const(1, 1)

@@ -10,7 +10,7 @@ from sley.abi.instructions import FLAGS_BITS, FLAGS_LSB, FORMATS, Op, Space
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import FUNCTION_BITS, LATE, STAGE_OPERANDS, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import ADDER_OPS, JOIN, LOGIC_OPS, BinaryOp, Reduction
-from sley.hw.core.types import has_bits, is_type
+from sley.hw.core.types import has_bits, is_one_of, is_type, output_types
 
 
 def flags_layout(op: Op) -> data.FlexibleLayout:
@@ -48,6 +48,7 @@ CONTROL = data.StructLayout(
         "logic_op": 5,
         "y_is_b": 1,  # the operand of the first stage is B
         "multiply_self": 1,
+        "integer_product": 1,
         "tail": 1,  # one of the stages from select to binary2 has something to do
         "keep_iota": 1,
         "keep_late": 1,
@@ -147,6 +148,12 @@ def reads_b(chain: data.View) -> Value:
     return (chain.front.binary_operand == Operand.B) | late_reads(chain, Late.B)
 
 
+def floats_behind_add(chain: data.View) -> Value:
+    """Whether a stage behind the add computes with fp32."""
+    front, tail = chain.front, chain.tail
+    return (front.multiply.any() & ~front.integer_product) | tail.function.any() | tail.multiply2.any()
+
+
 def is_illegal(chain: data.View, flags: data.View, config: ChipConfig) -> Value:
     """Whether the words are no chain of this chip, or the flags do not go with one."""
     front, tail, operands = chain.front, chain.tail, chain.operands
@@ -177,6 +184,9 @@ def is_illegal(chain: data.View, flags: data.View, config: ChipConfig) -> Value:
     c_in_scratchpad = flags.b_space == Space.ACCUMULATOR
     is_whole_row = has_bits(operands.c_type, 16, config.vector_types)
     wrong.append(is_whole_row & ~(c_in_scratchpad & ~operands.c_half & is_fp32))
+    float_out = is_one_of(flags.out, [t for t in output_types(config) if t.is_float])
+    beside = is_fp32 | float_out | tail.function.any() | tail.multiply2.any()
+    wrong.append(front.integer_product & (beside | ~front.multiply.any()))
     return Cat(wrong).any()
 
 
@@ -217,6 +227,7 @@ def chain_control(chain: data.View, flags: data.View, is_float: Value, config: C
         "logic_op": front.binary,
         "y_is_b": (front.binary_operand == Operand.B) & front.binary.any(),
         "multiply_self": front.multiply == Operand.X,
+        "integer_product": front.integer_product,
         "tail": tail.as_value().any() | joins,
         "keep_iota": tail.keep == Condition.IOTA_NEGATIVE,
         "keep_late": tail.keep == Condition.LATE0_NOT_ZERO,

@@ -22,6 +22,7 @@ from sley.hw.core.vector.control import (
     arithmetic,
     assign,
     chain_control,
+    floats_behind_add,
     is_code,
     is_illegal,
     join_op,
@@ -60,9 +61,9 @@ class Decoded:
         self.illegal = Signal(name="illegal_chain")
         m.d.comb += self.illegal.eq(is_illegal(self.chain, vector, config))
 
-        front, tail = self.chain.front, self.chain.tail
+        front = self.chain.front
         flags, needs_float = Signal(VECTOR_FLAGS, name="flags_next"), Signal(name="needs_float_next")
-        m.d.comb += flags.eq(vector)
+        m.d.comb += [flags.eq(vector), needs_float.eq(vector.scale)]
         with m.If(decode):
             takes_two = is_code(front.binary, (BinaryOp.MAX, BinaryOp.MIN, *LOGIC_OPS))
             m.d.comb += [
@@ -70,7 +71,7 @@ class Decoded:
                 flags.bias.eq(front.add.any()),
                 flags.scale.eq(front.multiply.any()),
                 flags.relu.eq(front.relu),
-                needs_float.eq(tail.function.any() | tail.multiply2.any()),
+                needs_float.eq(floats_behind_add(self.chain)),
             ]
         self.flags = Signal(VECTOR_FLAGS, name="lane_flags", reset_less=True)
         self.needs_float = Signal(name="needs_float", reset_less=True)

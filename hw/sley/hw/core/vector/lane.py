@@ -71,6 +71,9 @@ class VectorLane(wiring.Component):
     several columns two words of memory for each.
     """
 
+    _multiplies_int32 = False
+    """Whether there are products of int32."""
+
     flags: data.View
     a: Signal
     a_int8: Signal
@@ -137,6 +140,7 @@ class VectorLane(wiring.Component):
             control.float_bias.eq(is_fp32 & flags.bias),
             control.to_float.eq(convert.to_float),
             control.scale.eq(flags.scale),
+            control.float_scale.eq(flags.scale & ~self._integer_product()),
             control.integer_relu.eq(flags.relu & ~convert.is_float),
             control.float_relu.eq(flags.relu & convert.is_float),
             control.round.eq(convert.to_int32),
@@ -158,15 +162,19 @@ class VectorLane(wiring.Component):
         ]
 
         # scale
-        m.submodules.multiply = multiply = Multiply()
+        m.submodules.multiply = multiply = Multiply(integer=self._multiplies_int32)
         m.d.comb += [
-            multiply.use.eq(control.scale),
+            multiply.use.eq(control.float_scale),
             multiply.a.eq(with_bias.o),
             multiply.a_nan.eq(with_bias.nan),
             multiply.b.eq(self._factor(scale, with_bias.o)),
         ]
         scaled = Signal(32)
-        m.d.comb += scaled.eq(multiply.o | Mux(control.scale, 0, with_bias.o))
+        product = multiply.o
+        if self._multiplies_int32:
+            m.d.comb += multiply.integer.eq(self._integer_product())
+            product |= multiply.low
+        m.d.comb += scaled.eq(product | Mux(control.scale, 0, with_bias.o))
 
         # relu
         rectified = Signal(32, reset_less=True)
@@ -210,7 +218,11 @@ class VectorLane(wiring.Component):
         return m
 
     def _needs_float(self) -> Value:
-        """Whether a stage behind the multiplication computes with fp32."""
+        """Whether a stage behind the bias computes with fp32."""
+        return self.flags.scale
+
+    def _integer_product(self) -> Value:
+        """Whether the scale is a product of int32."""
         return Const(0, 1)
 
     def _reads_b(self) -> Value:

@@ -31,6 +31,7 @@ LANE_CONTROL = data.StructLayout(
         "float_bias": 1,  # add the bias as fp32
         "to_float": 1,  # int32 to fp32
         "scale": 1,
+        "float_scale": 1,  # the product is one of fp32
         "integer_relu": 1,
         "float_relu": 1,
         "round": 1,  # to int32
@@ -46,7 +47,7 @@ LANE_CONTROL = data.StructLayout(
 class Conversions:
     """The flags' conversions between the formats, on a chip with these operand types.
 
-    ``needs_float``: a stage behind the multiplication computes with fp32.
+    ``needs_float``: a stage behind the bias computes with fp32, the scale too.
     """
 
     def __init__(self, flags: data.View, types: Collection[ElementType], needs_float: Value) -> None:
@@ -59,7 +60,7 @@ class Conversions:
             )
         )
         is_fp32 = computes_fp32(flags)
-        self.to_float = ~is_fp32 & (flags.scale | self.to_bf16 | self.to_fp16 | to_fp32 | needs_float)
+        self.to_float = ~is_fp32 & (self.to_bf16 | self.to_fp16 | to_fp32 | needs_float)
         self.is_float = is_fp32 | self.to_float  # from the scale on
         # ``ToInt32`` rounds to fp16, too
         self.to_int32 = self.is_float & (to_int32 | self.to_int8 | self.to_uint8) | self.to_fp16

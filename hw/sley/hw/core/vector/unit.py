@@ -279,7 +279,7 @@ class VectorUnit(wiring.Component):
         config, types, parts = self._config, self._config.vector_types, self._config.row_parts
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
         flags = decoded.flags if decoded else vector
-        needs_float = decoded.needs_float if decoded else Const(0, 1)
+        needs_float = decoded.needs_float if decoded else vector.scale
         is_splat, part = reads.splat, reads.part
         arriving = {}
         for name, granted in (("a", reads.a_granted | (reads.advance & is_splat)), ("b", reads.b_granted)):

@@ -6,7 +6,7 @@
 #include "functions.h"
 
 typedef struct Chain {
-    uint32_t binary, binary_operand, add, multiply, relu, keep, other, function, multiply2, binary2, binary2_operand;
+    uint32_t binary, binary_operand, add, multiply, relu, integer_product, keep, other, function, multiply2, binary2, binary2_operand;
     uint32_t late[2], late_lanes[2], c_half, c_type, reduce, register_, silent;
 } Chain;
 
@@ -27,13 +27,25 @@ static int late_is(const Chain* chain, uint32_t source, int broadcast) {
 
 static int uses_b(const Chain* chain) { return chain->binary_operand == OPERAND_B || late_is(chain, LATE_B, 0); }
 
+// Whether an int32 x becomes fp32 in front of the product.
+static int becomes_float(const Chain* chain, uint32_t out) {
+    int product = chain->multiply && !chain->integer_product;
+    return product || chain->function || chain->multiply2 || has(FLOAT_TYPES, out);
+}
+
+// Whether a chain goes with these types of a VECTOR.
+static int types_are_legal(const Chain* chain, uint32_t dtype, uint32_t out) {
+    return !chain->integer_product || (dtype == TYPE_INT32 && !has(FLOAT_TYPES, out));
+}
+
 // Returns whether the words are a chain of this chip.
 static int chain_decode(const uint32_t* w, Chain* chain) {
     for (int k = 0; k < CHAIN_WORDS; ++k)
         if (w[k] & ~chain_masks[k]) return 0;
     *chain = (Chain){
-        CHAIN_BINARY(w), CHAIN_BINARY_OPERAND(w), CHAIN_ADD(w), CHAIN_MULTIPLY(w), CHAIN_RELU(w), CHAIN_KEEP(w),
-        CHAIN_OTHER(w), CHAIN_FUNCTION(w), CHAIN_MULTIPLY2(w), CHAIN_BINARY2(w), CHAIN_BINARY2_OPERAND(w),
+        CHAIN_BINARY(w), CHAIN_BINARY_OPERAND(w), CHAIN_ADD(w), CHAIN_MULTIPLY(w), CHAIN_RELU(w),
+        CHAIN_INTEGER_PRODUCT(w), CHAIN_KEEP(w), CHAIN_OTHER(w), CHAIN_FUNCTION(w), CHAIN_MULTIPLY2(w),
+        CHAIN_BINARY2(w), CHAIN_BINARY2_OPERAND(w),
         {CHAIN_LATE0(w), CHAIN_LATE1(w)}, {CHAIN_LATE0_LANES(w), CHAIN_LATE1_LANES(w)}, CHAIN_C_HALF(w),
         CHAIN_C_TYPE(w), CHAIN_REDUCE(w), CHAIN_REGISTER(w), CHAIN_SILENT(w),
     };
@@ -45,7 +57,8 @@ static int chain_decode(const uint32_t* w, Chain* chain) {
            has(LATES, chain->late[1]) && has(LANE_ORDERS, chain->late_lanes[0]) &&
            has(LANE_ORDERS, chain->late_lanes[1]) && has(REDUCTIONS, chain->reduce) &&
            !(chain->binary2 && has(FOLDS, chain->reduce)) && late_uses(chain, 0) < 2 && late_uses(chain, 1) < 2 &&
-           !late_is(chain, LATE_A, 1);
+           !late_is(chain, LATE_A, 1) &&
+           !(chain->integer_product && (!chain->multiply || chain->function || chain->multiply2));
 }
 
 static inline int compare(uint32_t op, int32_t x, int32_t y) {
@@ -192,13 +205,14 @@ static int chain_rows(Core* core, const Chain* chain, const Operands* in, uint32
 #define OPERAND(operand) operand_rows(core, in, late, x, operand, y)
     if (chain->binary) binary(chain->binary, x, OPERAND(chain->binary_operand), count, is_float);
     if (chain->add) binary(BINARY_ADD, x, OPERAND(chain->add), count, is_float);
-    if (!is_float && (chain->multiply || chain->function || chain->multiply2 || has(FLOAT_TYPES, out))) {
+    if (!is_float && becomes_float(chain, out)) {
         EACH(from_int32((int32_t)x[i]));
         is_float = 1;
     }
     if (chain->multiply) {
         const uint32_t* factor = OPERAND(chain->multiply);
-        EACH(f_multiply(x[i], factor[i]));
+        if (chain->integer_product) EACH(x[i] * factor[i]);
+        else EACH(f_multiply(x[i], factor[i]));
     }
     if (chain->relu) {
         if (is_float) EACH(f_maximum(x[i], 0));

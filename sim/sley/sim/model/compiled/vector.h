@@ -25,7 +25,7 @@ static int vector_chain(const Core* core, Word w, Chain* chain) {
         return 1;
     }
     if (number > CHAINS || op || VECTOR_BIAS(w) || VECTOR_SCALE(w) || VECTOR_RELU(w)) return 0;
-    if (!chain_decode(core->chains[number], chain)) return 0;
+    if (!chain_decode(core->chains[number], chain) || !types_are_legal(chain, dtype, out)) return 0;
     return source_is_legal(chain->c_type, VECTOR_B_SPACE(w) == SPACE_ACCUMULATOR, chain->c_half, dtype);
 }
 
