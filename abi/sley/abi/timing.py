@@ -78,7 +78,10 @@ def hazard_cycles(config: ChipConfig, operand: ElementType = ElementType.INT8) -
     return write_latency(config, operand) + 1 - read_latency(config, operand)
 
 
-# Load: hw/core/load, hw/memory/reader.py
+# Load and Store: hw/core, hw/memory/reader.py
+
+LIST_LATENCY = SRAM_READ + 3
+"""From the start of a list to the address of its first run, if every read is granted: grant, memory, sum and queue."""
 
 JOINED_BEATS = 4
 """On a crowded path to memory a burst with fewer beats grows by the next run that continues it, if that is here."""

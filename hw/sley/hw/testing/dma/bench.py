@@ -25,7 +25,9 @@ class DmaBench(UnitBench):
     Members
     -------
     grants : list of int
-        Cycles of reads and writes of the local memories.
+        Cycles of reads and writes of the local memories, but those of lists.
+    list_grants : list of int
+        Cycles of reads of lists.
     runs : list of (cycle, address, bytes)
         Runs that the unit asked memory for.
     acknowledged : list of int
@@ -38,6 +40,7 @@ class DmaBench(UnitBench):
         super().__init__(dut, seed=seed, timeout=timeout)
         self.state = state
         self.grants: list[int] = []
+        self.list_grants: list[int] = []
         self.runs: list[tuple[int, int, int]] = []
         self.acknowledged: list[int] = []
         self.joined = 0
@@ -46,7 +49,10 @@ class DmaBench(UnitBench):
         """The local memories: what Load writes, or Store reads, with the probability that a port is not granted."""
         process = self._writes if self.state.unit is Unit.LOAD else self._reads
         for port, space in ((self.dut.scratchpad, Space.SCRATCHPAD), (self.dut.accumulator, Space.ACCUMULATOR)):
-            self.add(process(port, self.state.local[space], denied))
+            self.add(process(port, self.state.local[space], denied, self.grants))
+        if self.state.config.gather:
+            rows = self.state.local[Space.ACCUMULATOR]
+            self.add(self._reads(self.dut.list_read, rows, denied, self.list_grants))
 
     def play_memory(self, latency: tuple[int, int] = (3, 3), pause: float = 0.0) -> None:
         """Memory behind the unit's runs: least and greatest cycles to an answer, and the probability of a pause."""
@@ -55,7 +61,7 @@ class DmaBench(UnitBench):
         else:
             self._play_writer(latency, pause)
 
-    def _writes(self, port: Any, rows: list[bytearray], denied: float) -> Any:
+    def _writes(self, port: Any, rows: list[bytearray], denied: float, grants: list[int]) -> Any:
         rng = random.Random(self.rng.random())
         granules = len(port.enable)
         size = len(rows[0]) // granules
@@ -66,7 +72,7 @@ class DmaBench(UnitBench):
             pins.set(ctx, ready)
             async for _, _, valid, row, data, enable in ctx.tick().sample(port.valid, port.row, port.data, port.enable):
                 if valid and ready:
-                    self.grants.append(self.cycle)
+                    grants.append(self.cycle)
                     new = data.to_bytes(len(rows[0]), "little")
                     for k in range(granules):
                         if enable >> k & 1:
@@ -76,7 +82,7 @@ class DmaBench(UnitBench):
 
         return process
 
-    def _reads(self, port: Any, rows: list[bytearray], denied: float) -> Any:
+    def _reads(self, port: Any, rows: list[bytearray], denied: float, grants: list[int]) -> Any:
         rng = random.Random(self.rng.random())
         width = len(port.data)
 
@@ -89,7 +95,7 @@ class DmaBench(UnitBench):
                 pins.set(ctx, ready, rng.getrandbits(width) if arriving is None else arriving)
                 _, _, valid, row, part = await anext(edges)
                 if valid and ready:
-                    self.grants.append(self.cycle)
+                    grants.append(self.cycle)
                 read = int.from_bytes(rows[row], "little") >> (part * width) & ((1 << width) - 1)
                 pipe.append(read if valid and ready else None)
 
