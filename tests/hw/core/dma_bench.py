@@ -180,14 +180,16 @@ def check_faults(
     before: Operands | None = None,
     behind: Sequence[tuple[Operands, Values]] = (((37, 1, 3), {}),),
     flags: Values | None = None,
+    lists: Mapping[int, int] | None = None,
 ) -> None:
     """Each fault comes once, in its turn and with its address, and what is around the bad command runs.
 
     ``base``, ``good``: what differs from its reset, for bad commands and, on top of it, for the good ones ``before``
-    and ``behind`` each; ``flags``: those of the bad command and of the one before; ``behind`` has flags for each.
+    and ``behind`` each; ``flags``: those of the bad command and of the one before; ``behind`` has flags for each;
+    ``lists``: as in ``Program``.
     """
     base, good = resets(config, unit) | base, resets(config, unit) | base | good
-    program, expected = Program(unit), []
+    program, expected = Program(unit, lists=dict(lists or {})), []
 
     def move(operands: Operands, signal: int, flags: Values) -> None:
         address, *rest = operands

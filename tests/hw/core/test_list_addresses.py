@@ -125,4 +125,6 @@ def test_a_read_that_is_not_granted_costs_its_cycle() -> None:
     """Denied reads delay the addresses behind them, and by no more cycles than were denied."""
     bench = ListBench(EDGE, denied=0.5, pause=0.0)
     bench.play([(0, 0, 0, 50, 50)])
-    assert [taken - granted for taken, granted in zip(bench.taken, bench.grants, strict=False)] == [LIST_LATENCY - 1] * 50
+    assert [taken - granted for taken, granted in zip(bench.taken, bench.grants, strict=False)] == [
+        LIST_LATENCY - 1
+    ] * 50

@@ -109,7 +109,7 @@ class DmaState:
     def _offsets(self, command: DmaCommand) -> list[int]:
         """From the first run of a slab to each one that has bytes."""
         p, n, rows = self.params, self.config.array, self.local[Space.ACCUMULATOR]
-        if not p[Param.RUN_BYTES] or not p[Param.COUNT2]:
+        if not command.c or not p[Param.RUN_BYTES] or not p[Param.COUNT2]:
             return []
         if not command.by_list:
             return [run * p[Param.MEM_STRIDE] for run in range(command.c)]
