@@ -51,8 +51,8 @@ class Param(IntEnum):
 
 @dataclass(frozen=True)
 class ParamInfo:
-    """Width, reset value, units and meaning of a parameter; ``needs``: the parameter of ``ChipConfig`` that is not zero on
-    chips that have it."""
+    """Width, reset value, units and meaning of a parameter; ``needs``: only chips have it for which this parameter of
+    ``ChipConfig`` is not zero."""
 
     param: Param
     units: tuple[Unit, ...]

@@ -28,8 +28,8 @@ class LoadUnit(wiring.Component):
 
     For each of COUNT2 slabs and each of rc + PAD_RUNS runs, CHUNKS rows are written, the first RUN_BYTES of them with
     bytes from memory (in the first rc runs), the rest with FILL. Each beat and each row of fill is one write. Where
-    MEM_STRIDE is RUN_BYTES, a bus beat that runs of a slab share is read once. By a list, run r is at the address of the
-    slab plus word r.
+    MEM_STRIDE is RUN_BYTES, a bus beat that runs of a slab share is read once. By a list, run r is at the address of
+    its slab plus word r.
 
     Faults, in the order of the runs, and in each run in this order: BAD_PARAMETER (rc above 65535, with rc; RUN_BYTES
     above CHUNKS rows, with RUN_BYTES; a list beyond the accumulators, with LIST_ROW; a bad SET, with its parameter);

@@ -56,10 +56,10 @@ class StoreUnit(wiring.Component):
     Where MEM_STRIDE is RUN_BYTES, the runs of a slab are joined. By a list, run r is at the slab's address plus word r.
 
     Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, PAGE_FAULT or PERMISSION,
-    with the command's memory address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a list beyond
-    the accumulators, with LIST_ROW; a bad SET, with its parameter), or that of the first bad run: BAD_ADDRESS, with the
-    run's address, before LOCAL_ADDRESS, with its first bad row. Of a bad run no byte is written, and nothing after it; after an error of memory, no run that was
-    not handed over yet.
+    with the command's memory address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a list
+    beyond the accumulators, with LIST_ROW; a bad SET, with its parameter), or that of the first bad run: BAD_ADDRESS,
+    with the run's address, before LOCAL_ADDRESS, with its first bad row. Of a bad run no byte is written, and nothing
+    after it; after an error of memory, no run that was not handed over yet.
 
     While memory acknowledges a STORE without an error of its own, the commands behind it execute, up to the end of
     the next STORE; they signal in their order. If it turns out that memory refused the first, bytes of the second are

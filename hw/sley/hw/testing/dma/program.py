@@ -40,8 +40,8 @@ class DmaCommand:
 
 @dataclass
 class Program:
-    """Commands of one unit in order; each has its place as ``pc``. ``lists``: words that are in the accumulators before,
-    by their number, lane after lane and row after row."""
+    """Commands of one unit in order; each has its place as ``pc``. ``lists``: words that the accumulators hold, by
+    their number, lane after lane and row after row."""
 
     unit: Unit
     commands: list[DmaCommand] = field(default_factory=list)
@@ -59,8 +59,9 @@ class Program:
         by_list: int = 0,
     ) -> None:
         op = Op.LOAD if self.unit is Unit.LOAD else Op.STORE
-        flags = {"interleave": interleave, "transpose": transpose, "by_list": by_list}
-        self.commands.append(DmaCommand(op, a, b, c, space, signal=signal, pc=len(self.commands), **flags))
+        command = DmaCommand(op, a, b, c, space, signal=signal, pc=len(self.commands))
+        command.interleave, command.transpose, command.by_list = interleave, transpose, by_list
+        self.commands.append(command)
 
     def set(self, param: int, value: int) -> None:
         self.commands.append(DmaCommand(Op.SET, value, param=param, unit=self.unit, pc=len(self.commands)))
