@@ -53,6 +53,7 @@ class DmaBench(UnitBench):
         if self.state.config.gather:
             rows = self.state.local[Space.ACCUMULATOR]
             self.add(self._reads(self.dut.list_read, rows, denied, self.list_grants))
+            self.add(self._watch_list)
 
     def play_memory(self, latency: tuple[int, int] = (3, 3), pause: float = 0.0) -> None:
         """Memory behind the unit's runs: least and greatest cycles to an answer, and the probability of a pause."""
@@ -100,6 +101,11 @@ class DmaBench(UnitBench):
                 pipe.append(read if valid and ready else None)
 
         return process
+
+    async def _watch_list(self, ctx: Any) -> None:
+        """A scrub clears the accumulators as soon as the units are idle."""
+        async for _, _, busy, valid in ctx.tick().sample(self.dut.busy, self.dut.list_read.valid):
+            assert busy or not valid, f"a list is read by a unit that is not busy, cycle {self.cycle}"
 
     def _play_reader(self, latency: tuple[int, int], pause: float) -> None:
         """Memory behind ``run`` and ``beat``; each run takes at least a random latency."""
