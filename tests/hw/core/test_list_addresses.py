@@ -113,12 +113,14 @@ def test_random_lists(config: ChipConfig, denied: float, pause: float, gap: int)
 @CONFIGS
 @pytest.mark.parametrize("runs", [1, 2, 3, 21])
 def test_an_address_a_cycle(config: ChipConfig, runs: int) -> None:
-    """From slab to slab, too; and no word is read further ahead than there is room."""
+    """From slab to slab, too, and of a list behind others; and no word is read further ahead than there is room."""
     bench = ListBench(config, denied=0.0, pause=0.0)
-    bench.play([(0, 4, 1, runs, 60)])
-    assert bench.taken[0] - bench.starts[0] == LIST_LATENCY
-    assert bench.taken[-1] - bench.taken[0] == 59
-    assert len(bench.grants) <= 60 + LIST_LATENCY
+    bench.play([(0, 4, 1, runs, 60)] * 3)
+    for k, start in enumerate(bench.starts):
+        taken = bench.taken[60 * k : 60 * k + 60]
+        assert taken[0] - start == LIST_LATENCY
+        assert taken[-1] - taken[0] == 59
+    assert len(bench.grants) <= 3 * (60 + LIST_LATENCY)
 
 
 def test_a_read_that_is_not_granted_costs_its_cycle() -> None:
