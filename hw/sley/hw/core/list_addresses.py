@@ -1,7 +1,7 @@
 """Addresses of runs by a list of offsets in the accumulators."""
 
-from amaranth import Module, Mux, ResetInserter, Signal, Value, signed
-from amaranth.lib import stream, wiring
+from amaranth import Const, Module, Mux, ResetInserter, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Member, Out
 from amaranth.utils import exact_log2
 
@@ -30,6 +30,42 @@ def list_beyond(config: ChipConfig, row: Value, runs: Value) -> Value:
 def list_port(config: ChipConfig) -> dict[str, Member]:
     """The port of a unit to its lists, where the chip has ``gather``: a read of one lane of an accumulator row."""
     return {"list_read": Out(accumulator_read(config, config.array))} if config.gather else {}
+
+
+def run_address(
+    m: Module,
+    config: ChipConfig,
+    unit: wiring.Component,
+    params: data.View,
+    walked: Value,
+    *,
+    take: Value,
+    by_list: Value,
+    working: Value,
+    step: Value,
+) -> tuple[Value, Value]:
+    """The address of the run at hand, and whether it is known: ``walked``, or that by a list.
+
+    The ``unit`` takes its ``command`` with ``take`` and is ``working`` until its last run; ``step`` goes to the next.
+    """
+    if not config.gather:
+        return walked, Const(1, 1)
+    command = unit.command.payload
+    m.submodules.list_addresses = addresses = ListAddresses(config)
+    wiring.connect(m, addresses.read, wiring.flipped(unit.list_read))
+    uses_list = Signal(reset_less=True)
+    with m.If(take):
+        m.d.sync += uses_list.eq(by_list)
+    m.d.comb += [
+        addresses.start.eq(take),
+        addresses.enable.eq(working & uses_list),
+        addresses.base.eq(command.a),
+        addresses.runs.eq(command.c),
+        addresses.row.eq(params.list_row),
+        addresses.stride.eq(params.mem_stride2),
+        addresses.o.ready.eq(step),
+    ]
+    return Mux(uses_list, addresses.o.payload, walked), ~uses_list | addresses.o.valid
 
 
 class ListAddresses(wiring.Component):

@@ -12,7 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, SEMAPHORES, TRANSPOSE_CHUNKS, Op, Share
 from sley.hw.core.affine import Loops, Positions, ends_beyond
-from sley.hw.core.list_addresses import ListAddresses, list_beyond, list_port
+from sley.hw.core.list_addresses import list_beyond, list_port, run_address
 from sley.hw.core.load.permute import interleaves
 from sley.hw.core.load.queues import FEED, FEED_PARAMS, PENDING, TARGET, TARGET_PARAMS
 from sley.hw.core.params import UnitParams, flag_bits
@@ -115,10 +115,9 @@ class LoadRequest(wiring.Component):
         room = Mux(space, *((p.chunks << size)[:RUN_BYTES_BITS] for size in reversed(sizes)))
         ample_room = Mux(space, *((p.chunks << size)[RUN_BYTES_BITS:].any() for size in reversed(sizes)))
         too_long = (p.run_bytes > room) & ~ample_room
-        by_list: Value = Const(0, 1)
+        by_list = command.flags[flag_bits(Op.LOAD, "by_list")] & c.gather
         too_far: Value = Const(0, 1)  # the list, beyond the accumulators
         if c.gather:
-            by_list = command.flags[flag_bits(Op.LOAD, "by_list")]
             too_far = by_list & p.run_bytes.any() & list_beyond(c, p.list_row, command.c)
         set_bad = is_set & params.bad
         param = command.flags[flag_bits(Op.SET, "param")]
@@ -133,24 +132,8 @@ class LoadRequest(wiring.Component):
         m.submodules.addresses = walk = Positions(2, limits=(1 << 32,), stride_bits=32)
         end = loops.last.all()
         m.submodules.run = run = StreamBuffer(Run)
-        address: Value = walk.position
-        known: Value = Const(1, 1)  # it is that of the run at hand
-        if c.gather:
-            m.submodules.list_addresses = listed = ListAddresses(c)
-            wiring.connect(m, listed.read, wiring.flipped(self.list_read))
-            lists = Signal(reset_less=True)
-            with m.If(take):
-                m.d.sync += lists.eq(by_list)
-            m.d.comb += [
-                listed.start.eq(take),
-                listed.enable.eq(active & lists),
-                listed.base.eq(command.a),
-                listed.runs.eq(command.c),
-                listed.row.eq(p.list_row),
-                listed.stride.eq(p.mem_stride2),
-                listed.o.ready.eq(walk.step),
-            ]
-            address, known = Mux(lists, listed.o.payload, walk.position), ~lists | listed.o.valid
+        moments = {"take": take, "by_list": by_list, "working": active, "step": walk.step}
+        address, known = run_address(m, c, self, p, walk.position, **moments)
         m.d.comb += [
             free.eq((~active | (end & known & run.i.ready & pending.ready)) & self.signal.ready),
             self.command.ready.eq(free | self.abort),

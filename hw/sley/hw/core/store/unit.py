@@ -9,7 +9,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import PC_BITS, FaultCode, Unit
 from sley.abi.instructions import SEMAPHORES, Op, Space
 from sley.hw.core.affine import Loops, Positions, ends_beyond
-from sley.hw.core.list_addresses import ListAddresses, list_beyond, list_port
+from sley.hw.core.list_addresses import list_beyond, list_port, run_address
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
 from sley.hw.core.store.reads import STRIDE_BITS, StoreReads
@@ -250,26 +250,9 @@ class StoreUnit(wiring.Component):
         last_row = rows.position[: len(span.rows) - 1] + span.rows
         beyond = [last_row[exact_log2(limit)] for limit in self._limits]
         last_outside = span.far | Mux(in_accumulator, *reversed(beyond))
-        address: Value = addresses.position
-        known: Value = Const(1, 1)  # it is that of the run at hand
-        by_list: Value = Const(0, 1)
-        if c.gather:
-            by_list = incoming.flags[flag_bits(Op.STORE, "by_list")]
-            m.submodules.list_addresses = listed = ListAddresses(c)
-            wiring.connect(m, listed.read, wiring.flipped(self.list_read))
-            lists = Signal(reset_less=True)
-            with m.If(take):
-                m.d.sync += lists.eq(by_list)
-            m.d.comb += [
-                listed.start.eq(take),
-                listed.enable.eq((preparing | checking) & lists),
-                listed.base.eq(incoming.a),
-                listed.runs.eq(incoming.c),
-                listed.row.eq(p.list_row),
-                listed.stride.eq(p.mem_stride2),
-                listed.o.ready.eq(hand_over),
-            ]
-            address, known = Mux(lists, listed.o.payload, addresses.position), ~lists | listed.o.valid
+        by_list = incoming.flags[flag_bits(Op.STORE, "by_list")] & c.gather
+        moments = {"take": take, "by_list": by_list, "working": preparing | checking, "step": hand_over}
+        address, known = run_address(m, c, self, p, addresses.position, **moments)
         missing = ends_beyond(address, less, c.addr_bits)
         good = Signal()
         m.d.comb += [
