@@ -33,7 +33,7 @@ class DmaBench(UnitBench):
     acknowledged : list of int
         Cycle in which each run of a store was acknowledged.
     joined : int
-        Runs of stores that the next one continues.
+        Runs that the next one continues.
     """
 
     def __init__(self, dut: Any, state: DmaState, *, seed: int = 0, timeout: int = 20_000) -> None:
@@ -114,20 +114,24 @@ class DmaBench(UnitBench):
         queue: list[tuple[int, dict[str, int]]] = []
 
         async def process(ctx: Any) -> None:
-            offered = False
+            offered, run = False, dut.run.payload
+            promised: int | None = None
             pins = Pins(dut.run.ready, dut.beat.valid, dut.beat.payload)
-            edges = aiter(ctx.tick().sample(dut.beat.ready, dut.run.valid, dut.run.payload.addr, dut.run.payload.bytes))
+            edges = aiter(ctx.tick().sample(dut.beat.ready, dut.run.valid, run.addr, run.bytes, run.more, run.joins))
             while True:
                 run_ready = rng.random() >= pause
                 offered = offered or bool(queue and queue[0][0] <= self.cycle and rng.random() >= pause)
                 beat = queue[0][1] if offered else {"data": rng.getrandbits(8 * bus), "last": 1}
                 pins.set(ctx, run_ready, offered, beat)
-                _, _, taken, valid, address, length = await anext(edges)
+                _, _, taken, valid, address, length, more, joins = await anext(edges)
                 if offered and taken:
                     queue.pop(0)
                     offered = False
                 if valid and run_ready:
                     assert length > 0
+                    assert not joins or promised in (None, address)
+                    promised = (address + length) & WORD if more else None
+                    self.joined += more
                     self.runs.append((self.cycle, address, length))
                     due = self.cycle + rng.randint(*latency) - 1
                     for at in range(0, length, bus):
