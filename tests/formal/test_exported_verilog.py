@@ -122,7 +122,7 @@ BLOCKS = {
     "ALU": Alu,
     "report": lambda: Report(NANO),
     "loop stack": lambda: LoopStack(NANO.program_words),
-    "parameters of Load": lambda: UnitParams(Unit.LOAD),
+    "parameters of Load": lambda: UnitParams(Unit.LOAD, preset("base")),
     "semaphores": Semaphores,
     "register bank": lambda: RegisterBank(RegisterMap(NANO), READ_STROBES),
 }

@@ -15,7 +15,7 @@ from sley.abi.functions.table import Function
 from sley.abi.types import CHAIN_TYPES, OPERAND_TYPES, TYPES, ElementType
 
 ABI_MAJOR = 5
-ABI_MINOR = 0
+ABI_MINOR = 1
 BURST_BOUNDARY = 4096
 """AXI4 (IHI 0022, A3.4.1): no burst crosses a multiple of so many bytes."""
 
@@ -69,6 +69,8 @@ class ChipConfig:
     """Rows of N 32-bit sums in each core's accumulators."""
     accumulator_banks: int = 2
     """Banks of the accumulators; each is a contiguous range of rows with one read and one write port."""
+    gather: bool = False
+    """LOAD gathers runs, and STORE scatters them, by a list of offsets in the accumulators."""
     program_words: int = 256
     """Instruction words that fit into a core's program memory."""
     unit_queue: int = 8
@@ -129,6 +131,8 @@ class ChipConfig:
         bounded("tlb_entries", 1, 15)
         bounded("addr_bits", 20, 32)
         bounded("max_burst", 1, 256, power=True)
+        if not isinstance(self.gather, bool):
+            raise ConfigError(f"gather is {self.gather!r}; it must be true or false")
         for memory in ("scratchpad", "accumulator"):
             rows, banks = getattr(self, f"{memory}_rows"), getattr(self, f"{memory}_banks")
             if rows < 2 * banks:
@@ -206,7 +210,7 @@ class ChipConfig:
     def capabilities(self) -> dict[str, int]:
         """Every parameter by name as an integer, without the preset's name; of types bit t for the one with code t."""
         sets = ("operand_types", "vector_functions")
-        sizes = {key: value for key, value in asdict(self).items() if key not in ("name", *sets)}
+        sizes = {key: int(value) for key, value in asdict(self).items() if key not in ("name", *sets)}
         return {name: sum(1 << member for member in getattr(self, name)) for name in sets} | sizes
 
     @classmethod
@@ -225,7 +229,7 @@ class ChipConfig:
                 f"vector_functions is {functions:#x}; no function with code {missing.bit_length() - 1} is installed"
             )
         sizes: dict[str, Any] = {**capabilities, "name": name, "operand_types": types, "vector_functions": known}
-        return cls(**sizes)
+        return cls(**sizes | {"gather": bool(capabilities["gather"])})
 
     @property
     def hash(self) -> int:
@@ -317,6 +321,7 @@ _BASE = ChipConfig(
     vector_functions=tuple(Function),
     scratchpad_rows=4096,
     accumulator_rows=1024,
+    gather=True,
     program_words=512,
     unit_queue=32,
     queues=8,

@@ -10,6 +10,7 @@ Registers are 32 bits wide; r0 reads as zero. A block starts with
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.layout import Field, Layout, LayoutError
 from sley.abi.types import TYPE_BITS, ElementType
@@ -148,6 +149,12 @@ def _flags(flags: tuple[Field, ...]) -> list[Field]:
 _SEQ, _MATRIX, _VECTOR = Unit.SEQUENCER, Unit.MATRIX, Unit.VECTOR
 _SYNC = "wait signal"
 _SPACE = Field("space", 1, "Which local memory.", enum=Space)
+_BY_LIST = Field(
+    "by_list",
+    1,
+    "Run r is at ra plus the number in lane r mod N of accumulator row `LIST_ROW` + r div N; `MEM_STRIDE` is not used. "
+    "On chips with `gather`; reserved on others.",
+)
 
 
 def _type(name: str, doc: str, default: ElementType = ElementType.INT8) -> Field:
@@ -226,6 +233,7 @@ FORMATS: dict[Op, InstructionFormat] = {
                 "read once for all of them. No effect in a block that is not of a gang.",
                 enum=Share,
             ),
+            _BY_LIST,
             imm="rc",
         ),
         _op(
@@ -234,6 +242,7 @@ FORMATS: dict[Op, InstructionFormat] = {
             f"rd ra rb rc {_SYNC}",
             "Writes rc runs to memory address ra from local row rb; finishes when memory has acknowledged; ra += rd.",
             _SPACE,
+            _BY_LIST,
             imm="rc",
         ),
         _op(
@@ -310,6 +319,17 @@ FORMATS: dict[Op, InstructionFormat] = {
         ),
     )
 }
+
+
+OPTIONS: dict[str, str] = {_BY_LIST.name: "gather"}
+"""Of fields that not every chip has: the parameter of ``ChipConfig`` that must not be zero."""
+
+
+def used_bits(op: Op, config: ChipConfig) -> int:
+    """Mask of the bits that an operation uses on a chip; all others must be zero."""
+    layout = FORMATS[op].layout
+    absent = [name for name, needs in OPTIONS.items() if not getattr(config, needs)]
+    return layout.mask & ~sum(layout.fields[name].mask for name in absent if name in layout.fields)
 
 
 def encode(op: Op, **fields: int) -> int:

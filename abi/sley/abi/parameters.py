@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 
 
@@ -23,6 +24,7 @@ class Param(IntEnum):
     MEM_STRIDE2 = 7
     LOCAL_STRIDE2 = 8
     FILL = 9
+    LIST_ROW = 10
     # Matrix
     WEIGHT_STRIDE = 16
     ACT_STRIDE = 17
@@ -49,7 +51,8 @@ class Param(IntEnum):
 
 @dataclass(frozen=True)
 class ParamInfo:
-    """Width, reset value, units and meaning of a parameter; ``chains``: only a chip with chains has it."""
+    """Width, reset value, units and meaning of a parameter; ``needs``: only chips have it for which this parameter of
+    ``ChipConfig`` is not zero."""
 
     param: Param
     units: tuple[Unit, ...]
@@ -57,14 +60,14 @@ class ParamInfo:
     signed: bool
     reset: int
     doc: str
-    chains: bool = False
+    needs: str = ""
 
 
 _DMA = (Unit.LOAD, Unit.STORE)
 
 
 def _chain(param: Param, width: int, signed: bool, reset: int, doc: str) -> ParamInfo:
-    return ParamInfo(param, (Unit.VECTOR,), width, signed, reset, doc, chains=True)
+    return ParamInfo(param, (Unit.VECTOR,), width, signed, reset, doc, needs="vector_chains")
 
 
 PARAMS: dict[Param, ParamInfo] = {
@@ -100,6 +103,15 @@ PARAMS: dict[Param, ParamInfo] = {
             False,
             0,
             "32 bits, repeated over a row: what rows hold where a run has no bytes.",
+        ),
+        ParamInfo(
+            Param.LIST_ROW,
+            _DMA,
+            16,
+            False,
+            0,
+            "First accumulator row of the list of `by_list`: bytes from ra to each run.",
+            needs="gather",
         ),
         ParamInfo(
             Param.WEIGHT_STRIDE,
@@ -139,6 +151,8 @@ PARAMS: dict[Param, ParamInfo] = {
 }
 
 
-def unit_params(unit: Unit, chains: bool = False) -> dict[Param, ParamInfo]:
-    """The parameters that a unit has, on a chip with chains or without."""
-    return {p: info for p, info in PARAMS.items() if unit in info.units and (chains or not info.chains)}
+def unit_params(unit: Unit, config: ChipConfig) -> dict[Param, ParamInfo]:
+    """The parameters that a unit of a chip has."""
+    return {
+        p: info for p, info in PARAMS.items() if unit in info.units and (not info.needs or getattr(config, info.needs))
+    }

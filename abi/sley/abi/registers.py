@@ -170,8 +170,8 @@ def _chip_block(c: ChipConfig) -> RegisterBlock:
         (
             "CAP_ACCUMULATOR",
             const,
-            "The accumulators of each core.",
-            capability(("accumulator_rows", 16), ("accumulator_banks", 8)),
+            "The accumulators of each core, and whether runs are moved by lists in them.",
+            capability(("accumulator_rows", 16), ("accumulator_banks", 8), ("gather", 1)),
         ),
         (
             "CAP_PROGRAM",

@@ -97,7 +97,10 @@ PORT_READS = 128
 PORT_WRITES = 64
 """Writes that the memory port has in flight, besides two."""
 
-# Load: hw/core/load
+# Load and Store: hw/core/load, hw/core/store
+
+LIST_LATENCY = SRAM_READ + 3
+"""From the start of a list to the address of its first run, if every read is granted: grant, memory, sum and queue."""
 
 
 TRANSPOSER_SMALL = 4

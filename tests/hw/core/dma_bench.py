@@ -29,6 +29,7 @@ UNITS = pytest.mark.parametrize("unit", [Unit.LOAD, Unit.STORE], ids=["load", "s
 MEMORY = 4096
 COMPONENTS: Mapping[Unit, Callable[[ChipConfig], Any]] = {Unit.LOAD: LoadUnit, Unit.STORE: StoreUnit}
 
+Values = dict[str, int]
 SPACES = [space.name.lower() for space in Space]
 STRIDES = ("chunks", "runs", "slabs", "memory")
 PERMUTATIONS = ["plain", "interleave", "transpose", "both"]
@@ -58,6 +59,7 @@ COVERAGE = {
             **own,
             "runs": ["one", "some"],
             "slabs": ["one", "some"],
+            "by a list": ["no", "one row", "rows"],
             **{f"stride of {what}": ["up", "none", "down"] for what in STRIDES},
             "fault": [(code, space) for code in FAULTS[unit] for space in SPACES],
         },
@@ -82,6 +84,27 @@ def place(rng: random.Random, counts: list[int], reach: int, limit: int) -> tupl
         low, high = sum(min(0, e) for e in ends), sum(max(0, e) for e in ends)
         if high - low < limit:
             return rng.randrange(-low, limit - high), strides
+
+
+LIST_ROWS = 4
+"""Accumulator rows at the end that hold the lists of random programs, where nothing else is written."""
+LIST_REACH = 300
+"""Bytes up and down to which their words point."""
+
+
+def random_list(rng: random.Random, config: ChipConfig, program: Program, runs: int, values: Values) -> dict[str, int]:
+    """Makes the next command one by a list, or not; ``values`` are its parameters, in which ``runs`` fit."""
+    if not config.gather or rng.random() < 0.6:
+        COVERAGE[program.unit].hit("by a list", "no")
+        return {}
+    first = (config.accumulator_rows - LIST_ROWS) * config.array
+    if not program.lists:
+        program.lists = {
+            first + k: rng.choice([0, rng.randint(-LIST_REACH, LIST_REACH)]) for k in range(LIST_ROWS * config.array)
+        }
+    values["list_row"] = config.accumulator_rows - rng.randint(-(-runs // config.array), LIST_ROWS)
+    COVERAGE[program.unit].hit("by a list", "one row" if runs <= config.array else "rows")
+    return {"by_list": 1}
 
 
 def count_move(coverage: Coverage, counts: Mapping[str, int], strides: Mapping[str, int]) -> None:
@@ -121,6 +144,7 @@ def run(
     bench: DmaBench, program: Program, pause: float, *, idle: float = 0.0, gaps: Mapping[int, int] | None = None
 ) -> tuple[Traffic, Traffic]:
     """Plays the local memories, gives the program, and compares all that it leaves with the reference."""
+    bench.state.place_lists(program)
     expected = bench.state.copy()
     expected.execute(program)
     bench.play_local(pause)
@@ -137,14 +161,13 @@ def run(
     return commands, signals
 
 
-Values = dict[str, int]
 Operands = tuple[int, int, int] | tuple[int, int, int, Space]
 FaultCase = tuple[Values, Operands, FaultCode, int]
 """What a bad command differs in from a good one, its operands, and the fault with its address."""
 
 
-def resets(unit: Unit) -> Values:
-    return {param.name.lower(): PARAMS[param].reset for param in unit_params(unit)}
+def resets(config: ChipConfig, unit: Unit) -> Values:
+    return {param.name.lower(): PARAMS[param].reset for param in unit_params(unit, config)}
 
 
 def check_faults(
@@ -157,14 +180,16 @@ def check_faults(
     before: Operands | None = None,
     behind: Sequence[tuple[Operands, Values]] = (((37, 1, 3), {}),),
     flags: Values | None = None,
+    lists: Mapping[int, int] | None = None,
 ) -> None:
     """Each fault comes once, in its turn and with its address, and what is around the bad command runs.
 
     ``base``, ``good``: what differs from its reset, for bad commands and, on top of it, for the good ones ``before``
-    and ``behind`` each; ``flags``: those of the bad command and of the one before; ``behind`` has flags for each.
+    and ``behind`` each; ``flags``: those of the bad command and of the one before; ``behind`` has flags for each;
+    ``lists``: as in ``Program``.
     """
-    base, good = resets(unit) | base, resets(unit) | base | good
-    program, expected = Program(unit), []
+    base, good = resets(config, unit) | base, resets(config, unit) | base | good
+    program, expected = Program(unit, lists=dict(lists or {})), []
 
     def move(operands: Operands, signal: int, flags: Values) -> None:
         address, *rest = operands

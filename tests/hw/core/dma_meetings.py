@@ -15,6 +15,10 @@ from sley.hw.testing.dma.program import Program
 from sley.hw.testing.meetings import count_meetings, every_pair, meetings
 
 AXES = ("chunks", "runs", "slabs")
+BY_LIST = ("by list", "by list, refused", "no list")
+"""Kinds that only chips with lists have."""
+LIST_ROWS = 3
+"""The first rows of the accumulators hold the list."""
 
 
 def dma_coverage(unit: Unit, kinds: Sequence[str]) -> Coverage:
@@ -45,6 +49,7 @@ def check_meetings(
     """
     rng, program, pauses = random.Random(len(gaps)), Program(unit), {}
     program.sets(run_bytes=config.row_bytes, mem_stride=config.row_bytes)
+    program.lists = {k: rng.randrange(150) for k in range(LIST_ROWS * config.array)}
     order = ["set"] * len(program.commands)
     for kind in every_pair(kinds, rng):
         pauses[len(order)] = gaps[0] if order[-1] in brief else rng.choice(gaps)

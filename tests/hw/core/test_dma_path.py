@@ -41,6 +41,8 @@ class DmaPath(Elaboratable):
             self.unit.busy,
         )
         self.scratchpad, self.accumulator = self.unit.scratchpad, self.unit.accumulator
+        if config.gather:
+            self.list_read = self.unit.list_read
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -9,7 +9,7 @@ from dma_bench import COMPONENTS, CONFIGS, MEMORY, NANO, UNITS, Operands, Values
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Space
-from sley.abi.parameters import PARAMS
+from sley.abi.parameters import PARAMS, unit_params
 from sley.hw.testing.dma.bench import DmaBench
 from sley.hw.testing.dma.program import Program
 from sley.hw.testing.dma.reference import DmaState
@@ -83,7 +83,7 @@ def test_bad_sets(unit: Unit) -> None:
     program, expected = Program(unit), []
     for param in (*PARAMS, 200):
         info = PARAMS.get(param)
-        own = info is not None and unit in info.units
+        own = info is not None and param in unit_params(unit, NANO)
         if own and info.width == 32:
             continue
         low = -(1 << (info.width - 1)) if own and info.signed else 0
@@ -92,7 +92,7 @@ def test_bad_sets(unit: Unit) -> None:
             if not (own and low <= value <= high):
                 expected.append((FaultCode.BAD_PARAMETER, len(program.commands), param))
             program.set(param, value)
-    program.sets(**resets(unit) | {"run_bytes": NANO.row_bytes})
+    program.sets(**resets(NANO, unit) | {"run_bytes": NANO.row_bytes})
     program.move(4, 1, 2)
     bench, _, _ = check(NANO, program, stress=0.3)
     assert bench.faults == expected
@@ -104,8 +104,8 @@ def test_bad_sets_change_nothing(unit: Unit) -> None:
     program = Program(unit)
     good = {"run_bytes": 2 * NANO.row_bytes, "chunks": 2, "chunk_stride": 5, "mem_stride": 8, "local_stride": 11}
     good |= {"pad_runs": 1, "count2": 2, "mem_stride2": 40, "local_stride2": 23, "fill": 0xFF800000}
-    program.sets(**{name: good[name] for name in resets(unit)})
-    for name in resets(unit):
+    program.sets(**{name: good[name] for name in resets(NANO, unit)})
+    for name in resets(NANO, unit):
         param = next(param for param in PARAMS if param.name.lower() == name)
         if PARAMS[param].width < 32:
             program.set(param, 1 << PARAMS[param].width)
@@ -121,7 +121,7 @@ def test_clear_restores_parameters(unit: Unit) -> None:
     bench.play_memory()
     bench.play_local()
     dirty, clean = Program(unit), Program(unit)
-    dirty.sets(**dict.fromkeys(resets(unit), 3))
+    dirty.sets(**dict.fromkeys(resets(NANO, unit), 3))
     clean.sets(run_bytes=4)
     clean.move(20, 3, 4)
     expected.execute(clean)

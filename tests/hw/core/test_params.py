@@ -4,14 +4,17 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
+from sley.abi.config import PRESETS
 from sley.abi.faults import UNITS, Unit
 from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.hw.core.params import UnitParams, params_layout
 
+BASE = PRESETS["base"]
+
 
 def fits(param: int, value: int, unit: Unit) -> int | None:
     """The parameter's new value, or None if SET must refuse."""
-    if param not in {int(p) for p in unit_params(unit)}:
+    if param not in {int(p) for p in unit_params(unit, BASE)}:
         return None
     info = PARAMS[Param(param)]
     if not info.signed:
@@ -27,9 +30,9 @@ def values_to_try(rng: random.Random) -> list[int]:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_parameter_against_every_width(unit: Unit) -> None:
-    dut = UnitParams(unit)
+    dut = UnitParams(unit, BASE)
     rng = random.Random(int(unit))
-    names = {p: p.name.lower() for p in unit_params(unit)}
+    names = {p: p.name.lower() for p in unit_params(unit, BASE)}
     expected = {p: PARAMS[p].reset for p in names}
     steps = [(p, v) for p in [*range(40), 255] for v in values_to_try(rng)]
     rng.shuffle(steps)
@@ -63,11 +66,11 @@ def test_every_parameter_against_every_width(unit: Unit) -> None:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_layout_follows_the_contract(unit: Unit) -> None:
-    layout = params_layout(unit)
-    assert {name for name, _ in layout} == {p.name.lower() for p in unit_params(unit)}
-    assert layout.size == sum(info.width for info in unit_params(unit).values())
+    layout = params_layout(unit, BASE)
+    assert {name for name, _ in layout} == {p.name.lower() for p in unit_params(unit, BASE)}
+    assert layout.size == sum(info.width for info in unit_params(unit, BASE).values())
 
 
 def test_a_unit_without_parameters_is_refused() -> None:
     with pytest.raises(ValueError, match="SEQUENCER"):
-        UnitParams(Unit.SEQUENCER)
+        UnitParams(Unit.SEQUENCER, BASE)

@@ -21,7 +21,9 @@ def test_every_option_is_in_the_instruction() -> None:
     k.load(a, b, n)
     far = {"space": Space.ACCUMULATOR, "step": s}
     k.load(a, b, 3, interleave=True, transpose=True, share=Share.ROW, wait=first, signal=second, **far)
+    k.load(a, b, n, by_list=True)
     k.store(a, b, n)
+    k.store(a, b, n, by_list=True)
     k.store(a, b, 3, wait=second, signal=first, **far)
     k.weights(a, n)
     k.weights(a, 4, dtype=BF16, step=s, wait=first, signal=second)
@@ -45,7 +47,9 @@ def test_every_option_is_in_the_instruction() -> None:
         for line in (
             "load    r31, r30, r29",
             "load    r31, r30, #3 step=r28 space=accumulator interleave=1 transpose=1 share=row wait=0 signal=1",
+            "load    r31, r30, r29 by_list=1",
             "store   r31, r30, r29",
+            "store   r31, r30, r29 by_list=1",
             "store   r31, r30, #3 step=r28 space=accumulator wait=1 signal=0",
             "weights r31, r29",
             "weights r31, #4 step=r28 dtype=bf16 wait=0 signal=1",
@@ -65,6 +69,13 @@ def test_every_option_is_in_the_instruction() -> None:
             "end",
         )
     ] + [""]
+
+
+def test_a_chip_without_lists() -> None:
+    k = KernelBuilder("lists", preset("nano"))
+    for move in (k.load, k.store):
+        with pytest.raises(KernelError, match="by_list needs lists; the chip nano has none: its gather is off"):
+            move(k.reg("a"), 0, 1, by_list=True)
 
 
 @pytest.mark.parametrize(

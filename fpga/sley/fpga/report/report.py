@@ -90,10 +90,10 @@ def _unplaced_chip(name: str, device: Device) -> Row:
     return Row(f"chip {name}", device, config.peak_macs, lambda: DESIGNS["system"](config))
 
 
-_EDGE1 = preset("edge").replace(name="edge1", operand_types=("int8",), vector_lanes=1)
-"""``edge`` without bf16 and with one fp32 lane."""
-_EDGE_BF16 = preset("edge").replace(name="edgebf1", vector_lanes=1)
-"""``edge`` with one fp32 lane."""
+_EDGE1 = preset("edge").replace(name="edge1", operand_types=("int8",), vector_lanes=1, gather=False)
+"""``edge`` without bf16 and lists, and with one fp32 lane."""
+_EDGE_BF16 = preset("edge").replace(name="edgebf1", vector_lanes=1, gather=False)
+"""``edge`` without lists and with one fp32 lane."""
 _WIDE1 = preset("nano").replace(
     name="16x16", array=16, vector_lanes=1, scratchpad_rows=1024, accumulator_rows=256, program_words=512
 )

@@ -118,8 +118,9 @@ class Core(wiring.Component):
             connect(m, user, scratchpad.write[writer])
 
         m.submodules.accumulator = accumulator = memories.accumulators(c)
+        lists = (load.list_read, store.list_read) if c.gather else ()
         for reader, user in enumerate(
-            (matrix.accumulate_read, vector.accumulator_read_a, vector.accumulator_read_b, store.accumulator)
+            (matrix.accumulate_read, vector.accumulator_read_a, vector.accumulator_read_b, store.accumulator, *lists)
         ):
             connect(m, user, accumulator.read[reader])
         for writer, user in enumerate((matrix.accumulate_write, load.accumulator, vector.accumulator_write)):

@@ -4,6 +4,7 @@ from amaranth import Cat, Module, Signal, Value, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import FLAGS_LSB, FORMATS, Op
 from sley.abi.parameters import ParamInfo, unit_params
@@ -15,12 +16,12 @@ def flag_bits(op: Op, name: str) -> slice:
     return slice(field.lsb - FLAGS_LSB, field.lsb - FLAGS_LSB + field.width)
 
 
-def params_layout(unit: Unit, chains: bool = False) -> data.StructLayout:
-    """Every parameter of the unit, on a chip with chains or without, by its lower-case name, signed where it is."""
+def params_layout(unit: Unit, config: ChipConfig) -> data.StructLayout:
+    """Every parameter of the unit by its lower-case name, signed where it is."""
     return data.StructLayout(
         {
             p.name.lower(): signed(info.width) if info.signed else unsigned(info.width)
-            for p, info in unit_params(unit, chains).items()
+            for p, info in unit_params(unit, config).items()
         }
     )
 
@@ -31,9 +32,9 @@ def _fits(info: ParamInfo, value: Value) -> Value:
     return (~dropped.any() | dropped.all()) if info.signed else ~dropped.any()
 
 
-def bad_set(unit: Unit, param: Value, value: Value, chains: bool = False) -> Value:
+def bad_set(unit: Unit, config: ChipConfig, param: Value, value: Value) -> Value:
     """Whether a SET is a fault: the unit has no such parameter, or the value does not fit its width."""
-    return ~Cat((param == p) & _fits(info, value) for p, info in unit_params(unit, chains).items()).any()
+    return ~Cat((param == p) & _fits(info, value) for p, info in unit_params(unit, config).items()).any()
 
 
 class UnitParams(wiring.Component):
@@ -43,8 +44,8 @@ class UnitParams(wiring.Component):
     ----------
     unit : Unit
         The unit. It must have parameters.
-    chains : bool
-        Whether the chip has chains.
+    config : ChipConfig
+        The chip.
 
     Members
     -------
@@ -56,7 +57,7 @@ class UnitParams(wiring.Component):
         All parameters take their reset values; wins over ``set``. Units connect ``clear | abort``.
     bad : Out(1)
         ``bad_set`` of ``param`` and ``value``, combinational, whether or not ``set`` is high.
-    values : Out(params_layout(unit, chains))
+    values : Out(params_layout(unit, config))
         Registered: new values are visible in the cycle after ``set`` or ``clear``.
 
     Raises
@@ -80,9 +81,9 @@ class UnitParams(wiring.Component):
     bad: Signal
     values: data.View
 
-    def __init__(self, unit: Unit, chains: bool = False) -> None:
-        self._unit, self._chains = unit, chains
-        if not unit_params(unit):
+    def __init__(self, unit: Unit, config: ChipConfig) -> None:
+        self._unit, self._config = unit, config
+        if not unit_params(unit, config):
             raise ValueError(f"unit is {unit!r}, which has no parameters in sley.abi.parameters.PARAMS")
         fields = FORMATS[Op.SET].layout.fields
         super().__init__(
@@ -92,14 +93,14 @@ class UnitParams(wiring.Component):
                 "value": In(fields["imm"].width),
                 "clear": In(1),
                 "bad": Out(1),
-                "values": Out(params_layout(unit, chains)),
+                "values": Out(params_layout(unit, config)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += self.bad.eq(bad_set(self._unit, self.param, self.value, self._chains))
-        for param, info in unit_params(self._unit, self._chains).items():
+        m.d.comb += self.bad.eq(bad_set(self._unit, self._config, self.param, self.value))
+        for param, info in unit_params(self._unit, self._config).items():
             name = param.name.lower()
             register = Signal(self.values[name].shape(), init=info.reset, name=name, reset_less=True)
             m.d.comb += self.values[name].eq(register)

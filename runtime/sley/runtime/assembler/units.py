@@ -46,13 +46,16 @@ class Units(Instructions):
         interleave: bool = False,
         transpose: bool = False,
         share: Share = Share.NONE,
+        by_list: bool = False,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
         """Reads ``runs`` runs from memory to local rows; then address += step. If they ``share`` a load, all cores of
-        the gang's row or column make the same loads in the same order."""
+        the gang's row or column make the same loads in the same order. ``by_list``: run r is at address plus number r
+        of the list, bytes, in the accumulator rows from LIST_ROW on, N in each."""
         flags = {"space": space, "interleave": int(interleave), "transpose": int(transpose), "share": share}
+        flags["by_list"] = self._by_list(by_list)
         self._unit(Op.LOAD, address, row, runs, step, wait, signal, **flags)
 
     def store(
@@ -62,12 +65,20 @@ class Units(Instructions):
         runs: Value,
         *,
         space: Space = Space.SCRATCHPAD,
+        by_list: bool = False,
         step: Register = ZERO,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
-        """Writes ``runs`` runs from local rows to memory; then address += step."""
-        self._unit(Op.STORE, address, row, runs, step, wait, signal, space=space)
+        """Writes ``runs`` runs from local rows to memory; then address += step. ``by_list``: as in ``load``."""
+        self._unit(Op.STORE, address, row, runs, step, wait, signal, space=space, by_list=self._by_list(by_list))
+
+    def _by_list(self, by_list: bool) -> int:
+        if by_list and not self.config.gather:
+            raise KernelError(
+                f"{self.name}: by_list needs lists; the chip {self.config.name} has none: its gather is off"
+            )
+        return int(by_list)
 
     def weights(
         self,

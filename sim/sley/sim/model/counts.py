@@ -1,12 +1,11 @@
 """What the golden model counts: work, not time."""
 
-import numpy as np
-
 from sley.abi.counters import COUNTERS, GROUP_COUNTERS, CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op
 from sley.abi.parameters import Param
 from sley.abi.types import ElementType
+from sley.sim.model.moves import addresses_of
 from sley.sim.model.state import Command, LocalState
 
 
@@ -44,11 +43,9 @@ class WorkCounts:
         size, count = p[Param.RUN_BYTES], command.c
         if not size or not count:
             return
-        if p[Param.MEM_STRIDE] == size:
-            size, count = size * count, 1  # joined
-        slabs = np.arange(p[Param.COUNT2], dtype=np.int64)[:, None] * p[Param.MEM_STRIDE2]
-        runs = np.arange(count, dtype=np.int64)[None, :] * p[Param.MEM_STRIDE]
-        first = (command.a + slabs + runs) & 0xFFFFFFFF
+        first = addresses_of(state, unit, command)
+        if p[Param.MEM_STRIDE] == size and not command.flag("by_list"):
+            size, first = size * count, first[:, :1]  # joined
         traffic = self.values[CounterGroup.TRAFFIC]
         traffic[moved] += first.size * size
         traffic[beats] += int(((first + size - 1) // bus - first // bus + 1).sum())

@@ -33,13 +33,23 @@ def _raise_first(unit: Unit, pc: int, faults: list[_Fault]) -> None:
         raise FaultError(fault.code, unit, pc, fault.address)
 
 
-def _addresses(state: LocalState, unit: Unit, command: Command) -> NDArray[np.int64]:
+def addresses_of(state: LocalState, unit: Unit, command: Command) -> NDArray[np.int64]:
     """Memory address of every run with data, shape [slabs, runs]."""
     p = state.params[unit]
+    runs = command.c if p[Param.RUN_BYTES] else 0
     slab = np.arange(p[Param.COUNT2], dtype=np.int64)[:, None] * p[Param.MEM_STRIDE2]
-    run = np.arange(command.c if p[Param.RUN_BYTES] else 0, dtype=np.int64)[None, :] * p[Param.MEM_STRIDE]
+    run = np.arange(runs, dtype=np.int64) * p[Param.MEM_STRIDE]
+    if command.flag("by_list"):
+        run = state.accumulator[p[Param.LIST_ROW] :].view("<u4").reshape(-1)[:runs].astype(np.int64)
     addresses: NDArray[np.int64] = (command.a + slab + run) & 0xFFFFFFFF
     return addresses
+
+
+def _check_list(state: LocalState, unit: Unit, command: Command) -> None:
+    """The rows of the list exist. Of runs without bytes there is none."""
+    p, rows = state.params[unit], -(-command.c // state.config.array)
+    if command.flag("by_list") and p[Param.RUN_BYTES] and p[Param.LIST_ROW] + rows > state.config.accumulator_rows:
+        raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, p[Param.LIST_ROW])
 
 
 def _beyond(addresses: NDArray[np.int64], length: int, limit: int) -> list[tuple[int, ...]]:
@@ -84,7 +94,8 @@ def load(state: LocalState, unit: Unit, command: Command) -> None:
             raise FaultError(FaultCode.BAD_PARAMETER, unit, command.pc, chunks)
         whole = (1 + interleave) * (c.array if transpose else 1)
         runs = -(-runs // whole) * whole
-    addresses = _addresses(state, unit, command)
+    _check_list(state, unit, command)
+    addresses = addresses_of(state, unit, command)
     rows = _permuted_rows(state, command, runs // whole) if permuted else _local(state, unit, command, runs, chunks)
     fill = np.frombuffer(p[Param.FILL].to_bytes(4, "little"), np.uint8)
     data = np.tile(fill, (slabs, runs, chunks * target.shape[1] // 4))
@@ -166,8 +177,9 @@ def store(state: LocalState, unit: Unit, command: Command) -> None:
     length = p[Param.RUN_BYTES]
     if not p[Param.COUNT2] or not command.c or not length:
         return
+    _check_list(state, unit, command)
     rows = _local(state, unit, command, command.c, -(-length // source.shape[1]))
-    addresses = _addresses(state, unit, command)
+    addresses = addresses_of(state, unit, command)
     # A bad run is not written, so it cannot be refused; one that is counts, whatever comes behind it.
     faults = [
         _Fault((*run, 0), FaultCode.BAD_ADDRESS, int(addresses[run]))

@@ -15,6 +15,7 @@ from sley.abi.instructions import (
     SEMAPHORES,
     Op,
     decode,
+    used_bits,
 )
 from sley.abi.layout import LayoutError
 from sley.abi.scalar import ALU_OPS, BRANCH_OPS, alu, is_taken
@@ -49,6 +50,7 @@ class NumpyCore(CoreModel):
 
     def __init__(self, config: ChipConfig, spaces: AddressSpaces):
         self.local = LocalState(config, spaces[0])
+        self._used = {op: used_bits(op, config) for op in Op}
         super().__init__(config, spaces)
 
     def _scrub(self) -> None:
@@ -131,6 +133,8 @@ class NumpyCore(CoreModel):
             op, fields = _decoded(self.program[self.pc])
         except LayoutError:
             raise self._illegal() from None
+        if self.program[self.pc] & ~self._used[op]:
+            raise self._illegal()
         at_end = bool(self.loops) and self.pc == self.loops[-1].last
         if at_end and (op in BRANCH_OPS or op in (Op.LOOP, Op.END)):
             raise self._illegal()

@@ -60,8 +60,7 @@ class LocalState:
     def clear(self) -> None:
         """What a block starts with: row registers at zero, no chains, parameters at their reset values."""
         self.rows, self.chains = RowRegisters(self.config.array), {}
-        has_chains = self.config.vector_chains > 0
-        self.params = {unit: {p: i.reset for p, i in unit_params(unit, has_chains).items()} for unit in Unit}
+        self.params = {unit: {p: i.reset for p, i in unit_params(unit, self.config).items()} for unit in Unit}
 
     @property
     def lanes(self) -> Lanes:

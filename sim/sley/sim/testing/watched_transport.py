@@ -8,8 +8,8 @@ from sley.sim.engines.design_text import cached_text
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.options import EngineOptions
 
-SMALL = ChipConfig(name="small", queues=8, contexts=8, cores_x=2)
-"""Two cores as small as those of ``nano``, with as many queues and contexts as the large chips have."""
+SMALL = ChipConfig(name="small", queues=8, contexts=8, cores_x=2, gather=True)
+"""Two cores as small as those of ``nano``, with as many queues and contexts as the large chips have, and lists."""
 
 
 class WatchedTransport(FastTransport):

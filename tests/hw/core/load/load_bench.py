@@ -2,7 +2,20 @@
 
 import random
 
-from dma_bench import COVERAGE, MEMORY, PERMUTATIONS, STRIDES, count_move, place, row_bytes_of, rows_of
+from dma_bench import (
+    COVERAGE,
+    LIST_REACH,
+    LIST_ROWS,
+    MEMORY,
+    PERMUTATIONS,
+    STRIDES,
+    Values,
+    count_move,
+    place,
+    random_list,
+    row_bytes_of,
+    rows_of,
+)
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
@@ -29,13 +42,17 @@ def random_load(rng: random.Random, config: ChipConfig, program: Program, permut
     pair, block = 1 + flags["interleave"], config.array if flags["transpose"] else 1
     row_bytes = row_bytes_of(config, space)
     runs, slabs, chunks, pads = (rng.choice(n) for n in ([1, 2, 3, 5], [1, 1, 2, 3], [1, 1, 2, 3, 4], [0, 0, 1, 2]))
-    if any(flags.values()):
+    if any(flags.values()) or rng.random() < 0.2:
         runs = rng.choice([1, 2, 3, pair * block, pair * block + 1])
     length = rng.choice([0, 1, row_bytes - 1, row_bytes, row_bytes * chunks, rng.randint(1, row_bytes * chunks)])
     units = -(-(runs + pads) // (pair * block))
-    limit = rows_of(config, space) - (block - 1)
+    limit = rows_of(config, space) - (block - 1) - LIST_ROWS * space
     row, strides = place(rng, [chunks * pair, units, slabs], 8, limit)
-    address, (mem_stride, mem_stride2) = place(rng, [runs, slabs], 200, MEMORY - length)
+    listed: Values = {}
+    by_list = random_list(rng, config, program, runs, listed)
+    reach = LIST_REACH if by_list else 0
+    address, (mem_stride, mem_stride2) = place(rng, [runs, slabs], 200, MEMORY - length - 2 * reach)
+    address += reach
     values = {
         "run_bytes": length,
         "chunks": chunks,
@@ -47,6 +64,7 @@ def random_load(rng: random.Random, config: ChipConfig, program: Program, permut
         "mem_stride2": mem_stride2,
         "local_stride2": strides[2],
         "fill": rng.choice([0, 0x80808080, 0xFF80FF80, rng.getrandbits(32)]),
+        **listed,
     }
     names = list(values)
     rng.shuffle(names)
@@ -58,4 +76,4 @@ def random_load(rng: random.Random, config: ChipConfig, program: Program, permut
     LOADS.hit("padding", "some" if pads else "none")
     LOADS.hit("fill value", "some" if values["fill"] else "zero")
     count_move(LOADS, {"runs": runs, "slabs": slabs}, dict(zip(STRIDES, (*strides, mem_stride), strict=True)))
-    program.move(address, row, runs, space, signal=rng.getrandbits(16), **flags)
+    program.move(address, row, runs, space, signal=rng.getrandbits(16), **flags, **by_list)

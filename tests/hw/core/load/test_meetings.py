@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from dma_bench import CONFIGS, EDGE, MEMORY, REFUSALS, rows_of
-from dma_meetings import check_ends_in_memory, check_last_rows, check_meetings, dma_coverage
+from dma_meetings import BY_LIST, check_ends_in_memory, check_last_rows, check_meetings, dma_coverage
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
@@ -13,9 +13,21 @@ from sley.abi.instructions import Space
 from sley.hw.testing.dma.program import Program
 
 PERMUTED = {"interleaved": (1, 0), "transposed": (0, 1), "both": (1, 1)}
-KINDS = ["rows", "wide rows", *PERMUTED, "none", "set", "outside", "outside, transposed", "refused", "illegal"]
-BRIEF = ("none", "set", "illegal")
-NO_BF16 = [kind for kind in KINDS if kind not in ("interleaved", "both")]
+KINDS = [
+    "rows",
+    "wide rows",
+    *PERMUTED,
+    "none",
+    "set",
+    "outside",
+    "outside, transposed",
+    "refused",
+    "illegal",
+    *BY_LIST,
+]
+BRIEF = ("none", "set", "illegal", "no list")
+SMALL = [kind for kind in KINDS if kind not in ("interleaved", "both", *BY_LIST)]
+"""Of a chip without bf16 and lists."""
 COVERAGE = dma_coverage(Unit.LOAD, KINDS)
 
 
@@ -34,6 +46,8 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
             "local_stride2": [-1, 1],
             "fill": [0, 0x01234567, 0xFEDCBA98],
         }
+        if config.gather:
+            choices["list_row"] = [0, 1]
         name = rng.choice(list(choices))
         program.sets(**{name: rng.choice(choices[name])})
         return
@@ -48,12 +62,15 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
         row = rng.choice([-1, rows, 1 << 31])
     if kind == "none":
         runs = 0
-    if kind == "refused":
+    if kind == "no list":
+        runs = config.accumulator_rows * config.array + 1
+    if kind.endswith("refused"):
         address = rng.choice([*REFUSALS.values()]) + rng.randrange(50)
     if kind == "illegal":
         transpose = 1
     signal = rng.getrandbits(16)
-    program.move(address, row, runs, space, signal=signal, interleave=interleave, transpose=int(transpose))
+    flags = {"interleave": interleave, "transpose": int(transpose), "by_list": int(kind in BY_LIST)}
+    program.move(address, row, runs, space, signal=signal, **flags)
 
 
 @CONFIGS
@@ -62,7 +79,7 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
 )
 def test_meetings(config: ChipConfig, gaps: tuple[int, ...], stress: float, latency: tuple[int, int]) -> None:
     rates = {"gaps": gaps, "stress": stress, "latency": latency}
-    check_meetings(config, Unit.LOAD, COVERAGE, KINDS if config is EDGE else NO_BF16, add, brief=BRIEF, **rates)
+    check_meetings(config, Unit.LOAD, COVERAGE, KINDS if config is EDGE else SMALL, add, brief=BRIEF, **rates)
 
 
 @CONFIGS

@@ -138,6 +138,7 @@ def test_single_faults(config: ChipConfig) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_random_faults(config: ChipConfig, seed: int) -> None:
     """Loads that leave rows or memory somewhere in the middle, mixed with others that are in flight behind them."""
+    config = config.replace(gather=False)  # their rows may be anywhere, those of lists too
     rng = random.Random(100 + seed)
     program = Program(Unit.LOAD)
     for _ in range(10):

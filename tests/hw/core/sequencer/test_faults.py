@@ -61,6 +61,7 @@ ILLEGAL = {
     **{f"op {op:#x}": [NOP, op, END] for op in (0x03, 0x1A, 0x24, 0x29, 0x31, 0x81)},
     **{f"SET unit {u}": [NOP, encode(Op.SET, unit=u, param=Param.CHUNKS), END] for u in (0, 5, 6, 7)},
     **_reserved_bits(),
+    **{f"{op.name} by_list, without gather": [NOP, encode(op, by_list=1), END] for op in (Op.LOAD, Op.STORE)},
 }
 
 LEVELS = [loop(2, 2 * LOOP_DEPTH + 3 - k) for k in range(LOOP_DEPTH)]

@@ -2,7 +2,18 @@
 
 import random
 
-from dma_bench import COVERAGE, MEMORY, STRIDES, count_move, place, row_bytes_of, rows_of
+from dma_bench import (
+    COVERAGE,
+    LIST_REACH,
+    MEMORY,
+    STRIDES,
+    Values,
+    count_move,
+    place,
+    random_list,
+    row_bytes_of,
+    rows_of,
+)
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
@@ -16,11 +27,14 @@ def random_store(rng: random.Random, config: ChipConfig, program: Program) -> No
     """Adds a STORE with its SETs, whose rows and bytes exist."""
     space = rng.choice(list(Space))
     row_bytes = row_bytes_of(config, space)
-    runs, slabs, chunks = (rng.choice(n) for n in ([1, 2, 3, 5], [1, 1, 2, 3], [1, 1, 2, 3, 4]))
+    runs, slabs, chunks = (rng.choice(n) for n in ([1, 2, 3, 5, config.array + 1], [1, 1, 2, 3], [1, 1, 2, 3, 4]))
     least = row_bytes * (chunks - 1)
     last = rng.choice([1, row_bytes - 1, row_bytes, rng.randint(1, row_bytes)])
     row, strides = place(rng, [chunks, runs, slabs], 8, rows_of(config, space))
-    address, (mem_stride, mem_stride2) = place(rng, [runs, slabs], 500, MEMORY - least - last)
+    listed: Values = {}
+    by_list = random_list(rng, config, program, runs, listed)
+    reach = LIST_REACH if by_list else 0
+    address, (mem_stride, mem_stride2) = place(rng, [runs, slabs], 500, MEMORY - least - last - 2 * reach)
     program.sets(
         run_bytes=least + last,
         chunk_stride=strides[0],
@@ -29,9 +43,10 @@ def random_store(rng: random.Random, config: ChipConfig, program: Program) -> No
         count2=slabs,
         mem_stride2=mem_stride2,
         local_stride2=strides[2],
+        **listed,
     )
     STORES.hit("rows come from", space.name.lower())
     STORES.hit("bytes of the last row", {1: "one", row_bytes - 1: "all but one", row_bytes: "all"}.get(last, "some"))
     counts = {"rows of a run": chunks, "runs": runs, "slabs": slabs}
     count_move(STORES, counts, dict(zip(STRIDES, (*strides, mem_stride), strict=True)))
-    program.move(address, row, runs, space, signal=rng.getrandbits(16))
+    program.move(address + reach, row, runs, space, signal=rng.getrandbits(16), **by_list)

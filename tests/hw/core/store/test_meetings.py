@@ -5,15 +5,17 @@ from collections.abc import Callable
 
 import pytest
 from dma_bench import CONFIGS, MEMORY, REFUSALS, rows_of
-from dma_meetings import check_ends_in_memory, check_last_rows, check_meetings, dma_coverage
+from dma_meetings import BY_LIST, check_ends_in_memory, check_last_rows, check_meetings, dma_coverage
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.hw.testing.dma.program import Program
 
-KINDS = ["rows", "wide rows", "one beat", "none", "set", "outside", "no address", "refused", "too many"]
-BRIEF = ("none", "set", "too many", "outside", "no address")
+KINDS = ["rows", "wide rows", "one beat", "none", "set", "outside", "no address", "refused", "too many", *BY_LIST]
+BRIEF = ("none", "set", "too many", "outside", "no address", "no list")
+SMALL = [kind for kind in KINDS if kind not in BY_LIST]
+"""Of a chip without lists."""
 COVERAGE = dma_coverage(Unit.STORE, KINDS)
 
 
@@ -29,6 +31,8 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
             "local_stride": [-1, 0, 1],
             "local_stride2": [-1, 1],
         }
+        if config.gather:
+            choices["list_row"] = [0, 1]
         name = rng.choice(list(choices))
         program.sets(**{name: rng.choice(choices[name])})
         return
@@ -41,11 +45,13 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
         runs = 0
     if kind == "no address":
         address, runs = (1 << config.addr_bits) - rng.randrange(1, 4), 1
-    if kind == "refused":
+    if kind == "no list":
+        runs = config.accumulator_rows * config.array + 1
+    if kind.endswith("refused"):
         address = rng.choice([*REFUSALS.values()]) + rng.randrange(50)
     if kind == "too many":
         runs = 0x10000
-    program.move(address, row, runs, space, signal=rng.getrandbits(16))
+    program.move(address, row, runs, space, signal=rng.getrandbits(16), by_list=int(kind in BY_LIST))
 
 
 @CONFIGS
@@ -54,7 +60,7 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
 )
 def test_meetings(config: ChipConfig, gaps: tuple[int, ...], stress: float, latency: tuple[int, int]) -> None:
     rates = {"gaps": gaps, "stress": stress, "latency": latency}
-    check_meetings(config, Unit.STORE, COVERAGE, KINDS, add, brief=BRIEF, **rates)
+    check_meetings(config, Unit.STORE, COVERAGE, KINDS if config.gather else SMALL, add, brief=BRIEF, **rates)
 
 
 @CONFIGS

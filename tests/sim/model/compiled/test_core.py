@@ -131,7 +131,7 @@ class Writer:
         unit = rng.choice([Unit.LOAD, Unit.STORE, Unit.MATRIX, Unit.VECTOR])
         if rng.random() < 0.03:
             return encode(Op.SET, param=rng.randrange(256), unit=rng.randrange(1, 5), use_imm=1, imm=rng.randrange(100))
-        param, info = rng.choice(list(unit_params(unit, self.config.vector_chains > 0).items()))
+        param, info = rng.choice(list(unit_params(unit, self.config).items()))
         value = rng.choice([0, 1, 2, 3, 5]) if param is not Param.CHUNKS else rng.choice([1, 2, 3, 8])
         if param is Param.RUN_BYTES:
             value = rng.choice([0, 1, 3, 4, self.config.row_bytes, self.config.row_bytes + 1])

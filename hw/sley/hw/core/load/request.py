@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -12,6 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, SEMAPHORES, TRANSPOSE_CHUNKS, Op, Share
 from sley.hw.core.affine import Loops, Positions, ends_beyond
+from sley.hw.core.list_addresses import list_beyond, list_port, run_address
 from sley.hw.core.load.permute import interleaves
 from sley.hw.core.load.queues import FEED, FEED_PARAMS, PENDING, TARGET, TARGET_PARAMS
 from sley.hw.core.params import UnitParams, flag_bits
@@ -42,6 +43,8 @@ class LoadRequest(wiring.Component):
         To a reader of memory.
     pending : Out(stream of PENDING)
         Each run in the cycle before it is on ``run``, and the one that ends a command because it is bad.
+    list_read : Out(read_port(...))
+        One lane of an accumulator row, a word of a list; on chips with ``gather``.
     curtail : In(1)
         The command at hand is at fault: of its runs, no other one is asked for.
     active : Out(1)
@@ -49,7 +52,7 @@ class LoadRequest(wiring.Component):
 
     Latency
     -------
-    2 cycles from the acceptance of a command to its first run.
+    2 cycles from the acceptance of a command to its first run, LIST_LATENCY + 1 by a list.
 
     Throughput
     ----------
@@ -57,7 +60,7 @@ class LoadRequest(wiring.Component):
 
     Cost
     ----
-    The parameters, a walk of addresses, a stream register.
+    The parameters, a walk of addresses, a stream register; with ``gather`` ``ListAddresses``.
     """
 
     command: stream.Interface
@@ -87,6 +90,7 @@ class LoadRequest(wiring.Component):
                 "pending": Out(stream.Signature(PENDING)),
                 "curtail": In(1),
                 "active": Out(1),
+                **list_port(config),
             }
         )
 
@@ -94,7 +98,7 @@ class LoadRequest(wiring.Component):
         m = Module()
         c = self._config
         command = self.command.payload
-        m.submodules.params = params = UnitParams(Unit.LOAD)
+        m.submodules.params = params = UnitParams(Unit.LOAD, c)
         p = params.values
         space = command.flags[flag_bits(Op.LOAD, "space")]
         is_set = command.op == Op.SET
@@ -111,6 +115,10 @@ class LoadRequest(wiring.Component):
         room = Mux(space, *((p.chunks << size)[:RUN_BYTES_BITS] for size in reversed(sizes)))
         ample_room = Mux(space, *((p.chunks << size)[RUN_BYTES_BITS:].any() for size in reversed(sizes)))
         too_long = (p.run_bytes > room) & ~ample_room
+        by_list = command.flags[flag_bits(Op.LOAD, "by_list")] & c.gather
+        too_far: Value = Const(0, 1)  # the list, beyond the accumulators
+        if c.gather:
+            too_far = by_list & p.run_bytes.any() & list_beyond(c, p.list_row, command.c)
         set_bad = is_set & params.bad
         param = command.flags[flag_bits(Op.SET, "param")]
         feed, target, pending = self.feed.payload, self.target.payload, self.pending
@@ -124,17 +132,21 @@ class LoadRequest(wiring.Component):
         m.submodules.addresses = walk = Positions(2, limits=(1 << 32,), stride_bits=32)
         end = loops.last.all()
         m.submodules.run = run = StreamBuffer(Run)
+        moments = {"take": take, "by_list": by_list, "working": active, "step": walk.step}
+        address, known = run_address(m, c, self, p, walk.position, **moments)
         m.d.comb += [
-            free.eq((~active | (end & run.i.ready & pending.ready)) & self.signal.ready),
+            free.eq((~active | (end & known & run.i.ready & pending.ready)) & self.signal.ready),
             self.command.ready.eq(free | self.abort),
             take.eq(self.command.valid & free & ~self.abort),
             self.signal.valid.eq(take),
             self.signal.payload.eq(command.signal),
             self.feed.valid.eq(take),
             feed.space.eq(space),
-            feed.work.eq(~is_set & ~illegal & ~too_many & ~nothing & ~too_long & ~too_wide & (p.chunks != 0)),
+            feed.work.eq(
+                ~is_set & ~illegal & ~too_many & ~nothing & ~too_long & ~too_wide & ~too_far & (p.chunks != 0)
+            ),
             feed.illegal.eq(illegal),
-            feed.bad.eq(Mux(is_set, params.bad, too_many | (~nothing & (too_long | too_wide)))),
+            feed.bad.eq(Mux(is_set, params.bad, too_many | (~nothing & (too_long | too_wide | too_far)))),
             feed.interleave.eq(interleave),
             feed.transpose.eq(transpose),
             feed.empty.eq(p.run_bytes == 0),
@@ -149,12 +161,13 @@ class LoadRequest(wiring.Component):
             m.d.comb += [payload[n.name.lower()].eq(is_set & ~params.bad & (param == n)) for n in names]
         rows: list[Value] = []
         legal = Signal()
-        m.d.comb += legal.eq(~is_set & ~too_many & ~illegal & ~too_long & ~too_wide)
+        m.d.comb += legal.eq(~is_set & ~too_many & ~illegal & ~too_long & ~too_wide & ~too_far)
         for use, value in (
             (legal, command.b),
             (~is_set & too_many, command.c),
             (~is_set & ~too_many & ~illegal & too_long, p.run_bytes),
             (~is_set & ~too_many & ~illegal & ~too_long & too_wide, p.chunks),
+            *([(~is_set & ~too_many & ~illegal & ~too_long & ~too_wide & too_far, p.list_row)] if c.gather else []),
             (set_bad, param),
             (is_set & ~params.bad, command.a[:16]),
         ):
@@ -173,7 +186,7 @@ class LoadRequest(wiring.Component):
         contiguous = Signal(reset_less=True)
         joins = Signal(reset_less=True)
         bad = Signal()
-        running = active & ~self.abort
+        running = active & known & ~self.abort
         m.d.comb += [
             active.eq(begun & has_runs),
             walk.start.eq(take),
@@ -184,14 +197,14 @@ class LoadRequest(wiring.Component):
             loops.count_1.eq(p.count2),
             walk.strides[0].eq(p.mem_stride),
             walk.strides[1].eq(p.mem_stride2),
-            bad.eq(self.curtail | ends_beyond(walk.position, last_byte, c.addr_bits)),
+            bad.eq(self.curtail | ends_beyond(address, last_byte, c.addr_bits)),
             run.i.valid.eq(running & pending.ready & ~bad),
-            run.i.payload.addr.eq(walk.position),
+            run.i.payload.addr.eq(address),
             run.i.payload.bytes.eq(length),
             run.i.payload.more.eq(contiguous & ~loops.last[0]),
             run.i.payload.joins.eq(joins),
             pending.valid.eq(running & run.i.ready),
-            pending.payload.addr.eq(walk.position),
+            pending.payload.addr.eq(address),
             pending.payload.bad.eq(bad),
             pending.payload.slab_end.eq(loops.last[0]),
             pending.payload.final.eq(bad | end),
@@ -209,7 +222,7 @@ class LoadRequest(wiring.Component):
                 has_runs.eq(feed.work & ~feed.empty),
                 length.eq(p.run_bytes),
                 last_byte.eq(p.run_bytes - 1),
-                contiguous.eq(p.mem_stride == p.run_bytes),
+                contiguous.eq((p.mem_stride == p.run_bytes) & ~by_list),
                 joins.eq(0),
             ]
         if c.cores > 1:

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import SEMAPHORES, Space
+from sley.hw.core.list_addresses import list_port
 from sley.hw.core.load.feed import LoadFeed, placed
 from sley.hw.core.load.queues import FEED, PENDING, TARGET
 from sley.hw.core.load.request import LoadRequest
@@ -27,11 +28,12 @@ class LoadUnit(wiring.Component):
 
     For each of COUNT2 slabs and each of rc + PAD_RUNS runs, CHUNKS rows are written, the first RUN_BYTES of them with
     bytes from memory (in the first rc runs), the rest with FILL. Each beat and each row of fill is one write. Where
-    MEM_STRIDE is RUN_BYTES, a bus beat that runs of a slab share is read once.
+    MEM_STRIDE is RUN_BYTES, a bus beat that runs of a slab share is read once. By a list, run r is at the address of
+    its slab plus word r.
 
     Faults, in the order of the runs, and in each run in this order: BAD_PARAMETER (rc above 65535, with rc; RUN_BYTES
-    above CHUNKS rows, with RUN_BYTES; a bad SET, with its parameter); BAD_ADDRESS, with the run's address;
-    LOCAL_ADDRESS, with the row; BUS_ERROR, PAGE_FAULT or PERMISSION,
+    above CHUNKS rows, with RUN_BYTES; a list beyond the accumulators, with LIST_ROW; a bad SET, with its parameter);
+    BAD_ADDRESS, with the run's address; LOCAL_ADDRESS, with the row; BUS_ERROR, PAGE_FAULT or PERMISSION,
     with the run's address. Rows before the fault are written, later ones are
     not; of a run with a bus error, the beats before it are written.
 
@@ -55,11 +57,13 @@ class LoadUnit(wiring.Component):
         To and from a reader of memory. Beats are always taken in the end, without help of the semaphores.
     scratchpad, accumulator : Out(write_port(...))
         One granule of the accumulators is one beat.
+    list_read : Out(read_port(...))
+        One lane of an accumulator row, a word of a list; on chips with ``gather``.
 
     Latency
     -------
-    2 cycles from the acceptance of a command to its first run, 1 from a beat to its write, 1 from the last granted
-    write to the signal.
+    2 cycles from the acceptance of a command to its first run, LIST_LATENCY + 1 by a list, 1 from a beat to its write,
+    1 from the last granted write to the signal.
 
     Throughput
     ----------
@@ -67,7 +71,8 @@ class LoadUnit(wiring.Component):
 
     Cost
     ----
-    Two walkers, four queues (16 x 43, 16 x 54, 64 x 35, 16 x 16 bits), three stream registers.
+    Two walkers, four queues (16 x 43, 16 x 54, 64 x 35, 16 x 16 bits), three stream registers; with ``gather``
+    ``ListAddresses``.
     """
 
     command: stream.Interface
@@ -94,6 +99,7 @@ class LoadUnit(wiring.Component):
                 "beat": In(stream.Signature(beat(c))),
                 "scratchpad": Out(scratchpad_write(c)),
                 "accumulator": Out(accumulator_write(c)),
+                **list_port(c),
             }
         )
 
@@ -123,6 +129,8 @@ class LoadUnit(wiring.Component):
             wiring.connect(m, giver, taker)
         for inner, outer in ((request.command, self.command), (request.run, self.run), (feed.beat, self.beat)):
             wiring.connect(m, inner, wiring.flipped(outer))
+        if self._config.gather:
+            wiring.connect(m, request.list_read, wiring.flipped(self.list_read))
         m.d.comb += [
             request.gang.eq(self.gang),
             request.curtail.eq(feed.curtail),

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import Op
-from sley.abi.parameters import unit_params
+from sley.abi.parameters import PARAMS
 from sley.abi.types import TYPE_BITS, ElementType
 from sley.hw.core.matrix.activations import ROWS_BITS, matmul_job
 from sley.hw.core.matrix.weights import ORDER_BITS, weights_job
@@ -18,7 +18,7 @@ from sley.hw.core.params import UnitParams, bad_set, flag_bits
 from sley.hw.core.types import is_one_of, is_type
 from sley.hw.core.unit import Fault, UnitCommand
 
-VALUE_BITS = max(info.width for info in unit_params(Unit.MATRIX).values())
+VALUE_BITS = max(info.width for info in PARAMS.values() if Unit.MATRIX in info.units)
 
 
 class MatrixFront(wiring.Component):
@@ -92,7 +92,7 @@ class MatrixFront(wiring.Component):
         m = Module()
         array, rows = self._config.array, self._config.accumulator_rows
         dest_bits = (rows - 1).bit_length()
-        m.submodules.params = params = UnitParams(Unit.MATRIX)
+        m.submodules.params = params = UnitParams(Unit.MATRIX, self._config)
 
         # A command is decoded and checked on its way in, so that what becomes of it depends on registers alone.
         incoming = self.i.payload
@@ -108,7 +108,7 @@ class MatrixFront(wiring.Component):
         wrong_load = none | (incoming.c > array)
         too_many = incoming.c[ROWS_BITS:].any()
         wrong_rows = incoming.c[dest_bits + 1 :].any() | (begins_outside & ~none)
-        wrong_param = bad_set(Unit.MATRIX, incoming.flags[param], incoming.a)
+        wrong_param = bad_set(Unit.MATRIX, self._config, incoming.flags[param], incoming.a)
         with m.If(is_weights):
             m.d.comb += dtype.eq(incoming.flags[flag_bits(Op.WEIGHTS, "dtype")])
         with m.If(is_matmul):

@@ -278,7 +278,7 @@ class Fetch(wiring.Component):
         m.d.comb += [
             write.en.eq(put_word),
             write.addr.eq(self.available),
-            write.data.eq(decoded(m, shift[:word_bits])),
+            write.data.eq(decoded(m, shift[:word_bits], self._config)),
             read.addr.eq(self.index),
             self.instruction.eq(instruction),
         ]

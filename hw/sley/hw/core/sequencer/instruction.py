@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 
+from sley.abi.config import ChipConfig
 from sley.abi.faults import UNITS, Unit
-from sley.abi.instructions import FORMATS, WORD, Op
+from sley.abi.instructions import FORMATS, WORD, Op, used_bits
 from sley.abi.scalar import ALU_OPS, BRANCH_OPS
 from sley.hw.elaboration.layouts import struct
 
@@ -32,8 +33,8 @@ INSTRUCTION = data.StructLayout(
 """The decoded bits fit the spare width of the memory and keep decoding out of the execution's cycle."""
 
 
-def decoded(m: Module, word: Value) -> data.View:
-    """The instruction of a ``word`` of the program."""
+def decoded(m: Module, word: Value, config: ChipConfig) -> data.View:
+    """The instruction of a ``word`` of the program, on a chip."""
     view = data.View(struct(WORD), word)
     instruction = Signal(INSTRUCTION)
     legal = Signal()
@@ -41,7 +42,7 @@ def decoded(m: Module, word: Value) -> data.View:
     exchange = Signal()
     m.d.comb += [
         instruction.word.eq(word),
-        legal.eq(_legal(view)),
+        legal.eq(_legal(view, config)),
         exchange.eq(legal & unit.any()),
         instruction.word.rb.eq(Mux(exchange, view.rd, view.rb)),
         instruction.word.rd.eq(Mux(exchange, view.rb, view.rd)),
@@ -76,12 +77,12 @@ def _set_unit(word: data.View) -> Value:
     return word.as_value()[field.lsb : field.msb + 1]
 
 
-def _legal(word: data.View) -> Value:
+def _legal(word: data.View, config: ChipConfig) -> Value:
     """Whether the operation is defined, its unused bits are zero, and SET names a unit with a queue."""
     bits = word.as_value()
     unused: dict[frozenset[Op], list[Value]] = {}  # bits that no other operations may set
     for k in range(WORD.width):
-        users = frozenset(op for op, form in FORMATS.items() if form.layout.mask >> k & 1)
+        users = frozenset(op for op in FORMATS if used_bits(op, config) >> k & 1)
         unused.setdefault(users, []).append(bits[k])
     reserved = Cat(
         Cat(*some).any() & ~_among(word.op, users) for users, some in unused.items() if users != set(FORMATS)

@@ -1,6 +1,7 @@
 """The two memories of a core, with a port for each engine that uses them.
 
-The vector unit reads what its lanes take at once, and Store a beat: of an accumulator row that is a part.
+The vector unit reads what its lanes take at once, Store a beat, and Load and Store a word of a list: of an accumulator
+row these are parts. Lists come last: who works on rows never waits for them.
 """
 
 from amaranth.lib.wiring import Signature
@@ -44,14 +45,15 @@ def scratchpad(config: ChipConfig) -> BankedSram:
 
 
 def accumulators(config: ChipConfig) -> BankedSram:
-    """Read by the matrix unit, the vector unit (a, b) and Store; written by the matrix unit, Load and the vector
-    unit."""
+    """Read by the matrix unit, the vector unit (a, b), Store, and for lists by Load and Store; written by the matrix
+    unit, Load and the vector unit."""
+    lists = (config.array, config.array) if config.gather else ()
     return BankedSram(
         config.accumulator_rows,
         8 * config.accumulator_row_bytes,
         config.accumulator_banks,
         config.beats_per_accumulator_row,
-        readers=(1, config.row_parts, config.row_parts, config.beats_per_accumulator_row),
+        readers=(1, config.row_parts, config.row_parts, config.beats_per_accumulator_row, *lists),
         writers=3,
         zeros=not config.has(ElementType.BF16),
     )

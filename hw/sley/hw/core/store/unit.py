@@ -1,6 +1,6 @@
 """The store unit: DMA from the scratchpad and the accumulators to memory."""
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value, signed
+from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal, Value, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -10,6 +10,7 @@ from sley.abi.faults import PC_BITS, FaultCode, Unit
 from sley.abi.instructions import SEMAPHORES, Op, Space
 from sley.abi.network import AccessError
 from sley.hw.core.affine import Loops, Positions, ends_beyond
+from sley.hw.core.list_addresses import list_beyond, list_port, run_address
 from sley.hw.core.params import UnitParams, flag_bits
 from sley.hw.core.sram.memories import accumulator_read, scratchpad_read
 from sley.hw.core.store.reads import STRIDE_BITS, StoreReads
@@ -53,13 +54,13 @@ class StoreUnit(wiring.Component):
     """Reads local rows and writes them to memory in runs of bytes.
 
     For each of COUNT2 slabs and each of rc runs, RUN_BYTES bytes are written from ceil(RUN_BYTES / row bytes) rows.
-    Where MEM_STRIDE is RUN_BYTES, the runs of a slab are joined.
+    Where MEM_STRIDE is RUN_BYTES, the runs of a slab are joined. By a list, run r is at the slab's address plus word r.
 
     Faults, one for a command, raised when everything before it is acknowledged: BUS_ERROR, PAGE_FAULT or PERMISSION,
-    with the command's memory address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a bad SET,
-    with its parameter), or that of the first bad run: BAD_ADDRESS, with the run's address, before LOCAL_ADDRESS, with
-    its first bad row. Of a bad run no byte is written, and nothing after it; after an error of memory, no run that was
-    not handed over yet.
+    with the command's memory address, if there was one; otherwise BAD_PARAMETER (rc above 65535, with rc; a list
+    beyond the accumulators, with LIST_ROW; a bad SET, with its parameter), or that of the first bad run: BAD_ADDRESS,
+    with the run's address, before LOCAL_ADDRESS, with its first bad row. Of a bad run no byte is written, and nothing
+    after it; after an error of memory, no run that was not handed over yet.
 
     While memory acknowledges a STORE without an error of its own, the commands behind it execute, up to the end of
     the next STORE; they signal in their order. If it turns out that memory refused the first, bytes of the second are
@@ -86,12 +87,15 @@ class StoreUnit(wiring.Component):
         No run comes any more, whatever ``more`` of the last one said.
     scratchpad, accumulator : Out(read_port(...))
         Each beat is one read: a row of the scratchpad, or a part of an accumulator row.
+    list_read : Out(read_port(...))
+        One lane of an accumulator row, a word of a list; on chips with ``gather``.
     acknowledging : Out(1)
         No beat is to be handed over, and memory has not acknowledged all that were; for counters.
 
     Latency
     -------
-    SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat; 2 from the last
+    SET takes 2 cycles; STORE 4 cycles to its first run, 5 to its first read, 9 to its first beat, by a list
+    LIST_LATENCY - 2 more; 2 from the last
     acknowledgement to the signal. To find the bad row of a bad run takes one cycle for each row and one more.
 
     Throughput
@@ -101,7 +105,7 @@ class StoreUnit(wiring.Component):
     Cost
     ----
     Two walks that share their loops, one 16 x 16 multiplier, queues of 8 beats, 8 runs, 8 rows and 4 commands, a stream
-    register.
+    register; with ``gather`` ``ListAddresses``.
     """
 
     command: stream.Interface
@@ -138,6 +142,7 @@ class StoreUnit(wiring.Component):
                 "scratchpad": Out(scratchpad_read(c)),
                 "accumulator": Out(accumulator_read(c, c.beats_per_accumulator_row)),
                 "acknowledging": Out(1),
+                **list_port(c),
             }
         )
 
@@ -163,7 +168,7 @@ class StoreUnit(wiring.Component):
         m.d.comb += [reads.space.eq(space), reads.stride.eq(stride), reads.last_beat.eq(last_beat)]
         m.submodules.incomplete = incomplete = ResetInserter(self.abort)(StreamFIFO(_Incomplete, COMMANDS))
 
-        m.submodules.params = params = UnitParams(Unit.STORE)
+        m.submodules.params = params = UnitParams(Unit.STORE, c)
         p = params.values
         # Both walks take the same turns. No SET comes before their end, so the strides stay where they are.
         m.submodules.loops = loops = Loops((16, 16))
@@ -246,12 +251,15 @@ class StoreUnit(wiring.Component):
         last_row = rows.position[: len(span.rows) - 1] + span.rows
         beyond = [last_row[exact_log2(limit)] for limit in self._limits]
         last_outside = span.far | Mux(in_accumulator, *reversed(beyond))
-        missing = ends_beyond(addresses.position, less, c.addr_bits)
+        by_list = incoming.flags[flag_bits(Op.STORE, "by_list")] & c.gather
+        moments = {"take": take, "by_list": by_list, "working": preparing | checking, "step": hand_over}
+        address, known = run_address(m, c, self, p, addresses.position, **moments)
+        missing = ends_beyond(address, less, c.addr_bits)
         good = Signal()
         m.d.comb += [
-            good.eq(checking & ~(missing | rows.outside | last_outside | refused_before | self.abort)),
+            good.eq(checking & known & ~(missing | rows.outside | last_outside | refused_before | self.abort)),
             run.i.valid.eq(good & starts.i.ready),
-            run.i.payload.addr.eq(addresses.position),
+            run.i.payload.addr.eq(address),
             run.i.payload.more.eq(contiguous & ~loops.last[0]),
             starts.i.valid.eq(good & run.i.ready),
             starts.i.payload.eq(rows.position),
@@ -265,7 +273,7 @@ class StoreUnit(wiring.Component):
             incomplete.i.payload.phase.eq(self.phase),
         ]
         with m.If(~refused_now & (failed == _Failure.ADDRESS)):
-            m.d.comb += incomplete.i.payload.address.eq(addresses.position)
+            m.d.comb += incomplete.i.payload.address.eq(address)
         with m.If(~refused_now & (failed == _Failure.ROW)):
             m.d.comb += incomplete.i.payload.address.eq(rows.position)
         # Signals go on through a register of two, so that nothing here waits for the semaphores.
@@ -291,26 +299,38 @@ class StoreUnit(wiring.Component):
                 space.eq(to_accumulator),
                 stride.eq(p.chunk_stride),
                 length.eq(p.run_bytes),
-                contiguous.eq(p.mem_stride == p.run_bytes),
+                contiguous.eq((p.mem_stride == p.run_bytes) & ~by_list),
                 less.eq(span.less),
                 stores.eq(~is_set & ~nothing),
                 failed.eq(Mux(Mux(is_set, params.bad, many), _Failure.PARAMETER, _Failure.NONE)),
             ]
-        with m.If(checking & ~refused_before & (missing | rows.outside)):
+        with m.If(checking & known & ~refused_before & (missing | rows.outside)):
             m.d.sync += failed.eq(Mux(missing, _Failure.ADDRESS, _Failure.ROW))
         with m.If(searching & rows.outside):
             m.d.sync += failed.eq(_Failure.ROW)
 
-        stops = refused_before | missing | rows.outside
+        too_far: Value = Const(0, 1)  # the list, beyond the accumulators
+        if c.gather:
+            too_far = Signal(reset_less=True)
+            with m.If(take):
+                m.d.sync += too_far.eq(by_list & list_beyond(c, p.list_row, incoming.c))
+            with m.If(preparing & too_far):
+                m.d.sync += [failed.eq(_Failure.PARAMETER), memory_start.eq(p.list_row)]
+
+        stops = known & (refused_before | missing | rows.outside)
         ends = hand_over & loops.last.all()
         drained = incomplete.i.valid & incomplete.i.ready
         m.d.sync += [
             idle.eq((idle & ~take) | drained),
             preparing.eq(take & moves),
-            checking.eq(preparing | (checking & ~(stops | last_outside | ends))),
-            searching.eq((checking & ~stops & last_outside) | (searching & ~rows.outside)),
+            checking.eq((preparing & ~too_far) | (checking & ~(stops | (known & last_outside) | ends))),
+            searching.eq((checking & known & ~stops & last_outside) | (searching & ~rows.outside)),
             draining.eq(
-                (take & ~moves) | (checking & (stops | ends)) | (searching & rows.outside) | (draining & ~drained)
+                (take & ~moves)
+                | (preparing & too_far)
+                | (checking & (stops | ends))
+                | (searching & rows.outside)
+                | (draining & ~drained)
             ),
         ]
         with m.If(drained):

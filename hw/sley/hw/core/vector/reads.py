@@ -119,7 +119,7 @@ class VectorReads(wiring.Component):
         super().__init__(
             {
                 "command": In(UnitCommand),
-                "params": In(params_layout(Unit.VECTOR, self._chains)),
+                "params": In(params_layout(Unit.VECTOR, config)),
                 "chained": In(1),
                 "chain": In(CHAIN),
                 "is_vrow": In(1),

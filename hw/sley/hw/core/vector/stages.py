@@ -77,7 +77,7 @@ class ChainStages(wiring.Component):
         super().__init__(
             {
                 "control": In(CONTROL),
-                "params": In(params_layout(Unit.VECTOR, chains=True)),
+                "params": In(params_layout(Unit.VECTOR, config)),
                 **{name: In(1) for name in events},
                 **{name: In(width) for name in ("a", "b", "c")},
                 "late0": Out(width),

@@ -127,7 +127,7 @@ class VectorUnit(wiring.Component):
         vector = data.View(VECTOR_FLAGS, command.flags)
         whole = has_bits(vector.out, 16, output_types(self._config))
 
-        m.submodules.params = params = UnitParams(Unit.VECTOR, chains > 0)
+        m.submodules.params = params = UnitParams(Unit.VECTOR, self._config)
         m.d.comb += [
             params.clear.eq(self.clear | self.abort),
             params.param.eq(command.flags[: len(params.param)]),

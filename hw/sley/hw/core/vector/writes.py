@@ -73,7 +73,7 @@ class VectorWrites(wiring.Component):
                 "i": In(stream.Signature(32 * config.array)),
                 "start": In(1),
                 "row": In(32),
-                "stride": In(params_layout(Unit.VECTOR)["out_stride"].shape),
+                "stride": In(params_layout(Unit.VECTOR, config)["out_stride"].shape),
                 "to_scratchpad": In(1),
                 "whole": In(1),
                 "half": In(1),

@@ -25,19 +25,22 @@ class DmaBench(UnitBench):
     Members
     -------
     grants : list of int
-        Cycles of reads and writes of the local memories.
+        Cycles of reads and writes of the local memories, but those of lists.
+    list_grants : list of int
+        Cycles of reads of lists.
     runs : list of (cycle, address, bytes)
         Runs that the unit asked memory for.
     acknowledged : list of int
         Cycle in which each run of a store was acknowledged.
     joined : int
-        Runs of stores that the next one continues.
+        Runs that the next one continues.
     """
 
     def __init__(self, dut: Any, state: DmaState, *, seed: int = 0, timeout: int = 20_000) -> None:
         super().__init__(dut, seed=seed, timeout=timeout)
         self.state = state
         self.grants: list[int] = []
+        self.list_grants: list[int] = []
         self.runs: list[tuple[int, int, int]] = []
         self.acknowledged: list[int] = []
         self.joined = 0
@@ -46,7 +49,11 @@ class DmaBench(UnitBench):
         """The local memories: what Load writes, or Store reads, with the probability that a port is not granted."""
         process = self._writes if self.state.unit is Unit.LOAD else self._reads
         for port, space in ((self.dut.scratchpad, Space.SCRATCHPAD), (self.dut.accumulator, Space.ACCUMULATOR)):
-            self.add(process(port, self.state.local[space], denied))
+            self.add(process(port, self.state.local[space], denied, self.grants))
+        if self.state.config.gather:
+            rows = self.state.local[Space.ACCUMULATOR]
+            self.add(self._reads(self.dut.list_read, rows, denied, self.list_grants))
+            self.add(self._watch_list)
 
     def play_memory(self, latency: tuple[int, int] = (3, 3), pause: float = 0.0) -> None:
         """Memory behind the unit's runs: least and greatest cycles to an answer, and the probability of a pause."""
@@ -55,7 +62,7 @@ class DmaBench(UnitBench):
         else:
             self._play_writer(latency, pause)
 
-    def _writes(self, port: Any, rows: list[bytearray], denied: float) -> Any:
+    def _writes(self, port: Any, rows: list[bytearray], denied: float, grants: list[int]) -> Any:
         rng = random.Random(self.rng.random())
         granules = len(port.enable)
         size = len(rows[0]) // granules
@@ -66,7 +73,7 @@ class DmaBench(UnitBench):
             pins.set(ctx, ready)
             async for _, _, valid, row, data, enable in ctx.tick().sample(port.valid, port.row, port.data, port.enable):
                 if valid and ready:
-                    self.grants.append(self.cycle)
+                    grants.append(self.cycle)
                     new = data.to_bytes(len(rows[0]), "little")
                     for k in range(granules):
                         if enable >> k & 1:
@@ -76,7 +83,7 @@ class DmaBench(UnitBench):
 
         return process
 
-    def _reads(self, port: Any, rows: list[bytearray], denied: float) -> Any:
+    def _reads(self, port: Any, rows: list[bytearray], denied: float, grants: list[int]) -> Any:
         rng = random.Random(self.rng.random())
         width = len(port.data)
 
@@ -89,11 +96,16 @@ class DmaBench(UnitBench):
                 pins.set(ctx, ready, rng.getrandbits(width) if arriving is None else arriving)
                 _, _, valid, row, part = await anext(edges)
                 if valid and ready:
-                    self.grants.append(self.cycle)
+                    grants.append(self.cycle)
                 read = int.from_bytes(rows[row], "little") >> (part * width) & ((1 << width) - 1)
                 pipe.append(read if valid and ready else None)
 
         return process
+
+    async def _watch_list(self, ctx: Any) -> None:
+        """A scrub clears the accumulators as soon as the units are idle."""
+        async for _, _, busy, valid in ctx.tick().sample(self.dut.busy, self.dut.list_read.valid):
+            assert busy or not valid, f"a list is read by a unit that is not busy, cycle {self.cycle}"
 
     def _play_reader(self, latency: tuple[int, int], pause: float) -> None:
         """Memory behind ``run`` and ``beat``; each run takes at least a random latency."""
@@ -102,20 +114,24 @@ class DmaBench(UnitBench):
         queue: list[tuple[int, dict[str, int]]] = []
 
         async def process(ctx: Any) -> None:
-            offered = False
+            offered, run = False, dut.run.payload
+            promised: int | None = None
             pins = Pins(dut.run.ready, dut.beat.valid, dut.beat.payload)
-            edges = aiter(ctx.tick().sample(dut.beat.ready, dut.run.valid, dut.run.payload.addr, dut.run.payload.bytes))
+            edges = aiter(ctx.tick().sample(dut.beat.ready, dut.run.valid, run.addr, run.bytes, run.more, run.joins))
             while True:
                 run_ready = rng.random() >= pause
                 offered = offered or bool(queue and queue[0][0] <= self.cycle and rng.random() >= pause)
                 beat = queue[0][1] if offered else {"data": rng.getrandbits(8 * bus), "last": 1}
                 pins.set(ctx, run_ready, offered, beat)
-                _, _, taken, valid, address, length = await anext(edges)
+                _, _, taken, valid, address, length, more, joins = await anext(edges)
                 if offered and taken:
                     queue.pop(0)
                     offered = False
                 if valid and run_ready:
                     assert length > 0
+                    assert not joins or promised in (None, address)
+                    promised = (address + length) & WORD if more else None
+                    self.joined += more
                     self.runs.append((self.cycle, address, length))
                     due = self.cycle + rng.randint(*latency) - 1
                     for at in range(0, length, bus):

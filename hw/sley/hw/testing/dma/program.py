@@ -24,9 +24,12 @@ class DmaCommand:
     pc: int = 0
     interleave: int = 0
     transpose: int = 0
+    by_list: int = 0
 
     def payload(self) -> dict[str, int]:
-        fields = {"param": self.param, "unit": self.unit} if self.op is Op.SET else {"space": self.space}
+        fields = {"param": self.param, "unit": self.unit}
+        if self.op is not Op.SET:
+            fields = {"space": self.space, "by_list": self.by_list}
         if self.op is Op.LOAD:
             fields |= {"interleave": self.interleave, "transpose": self.transpose}
         layout = FORMATS[self.op].layout.fields
@@ -37,10 +40,12 @@ class DmaCommand:
 
 @dataclass
 class Program:
-    """Commands of one unit in order; each has its place as ``pc``."""
+    """Commands of one unit in order; each has its place as ``pc``. ``lists``: words that the accumulators hold, by
+    their number, lane after lane and row after row."""
 
     unit: Unit
     commands: list[DmaCommand] = field(default_factory=list)
+    lists: dict[int, int] = field(default_factory=dict)
 
     def move(
         self,
@@ -51,12 +56,12 @@ class Program:
         signal: int = 0,
         interleave: int = 0,
         transpose: int = 0,
+        by_list: int = 0,
     ) -> None:
         op = Op.LOAD if self.unit is Unit.LOAD else Op.STORE
-        pc = len(self.commands)
-        self.commands.append(
-            DmaCommand(op, a, b, c, space, signal=signal, pc=pc, interleave=interleave, transpose=transpose)
-        )
+        command = DmaCommand(op, a, b, c, space, signal=signal, pc=len(self.commands))
+        command.interleave, command.transpose, command.by_list = interleave, transpose, by_list
+        self.commands.append(command)
 
     def set(self, param: int, value: int) -> None:
         self.commands.append(DmaCommand(Op.SET, value, param=param, unit=self.unit, pc=len(self.commands)))

@@ -8,7 +8,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.instructions import INTERLEAVE_CHUNKS, TRANSPOSE_CHUNKS, Op, Space
 from sley.abi.network import AccessError
-from sley.abi.parameters import PARAMS, Param
+from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.hw.noc.access import FAULT_CODES
 from sley.hw.testing.dma.program import WORD, DmaCommand, Program
 
@@ -51,7 +51,13 @@ class DmaState:
         return DmaState(self.config, self.unit, local, bytearray(self.memory), dict(self.params), list(self.faults))
 
     def clear_params(self) -> None:
-        self.params = {p: info.reset for p, info in PARAMS.items() if self.unit in info.units}
+        self.params = {p: info.reset for p, info in unit_params(self.unit, self.config).items()}
+
+    def place_lists(self, program: Program) -> None:
+        """Puts the words of a program's lists where it expects them."""
+        for place, word in program.lists.items():
+            row, lane = divmod(place, self.config.array)
+            self.local[Space.ACCUMULATOR][row][4 * lane : 4 * lane + 4] = (word & WORD).to_bytes(4, "little")
 
     def refusal(self, start: int, end: int) -> AccessError:
         """The ``AccessError`` of bytes of a run that begins at ``start``: where some are behind the end of memory, the
@@ -77,8 +83,8 @@ class DmaState:
                 self.faults.append((int(fault.code), command.pc, fault.address))
 
     def _set(self, command: DmaCommand) -> None:
-        info = PARAMS[Param(command.param)] if command.param in Param._value2member_map_ else None
-        if info is None or self.unit not in info.units:
+        info = PARAMS[Param(command.param)] if command.param in self.params else None
+        if info is None:
             raise DmaFaultError(FaultCode.BAD_PARAMETER, command.param)
         value = command.a & WORD
         if info.signed and value >> 31:
@@ -91,14 +97,27 @@ class DmaState:
     def _runs(self, command: DmaCommand, pad_runs: int) -> Iterator[tuple[int, int, bool]]:
         """Memory address and first row of each run, and whether it has data."""
         p = self.params
+        offsets = self._offsets(command)
         for slab in range(p[Param.COUNT2] if command.c else 0):
             for run in range(command.c + pad_runs):
-                address = command.a + slab * p[Param.MEM_STRIDE2] + run * p[Param.MEM_STRIDE]
+                address = command.a + slab * p[Param.MEM_STRIDE2] + (offsets[run] if run < len(offsets) else 0)
                 row = (command.b & WORD) + slab * p[Param.LOCAL_STRIDE2] + run * p[Param.LOCAL_STRIDE]
                 data = run < command.c and p[Param.RUN_BYTES] > 0
                 if data and (address & WORD) + p[Param.RUN_BYTES] > 1 << self.config.addr_bits:
                     raise DmaFaultError(FaultCode.BAD_ADDRESS, address)
                 yield address & WORD, row, data
+
+    def _offsets(self, command: DmaCommand) -> list[int]:
+        """From the first run of a slab to each one that has bytes."""
+        p, n, rows = self.params, self.config.array, self.local[Space.ACCUMULATOR]
+        if not command.c or not p[Param.RUN_BYTES] or not p[Param.COUNT2]:
+            return []
+        if not command.by_list:
+            return [run * p[Param.MEM_STRIDE] for run in range(command.c)]
+        if p[Param.LIST_ROW] + -(-command.c // n) > len(rows):
+            raise DmaFaultError(FaultCode.BAD_PARAMETER, p[Param.LIST_ROW])
+        words = b"".join(rows[p[Param.LIST_ROW] :])
+        return [int.from_bytes(words[4 * run : 4 * run + 4], "little") for run in range(command.c)]
 
     def _row(self, command: DmaCommand, row: int) -> bytearray:
         rows = self.local[command.space]

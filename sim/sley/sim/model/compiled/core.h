@@ -45,6 +45,7 @@ typedef struct Core {
 
     uint8_t scratchpad[SCRATCHPAD_ROWS][ROW_BYTES];
     uint32_t accumulator[ACCUMULATOR_ROWS][N];
+    uint32_t list[ACCUMULATOR_ROWS * N];  // of the LOAD or STORE at hand, as it was when that began
     uint8_t weights[N][ROW_BYTES];  // lane n of row r: of array row r, column n
 
     uint32_t rows[ROW_REGISTERS][N];

@@ -23,12 +23,13 @@ from sley.abi.instructions import (
     WORD,
     Op,
     Space,
+    used_bits,
 )
 from sley.abi.layout import Layout
 from sley.abi.network import COORDINATE_BITS, LAUNCH_SIZES, WALK_ANSWER, AccessError, LaunchWord, RequestKind, Tag
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
-from sley.abi.parameters import PARAMS, Param
+from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
 from sley.abi.timing import (
     CHUNK_BEATS,
@@ -94,7 +95,7 @@ def header(config: ChipConfig) -> str:
         lines.append(f"#define {name} {value}")
     for prefix, enum in _ENUMS.items():
         lines.append(f"enum {{ {', '.join(f'{prefix}_{member.name} = {int(member)}' for member in enum)} }};")
-    lines += [*_fields(), *_formats(), *_params(), *_coefficients()]
+    lines += [*_fields(), *_formats(config), *_params(config), *_coefficients()]
     return "\n".join(lines) + "\n"
 
 
@@ -226,7 +227,7 @@ def _launch_sources() -> list[str]:
     return [f"[{word}] = {fields[name].lsb // 32}" for word, name in words.items()]
 
 
-def _formats() -> list[str]:
+def _formats(config: ChipConfig) -> list[str]:
     """What the sequencer knows of each operation."""
     lines = [
         "enum { IMM_NONE, IMM_A, IMM_B, IMM_C };",
@@ -234,24 +235,23 @@ def _formats() -> list[str]:
         "static const Format formats[256] = {",
     ]
     for op, form in FORMATS.items():
-        low, high = form.layout.mask & (1 << 64) - 1, form.layout.mask >> 64
+        mask = used_bits(op, config)
+        low, high = mask & (1 << 64) - 1, mask >> 64
         replaced = _IMMEDIATE[form.immediate_replaces]
         lines.append(f"    [{int(op)}] = {{1, {int(form.unit)}, {replaced}, {low:#x}ull, {high:#x}ull}},")
     return [*lines, "};"]
 
 
-def _params() -> list[str]:
-    """The parameters: the units that have each as a mask, width, sign, reset value, and whether it needs chains."""
+def _params(config: ChipConfig) -> list[str]:
+    """The parameters: the units that have each on this chip as a mask, width, sign and reset value."""
     lines = [
-        "typedef struct ParamInfo { uint8_t units, width, is_signed, chains; int64_t reset; } ParamInfo;",
+        "typedef struct ParamInfo { uint8_t units, width, is_signed; int64_t reset; } ParamInfo;",
         f"#define PARAMS {max(PARAMS) + 1}",
         "static const ParamInfo param_infos[PARAMS] = {",
     ]
     for param, info in PARAMS.items():
-        units = sum(1 << unit for unit in info.units)
-        lines.append(
-            f"    [{int(param)}] = {{{units}, {info.width}, {int(info.signed)}, {int(info.chains)}, {info.reset}}},"
-        )
+        units = sum(1 << unit for unit in info.units if param in unit_params(unit, config))
+        lines.append(f"    [{int(param)}] = {{{units}, {info.width}, {int(info.signed)}, {info.reset}}},")
     return [*lines, "};"]
 
 

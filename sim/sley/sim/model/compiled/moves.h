@@ -3,9 +3,25 @@
 
 #include "core.h"
 
+static int by_list(int unit, const Command* command) {
+    return unit == UNIT_LOAD ? LOAD_BY_LIST(command->word) : STORE_BY_LIST(command->word);
+}
+
+// Of a run that has bytes.
 static uint32_t run_address(const Core* core, int unit, const Command* command, int64_t slab, int64_t run) {
     const int64_t* p = core->params[unit];
-    return (uint32_t)(command->a + slab * p[PARAM_MEM_STRIDE2] + run * p[PARAM_MEM_STRIDE]);
+    int64_t offset = by_list(unit, command) ? core->list[run] : run * p[PARAM_MEM_STRIDE];
+    return (uint32_t)(command->a + slab * p[PARAM_MEM_STRIDE2] + offset);
+}
+
+// Takes the list, if the command uses one. Returns 1 for a fault.
+static int take_list(Core* core, int unit, const Command* command) {
+    const int64_t* p = core->params[unit];
+    int64_t row = p[PARAM_LIST_ROW], rows = ((int64_t)command->c + N - 1) / N;
+    if (!by_list(unit, command) || !p[PARAM_RUN_BYTES]) return 0;
+    if (row + rows > ACCUMULATOR_ROWS) return fail(core, FAULT_BAD_PARAMETER, unit, command->pc, row);
+    memcpy(core->list, core->accumulator[row], rows * ACCUMULATOR_ROW_BYTES);
+    return 0;
 }
 
 // Reads a run; the first chunk whose data is refused goes to `bad_chunk`. Returns 1 for a fault.
@@ -31,7 +47,7 @@ static int load_plain(Core* core, const Command* command, uint8_t* target, int64
     uint8_t* data = core_scratch(core, chunks * width);
     for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab) {
         for (int64_t run = 0; run < runs; ++run) {
-            uint32_t address = run_address(core, UNIT_LOAD, command, slab, run);
+            uint32_t address = run < data_runs ? run_address(core, UNIT_LOAD, command, slab, run) : 0;
             int64_t bad_chunk = -1;
             Refused refused;
             fill(data, run < data_runs ? length : 0, chunks * width, (uint32_t)p[PARAM_FILL]);
@@ -119,12 +135,13 @@ static int unit_load(Core* core, const Command* command) {
     if (p[PARAM_RUN_BYTES] > chunks * width)
         return fail(core, FAULT_BAD_PARAMETER, UNIT_LOAD, command->pc, p[PARAM_RUN_BYTES]);
     if (!chunks) return 0;
+    if ((interleave || transpose) && chunks > (transpose ? TRANSPOSE_CHUNKS >> interleave : INTERLEAVE_CHUNKS))
+        return fail(core, FAULT_BAD_PARAMETER, UNIT_LOAD, command->pc, chunks);
+    if (take_list(core, UNIT_LOAD, command)) return 1;
     if (!interleave && !transpose) {
         uint8_t* target = space ? (uint8_t*)core->accumulator : (uint8_t*)core->scratchpad;
         return load_plain(core, command, target, width, space ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS);
     }
-    if (chunks > (transpose ? TRANSPOSE_CHUNKS >> interleave : INTERLEAVE_CHUNKS))
-        return fail(core, FAULT_BAD_PARAMETER, UNIT_LOAD, command->pc, chunks);
     return load_permuted(core, command, interleave, transpose);
 }
 
@@ -134,7 +151,8 @@ static int unit_store(Core* core, const Command* command) {
     int64_t width = space ? ACCUMULATOR_ROW_BYTES : ROW_BYTES, limit = space ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS;
     const uint8_t* source = space ? (uint8_t*)core->accumulator : (uint8_t*)core->scratchpad;
     int64_t length = p[PARAM_RUN_BYTES], chunks = (length + width - 1) / width;
-    if (!length) return 0;
+    if (!length || !command->c || !p[PARAM_COUNT2]) return 0;
+    if (take_list(core, UNIT_STORE, command)) return 1;
     uint8_t* data = core_scratch(core, chunks * width);
     for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab) {
         for (int64_t run = 0; run < command->c; ++run) {

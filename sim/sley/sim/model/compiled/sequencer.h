@@ -17,7 +17,7 @@ static int unit_set(Core* core, uint32_t unit, const Command* command) {
         return 0;
     }
     const ParamInfo* info = number < PARAMS ? &param_infos[number] : 0;
-    if (!info || !(info->units >> unit & 1) || (info->chains && !CHAINS))
+    if (!info || !(info->units >> unit & 1))
         return fail(core, FAULT_BAD_PARAMETER, unit, command->pc, number);
     int64_t number_value = info->is_signed ? (int64_t)(int32_t)value : (int64_t)value;
     int64_t low = info->is_signed ? -(1ll << (info->width - 1)) : 0;
@@ -31,7 +31,8 @@ static void count_move(Core* core, int unit, const Command* command) {
     const int64_t* p = core->params[unit];
     uint64_t size = (uint64_t)p[PARAM_RUN_BYTES], runs = command->c, beats = 0;
     if (!size || !runs) return;
-    if (p[PARAM_MEM_STRIDE] == (int64_t)size) size *= runs, runs = 1;  // joined
+    take_list(core, unit, command);
+    if (p[PARAM_MEM_STRIDE] == (int64_t)size && !by_list(unit, command)) size *= runs, runs = 1;  // joined
     for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab)
         for (uint64_t run = 0; run < runs; ++run) {
             uint64_t first = run_address(core, unit, command, slab, (int64_t)run);
