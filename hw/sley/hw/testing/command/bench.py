@@ -63,7 +63,7 @@ class CommandBench:
         heads, inside = [], False
         for cycle, flit in zip(requests.cycles, requests.items, strict=True):
             if not inside:
-                heads.append((cycle, flit.payload.head.kind.name, flit.payload.head.addr))
+                heads.append((cycle, RequestKind(flit.payload.head.kind).name, flit.payload.head.addr))
             inside = not flit.last
         return heads
 

@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from sley.abi.config import ChipConfig
 from sley.abi.faults import UNITS, FaultCode, Unit
 from sley.abi.instructions import INSTRUCTION_BYTES
+from sley.abi.network import Tag
 from sley.abi.packets import INLINE_ARGS
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer.sequencer import Sequencer
@@ -130,7 +131,7 @@ class SequencerBench:
                 if valid and ready:
                     done.append(int(flit.payload.data))
                     assert flit.last == (len(done) == 3)
-                    assert (flit.dest.x, flit.dest.y, flit.payload.tag.value) == (0, 0, 3)
+                    assert (flit.dest.x, flit.dest.y, flit.payload.tag) == (0, 0, Tag.MESSAGE)
                     block.reported = block.reported or self.bench.cycle
             ctx.set(dut.done.ready, 0)
             block.core, block.pc, block.address = done[0] & 0xFF, done[1], done[2]
