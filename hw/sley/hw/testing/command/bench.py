@@ -15,6 +15,7 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.network import RequestKind
 from sley.abi.packets import PACKET_BYTES
 from sley.abi.registers import RegisterMap
 from sley.hw.testing.command.cores import BlockRun, FakeCores
