@@ -186,6 +186,7 @@ class CommandModel:
         elif op is PacketOp.COPY:
             if f["bytes"]:
                 self._write(queue, f["dst"], self._read(queue, f["src"], f["bytes"]))
+                self.spaces[queue.context].copied(f["src"], f["dst"], f["bytes"])
         elif op is PacketOp.FILL:
             if f["bytes"]:
                 self._write(queue, f["dst"], np.broadcast_to(np.uint8(f["value"]), f["bytes"]))

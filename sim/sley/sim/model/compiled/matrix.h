@@ -4,6 +4,10 @@
 #include "core.h"
 #include "float32.h"
 
+#ifdef SANITIZE
+#include "sanitize/products.h"
+#endif
+
 static int check_type(Core* core, const Command* command, uint32_t type) {
     return has(OPERAND_TYPES, type) ? 0 : fail(core, FAULT_ILLEGAL_INSTRUCTION, UNIT_MATRIX, command->pc, 0);
 }
@@ -20,11 +24,13 @@ static int unit_weights(Core* core, const Command* command) {
     for (uint32_t r = 0; r < N; ++r) {
         if (r < command->c) {
             memcpy(core->weights[r], core->scratchpad[command->a + r * stride], ROW_BYTES);
+            HOOK(row_read(core, SPACE_SCRATCHPAD, command->a + r * stride, 0, ROW_BYTES);)
         } else {
             // The neutral lane: 0, and of bf16 -0, whose product with +0 changes no sum.
             for (uint32_t b = 0; b < ROW_BYTES; ++b) core->weights[r][b] = type == TYPE_BF16 && b & 1 ? 0x80 : 0;
         }
     }
+    HOOK(core->sanitizer->weight_bytes = command->c * (ROW_BYTES / N);)
     return 0;
 }
 
@@ -88,6 +94,7 @@ static int unit_matmul(Core* core, const Command* command) {
         if (++j < middle) continue;
         j = 0, ++k;
     }
+    HOOK(matmul_rows(core, rows, command->b, count, accumulate);)
     int is_bf16 = type == TYPE_BF16, depth = is_bf16 ? N : N * ELEMENTS;
     Floats weights[N * ELEMENTS];
     for (int k = 0; k < depth; ++k)

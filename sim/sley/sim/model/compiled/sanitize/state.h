@@ -1,0 +1,71 @@
+// What the sanitizers of a core remember: clocks, shadows of the local memories, and reports.
+#pragma once
+
+#include <stdint.h>
+
+#include "abi.h"
+
+// Who accesses rows: the units by their numbers, and WEIGHTS, which the matrix unit executes beside MATMULs before it.
+enum { AGENT_WEIGHTS = UNIT_COUNT, AGENTS = 8 };
+
+// How many instructions of each agent have finished for sure.
+typedef struct Clock {
+    uint32_t at[AGENTS];
+} Clock;
+
+// The last accesses to a row in this block: instructions of agents, numbered from 1, and where in the program they are.
+typedef struct Record {
+    uint32_t block;  // everything here is of this block
+    uint32_t writer, written, write_pc;
+    uint32_t read[AGENTS], read_pc[AGENTS];
+} Record;
+
+// What a byte of a local memory holds.
+enum { NOTHING = 0, DEFINED = 1, UNDEFINED = 2 };  // UNDEFINED: LOAD brought it from memory that nobody wrote
+
+// What is known of a byte of device memory, as bits: it was written, it belongs to somebody, it did before.
+enum { MEMORY_DEFINED = 1, MEMORY_USABLE = 2, MEMORY_FREED = 4 };
+
+// As sley.sim.model.sanitize.found.Found.
+typedef struct Report {
+    uint32_t finding, unit, pc, writes;
+    uint32_t space, row;  // a local row, or a row register
+    uint32_t address, length;
+    uint64_t physical;
+    uint32_t other_unit, other_pc, other_writes, other_block, other_core;
+} Report;
+
+// What a part of the core that does not move waits for.
+enum { IDLE = 0, FOR_SIGNALS = 1, FOR_ROOM = 2, FOR_QUEUE = 3, FOR_UNITS = 4 };
+
+#define REPORTS 32
+#define LOCAL_ROWS (SCRATCHPAD_ROWS + ACCUMULATOR_ROWS)
+
+typedef struct Sanitizer {
+    // What Python sees, as sley.sim.model.sanitize.core.Visible.
+    uint32_t enabled;  // a bit for each kind
+    uint32_t count;    // of reports
+    Report reports[REPORTS];
+    uint32_t signal_pc[SEMAPHORES];  // of the last signal
+
+    struct {
+        uint32_t state, pc, semaphores;
+    } stuck[UNIT_COUNT];
+
+    uint32_t block;  // number of the block
+    uint32_t agent, unit, pc, pcs[UNIT_COUNT];
+    Clock now;  // of the instruction that executes
+    Clock base[UNIT_COUNT], signalling[UNIT_COUNT];
+    Clock dispatched[UNIT_COUNT][UNIT_QUEUE];
+    Clock tokens[SEMAPHORES][SEMAPHORE_MAX];
+    uint32_t executed[AGENTS];
+
+    Record records[LOCAL_ROWS];
+    uint8_t scratchpad[SCRATCHPAD_ROWS][ROW_BYTES];
+    uint8_t accumulator[ACCUMULATOR_ROWS][ACCUMULATOR_ROW_BYTES];
+    uint32_t shadow_block[LOCAL_ROWS];
+    uint8_t registers[ROW_REGISTERS + 1];
+    uint32_t weight_bytes;  // of a row of activations that meet weights other than neutral ones
+    uint8_t* scratch;
+    uint64_t scratch_size;
+} Sanitizer;
