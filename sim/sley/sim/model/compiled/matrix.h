@@ -21,16 +21,16 @@ static int unit_weights(Core* core, const Command* command) {
         int64_t row = command->a + r * stride;
         if (outside(row, SCRATCHPAD_ROWS)) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_MATRIX, command->pc, row);
     }
+    HOOK(weights_begin(core, command->c);)
     for (uint32_t r = 0; r < N; ++r) {
         if (r < command->c) {
             memcpy(core->weights[r], core->scratchpad[command->a + r * stride], ROW_BYTES);
-            HOOK(row_read(core, SPACE_SCRATCHPAD, command->a + r * stride, 0, ROW_BYTES);)
+            HOOK(weights_row(core, r, command->a + r * stride);)
         } else {
             // The neutral lane: 0, and of bf16 -0, whose product with +0 changes no sum.
             for (uint32_t b = 0; b < ROW_BYTES; ++b) core->weights[r][b] = type == TYPE_BF16 && b & 1 ? 0x80 : 0;
         }
     }
-    HOOK(core->sanitizer->weight_bytes = command->c * (ROW_BYTES / N);)
     return 0;
 }
 
@@ -94,7 +94,7 @@ static int unit_matmul(Core* core, const Command* command) {
         if (++j < middle) continue;
         j = 0, ++k;
     }
-    HOOK(matmul_rows(core, rows, command->b, count, accumulate);)
+    HOOK(matmul_rows(core, rows, command->b, count, accumulate, type == TYPE_BF16);)
     int is_bf16 = type == TYPE_BF16, depth = is_bf16 ? N : N * ELEMENTS;
     Floats weights[N * ELEMENTS];
     for (int k = 0; k < depth; ++k)

@@ -90,7 +90,7 @@ class SanitizedCore(CompiledCore):
     def _report(self, block: Block, raw: _Report) -> Report:
         finding = Finding(raw.finding)
         other = None
-        if finding in (Finding.ROW_RACE, Finding.UNDEFINED_ROW) and (raw.other_unit or raw.other_pc):
+        if finding in (Finding.ROW_RACE, Finding.UNDEFINED_ROW, Finding.UNWRITTEN_WEIGHTS) and (raw.other_unit or raw.other_pc):
             other = Access(self._where(block, raw.other_unit, raw.other_pc), bool(raw.other_writes))
         row = Row(Space(raw.space), raw.row, raw.address)
         detail = self._reports.allocation(raw.physical, raw.address) if finding is Finding.OUTSIDE else ""

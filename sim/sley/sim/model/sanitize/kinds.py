@@ -20,17 +20,19 @@ class Finding(IntEnum):
     UNWRITTEN_ROW = 0
     UNDEFINED_ROW = 1
     UNWRITTEN_REGISTER = 2
-    ROW_RACE = 3
-    MEMORY_RACE = 4
-    OUTSIDE = 5
-    STUCK = 6
-    LEFTOVER = 7
+    UNWRITTEN_WEIGHTS = 3
+    ROW_RACE = 4
+    MEMORY_RACE = 5
+    OUTSIDE = 6
+    STUCK = 7
+    LEFTOVER = 8
 
 
 OF = {
     Finding.UNWRITTEN_ROW: Sanitizer.INIT,
     Finding.UNDEFINED_ROW: Sanitizer.INIT,
     Finding.UNWRITTEN_REGISTER: Sanitizer.INIT,
+    Finding.UNWRITTEN_WEIGHTS: Sanitizer.INIT,
     Finding.ROW_RACE: Sanitizer.RACE,
     Finding.MEMORY_RACE: Sanitizer.RACE,
     Finding.OUTSIDE: Sanitizer.MEMORY,

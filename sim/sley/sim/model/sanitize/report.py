@@ -150,6 +150,16 @@ def _unwritten_register(report: Report) -> tuple[str, str]:
     )
 
 
+def _unwritten_weights(report: Report) -> tuple[str, str]:
+    row, other = report.row, report.other
+    assert row is not None and other is not None
+    return (
+        f"element {row.byte} of K is not zero in the activations, and its weights are those of {row}, taken by "
+        f"{other.where}, which this block has not written",
+        "load as many rows of weights as K has, or pad the activations with zeros behind K",
+    )
+
+
 def _row_race(report: Report) -> tuple[str, str]:
     other = report.other
     assert other is not None
@@ -198,6 +208,7 @@ _TEXTS = {
     Finding.UNWRITTEN_ROW: _unwritten_row,
     Finding.UNDEFINED_ROW: _undefined_row,
     Finding.UNWRITTEN_REGISTER: _unwritten_register,
+    Finding.UNWRITTEN_WEIGHTS: _unwritten_weights,
     Finding.ROW_RACE: _row_race,
     Finding.MEMORY_RACE: _memory_race,
     Finding.OUTSIDE: _outside,

@@ -21,7 +21,7 @@ static void clocks_begin_block(Core* core) {
     memset(s->base, 0, sizeof s->base);
     memset(s->executed, 0, sizeof s->executed);
     memset(s->registers, 0, sizeof s->registers);
-    s->weight_bytes = 0;
+    s->weights = (Weights){0};
 }
 
 // The command that the sequencer has just put into the queue of a unit.

@@ -20,6 +20,12 @@ typedef struct Record {
     uint32_t read[AGENTS], read_pc[AGENTS];
 } Record;
 
+// The weights in the array: how many rows, those of the scratchpad that they were, and which elements nobody wrote.
+typedef struct Weights {
+    uint32_t count, pc, undefined, rows[N];
+    uint8_t missing[N * ELEMENTS];
+} Weights;
+
 // What a byte of a local memory holds.
 enum { NOTHING = 0, DEFINED = 1, UNDEFINED = 2 };  // UNDEFINED: LOAD brought it from memory that nobody wrote
 
@@ -65,7 +71,7 @@ typedef struct Sanitizer {
     uint8_t accumulator[ACCUMULATOR_ROWS][ACCUMULATOR_ROW_BYTES];
     uint32_t shadow_block[LOCAL_ROWS];
     uint8_t registers[ROW_REGISTERS + 1];
-    uint32_t weight_bytes;  // of a row of activations that meet weights other than neutral ones
+    Weights weights;
     uint8_t* scratch;
     uint64_t scratch_size;
 } Sanitizer;
