@@ -16,6 +16,7 @@ from sley.sim.model.sanitize.report import Access, Report, Row, Stuck, Waits, Wh
 from sley.sim.model.sanitize.reports import Reports
 
 REPORTS = 32
+_WITH_OTHER = (Finding.ROW_RACE, Finding.UNDEFINED_ROW, Finding.DERIVED_ROW, Finding.UNWRITTEN_WEIGHTS)
 
 
 class _Report(ctypes.Structure):
@@ -90,7 +91,7 @@ class SanitizedCore(CompiledCore):
     def _report(self, block: Block, raw: _Report) -> Report:
         finding = Finding(raw.finding)
         other = None
-        if finding in (Finding.ROW_RACE, Finding.UNDEFINED_ROW, Finding.UNWRITTEN_WEIGHTS) and (raw.other_unit or raw.other_pc):
+        if finding in _WITH_OTHER and (raw.other_unit or raw.other_pc):
             other = Access(self._where(block, raw.other_unit, raw.other_pc), bool(raw.other_writes))
         row = Row(Space(raw.space), raw.row, raw.address)
         detail = self._reports.allocation(raw.physical, raw.address) if finding is Finding.OUTSIDE else ""

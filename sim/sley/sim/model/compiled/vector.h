@@ -109,11 +109,8 @@ static int unit_vector(Core* core, const Command* command) {
             int64_t limit = walks[k].space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS;
             if (used[k] && outside(row, limit)) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_VECTOR, command->pc, row);
         }
-#ifdef SANITIZE
-    for (int k = A; k <= C; ++k)
-        if (used[k]) vector_source(core, &chain, &walks[k], k, rows, halves, types);
-    vector_registers(core, &chain);
-#endif
+    HOOK(vector_registers(core, &chain);)
+    HOOK(const uint8_t* derived = vector_sources(core, &chain, walks, used, rows, halves, types);)
     int64_t count = rows * N;
     uint32_t* x = core_scratch(core, 7 * count * sizeof *x);
     uint32_t* sources[3] = {x + count, x + 2 * count, x + 3 * count};
@@ -127,7 +124,7 @@ static int unit_vector(Core* core, const Command* command) {
     for (int64_t r = 0; used[OUT] && r < rows; ++r) {
         int64_t row = walk_row(&walks[OUT], r);
         write_row(core, row, VECTOR_OUT_HALF(w), out, x + r * N, is_float);
-        HOOK(vector_row(core, out_space, row, VECTOR_OUT_HALF(w), out, 1);)
+        HOOK(vector_output(core, out_space, row, VECTOR_OUT_HALF(w), out, derived ? derived + r * N : 0);)
     }
     return 0;
 }

@@ -19,18 +19,20 @@ class Finding(IntEnum):
 
     UNWRITTEN_ROW = 0
     UNDEFINED_ROW = 1
-    UNWRITTEN_REGISTER = 2
-    UNWRITTEN_WEIGHTS = 3
-    ROW_RACE = 4
-    MEMORY_RACE = 5
-    OUTSIDE = 6
-    STUCK = 7
-    LEFTOVER = 8
+    DERIVED_ROW = 2
+    UNWRITTEN_REGISTER = 3
+    UNWRITTEN_WEIGHTS = 4
+    ROW_RACE = 5
+    MEMORY_RACE = 6
+    OUTSIDE = 7
+    STUCK = 8
+    LEFTOVER = 9
 
 
 OF = {
     Finding.UNWRITTEN_ROW: Sanitizer.INIT,
     Finding.UNDEFINED_ROW: Sanitizer.INIT,
+    Finding.DERIVED_ROW: Sanitizer.INIT,
     Finding.UNWRITTEN_REGISTER: Sanitizer.INIT,
     Finding.UNWRITTEN_WEIGHTS: Sanitizer.INIT,
     Finding.ROW_RACE: Sanitizer.RACE,

@@ -142,6 +142,15 @@ def _undefined_row(report: Report) -> tuple[str, str]:
     )
 
 
+def _derived_row(report: Report) -> tuple[str, str]:
+    row, other = report.row, report.other
+    assert row is not None and other is not None
+    return (
+        f"byte {row.byte} of {row} counts, and was computed by {other.where} from rows that this block has not written",
+        "write what that instruction reads before it, or take fewer rows here",
+    )
+
+
 def _unwritten_register(report: Report) -> tuple[str, str]:
     assert report.row is not None
     return (
@@ -207,6 +216,7 @@ def _leftover(report: Report) -> tuple[str, str]:
 _TEXTS = {
     Finding.UNWRITTEN_ROW: _unwritten_row,
     Finding.UNDEFINED_ROW: _undefined_row,
+    Finding.DERIVED_ROW: _derived_row,
     Finding.UNWRITTEN_REGISTER: _unwritten_register,
     Finding.UNWRITTEN_WEIGHTS: _unwritten_weights,
     Finding.ROW_RACE: _row_race,

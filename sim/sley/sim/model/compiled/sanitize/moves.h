@@ -19,7 +19,7 @@ static void loaded_row(Core* core, uint32_t space, int64_t row, const uint8_t* s
     if (shadow) memcpy(row_shadow(core, space, row), shadow, row_bytes(space));
 }
 
-// A part of a row that STORE copies, `to` the shadow of the run: something must have been written there.
+// A part of a row that STORE copies, `to` the shadow of the run: it is written, or a copy of what LOAD found.
 static void stored_row(Core* core, uint32_t space, int64_t row, int64_t count, uint8_t* to) {
     if (count > row_bytes(space)) count = row_bytes(space);
     row_order(core, space, row, 0);
@@ -29,7 +29,7 @@ static void stored_row(Core* core, uint32_t space, int64_t row, int64_t count, u
     }
     uint8_t* shadow = row_shadow(core, space, row);
     int64_t k = 0;
-    while (k < count && shadow[k] != NOTHING) ++k;
+    while (k < count && shadow[k] & (DEFINED | UNDEFINED)) ++k;
     if (k < count) row_check(core, space, row, k, count - k);
     memcpy(to, shadow, count);
 }

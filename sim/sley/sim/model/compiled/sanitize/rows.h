@@ -53,10 +53,14 @@ static inline void row_check(Core* core, uint32_t space, int64_t row, int64_t fi
     if (all == DEFINED) return;
     int64_t k = 0;
     while (shadow[k] == DEFINED) ++k;
-    uint32_t loaded = shadow[k] == UNDEFINED, pc = row_record(core, space, row)->write_pc;
-    report(core, (Report){.finding = loaded ? FOUND_UNDEFINED_ROW : FOUND_UNWRITTEN_ROW, .space = space,
-                          .row = (uint32_t)row, .address = (uint32_t)(first + k), .other_unit = loaded ? UNIT_LOAD : 0,
-                          .other_pc = loaded ? pc : 0, .other_writes = loaded});
+    const Record* record = row_record(core, space, row);
+    Report found = {.space = space, .row = (uint32_t)row, .address = (uint32_t)(first + k)};
+    found.finding = shadow[k] == NOTHING     ? FOUND_UNWRITTEN_ROW
+                    : shadow[k] == UNDEFINED ? FOUND_UNDEFINED_ROW
+                                             : FOUND_DERIVED_ROW;
+    if (shadow[k] != NOTHING)
+        found.other_unit = unit_of_agent[record->writer], found.other_pc = record->write_pc, found.other_writes = 1;
+    report(core, found);
     memset(shadow, DEFINED, count);
 }
 

@@ -27,7 +27,8 @@ typedef struct Weights {
 } Weights;
 
 // What a byte of a local memory holds.
-enum { NOTHING = 0, DEFINED = 1, UNDEFINED = 2 };  // UNDEFINED: LOAD brought it from memory that nobody wrote
+// UNDEFINED: LOAD brought it from memory that nobody wrote. DERIVED: VECTOR made it of something that is not defined.
+enum { NOTHING = 0, DEFINED = 1, UNDEFINED = 2, DERIVED = 4 };
 
 // What is known of a byte of device memory, as bits: it was written, it belongs to somebody, it did before.
 enum { MEMORY_DEFINED = 1, MEMORY_USABLE = 2, MEMORY_FREED = 4 };
