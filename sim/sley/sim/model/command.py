@@ -95,7 +95,7 @@ class CommandModel:
         self.cores = cores
         self.scheduler = SchedulerModel(self.cores, config.queues)
         self.interrupts = InterruptsModel()
-        self.packets = 0
+        self.packets = self.launches = 0
         self.time = 0
 
     def reset(self) -> None:
@@ -227,7 +227,8 @@ class CommandModel:
         size = (f["grid_x"], f["grid_y"], f["grid_z"])
         launch = (queue.context, f["program"], f["program_words"], f["tag"], args, f["arg_words"], size)
         gang = len(self.cores) if f["gang"] else 0
-        grid = self.scheduler.grids[number] = Grid(*launch, queue.watchdog, gang)
+        self.launches += 1
+        grid = self.scheduler.grids[number] = Grid(*launch, queue.watchdog, gang, self.launches)
         while not grid.over:
             yield False
         del self.scheduler.grids[number]

@@ -106,7 +106,31 @@ COPY = """
 """
 """A tile from memory to memory."""
 
-PROGRAMS = {"product": PRODUCT, "stream": STREAM, "registers": REGISTERS, "sum": SUM, "copy": COPY}
+BLOCKS = """
+    mul r12, r1, #512
+    add r8, r8, r12
+    add r10, r10, r12
+    add r13, r0, #64
+    set load.run_bytes, #32
+    set load.mem_stride, #32
+    set load.local_stride, #1
+    set store.run_bytes, #32
+    set store.mem_stride, #32
+    set store.local_stride, #1
+    load r8, r0, #16 signal=0
+    store r10, r0, #16 wait=0
+    end
+"""
+"""A tile for each block of a grid, from memory to memory."""
+
+PROGRAMS = {
+    "product": PRODUCT,
+    "stream": STREAM,
+    "registers": REGISTERS,
+    "sum": SUM,
+    "copy": COPY,
+    "blocks": BLOCKS,
+}
 
 
 @dataclass(frozen=True)
@@ -146,8 +170,8 @@ FAULTS = [
     Fault("product", "no wait for the results", "store r10, r13, #16 wait=3", "store r10, r13, #16", _F.ROW_RACE),
     Fault("product", "a wait for another semaphore", "r0, #16 wait=0 signal=2", "r0, #16 wait=1 signal=2", _F.STUCK),
     Fault("product", "a signal before the last access", "    store r10, r13, #0 wait=3\n", "", _F.ROW_RACE, "STORE"),
-    Fault("product", "activations loaded while they are used", "wait=0 signal=2\n", "wait=0 signal=2\n    load r8, r0, #16\n", _F.ROW_RACE, "LOAD writes scratchpad row 0"),
-    Fault("product", "weights loaded while they are taken", "r12, #16 wait=1\n", "r12, #16 wait=1\n    load r9, r12, #16\n", _F.ROW_RACE, "LOAD writes scratchpad row 64"),
+    Fault("product", "activations loaded while they are used", "wait=0 signal=2\n", "wait=0 signal=2\n    load r8, r0, #16\n", _F.ROW_RACE, "scratchpad row 0"),
+    Fault("product", "weights loaded while they are taken", "r12, #16 wait=1\n", "r12, #16 wait=1\n    load r9, r12, #16\n", _F.ROW_RACE, "scratchpad row 64"),
     Fault("product", "WEIGHTS for MATMUL", "wait=0 signal=2\n", "wait=0 signal=2\n    weights r12, #16 signal=4\n    load r8, r0, #16 wait=4\n", _F.ROW_RACE, "which MATRIX"),
     Fault("stream", "no wait for a slot", "r12, #16 wait=0 signal=1", "r12, #16 signal=1", _F.ROW_RACE, "LOAD"),
     Fault("stream", "no wait for a tile", "a_type=int8 wait=1", "a_type=int8", _F.ROW_RACE),
@@ -191,4 +215,9 @@ FAULTS = [
     Fault("stream", "one wait too few at the end", "load r0, r0, #0 wait=0\n    end", "end", _F.LEFTOVER, "semaphore 0"),
     Fault("copy", "more signals than a semaphore holds", "load r8, r0, #16 signal=0", "loop #16, more\n    more: sync signal=1\n    load r8, r0, #16 signal=0", _F.STUCK, "full at 15"),
     Fault("copy", "the sequencer waits for itself", "load r8, r0, #16 signal=0", "sync wait=1\n    sync signal=1\n    load r8, r0, #16 signal=0", _F.STUCK, "SEQUENCER"),
+    # Device memory that two blocks, or two units, use at a time.
+    Fault("blocks", "all write the first tile", "    add r10, r10, r12\n", "", _F.MEMORY_RACE, "STORE writes"),
+    Fault("blocks", "tiles that overlap by a byte", "store.run_bytes, #32", "store.run_bytes, #33", _F.MEMORY_RACE),
+    Fault("blocks", "results among operands", "add r8, r8, r12\n    add r10, r10, r12", "add r10, r8, r12", _F.MEMORY_RACE),
+    Fault("blocks", "read back without a wait", "wait=0\n", "wait=0\n    load r10, r13, #16 signal=1\n    sync wait=1\n", _F.MEMORY_RACE),
 ]  # fmt: skip

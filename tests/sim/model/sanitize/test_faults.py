@@ -22,8 +22,8 @@ def device() -> Iterator[Device]:
 
 def arrays(device: Device, name: str) -> list[Buffer]:
     """Arrays of the size that a program takes."""
-    width = {"product": 32, "copy": 32, "stream": 32 * TILES}.get(name, 64)
-    out = {"stream": 64 * TILES}.get(name, width)
+    width = {"product": 32, "copy": 32, "stream": 32 * TILES, "blocks": 32 * TILES}.get(name, 64)
+    out = {"stream": 64 * TILES, "blocks": 32 * TILES}.get(name, width)
     values = np.random.default_rng(3).integers(1, 100, (16, width), np.int8)
     return [device.array(values), device.array(values), device.empty((16, out), np.int8)]
 
@@ -31,7 +31,7 @@ def arrays(device: Device, name: str) -> list[Buffer]:
 def reports(device: Device, run: Program, *buffers: object) -> list[Report]:
     """What the sanitizers say of a launch."""
     try:
-        device.stream.launch(run, [*buffers, TILES])
+        device.stream.launch(run, [*buffers, TILES], (TILES if run.name == "blocks" else 1,))
         device.synchronize()
     except SanitizerError as error:
         return [report for report in error.reports if isinstance(report, Report)]

@@ -44,6 +44,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 SANITIZED: dict[str, tuple[Any, list[Any]]] = {
     "core_sanitizer": (HANDLE, [HANDLE]),
     "core_stuck": (None, [HANDLE]),
+    "core_block": (None, [HANDLE, U32, U32]),
     "memory_mark": (None, [HANDLE, U64, U64, U32, U32]),
     "memory_copied": (None, [HANDLE, U64, U64, U64]),
     "memory_usable": (U64, [HANDLE, U64, U64]),

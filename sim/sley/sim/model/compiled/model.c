@@ -11,7 +11,7 @@
 EXPORT Memory* memory_create(uint8_t* data, uint64_t size) {
     Memory* memory = calloc(1, sizeof *memory);
     if (memory) memory->data = data, memory->size = size;
-    HOOK(if (memory && !(memory->shadow = calloc(size, 1))) free(memory), memory = 0;)
+    HOOK(if (memory && !memory_follow(memory)) free(memory), memory = 0;)
     return memory;
 }
 
@@ -28,6 +28,7 @@ EXPORT void memory_invalidate(Memory* memory, uint32_t context) {
 EXPORT void memory_destroy(Memory* memory) {
     for (uint32_t context = 0; context <= CONTEXTS; ++context) free(memory->spaces[context].seen);
     HOOK(free(memory->shadow);)
+    HOOK(free(memory->lines);)
     free(memory);
 }
 

@@ -1,6 +1,7 @@
 """A compiled core whose programs are watched by sanitizers."""
 
 import ctypes
+from dataclasses import replace
 
 from sley.abi.asm import bytes_to_words
 from sley.abi.config import ChipConfig
@@ -9,21 +10,21 @@ from sley.abi.instructions import SEMAPHORES, Space
 from sley.sim.model.compiled.core import CompiledCore
 from sley.sim.model.compiled.library import CompiledModel
 from sley.sim.model.compiled.memory import CompiledMemory
-from sley.sim.model.core import Block
+from sley.sim.model.core import Block, place
 from sley.sim.model.memory import AddressSpaces
 from sley.sim.model.sanitize.kinds import Finding, Sanitizer
 from sley.sim.model.sanitize.report import Access, Report, Row, Stuck, Waits, Where
 from sley.sim.model.sanitize.reports import Reports
 
 REPORTS = 32
-_WITH_OTHER = (Finding.ROW_RACE, Finding.UNDEFINED_ROW, Finding.DERIVED_ROW, Finding.UNWRITTEN_WEIGHTS)
+_WITH_OTHER = (Finding.ROW_RACE, Finding.MEMORY_RACE, Finding.UNDEFINED_ROW, Finding.DERIVED_ROW, Finding.UNWRITTEN_WEIGHTS)
 
 
 class _Report(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("finding", "unit", "pc", "writes", "space", "row", "address", "length")),
         ("physical", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("other_unit", "other_pc", "other_writes", "other_block", "other_core")),
+        *((name, ctypes.c_uint32) for name in ("other_unit", "other_pc", "other_writes", "other_block")),
     )
 
 
@@ -69,6 +70,7 @@ class SanitizedCore(CompiledCore):
         if program is not None:
             self._words = bytes_to_words(program)
         self._stuck = False
+        self._call.core_block(self._handle, block.launch, block.linear)
         super()._begin(block, program, registers)
 
     def step(self) -> int:
@@ -92,7 +94,10 @@ class SanitizedCore(CompiledCore):
         finding = Finding(raw.finding)
         other = None
         if finding in _WITH_OTHER and (raw.other_unit or raw.other_pc):
-            other = Access(self._where(block, raw.other_unit, raw.other_pc), bool(raw.other_writes))
+            there = block
+            if finding is Finding.MEMORY_RACE:
+                there = replace(block, index=place(raw.other_block, block.grid), linear=raw.other_block)
+            other = Access(self._where(there, raw.other_unit, raw.other_pc), bool(raw.other_writes))
         row = Row(Space(raw.space), raw.row, raw.address)
         detail = self._reports.allocation(raw.physical, raw.address) if finding is Finding.OUTSIDE else ""
         return Report(

@@ -183,8 +183,8 @@ def _memory_race(report: Report) -> tuple[str, str]:
     other = report.other
     assert other is not None
     return (
-        f"{report.access.where.unit.name} {report.access.verb} {report.address:#x}, which {other.where} of core "
-        f"{other.where.core}, block {other.where.block} {other.verb}, and nothing orders them",
+        f"{report.access.where.unit.name} {report.access.verb} {report.address:#x}, which {other.where} of block "
+        f"{other.where.block} {other.verb}, and nothing orders them",
         "give each block its own part of memory, or put the accesses into launches that follow each other",
     )
 

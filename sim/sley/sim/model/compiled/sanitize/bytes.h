@@ -1,7 +1,7 @@
 // Accesses to device memory: whether its bytes belong to somebody, and whether they were written before.
 #pragma once
 
-#include "rows.h"
+#include "lines.h"
 
 static void* sanitizer_scratch(Core* core, uint64_t bytes) {
     Sanitizer* s = core->sanitizer;
@@ -41,6 +41,7 @@ static const uint8_t* bytes_load(Core* core, uint64_t address, uint64_t length, 
         const uint8_t* shadow = bytes_piece(core, address + done, length - done, NEED_READ, &size);
         if (!shadow) return 0;
         bytes_usable(core, address + done, length, shadow, size, 0);
+        lines_access(core, shadow - core->memory->shadow, address + done, size, 0);
         all &= bytes_common(shadow, size);
         for (uint64_t k = 0; k < size; ++k) to[done + k] = shadow[k] & MEMORY_DEFINED ? DEFINED : UNDEFINED;
     }
@@ -53,6 +54,7 @@ static void bytes_store(Core* core, uint64_t address, uint64_t length, const uin
         uint8_t* shadow = bytes_piece(core, address + done, length - done, NEED_WRITE, &size);
         if (!shadow) return;
         bytes_usable(core, address + done, length, shadow, size, 1);
+        lines_access(core, shadow - core->memory->shadow, address + done, size, 1);
         for (uint64_t k = 0; k < size; ++k)
             shadow[k] = (shadow[k] & ~MEMORY_DEFINED) | (from[done + k] == UNDEFINED ? 0 : MEMORY_DEFINED);
     }

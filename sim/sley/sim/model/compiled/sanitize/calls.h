@@ -3,6 +3,21 @@
 
 #include "hooks.h"
 
+// Makes room for what is known of memory, which costs none before it is used. Returns whether there is any.
+static int memory_follow(Memory* memory) {
+    memory->shadow = calloc(memory->size, 1);
+    memory->lines = calloc((memory->size >> LINE_BITS) + 1, sizeof(Line));
+    if (memory->shadow && memory->lines) return 1;
+    free(memory->shadow);
+    free(memory->lines);
+    return 0;
+}
+
+// Which block of which launch begins.
+EXPORT void core_block(Core* core, uint32_t launch, uint32_t linear) {
+    core->sanitizer->launch = launch, core->sanitizer->linear = linear;
+}
+
 // The reports of a core, and which sanitizers look.
 EXPORT Sanitizer* core_sanitizer(Core* core) { return core->sanitizer; }
 

@@ -33,13 +33,29 @@ enum { NOTHING = 0, DEFINED = 1, UNDEFINED = 2, DERIVED = 4 };
 // What is known of a byte of device memory, as bits: it was written, it belongs to somebody, it did before.
 enum { MEMORY_DEFINED = 1, MEMORY_USABLE = 2, MEMORY_FREED = 4 };
 
+// An access to some bytes of a line of memory: in which launch and block, and which instruction of its agent.
+typedef struct Cell {
+    uint64_t bytes;
+    uint32_t launch, block, clock, pc;
+    uint8_t agent, writes;
+} Cell;
+
+#define LINE_BITS 6
+#define CELLS 4
+
+// The last accesses to a line.
+typedef struct Line {
+    Cell cells[CELLS];
+    uint32_t victim;
+} Line;
+
 // As sley.sim.model.sanitize.found.Found.
 typedef struct Report {
     uint32_t finding, unit, pc, writes;
     uint32_t space, row;  // a local row, or a row register
     uint32_t address, length;
     uint64_t physical;
-    uint32_t other_unit, other_pc, other_writes, other_block, other_core;
+    uint32_t other_unit, other_pc, other_writes, other_block;
 } Report;
 
 // What a part of the core that does not move waits for.
@@ -59,7 +75,8 @@ typedef struct Sanitizer {
         uint32_t state, pc, semaphores;
     } stuck[UNIT_COUNT];
 
-    uint32_t block;  // number of the block
+    uint32_t launch, linear;  // the block that runs: its launch, from 1 on, and its number there
+    uint32_t block;           // the same as a number that no other block of this core has
     uint32_t agent, unit, pc, pcs[UNIT_COUNT];
     Clock now;  // of the instruction that executes
     Clock base[UNIT_COUNT], signalling[UNIT_COUNT];
