@@ -17,6 +17,7 @@ from sley.sim.model.compiled.sanitized import SanitizedCore
 from sley.sim.model.core import CoreModel
 from sley.sim.model.memory import AddressSpaces, ModelMemory
 from sley.sim.model.sanitize.kinds import Sanitizer
+from sley.sim.model.sanitize.packets import Packets
 from sley.sim.model.sanitize.reports import Reports
 from sley.sim.model.sanitize.shadow import Allocations, ShadowMemory
 from sley.sim.model.sequencer import NumpyCore
@@ -51,6 +52,8 @@ class ModelChip:
         self.memory = ModelMemory(memory_bytes, config.addr_bits)
         self.spaces = AddressSpaces(config, self.memory, self.map["CONTEXT0.ROOT"].layout)
         self.command = CommandModel(config, self.spaces, self._cores(compiled))
+        if self.watch is not None:
+            self.command.watch = Packets(self.spaces, self.watch, self.reports)
         self.values = {r.address: r.layout.reset for r in self.map}
         self.time_latch = 0
 

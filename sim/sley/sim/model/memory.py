@@ -120,7 +120,7 @@ class ContextMemory(ModelMemory):
     def write(self, address: int, data: NDArray[np.uint8]) -> None:
         shadow = self.memory.shadow
         if shadow is not None:
-            for place, size in self._pieces(address, data.size, Permission.WRITE):
+            for place, size in self.pieces(address, data.size, Permission.WRITE):
                 shadow.written(place, size)
         views = list(self._views(address, data.size, Permission.WRITE))
         done = 0
@@ -132,26 +132,26 @@ class ContextMemory(ModelMemory):
         """Bytes have been copied."""
         shadow = self.memory.shadow
         if shadow is not None:
-            for place, size in self._pieces(destination, length, Permission.WRITE):
-                for start, part in self._pieces(source, size, Permission.READ):
+            for place, size in self.pieces(destination, length, Permission.WRITE):
+                for start, part in self.pieces(source, size, Permission.READ):
                     shadow.copied(start, place, part)
                     place += part
                 source += size
 
     def physical(self, address: int) -> int:
         """Where a program's byte lies. Raises ``AccessError``."""
-        return next(self._pieces(address, 1, Permission.EXECUTE))[0]
+        return next(self.pieces(address, 1, Permission.EXECUTE))[0]
 
     def _views(self, address: int, length: int, need: Permission) -> Iterator[NDArray[np.uint8]]:
-        for place, size in self._pieces(address, length, need):
+        for place, size in self.pieces(address, length, need):
             try:
                 yield self.memory.view(place, size)
             except AccessError as error:
                 raise AccessError(error.code, address + error.address - place) from None
             address += size
 
-    def _pieces(self, address: int, length: int, need: Permission) -> Iterator[tuple[int, int]]:
-        """Physical ranges, one for each page."""
+    def pieces(self, address: int, length: int, need: Permission) -> Iterator[tuple[int, int]]:
+        """Physical ranges, one for each page. Raises ``AccessError``."""
         root = self.layout.unpack(self.root)
         if root["mode"] == AddressMode.PHYSICAL:
             yield address, length

@@ -99,7 +99,7 @@ class SanitizedCore(CompiledCore):
                 there = replace(block, index=place(raw.other_block, block.grid), linear=raw.other_block)
             other = Access(self._where(there, raw.other_unit, raw.other_pc), bool(raw.other_writes))
         row = Row(Space(raw.space), raw.row, raw.address)
-        detail = self._reports.allocation(raw.physical, raw.address) if finding is Finding.OUTSIDE else ""
+        detail = self._reports.allocation(raw.physical) if finding is Finding.OUTSIDE else ""
         return Report(
             finding, Access(self._where(block, raw.unit, raw.pc), bool(raw.writes)), row, other, raw.address, detail
         )

@@ -21,7 +21,8 @@ class Stuck(IntEnum):
 
 @dataclass(frozen=True)
 class Where:
-    """An instruction of a block. ``program``: its name, or its address. ``word``: the instruction."""
+    """An instruction of a block. ``program``: its name, or its address. ``word``: the instruction. Of a packet, its
+    queue is the core, and there is no word."""
 
     core: int
     block: tuple[int, int, int]
@@ -36,8 +37,15 @@ class Where:
         """Its text."""
         return "no instruction" if self.word is None else disassemble([self.word]).strip()
 
+    @property
+    def place(self) -> str:
+        """Where it ran."""
+        if self.unit is Unit.COMMAND:
+            return f"queue {self.core}, context {self.context}"
+        return f"core {self.core}, block {self.block}, context {self.context}, {self.program}"
+
     def __str__(self) -> str:
-        return f"{self.unit.name} at pc {self.pc}: {self.instruction}"
+        return self.program if self.unit is Unit.COMMAND else f"{self.unit.name} at pc {self.pc}: {self.instruction}"
 
 
 @dataclass(frozen=True)
@@ -118,9 +126,8 @@ class Report:
 
     def __str__(self) -> str:
         where = self.access.where
-        place = f"core {where.core}, block {where.block}, context {where.context}, {where.program}"
         what, remedy = _TEXTS[self.finding](self)
-        return f"{OF[self.finding].name.lower()}: {what}\n    {place}\n    {where}\n    {remedy}"
+        return f"{OF[self.finding].name.lower()}: {what}\n    {where.place}\n    {where}\n    {remedy}"
 
 
 def _unwritten_row(report: Report) -> tuple[str, str]:

@@ -36,10 +36,10 @@ class Reports:
             name = self._allocations.name(spaces[context].physical(address))
         except AccessError:
             name = None
-        return f"program {name or 'at'} {address:#x}" if name is None else f"program {name}"
+        return f"program {name or f'at {address:#x}'}"
 
-    def allocation(self, physical: int, address: int) -> str:
-        """Where an address in a context lies that belongs to nobody."""
+    def allocation(self, physical: int) -> str:
+        """Where a byte lies that belongs to nobody."""
         return self._allocations.describe(physical)
 
     def raise_found(self) -> None:

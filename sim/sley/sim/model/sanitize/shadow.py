@@ -69,6 +69,10 @@ class ShadowMemory:
         """Somebody wrote these bytes."""
         self._call.memory_mark(self._handle, address, length, 0, DEFINED)
 
+    def usable(self, address: int, length: int) -> int:
+        """How many of these bytes, from the first on, belong to somebody."""
+        return int(self._call.memory_usable(self._handle, address, length))
+
     def copied(self, source: int, destination: int, length: int) -> None:
         """Bytes were copied."""
         self._call.memory_copied(self._handle, source, destination, length)
