@@ -16,7 +16,8 @@ class FastError(EngineError):
 class SanitizerError(EngineError):
     """Sanitizers found faults in programs that have run; the device goes on.
 
-    Attributes: ``reports``: each fault once, in the order in which they were found. ``more``: how many were left out.
+    Attributes: ``reports``: each fault once, in the order in which they were found. ``more``: how many were left
+    out, at least.
     """
 
     def __init__(self, reports: Sequence[object], more: int = 0) -> None:

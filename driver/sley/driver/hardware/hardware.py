@@ -26,7 +26,8 @@ class Hardware:
 
     Attributes
     ----------
-    transport: the same; memory is read and written through it. watch: who wants to know whose memory is. config: what the device is. registers: by name.
+    transport: the same; memory is read and written through it. watch: who wants to know whose memory is.
+    config: what the device is. registers: by name.
     memory_bytes: of physical memory that the device can address. hang_cycles: the same. statistics: interrupts and
         errors so far. lock: whoever touches the device or the driver's state holds it, and nobody for longer than a
         short operation or some simulated cycles; it may be taken again by who has it. Ctrl-C waits for its end.

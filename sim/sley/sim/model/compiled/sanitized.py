@@ -17,7 +17,13 @@ from sley.sim.model.sanitize.report import Access, Report, Row, Stuck, Waits, Wh
 from sley.sim.model.sanitize.reports import Reports
 
 REPORTS = 32
-_WITH_OTHER = (Finding.ROW_RACE, Finding.MEMORY_RACE, Finding.UNDEFINED_ROW, Finding.DERIVED_ROW, Finding.UNWRITTEN_WEIGHTS)
+_WITH_OTHER = (
+    Finding.ROW_RACE,
+    Finding.MEMORY_RACE,
+    Finding.UNDEFINED_ROW,
+    Finding.DERIVED_ROW,
+    Finding.UNWRITTEN_WEIGHTS,
+)
 
 
 class _Report(ctypes.Structure):
@@ -78,8 +84,9 @@ class SanitizedCore(CompiledCore):
         if block is None:
             return 0
         steps = super().step()
-        for raw in self._found.reports[: self._found.count]:
+        for raw in self._found.reports[: min(self._found.count, REPORTS)]:
             self._reports.add(self._report(block, raw))
+        self._reports.more += self._found.count > REPORTS
         self._found.count = 0
         if Sanitizer.SYNC in self._reports.sanitizers:
             self._check_semaphores(block, steps)
@@ -110,10 +117,10 @@ class SanitizedCore(CompiledCore):
             for number in range(SEMAPHORES):
                 if fault.address >> number & 1:
                     unit, pc = Unit.SEQUENCER, self._found.signal_pc[number]
-                    waits = (Waits(unit, Stuck.SIGNALS, pc, 1 << number),)
+                    left = (Waits(unit, Stuck.SIGNALS, pc, 1 << number),)
                     access = Access(self._where(block, unit, fault.pc), False)
                     last = Access(self._where(block, unit, pc), True)
-                    self._reports.add(Report(Finding.LEFTOVER, access, other=last, waits=waits))
+                    self._reports.add(Report(Finding.LEFTOVER, access, other=last, waits=left))
         if self.block is None or steps or self._stuck:
             return
         self._stuck = True

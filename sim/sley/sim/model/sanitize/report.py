@@ -85,13 +85,16 @@ class Waits:
     def __str__(self) -> str:
         text = "" if self.word is None else f" ({disassemble([self.word]).strip()})"
         names = semaphore_names(self.semaphores)
-        return f"{self.unit.name} at pc {self.pc}{text} waits for " + {
-            Stuck.SIGNALS: f"{names} to be signalled",
-            Stuck.ROOM: f"{names}, full at {SEMAPHORE_MAX}, to be taken, so that it can signal",
-            Stuck.QUEUE: "room in the queue of a unit",
-            Stuck.UNITS: "the units to finish",
-            Stuck.IDLE: "nothing",
-        }[self.state]
+        return (
+            f"{self.unit.name} at pc {self.pc}{text} waits for "
+            + {
+                Stuck.SIGNALS: f"{names} to be signalled",
+                Stuck.ROOM: f"{names}, full at {SEMAPHORE_MAX}, to be taken, so that it can signal",
+                Stuck.QUEUE: "room in the queue of a unit",
+                Stuck.UNITS: "the units to finish",
+                Stuck.IDLE: "nothing",
+            }[self.state]
+        )
 
 
 def semaphore_names(mask: int) -> str:
@@ -151,7 +154,8 @@ def _undefined_row(report: Report) -> tuple[str, str]:
 
 def _derived_row(report: Report) -> tuple[str, str]:
     row, other = report.row, report.other
-    assert row is not None and other is not None
+    assert row is not None
+    assert other is not None
     return (
         f"byte {row.byte} of {row} counts, and was computed by {other.where} from rows that this block has not written",
         "write what that instruction reads before it, or take fewer rows here",
@@ -168,7 +172,8 @@ def _unwritten_register(report: Report) -> tuple[str, str]:
 
 def _unwritten_weights(report: Report) -> tuple[str, str]:
     row, other = report.row, report.other
-    assert row is not None and other is not None
+    assert row is not None
+    assert other is not None
     return (
         f"element {row.byte} of K is not zero in the activations, and its weights are those of {row}, taken by "
         f"{other.where}, which this block has not written",

@@ -14,12 +14,14 @@ class Reports:
     """Keeps reports, each fault of a program once.
 
     Parameters: ``sanitizers``: which look. ``allocations``: what is known of device memory.
+
+    Attributes: ``more``: how many were left out, at least.
     """
 
     def __init__(self, sanitizers: frozenset[Sanitizer], allocations: Allocations) -> None:
         self.sanitizers, self._allocations = sanitizers, allocations
         self._reports: dict[tuple[object, ...], Report] = {}
-        self._more = 0
+        self.more = 0
 
     def add(self, report: Report) -> None:
         """A fault was found."""
@@ -28,7 +30,7 @@ class Reports:
         if len(self._reports) < LIMIT:
             self._reports[report.key] = report
         else:
-            self._more += 1
+            self.more += 1
 
     def program(self, spaces: AddressSpaces, context: int, address: int) -> str:
         """What a program is called."""
@@ -45,6 +47,6 @@ class Reports:
     def raise_found(self) -> None:
         """Raises ``SanitizerError`` if there are reports, which are forgotten."""
         if self._reports:
-            found, more = tuple(self._reports.values()), self._more
-            self._reports, self._more = {}, 0
+            found, more = tuple(self._reports.values()), self.more
+            self._reports, self.more = {}, 0
             raise SanitizerError(found, more)

@@ -67,7 +67,7 @@ enum { IDLE = 0, FOR_SIGNALS = 1, FOR_ROOM = 2, FOR_QUEUE = 3, FOR_UNITS = 4 };
 typedef struct Sanitizer {
     // What Python sees, as sley.sim.model.sanitize.core.Visible.
     uint32_t enabled;  // a bit for each kind
-    uint32_t count;    // of reports
+    uint32_t count;    // of reports; one more than there is room for if some were left out
     Report reports[REPORTS];
     uint32_t signal_pc[SEMAPHORES];  // of the last signal
 
