@@ -14,6 +14,46 @@ class EngineError(TransportError):
     """There is no engine of that name, it could not be built or opened, or it could not answer an access."""
 
 
+class MemoryWatch(Protocol):
+    """Who finds accesses to memory that belongs to nobody. A transport that has an attribute ``watch`` of this kind
+    wants to be notified by the driver; others have none. Addresses are those of the transport.
+
+    Attributes: ``red_zone``: bytes that a heap leaves free behind each allocation.
+    """
+
+    red_zone: int
+
+    def allocated(self, address: int, length: int) -> None:
+        """Bytes belong to somebody from now on. What they hold means nothing."""
+        ...
+
+    def withheld(self, address: int, length: int) -> None:
+        """Bytes just allocated belong to nobody until parts of them are allocated."""
+        ...
+
+    def freed(self, address: int, length: int) -> None:
+        """Bytes belong to nobody any more."""
+        ...
+
+    def named(self, address: int, name: str) -> None:
+        """What begins at an address is a program of this name."""
+        ...
+
+
+class Unwatched:
+    """The ``MemoryWatch`` of transports that have none."""
+
+    red_zone = 0
+
+    def allocated(self, address: int, length: int) -> None: ...
+
+    def withheld(self, address: int, length: int) -> None: ...
+
+    def freed(self, address: int, length: int) -> None: ...
+
+    def named(self, address: int, name: str) -> None: ...
+
+
 class Transport(Protocol):
     """Access to one device. Addresses are byte addresses; registers are 32 bits wide.
 
@@ -75,3 +115,8 @@ def memory_span(address: int, length: int, size: int) -> slice:
     if address < 0 or length < 0 or address + length > size:
         raise TransportError(f"bytes {address:#x}..{address + length:#x} are outside the device's {size:#x} bytes")
     return slice(address, address + length)
+
+
+def memory_watch(transport: Transport) -> MemoryWatch:
+    """Who wants to know which memory belongs to whom; somebody who does nothing if it is nobody."""
+    return getattr(transport, "watch", None) or Unwatched()

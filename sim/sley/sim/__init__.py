@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sley.sim.cocotb.transport import CycleTransport
     from sley.sim.engines.options import EngineOptions
     from sley.sim.engines.posted import PostedWrites
-    from sley.sim.errors import BuildError, FastError
+    from sley.sim.errors import BuildError, FastError, SanitizerError
     from sley.sim.fast.run.simulation import Simulation
     from sley.sim.memory.dram import DramTiming
 else:
@@ -23,6 +23,7 @@ else:
         "EngineOptions": "sley.sim.engines.options",
         "FastError": "sley.sim.errors",
         "PostedWrites": "sley.sim.engines.posted",
+        "SanitizerError": "sley.sim.errors",
         "Simulation": "sley.sim.fast.run.simulation",
         "run_bench": "sley.sim.cocotb.runner",
     }
@@ -41,6 +42,7 @@ __all__ = [
     "EngineOptions",
     "FastError",
     "PostedWrites",
+    "SanitizerError",
     "Simulation",
     "run_bench",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sley.abi.registers import RegisterMap
-from sley.abi.transport import Transport
+from sley.abi.transport import Transport, memory_watch
 from sley.driver.hardware.closed import ClosedTransport
 from sley.driver.hardware.operation_lock import OperationLock
 from sley.driver.hardware.probe import probe
@@ -26,7 +26,8 @@ class Hardware:
 
     Attributes
     ----------
-    transport: the same; memory is read and written through it. config: what the device is. registers: by name.
+    transport: the same; memory is read and written through it. watch: who wants to know whose memory is.
+    config: what the device is. registers: by name.
     memory_bytes: of physical memory that the device can address. hang_cycles: the same. statistics: interrupts and
         errors so far. lock: whoever touches the device or the driver's state holds it, and nobody for longer than a
         short operation or some simulated cycles; it may be taken again by who has it. Ctrl-C waits for its end.
@@ -34,6 +35,7 @@ class Hardware:
 
     def __init__(self, transport: Transport, hang_cycles: int, log: Callable[[str], None] | None = None) -> None:
         self.transport: Transport = transport
+        self.watch = memory_watch(transport)
         self.hang_cycles = hang_cycles
         self.lock = OperationLock()
         self.config = probe(transport)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
 from sley.driver.errors import BufferFreed, OutOfDeviceMemory
 from sley.driver.memory.buffer import READ_WRITE, BufferObject, Rights
+from sley.driver.memory.pages import Extent
 from sley.driver.memory.ranges import Allocator, check_request
 from sley.driver.memory.space import AddressSpace, Mapping
 
@@ -77,6 +79,7 @@ class Heap:
         """Address of ``size`` bytes, whose contents are not defined but never another context's. Raises
         ``OutOfDeviceMemory``."""
         check_request(size, alignment)
+        wanted, size = size, size + self._hardware.watch.red_zone
         with self._hardware.lock:
             address = self._find(size, alignment)
             if address is not None:
@@ -88,7 +91,14 @@ class Heap:
                 self.misses += 1
             self.used += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
             self.peak = max(self.peak, self.used)
+            for piece in self._pieces(address, wanted):
+                self._hardware.watch.allocated(piece.address, piece.length)
             return address
+
+    def _pieces(self, address: int, length: int) -> Iterator[Extent]:
+        """Where bytes of an allocation are in physical memory."""
+        mapping = self._live[address]
+        return mapping.buffer.pieces(address - mapping.address, length)
 
     def _find(self, size: int, alignment: int) -> int | None:
         for mapping, ranges in self._chunks.items():
@@ -112,6 +122,8 @@ class Heap:
             mapping = self.context.map(buffer, self.rights)
         finally:
             buffer.release()
+        for extent in buffer.extents:
+            self._hardware.watch.withheld(extent.address, extent.length)
         self._chunks[mapping] = Allocator(mapping.address, mapping.length, ALIGNMENT)
 
     def free(self, address: int) -> None:
@@ -123,7 +135,10 @@ class Heap:
             ranges = self._chunks[mapping]
             before = ranges.used
             ranges.free(address)
-            self.used -= before - ranges.used
+            length = before - ranges.used
+            self.used -= length
+            for piece in mapping.buffer.pieces(address - mapping.address, length):
+                self._hardware.watch.freed(piece.address, piece.length)
 
     def trim(self) -> int:
         """Gives chunks without allocations back to the device; the number of bytes."""

@@ -4,7 +4,7 @@ from array import array
 from dataclasses import dataclass
 
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
-from sley.abi.transport import Transport
+from sley.abi.transport import Transport, memory_watch
 from sley.driver.errors import OutOfDeviceMemory
 from sley.driver.memory.ranges import Allocator, MemoryStatistics
 
@@ -29,7 +29,7 @@ class PageAllocator:
     """
 
     def __init__(self, transport: Transport, size: int) -> None:
-        self._transport = transport
+        self._transport, self._watch = transport, memory_watch(transport)
         self._ranges = Allocator(0, size & -PAGE_BYTES, PAGE_BYTES)
         self._owners = array("q", bytes(8 * (size // PAGE_BYTES)))
 
@@ -41,6 +41,7 @@ class PageAllocator:
         extents = (found,) if found else tuple(self._pieces(length))
         for extent in extents:
             self._hand_over(extent, owner)
+            self._watch.allocated(extent.address, extent.length)
         return extents
 
     def _take(self, length: int, alignment: int = PAGE_BYTES) -> Extent | None:
@@ -79,6 +80,7 @@ class PageAllocator:
         """Takes memory back."""
         for extent in extents:
             self._ranges.free(extent.address)
+            self._watch.freed(extent.address, extent.length)
 
     def shared(self, extents: tuple[Extent, ...]) -> None:
         """Somebody else may have written there: whoever gets these pages next gets zeros."""

@@ -191,6 +191,11 @@ class AddressSpace:
         mapping = self.find(address, length, "physical address")
         return mapping.buffer.pieces(address - mapping.address, length)
 
+    def name(self, address: int, name: str) -> None:
+        """Tells who watches memory what program begins there."""
+        with self.hardware.lock:
+            self.hardware.watch.named(self.physical(address, 1), name)
+
     def physical(self, address: int, length: int) -> int:
         """Where bytes are that lie within one page."""
         (piece,) = self.pieces(address, length)

@@ -69,7 +69,7 @@ class Client:
         self.context.check()
         code = program.code
         if code not in self._programs:
-            self._programs[code] = self.pool.upload(code), self.driver.program_tag()
+            self._programs[code] = self.pool.upload(code, program.name), self.driver.program_tag()
         return self._programs[code]
 
     def check_owner(self, buffer: object) -> None:

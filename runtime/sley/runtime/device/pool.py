@@ -48,10 +48,11 @@ class MemoryPool:
         """Bytes in arrays, those among them that wait to be taken back."""
         return self._data.used
 
-    def upload(self, code: bytes) -> int:
+    def upload(self, code: bytes, name: str) -> int:
         """Address of a program that stays."""
         address = self._allocate(self._code, len(code))
         self.context.space.write(address, code)
+        self.context.space.name(address, name)
         return address
 
     def free(self, address: int) -> None:

@@ -6,23 +6,39 @@ import numpy as np
 
 from sley.abi.config import ChipConfig, configuration
 from sley.abi.ctrl_c import CTRL_C
-from sley.abi.transport import EngineError
+from sley.abi.transport import EngineError, MemoryWatch
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines.options import parse_options
 from sley.sim.model.chip import ModelChip
+from sley.sim.model.sanitize.kinds import Sanitizer, parse_sanitizers
 
 _STEPS_PER_ACCESS = 64
 COMPILED, NUMPY = VALUES = "compiled", "numpy"
 """Who computes what the cores do."""
 NUMPY_IS_SLOWER = 100
+OPTIONS = ("memory", "values", "sanitize")
 
 
 class ModelTransport:
-    """A ``Transport`` over ``ModelChip``. Every access lets the chip make some steps, waiting lets it run."""
+    """A ``Transport`` over ``ModelChip``. Every access lets the chip make some steps, waiting lets it run.
 
-    def __init__(self, config: ChipConfig, memory_bytes: int, compiled: bool = True):
-        self.chip = ModelChip(config, memory_bytes, compiled)
+    With ``sanitizers``, ``wait_irq``, ``read_memory`` and ``close`` raise ``SanitizerError`` for what they have found.
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        memory_bytes: int,
+        compiled: bool = True,
+        sanitizers: frozenset[Sanitizer] = frozenset(),
+    ):
+        self.chip = ModelChip(config, memory_bytes, compiled, sanitizers)
         self._closed = False
+
+    @property
+    def watch(self) -> MemoryWatch | None:
+        """Who wants to know which memory belongs to whom."""
+        return self.chip.watch
 
     @property
     def memory_bytes(self) -> int:
@@ -51,11 +67,14 @@ class ModelTransport:
         return slice(address, address + length)
 
     def read_memory(self, address: int, length: int) -> bytes:
+        self.chip.reports.raise_found()
         return self.chip.memory.data[self._span(address, length)].tobytes()
 
     def write_memory(self, address: int, data: bytes | bytearray | memoryview) -> None:
         raw = np.frombuffer(data, np.uint8)
         self.chip.memory.data[self._span(address, raw.size)] = raw
+        if self.chip.memory.shadow is not None:
+            self.chip.memory.shadow.written(address, raw.size)
 
     def barrier(self) -> None:
         """Writes take effect at once here."""
@@ -64,6 +83,7 @@ class ModelTransport:
         self._check()
         with CTRL_C.postponed():
             self.chip.run(cycles, until_irq=True)
+        self.chip.reports.raise_found()
         return self.chip.irq
 
     def advance(self, cycles: int) -> None:
@@ -73,23 +93,30 @@ class ModelTransport:
 
     def close(self) -> None:
         self._closed = True
+        self.chip.reports.raise_found()
 
 
 def open_transport(spec: str, options: dict[str, str]) -> ModelTransport:
     """``spec`` is a preset or a JSON file.
 
     Option ``memory`` is the size of device memory. ``values``: ``compiled`` needs a C compiler and is the default where
-    one is; ``numpy`` gives the same values without one.
+    one is; ``numpy`` gives the same values without one. ``sanitize``: names of sanitizers, separated by commas.
     """
-    unknown = [name for name in options if name not in ("memory", "values")]
+    unknown = [name for name in options if name not in OPTIONS]
     if unknown:
-        raise EngineError(f"engine model has no option {unknown[0]!r}; there are memory and values")
+        raise EngineError(f"engine model has no option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
     values = options.get("values") or _default_values()
     if values not in VALUES:
         raise EngineError(f"values={values}: values must be {' or '.join(VALUES)}")
     config = configuration(spec)
-    sizes = {name: text for name, text in options.items() if name != "values"}
-    return ModelTransport(config, parse_options("model", config, sizes).memory, values == COMPILED)
+    sanitizers = parse_sanitizers(options["sanitize"]) if "sanitize" in options else frozenset()
+    if sanitizers and values != COMPILED:
+        raise EngineError(
+            f"sanitize={options['sanitize']}: sanitizers watch compiled cores, and values={values} here; leave "
+            "values out, and install a C compiler if there is none"
+        )
+    sizes = {name: text for name, text in options.items() if name == "memory"}
+    return ModelTransport(config, parse_options("model", config, sizes).memory, values == COMPILED, sanitizers)
 
 
 def _default_values() -> str:

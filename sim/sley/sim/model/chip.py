@@ -13,8 +13,13 @@ from sley.sim.model.command import CommandModel, QueueModel
 from sley.sim.model.compiled.core import CompiledCore
 from sley.sim.model.compiled.library import CompiledModel
 from sley.sim.model.compiled.memory import CompiledMemory
+from sley.sim.model.compiled.sanitized import SanitizedCore
 from sley.sim.model.core import CoreModel
 from sley.sim.model.memory import AddressSpaces, ModelMemory
+from sley.sim.model.sanitize.kinds import Sanitizer
+from sley.sim.model.sanitize.packets import Packets
+from sley.sim.model.sanitize.reports import Reports
+from sley.sim.model.sanitize.shadow import Allocations, ShadowMemory
 from sley.sim.model.sequencer import NumpyCore
 
 
@@ -25,22 +30,45 @@ class ModelChip:
     ----------
     config, memory_bytes: the chip, and the size of its memory.
     compiled: the cores are C, which needs a C compiler; otherwise they are Python and numpy, and as exact.
+    sanitizers: that watch the programs of compiled cores.
+
+    Attributes
+    ----------
+    reports: of the sanitizers. watch: for the driver, if there are any.
     """
 
-    def __init__(self, config: ChipConfig, memory_bytes: int, compiled: bool = True):
+    def __init__(
+        self,
+        config: ChipConfig,
+        memory_bytes: int,
+        compiled: bool = True,
+        sanitizers: frozenset[Sanitizer] = frozenset(),
+    ):
         self.config = config
+        self.watch: ShadowMemory | None = None
+        self._allocations = Allocations()
+        self.reports = Reports(sanitizers, self._allocations)
         self.map = RegisterMap(config)
         self.memory = ModelMemory(memory_bytes, config.addr_bits)
         self.spaces = AddressSpaces(config, self.memory, self.map["CONTEXT0.ROOT"].layout)
         self.command = CommandModel(config, self.spaces, self._cores(compiled))
+        if self.watch is not None:
+            self.command.watch = Packets(self.spaces, self.watch, self.reports)
         self.values = {r.address: r.layout.reset for r in self.map}
         self.time_latch = 0
 
     def _cores(self, compiled: bool) -> list[CoreModel]:
         if not compiled:
             return [NumpyCore(self.config, self.spaces) for _ in range(self.config.cores)]
-        library = CompiledModel(self.config)
+        sanitized = bool(self.reports.sanitizers)
+        library = CompiledModel(self.config, sanitized)
         memory = CompiledMemory(library, self.spaces)
+        if sanitized:
+            self.watch = self.memory.shadow = ShadowMemory(library.call, memory.handle, self._allocations)
+            return [
+                SanitizedCore(self.config, self.spaces, library, memory, number, self.reports)
+                for number in range(self.config.cores)
+            ]
         return [CompiledCore(self.config, self.spaces, library, memory) for _ in range(self.config.cores)]
 
     def run(self, steps: int, until_irq: bool = False) -> None:

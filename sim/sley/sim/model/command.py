@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +86,17 @@ class QueueModel:
         return (self.base & -PACKET_BYTES) + PACKET_BYTES * (self.read % self.length)
 
 
+class PacketWatch(Protocol):
+    """Who follows what packets do with memory."""
+
+    def used(self, queue: int, context: int, op: PacketOp, address: int, length: int, writes: bool) -> None: ...
+
+
 class CommandModel:
-    """Executes packets of all queues, one step at a time, and their blocks on ``cores``."""
+    """Executes packets of all queues, one step at a time, and their blocks on ``cores``.
+
+    Attributes: ``watch``: who follows COPY and FILL, if somebody does.
+    """
 
     def __init__(self, config: ChipConfig, spaces: AddressSpaces, cores: list[CoreModel]):
         self.config = config
@@ -95,7 +105,8 @@ class CommandModel:
         self.cores = cores
         self.scheduler = SchedulerModel(self.cores, config.queues)
         self.interrupts = InterruptsModel()
-        self.packets = 0
+        self.watch: PacketWatch | None = None
+        self.packets = self.launches = 0
         self.time = 0
 
     def reset(self) -> None:
@@ -169,6 +180,10 @@ class CommandModel:
         except AccessError as error:
             raise error.at(Unit.COMMAND, 0, address) from None
 
+    def _used(self, number: int, queue: QueueModel, op: PacketOp, address: int, length: int, writes: bool) -> None:
+        if self.watch is not None:
+            self.watch.used(number, queue.context, op, address, length, writes)
+
     def _write_words(self, queue: QueueModel, address: int, size: int, *values: int) -> None:
         data = b"".join(value.to_bytes(size, "little") for value in values)
         self._write(queue, address, np.frombuffer(data, np.uint8))
@@ -186,9 +201,13 @@ class CommandModel:
         elif op is PacketOp.COPY:
             if f["bytes"]:
                 self._write(queue, f["dst"], self._read(queue, f["src"], f["bytes"]))
+                self.spaces[queue.context].copied(f["src"], f["dst"], f["bytes"])
+                self._used(number, queue, op, f["src"], f["bytes"], False)
+                self._used(number, queue, op, f["dst"], f["bytes"], True)
         elif op is PacketOp.FILL:
             if f["bytes"]:
                 self._write(queue, f["dst"], np.broadcast_to(np.uint8(f["value"]), f["bytes"]))
+                self._used(number, queue, op, f["dst"], f["bytes"], True)
         elif op is PacketOp.FENCE:
             self._write_words(queue, f["address"], 8, f["sequence"], self.time)
             if f["interrupt"]:
@@ -226,7 +245,8 @@ class CommandModel:
         size = (f["grid_x"], f["grid_y"], f["grid_z"])
         launch = (queue.context, f["program"], f["program_words"], f["tag"], args, f["arg_words"], size)
         gang = len(self.cores) if f["gang"] else 0
-        grid = self.scheduler.grids[number] = Grid(*launch, queue.watchdog, gang)
+        self.launches += 1
+        grid = self.scheduler.grids[number] = Grid(*launch, queue.watchdog, gang, self.launches)
         while not grid.over:
             yield False
         del self.scheduler.grids[number]

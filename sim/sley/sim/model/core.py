@@ -34,6 +34,13 @@ class Block:
     index: tuple[int, int, int]
     grid: tuple[int, int, int]
     linear: int
+    launch: int = 0
+    """Number of its launch, from 1 on; 0 if it is of none."""
+
+
+def place(linear: int, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Where in its grid a block is."""
+    return linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1])
 
 
 class CoreModel(ABC):

@@ -1,6 +1,7 @@
 """Device memory of the golden model: bytes that end somewhere, and what each context sees of them."""
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +42,20 @@ class AccessError(Exception):
         return FaultError(self.code, unit, pc, address)
 
 
+class MemoryShadow(Protocol):
+    """Who follows what the host and the command processor do with memory."""
+
+    def written(self, address: int, length: int) -> None: ...
+
+    def copied(self, source: int, destination: int, length: int) -> None: ...
+
+
 class ModelMemory:
-    """``data``: the bytes. ``limit``: the end of what an address can name. Accesses are with physical addresses."""
+    """``data``: the bytes. ``limit``: the end of what an address can name. ``shadow``: who follows accesses, if
+    somebody does. Accesses are with physical addresses."""
 
     def __init__(self, size: int, addr_bits: int):
+        self.shadow: MemoryShadow | None = None
         self.data: NDArray[np.uint8] = np.zeros(size, np.uint8)
         self.limit = 1 << addr_bits
 
@@ -107,22 +118,40 @@ class ContextMemory(ModelMemory):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def write(self, address: int, data: NDArray[np.uint8]) -> None:
+        shadow = self.memory.shadow
+        if shadow is not None:
+            for place, size in self.pieces(address, data.size, Permission.WRITE):
+                shadow.written(place, size)
         views = list(self._views(address, data.size, Permission.WRITE))
         done = 0
         for view in views:
             view[:] = data[done : done + view.size]
             done += view.size
 
+    def copied(self, source: int, destination: int, length: int) -> None:
+        """Bytes have been copied."""
+        shadow = self.memory.shadow
+        if shadow is not None:
+            for place, size in self.pieces(destination, length, Permission.WRITE):
+                for start, part in self.pieces(source, size, Permission.READ):
+                    shadow.copied(start, place, part)
+                    place += part
+                source += size
+
+    def physical(self, address: int) -> int:
+        """Where a program's byte lies. Raises ``AccessError``."""
+        return next(self.pieces(address, 1, Permission.EXECUTE))[0]
+
     def _views(self, address: int, length: int, need: Permission) -> Iterator[NDArray[np.uint8]]:
-        for place, size in self._pieces(address, length, need):
+        for place, size in self.pieces(address, length, need):
             try:
                 yield self.memory.view(place, size)
             except AccessError as error:
                 raise AccessError(error.code, address + error.address - place) from None
             address += size
 
-    def _pieces(self, address: int, length: int, need: Permission) -> Iterator[tuple[int, int]]:
-        """Physical ranges, one for each page."""
+    def pieces(self, address: int, length: int, need: Permission) -> Iterator[tuple[int, int]]:
+        """Physical ranges, one for each page. Raises ``AccessError``."""
         root = self.layout.unpack(self.root)
         if root["mode"] == AddressMode.PHYSICAL:
             yield address, length

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sley.abi.faults import FaultCode, FaultRecord, Unit
-from sley.sim.model.core import Block, CoreModel
+from sley.sim.model.core import Block, CoreModel, place
 from sley.sim.model.memory import FaultError
 from sley.sim.model.turn import Turn
 
@@ -24,6 +24,8 @@ class Grid:
     """Steps of a core without a unit instruction that are too many; 0: never."""
     gang: int = 0
     """Blocks that begin together, one on each core; 0: every block for itself."""
+    number: int = 0
+    """Of the launch, from 1 on."""
     following: int = 0
     running: int = 0
     aborted: bool = False
@@ -50,10 +52,8 @@ class Grid:
     def next_block(self) -> Block:
         linear = self.following
         self.following += 1
-        x, rest = linear % self.size[0], linear // self.size[0]
-        place = (x, rest % self.size[1], rest // self.size[1])
         launch = (self.context, self.program, self.program_words, self.tag, self.args, self.arg_words)
-        return Block(*launch, place, self.size, linear)
+        return Block(*launch, place(linear, self.size), self.size, linear, self.number)
 
 
 class SchedulerModel:

@@ -37,9 +37,11 @@ class Streamed(Columns):
             self.load(self.at, self.slot, self.rows, (0, size), self.free)
             if self.operator.passes[index].sums:
                 self.sum_chunks(self.slot, [(0, size)])
-                self.reduce_sums(size, self.free)
+                self.reduce_sums(size, self.done)
             else:
-                self.compute(index, self.slot, (0, size), wait=self.full, signal=self.free)
+                self.compute(index, self.slot, (0, size), wait=self.full, signal=self.done)
+            # Slots are freed in order, by STORE: that of the last pass before may still store one.
+            k.store(ZERO, 0, 0, wait=self.done, signal=self.free)
             k.add(self.at, self.at, 2 * piece)
             self.next_slot(self.slot)
 

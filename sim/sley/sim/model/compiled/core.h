@@ -6,6 +6,10 @@
 
 #define UNIT_COUNT 5
 
+#ifdef SANITIZE
+#include "sanitize/state.h"
+#endif
+
 // An instruction of a unit with its operands read.
 typedef struct Command {
     Word word;
@@ -62,6 +66,10 @@ typedef struct Core {
 
     uint8_t* scratch;
     uint64_t scratch_size;
+
+#ifdef SANITIZE
+    Sanitizer* sanitizer;
+#endif
 } Core;
 
 // Room for numbers on the way, of the largest size that was asked for.
@@ -83,3 +91,5 @@ static int fail(Core* core, uint32_t code, uint32_t unit, uint32_t pc, uint64_t 
 static inline int outside(int64_t row, int64_t limit) { return row < 0 || row >= limit; }
 
 static inline int has(uint32_t mask, uint32_t code) { return code < 32 && mask >> code & 1; }
+
+#include "sanitize/hooks.h"

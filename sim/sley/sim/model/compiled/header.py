@@ -59,6 +59,7 @@ from sley.abi.vector.chains import (
     Operand,
 )
 from sley.abi.vector.operations import ADDER_OPS, IDENTITY, JOIN, PARTIALS, SHORT_OPS, BinaryOp, Reduction
+from sley.sim.model.sanitize.kinds import Finding, Sanitizer
 
 _IMMEDIATE = {None: "IMM_NONE", "ra": "IMM_A", "rb": "IMM_B", "rc": "IMM_C"}
 _ENUMS: dict[str, type[IntEnum]] = {
@@ -85,6 +86,8 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "GROUP": CounterGroup,
     "MATRIX": MatrixCycle,
     "TRAFFIC": Traffic,
+    "SANITIZE": Sanitizer,
+    "FOUND": Finding,
 }
 
 

@@ -19,41 +19,66 @@ from sley.sim.model.compiled.header import header
 FOLDER = Path(__file__).parent
 MAIN = FOLDER / "model.c"
 FLAGS = ("-O3", "-std=gnu11", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
+HANDLE, U32, U64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
 SECONDS = 5e-5
 """Of the compiler for a byte of C."""
 
 OWN_FUNCTION: Callable[..., Any] = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.POINTER(ctypes.c_uint32), ctypes.c_int64)
 
 
-class CompiledModel:
-    """The functions of ``model.c`` for a chip; ``call`` is the library. Raises ``BuildError`` without a C compiler."""
+SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "memory_create": (HANDLE, [HANDLE, U64]),
+    "memory_root": (None, [HANDLE, U32, U32, U32]),
+    "memory_invalidate": (None, [HANDLE, U32]),
+    "memory_destroy": (None, [HANDLE]),
+    "core_create": (HANDLE, [HANDLE, OWN_FUNCTION]),
+    "core_destroy": (None, [HANDLE]),
+    "core_scrub": (None, [HANDLE]),
+    "core_stop": (None, [HANDLE]),
+    "core_begin": (None, [HANDLE, U32, ctypes.c_char_p, U32, ctypes.POINTER(U32)]),
+    "core_run": (U64, [HANDLE, U64]),
+    "core_weights": (HANDLE, [HANDLE]),
+    "core_waiting": (U32, [HANDLE, U32]),
+    "core_signalling": (U32, [HANDLE, U32]),
+}
+SANITIZED: dict[str, tuple[Any, list[Any]]] = {
+    "core_sanitizer": (HANDLE, [HANDLE]),
+    "core_stuck": (None, [HANDLE]),
+    "core_block": (None, [HANDLE, U32, U32]),
+    "memory_mark": (None, [HANDLE, U64, U64, U32, U32]),
+    "memory_copied": (None, [HANDLE, U64, U64, U64]),
+    "memory_usable": (U64, [HANDLE, U64, U64]),
+}
+"""Results and arguments of the functions."""
 
-    def __init__(self, config: ChipConfig) -> None:
-        self.call = _load(build(MAIN, {"abi.h": header(config)}))
+
+class CompiledModel:
+    """The functions of ``model.c`` for a chip; ``call`` is the library. Raises ``BuildError`` without a C compiler.
+
+    Parameters: ``sanitized``: with what sanitizers need, which is another library.
+    """
+
+    def __init__(self, config: ChipConfig, sanitized: bool = False) -> None:
+        self.call = _load(build(MAIN, {"abi.h": header(config)}, ("-DSANITIZE",) if sanitized else ()))
+        if sanitized:
+            _declare(self.call, SANITIZED)
         self.own = OWN_FUNCTION(_own_function)
 
 
-def build(main: Path, generated: Mapping[str, str]) -> Path:
+def build(main: Path, generated: Mapping[str, str], defines: tuple[str, ...] = ()) -> Path:
     """The shared library of a C file, which may include the headers beside it, those here, and ``generated`` ones, by
     name."""
-    headers = sorted({*main.parent.glob("*.h"), *FOLDER.glob("*.h")})
+    headers = sorted({*main.parent.glob("*.h"), *FOLDER.rglob("*.h")})
     compiler, sources = CCompiler.find(), Sources(lambda: (main, *headers))
-    key = digest(
-        *compiler.command,
-        compiler.version,
-        *FLAGS,
-        *compiler.flags,
-        cpu_features(),
-        *generated.values(),
-        sources.digest,
-    )
+    flags = (*FLAGS, *defines, *compiler.flags)
+    key = digest(*compiler.command, compiler.version, *flags, cpu_features(), *generated.values(), sources.digest)
 
     def compile_all(output: Path, scratch: Path) -> None:
         for name, text in generated.items():
             (scratch / name).write_text(text)
         size = sum(map(len, generated.values()))
         with progress("Compiling the model (once for this chip)", Step("model", size, SECONDS)):
-            compiler.run(*FLAGS, *compiler.flags, "-I", scratch, "-I", FOLDER, main, "-o", output, folder=scratch)
+            compiler.run(*flags, "-I", scratch, "-I", FOLDER, main, "-o", output, folder=scratch)
         sources.check()
 
     return cached("model", f"{key}.so", compile_all)
@@ -68,23 +93,11 @@ def _own_function(code: int, words: Any, count: int) -> None:
 def _load(path: Path) -> ctypes.CDLL:
     """The library with the types of its functions."""
     library = ctypes.CDLL(str(path))
-    handle, u32, u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
-    signatures: dict[str, tuple[Any, list[Any]]] = {
-        "memory_create": (handle, [handle, u64]),
-        "memory_root": (None, [handle, u32, u32, u32]),
-        "memory_invalidate": (None, [handle, u32]),
-        "memory_destroy": (None, [handle]),
-        "core_create": (handle, [handle, OWN_FUNCTION]),
-        "core_destroy": (None, [handle]),
-        "core_scrub": (None, [handle]),
-        "core_stop": (None, [handle]),
-        "core_begin": (None, [handle, u32, ctypes.c_char_p, u32, ctypes.POINTER(u32)]),
-        "core_run": (u64, [handle, u64]),
-        "core_weights": (handle, [handle]),
-        "core_waiting": (u32, [handle, u32]),
-        "core_signalling": (u32, [handle, u32]),
-    }
+    _declare(library, SIGNATURES)
+    return library
+
+
+def _declare(library: ctypes.CDLL, signatures: dict[str, tuple[Any, list[Any]]]) -> None:
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    return library

@@ -4,6 +4,10 @@
 #include "core.h"
 #include "float32.h"
 
+#ifdef SANITIZE
+#include "sanitize/products.h"
+#endif
+
 static int check_type(Core* core, const Command* command, uint32_t type) {
     return has(OPERAND_TYPES, type) ? 0 : fail(core, FAULT_ILLEGAL_INSTRUCTION, UNIT_MATRIX, command->pc, 0);
 }
@@ -17,9 +21,11 @@ static int unit_weights(Core* core, const Command* command) {
         int64_t row = command->a + r * stride;
         if (outside(row, SCRATCHPAD_ROWS)) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_MATRIX, command->pc, row);
     }
+    HOOK(weights_begin(core, command->c);)
     for (uint32_t r = 0; r < N; ++r) {
         if (r < command->c) {
             memcpy(core->weights[r], core->scratchpad[command->a + r * stride], ROW_BYTES);
+            HOOK(weights_row(core, r, command->a + r * stride);)
         } else {
             // The neutral lane: 0, and of bf16 -0, whose product with +0 changes no sum.
             for (uint32_t b = 0; b < ROW_BYTES; ++b) core->weights[r][b] = type == TYPE_BF16 && b & 1 ? 0x80 : 0;
@@ -89,6 +95,7 @@ static int unit_matmul(Core* core, const Command* command) {
         if (++j < middle) continue;
         j = 0, ++k;
     }
+    HOOK(matmul_rows(core, rows, command->b, count, accumulate, type == TYPE_BF16);)
     int is_bf16 = type == TYPE_BF16;
     Floats weights[N * ELEMENTS];
     for (int k = 0; k < N; ++k) {

@@ -21,6 +21,11 @@ typedef struct Space {
 typedef struct Memory {
     uint8_t* data;
     uint64_t size;
+#ifdef SANITIZE
+    uint8_t* shadow;     // what is known of each byte
+    struct Line* lines;  // who accessed them
+    int watched;         // somebody says which bytes belong to whom
+#endif
     Space spaces[CONTEXTS + 1];  // the last one is that of contexts that do not exist, and sees nothing
 } Memory;
 

@@ -4,9 +4,14 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+#ifdef SANITIZE
+#include "sanitize/calls.h"
+#endif
+
 EXPORT Memory* memory_create(uint8_t* data, uint64_t size) {
     Memory* memory = calloc(1, sizeof *memory);
     if (memory) memory->data = data, memory->size = size;
+    HOOK(if (memory && !memory_follow(memory)) free(memory), memory = 0;)
     return memory;
 }
 
@@ -22,6 +27,8 @@ EXPORT void memory_invalidate(Memory* memory, uint32_t context) {
 
 EXPORT void memory_destroy(Memory* memory) {
     for (uint32_t context = 0; context <= CONTEXTS; ++context) free(memory->spaces[context].seen);
+    HOOK(free(memory->shadow);)
+    HOOK(free(memory->lines);)
     free(memory);
 }
 
@@ -30,10 +37,13 @@ EXPORT Core* core_create(Memory* memory, OwnFunction own) {
     if (!core) return 0;
     memset(core, 0, sizeof *core);
     core->memory = memory, core->own = own;
+    HOOK(if (!(core->sanitizer = calloc(1, sizeof *core->sanitizer))) free(core), core = 0;)
     return core;
 }
 
 EXPORT void core_destroy(Core* core) {
+    HOOK(free(core->sanitizer->scratch);)
+    HOOK(free(core->sanitizer);)
     free(core->scratch);
     free(core);
 }
@@ -54,6 +64,7 @@ EXPORT void core_stop(Core* core) {
 // Begins a block with these registers, and with a program of so many words or, if it is NULL, with the one that is here.
 EXPORT void core_begin(Core* core, uint32_t context, const uint8_t* program, uint32_t words, const uint32_t* registers) {
     core_stop(core);
+    HOOK(clocks_begin_block(core);)
     core->space = memory_space(core->memory, context);
     memset(core->rows, 0, sizeof core->rows);
     memset(core->partial_counts, 0, sizeof core->partial_counts);

@@ -3,6 +3,10 @@
 
 #include "core.h"
 
+#ifdef SANITIZE
+#include "sanitize/moves.h"
+#endif
+
 static int by_list(int unit, const Command* command) {
     return unit == UNIT_LOAD ? LOAD_BY_LIST(command->word) : STORE_BY_LIST(command->word);
 }
@@ -45,18 +49,22 @@ static int load_plain(Core* core, const Command* command, uint8_t* target, int64
     int64_t length = p[PARAM_RUN_BYTES], chunks = p[PARAM_CHUNKS], data_runs = length ? command->c : 0;
     int64_t runs = command->c + p[PARAM_PAD_RUNS];
     uint8_t* data = core_scratch(core, chunks * width);
+    HOOK(uint32_t space = target == (uint8_t*)core->accumulator ? SPACE_ACCUMULATOR : SPACE_SCRATCHPAD;)
     for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab) {
         for (int64_t run = 0; run < runs; ++run) {
+            HOOK(const uint8_t* shadow = 0;)
             uint32_t address = run < data_runs ? run_address(core, UNIT_LOAD, command, slab, run) : 0;
             int64_t bad_chunk = -1;
             Refused refused;
             fill(data, run < data_runs ? length : 0, chunks * width, (uint32_t)p[PARAM_FILL]);
             if (run < data_runs && load_run(core, command, address, data, width, &bad_chunk, &refused)) return 1;
+            HOOK(if (run < data_runs) shadow = loaded_run(core, address, length, chunks * width);)
             int64_t row = command->b + slab * p[PARAM_LOCAL_STRIDE2] + run * p[PARAM_LOCAL_STRIDE];
             for (int64_t chunk = 0; chunk < chunks; ++chunk, row += p[PARAM_CHUNK_STRIDE]) {
                 if (outside(row, limit)) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_LOAD, command->pc, row);
                 if (chunk == bad_chunk) return fail(core, refused.code, UNIT_LOAD, command->pc, address);
                 memcpy(target + row * width, data + chunk * width, width);
+                HOOK(loaded_row(core, space, row, shadow ? shadow + chunk * width : 0);)
             }
         }
     }
@@ -69,6 +77,34 @@ typedef uint16_t Lane;
 typedef uint8_t Lane;
 #endif
 
+// How one chunk and half of a unit of runs becomes rows.
+typedef struct Permute {
+    int interleave, transpose;
+    int64_t block, half, chunk, run_size;
+} Permute;
+
+static void gather_rows(const Permute* how, const uint8_t* data, uint8_t* rows) {
+    for (int64_t j = 0; j < how->block; ++j) {
+        const uint8_t* first = data + j * (1 + how->interleave) * how->run_size + how->chunk;
+        if (!how->interleave) {
+            memcpy(rows + j * ROW_BYTES, first, ROW_BYTES);
+            continue;
+        }
+        // A half of a double row, which has bytes of both runs in turn.
+        const uint8_t* from = first + how->half * ROW_BYTES / 2;
+        for (int k = 0; k < ROW_BYTES / 2; ++k) {
+            rows[j * ROW_BYTES + 2 * k] = from[k];
+            rows[j * ROW_BYTES + 2 * k + 1] = from[how->run_size + k];
+        }
+    }
+}
+
+static void permuted_row(const Permute* how, const uint8_t* rows, int64_t j, uint8_t* to) {
+    if (!how->transpose) memcpy(to, rows + j * ROW_BYTES, ROW_BYTES);
+    else
+        for (int lane = 0; lane < N; ++lane) ((Lane*)to)[lane] = ((const Lane*)rows)[lane * N + j];
+}
+
 static int load_permuted(Core* core, const Command* command, int interleave, int transpose) {
     const int64_t* p = core->params[UNIT_LOAD];
     int64_t length = p[PARAM_RUN_BYTES], chunks = p[PARAM_CHUNKS], data_runs = length ? command->c : 0;
@@ -76,9 +112,12 @@ static int load_permuted(Core* core, const Command* command, int interleave, int
     int64_t units = (command->c + p[PARAM_PAD_RUNS] + whole - 1) / whole, run_size = chunks * width;
     uint8_t* data = core_scratch(core, whole * run_size + 2 * block * width);
     uint8_t* rows = data + whole * run_size;  // of one chunk and half
+    HOOK(uint8_t* shadow = loaded_unit(core, whole * run_size + 2 * block * width);)
     for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab) {
         for (int64_t unit = 0; unit < units; ++unit) {
             fill(data, 0, whole * run_size, (uint32_t)p[PARAM_FILL]);
+            HOOK(memset(shadow, DEFINED, whole * run_size);)
+            HOOK(int undefined = 0;)
             for (int64_t r = 0; r < whole; ++r) {
                 int64_t run = unit * whole + r, bad_chunk;
                 Refused refused;
@@ -86,6 +125,7 @@ static int load_permuted(Core* core, const Command* command, int interleave, int
                 uint32_t address = run_address(core, UNIT_LOAD, command, slab, run);
                 if (load_run(core, command, address, data + r * run_size, width, &bad_chunk, &refused)) return 1;
                 if (bad_chunk >= 0) return fail(core, refused.code, UNIT_LOAD, command->pc, address);
+                HOOK(undefined |= bytes_load(core, address, length, shadow + r * run_size) != 0;)
             }
             int64_t base = command->b + slab * p[PARAM_LOCAL_STRIDE2] + unit * p[PARAM_LOCAL_STRIDE];
             // A row's number is checked in the order of the walk: rows of the block, then halves, then chunks.
@@ -98,25 +138,15 @@ static int load_permuted(Core* core, const Command* command, int interleave, int
                     }
             for (int64_t half = 0; half < halves; ++half)
                 for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-                    for (int64_t j = 0; j < block; ++j) {
-                        const uint8_t* first = data + j * halves * run_size + chunk * width;
-                        if (!interleave) {
-                            memcpy(rows + j * width, first, width);
-                            continue;
-                        }
-                        // A half of a double row, which has bytes of both runs in turn.
-                        const uint8_t* from = first + half * width / 2;
-                        for (int k = 0; k < ROW_BYTES / 2; ++k) {
-                            rows[j * width + 2 * k] = from[k];
-                            rows[j * width + 2 * k + 1] = from[run_size + k];
-                        }
-                    }
+                    Permute how = {interleave, transpose, block, half, chunk * ROW_BYTES, run_size};
+                    gather_rows(&how, data, rows);
+                    HOOK(if (undefined) gather_rows(&how, shadow, shadow + whole * run_size);)
                     for (int64_t j = 0; j < block; ++j) {
                         int64_t row = base + j + (chunk * halves + half) * p[PARAM_CHUNK_STRIDE];
-                        Lane* to = (Lane*)core->scratchpad[row];
-                        if (!transpose) memcpy(to, rows + j * width, width);
-                        else
-                            for (int lane = 0; lane < N; ++lane) to[lane] = ((Lane*)rows)[lane * N + j];
+                        permuted_row(&how, rows, j, core->scratchpad[row]);
+                        HOOK(loaded_row(core, SPACE_SCRATCHPAD, row, 0);)
+                        HOOK(if (undefined) permuted_row(&how, shadow + whole * run_size, j,
+                                                         row_shadow(core, SPACE_SCRATCHPAD, row));)
                     }
                 }
         }
@@ -154,6 +184,7 @@ static int unit_store(Core* core, const Command* command) {
     if (!length || !command->c || !p[PARAM_COUNT2]) return 0;
     if (take_list(core, UNIT_STORE, command)) return 1;
     uint8_t* data = core_scratch(core, chunks * width);
+    HOOK(uint8_t* shadow = sanitizer_scratch(core, chunks * width);)
     for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab) {
         for (int64_t run = 0; run < command->c; ++run) {
             uint32_t address = run_address(core, UNIT_STORE, command, slab, run);
@@ -164,10 +195,12 @@ static int unit_store(Core* core, const Command* command) {
             for (int64_t chunk = 0; chunk < chunks; ++chunk, row += p[PARAM_CHUNK_STRIDE]) {
                 if (outside(row, limit)) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_STORE, command->pc, row);
                 memcpy(data + chunk * width, source + row * width, width);
+                HOOK(stored_row(core, space, row, length - chunk * width, shadow + chunk * width);)
             }
             if (!memory_check(core->memory, core->space, address, length, NEED_WRITE, &refused))
                 return fail(core, refused.code, UNIT_STORE, command->pc, command->a);
             memory_write(core->memory, core->space, address, data, length);
+            HOOK(bytes_store(core, address, length, shadow);)
         }
     }
     return 0;

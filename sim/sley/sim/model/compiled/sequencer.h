@@ -68,17 +68,19 @@ static int execute(Core* core, uint32_t unit, const Command* command) {
     return 0;
 }
 
-static int take(Core* core, uint32_t mask) {
+static int take(Core* core, uint32_t unit, uint32_t mask) {
     for (int i = 0; i < SEMAPHORES; ++i)
         if (mask >> i & 1 && !core->semaphores[i]) return 0;
     for (int i = 0; i < SEMAPHORES; ++i) core->semaphores[i] -= mask >> i & 1;
+    HOOK(clocks_take(core, unit, mask);)
     return 1;
 }
 
-static int give(Core* core, uint32_t mask) {
+static int give(Core* core, uint32_t unit, uint32_t mask) {
     for (int i = 0; i < SEMAPHORES; ++i)
         if (mask >> i & 1 && core->semaphores[i] == SEMAPHORE_MAX) return 0;
     for (int i = 0; i < SEMAPHORES; ++i) core->semaphores[i] += mask >> i & 1;
+    HOOK(clocks_give(core, unit, mask);)
     return 1;
 }
 
@@ -88,7 +90,7 @@ enum { WAITS, MOVED, STOPPED };
 static int step_unit(Core* core, uint32_t unit) {
     Queue* queue = &core->queues[unit];
     if (queue->signalling) {
-        if (!give(core, queue->signal)) return WAITS;
+        if (!give(core, unit, queue->signal)) return WAITS;
         queue->signalling = 0;
         ++core->retired;
         core->quiet = 0;
@@ -97,7 +99,8 @@ static int step_unit(Core* core, uint32_t unit) {
     if (!queue->count) return WAITS;
     const Command* command = &queue->items[queue->first];
     int is_set = WORD_OP(command->word) == OP_SET;
-    if (!is_set && !take(core, WORD_WAIT(command->word))) return WAITS;
+    if (!is_set && !take(core, unit, WORD_WAIT(command->word))) return WAITS;
+    HOOK(clocks_execute(core, unit, command);)
     if (execute(core, unit, command)) return STOPPED;
     queue->signal = is_set ? 0 : WORD_SIGNAL(command->word);
     queue->signalling = 1;
@@ -144,9 +147,9 @@ static int step_sequencer(Core* core) {
     uint32_t next = core->pc + 1, target = WORD_FLAGS(w) & 0xFFFF;
     if (op == OP_END) return step_end(core);
     if (op == OP_SYNC) {
-        if (!core->sync_wait_done && !take(core, WORD_WAIT(w))) return WAITS;
+        if (!core->sync_wait_done && !take(core, UNIT_SEQUENCER, WORD_WAIT(w))) return WAITS;
         core->sync_wait_done = 1;
-        if (!give(core, WORD_SIGNAL(w))) return WAITS;
+        if (!give(core, UNIT_SEQUENCER, WORD_SIGNAL(w))) return WAITS;
         core->sync_wait_done = 0;
     } else if (branch) {
         if (is_taken(op, a, b)) {
@@ -171,6 +174,7 @@ static int step_sequencer(Core* core) {
         Queue* queue = &core->queues[unit];
         if (queue->count == UNIT_QUEUE) return WAITS;
         queue->items[(queue->first + queue->count++) % UNIT_QUEUE] = (Command){w, a, b, c, core->pc};
+        HOOK(clocks_dispatch(core, unit);)
         if (WORD_RD(w)) write_register(core, WORD_RA(w), core->registers[WORD_RA(w)] + core->registers[WORD_RD(w)]);
     } else {
         write_register(core, WORD_RD(w), alu(op, a, b));

@@ -3,6 +3,20 @@
 
 #include "chain.h"
 
+typedef struct Walk {
+    int64_t first, stride;
+    int broadcast;  // a row serves N rows
+    uint32_t space;
+} Walk;
+
+static inline int64_t walk_row(const Walk* walk, int64_t r) {
+    return walk->first + (walk->broadcast ? r / N : r) * walk->stride;
+}
+
+#ifdef SANITIZE
+#include "sanitize/operands.h"
+#endif
+
 // Whether rows of an operand can be of this type.
 static int source_is_legal(uint32_t type, int in_scratchpad, uint32_t half, uint32_t dtype) {
     if (!has(VECTOR_TYPES, type) || (half && ELEMENTS == 1)) return 0;
@@ -69,16 +83,6 @@ static void write_row(Core* core, int64_t row, uint32_t half, uint32_t out, cons
     }
 }
 
-typedef struct Walk {
-    int64_t first, stride;
-    int broadcast;  // a row serves N rows
-    uint32_t space;
-} Walk;
-
-static inline int64_t walk_row(const Walk* walk, int64_t r) {
-    return walk->first + (walk->broadcast ? r / N : r) * walk->stride;
-}
-
 static int unit_vector(Core* core, const Command* command) {
     const int64_t* p = core->params[UNIT_VECTOR];
     Word w = command->word;
@@ -97,17 +101,19 @@ static int unit_vector(Core* core, const Command* command) {
         {p[PARAM_C_ROW], p[PARAM_C_STRIDE], late_is(&chain, LATE_C, 1), c_space},
         {command->b, p[PARAM_OUT_STRIDE], 0, out_space},
     };
+    uint32_t halves[3] = {VECTOR_A_HALF(w), VECTOR_B_HALF(w), chain.c_half};
+    uint32_t types[3] = {VECTOR_A_TYPE(w), VECTOR_B_TYPE(w), chain.c_type};
     for (int64_t r = 0; r < rows; ++r)
         for (int k = 0; k < WALKS; ++k) {
             int64_t row = walk_row(&walks[k], r);
             int64_t limit = walks[k].space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS;
             if (used[k] && outside(row, limit)) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_VECTOR, command->pc, row);
         }
+    HOOK(vector_registers(core, &chain);)
+    HOOK(const uint8_t* derived = vector_sources(core, &chain, walks, used, rows, halves, types);)
     int64_t count = rows * N;
     uint32_t* x = core_scratch(core, 7 * count * sizeof *x);
     uint32_t* sources[3] = {x + count, x + 2 * count, x + 3 * count};
-    uint32_t halves[3] = {VECTOR_A_HALF(w), VECTOR_B_HALF(w), chain.c_half};
-    uint32_t types[3] = {VECTOR_A_TYPE(w), VECTOR_B_TYPE(w), chain.c_type};
     for (int k = A; k <= C; ++k)
         for (int64_t r = 0; used[k] && r < rows; ++r)
             source_row(core, walk_row(&walks[k], r), walks[k].space, halves[k], types[k], dtype, sources[k] + r * N);
@@ -115,8 +121,11 @@ static int unit_vector(Core* core, const Command* command) {
     Operands in = {sources[A], sources[B], sources[C], rows};
     int is_float = chain_rows(core, &chain, &in, x, x + 4 * count, dtype, out);
     reduce_rows(core, &chain, x, rows, is_float);
-    for (int64_t r = 0; used[OUT] && r < rows; ++r)
-        write_row(core, walk_row(&walks[OUT], r), VECTOR_OUT_HALF(w), out, x + r * N, is_float);
+    for (int64_t r = 0; used[OUT] && r < rows; ++r) {
+        int64_t row = walk_row(&walks[OUT], r);
+        write_row(core, row, VECTOR_OUT_HALF(w), out, x + r * N, is_float);
+        HOOK(vector_output(core, out_space, row, VECTOR_OUT_HALF(w), out, derived ? derived + r * N : 0);)
+    }
     return 0;
 }
 
@@ -125,10 +134,13 @@ static int unit_vrow(Core* core, const Command* command) {
     if (reg >= ROW_REGISTERS) return fail(core, FAULT_ILLEGAL_INSTRUCTION, UNIT_VECTOR, command->pc, 0);
     if (VROW_SPLAT(command->word)) {
         for (int n = 0; n < N; ++n) core->rows[reg][n] = command->a;
+        HOOK(register_write(core, reg);)
         return 0;
     }
     if (command->a >= ACCUMULATOR_ROWS) return fail(core, FAULT_LOCAL_ADDRESS, UNIT_VECTOR, command->pc, command->a);
     memcpy(core->rows[reg], core->accumulator[command->a], ACCUMULATOR_ROW_BYTES);
+    HOOK(row_read(core, SPACE_ACCUMULATOR, command->a, 0, ACCUMULATOR_ROW_BYTES);)
+    HOOK(register_write(core, reg);)
     return 0;
 }
 
@@ -137,5 +149,6 @@ static int unit_vfold(Core* core, const Command* command) {
     if (!CHAINS || !has(FOLDS, kind) || !has(WORD_TYPES, dtype))
         return fail(core, FAULT_ILLEGAL_INSTRUCTION, UNIT_VECTOR, command->pc, 0);
     fold(core, VFOLD_ROW(command->word), kind, dtype == TYPE_FP32);
+    HOOK(register_write(core, VFOLD_ROW(command->word));)
     return 0;
 }
