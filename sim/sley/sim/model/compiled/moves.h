@@ -25,6 +25,8 @@ static int take_list(Core* core, int unit, const Command* command) {
     if (!by_list(unit, command) || !p[PARAM_RUN_BYTES]) return 0;
     if (row + rows > ACCUMULATOR_ROWS) return fail(core, FAULT_BAD_PARAMETER, unit, command->pc, row);
     memcpy(core->list, core->accumulator[row], rows * ACCUMULATOR_ROW_BYTES);
+    HOOK(for (int64_t r = 0; r < rows; ++r)
+             row_read(core, SPACE_ACCUMULATOR, row + r, 0, 4 * (r + 1 < rows ? N : command->c - r * N));)
     return 0;
 }
 
