@@ -12,6 +12,7 @@ from sley.abi.functions.table import Function, coefficients
 from sley.abi.instructions import (
     ARG_REGISTER,
     BLOCK_REGISTER,
+    FLAGS_LSB,
     FORMATS,
     INSTRUCTION_BYTES,
     INTERLEAVE_CHUNKS,
@@ -22,6 +23,7 @@ from sley.abi.instructions import (
     TRANSPOSE_CHUNKS,
     WORD,
     Op,
+    Share,
     Space,
 )
 from sley.abi.layout import Layout
@@ -30,7 +32,16 @@ from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
-from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, PORT_READS, PORT_WRITES, WRITER_BURSTS, WRITER_RUNS
+from sley.abi.timing import (
+    CROWDED_REQUESTS,
+    JOINED_BEATS,
+    PORT_READS,
+    PORT_WRITES,
+    SRAM_READ,
+    TRANSPOSER_SMALL,
+    WRITER_BURSTS,
+    WRITER_RUNS,
+)
 from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.chains import (
     CHAIN_PARAM,
@@ -54,6 +65,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "FAULT": FaultCode,
     "UNIT": Unit,
     "SPACE": Space,
+    "SHARE": Share,
     "PARAM": Param,
     "TYPE": ElementType,
     "BINARY": BinaryOp,
@@ -130,8 +142,11 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "ARG_REGISTER": ARG_REGISTER,
         "BLOCK_REGISTER": BLOCK_REGISTER,
         "INLINE_ARGS": INLINE_ARGS,
+        "FLAGS_LSB": FLAGS_LSB,
         "INTERLEAVE_CHUNKS": INTERLEAVE_CHUNKS,
         "TRANSPOSE_CHUNKS": TRANSPOSE_CHUNKS,
+        "SRAM_READ": SRAM_READ,
+        "TRANSPOSER_SMALL": TRANSPOSER_SMALL,
         "PAGE_BITS": PAGE_BITS,
         "TABLE_BITS": TABLE_BITS,
         "ENTRY_BYTES": ENTRY_BYTES,
