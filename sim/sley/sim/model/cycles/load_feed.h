@@ -16,6 +16,8 @@ typedef struct Placed {
     uint8_t write, done, space, beats;
 } Placed;
 
+STREAM_BUFFER(Placed, PlacedBuffer)
+
 typedef struct Beat {
     uint32_t valid, last, error;
 } Beat;
@@ -48,7 +50,7 @@ static void load_feed_reset(LoadFeed* f) {
     permute_reset(&f->permute);
     permute_outputs(&f->permute);
     load_feed_clear(f);
-    f->target.idle = 1;
+    load_target_drop(&f->target);
 }
 
 static inline int feed_busy(const LoadFeed* f) { return f->state != FEED_IDLE || !f->target.idle; }
@@ -57,7 +59,7 @@ static inline int feed_fault_allowed(const LoadFeed* f) { return !f->permuted ||
 // `room`: a row would be placed; `beat`: the ready of the beat depends on its error.
 static inline void load_feed_outputs(LoadFeed* f, const LoadQueues* q, const Beat* beat, int room, int abort) {
     LoadTarget* t = &f->target;
-    load_target_outputs(t, &f->permute, room);
+    if (!t->idle) load_target_outputs(t, &f->permute, room);
     int requested = q->oldest && !first_run(q)->bad;
     f->needs = f->state == FEED_PLACE && !f->filled && requested && (f->permuted || !t->walk.outside);
     f->reads = f->needs && (!beat->valid || !beat->error || feed_fault_allowed(f));
@@ -90,18 +92,60 @@ static void load_feed_begin(LoadFeed* f, const FeedJob* job, int permutes) {
     if (permutes) f->permute.flags = job->permutation;
     if (!job->work) return;
     static const uint32_t units[] = {1, INTERLEAVES ? 2 : 1, N, INTERLEAVES ? 2 * N : N};
-    uint32_t unit = units[job->permutation], runs = (job->runs & 0x1FFFF) + unit - 1 & ~(unit - 1);
+    uint32_t unit = units[job->permutation], runs = ((job->runs & 0x1FFFF) + unit - 1) & ~(unit - 1);
     loops_start(&f->loops, (uint32_t[]){f->chunks, runs, f->count2}, FEED_DIMS);
 }
 
+// A row or beat is stored, or nothing; within a run the beats come first, within a slab the runs with data.
+static inline void load_feed_advance(LoadFeed* f, const LoadQueues* q, int store, int row_done, int ended) {
+    uint32_t last = f->loops.last;
+    if (ended) {
+        f->padded |= first_run(q)->slab_end;
+        f->drained |= first_run(q)->final;
+    }
+    if (!store) return;
+    ++f->index;
+    f->filled |= ended;
+    if (!row_done) return;
+    f->index = 0;
+    if (last & 1) f->filled = f->empty || (f->padded && !(last & 2));
+    if ((last & 3) == 3) f->padded = 0;
+    loops_step(&f->loops, FEED_DIMS);
+}
+
+static inline Placed load_feed_row(const LoadFeed* f, int done) {
+    uint32_t beats = (f->filled ? 0xFF : 1) << f->index & ((1 << ROW_BEATS) - 1);
+    return (Placed){f->target.walk.position, 1, done, f->space, beats};
+}
+
+// A cycle in which a command that is not permuted places a row, or waits for a beat, and nothing else: most of them.
+// Returns whether it is one.
+static inline int load_feed_plain(LoadFeed* f, LoadQueues* q, const Beat* beat, int room, Placed* placed, int* given) {
+    LoadTarget* t = &f->target;
+    if (f->state != FEED_PLACE || !t->idle || f->permuted || f->dropped || t->walk.outside) return 0;
+    if (!f->filled && q->oldest && (first_run(q)->bad || (beat->valid && beat->error))) return 0;
+    int full = f->filled || (f->needs && beat->valid), store = full && room;
+    int row_end = f->filled || !f->space || f->index == ROW_BEATS - 1, row_done = store && row_end;
+    if (row_done && loops_end(&f->loops, FEED_DIMS)) return 0;
+    *given = full;
+    *placed = load_feed_row(f, 0);
+    f->fault.valid = q->pop_feed = q->pop_target = 0;
+    q->pop_run = beat->valid && f->beat_ready && beat->last;
+    if (row_done) load_target_step(t, f->loops.last);
+    load_feed_advance(f, q, store, row_done, q->pop_run);
+    f->settled = !store;
+    return 1;
+}
+
 // What goes to the memories in this cycle, if anything; `room`: it is taken.
-static inline int load_feed_tick(
-    LoadFeed* f, LoadQueues* q, const Beat* beat, int room, int abort, Placed* placed) {
+static inline int load_feed_tick(LoadFeed* f, LoadQueues* q, const Beat* beat, int room, int abort, Placed* placed) {
+    int given = 0;
+    if (!abort && load_feed_plain(f, q, beat, room, placed, &given)) return given;
     LoadTarget* t = &f->target;
     Permute* p = &f->permute;
     const PendingRun* run = first_run(q);
     uint32_t last = f->loops.last;
-    int placing = f->state == FEED_PLACE, completing = f->state == FEED_COMPLETE, idle = t->idle, given = 0;
+    int placing = f->state == FEED_PLACE, completing = f->state == FEED_COMPLETE, idle = t->idle;
     int row_outside = t->walk.outside && !f->permuted, can_place = placing && !row_outside;
     int moves = beat->valid && f->beat_ready, ended = moves && beat->last, sound = beat->valid && !beat->error;
     int full = (can_place && f->filled) || (f->needs && sound), store = full && f->room;
@@ -113,21 +157,19 @@ static inline int load_feed_tick(
     int permutes = job->work && job->permutation;
     int passes = !idle && !job->work && !job->bad && !job->illegal;
     int admits = idle || (t->ready && (passes || (permutes && p->flags == job->permutation)));
-    int open = admits && (ends || completes || f->state == FEED_IDLE), take = open && q->feeds.valid && !abort;
+    int open = admits && (ends || completes || f->state == FEED_IDLE), take = open && q->feeds.here && !abort;
     int follow = take && (permutes || passes);
-    q->pop_feed = open || abort;
+    q->pop_feed = q->feeds.here && (open || abort);
 
     if (idle) {
         given = placing ? full && !f->permuted : completing && f->drained;
-        uint8_t beats = (f->filled ? 0xFF : 1) << f->index;
-        *placed = (Placed){t->walk.position, placing, !placing || (row_end && last == 7), f->space, beats & ((1 << ROW_BEATS) - 1)};
+        *placed = placing ? load_feed_row(f, ends) : (Placed){.done = 1};
     } else {
         given = t->valid;
-        *placed = (Placed){t->walk.position, t->work && !t->walk.outside && !t->dropping, t->done, SPACE_SCRATCHPAD, 0};
+        *placed = (Placed){t->walk.position, t->work && !t->walk.outside && !t->dropping, t->done, SPACE_SCRATCHPAD};
     }
     if (abort) given = 0;
 
-    // Faults.
     int needs_run = !f->filled && q->oldest, bad_run = needs_run && run->bad, fails = 0, faults = 0;
     int lost = t->astray && t->none && placing && f->permuted && !leaves, drops = lost;
     if (t->astray && !abort) {
@@ -147,41 +189,28 @@ static inline int load_feed_tick(
     }
     int settled = t->none && !p->complete && !store && !take;
 
-    // Rows and runs. Within a run the beats come first, within a slab the runs with data.
-    q->pop_run = ended || (f->sinks && q->oldest && run->bad);
-    int behind = f->padded || (ended && run->slab_end);
-    f->padded = behind;
-    if (q->pop_run && run->final) f->drained = 1;
     p->i_valid = full && f->permuted;
-    if (p->i_valid || !p->idle) {
+    int permuting = p->i_valid || !p->idle || f->dropped;
+    if (permuting) {
         p->i_last = last & 1;
         p->i_tag = last >> 1;
         p->o_ready = t->active && t->work && room;
         permute_tick(p);
+        if (f->dropped) permute_clear(p);
     }
-    load_target_tick(t, q, p, row_done, last, take && !follow, follow, f->dropped || abort);
-    q->pop_target |= abort;
-    if (store) {
-        ++f->index;
-        f->filled |= ended;
-    }
-    if (row_done) {
-        f->index = 0;
-        if ((last & 3) == 3) {
-            f->filled = f->empty;
-            f->padded = 0;
-        } else if (last & 1)
-            f->filled = f->empty || behind;
-        loops_step(&f->loops, FEED_DIMS);
-    }
+    load_target_tick(t, q, p->idle, permuted_last(p), row_done, last, take && !follow, follow, f->dropped || abort);
+    if (permuting) permute_outputs(p);
+    q->pop_target = (q->pop_target || abort) && q->targets.here;
+    // A bad run only leaves, and is its command's last one.
+    q->pop_run = ended || (f->sinks && q->oldest && run->bad);
+    if (q->pop_run && !ended) f->drained = 1;
+    load_feed_advance(f, q, store, row_done, ended);
     if (leaves || abort) f->state = FEED_IDLE;
-    if (q->pop_feed && q->feeds.valid && job->param == PARAM_CHUNKS) f->chunks = job->runs;
-    if (q->pop_feed && q->feeds.valid && job->param == PARAM_COUNT2) f->count2 = job->runs;
+    if (q->pop_feed && job->param == PARAM_CHUNKS) f->chunks = job->runs;
+    if (q->pop_feed && job->param == PARAM_COUNT2) f->count2 = job->runs;
     if (take && !passes) load_feed_begin(f, job, permutes);
     if (fails) f->state = FEED_COMPLETE;
     f->settled = settled;
-    if (f->dropped) permute_clear(p);
-    if (p->i_valid || !p->idle || f->dropped) permute_outputs(p);
     f->dropped = drops || abort;
     return given;
 }

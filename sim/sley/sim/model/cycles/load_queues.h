@@ -2,7 +2,7 @@
 #pragma once
 
 #include "abi.h"
-#include "stream_queues.h"
+#include "queue.h"
 
 enum { COMMANDS_IN_FLIGHT = 16, RUNS_IN_FLIGHT = 64, COMMAND_RING = 32, RUN_RING = 128 };
 
@@ -25,12 +25,12 @@ typedef struct PendingRun {
 } PendingRun;
 
 typedef struct LoadQueues {
-    Fifo signals, feeds, targets, pending;
-    uint32_t oldest;  // runs in the register behind `pending`
-    uint32_t command, signal, feed, target, run, first_run;  // places in the rings: where the next one comes, and goes
+    Queue signals, feeds, targets, pending;  // `end` of the first three is the same
+    uint32_t oldest;                         // runs in the register behind `pending`
+    uint32_t first_run;                      // the place of the first of them in the ring
 
-    uint32_t push_command, push_run;                      // in this cycle
-    uint32_t pop_signal, pop_feed, pop_target, pop_run;  // whether the reader is ready
+    uint32_t push_command, push_run, pop_signal, pop_feed, pop_target, pop_run;  // in this cycle
+    uint32_t stirs;  // a command is on its way to the output of a queue
 
     uint16_t signal_sets[COMMAND_RING];
     FeedJob feed_jobs[COMMAND_RING];
@@ -38,21 +38,24 @@ typedef struct LoadQueues {
     PendingRun runs[RUN_RING];
 } LoadQueues;
 
-static inline const FeedJob* feed_job(const LoadQueues* q) { return &q->feed_jobs[q->feed % COMMAND_RING]; }
-static inline const TargetJob* target_job(const LoadQueues* q) { return &q->target_jobs[q->target % COMMAND_RING]; }
+static void load_queues_reset(LoadQueues* q) {
+    q->signals.depth = q->feeds.depth = q->targets.depth = COMMANDS_IN_FLIGHT;
+    q->pending.depth = RUNS_IN_FLIGHT;
+}
+
+static inline const FeedJob* feed_job(const LoadQueues* q) { return &q->feed_jobs[q->feeds.first % COMMAND_RING]; }
+static inline const TargetJob* target_job(const LoadQueues* q) { return &q->target_jobs[q->targets.first % COMMAND_RING]; }
 static inline const PendingRun* first_run(const LoadQueues* q) { return &q->runs[q->first_run % RUN_RING]; }
 
 static inline void load_queues_tick(LoadQueues* q) {
-    uint32_t room = q->oldest < BUFFER, fetched = q->pending.valid & room, gone = q->pop_run & (q->oldest != 0);
-    q->oldest += fetched - gone;
-    q->first_run += gone;
-    q->run += q->push_run;
-    fifo_tick(&q->pending, q->push_run, room);
-    q->command += q->push_command;
-    q->signal += q->pop_signal & q->signals.valid;
-    fifo_tick(&q->signals, q->push_command, q->pop_signal);
-    q->feed += q->pop_feed & q->feeds.valid;
-    fifo_tick(&q->feeds, q->push_command, q->pop_feed);
-    q->target += q->pop_target & q->targets.valid;
-    fifo_tick(&q->targets, q->push_command, q->pop_target);
+    uint32_t fetched = q->pending.here && q->oldest < 2;
+    q->oldest += fetched - q->pop_run;
+    q->first_run += q->pop_run;
+    if (q->push_run | q->pending.count | fetched) queue_tick(&q->pending, q->push_run, fetched);
+    if (!(q->push_command | q->pop_signal | q->pop_feed | q->pop_target | q->stirs)) return;
+    Queue *signals = &q->signals, *feeds = &q->feeds, *targets = &q->targets;
+    queue_tick(signals, q->push_command, q->pop_signal & signals->here);
+    queue_tick(feeds, q->push_command, q->pop_feed & feeds->here);
+    queue_tick(targets, q->push_command, q->pop_target & targets->here);
+    q->stirs = (signals->count && !signals->here) || (feeds->count && !feeds->here) || (targets->count && !targets->here);
 }

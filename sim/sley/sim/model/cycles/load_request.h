@@ -4,11 +4,10 @@
 #include "abi.h"
 #include "affine.h"
 #include "load_queues.h"
+#include "run.h"
 #include "unit_params.h"
 
-typedef struct LoadRun {
-    uint32_t addr, bytes, share, more, joins;
-} LoadRun;
+STREAM_BUFFER(Run, RunBuffer)
 
 typedef struct LoadRequest {
     uint32_t params[PARAMS];
@@ -17,21 +16,19 @@ typedef struct LoadRequest {
     Loops loops;
     Walk addresses;
     uint32_t bytes, share, contiguous, joins;
-
-    LoadRun runs[BUFFER];
-    uint32_t first, waiting;  // of those that the reader has not taken
+    RunBuffer runs;  // that the reader has not taken
 } LoadRequest;
 
 static void load_request_reset(LoadRequest* r) { params_reset(r->params); }
 
 static inline void load_request_outputs(LoadRequest* r, const LoadQueues* q) {
-    uint32_t asks = r->waiting < BUFFER && q->pending.memory < RUNS_IN_FLIGHT;
-    r->free = q->signals.memory < COMMANDS_IN_FLIGHT && (!r->active || (asks && loops_end(&r->loops, 2)));
+    uint32_t asks = !r->runs.full && queue_ready(&q->pending);
+    r->free = queue_ready(&q->signals) && (!r->active || (asks && loops_end(&r->loops, 2)));
 }
 
 static void load_request_set(LoadRequest* r, LoadQueues* q, const UnitCommand* c) {
-    FeedJob* feed = &q->feed_jobs[q->command % COMMAND_RING];
-    TargetJob* target = &q->target_jobs[q->command % COMMAND_RING];
+    FeedJob* feed = &q->feed_jobs[q->signals.end % COMMAND_RING];
+    TargetJob* target = &q->target_jobs[q->signals.end % COMMAND_RING];
     uint32_t param = SET_PARAM(FLAGS(c)), bad = set_is_bad(UNIT_LOAD, param, c->a), known = bad ? PARAMS : param;
     *feed = (FeedJob){.bad = bad, .param = known, .runs = c->a};
     *target = (TargetJob){.pc = c->pc, .param = known, .row = bad ? param : c->a};
@@ -52,8 +49,8 @@ static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* 
     int work = !illegal && !bad && !nothing && chunks;
     uint32_t fault = too_many ? c->c : illegal ? 0 : too_long ? bytes : chunks;
 
-    FeedJob* feed = &q->feed_jobs[q->command % COMMAND_RING];
-    TargetJob* target = &q->target_jobs[q->command % COMMAND_RING];
+    FeedJob* feed = &q->feed_jobs[q->signals.end % COMMAND_RING];
+    TargetJob* target = &q->target_jobs[q->signals.end % COMMAND_RING];
     *feed = (FeedJob){space, work, illegal, bad, interleave | transpose << 1, !bytes, PARAMS, c->c + p[PARAM_PAD_RUNS]};
     *target = (TargetJob){space, work, interleave, PARAMS, c->pc, work ? c->b : fault};
     r->active = work && bytes;
@@ -66,40 +63,37 @@ static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* 
     r->share = CORES > 1 && gang ? LOAD_SHARE(FLAGS(c)) : SHARE_NONE;
 }
 
-// Asks for the next run, if there is room for it; of one that is bad, or of a command at fault, only the others hear.
-static inline void load_request_ask(LoadRequest* r, LoadQueues* q, int curtail) {
-    if (r->waiting == BUFFER || q->pending.memory == RUNS_IN_FLIGHT) return;
+// Asks for the next run, which the others hear of; not if it is bad, or of a command at fault. Returns whether it does.
+static inline int load_request_ask(LoadRequest* r, LoadQueues* q, int curtail, Run* run) {
+    if (r->runs.full || !queue_ready(&q->pending)) return 0;
     uint32_t addr = r->addresses.position, last = r->loops.last;
     int bad = curtail || addr + (uint64_t)(r->bytes - 1) >= ADDRESS_LIMIT, final = bad || last == 3;
     q->push_run = 1;
-    q->runs[q->run % RUN_RING] = (PendingRun){addr, bad, last & 1, final};
-    if (!bad) {
-        LoadRun* run = &r->runs[(r->first + r->waiting++) % BUFFER];
-        *run = (LoadRun){addr, r->bytes, r->share, r->contiguous & ~last & 1, r->joins};
-    }
+    q->runs[q->pending.end % RUN_RING] = (PendingRun){addr, bad, last & 1, final};
+    *run = (Run){addr, r->bytes, .share = r->share, .more = r->contiguous & ~last & 1, .joins = r->joins};
     r->joins = 1;
     if (final) {
         r->active = 0;
-        return;
+    } else {
+        walk_step(&r->addresses, last, (uint32_t[]){r->params[PARAM_MEM_STRIDE], r->params[PARAM_MEM_STRIDE2]}, 2);
+        loops_step(&r->loops, 2);
     }
-    walk_step(&r->addresses, last, (uint32_t[]){r->params[PARAM_MEM_STRIDE], r->params[PARAM_MEM_STRIDE2]}, 2);
-    loops_step(&r->loops, 2);
+    return !bad;
 }
 
 static inline void load_request_tick(
     LoadRequest* r, LoadQueues* q, const UnitCommand* command, int curtail, int run_ready, uint32_t gang, int abort) {
-    uint32_t gone = run_ready && r->waiting;
+    Run run;
     q->push_run = 0;
-    if (r->active && !abort) load_request_ask(r, q, curtail);
+    int asks = r->active && !abort && load_request_ask(r, q, curtail, &run);
+    if (asks | r->runs.here) RunBuffer_tick(&r->runs, asks, run, run_ready);
     q->push_command = command && r->free && !abort;
     if (q->push_command) {
-        q->signal_sets[q->command % COMMAND_RING] = command->signal;
+        q->signal_sets[q->signals.end % COMMAND_RING] = command->signal;
         if (command->op == OP_SET)
             load_request_set(r, q, command);
         else
             load_request_load(r, q, command, gang);
     }
-    r->first += gone;
-    r->waiting -= gone;
     if (abort) r->active = 0;
 }

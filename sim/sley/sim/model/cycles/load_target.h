@@ -58,13 +58,29 @@ static void load_target_begin(LoadTarget* t, const TargetJob* job) {
     walk_start(&t->walk, job->row, (job->space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS) - 1, ROW_DIMS);
 }
 
-// `last`: the loops of the feed that end with the row that it places, if `step`.
+// In step with the feed: which of the feed's loops end with the row.
+static inline void load_target_step(LoadTarget* t, uint32_t last) {
+    uint32_t within_unit = (1u << ROW_LOOPS) - 2;
+    walk_step(&t->walk, (last & 1) | within_unit | last >> 1 << ROW_LOOPS, t->strides, ROW_DIMS);
+}
+
+// Whatever follows is given up. It is in step with the feed then, and what only those that follow change stays.
+static void load_target_drop(LoadTarget* t) {
+    t->active = t->followed = t->waiting = t->valid = t->finish = t->start = t->moves = t->astray = 0;
+    t->idle = t->none = t->ready = 1;
+}
+
+// `permuted`: the last of the loops of a row that leaves Permute, with `idle` as of this cycle; `step`: the feed places a
+// row, with the `last` of its loops.
 static inline void load_target_tick(
-    LoadTarget* t, LoadQueues* q, const Permute* p, int step, uint32_t last, int begin, int follow, int drop) {
-    uint32_t permuted = permuted_last(p), all_but_chunks = ((1u << ROW_LOOPS) - 1) & ~1u;
-    if (t->idle ? step : t->moves)
-        walk_step(&t->walk, t->idle ? (last & 1) | all_but_chunks | last >> 1 << ROW_LOOPS : permuted, t->strides, ROW_DIMS);
-    int idle = t->none && !t->active && p->idle && !follow;
+    LoadTarget* t, LoadQueues* q, uint32_t permute_idle, uint32_t permuted, int step, uint32_t last, int begin, int follow,
+    int drop) {
+    if (t->idle) {
+        if (step) load_target_step(t, last);
+    } else if (t->moves) {
+        walk_step(&t->walk, permuted, t->strides, ROW_DIMS);
+    }
+    int idle = t->none && !t->active && permute_idle && !follow;
     t->waiting += t->followed - t->start;
     t->followed = follow;
     if (t->finish) t->active = 0;
@@ -76,8 +92,5 @@ static inline void load_target_tick(
     q->pop_target = begin | t->start;
     if (q->pop_target) load_target_begin(t, target_job(q));
     t->idle = idle;
-    if (drop) {
-        t->active = t->followed = t->waiting = 0;
-        t->idle = 1;
-    }
+    if (drop || idle) load_target_drop(t);
 }

@@ -19,34 +19,32 @@
     OUT(signal_set, "signal[0].payload?signal[0].valid") OUT(feed.fault.valid, "fault.valid")                         \
     OUT(feed.fault.code, "fault.code?fault.valid") OUT(feed.fault.pc, "fault.pc?fault.valid")                         \
     OUT(feed.fault.address, "fault.address?fault.valid") OUT(busy, "busy") OUT(retired, "retired")                    \
-    OUT(run_valid, "run.valid") OUT(run.addr, "run.payload.addr?run.valid")                                           \
-    OUT(run.bytes, "run.payload.bytes?run.valid") OUT(run.share, "run.payload.share?run.valid")                       \
-    OUT(run.more, "run.payload.more?run.valid") OUT(run.joins, "run.payload.joins?run.valid")                         \
+    OUT(run_valid, "run.valid") OUT(request.runs.item.addr, "run.payload.addr?run.valid")                                           \
+    OUT(request.runs.item.bytes, "run.payload.bytes?run.valid") OUT(request.runs.item.share, "run.payload.share?run.valid")                       \
+    OUT(request.runs.item.more, "run.payload.more?run.valid") OUT(request.runs.item.joins, "run.payload.joins?run.valid")                         \
     OUT(feed.beat_ready, "beat.ready") OUT(scratchpad_valid, "scratchpad.valid")                                      \
-    OUT(write.row, "scratchpad.row?scratchpad.valid") OUT(accumulator_valid, "accumulator.valid")                     \
-    OUT(write.row, "accumulator.row?accumulator.valid") OUT(write.beats, "accumulator.enable?accumulator.valid")
+    OUT(writes.item.row, "scratchpad.row?scratchpad.valid") OUT(accumulator_valid, "accumulator.valid")                     \
+    OUT(writes.item.row, "accumulator.row?accumulator.valid") OUT(writes.item.beats, "accumulator.enable?accumulator.valid")
 
 typedef struct LoadUnit {
     uint32_t command_valid, command_ready, signal_valid, signal_ready, signal_set, abort, clear, gang, busy, retired;
     uint32_t run_valid, run_ready, scratchpad_valid, scratchpad_ready, accumulator_valid, accumulator_ready;
     UnitCommand command;
     Beat beat;
-    LoadRun run;
-    Placed write;
 
     int asleep;  // nothing is here, and nothing changes but by a command
     int known;   // the outputs are those of a unit asleep
     LoadQueues queues;
     LoadRequest request;
     LoadFeed feed;
-    Placed writes[BUFFER];
-    uint32_t first, waiting;  // of them
-    uint32_t written;         // the first one is taken
-    uint32_t finished;        // commands whose signals have not been accepted
+    PlacedBuffer writes;
+    uint32_t written;   // the first of them is taken
+    uint32_t finished;  // commands whose signals have not been accepted
 } LoadUnit;
 
 static void load_unit_reset(LoadUnit* u, const uint32_t* parameters) {
     memset(u, 0, sizeof *u);
+    load_queues_reset(&u->queues);
     load_request_reset(&u->request);
     load_feed_reset(&u->feed);
 }
@@ -59,36 +57,32 @@ static void load_unit_outputs(LoadUnit* u) {
     LoadRequest* r = &u->request;
     load_request_outputs(r, q);
     u->command_ready = r->free || u->abort;
-    u->run_valid = r->waiting != 0;
-    u->run = r->runs[r->first % BUFFER];
+    u->run_valid = r->runs.here;
 
-    u->write = u->writes[u->first % BUFFER];
-    int writing = u->waiting && u->write.write;
-    u->scratchpad_valid = writing && u->write.space == SPACE_SCRATCHPAD;
-    u->accumulator_valid = writing && u->write.space == SPACE_ACCUMULATOR;
-    u->written = u->waiting && (!writing || (u->write.space ? u->accumulator_ready : u->scratchpad_ready));
-    load_feed_outputs(&u->feed, q, &u->beat, u->waiting < BUFFER, u->abort);
+    const Placed* item = &u->writes.item;
+    int writing = u->writes.here && item->write;
+    u->scratchpad_valid = writing && item->space == SPACE_SCRATCHPAD;
+    u->accumulator_valid = writing && item->space == SPACE_ACCUMULATOR;
+    u->written = u->writes.here && (!writing || (item->space ? u->accumulator_ready : u->scratchpad_ready));
+    load_feed_outputs(&u->feed, q, &u->beat, !u->writes.full, u->abort);
 
     u->signal_valid = u->finished != 0;
-    u->signal_set = q->signal_sets[q->signal % COMMAND_RING];
+    u->signal_set = q->signal_sets[q->signals.first % COMMAND_RING];
     u->retired = u->signal_valid && u->signal_ready;
-    int queued = !fifo_empty(&q->signals) || !fifo_empty(&q->feeds) || !fifo_empty(&q->pending) || q->oldest;
-    u->busy = queued || r->active || u->waiting || feed_busy(&u->feed);
+    int queued = !queue_empty(&q->signals) || !queue_empty(&q->feeds) || !queue_empty(&q->pending) || q->oldest;
+    u->busy = queued || r->active || u->writes.here || feed_busy(&u->feed);
 }
 
 static void load_unit_tick(LoadUnit* u) {
     if (u->asleep && !u->abort && !u->command_valid && !u->clear) return;
     LoadQueues* q = &u->queues;
     LoadFeed* f = &u->feed;
-    int curtail = f->state == FEED_COMPLETE && !f->drained && fifo_empty(&q->feeds), room = u->waiting < BUFFER;
-    load_request_tick(
-        &u->request, q, u->command_valid ? &u->command : 0, curtail, u->run_ready, u->gang, u->abort);
+    int curtail = f->state == FEED_COMPLETE && !f->drained && queue_empty(&q->feeds);
+    load_request_tick(&u->request, q, u->command_valid ? &u->command : 0, curtail, u->run_ready, u->gang, u->abort);
     Placed placed;
-    int given = load_feed_tick(f, q, &u->beat, room, u->abort, &placed);
-    if (given && room) u->writes[(u->first + u->waiting) % BUFFER] = placed;
-    u->finished += (u->written && u->write.done) - u->retired;
-    u->first += u->written;
-    u->waiting += (given && room) - u->written;
+    int given = load_feed_tick(f, q, &u->beat, !u->writes.full, u->abort, &placed);
+    u->finished += (u->written && u->writes.item.done) - u->retired;
+    if (given | u->writes.here) PlacedBuffer_tick(&u->writes, given, placed, u->written);
     q->pop_signal = u->retired | u->abort;
     load_queues_tick(q);
     if (u->abort) u->finished = 0;
@@ -97,8 +91,8 @@ static void load_unit_tick(LoadUnit* u) {
         load_feed_clear(f);
     }
     u->asleep = u->known = 0;
-    if (fifo_empty(&q->signals) && !u->abort) {
-        int still = f->settled && !f->fault.valid && !f->dropped && f->permute.idle && !feed_busy(f);
-        u->asleep = still && !u->request.waiting && !u->waiting && fifo_empty(&q->targets) && !u->finished && !q->oldest;
+    if (queue_empty(&q->signals) && !u->abort) {
+        int still = f->settled && !f->fault.valid && !f->dropped && f->permute.idle && !feed_busy(f) && !u->writes.here;
+        u->asleep = still && !u->request.runs.here && queue_empty(&q->targets) && !u->finished && !q->oldest;
     }
 }

@@ -14,31 +14,29 @@ typedef struct Permute {
 static void permute_reset(Permute* p) {
     transposer_reset(&p->blocks, (uint32_t[]){N, TRANSPOSE_CHUNKS});
     transposer_reset(&p->halves, (uint32_t[]){2, INTERLEAVE_CHUNKS});
+    transposer_outputs(&p->blocks);
+    transposer_outputs(&p->halves);
 }
 
+// Of the two, one that the flags do not ask for is empty.
 static inline void permute_outputs(Permute* p) {
     Transposer *blocks = &p->blocks, *halves = &p->halves;
-    transposer_outputs(blocks);
-    if (!INTERLEAVES) {
-        p->i_ready = blocks->i_ready;
-        p->o_valid = blocks->o_valid;
-        p->last = blocks->out.row_end | blocks->out.block_end << 1;
-        p->tag = blocks->out.tag;
-        p->complete = blocks->complete;
-        p->idle = blocks->idle;
-        return;
-    }
-    transposer_outputs(halves);
-    const Transposer* behind = p->flags & FLAG_TRANSPOSE ? blocks : halves;
+    uint32_t interleave = INTERLEAVES ? p->flags & FLAG_INTERLEAVE : 0;
+    uint32_t transpose = INTERLEAVES ? p->flags & FLAG_TRANSPOSE : FLAG_TRANSPOSE;
+    if (interleave) transposer_outputs(halves);
+    if (transpose) transposer_outputs(blocks);
+    const Transposer *first = interleave ? halves : blocks, *behind = transpose ? blocks : halves;
     const PieceTags* out = &behind->out;
-    p->i_ready = p->flags & FLAG_INTERLEAVE ? halves->i_ready : blocks->i_ready;
+    p->i_ready = first->i_ready;
     p->o_valid = behind->o_valid;
     p->tag = out->tag;
-    p->complete = blocks->complete | halves->complete;
-    p->idle = blocks->idle & halves->idle;
-    if (!(p->flags & FLAG_TRANSPOSE))
+    p->complete = first->complete | behind->complete;
+    p->idle = first->idle & behind->idle;
+    if (!INTERLEAVES)
+        p->last = out->row_end | out->block_end << 1;
+    else if (!transpose)
         p->last = out->row_end | out->block_end << 1 | 4;
-    else if (p->flags & FLAG_INTERLEAVE)
+    else if (interleave)
         p->last = out->row_end | out->middle | out->row_end << 1 | out->block_end << 2;
     else
         p->last = out->row_end | 2 | out->block_end << 2;
@@ -66,4 +64,6 @@ static inline void permute_tick(Permute* p) {
 static inline void permute_clear(Permute* p) {
     transposer_clear(&p->blocks);
     transposer_clear(&p->halves);
+    transposer_outputs(&p->blocks);
+    transposer_outputs(&p->halves);
 }

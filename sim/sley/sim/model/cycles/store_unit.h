@@ -15,7 +15,7 @@
     IN(writer_error_phase, "writer_error_phase") IN(scratchpad_ready, "scratchpad.ready")                             \
     IN(accumulator_ready, "accumulator.ready")                                                                        \
     OUT(command_ready, "command.ready") OUT(signal_valid, "signal[0].valid")                                          \
-    OUT(signal_set, "signal[0].payload?signal[0].valid") OUT(fault.valid, "fault.valid")                              \
+    OUT(offers.item, "signal[0].payload?signal[0].valid") OUT(fault.valid, "fault.valid")                              \
     OUT(fault.code, "fault.code?fault.valid") OUT(fault.pc, "fault.pc?fault.valid")                                   \
     OUT(fault.address, "fault.address?fault.valid") OUT(busy, "busy") OUT(retired, "retired")                         \
     OUT(run_valid, "run.valid") OUT(run.addr, "run.payload.addr?run.valid")                                           \
@@ -37,8 +37,10 @@ typedef struct Incomplete {
     uint8_t failure, stores, phase;
 } Incomplete;
 
+STREAM_BUFFER(uint32_t, OfferBuffer)
+
 typedef struct StoreUnit {
-    uint32_t command_valid, command_ready, signal_valid, signal_ready, signal_set, abort, clear, busy, retired;
+    uint32_t command_valid, command_ready, signal_valid, signal_ready, abort, clear, busy, retired;
     uint32_t run_valid, run_ready, data_valid, data_ready, phase, cut, acknowledging;
     uint32_t writer_pending, writer_error, writer_error_phase;
     uint32_t scratchpad_valid, scratchpad_ready, accumulator_valid, accumulator_ready;
@@ -61,11 +63,10 @@ typedef struct StoreUnit {
     uint32_t far;     // it is further than from one end of the memory to the other
     uint32_t refused[2], refused_before, in_use;
 
-    Fifo queue, incomplete;                      // of runs, and of commands
+    Queue queue, incomplete;  // of runs, and of commands
     StoreRun runs[STORE_RING];
     Incomplete commands[STORE_RING];
-    uint32_t first_run, behind_runs, first_command, behind_commands;
-    uint32_t offers[BUFFER], first_offer, offered;  // signal sets
+    OfferBuffer offers;  // signal sets
     int quiet;
 } StoreUnit;
 
@@ -73,6 +74,8 @@ static void store_unit_reset(StoreUnit* u, const uint32_t* parameters) {
     memset(u, 0, sizeof *u);
     params_reset(u->params);
     store_reads_reset(&u->reads);
+    u->queue.depth = RUNS_AHEAD;
+    u->incomplete.depth = STORE_COMMANDS;
     u->idle = 1;
 }
 
@@ -81,18 +84,17 @@ static void store_unit_outputs(StoreUnit* u) {
     if (known && u->known) return;
     u->known = known;
     StoreReads* reads = &u->reads;
-    int queued = !fifo_empty(&u->queue), ask = reads_ask(reads);
+    int queued = !queue_empty(&u->queue), ask = reads_ask(reads);
     u->quiet = !queued && !u->writer_pending;
     u->command_ready = (u->idle && !(u->in_use >> u->phase & 1)) || u->abort;
-    u->run_valid = u->queue.valid;
-    u->run = u->runs[u->first_run % STORE_RING];
+    u->run_valid = u->queue.here;
+    u->run = u->runs[u->queue.first % STORE_RING];
     u->cut = u->draining && !queued;
     u->acknowledging = (u->idle || u->draining) && reads_rest(reads) && !u->quiet;
-    u->busy = !u->idle || !fifo_empty(&u->incomplete) || u->offered;
-    u->signal_valid = u->offered != 0;
-    u->signal_set = u->offers[u->first_offer % BUFFER];
+    u->busy = !u->idle || !queue_empty(&u->incomplete) || u->offers.here;
+    u->signal_valid = u->offers.here;
     u->retired = u->signal_valid && u->signal_ready;
-    u->data_valid = reads->beats.valid;
+    u->data_valid = reads->beats.here;
     u->scratchpad_valid = ask && reads->space == SPACE_SCRATCHPAD;
     u->accumulator_valid = ask && reads->space == SPACE_ACCUMULATOR;
 }
@@ -152,9 +154,9 @@ static inline int store_unit_check(StoreUnit* u) {
         u->searching = !stops;
         return 0;
     }
-    if (u->abort || u->queue.memory == RUNS_AHEAD || reads->starts.memory == RUNS_AHEAD) return 0;
-    u->runs[u->behind_runs++ % STORE_RING] = (StoreRun){address, u->contiguous & ~last & 1};
-    reads->rows[reads->behind % STORE_RING] = row;
+    if (u->abort || !queue_ready(&u->queue) || !queue_ready(&reads->starts)) return 0;
+    u->runs[u->queue.end % STORE_RING] = (StoreRun){address, u->contiguous & ~last & 1};
+    reads->rows[reads->starts.end % STORE_RING] = row;
     if (loops_end(&u->loops, STORE_DIMS)) {
         u->checking = 0;
         u->draining = 1;
@@ -168,28 +170,27 @@ static inline int store_unit_check(StoreUnit* u) {
 // Signals and faults in the order of the commands; returns whether one becomes complete.
 static inline int store_unit_complete(StoreUnit* u) {
     static const uint8_t codes[] = {0, FAULT_BUS_ERROR, FAULT_PAGE_FAULT, FAULT_PERMISSION};
-    const Incomplete* command = &u->commands[u->first_command % STORE_RING];
+    const Incomplete* command = &u->commands[u->incomplete.first % STORE_RING];
     u->fault.valid = 0;
-    if (!u->incomplete.valid || u->offered == BUFFER) return 0;
+    if (!u->incomplete.here || u->offers.full) return 0;
     if (command->stores && u->writer_pending >> command->phase & 1) return 0;
     uint32_t error = command->stores ? u->refused[command->phase] : 0;
     if (error || command->failure) {
         uint32_t code = error ? codes[error] : command->failure;
         u->fault = (Fault){!u->abort, code, command->pc, command->address};
     }
-    u->offers[(u->first_offer + u->offered) % BUFFER] = command->signal;
     return 1;
 }
 
 // Whether the command at hand leaves for the others that wait to be complete.
 static inline int store_unit_drain(StoreUnit* u, int refused) {
-    int handed_over = !u->reads.active && fifo_empty(&u->reads.starts) && fifo_empty(&u->queue);
+    int handed_over = !u->reads.active && queue_empty(&u->reads.starts) && queue_empty(&u->queue);
     int failing = (u->stores && refused) || u->failed;
-    if (u->abort || u->incomplete.memory == STORE_COMMANDS || !(failing ? u->quiet : handed_over)) return 0;
+    if (u->abort || !queue_ready(&u->incomplete) || !(failing ? u->quiet : handed_over)) return 0;
     uint32_t address = u->memory_start;
     if (!refused && u->failed == FAULT_BAD_ADDRESS) address = u->addresses.position;
     if (!refused && u->failed == FAULT_LOCAL_ADDRESS) address = u->rows.position;
-    u->commands[u->behind_commands++ % STORE_RING] =
+    u->commands[u->incomplete.end % STORE_RING] =
         (Incomplete){u->signals, u->pc, address, u->failed, u->stores, u->phase};
     return 1;
 }
@@ -200,7 +201,7 @@ static void store_unit_tick(StoreUnit* u) {
     int granted = (u->scratchpad_valid && u->scratchpad_ready) || (u->accumulator_valid && u->accumulator_ready);
     int refused = u->refused[u->phase] != 0, handed_over = 0, drained = 0;
     uint32_t phase = u->phase, in_use = u->in_use | u->preparing << phase, was_draining = u->draining;
-    const Incomplete command = u->commands[u->first_command % STORE_RING];
+    const Incomplete command = u->commands[u->incomplete.first % STORE_RING];
     int complete = store_unit_complete(u), less = u->params[PARAM_RUN_BYTES] - 1 & 0xFFFF;
 
     if (u->idle) {
@@ -232,13 +233,11 @@ static void store_unit_tick(StoreUnit* u) {
     }
     u->in_use = in_use;
 
-    u->first_run += u->run_ready & u->queue.valid;
-    fifo_tick(&u->queue, handed_over, u->run_ready);
+    if (handed_over | u->queue.count | u->queue.here)
+        queue_tick(&u->queue, handed_over, u->queue.here & u->run_ready);
     store_reads_tick(reads, handed_over, granted, u->data_ready);
-    u->first_command += complete;
-    fifo_tick(&u->incomplete, drained, complete);
-    u->first_offer += u->retired;
-    u->offered += complete - u->retired;
+    if (drained | u->incomplete.count | u->incomplete.here) queue_tick(&u->incomplete, drained, complete);
+    if (complete | u->offers.here) OfferBuffer_tick(&u->offers, complete, command.signal, u->signal_ready);
     if (u->abort && u->busy) {
         // What the writer has been promised still goes to it.
         int done = was_draining && u->quiet;
@@ -247,14 +246,14 @@ static void store_unit_tick(StoreUnit* u) {
         u->draining = !done;
     }
     if (u->abort) {
-        u->refused[0] = u->refused[1] = u->in_use = u->offered = 0;
-        u->incomplete = (Fifo){0};
-        u->first_command = u->behind_commands = 0;
+        u->refused[0] = u->refused[1] = u->in_use = 0;
+        u->incomplete = (Queue){.depth = STORE_COMMANDS};
+        u->offers = (OfferBuffer){0};
     }
     if (u->abort || u->clear) params_reset(u->params);
     u->asleep = u->known = 0;
     if (u->idle && !u->in_use && !u->abort && !u->clear) {
-        int still = fifo_empty(&u->incomplete) && !u->offered && fifo_empty(&u->queue) && reads_rest(reads);
+        int still = queue_empty(&u->incomplete) && !u->offers.here && queue_empty(&u->queue) && reads_rest(reads);
         u->asleep = still && !reads->arriving && !u->fault.valid && !u->refused_before && !(u->refused[0] | u->refused[1]) &&
                     u->less_known == (u->params[PARAM_RUN_BYTES] - 1 & 0xFFFF);
     }
