@@ -20,9 +20,12 @@ from sley.abi.config import ChipConfig, preset
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.queue import Queue
+from sley.hw.core.load.transposer import BlockTransposer
+from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
+from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.unit_front import UnitFront
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
@@ -56,6 +59,11 @@ def _some_chip(dut: Any) -> ChipConfig:
     return preset("base")
 
 
+def _without_lists(dut: LoadUnit | StoreUnit) -> bool:
+    """Their twins know no lists yet."""
+    return not dut._config.gather
+
+
 def _reader_fits(dut: MemoryReader) -> bool:
     """Its rings hold as many items."""
     return dut._depth <= 126 and dut._beats <= 254
@@ -76,7 +84,10 @@ TWINS: dict[type, Twin] = {
     CopyEngine: Twin("copy_engine"),
     Queue: Twin("command_queue", config=_some_chip),
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
+    BlockTransposer: Twin("transposer", lambda dut: [dut._size, dut._columns], _some_chip),
+    LoadUnit: Twin("load_unit", fits=_without_lists),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
+    StoreUnit: Twin("store_unit", fits=_without_lists),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
     MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
     MemoryWriter: Twin("memory_writer"),
