@@ -128,11 +128,20 @@ class ChainBench:
         """Portions of a row that are written on their own: halves of int8, or the whole row."""
         return range(self.config.lane_elements() if port == "scratchpad_write" else 1)
 
-    def run(self, commands: list[dict], *, idle: float = 0.0, pause: float = 0.0, limit: int = 400_000) -> None:
-        """Runs the commands on both and compares."""
+    def run(
+        self,
+        commands: list[dict],
+        *,
+        idle: float = 0.0,
+        pause: float = 0.0,
+        alone: bool = False,
+        limit: int = 400_000,
+    ) -> None:
+        """Runs the commands on both and compares. ``alone``: each is offered when the one before is done."""
         first, sent = len(self.signals), 0
         while len(self.signals) < first + len(commands):
             offers = sent < len(commands) and self.rng.random() >= idle
+            offers &= not alone or not self.sim.peek("busy")
             went, _ = self.step(commands[sent] if offers else None, self.rng.random() >= pause)
             sent += went
             assert self.cycle < limit, "the unit does not come to an end"
