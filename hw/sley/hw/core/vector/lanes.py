@@ -123,9 +123,7 @@ class Lanes:
             with m.If(arrived):
                 m.d.sync += earlier.eq(self.result[-len(earlier) :])
 
-    def _sources(
-        self, m: Module, reads: VectorReads, vector: data.View, decoded: Decoded | None
-    ) -> dict[str, Source]:
+    def _sources(self, m: Module, reads: VectorReads, vector: data.View, decoded: Decoded | None) -> dict[str, Source]:
         """What the lanes read of A, of B and, with chains, of C."""
         config, part, abort = self._config, reads.part, self._abort
         arriving = {}
