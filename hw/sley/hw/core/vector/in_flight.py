@@ -102,7 +102,8 @@ class InFlight(wiring.Component):
         m = Module()
 
         # Rows in flight, and those of them that are of commands before
-        outstanding, earlier = Signal(range(self._rows + 1)), Signal(range(self._rows + 1))
+        outstanding = Signal(range(self._rows + 1))
+        earlier = Signal(range(self._rows + 1))
         following, left = Signal.like(outstanding), Signal.like(earlier)
         pending = Signal()  # earlier != 0
         m.d.comb += [

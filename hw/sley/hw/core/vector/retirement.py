@@ -73,9 +73,9 @@ class Retirement(wiring.Component):
         m = Module()
         m.submodules.commands = commands = Memory(shape=ENDING, depth=COMMANDS_IN_FLIGHT, init=[])
         write, read = commands.write_port(), commands.read_port(domain="comb")
-        into, out = Signal(range(COMMANDS_IN_FLIGHT)), Signal(range(COMMANDS_IN_FLIGHT))
-        count, full = Signal(range(COMMANDS_IN_FLIGHT + 1)), Signal()
-        ended, ends = Signal(range(COMMANDS_IN_FLIGHT + 1)), Signal()  # commands whose last rows are done
+        into, out = (Signal(range(COMMANDS_IN_FLIGHT), name=name) for name in ("into", "out"))
+        count, ended = (Signal(range(COMMANDS_IN_FLIGHT + 1), name=name) for name in ("count", "ended"))
+        full, ends = Signal(name="full"), Signal(name="ends")  # ended: commands whose last rows are done
         enters, leaves = self.i.valid & self.i.ready, self.signal.valid & self.signal.ready
         following = Signal.like(count)
         oldest = read.data

@@ -127,8 +127,8 @@ class Direct(Groups):
         self._next_place(self.loading)
 
     def _pieces(self, half: Part) -> list[Part]:
-        """Loads of a half. What follows the last one waits until its last unit is written, a row a cycle: the units fall
-        as fast as they can without one waiting for another."""
+        """Loads of a half. What follows the last one waits until its last unit is written, a row a cycle: the units
+        fall as fast as they can without one waiting for another."""
         first, size = half
         if half != self.halves[-1]:
             return [half]
@@ -153,8 +153,8 @@ class Direct(Groups):
             self.vector(at, 0, 1, self.after[0], ElementType.FP32)
 
     def _scale(self, parts: list[Part], target: Register | None = None) -> None:
-        """The last pass and the results, in the parts that were loaded. Without a ``target`` they go where the transposed
-        rows were: a part is stored from there while the next one is computed, in another bank."""
+        """The last pass and the results, in the parts that were loaded. Without a ``target`` they go where the
+        transposed rows were: a part is stored from there while the next one is computed, in another bank."""
         k = self.k
         with k.scratch("at to") as (at, to):
             for first, size in parts:
