@@ -317,11 +317,11 @@ def test_short_commands(config, vrow_cycles):
     bench = Bench(config)
     commands = [set_param(Param.B_ROW, 1), vrow(5, 0), vrow(5, 1, splat=True), vector(0, 0, 0), set_param(99, 0)]
     sent, signals = bench.run(commands, alone=True)
-    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [2, vrow_cycles, vrow_cycles, 2, 3]
+    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [3, vrow_cycles, vrow_cycles, 3, 4]
     bench = Bench(config)
     sent, signals = bench.run([set_param(Param.B_ROW, 1), vector(0, 0, 0)] * 5)
     assert [b - a for a, b in pairwise(sent.cycles)] == [2] * 9
-    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [2] * 10
+    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [3] * 10
 
 
 @pytest.mark.parametrize("config", [NANO, ONE_LANE], ids=["four-lanes", "one-lane"])

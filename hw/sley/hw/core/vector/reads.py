@@ -49,8 +49,9 @@ class VectorReads(wiring.Component):
         its rows begin is asked for again if the first of them is ``outside``.
     chained : In(1), chain : In(CHAIN)
         With chains: the command is a VECTOR with this one. Taken with ``start``.
-    start : In(1)
-        Begin with it. All rows of the one before were read.
+    start : In(1), begin : In(1)
+        Take it, as often as may be: all rows of the one before were read. Begin with it, which is taken in this cycle;
+        what is said of the rows on their way changes now.
     flags : In(VECTOR_FLAGS)
         Those of the command that began last.
     go : In(1)
@@ -81,7 +82,7 @@ class VectorReads(wiring.Component):
         other port.
 
     Latency
-    ------- The first reads are requested in the cycle after ``start``, if ``go`` is high. From the grant of a read to
+    ------- The first reads are requested in the cycle after ``begin``, if ``go`` is high. From the grant of a read to
     any register are three LUTs.
 
     Throughput
@@ -100,6 +101,7 @@ class VectorReads(wiring.Component):
     chained: Signal
     chain: data.View
     start: Signal
+    begin: Signal
     flags: data.View
     go: Signal
     scratchpad_read_a: wiring.PureInterface
@@ -141,6 +143,7 @@ class VectorReads(wiring.Component):
                 "is_vrow": In(1),
                 "to_scratchpad": In(1),
                 "start": In(1),
+                "begin": In(1),
                 "flags": In(VECTOR_FLAGS),
                 "go": In(1),
                 **operand_ports(config),
@@ -169,7 +172,7 @@ class VectorReads(wiring.Component):
             ]
         else:
             m.d.comb += uses_b.eq(~is_vrow & (vector.b_op != BinaryOp.NONE))
-        with m.If(self.start):
+        with m.If(self.begin):
             m.d.sync += [
                 self.splat.eq(splats),
                 self.uses_b.eq(uses_b),

@@ -13,7 +13,7 @@ from sley.hw.core.params import UnitParams
 from sley.hw.core.sram.memories import accumulator_write, scratchpad_write
 from sley.hw.core.types import has_bits, output_types
 from sley.hw.core.unit import UnitCommand, unit_signature
-from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS, is_code
+from sley.hw.core.vector.control import VECTOR_FLAGS, is_code
 from sley.hw.core.vector.decoded import Decoded
 from sley.hw.core.vector.in_flight import InFlight
 from sley.hw.core.vector.kind import KIND, command_kind
@@ -34,6 +34,10 @@ class State(enum.Enum):
     CHECK = 1  # it; SET is done here; until it may begin
     DECODE = 2  # the chain of a VECTOR; until it may begin
     REFUSE = 3  # it is a fault, as soon as all before it are done
+
+
+LEAVES = data.StructLayout({"valid": 1, "rows": 1, "fold": 1})
+"""The command at hand leaves: it is done, or begins a fold; it begins to read rows."""
 
 
 class VectorUnit(wiring.Component):
@@ -122,7 +126,8 @@ class VectorUnit(wiring.Component):
             params.param.eq(command.flags[: len(params.param)]),
             params.value.eq(command.a),
         ]
-        begins = Signal()  # to read rows
+        takes = Signal()  # the command at hand may be one whose rows are read next
+        begins = Signal()  # it is
         changes = Signal()  # what the lanes do
         decoded = self._chains(m, state, command, kind, params, changes) if chains else None
         m.submodules.reads = reads = VectorReads(config)
@@ -142,11 +147,12 @@ class VectorUnit(wiring.Component):
             reads.flags.eq(current.flags),
             reads.is_vrow.eq(kind.vrow),
             reads.to_scratchpad.eq(kind.to_scratchpad),
-            reads.start.eq(begins),
+            reads.start.eq(takes),
+            reads.begin.eq(begins),
             reads.go.eq(can_issue),
             reads.faulted.eq(faulted),
             *(theirs.eq(look) for theirs, look in zip(in_flight.looks, reads.looks, strict=True)),
-            in_flight.start.eq(begins),
+            in_flight.start.eq(takes),
             in_flight.writes.eq(reads.writes),
             in_flight.backwards.eq(reads.backwards),
             in_flight.to.eq(reads.to),
@@ -175,21 +181,25 @@ class VectorUnit(wiring.Component):
             m.d.sync += [
                 current.flags.eq(command.flags),
                 current.vrow.eq(kind.vrow),
-                current.splat.eq(Mux(kind.vrow & data.View(VROW_FLAGS, command.flags).splat, command.a, 0)),
             ]
+        began = Signal()  # the command that did is still here
+        m.d.sync += began.eq(begins)
+        with m.If(began):
+            m.d.sync += current.splat.eq(Mux(reads.splat, command.a, 0))
 
         # When a command may begin
-        alike = Signal()  # rows of the command at hand may follow those of the one before into the lanes
+        same = Signal(reset_less=True)  # its flags are those of the current one
+        alike = Signal()  # its rows may follow those of the current one into the lanes
         keeps = Signal()  # what the lanes do is what the last VECTOR asked for, and nothing else was asked for since
         settled, counts = Const(1, 1), Const(0, 1)
         if decoded:
             settled, counts = ~decoded.busy, decoded.counts
         may_begin, may_change = Signal(), Signal()
         m.d.comb += [
-            alike.eq(kind.vector & keeps & (command.flags == current.flags) & ~counts),
-            may_change.eq(~issuing & ~faulted & retirement.i.ready & lanes.empty & settled),
-            may_begin.eq(may_change | (~issuing & ~faulted & retirement.i.ready & alike)),
-            changes.eq((begins & ~alike) | retirement.i.payload.fold & retirement.i.valid),
+            takes.eq((state != State.IDLE) & ~issuing & ~faulted),
+            alike.eq(kind.vector & keeps & same & ~counts),
+            may_change.eq(~issuing & ~faulted & lanes.empty & settled),
+            may_begin.eq(may_change | (~issuing & ~faulted & alike)),
         ]
         with m.If(changes):
             m.d.sync += keeps.eq(begins & kind.vector)
@@ -199,12 +209,26 @@ class VectorUnit(wiring.Component):
         with m.If(self.abort):
             m.d.sync += keeps.eq(0)
 
-        self._front(m, state, command, kind, params, decoded, retirement, begins, may_begin, may_change)
+        leaves = self._front(m, state, kind, params, decoded, retirement, may_begin, may_change)
+        m.d.comb += [
+            begins.eq(leaves.rows),
+            changes.eq((leaves.rows & ~alike) | (leaves.valid & leaves.fold)),
+            retirement.i.payload.signal.eq(command.signal),  # it is still here in the cycle after the one it leaves in
+        ]
+        m.d.sync += [
+            retirement.i.valid.eq((leaves.valid | leaves.rows) & ~self.abort),
+            retirement.i.payload.rows.eq(leaves.rows),
+            retirement.i.payload.fold.eq(leaves.fold),
+        ]
         stalls = (issuing & reads.outside) | faulted
         with m.If(state == State.IDLE):
             m.d.comb += self.command.ready.eq(~stalls | self.abort)
             with m.If(~stalls):  # else it is asked for the first row of the one before
-                m.d.sync += [command.eq(self.command.payload), kind.eq(command_kind(config, self.command.payload))]
+                m.d.sync += [
+                    command.eq(self.command.payload),
+                    kind.eq(command_kind(config, self.command.payload)),
+                    same.eq(self.command.payload.flags == current.flags),
+                ]
             with m.If(self.command.valid & self.command.ready):
                 m.d.sync += state.eq(State.CHECK)
         with m.If(self.abort):
@@ -234,7 +258,7 @@ class VectorUnit(wiring.Component):
             retirement.folding.eq(decoded.busy if decoded else 0),
             retirement.abort.eq(self.abort),
             self.retired.eq(self.signal[0].valid & self.signal[0].ready),
-            self.busy.eq((state != State.IDLE) | retirement.some),
+            self.busy.eq((state != State.IDLE) | retirement.i.valid | retirement.some),
             self.events.row.eq(reads.advance),
             self.events.operands.eq(can_issue & ~reads.advance),
             self.events.results.eq(issuing & ~in_flight.room),
@@ -244,7 +268,7 @@ class VectorUnit(wiring.Component):
         if decoded:
             m.d.comb += [
                 decoded.reductions.rows_end.eq(~issuing & lanes.empty),
-                self.busy.eq((state != State.IDLE) | retirement.some | decoded.busy),
+                self.busy.eq((state != State.IDLE) | retirement.i.valid | retirement.some | decoded.busy),
             ]
         return m
 
@@ -252,52 +276,51 @@ class VectorUnit(wiring.Component):
         self,
         m: Module,
         state: Signal,
-        command: data.View,
         kind: data.View,
         params: UnitParams,
         decoded: Decoded | None,
         retirement: Retirement,
-        begins: Signal,
         may_begin: Value,
         may_change: Value,
-    ) -> None:
-        """The command at hand, up to where it begins or is done."""
-        leaves = retirement.i  # it does so in this cycle, or is refused
+    ) -> data.View:
+        """The command at hand, up to where it leaves: to read its rows, for a fold, or because it is done."""
+        leaves = Signal(LEAVES)
+        room = retirement.i.ready
         set_fails: Value = params.bad
         if decoded:
             set_fails = Mux(decoded.known, decoded.bad, params.bad)
-        m.d.comb += leaves.payload.signal.eq(command.signal)
         with m.Switch(state):
             with m.Case(State.CHECK):
                 with m.If(kind.set):
-                    m.d.comb += [params.set.eq(retirement.i.ready), leaves.valid.eq(~set_fails)]
+                    m.d.comb += [params.set.eq(room), leaves.valid.eq(room & ~set_fails)]
                     with m.If(set_fails):
                         m.d.sync += state.eq(State.REFUSE)
-                with m.Elif(kind.vector & (kind.too_many | kind.illegal) | (kind.vrow & kind.illegal)):
+                with m.Elif(kind.refused):
                     m.d.sync += state.eq(State.REFUSE)
-                with m.Elif(kind.vrow | (kind.vector & ~kind.chained & ~kind.empty)):
-                    m.d.comb += [begins.eq(may_begin), leaves.valid.eq(may_begin), leaves.payload.rows.eq(1)]
-                with m.Elif(kind.vector & ~kind.chained):
-                    m.d.comb += leaves.valid.eq(1)
                 if decoded:
                     with m.Elif(kind.chained):
                         m.d.sync += state.eq(State.DECODE)
-                    with m.Elif(kind.vfold & ~decoded.bad_fold):
-                        m.d.comb += [leaves.valid.eq(may_change), leaves.payload.fold.eq(1)]
-                with m.Else():
-                    m.d.sync += state.eq(State.REFUSE)
+                    with m.Elif(kind.vfold):
+                        m.d.comb += [leaves.valid.eq(room & may_change & ~decoded.bad_fold), leaves.fold.eq(1)]
+                        with m.If(decoded.bad_fold):
+                            m.d.sync += state.eq(State.REFUSE)
+                with m.Elif(~kind.runs):
+                    m.d.comb += leaves.valid.eq(room)
             if decoded:
                 with m.Case(State.DECODE):
                     with m.If(decoded.illegal):
                         m.d.sync += state.eq(State.REFUSE)
                     with m.Elif(kind.empty):
-                        m.d.comb += leaves.valid.eq(1)
-                    with m.Else():
-                        m.d.comb += [begins.eq(may_begin), leaves.valid.eq(may_begin), leaves.payload.rows.eq(1)]
+                        m.d.comb += leaves.valid.eq(room)
             with m.Case(State.REFUSE):
                 m.d.comb += leaves.valid.eq(~retirement.some)
-        with m.If(leaves.valid & leaves.ready):
+        runs: Value = (state == State.CHECK) & kind.runs
+        if decoded:
+            runs |= (state == State.DECODE) & ~kind.empty & ~decoded.illegal
+        m.d.comb += leaves.rows.eq(runs & room & may_begin)
+        with m.If(leaves.valid | leaves.rows):
             m.d.sync += state.eq(State.IDLE)
+        return leaves
 
     def _chains(
         self, m: Module, state: Signal, command: data.View, kind: data.View, params: UnitParams, changes: Value
