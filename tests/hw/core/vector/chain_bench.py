@@ -32,7 +32,8 @@ class ChainBench:
 
     Members: ``faults``: (code, pc, address) as raised; ``accepted``, ``signalled``: cycles of commands and of signal
     sets; ``signals``: the sets; ``asked``, ``granted``,
-    ``written``: requests of ports, reads and writes that they were granted; ``hold_writes``: no write is granted.
+    ``written``: requests of ports, reads and writes that they were granted; ``reads_of_a``: cycles of the reads of A;
+    ``hold_writes``: no write is granted.
     """
 
     def __init__(self, config: ChipConfig, *, seed: int = 0, grant: float = 1.0, one_bank: bool = False) -> None:
@@ -45,6 +46,7 @@ class ChainBench:
         self.accepted: list[int] = []
         self.signalled: list[int] = []
         self.signals: list[int] = []
+        self.reads_of_a: list[int] = []
         self.written = self.asked = self.granted = self.cycle = 0
         self.hold_writes = False
         self._arriving = {port: [None] * (SRAM_READ - 1) for port in READ_PORTS}
@@ -100,6 +102,8 @@ class ChainBench:
                 self.asked += 1
                 if self.sim.peek(f"{port}__ready"):
                     self.granted += 1
+                    if port.endswith("_a"):
+                        self.reads_of_a.append(self.cycle)
                     row = self.memories[port.partition("_")[0]][self.sim.peek(f"{port}__row")]
                     found[port] = int.from_bytes(row.tobytes(), "little")
         return found
@@ -128,11 +132,20 @@ class ChainBench:
         """Portions of a row that are written on their own: halves of int8, or the whole row."""
         return range(self.config.lane_elements() if port == "scratchpad_write" else 1)
 
-    def run(self, commands: list[dict], *, idle: float = 0.0, pause: float = 0.0, limit: int = 400_000) -> None:
-        """Runs the commands on both and compares."""
+    def run(
+        self,
+        commands: list[dict],
+        *,
+        idle: float = 0.0,
+        pause: float = 0.0,
+        alone: bool = False,
+        limit: int = 400_000,
+    ) -> None:
+        """Runs the commands on both and compares. ``alone``: each is offered when the one before is done."""
         first, sent = len(self.signals), 0
         while len(self.signals) < first + len(commands):
             offers = sent < len(commands) and self.rng.random() >= idle
+            offers &= not alone or not self.sim.peek("busy")
             went, _ = self.step(commands[sent] if offers else None, self.rng.random() >= pause)
             sent += went
             assert self.cycle < limit, "the unit does not come to an end"

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -293,13 +293,13 @@ def test_one_part_of_a_row_per_cycle_with_bf16(steps, overhead):
 )
 def test_cycles_with_uint8_and_fp16(steps, overhead):
     bench, counts = ChainBench(CHAINS16), [1, 2, 61]
-    bench.run([vector(5, 0, rows, **steps) for rows in counts])
+    bench.run([vector(5, 0, rows, **steps) for rows in counts], alone=True)
     assert bench.cycles() == [rows + overhead for rows in counts]
 
 
 def check_cycles(config, steps, overhead):
     bench, counts = Bench(config), [1, 2, 61]
-    sent, signals = bench.run([vector(5, 0, rows, **steps) for rows in counts])
+    sent, signals = bench.run([vector(5, 0, rows, **steps) for rows in counts], alone=True)
     latencies = [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)]
     assert latencies == [config.row_parts * rows + overhead for rows in counts]
     assert bench.bench.busy_cycles == sum(latencies)
@@ -311,14 +311,17 @@ def test_operands_in_one_bank_take_two_cycles_per_row():
     assert signals.cycles[0] - sent.cycles[0] == 100 + 14
 
 
-@pytest.mark.parametrize(("config", "vrow_cycles"), [(NANO, 7), (ONE_LANE, 10), (TWO_LANES, 8)])
+@pytest.mark.parametrize(("config", "vrow_cycles"), [(NANO, 9), (ONE_LANE, 12), (TWO_LANES, 10)])
 def test_short_commands(config, vrow_cycles):
-    """Cycles from one command to the next."""
+    """Cycles of each, alone, and of commands without rows behind each other."""
     bench = Bench(config)
     commands = [set_param(Param.B_ROW, 1), vrow(5, 0), vrow(5, 1, splat=True), vector(0, 0, 0), set_param(99, 0)]
-    sent, signals = bench.run(commands)
-    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [2, vrow_cycles, vrow_cycles, 2, 3]
-    assert [b - a for a, b in zip(signals.cycles, sent.cycles[1:], strict=False)] == [1, 1, 1, 1]
+    sent, signals = bench.run(commands, alone=True)
+    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [3, vrow_cycles, vrow_cycles, 3, 4]
+    bench = Bench(config)
+    sent, signals = bench.run([set_param(Param.B_ROW, 1), vector(0, 0, 0)] * 5)
+    assert [b - a for a, b in pairwise(sent.cycles)] == [2] * 9
+    assert [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)] == [3] * 10
 
 
 @pytest.mark.parametrize("config", [NANO, ONE_LANE], ids=["four-lanes", "one-lane"])

@@ -109,9 +109,13 @@ class Bench:
 
         return process
 
-    def run(self, commands: list[dict], *, idle: float = 0.0, pause: float = 0.0):
-        """Runs the commands on both and compares. Returns what passed the command and signal streams."""
-        sent = self.bench.send(self.dut.command, commands, idle=idle)
+    def run(self, commands: list[dict], *, idle: float = 0.0, pause: float = 0.0, alone: bool = False):
+        """Runs the commands on both and compares. ``alone``: the one before is done when one is offered. Returns what
+        passed the command and signal streams."""
+        offers = commands
+        if alone:
+            offers = [item for c in commands for item in (c, *[None] * (60 + 2 * self.config.row_parts * c["c"]))]
+        sent = self.bench.send(self.dut.command, offers, idle=idle)
         signals = self.bench.receive(self.dut.signal[0], len(commands), pause=pause)
         self.bench.run()
         for c in commands:

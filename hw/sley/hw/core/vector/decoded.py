@@ -8,8 +8,8 @@ from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import WORD_TYPES, ElementType
-from sley.abi.vector.chains import SPLATS
-from sley.abi.vector.operations import JOIN, LOGIC_OPS, BinaryOp
+from sley.abi.vector.chains import SPLATS, Lanes
+from sley.abi.vector.operations import JOIN, LOGIC_OPS, BinaryOp, Reduction
 from sley.hw.core.params import UnitParams
 from sley.hw.core.types import is_one_of, is_type
 from sley.hw.core.vector.chain_lane import ChainLane
@@ -35,12 +35,14 @@ from sley.hw.core.vector.stages import ChainStages
 
 
 class Decoded:
-    """Registers that say what the lanes do in the present command, and the parts that go with them.
+    """Registers that say what the lanes do, and the parts that go with them. They take what the command at hand says
+    with ``stages.start``, when no row is in the lanes.
 
-    Attributes: ``table``, ``stages`` and ``reductions``: the parts. ``chain``: the words of the command's chain, 0
-    without one. ``illegal``: it is none of this chip, in the cycle of ``decode``. ``known``, ``bad``: a SET is one of
+    Attributes: ``table``, ``stages`` and ``reductions``: the parts. ``chain``: the words of the chain of the command at
+    hand, 0 without one. ``illegal``: it is none of this chip, while ``decode``. ``known``, ``bad``: a SET is one of
     the table, and a fault. ``bad_fold``: a VFOLD means nothing. ``flags``: of a VECTOR without a chain that does the
-    same in the first stages. ``control``, ``needs_float``: as the lanes have them. ``busy``: a reduction is.
+    same in the first stages. ``control``, ``needs_float``: as the lanes have them. ``c_half``, ``c_type``: of operand
+    C. ``counts``: what the lanes do begins anew with each command. ``busy``: a reduction is.
     """
 
     def __init__(self, m: Module, config: ChipConfig, command: data.View, kind: data.View, decode: Value) -> None:
@@ -77,8 +79,18 @@ class Decoded:
         self.needs_float = Signal(name="needs_float", reset_less=True)
         self.control = Signal(CONTROL, name="control", reset_less=True)
         floats = is_float(flags, config.vector_types, needs_float)
+        operands = self.chain.operands
+        self.c_half = Signal(name="c_half", reset_less=True)
+        self.c_type = Signal.like(operands.c_type, name="c_type", reset_less=True)
+        self._loaded = Signal()
+        m.d.sync += self._loaded.eq(self.stages.start)
         with m.If(~self.stages.abort & self.stages.start):
-            m.d.sync += [self.flags.eq(flags), self.needs_float.eq(needs_float)]
+            m.d.sync += [
+                self.flags.eq(flags),
+                self.needs_float.eq(needs_float),
+                self.c_half.eq(operands.c_half),
+                self.c_type.eq(operands.c_type),
+            ]
             with m.If(decode):
                 m.d.sync += assign(self.control, chain_control(self.chain, vector, floats, config))
             with m.Else():
@@ -97,6 +109,8 @@ class Decoded:
             self.reductions.is_float.eq(self.control.is_float),
         ]
         self.busy = self.reductions.busy
+        lanes = (is_code(lanes, (Lanes.BROADCAST,)) for lanes in self.control.late_lanes)
+        self.counts = self.control.keep_iota | is_code(self.control.reduce, (Reduction.LAST,)) | Cat(*lanes).any()
 
     def connect_lanes(
         self, m: Module, lanes: Sequence[ChainLane], loads: Value, row: Value, params: UnitParams
@@ -106,7 +120,8 @@ class Decoded:
         splats = Array(getattr(params.values, f"splat{index}") for index in range(len(SPLATS)))
         chosen = [Signal(32, name=f"splat_of_{stage}", reset_less=True) for stage in STAGES]
         for splat, select in zip(chosen, self.control.select, strict=True):
-            m.d.sync += splat.eq(splats[select.index] & select.splat.replicate(32))
+            with m.If(self._loaded):
+                m.d.sync += splat.eq(splats[select.index] & select.splat.replicate(32))
         row_load = reductions.row_load | Mux(loads, 1 << row, 0)
         row_source = Mux(loads, RowSource.A, reductions.row_source)
         m.d.comb += [

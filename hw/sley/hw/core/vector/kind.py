@@ -18,8 +18,9 @@ KIND = data.StructLayout(
         "vrow": 1,
         "vfold": 1,
         "chained": 1,  # a VECTOR with a chain
-        "illegal": 1,  # it with these flags
         "too_many": 1,  # rows
+        "refused": 1,  # a fault, whatever the parameters and the chain are
+        "runs": 1,  # a VROW, or a VECTOR without a chain that has rows, and is no such fault
         "empty": 1,  # no rows
         "to_scratchpad": 1,
     }
@@ -49,12 +50,16 @@ def command_kind(config: ChipConfig, command: data.View) -> Value:
         illegal = Mux(is_vrow, vrow.row >= config.row_registers, illegal)
     else:
         illegal &= ~is_vrow
+    is_vfold = (command.op == Op.VFOLD) if config.vector_chains else Const(0, 1)
+    chained, too_many, empty = vector.chain.any(), command.c[COUNT_BITS:].any(), ~command.c.any()
+    known = is_vector | is_vrow | is_vfold | (command.op == Op.SET)
     return Cat(
         *(command.op == op for op in (Op.SET, Op.VECTOR, Op.VROW)),
-        (command.op == Op.VFOLD) if config.vector_chains else Const(0, 1),
-        is_vector & vector.chain.any(),
-        illegal,
-        command.c[COUNT_BITS:].any(),
-        ~command.c.any(),
+        is_vfold,
+        is_vector & chained,
+        too_many,
+        ~known | (is_vector & (illegal | too_many)) | (is_vrow & illegal),
+        ~illegal & (is_vrow | (is_vector & ~chained & ~too_many & ~empty)),
+        empty,
         ~is_one_of(vector.out, WORD_TYPES),
     )

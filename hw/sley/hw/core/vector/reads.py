@@ -18,6 +18,7 @@ from sley.hw.core.types import has_bits
 from sley.hw.core.unit import UnitCommand
 from sley.hw.core.vector.chain_table import CHAIN
 from sley.hw.core.vector.control import VECTOR_FLAGS, VROW_FLAGS, broadcasts, late_reads, reads_b
+from sley.hw.core.vector.in_flight import look_layout, place_layout
 from sley.hw.core.vector.source import int8_part
 from sley.hw.core.vector.walk import ROW_BITS, RowWalk
 
@@ -44,11 +45,15 @@ class VectorReads(wiring.Component):
     Members
     -------
     command : In(UnitCommand), params : In(params_layout), is_vrow : In(1), to_scratchpad : In(1)
-        A VECTOR, whose output may go to the scratchpad, or a VROW; parameters of the unit. Constant from ``start`` on.
+        A VECTOR, whose output may go to the scratchpad, or a VROW; parameters of the unit. Taken with ``start``; where
+        its rows begin is asked for again if the first of them is ``outside``.
     chained : In(1), chain : In(CHAIN)
-        With chains: the command is a VECTOR with this one. Constant from ``start`` on.
-    start : In(1)
-        Begin with it.
+        With chains: the command is a VECTOR with this one. Taken with ``start``.
+    start : In(1), begin : In(1)
+        Take it, as often as may be: all rows of the one before were read. Begin with it, which is taken in this cycle;
+        what is said of the rows on their way changes now.
+    flags : In(VECTOR_FLAGS)
+        Those of the command that began last.
     go : In(1)
         Parts may be read; only while no row is ``outside``. Once a row has begun ``go`` stays until ``advance``, unless
         nothing is read of it any more.
@@ -62,6 +67,12 @@ class VectorReads(wiring.Component):
         The part that is read.
     ends : Out(1)
         No row follows.
+    last : Out(1)
+        The row that is read is the last one.
+    looks : Out(look_layout(config)).array(operands)
+        The rows of A, B and, with chains, C that are read next, as of ``InFlight``.
+    to : Out(place_layout(config)), writes : Out(1), backwards : Out(1)
+        Where the row that is read will be written, if the command writes; whether it goes to lower rows.
     outside : Out(1)
         A row of A, B, C or the output is needed and does not exist.
     faulted : In(1), address : Out(32)
@@ -71,7 +82,7 @@ class VectorReads(wiring.Component):
         other port.
 
     Latency
-    ------- The first reads are requested in the cycle after ``start``, if ``go`` is high. From the grant of a read to
+    ------- The first reads are requested in the cycle after ``begin``, if ``go`` is high. From the grant of a read to
     any register are three LUTs.
 
     Throughput
@@ -80,7 +91,7 @@ class VectorReads(wiring.Component):
 
     Cost
     ----
-    Three walks, a counter of rows and one of parts, a multiplexer of three words for faults.
+    Three walks, a counter of rows and one of parts, a multiplexer of three words for faults, some 10 flip-flops.
     """
 
     command: data.View
@@ -90,6 +101,8 @@ class VectorReads(wiring.Component):
     chained: Signal
     chain: data.View
     start: Signal
+    begin: Signal
+    flags: data.View
     go: Signal
     scratchpad_read_a: wiring.PureInterface
     scratchpad_read_b: wiring.PureInterface
@@ -102,6 +115,11 @@ class VectorReads(wiring.Component):
     row_advance: Signal
     part: Signal
     ends: Signal
+    last: Signal
+    looks: list[data.View]
+    to: data.View
+    writes: Signal
+    backwards: Signal
     outside: Signal
     faulted: Signal
     address: Signal
@@ -114,7 +132,7 @@ class VectorReads(wiring.Component):
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
         self._chains = config.vector_chains > 0
-        outputs = ("a_granted", "b_granted", "c_granted", "advance", "row_advance", "ends", "outside")
+        outputs = ("a_granted", "b_granted", "c_granted", "advance", "row_advance", "ends", "last", "outside")
         decoded = ("splat", "uses_b", "uses_c", "a_accumulator", "b_accumulator")
         super().__init__(
             {
@@ -125,10 +143,16 @@ class VectorReads(wiring.Component):
                 "is_vrow": In(1),
                 "to_scratchpad": In(1),
                 "start": In(1),
+                "begin": In(1),
+                "flags": In(VECTOR_FLAGS),
                 "go": In(1),
                 **operand_ports(config),
                 **{name: Out(1) for name in (*outputs, *decoded)},
                 "part": Out(range(config.row_parts)),
+                "looks": Out(look_layout(config)).array(3 if self._chains else 2),
+                "to": Out(place_layout(config)),
+                "writes": Out(1),
+                "backwards": Out(1),
                 "faulted": In(1),
                 "address": Out(32),
             }
@@ -138,7 +162,7 @@ class VectorReads(wiring.Component):
         m = Module()
         command = self.command
         vector, vrow = data.View(VECTOR_FLAGS, command.flags), data.View(VROW_FLAGS, command.flags)
-        is_vrow = self.is_vrow
+        is_vrow, current = self.is_vrow, self.flags
         splats = is_vrow & vrow.splat
         uses_b, uses_c = Signal(name="uses_b_first"), Signal(name="uses_c_first")
         if self._chains:
@@ -148,19 +172,23 @@ class VectorReads(wiring.Component):
             ]
         else:
             m.d.comb += uses_b.eq(~is_vrow & (vector.b_op != BinaryOp.NONE))
-        m.d.sync += [
-            self.splat.eq(splats),
-            self.uses_b.eq(uses_b),
-            self.uses_c.eq(uses_c),
-            self.a_accumulator.eq(is_vrow | vector.a_space),
-            self.b_accumulator.eq(vector.b_space),
-        ]
+        with m.If(self.begin):
+            m.d.sync += [
+                self.splat.eq(splats),
+                self.uses_b.eq(uses_b),
+                self.uses_c.eq(uses_c),
+                self.a_accumulator.eq(is_vrow | vector.a_space),
+                self.b_accumulator.eq(vector.b_space),
+            ]
         walks = self._walks(m, {"a": ~splats, "b": uses_b, "c": uses_c})
 
         # Each operand of a part is asked for until granted
-        operands = {"a": (self.a_accumulator, splats), "b": (self.b_accumulator, ~uses_b)}
+        operands = {
+            "a": (self.a_accumulator, Mux(self.start, splats, self.splat)),
+            "b": (self.b_accumulator, ~Mux(self.start, uses_b, self.uses_b)),
+        }
         if self._chains:
-            operands["c"] = (~self.b_accumulator, ~uses_c)
+            operands["c"] = (~self.b_accumulator, ~Mux(self.start, uses_c, self.uses_c))
         reads = {name: Signal(name=f"{name}_read") for name in operands}
         every = Signal()  # operand of the part is read
         m.d.comb += every.eq(Cat(reads.values()).all())
@@ -178,7 +206,7 @@ class VectorReads(wiring.Component):
             ]
             m.d.sync += skip.eq(unused | (self.go & reads[name] & ~every))
         two_int8, types = self._config.lane_elements() > 1, self._config.vector_types
-        for name, kind, half in (("a", vector.a_type, vector.a_half), ("b", vector.b_type, vector.b_half)):
+        for name, kind, half in (("a", current.a_type, current.a_half), ("b", current.b_type, current.b_half)):
             scratchpad, accumulator = (
                 getattr(self, f"{memory}_read_{name}") for memory in ("scratchpad", "accumulator")
             )
@@ -200,12 +228,11 @@ class VectorReads(wiring.Component):
             ]
 
         ends_row = Signal()
-        last = Signal(reset_less=True)
         m.d.comb += [
             self.advance.eq(self.go & every),
             ends_row.eq(self.go & (self.part == self._config.row_parts - 1)),
             self.row_advance.eq(ends_row & every),
-            self.ends.eq(ends_row & last & every),
+            self.ends.eq(ends_row & self.last & every),
         ]
         m.d.sync += self.part.eq(Mux(self.go, self.part + self.advance, 0))
 
@@ -214,7 +241,7 @@ class VectorReads(wiring.Component):
         behind = Signal(COUNT_BITS, reset_less=True)
         m.d.comb += count.eq(Mux(self.start, command.c, behind))
         with m.If(self.start | self.row_advance):
-            m.d.sync += [behind.eq(count - 1), last.eq(is_vrow | (count == 1))]
+            m.d.sync += [behind.eq(count - 1), self.last.eq((self.start & is_vrow) | (count == 1))]
         return m
 
     def _walks(self, m: Module, used: dict[str, Value]) -> dict[str, RowWalk]:
@@ -247,6 +274,22 @@ class VectorReads(wiring.Component):
                 walk.step.eq(steps.get(name, self.row_advance)),
             ]
         starts = [first for _, _, first, _ in plans.values()]
+        for look, name in zip(self.looks, "abc", strict=False):
+            walk = walks[name]
+            m.d.comb += [
+                look.take.eq(walk.load | walk.step),
+                look.used.eq(walk.follows_needed),
+                look.place.row.eq(walk.follows),
+                look.place.space.eq(walk.follows_space),
+            ]
+        out = walks["out"]
+        with m.If(self.start):
+            m.d.sync += self.writes.eq(writes)
+        m.d.comb += [
+            self.to.row.eq(out.row),
+            self.to.space.eq(out.where),
+            self.backwards.eq(out.backwards),
+        ]
 
         # The first that is outside tells where; the rows of the others are dropped. What a first row has beyond the
         # bits of a walk is still where it came from.
@@ -275,7 +318,10 @@ class VectorReads(wiring.Component):
             m.d.sync += row.eq(0)
         with m.Elif(self.row_advance):
             m.d.sync += row.eq(row + 1)
-        return {
-            name: self.row_advance & (~(self.chained & broadcasts(self.chain, late)) | (row == n - 1))
-            for name, late in (("b", Late.B), ("c", Late.C))
-        }
+        steps: dict[str, Value] = {}
+        for name, late in (("b", Late.B), ("c", Late.C)):
+            serves = Signal(name=f"{name}_serves", reset_less=True)  # a row of it N rows
+            with m.If(self.start):
+                m.d.sync += serves.eq(self.chained & broadcasts(self.chain, late))
+            steps[name] = self.row_advance & (~serves | (row == n - 1))
+        return steps

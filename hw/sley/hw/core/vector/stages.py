@@ -29,9 +29,9 @@ class ChainStages(wiring.Component):
     Members
     -------
     control : In(CONTROL), params : In(params_layout)
-        Of the instruction; constant from ``start`` on.
+        Of the instruction: constant from the cycle behind ``start`` on; taken with ``start``.
     start, abort : In(1)
-        An instruction begins; what is on its way is forgotten.
+        An instruction begins, and no row is here; what is on its way is forgotten.
     at_word, before_multiply, at_relu : In(1)
         A row is one cycle before its words, two before its multiplication, one before relu.
     a, b, c : In(32 * array)
@@ -51,7 +51,7 @@ class ChainStages(wiring.Component):
 
     Cost
     ----
-    Two ``LateOperand``; an adder, and one for the sign of each lane.
+    Two ``LateOperand``; an adder, and one for the sign of each lane; some 40 flip-flops.
     """
 
     control: data.View
@@ -112,6 +112,10 @@ class ChainStages(wiring.Component):
             "multiply2": before_multiply2,
             "binary2": later(m, "before_binary2", before_multiply2, multiply2_latency(control), self.abort),
         }
+        exchange = Signal.like(self.params.exchange, name="exchange", reset_less=True)
+        iota_row = Signal.like(self.params.iota_row, name="iota_row", reset_less=True)
+        with m.If(self.start):
+            m.d.sync += [exchange.eq(self.params.exchange), iota_row.eq(self.params.iota_row)]
         words = later(m, "words", self.at_word, {1: always}, self.abort)
         for number, port in enumerate((self.late0, self.late1)):
             m.submodules[f"late{number}"] = late = LateOperand(self._config)
@@ -123,7 +127,7 @@ class ChainStages(wiring.Component):
                 late.i.eq(Mux(source == Late.A, self.a, Mux(source == Late.B, self.b, self.c))),
                 late.read.eq(Cat(uses).any()),
                 late.lanes.eq(control.late_lanes[number]),
-                late.exchange.eq(self.params.exchange),
+                late.exchange.eq(exchange),
                 port.eq(late.o),
             ]
 
@@ -132,9 +136,11 @@ class ChainStages(wiring.Component):
         with m.If(self.start):
             m.d.sync += iota.eq(self.params.iota_base)
         with m.Elif(at_select):
-            m.d.sync += iota.eq(iota + self.params.iota_row)
+            m.d.sync += iota.eq(iota + iota_row)
         for lane in range(self._config.array):
             offset = Signal(signed(LANE_OFFSET_BITS), name=f"offset_{lane}", reset_less=True)
             value: Value = iota + offset
-            m.d.sync += [offset.eq(self.params.iota_lane * lane), self.iota_negative[lane].eq(value[31])]
+            m.d.sync += self.iota_negative[lane].eq(value[31])
+            with m.If(self.start):
+                m.d.sync += offset.eq(self.params.iota_lane * lane)
         return m

@@ -21,14 +21,9 @@ class RowWalk(wiring.Component):
 
     Members
     -------
-    space : In(1)
-        Which memory the rows are in; constant during a walk.
-    start : In(32)
-        The first row, any value; taken with ``load``.
-    stride : In(signed(16))
-        Constant during a walk.
-    needed : In(1)
-        Its rows must exist; constant during a walk, and with ``load`` already what it is then.
+    space : In(1), start : In(32), stride : In(signed(16)), needed : In(1)
+        Which memory the rows are in; the first row, any value; the stride; whether its rows must exist. Taken with
+        ``load``.
     load, step : In(1)
         Start a walk; go to the next row. After a row that does not exist ``step`` makes no sense.
     drop : In(1)
@@ -37,6 +32,11 @@ class RowWalk(wiring.Component):
         The lowest bits of the current row, of one behind the first with its sign.
     outside : Out(1)
         It is needed and does not exist.
+    where : Out(1), backwards : Out(1)
+        The memory; the stride is negative.
+    follows, follows_space, follows_needed : Out
+        With ``load`` or ``step``: the lowest bits of the row that is ``row`` next, where it is, and whether it is
+        needed.
 
     Latency
     -------
@@ -44,7 +44,7 @@ class RowWalk(wiring.Component):
 
     Cost
     ----
-    35 flip-flops, an adder and a multiplexer of 17 bits.
+    53 flip-flops, an adder and multiplexers of 17 and 18 bits.
     """
 
     space: Signal
@@ -56,6 +56,11 @@ class RowWalk(wiring.Component):
     drop: Signal
     row: Signal
     outside: Signal
+    where: Signal
+    backwards: Signal
+    follows: Signal
+    follows_space: Signal
+    follows_needed: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._scratchpad_bits = (config.scratchpad_rows - 1).bit_length()
@@ -71,6 +76,11 @@ class RowWalk(wiring.Component):
                 "drop": In(1),
                 "row": Out(ROW_BITS),
                 "outside": Out(1),
+                "where": Out(1),
+                "backwards": Out(1),
+                "follows": Out(ROW_BITS),
+                "follows_space": Out(1),
+                "follows_needed": Out(1),
             }
         )
 
@@ -81,14 +91,30 @@ class RowWalk(wiring.Component):
         m.d.comb += chosen.eq(Mux(self.drop, 0, Mux(self.load, self.start, following)))
         row = Signal(ROW_BITS, reset_less=True)
         outside = Signal(reset_less=True)
+        taken = {
+            name: Signal.like(getattr(self, name), name=f"{name}_taken", reset_less=True)
+            for name in ("space", "stride", "needed")
+        }
+        now = {name: Mux(self.load, getattr(self, name), register) for name, register in taken.items()}
+        with m.If(self.load):
+            m.d.sync += [register.eq(getattr(self, name)) for name, register in taken.items()]
 
         def behind(bits: int) -> Value:
             return chosen[bits:].any()
 
         with m.If(self.load | self.step | self.drop):
-            m.d.sync += [row.eq(chosen), following.eq(chosen[:15] + self.stride)]
+            m.d.sync += [row.eq(chosen), following.eq(chosen[:15] + now["stride"].as_signed())]
         with m.If(self.load | self.step):
-            beyond = Mux(self.space == Space.ACCUMULATOR, behind(self._accumulator_bits), behind(self._scratchpad_bits))
-            m.d.sync += outside.eq(self.needed & (beyond | (self.load & self.start[ROW_BITS:].any())))
-        m.d.comb += [self.row.eq(row), self.outside.eq(outside)]
+            in_accumulator = now["space"] == Space.ACCUMULATOR
+            beyond = Mux(in_accumulator, behind(self._accumulator_bits), behind(self._scratchpad_bits))
+            m.d.sync += outside.eq(now["needed"] & (beyond | (self.load & self.start[ROW_BITS:].any())))
+        m.d.comb += [
+            self.row.eq(row),
+            self.outside.eq(outside),
+            self.where.eq(taken["space"]),
+            self.backwards.eq(taken["stride"][-1]),
+            self.follows.eq(chosen),
+            self.follows_space.eq(now["space"]),
+            self.follows_needed.eq(now["needed"]),
+        ]
         return m

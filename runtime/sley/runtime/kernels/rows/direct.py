@@ -13,7 +13,9 @@ from sley.runtime.kernels.rows.shape import SLAB_CHUNKS, Rows
 PLACES = 2
 """Of rows as they lie; the transposed ones have one, in two halves."""
 ENDS = 4
-"""Parts of the first and the last group."""
+"""Parts of the last group."""
+FALLING = (3, 4, 5, 6, 7)
+"""Chunks of the last units of a group, from the last one on: one is written while the next comes in."""
 
 SPREAD = Chain(
     binary=BinaryOp.SECOND,
@@ -45,7 +47,7 @@ class Direct(Groups):
         k, n, size = self.k, self.n, shape.k
         self.step = max(padded(config, size), config.scratchpad_rows // config.scratchpad_banks)
         self.halves = parts_of(size, 2, n)
-        self.whole, self.ends = [(0, size)], parts_of(size, ENDS, n)
+        self.ends = parts_of(size, ENDS, n)
         self.column_free, self.column_full = k.semaphore("column_free", len(self.halves)), k.semaphore("column_full")
         self.row_free, self.row_full = k.semaphore("row_free", PLACES), k.semaphore("row_full")
         self.done, self.ready = k.semaphore("done"), k.semaphore("ready")
@@ -57,33 +59,24 @@ class Direct(Groups):
         always |= {"mem_stride2": 2 * SLAB_CHUNKS * n, "local_stride2": SLAB_CHUNKS * n}
         self.set_load(**always)
         self.known = always
-        self._load(self.ends)
         self.write_chains()
         k.set(Unit.VECTOR, c_stride=0)
         if self.weight is not None:
-            self._spread(self.weight)
-        round_ = k.reg("round", 1)
+            self._spread(self.weight)  # while the first group is loaded, which fills the queue of LOAD
+        self.round = k.reg("round", 0)
+        self._load_next()
         with k.loop(self.groups):
             self._reduce()
-            with k.if_(round_, "<", self.groups):
-                self._load(self.whole)
-            first, last, done = k.label("first"), k.label("last"), k.label("done")
-            with k.scratch("one") as (one,):
-                k.mov(one, 1)
-                with k.if_(round_, "==", one):
-                    k.jump(first)
-            with k.if_(round_, "==", self.groups):
-                k.jump(last)
-            self._scale(self.whole, self.whole)
+            ends, done = k.label("ends"), k.label("done")
+            with k.if_(self.round, "==", self.groups):
+                k.jump(ends)
+            self._scale([(0, size)], self.computing)
             k.jump(done)
-            k.place(first)
-            self._scale(self.ends, self.ends)
-            k.jump(done)
-            k.place(last)
-            self._scale(self.ends, self.whole)
+            k.place(ends)
+            self._scale(self.ends)
             k.place(done)
             self.next_result()
-            k.add(round_, round_, 1)
+            self._load_next()
         k.end()
         self.program = k.build()
 
@@ -101,6 +94,15 @@ class Direct(Groups):
         k.set(Unit.VECTOR, b_row=PLACES * self.step)
         self.vector(at, at, rows, chain, ElementType.BF16, wait=self.ready)
         self._use_weight(0)
+
+    def _load_next(self) -> None:
+        """The next group, if there is one. What is behind this in the program waits in the queue of LOAD."""
+        k = self.k
+        k.add(self.round, self.round, 1)
+        with k.if_(self.round, "<", self.groups):
+            self._load([(0, self.shape.k)])
+        with k.if_(self.round, "==", self.groups):
+            self._load(self.ends)
 
     def _load(self, parts: list[Part]) -> None:
         """The next group, transposed and as it is, the latter in parts."""
@@ -125,12 +127,19 @@ class Direct(Groups):
         self._next_place(self.loading)
 
     def _pieces(self, half: Part) -> list[Part]:
-        """Loads of a half. What follows the last one waits until its last unit is written, so that is one chunk."""
+        """Loads of a half. What follows the last one waits until its last unit is written, a row a cycle: the units
+        fall as fast as they can without one waiting for another."""
         first, size = half
-        if half != self.halves[-1] or size <= self.n:
+        if half != self.halves[-1]:
             return [half]
-        rest = size - self.n * ((size - 1) // self.n)
-        return [(first, size - rest), (first + size - rest, rest)]
+        pieces: list[Part] = []
+        for chunks in FALLING:
+            rows = size - self.n * max(0, -(-size // self.n) - chunks)
+            pieces.insert(0, (first + size - rows, rows))
+            size -= rows
+            if size <= 0:
+                return pieces
+        return [(first, size), *pieces]
 
     def _reduce(self) -> None:
         """The first pass, and the number for each matrix row, to accumulator row 0."""
@@ -143,21 +152,29 @@ class Direct(Groups):
             self.fold(0)
             self.vector(at, 0, 1, self.after[0], ElementType.FP32)
 
-    def _scale(self, parts: list[Part], loaded: list[Part]) -> None:
-        """The last pass and the results, in parts; so many were loaded."""
+    def _scale(self, parts: list[Part], target: Register | None = None) -> None:
+        """The last pass and the results, in the parts that were loaded. Without a ``target`` they go where the
+        transposed rows were: a part is stored from there while the next one is computed, in another bank."""
         k = self.k
-        with k.scratch("at") as (at,):
-            for number, (first, size) in enumerate(parts):
+        with k.scratch("at to") as (at, to):
+            for first, size in parts:
                 self._use_weight(first if len(parts) > 1 else None)
                 k.add(at, self.computing, first)
-                wait = self.row_full if number < len(loaded) else ()
+                self._to(to, target, first)
                 rows = padded(self.config, size)
-                self.vector(at, at, rows, self.chains[1], ElementType.BF16, wait, self.done)
+                self.vector(at, to, rows, self.chains[1], ElementType.BF16, self.row_full, self.done)
             if len(parts) > 1:
                 self._use_weight(0)
             for number, part in enumerate(parts):
-                self._store(at, part, number == len(parts) - 1)
+                self._to(to, target, part[0])
+                self._store(to, part, number == len(parts) - 1)
         self._next_place(self.computing)
+
+    def _to(self, to: Register, target: Register | None, first: int) -> None:
+        if target is None:
+            self.k.mov(to, first)
+        else:
+            self.k.add(to, target, first)
 
     def _use_weight(self, first: int | None) -> None:
         if self.weight is not None and first is not None:
@@ -168,7 +185,6 @@ class Direct(Groups):
         with k.scratch("address rows") as (address, rows):
             k.min(rows, self.out_left, self.n)
             k.add(address, self.out, 2 * first)
-            k.add(at, self.computing, first)
             k.set(Unit.STORE, run_bytes=2 * size, mem_stride=self.shape.out_pitch, chunk_stride=self.n)
             k.store(address, at, rows, wait=self.done, signal=self.row_free if last else ())
 
