@@ -19,7 +19,7 @@ from sley.sim.model.chip import ModelChip
 from sley.sim.model.core import Block, CoreModel
 
 CHAINS = PRESETS["nano"].replace(
-    name="chains", operand_types=("int8", "bf16"), vector_chains=3, vector_functions=tuple(Function)
+    name="chains", operand_types=("int8", "bf16"), vector_chains=3, vector_functions=tuple(Function), gather=True
 )
 CONFIGS = {
     "nano": PRESETS["nano"],
