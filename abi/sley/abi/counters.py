@@ -110,7 +110,7 @@ class VectorCycle(Counter):
     ROW = 0, "A row is read and enters the lanes."
     OPERANDS = 1, "A read of a source row is not granted."
     RESULTS = 2, "No row can start because too many results wait to be written."
-    DRAIN = 3, "The last rows of a command pass through the lanes and are written."
+    DRAIN = 3, "No row is read, and rows of commands before pass through the lanes or wait to be written."
     SIGNAL = 4, "A full semaphore holds up the end of a command."
     COMMAND = 5, "A command is taken and checked."
     SEMAPHORE = 6, "The next command waits for its semaphores."

@@ -22,11 +22,11 @@ ENGINE = "fast:base?memory=16M"
 M, K = 512, 1024
 GOALS = {"softmax": 108_000, "layer_norm": 108_000, "rms_norm": 72_000, "gelu": 36_000}
 PROMISED = {
-    "softmax": 108_000,
+    "softmax": 107_000,
     "layer_norm": 104_000,
-    "rms_norm": 76_000,
+    "rms_norm": 74_500,
     "gelu": 38_000,
-    "gelu_tanh": 72_500,
+    "gelu_tanh": 71_500,
     "silu": 38_000,
 }
 """Cycles that no change may exceed."""

@@ -47,9 +47,12 @@ class VectorUnit(wiring.Component):
     the result, for as many rows as it says. With fewer lanes than columns a row has ``row_parts`` parts: it is read
     once for each, the lanes take other columns each time, and it is written when all have come back. The reads of a
     part are granted independently; the next one follows when both are. Results wait in a queue for the write port; a
-    row starts only when there is a place for it. Commands run one at a time: a command starts when the one before has
-    written its last row. A row may be read before earlier rows of the same command are written: in place (the rows of
-    A or B are those of the output) is well-defined, any other overlap of sources and output is not.
+    row starts only when there is a place for it. A row may be read before earlier rows of the same command are
+    written: in place (the rows of A or B are those of the output) is well-defined, any other overlap of sources and
+    output is not.
+
+    Commands overlap: one is taken, checked and decoded while rows of those before are read, in the lanes, or wait to be
+    written. Rows with other settings wait until the lanes are empty; reads wait for writes of commands before.
 
     Parameters
     ----------
@@ -75,20 +78,23 @@ class VectorUnit(wiring.Component):
        earlier rows are completed and written, then the fault is raised.
     2. Before the first row: BAD_PARAMETER for more than 65535 rows, then ILLEGAL_INSTRUCTION, with address 0, for a
        reserved value, a half that does not exist and a type of 16 bits where it cannot be.
+    3. Results are those of one command after the other. Signal sets, and faults, come in the order of the commands.
+    4. ``busy`` is high besides while a reduction is on its way to its partial.
 
     Latency
     ------- From the acceptance of a command to the offer of its signal set: p + 8 cycles and the latency of the lanes
-    for a VECTOR of p parts of rows (p + 14 for a copy, p + 33 at most), 6 + ``row_parts`` for VROW, 2 for SET; the next
-    command is accepted in the cycle after the signal set. No timing depends on data.
+    for a VECTOR of p parts of rows (p + 14 for a copy, p + 33 at most), 8 + ``row_parts`` for VROW, 3 for SET, if it is
+    alone. No timing depends on data.
 
     Throughput
     ----------
-    1 part per cycle if the ports grant it; 2 cycles per part if A and B are in one bank.
+    1 part per cycle if the ports grant it; 2 cycles per part if A and B are in one bank. Between two commands one cycle
+    if the lanes do the same, else 4 and their latency.
 
     Cost
     ----
-    The lanes (see ``VectorLane``), ``VectorReads``, ``VectorWrites``; with several parts a row of registers to collect
-    them.
+    The lanes (see ``VectorLane``), ``VectorReads``, ``InFlight``, ``VectorWrites``, ``Retirement``; with several parts
+    a row of registers to collect them.
     """
 
     command: stream.Interface
