@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.pages import ENTRY_BYTES, LARGE_PAGE_BYTES, PAGE_BYTES, AddressMode, Permission, table_index
+from sley.hw.core.core import READ_WEIGHTS
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.tlb import Invalidation
@@ -60,7 +61,7 @@ class Node(wiring.Component):
             }
         )
         self.gateway = gateway
-        self.port = TranslatedPort(config, TAGS)
+        self.port = TranslatedPort(config, TAGS, READ_WEIGHTS)
         self.watched = (self.port, gateway)
 
     def elaborate(self, platform: object) -> Module:
@@ -306,7 +307,7 @@ def test_invalidation_is_seen_by_every_later_access() -> None:
 
     async def moves(ctx: Any) -> None:
         while len(sent.items) < count:
-            for _ in range(rng.randint(20, 400)):
+            for _ in range(rng.choice([rng.randint(2, 50), rng.randint(20, 400)])):  # also within a walk
                 await ctx.tick()
             place = rng.randrange(16)
             tables.put(table, 0, valid=1, read=1, page=DATA // PAGE_BYTES + place)

@@ -22,6 +22,7 @@ from sley.abi.instructions import (
     TRANSPOSE_CHUNKS,
     WORD,
     Op,
+    Share,
     Space,
 )
 from sley.abi.layout import Layout
@@ -38,6 +39,7 @@ from sley.abi.timing import (
     MAX_CHUNKS,
     PORT_READS,
     PORT_WRITES,
+    READER_BEATS,
     RETRY_CYCLES,
     WRITER_BURSTS,
     WRITER_RUNS,
@@ -65,6 +67,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "FAULT": FaultCode,
     "STATE": QueueState,
     "UNIT": Unit,
+    "SHARE": Share,
     "SPACE": Space,
     "PARAM": Param,
     "TYPE": ElementType,
@@ -116,6 +119,8 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "MAX_BURST": config.max_burst,
         "BURST_BITS": config.max_burst.bit_length() - 1,
         "CORES": config.cores,
+        "CORES_X": config.cores_x,
+        "CORES_Y": config.cores_y,
         "TLB_ENTRIES": config.tlb_entries,
         "PROGRAM_WORDS": config.program_words,
         "QUEUES": config.queues,
@@ -163,6 +168,7 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "PARTIALS": PARTIALS,
         "OWN_FUNCTION": FIRST_CODE,
         "JOINED_BEATS": JOINED_BEATS,
+        "READER_BEATS": READER_BEATS,
         "CROWDED_REQUESTS": CROWDED_REQUESTS,
         "WRITER_BURSTS": WRITER_BURSTS,
         "WRITER_RUNS": WRITER_RUNS,
@@ -213,6 +219,8 @@ def _fields() -> list[str]:
     define("SIZES", LAUNCH_SIZES, "(w)")
     lines += [f"#define SIZES_{name.upper()}_SHIFT {placed.lsb}" for name, placed in LAUNCH_SIZES.fields.items()]
     lines.append(f"static const uint8_t launch_sources[] = {{{', '.join(_launch_sources())}}};")
+    for prefix, layout in (("ENTRY", PAGE_ENTRY), ("ANSWER", WALK_ANSWER)):
+        lines += [f"#define {prefix}_{name.upper()}_AT {placed.lsb}" for name, placed in layout.fields.items()]
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
 
