@@ -10,7 +10,8 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.abi.instructions import Share
 from sley.abi.network import AccessError, RequestKind, Tag
-from sley.hw.memory.port import READS, WRITES, MemoryPort
+from sley.abi.timing import PORT_READS, PORT_WRITES
+from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.placement import core_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage
@@ -218,21 +219,21 @@ def test_write_throughput(beats: int) -> None:
 def test_more_than_may_be_in_flight(config: ChipConfig, source: tuple[int, int]) -> None:
     """Memory takes its time: as many reads and writes as are remembered go out, and the others wait."""
     bench = StreamBench(compiled(MemoryPort, config))
-    count = READS + 20
+    count = PORT_READS + 20
     flits = [head(RequestKind.READ, source, Tag.LOAD, 4 * k, 1) for k in range(count)]
-    for k in range(WRITES + 20):
+    for k in range(PORT_WRITES + 20):
         flits += [head(RequestKind.WRITE, source, Tag.STORE, 2048 + 4 * k, 1), beat(k + 1, 15, True)]
     bench.send(bench.dut.request_o, flits)
     memory = AxiMemory(bench, config, bench.dut.axi, latency=(300, 300))
     memory.data[:2048] = random.Random(2).randbytes(2048)
-    got = bench.receive(bench.dut.response_i, count + WRITES + 20)
+    got = bench.receive(bench.dut.response_i, count + PORT_WRITES + 20)
     bench.run()
     data = [int.from_bytes(memory.data[4 * k : 4 * k + 4], "little") for k in range(count)]
     assert [x.payload.data for x in got.items if x.payload.tag == Tag.LOAD] == data
     assert [burst.addr for burst in memory.reads] == [4 * k for k in range(count)]
-    assert memory.data[2048 : 2048 + 4 * (WRITES + 20) : 4] == bytes(range(1, WRITES + 21))
+    assert memory.data[2048 : 2048 + 4 * (PORT_WRITES + 20) : 4] == bytes(range(1, PORT_WRITES + 21))
     asked = memory.channel("ar").cycles
-    assert asked[READS - 1] < 300 < asked[READS + 4]
+    assert asked[PORT_READS - 1] < 300 < asked[PORT_READS + 4]
 
 
 @pytest.mark.parametrize("config", [NANO, QUAD], ids=lambda c: c.name)

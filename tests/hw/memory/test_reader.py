@@ -156,7 +156,7 @@ def test_joined_runs_on_a_crowded_way() -> None:
     runs = [{"addr": size * k, "bytes": size, "more": k < count - 1, "joins": k > 0} for k in range(count)]
     addresses = [(run["addr"], run["bytes"]) for run in runs]
     reads = []
-    for pause, depth in ((0.0, 64), (0.7, 64), (0.7, 2)):
+    for pause, depth in ((0.0, 64), (0.7, 64), (0.7, 2), (0.03, 64)):
         bench, memory, expected = bench_of(
             config, addresses, send=runs, latency=(50, 50), pause=pause, reader={"depth": depth}
         )
@@ -168,6 +168,7 @@ def test_joined_runs_on_a_crowded_way() -> None:
     assert reads[0] == beats
     assert beats / 4 <= reads[1] < beats / 2
     assert beats / 2 < reads[2] <= beats
+    assert beats / 4 < reads[3] < beats
 
 
 def test_shared_requests_never_grow() -> None:

@@ -10,6 +10,7 @@ from runs_bench import EDGE, LANES, MEETINGS, NANO, count_lanes, meeting_runs, r
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import Tag
+from sley.abi.timing import WRITER_BURSTS
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.meetings import count_meetings, every_pair, meetings
@@ -235,6 +236,17 @@ def test_throughput(beats: int, max_burst: int) -> None:
     assert bytes(bench.memory.data) == bench.expected
     heads = len(bench.memory.writes)
     assert requests.cycles[-1] - requests.cycles[0] == total + heads - 1
+
+
+def test_bursts_unacknowledged() -> None:
+    """As many as WRITER_BURSTS go out before the first acknowledgement, and no more."""
+    latency, count = 3 * WRITER_BURSTS, WRITER_BURSTS + 8
+    bench = WriterBench(preset("nano"), [(8 * k, 4) for k in range(count)], latency=(latency, latency))
+    requests = next(t for t in bench.traffic if t.name == "memory requests")
+    bench.run()
+    heads = requests.cycles[::2]
+    assert heads[WRITER_BURSTS - 1] - heads[0] == 2 * (WRITER_BURSTS - 1)
+    assert heads[WRITER_BURSTS] - heads[0] > latency
 
 
 def test_no_head_before_its_data() -> None:

@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.pages import ENTRY_BYTES, LARGE_PAGE_BYTES, PAGE_BYTES, AddressMode, Permission, table_index
+from sley.hw.core.core import READ_WEIGHTS
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.tlb import Invalidation
@@ -60,7 +61,7 @@ class Node(wiring.Component):
             }
         )
         self.gateway = gateway
-        self.port = TranslatedPort(config, TAGS)
+        self.port = TranslatedPort(config, TAGS, READ_WEIGHTS)
         self.watched = (self.port, gateway)
 
     def elaborate(self, platform: object) -> Module:
@@ -279,6 +280,8 @@ def test_an_entry_that_cannot_be_read_maps_nothing() -> None:
         assert [item.error for item in got.items] == [AccessError.PAGE]
 
 
+WAITING = 3
+"""Requests that were sent and may not be translated yet."""
 MISS, TABLE = 7, 6
 """Cycles that a miss adds without mesh, besides the memory's latency: in all, and for each table."""
 
@@ -306,7 +309,7 @@ def test_invalidation_is_seen_by_every_later_access() -> None:
 
     async def moves(ctx: Any) -> None:
         while len(sent.items) < count:
-            for _ in range(rng.randint(20, 400)):
+            for _ in range(rng.choice([rng.randint(2, 50), rng.randint(20, 400)])):  # also within a walk
                 await ctx.tick()
             place = rng.randrange(16)
             tables.put(table, 0, valid=1, read=1, page=DATA // PAGE_BYTES + place)
@@ -324,7 +327,8 @@ def test_invalidation_is_seen_by_every_later_access() -> None:
     for (first, value), (after, following) in zip(steps, [*steps[1:], (count + 1, 0)], strict=True):
         if after - first > 2:
             assert set(values[first + 1 : after - 1]) == {value}
-        allowed = {value, following}
+        # What waits in front of the translator goes to where the page is then, even after several moves.
+        allowed = {value, following, *(later for at, later in steps if first < at <= after + WAITING)}
         assert set(values[max(first + 1, 0) : after]) <= allowed
 
 

@@ -41,6 +41,7 @@ from sley.abi.timing import (
     MAX_CHUNKS,
     PORT_READS,
     PORT_WRITES,
+    READER_BEATS,
     RETRY_CYCLES,
     SRAM_READ,
     TRANSPOSER_SMALL,
@@ -71,6 +72,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "FAULT": FaultCode,
     "STATE": QueueState,
     "UNIT": Unit,
+    "SHARE": Share,
     "SPACE": Space,
     "SHARE": Share,
     "PARAM": Param,
@@ -125,6 +127,8 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "MAX_BURST": config.max_burst,
         "BURST_BITS": config.max_burst.bit_length() - 1,
         "CORES": config.cores,
+        "CORES_X": config.cores_x,
+        "CORES_Y": config.cores_y,
         "TLB_ENTRIES": config.tlb_entries,
         "PROGRAM_WORDS": config.program_words,
         "QUEUES": config.queues,
@@ -175,6 +179,7 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "PARTIALS": PARTIALS,
         "OWN_FUNCTION": FIRST_CODE,
         "JOINED_BEATS": JOINED_BEATS,
+        "READER_BEATS": READER_BEATS,
         "CROWDED_REQUESTS": CROWDED_REQUESTS,
         "WRITER_BURSTS": WRITER_BURSTS,
         "WRITER_RUNS": WRITER_RUNS,
@@ -225,6 +230,8 @@ def _fields() -> list[str]:
     define("SIZES", LAUNCH_SIZES, "(w)")
     lines += [f"#define SIZES_{name.upper()}_SHIFT {placed.lsb}" for name, placed in LAUNCH_SIZES.fields.items()]
     lines.append(f"static const uint8_t launch_sources[] = {{{', '.join(_launch_sources())}}};")
+    for prefix, layout in (("ENTRY", PAGE_ENTRY), ("ANSWER", WALK_ANSWER)):
+        lines += [f"#define {prefix}_{name.upper()}_AT {placed.lsb}" for name, placed in layout.fields.items()]
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
 

@@ -2,13 +2,16 @@
 #pragma once
 
 #include "abi.h"
-#include "twin.h"
+#include "queue.h"
 
-// A flit of requests. Behind the head of a packet its fields are bits of a beat, which pass like them.
-typedef struct RequestFlit {
-    uint32_t addr;
-    uint8_t kind, tag, src, beats, context, execute, error, share, dest, last;
-} RequestFlit;
+// A flit of either network. Behind the head of a packet of requests its fields are bits of a beat, which pass like them.
+// `data` of an answer: the low word, in which that to a WALK is.
+typedef struct Flit {
+    union {
+        uint32_t addr, data;
+    };
+    uint8_t dest, far, last, kind, tag, src, beats, context, execute, error, share, walk;
+} Flit;
 
 // `when`: the port while which the flit means something, behind a question mark.
 #define REQUEST_FLIT_PORTS(PORT, flit, path, when)                                                                   \
@@ -20,10 +23,4 @@ typedef struct RequestFlit {
     PORT(flit.error, path ".payload.payload.head.error" when) PORT(flit.dest, path ".payload.dest" when)            \
     PORT(flit.last, path ".payload.last" when)
 
-// `data`: the low word, in which the answer to a WALK is.
-typedef struct ResponseFlit {
-    uint32_t data;
-    uint8_t tag, error, walk, dest, far, last;
-} ResponseFlit;
-
-static inline uint32_t node_of(uint32_t x, uint32_t y) { return x | y << COORDINATE_BITS; }
+STREAM_BUFFER(Flit, FlitBuffer)

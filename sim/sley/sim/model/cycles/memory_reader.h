@@ -42,6 +42,8 @@ typedef struct MemoryReader {
     // For the tick: a new run makes the burst longer, is accepted, begins requests of its own.
     uint32_t extends, issue, accept;
 
+    uint32_t idle;  // nothing is in progress, and the outputs say so
+
     Queue runs, arrived;
     AlignedRun run_ring[READER_RUNS_RING];
     uint8_t error_ring[READER_BEATS_RING];
@@ -58,7 +60,10 @@ static void memory_reader_reset(MemoryReader* r, const uint32_t* parameters) {
     r->beats = r->arrived.depth = r->free = parameters[1];
 }
 
+static inline int memory_reader_rests(const MemoryReader* r) { return r->idle && !r->i_valid && !r->response_valid; }
+
 static void memory_reader_outputs(MemoryReader* r) {
+    if (memory_reader_rests(r)) return;
     r->response_ready = queue_ready(&r->arrived);
     r->o_valid = r->out.here;
     r->o_last = r->out.item.last;
@@ -137,9 +142,10 @@ static inline void memory_reader_ask(MemoryReader* r) {
 }
 
 static void memory_reader_tick(MemoryReader* r) {
-    if (!r->busy && !r->i_valid && !r->response_valid && queue_empty(&r->arrived)) {
-        r->offered = 0;
-        if (r->free == r->beats) r->back_pressure = 0;
+    if (memory_reader_rests(r)) return;
+    r->idle = !r->busy && !r->i_valid && !r->response_valid && r->free == r->beats;
+    if (r->idle) {
+        r->offered = r->back_pressure = 0;
         return;
     }
     uint32_t run_here = r->runs.here, bus_here = r->arrived.here, joins = !r->joined_valid || !r->out.full;

@@ -41,6 +41,7 @@ typedef struct MemoryWriter {
     SentRun run;
     uint32_t extends, joins;  // for the tick
 
+    uint32_t idle;  // nothing is in progress, and the outputs say so
     uint32_t waiting[2], unacknowledged[2], oldest, nothing;
 } MemoryWriter;
 
@@ -77,7 +78,10 @@ static inline void memory_writer_send(MemoryWriter* w) {
     w->request_context = w->run.context;
 }
 
+static inline int memory_writer_rests(const MemoryWriter* w) { return w->idle && !w->i_valid && !w->response_valid; }
+
 static void memory_writer_outputs(MemoryWriter* w) {
+    if (memory_writer_rests(w)) return;
     w->response_ready = 1;
     w->error = w->response_valid ? w->response_error : 0;
     memory_writer_align(w);
@@ -161,7 +165,9 @@ static inline void memory_writer_tick_send(MemoryWriter* w) {
 }
 
 static void memory_writer_tick(MemoryWriter* w) {
-    if (!w->busy && !w->i_valid && !w->response_valid && !w->partial) return;
+    if (memory_writer_rests(w)) return;
+    w->idle = !w->busy && !w->i_valid && !w->response_valid && !w->partial;
+    if (w->idle) return;
     memory_writer_tick_align(w);
     memory_writer_tick_send(w);
 }

@@ -36,11 +36,9 @@ enum { NODE_PARTS = 5 };
 #define NODE_PORT_PORTS(IN, OUT) \
     NODE_PARTS_INPUTS(IN, ) NODE_ROUTER_INPUTS(IN) NODE_PARTS_OUTPUTS(OUT, ) NODE_ROUTER_OUTPUTS(OUT)
 
-STREAM_BUFFER(RequestFlit, RequestBuffer)
-
 typedef struct NodePort {
-    RequestFlit request[NODE_PARTS], out;
-    ResponseFlit answer;
+    Flit request[NODE_PARTS], out;
+    Flit answer;
     uint32_t request_valid[NODE_PARTS], request_ready[NODE_PARTS], response_valid[NODE_PARTS], response_ready[NODE_PARTS],
         out_valid, out_ready, answer_valid, answer_ready;
 
@@ -48,7 +46,8 @@ typedef struct NodePort {
     uint8_t tags[NODE_PARTS];
     Grant grant;
     uint32_t granted;  // for the tick
-    RequestBuffer buffer;
+    uint32_t idle;     // nothing is here, and the outputs say so
+    FlitBuffer buffer;
 } NodePort;
 
 // parameters: how many parts, the tag of each, the weight of each
@@ -61,11 +60,19 @@ static void node_port_reset(NodePort* p, const uint32_t* parameters) {
     }
 }
 
+static inline uint32_t node_port_requests(const NodePort* p) {
+    uint32_t requests = p->request_valid[0];
+    for (uint32_t k = 1; k < p->parts; ++k) requests |= p->request_valid[k] << k;
+    return requests;
+}
+
+static inline int node_port_rests(const NodePort* p) { return p->idle && !p->answer_valid && !node_port_requests(p); }
+
 static void node_port_outputs(NodePort* p) {
+    if (node_port_rests(p)) return;
     p->out_valid = p->buffer.here;
     p->out = p->buffer.item;
-    uint32_t requests = 0;
-    for (uint32_t k = 0; k < p->parts; ++k) requests |= p->request_valid[k] << k;
+    uint32_t requests = node_port_requests(p);
     p->granted = requests && !p->buffer.full ? grant_choose(&p->grant, requests) : 0;
     p->answer_ready = 1;
     for (uint32_t k = 0; k < p->parts; ++k) {
@@ -76,12 +83,12 @@ static void node_port_outputs(NodePort* p) {
 }
 
 static void node_port_tick(NodePort* p) {
-    RequestFlit flit = {0};
+    p->idle = !p->buffer.here && !p->answer_valid && !node_port_requests(p);
     if (p->granted) {
-        flit = p->request[__builtin_ctz(p->granted)];
-        grant_moved(&p->grant, p->granted, flit.last);
-    } else if (!p->buffer.here) {
-        return;
+        const Flit* flit = &p->request[__builtin_ctz(p->granted)];
+        grant_moved(&p->grant, p->granted, flit->last);
+        FlitBuffer_tick(&p->buffer, 1, *flit, p->out_ready);
+    } else if (p->buffer.here) {
+        FlitBuffer_tick(&p->buffer, 0, (Flit){0}, p->out_ready);
     }
-    RequestBuffer_tick(&p->buffer, p->granted != 0, flit, p->out_ready);
 }

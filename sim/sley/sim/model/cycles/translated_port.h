@@ -10,13 +10,14 @@
     IN(invalidated, "invalidate.context") NODE_PARTS_OUTPUTS(OUT, port.) NODE_ROUTER_OUTPUTS(OUT)
 
 typedef struct TranslatedPort {
-    RequestFlit out;
-    ResponseFlit answer;
+    Flit out;
+    Flit answer;
     uint32_t out_valid, out_ready, answer_valid, answer_ready, invalidate, invalidated;
 
     NodePort port;
     Tlb tlb;
-    RequestBuffer buffer;
+    FlitBuffer buffer;
+    uint32_t idle;  // nothing is here, and the outputs say so
     uint32_t inside, walking, stale, absent, looked;
     uint32_t translates, asks;  // for the tick: the flit is a head with an address, which is not held
 } TranslatedPort;
@@ -25,7 +26,7 @@ typedef struct TranslatedPort {
 static void translated_port_reset(TranslatedPort* p, const uint32_t* parameters) { node_port_reset(&p->port, parameters); }
 
 static inline void translated_port_look(TranslatedPort* p) {
-    const RequestFlit* head = &p->port.buffer.item;
+    const Flit* head = &p->port.buffer.item;
     p->translates = !p->inside && (head->kind == KIND_READ || head->kind == KIND_WRITE);
     p->looked = 1;
     if (!p->translates) return;
@@ -33,8 +34,13 @@ static inline void translated_port_look(TranslatedPort* p) {
     tlb_look(&p->tlb, head->context, head->addr >> PAGE_BITS, access);
 }
 
+static inline int translated_port_rests(const TranslatedPort* p) {
+    return p->idle && !p->answer_valid && !p->invalidate && !node_port_requests(&p->port);
+}
+
 static void translated_port_outputs(TranslatedPort* p) {
     NodePort* port = &p->port;
+    if (translated_port_rests(p)) return;
     p->out_valid = p->buffer.here;
     p->out = p->buffer.item;
     if (port->buffer.here && !p->looked) translated_port_look(p);
@@ -47,7 +53,7 @@ static void translated_port_outputs(TranslatedPort* p) {
 }
 
 static inline void translated_port_answered(TranslatedPort* p) {
-    const RequestFlit* head = &p->port.buffer.item;
+    const Flit* head = &p->port.buffer.item;
     uint32_t forgets = p->invalidate && p->invalidated == head->context, valid = ANSWER_VALID(p->answer.data);
     if (!p->answer_valid || !p->answer.walk) {
         p->stale |= forgets;
@@ -60,8 +66,10 @@ static inline void translated_port_answered(TranslatedPort* p) {
 
 static void translated_port_tick(TranslatedPort* p) {
     NodePort* port = &p->port;
+    if (translated_port_rests(p)) return;
+    p->idle = !p->buffer.here && !port->buffer.here && !p->answer_valid && !node_port_requests(port);
     uint32_t ready = !p->buffer.full, comes = port->buffer.here && !(p->asks && p->walking), walking = p->walking;
-    RequestFlit flit = port->buffer.item;
+    Flit flit = port->buffer.item;
     if (comes && p->translates) {
         flit.addr = p->tlb.page << PAGE_BITS | (flit.addr & ((1u << PAGE_BITS) - 1));
         if (!p->tlb.allowed) flit.error |= p->absent ? ERROR_PAGE : ERROR_PERMISSION;
@@ -84,6 +92,6 @@ static void translated_port_tick(TranslatedPort* p) {
         tlb_forget(&p->tlb, p->invalidated);
         p->looked = 0;
     }
-    if (comes || p->buffer.here) RequestBuffer_tick(&p->buffer, comes, flit, p->out_ready);
+    if (comes || p->buffer.here) FlitBuffer_tick(&p->buffer, comes, flit, p->out_ready);
     node_port_tick(port);
 }

@@ -4,9 +4,13 @@
 #include "command_queue.h"
 #include "copy_engine.h"
 #include "load_unit.h"
+#include "memory_gateway.h"
+#include "memory_port.h"
 #include "memory_reader.h"
 #include "memory_writer.h"
 #include "node_port.h"
+#include "read_combiner.h"
+#include "router.h"
 #include "semaphores.h"
 #include "sequencer.h"
 #include "store_unit.h"
@@ -18,9 +22,13 @@ TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
 TWIN(LoadUnit, load_unit, LOAD_UNIT_PORTS)
+TWIN(MemoryGateway, memory_gateway, MEMORY_GATEWAY_PORTS)
+TWIN(MemoryPort, memory_port, MEMORY_PORT_PORTS)
 TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
 TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)
+TWIN(ReadCombiner, read_combiner, READ_COMBINER_PORTS)
+TWIN(Router, router, ROUTER_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
 TWIN(Sequencer, sequencer, SEQUENCER_PORTS)
 TWIN(StoreUnit, store_unit, STORE_UNIT_PORTS)

@@ -17,6 +17,7 @@ from typing import Any
 from amaranth.hdl import Const, Value
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.network import COORDINATE_BITS
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.queue import Queue
@@ -27,11 +28,17 @@ from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
 from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.unit_front import UnitFront
+from sley.hw.memory.combine import ReadCombiner
 from sley.hw.memory.node import NodePort
+from sley.hw.memory.port import MemoryPort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
+from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
-from sley.hw.noc.placement import core_node
+from sley.hw.noc.direction import Direction
+from sley.hw.noc.multicast import MulticastRouter
+from sley.hw.noc.placement import Node, command_node, core_node, memory_node
+from sley.hw.noc.router import Router
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
@@ -79,6 +86,26 @@ def _parts(dut: NodePort) -> list[int]:
     return [len(dut._tags), *dut._tags, *weights]
 
 
+def _number(node: Node) -> int:
+    """Of a node, as in a flit."""
+    return node[0] | node[1] << COORDINATE_BITS
+
+
+def _cores(config: ChipConfig) -> list[int]:
+    return [_number(core_node(config, index)) for index in range(config.cores)]
+
+
+def _gateway_nodes(dut: MemoryGateway) -> list[int]:
+    c = dut._config
+    return [_number(memory_node(c)), _number(command_node(c)), *_cores(c)]
+
+
+def _turns(dut: Router) -> list[int]:
+    sides = list(Direction)
+    goes_to = [sum(1 << k for k, to in enumerate(sides) if (side, to) in dut._turns) for side in sides]
+    return [isinstance(dut, MulticastRouter), *dut._node, *goes_to]
+
+
 TWINS: dict[type, Twin] = {
     BlockScheduler: Twin("block_scheduler", _places),
     CopyEngine: Twin("copy_engine"),
@@ -91,7 +118,12 @@ TWINS: dict[type, Twin] = {
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
     MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
     MemoryWriter: Twin("memory_writer"),
+    Router: Twin("router", _turns, _some_chip),
+    MulticastRouter: Twin("router", _turns, _some_chip),
     NodePort: Twin("node_port", _parts),
+    ReadCombiner: Twin("read_combiner", lambda dut: _cores(dut._config)),
+    MemoryPort: Twin("memory_port", lambda dut: [_number(command_node(dut._config)), *_cores(dut._config)]),
+    MemoryGateway: Twin("memory_gateway", _gateway_nodes, fits=lambda dut: dut._config.bus_bytes <= 32),
     TranslatedPort: Twin("translated_port", lambda dut: _parts(dut._port), lambda dut: dut._port._config),
 }
 
@@ -119,9 +151,11 @@ def _lock_step(dut: Any, twin: Twin) -> Part:
     library, parameters = _library(twin.config(dut)), twin.parameters(dut)
     ports = _ports(library, twin.name)
     inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
-    conditions = [outputs.index(path.partition("?")[2]) if "?" in path else None for path in outputs]
+    places = {path.partition("?")[0]: k for k, path in enumerate((*inputs, *outputs))}
+    conditions = [places[path.partition("?")[2]] if "?" in path else None for path in outputs]
     signals, pieces = _pieces(dut, [path.partition("?")[0] for path in (*inputs, *outputs)])
-    unseen = [k for k, path in enumerate(outputs) if path[0] == "." or not _has(dut, re.split("[?@]", path)[0])]
+    unseen = [k for k, path in enumerate(outputs) if path[0] == "." or not _has(dut, path)]
+    first = len(inputs)
     create, set_inputs, tick, destroy = (
         library[f"{twin.name}_twin_{function}"] for function in ("create", "outputs", "tick", "destroy")
     )
@@ -135,16 +169,15 @@ def _lock_step(dut: Any, twin: Twin) -> Part:
             async for sampled in ctx.tick().sample(*signals):
                 seen = [int(value) for value in sampled[2:]]
                 words = [seen[signal] >> shift & _WORD for signal, shift in pieces]
-                real = words[len(inputs) :]
-                set_inputs(handle, values_of(*words[: len(inputs)]))
+                set_inputs(handle, values_of(*words[:first]))
                 tick(handle, results)
                 for k in unseen:
-                    real[k] = results[k]
+                    words[first + k] = results[k]
                 for k, path in enumerate(outputs):
-                    condition = conditions[k]
-                    if real[k] != results[k] and (condition is None or real[condition]):
-                        name = f"{path.partition('?')[0]} of {type(dut).__name__}"
-                        raise TwinError(f"cycle {cycle}: {name} is {real[k]:#x}, of its twin {results[k]:#x}")
+                    condition, real = conditions[k], words[first + k]
+                    if real != results[k] and (condition is None or words[condition]):
+                        name = f"{path.partition('?')[0].strip('~.')} of {type(dut).__name__}"
+                        raise TwinError(f"cycle {cycle}: {name} is {real:#x}, of its twin {results[k]:#x}")
                 cycle += 1
         finally:
             destroy(handle)
@@ -171,7 +204,7 @@ def _pieces(dut: Any, paths: list[str]) -> tuple[list[Value], list[tuple[int, in
 def _has(dut: Any, path: str) -> bool:
     """Whether there is such a port; only one with ``~`` in front may be missing."""
     try:
-        _find(dut, path)
+        _find(dut, re.split("[@?]", path)[0])
     except (AttributeError, IndexError, KeyError):
         if path[0] != "~":
             raise
