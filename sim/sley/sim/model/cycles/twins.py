@@ -17,12 +17,16 @@ from typing import Any
 from amaranth.hdl import Const, Value
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.types import ElementType
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.queue import Queue
+from sley.hw.core.matrix.hazards import Hazards
+from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
+from sley.hw.core.sram.sram import BankedSram
 from sley.hw.core.unit_front import UnitFront
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
@@ -71,10 +75,17 @@ def _parts(dut: NodePort) -> list[int]:
     return [len(dut._tags), *dut._tags, *weights]
 
 
+def _memory(dut: BankedSram) -> list[int]:
+    return [dut._rows, dut._banks, len(dut.read), len(dut.write)]
+
+
 TWINS: dict[type, Twin] = {
     BlockScheduler: Twin("block_scheduler", _places),
     CopyEngine: Twin("copy_engine"),
     Queue: Twin("command_queue", config=_some_chip),
+    BankedSram: Twin("sram", _memory, _some_chip),
+    Hazards: Twin("hazards", fits=lambda dut: dut._config.has(ElementType.BF16)),
+    MatrixUnit: Twin("matrix_unit"),
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
