@@ -46,7 +46,14 @@ typedef struct MatrixUnit {
     uint8_t next_started, offered, raised;
     uint8_t rests;  // nothing changes until a command comes
 
-    uint8_t passes, settled;  // in this cycle: what is complete goes on to `signal[0]`; a row of int8 may swap
+    // In this cycle: what is complete goes on to `signal[0]`; a row of int8 may swap.
+    uint8_t passes, settled;
+
+    // All that changes are rows in the middle of a MATMUL, of a WEIGHTS, and rows in flight, before cycle `until`.
+    uint8_t steady, streams, loads;
+    int64_t until;
+    uint32_t steady_events;
+    uint8_t fast;  // this cycle is such a one
 } MatrixUnit;
 
 static void matrix_unit_reset(MatrixUnit* u, const uint32_t* parameters) {
@@ -54,6 +61,16 @@ static void matrix_unit_reset(MatrixUnit* u, const uint32_t* parameters) {
     u->now = 1;
     u->streamer.room = 1;
     matrix_front_clear(&u->front);
+}
+
+static inline void matrix_unit_accumulator_ports(MatrixUnit* u) {
+    accumulate_outputs(&u->accumulate, u->now);
+    const IssueSlot *read = u->accumulate.read, *write = u->accumulate.write;
+    u->read_valid = read && read->accumulate;
+    if (read) u->read_row = read->dest;
+    u->write_valid = write && write->row;
+    if (write) u->write_row = write->dest;
+    u->rows = u->accumulate.entering & 1;
 }
 
 static inline void matrix_unit_events(MatrixUnit* u) {
@@ -66,8 +83,67 @@ static inline void matrix_unit_events(MatrixUnit* u) {
                 u->busy << MATRIX_DRAIN;
 }
 
+// Whether all that follows is as in this cycle, but for rows that flow.
+static inline int matrix_unit_is_steady(MatrixUnit* u) {
+    const MatrixFront* f = &u->front;
+    const WeightLoader* l = &u->loader;
+    const ActivationStreamer* s = &u->streamer;
+    if (!u->busy | f->done | f->set_done | l->signals | u->offered | u->raised | u->abort | u->clear) return 0;
+    if ((u->command_valid & u->command_ready) | s->fails || (u->accumulate.write && u->accumulate.write->lasts)) return 0;
+    if (u->complete || (u->count_started && !u->next_started) || (s->voids | s->later_voids | !s->room)) return 0;
+    int streamer_idle = activation_streamer_idle(s), loader_idle = weight_loader_idle(l);
+    if (f->settled != (streamer_idle && loader_idle)) return 0;
+    u->streams = row_walk_flows(&s->walk);
+    u->until = s->hazard ? s->hazards.free : INT64_MAX;
+    if (!u->streams && !streamer_idle && !s->hazard && !(s->unloaded && s->job.loads != s->loads)) return 0;
+    u->loads = !l->neutral && row_walk_flows(&l->walk);
+    if (!u->loads && !loader_idle) {
+        uint32_t left = l->job.swaps - s->swaps & ORDER_MASK;
+        if (!l->walk.valid || !l->walk.first || l->neutral || l->failing || l->job.walk.empty) return 0;
+        if (left == 0 || (left == 1 && s->swap)) return 0;
+    }
+    u->steady_events = u->events & ~(1u << MATRIX_ROW_INT8 | 1u << MATRIX_ROW_BF16 | 1u << MATRIX_OPERANDS);
+    return 1;
+}
+
+// Returns 0 if something else happens.
+static inline int matrix_unit_fast_outputs(MatrixUnit* u) {
+    ActivationStreamer* s = &u->streamer;
+    WeightLoader* l = &u->loader;
+    if (u->abort | u->clear | (u->command_valid & u->command_ready) || u->now >= u->until) return 0;
+    matrix_unit_accumulator_ports(u);
+    if (u->accumulate.write && u->accumulate.write->lasts) return 0;
+    s->granted = u->streams & u->activations_ready;
+    l->granted = u->loads & u->weights_ready;
+    u->activations_row = s->walk.position;
+    u->weights_row = l->walk.position;
+    int waits = u->streams > s->granted || (s->unloaded && u->loads > l->granted);
+    u->events = u->steady_events | s->granted << (s->job.bf16 ? MATRIX_ROW_BF16 : MATRIX_ROW_INT8) |
+                waits << MATRIX_OPERANDS;
+    return 1;
+}
+
+static inline void matrix_unit_fast_tick(MatrixUnit* u) {
+    ActivationStreamer* s = &u->streamer;
+    WeightLoader* l = &u->loader;
+    accumulate_tick(&u->accumulate);
+    if (s->granted) {
+        int bf16 = s->job.bf16;
+        s->flying = u->now + (bf16 ? WRITE_LATENCY_BF16 : WRITE_LATENCY_INT8);
+        accumulate_issue(&u->accumulate, u->now, 1, 0, s->dest++, s->job.accumulate, bf16);
+        u->steady &= row_walk_flow(&s->walk);
+    }
+    if (l->granted) {
+        if (HAS_BF16 && l->job.bf16) u->settling = u->now + SETTLE_CYCLES - 1;
+        u->steady &= row_walk_flow(&l->walk);
+    }
+    ++u->now;
+}
+
 static void matrix_unit_outputs(MatrixUnit* u) {
     if (u->rests) return;
+    u->fast = u->steady && matrix_unit_fast_outputs(u);
+    if (u->fast) return;
     MatrixFront* f = &u->front;
     WeightLoader* l = &u->loader;
     ActivationStreamer* s = &u->streamer;
@@ -84,13 +160,7 @@ static void matrix_unit_outputs(MatrixUnit* u) {
     u->weights_valid = l->reads;
     u->weights_row = l->walk.position;
 
-    accumulate_outputs(&u->accumulate, u->now);
-    const IssueSlot *read = u->accumulate.read, *write = u->accumulate.write;
-    u->read_valid = read && read->accumulate;
-    if (read) u->read_row = read->dest;
-    u->write_valid = write && write->row;
-    if (write) u->write_row = write->dest;
-    u->rows = u->accumulate.entering & 1;
+    matrix_unit_accumulator_ports(u);
 
     u->signal_valid[0] = u->offered;
     u->signal_valid[1] = u->next_started && u->complete;
@@ -100,6 +170,7 @@ static void matrix_unit_outputs(MatrixUnit* u) {
               (u->count_started != 0);
     u->fault_valid = u->raised;
     matrix_unit_events(u);
+    u->fast = u->steady = matrix_unit_is_steady(u);
 }
 
 static inline void matrix_unit_raise(MatrixUnit* u) {
@@ -169,6 +240,10 @@ static void matrix_unit_tick(MatrixUnit* u) {
     ActivationStreamer* s = &u->streamer;
     if (u->rests && !u->command_valid && !u->abort && !u->clear) {
         ++u->now;
+        return;
+    }
+    if (u->fast) {
+        matrix_unit_fast_tick(u);
         return;
     }
     int rests = !u->busy && f->settled && s->room && !u->raised && accumulate_idle(&u->accumulate) && !u->rows &&

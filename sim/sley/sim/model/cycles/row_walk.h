@@ -40,6 +40,19 @@ static inline void row_walk_start(RowWalk* w, const WalkJob* job) {
     memcpy(w->strides, job->strides, sizeof w->strides);
 }
 
+// Neither the first position, the final one nor the one before it is at the reader, and none is outside.
+static inline int row_walk_flows(const RowWalk* w) { return w->inside && w->busy && !w->first && !w->starts && !w->ending; }
+
+// A clock edge of a walk that flows, whose position leaves. Returns whether it still does.
+static inline int row_walk_flow(RowWalk* w) {
+    w->position = w->next;
+    w->ending = --w->left == 1;
+    w->outside = w->position >= SCRATCHPAD_ROWS;
+    w->inside = !w->outside;
+    row_walk_step(w);
+    return !(w->ending | w->outside);
+}
+
 // The waiting job is accepted in this cycle.
 static inline int row_walk_takes(const RowWalk* w, int leaves) { return w->starts && (!w->valid || leaves); }
 
