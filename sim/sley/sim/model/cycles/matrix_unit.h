@@ -91,6 +91,7 @@ static inline int matrix_unit_is_steady(MatrixUnit* u) {
     if (!u->busy | f->done | f->set_done | l->signals | u->offered | u->raised | u->abort | u->clear) return 0;
     if ((u->command_valid & u->command_ready) | s->fails || (u->accumulate.write && u->accumulate.write->lasts)) return 0;
     if (u->complete || (u->count_started && !u->next_started) || (s->voids | s->later_voids | !s->room)) return 0;
+    if ((s->waiting && !s->walk.busy) || (l->waiting && !l->walk.busy)) return 0;
     int streamer_idle = activation_streamer_idle(s), loader_idle = weight_loader_idle(l);
     if (f->settled != (streamer_idle && loader_idle)) return 0;
     u->streams = row_walk_flows(&s->walk);
