@@ -3,12 +3,12 @@
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
 from sley.abi.config import PRESETS, ChipConfig
 from sley.abi.timing import hazard_cycles
 from sley.abi.types import ElementType
 from sley.hw.core.matrix.hazards import Hazards
+from sley.hw.testing.streams import Design
 
 NANO = PRESETS["nano"].replace(accumulator_rows=32)
 
@@ -79,7 +79,4 @@ def test_first_row_waits_as_long_as_it_must(config: ChipConfig, seed: int) -> No
                 await tick(rng.choice((1, 1, 2, 3)))
         assert {1, 2, 3} <= waited
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(bench)
-    sim.run()
+    Design(dut).run([bench])

@@ -60,6 +60,7 @@ def test_with_real_memories(config: ChipConfig) -> None:
     wiring.connect(m, unit.weights, scratchpad.read[1])
     wiring.connect(m, unit.accumulate_read, accumulators.read[0])
     wiring.connect(m, unit.accumulate_write, accumulators.write[0])
+    m.watched = unit, scratchpad, accumulators
     bench = StreamBench(m, timeout=8_000)
     got = [bench.receive(unit.signal[k], len(program.signals(k))) for k in range(2)]
 

@@ -3,10 +3,10 @@ import random
 from typing import Any
 
 import pytest
-from amaranth.sim import Simulator
 
 from sley.abi.timing import SRAM_READ
 from sley.hw.core.sram.sram import BankedSram
+from sley.hw.testing.streams import Design
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,7 @@ def test_random_traffic(
                     memory[row] = memory[row] & ~mask | value & mask
             await ctx.tick()
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(bench)
-    sim.run()
+    Design(dut).run([bench])
 
 
 @pytest.mark.parametrize(("banks", "writers"), [(1, 1), (1, 3), (4, 2)])
@@ -115,10 +112,7 @@ def test_clear(banks: int, writers: int) -> None:
             assert not ctx.get(dut.clearing)
             assert not any([await read(row) for row in range(rows)])
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(bench)
-    sim.run()
+    Design(dut).run([bench])
 
 
 @pytest.mark.parametrize(

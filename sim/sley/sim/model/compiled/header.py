@@ -34,6 +34,7 @@ from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, Addre
 from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
 from sley.abi.timing import (
+    BF16_ROW,
     CHUNK_BEATS,
     COPY_BUFFER_BEATS,
     CROWDED_REQUESTS,
@@ -47,8 +48,11 @@ from sley.abi.timing import (
     TRANSPOSER_SMALL,
     WRITER_BURSTS,
     WRITER_RUNS,
+    hazard_cycles,
+    read_latency,
+    write_latency,
 )
-from sley.abi.types import WORD_TYPES, ElementType
+from sley.abi.types import OPERAND_TYPES, WORD_TYPES, ElementType
 from sley.abi.vector.chains import (
     CHAIN_PARAM,
     CHAIN_WORDS,
@@ -74,7 +78,6 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "UNIT": Unit,
     "SHARE": Share,
     "SPACE": Space,
-    "SHARE": Share,
     "PARAM": Param,
     "TYPE": ElementType,
     "BINARY": BinaryOp,
@@ -101,7 +104,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
 def header(config: ChipConfig) -> str:
     """The text of ``abi.h`` for a chip."""
     lines = ["// Made from sley.abi by sley.sim.model.compiled.header.", "#pragma once", "#include <stdint.h>"]
-    for name, value in (_sizes(config) | _numbers(config)).items():
+    for name, value in (_sizes(config) | _matrix_cycles(config) | _numbers(config)).items():
         lines.append(f"#define {name} {value}")
     for prefix, enum in _ENUMS.items():
         lines.append(f"enum {{ {', '.join(f'{prefix}_{member.name} = {int(member)}' for member in enum)} }};")
@@ -149,12 +152,22 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
     }
 
 
+def _matrix_cycles(config: ChipConfig) -> dict[str, object]:
+    """Latencies of the matrix unit, for each type of operands."""
+    return {
+        f"{latency.__name__.upper()}_{operand.name}": latency(config, operand)
+        for latency in (read_latency, write_latency, hazard_cycles)
+        for operand in OPERAND_TYPES
+    }
+
+
 def _numbers(config: ChipConfig) -> dict[str, object]:
     numbers: dict[str, object] = {
         "REGISTERS": REGISTERS,
         "SEMAPHORES": SEMAPHORES,
         "SEMAPHORE_MAX": SEMAPHORE_MAX,
         "LOOP_DEPTH": LOOP_DEPTH,
+        "FLAGS_LSB": FLAGS_LSB,
         "INSTRUCTION_BYTES": INSTRUCTION_BYTES,
         "PC_MASK": f"{(1 << config.program_words.bit_length()) - 1:#x}u",
         "ARG_REGISTER": ARG_REGISTER,
@@ -178,6 +191,8 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "WORDS_KEPT": WORDS_KEPT,
         "PARTIALS": PARTIALS,
         "OWN_FUNCTION": FIRST_CODE,
+        "SRAM_READ": SRAM_READ,
+        "BF16_ROW": BF16_ROW,
         "JOINED_BEATS": JOINED_BEATS,
         "READER_BEATS": READER_BEATS,
         "CROWDED_REQUESTS": CROWDED_REQUESTS,

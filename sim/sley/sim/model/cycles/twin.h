@@ -21,6 +21,9 @@
 #define TWIN_NAME_OUT(name, path) "O" path "\n"
 #define PORTS(list) list(TWIN_FIELD, TWIN_FIELD)
 
+// A field of an instruction's flags, as they are in a command.
+#define FLAG(field, flags) field((Word)(flags) << FLAGS_LSB)
+
 // The functions that a test calls: inputs come, and outputs go, in the order of the list.
 #define TWIN(Block, block, list)                                                                             \
     __attribute__((visibility("default"))) const char block##_twin_ports[] = list(TWIN_NAME_IN, TWIN_NAME_OUT); \

@@ -6,6 +6,8 @@
 #include "load_unit.h"
 #include "memory_gateway.h"
 #include "memory_port.h"
+#include "hazards.h"
+#include "matrix_unit.h"
 #include "memory_reader.h"
 #include "memory_writer.h"
 #include "node_port.h"
@@ -14,6 +16,7 @@
 #include "semaphores.h"
 #include "sequencer.h"
 #include "store_unit.h"
+#include "sram.h"
 #include "translated_port.h"
 #include "transposer.h"
 #include "unit_front.h"
@@ -24,6 +27,8 @@ TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
 TWIN(LoadUnit, load_unit, LOAD_UNIT_PORTS)
 TWIN(MemoryGateway, memory_gateway, MEMORY_GATEWAY_PORTS)
 TWIN(MemoryPort, memory_port, MEMORY_PORT_PORTS)
+TWIN(Hazards, hazards, HAZARDS_PORTS)
+TWIN(MatrixUnit, matrix_unit, MATRIX_UNIT_PORTS)
 TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
 TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)
@@ -32,6 +37,7 @@ TWIN(Router, router, ROUTER_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
 TWIN(Sequencer, sequencer, SEQUENCER_PORTS)
 TWIN(StoreUnit, store_unit, STORE_UNIT_PORTS)
+TWIN(Sram, sram, SRAM_PORTS)
 TWIN(TranslatedPort, translated_port, TRANSLATED_PORT_PORTS)
 TWIN(Transposer, transposer, TRANSPOSER_PORTS)
 TWIN(UnitFront, unit_front, UNIT_FRONT_PORTS)

@@ -18,14 +18,18 @@ from amaranth.hdl import Const, Value
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import COORDINATE_BITS
+from sley.abi.types import ElementType
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.queue import Queue
 from sley.hw.core.load.transposer import BlockTransposer
 from sley.hw.core.load.unit import LoadUnit
+from sley.hw.core.matrix.hazards import Hazards
+from sley.hw.core.matrix.unit import MatrixUnit
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
+from sley.hw.core.sram.sram import BankedSram
 from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.unit_front import UnitFront
 from sley.hw.memory.combine import ReadCombiner
@@ -106,10 +110,17 @@ def _turns(dut: Router) -> list[int]:
     return [isinstance(dut, MulticastRouter), *dut._node, *goes_to]
 
 
+def _memory(dut: BankedSram) -> list[int]:
+    return [dut._rows, dut._banks, len(dut.read), len(dut.write)]
+
+
 TWINS: dict[type, Twin] = {
     BlockScheduler: Twin("block_scheduler", _places),
     CopyEngine: Twin("copy_engine"),
     Queue: Twin("command_queue", config=_some_chip),
+    BankedSram: Twin("sram", _memory, _some_chip),
+    Hazards: Twin("hazards", fits=lambda dut: dut._config.has(ElementType.BF16)),
+    MatrixUnit: Twin("matrix_unit"),
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     BlockTransposer: Twin("transposer", lambda dut: [dut._size, dut._columns], _some_chip),
     LoadUnit: Twin("load_unit", fits=_without_lists),
