@@ -74,7 +74,7 @@ class Posted(Everything):
 
 
 @pytest.mark.parametrize(
-    ("machine", "scripts"), [(Work, 60), (Memory, 60), (Shared, 60), (Everything, 60), (Posted, 20)]
+    ("machine", "scripts"), [(Work, 80), (Memory, 80), (Shared, 80), (Everything, 60), (Posted, 20)]
 )
 def test_random_use(machine: type[Any], scripts: int) -> None:
     run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=scripts))
