@@ -13,7 +13,7 @@ TEXT = """
     set    load.run_bytes, #0
     add    r10, r0, #1
     load   r0, r0, r10 space=accumulator signal=0
-    vector r0, r0, r10 dtype=int32 bias=1 out=int32 wait=0 signal=1
+    vector r0, r0, r10 a_space=accumulator dtype=int32 bias=1 out=int32 wait=0 signal=1
     store  r8, r0, r10 space=accumulator wait=1
     end
 """

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sley.abi.asm import assemble
+from sley.abi.vector.chains import Chain
+from sley.abi.vector.operations import Reduction
 from sley.runtime.device.program import Program
 from sley.sim.model.sanitize.kinds import Finding
 
@@ -125,6 +127,22 @@ BLOCKS = """
 """
 """A tile for each block of a grid, from memory to memory."""
 
+_FRONT, _TAIL, _OPERANDS = Chain(reduce=Reduction.SUM, register=2, silent=True).words()[:3]
+
+REDUCTION = f"""
+    set load.run_bytes, #64
+    set load.mem_stride, #64
+    set load.local_stride, #1
+    set vector.chain1_front, #{_FRONT}
+    set vector.chain1_tail, #{_TAIL}
+    set vector.chain1_operands, #{_OPERANDS}
+    load r8, r0, #16 space=accumulator signal=0
+    vector r0, r0, #16 a_space=accumulator dtype=fp32 out=fp32 chain=1 wait=0
+    vfold row=row2 reduce=sum
+    end
+"""
+"""The sum of rows of fp32, into a row register."""
+
 PROGRAMS = {
     "product": PRODUCT,
     "stream": STREAM,
@@ -132,6 +150,7 @@ PROGRAMS = {
     "sum": SUM,
     "copy": COPY,
     "blocks": BLOCKS,
+    "reduction": REDUCTION,
 }
 
 

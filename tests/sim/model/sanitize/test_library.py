@@ -43,6 +43,12 @@ def rows(device: Device) -> None:
             result.numpy()
 
 
+def lists(device: Device) -> None:
+    table, places = numbers(device, 40, 24), np.random.default_rng(3).integers(0, 40, (5, 7), np.int32)
+    nn.embedding(places, table).numpy()
+    nn.embedding(device.array(places), table).numpy()
+
+
 def attention(device: Device) -> None:
     q, k, v = (numbers(device, 1, 2, length, 64) for length in (40, 56, 56))
     nn.attention(q, k, v).numpy()
@@ -56,6 +62,6 @@ def images(device: Device) -> None:
     nn.global_avg_pool2d(x).numpy()
 
 
-@pytest.mark.parametrize("work", [product, rows, attention, images])
+@pytest.mark.parametrize("work", [product, rows, lists, attention, images])
 def test_reports_nothing(device: Device, work: Callable[[Device], None]) -> None:
     work(device)
