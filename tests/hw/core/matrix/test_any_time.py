@@ -1,4 +1,4 @@
-"""The matrix unit and its twin under anything at any time: bad commands, denied reads, signals that wait, abort, clear."""
+"""The matrix unit and its twin under anything at any time: bad commands, denied reads, late signals, abort, clear."""
 
 import random
 from collections import Counter
