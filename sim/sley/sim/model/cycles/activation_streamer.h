@@ -24,6 +24,16 @@ typedef struct ActivationStreamer {
     uint8_t reads, granted, leaves, fails, ended, swap, hazard, unloaded, lasts;  // in this cycle
 } ActivationStreamer;
 
+// What the command at the front becomes.
+static inline MatmulJob matmul_job(const MatrixFront* f) {
+    const int32_t* p = f->params;
+    WalkJob walk = {f->command.a, f->command.c, {p[PARAM_ACT_COUNT], p[PARAM_ACT_COUNT2]},
+                    {p[PARAM_ACT_STRIDE], p[PARAM_ACT_STRIDE2], p[PARAM_ACT_STRIDE3]}};
+    walk.single = f->command.c == 1;
+    return (MatmulJob){walk, f->command.b, f->end, f->command.pc, FLAG(MATMUL_ACCUMULATE, f->command.flags), f->bf16,
+                       f->unused, f->loads};
+}
+
 static inline void activation_streamer_abort(ActivationStreamer* s) {
     s->walk.valid = s->walk.inside = s->walk.busy = s->walk.starts = s->walk.ending = 0;
     s->waiting = s->voids = s->later_voids = s->loads = s->swaps = s->bf16 = 0;

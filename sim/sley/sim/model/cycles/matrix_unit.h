@@ -210,22 +210,6 @@ static inline void matrix_unit_signal(MatrixUnit* u, int comes, uint32_t set) {
     }
 }
 
-static inline WeightsJob matrix_unit_weights_job(const MatrixFront* f) {
-    WalkJob walk = {f->command.a, f->command.c, {0, 0}, {f->params[PARAM_WEIGHT_STRIDE], 0, 0}};
-    walk.single = f->bad || f->command.c == 1;
-    walk.empty = f->bad;
-    return (WeightsJob){walk, f->command.signal, f->command.pc, f->bf16, f->swaps};
-}
-
-static inline MatmulJob matrix_unit_matmul_job(const MatrixFront* f) {
-    const int32_t* p = f->params;
-    WalkJob walk = {f->command.a, f->command.c, {p[PARAM_ACT_COUNT], p[PARAM_ACT_COUNT2]},
-                    {p[PARAM_ACT_STRIDE], p[PARAM_ACT_STRIDE2], p[PARAM_ACT_STRIDE3]}};
-    walk.single = f->command.c == 1;
-    return (MatmulJob){walk, f->command.b, f->end, f->command.pc, FLAG(MATMUL_ACCUMULATE, f->command.flags), f->bf16,
-                       f->unused, f->loads};
-}
-
 static void matrix_unit_abort(MatrixUnit* u) {
     matrix_front_abort(&u->front);
     weight_loader_abort(&u->loader);
@@ -263,8 +247,8 @@ static void matrix_unit_tick(MatrixUnit* u) {
 
     WeightsJob weights;
     MatmulJob matmul;
-    if (op == OP_WEIGHTS) weights = matrix_unit_weights_job(f);
-    if (takes && !empty) matmul = matrix_unit_matmul_job(f);
+    if (op == OP_WEIGHTS) weights = weights_job(f);
+    if (takes && !empty) matmul = matmul_job(f);
     int signal_taken = u->passes, set_taken = u->passes && !l->signals, loaded = l->loaded;
     weight_loader_tick(l, op == OP_WEIGHTS ? &weights : 0, signal_taken);
     activation_streamer_tick(s, u->now, takes && !empty ? &matmul : 0, empty, loaded);

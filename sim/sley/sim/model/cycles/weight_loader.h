@@ -19,6 +19,14 @@ typedef struct WeightLoader {
     uint8_t reads, granted, leaves, finishes, loaded, will_fail;  // in this cycle
 } WeightLoader;
 
+// What the command at the front becomes.
+static inline WeightsJob weights_job(const MatrixFront* f) {
+    WalkJob walk = {f->command.a, f->command.c, {0, 0}, {f->params[PARAM_WEIGHT_STRIDE], 0, 0}};
+    walk.single = f->bad || f->command.c == 1;
+    walk.empty = f->bad;
+    return (WeightsJob){walk, f->command.signal, f->command.pc, f->bf16, f->swaps};
+}
+
 static inline void weight_loader_abort(WeightLoader* l) {
     l->walk.valid = l->walk.inside = l->walk.busy = l->walk.starts = l->walk.ending = 0;
     l->waiting = l->failing = l->signals = 0;
