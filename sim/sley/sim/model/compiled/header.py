@@ -12,6 +12,7 @@ from sley.abi.functions.table import Function, coefficients
 from sley.abi.instructions import (
     ARG_REGISTER,
     BLOCK_REGISTER,
+    FLAGS_LSB,
     FORMATS,
     INSTRUCTION_BYTES,
     INTERLEAVE_CHUNKS,
@@ -22,6 +23,7 @@ from sley.abi.instructions import (
     TRANSPOSE_CHUNKS,
     WORD,
     Op,
+    Share,
     Space,
 )
 from sley.abi.layout import Layout
@@ -39,6 +41,8 @@ from sley.abi.timing import (
     PORT_READS,
     PORT_WRITES,
     RETRY_CYCLES,
+    SRAM_READ,
+    TRANSPOSER_SMALL,
     WRITER_BURSTS,
     WRITER_RUNS,
 )
@@ -66,6 +70,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "STATE": QueueState,
     "UNIT": Unit,
     "SPACE": Space,
+    "SHARE": Share,
     "PARAM": Param,
     "TYPE": ElementType,
     "BINARY": BinaryOp,
@@ -147,8 +152,11 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "ARG_REGISTER": ARG_REGISTER,
         "BLOCK_REGISTER": BLOCK_REGISTER,
         "INLINE_ARGS": INLINE_ARGS,
+        "FLAGS_LSB": FLAGS_LSB,
         "INTERLEAVE_CHUNKS": INTERLEAVE_CHUNKS,
         "TRANSPOSE_CHUNKS": TRANSPOSE_CHUNKS,
+        "SRAM_READ": SRAM_READ,
+        "TRANSPOSER_SMALL": TRANSPOSER_SMALL,
         "PAGE_BITS": PAGE_BITS,
         "TABLE_BITS": TABLE_BITS,
         "ENTRY_BYTES": ENTRY_BYTES,

@@ -3,21 +3,27 @@
 #include "block_scheduler.h"
 #include "command_queue.h"
 #include "copy_engine.h"
+#include "load_unit.h"
 #include "memory_reader.h"
 #include "memory_writer.h"
 #include "node_port.h"
 #include "semaphores.h"
 #include "sequencer.h"
+#include "store_unit.h"
 #include "translated_port.h"
+#include "transposer.h"
 #include "unit_front.h"
 
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
+TWIN(LoadUnit, load_unit, LOAD_UNIT_PORTS)
 TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
 TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
 TWIN(Sequencer, sequencer, SEQUENCER_PORTS)
+TWIN(StoreUnit, store_unit, STORE_UNIT_PORTS)
 TWIN(TranslatedPort, translated_port, TRANSLATED_PORT_PORTS)
+TWIN(Transposer, transposer, TRANSPOSER_PORTS)
 TWIN(UnitFront, unit_front, UNIT_FRONT_PORTS)

@@ -20,9 +20,12 @@ from sley.abi.config import ChipConfig, preset
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.queue import Queue
+from sley.hw.core.load.transposer import BlockTransposer
+from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
+from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.unit_front import UnitFront
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
@@ -76,7 +79,10 @@ TWINS: dict[type, Twin] = {
     CopyEngine: Twin("copy_engine"),
     Queue: Twin("command_queue", config=_some_chip),
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
+    BlockTransposer: Twin("transposer", lambda dut: [dut._size, dut._columns], _some_chip),
+    LoadUnit: Twin("load_unit"),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
+    StoreUnit: Twin("store_unit"),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
     MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
     MemoryWriter: Twin("memory_writer"),

@@ -1,0 +1,99 @@
+// The twin of sley.hw.core.load.request: takes commands, checks them, and asks for their runs.
+#pragma once
+
+#include "abi.h"
+#include "affine.h"
+#include "load_queues.h"
+#include "run.h"
+#include "unit_params.h"
+
+STREAM_BUFFER(Run, RunBuffer)
+
+typedef struct LoadRequest {
+    uint32_t params[PARAMS];
+    uint32_t active;  // a command is at hand whose runs have not all been asked for
+    uint32_t free;    // a command would be taken
+    Loops loops;
+    Walk addresses;
+    uint32_t bytes, share, contiguous, joins;
+    RunBuffer runs;  // that the reader has not taken
+} LoadRequest;
+
+static void load_request_reset(LoadRequest* r) { params_reset(r->params); }
+
+static inline void load_request_outputs(LoadRequest* r, const LoadQueues* q) {
+    uint32_t asks = !r->runs.full && queue_ready(&q->pending);
+    r->free = queue_ready(&q->signals) && (!r->active || (asks && loops_end(&r->loops, 2)));
+}
+
+static void load_request_set(LoadRequest* r, LoadQueues* q, const UnitCommand* c) {
+    FeedJob* feed = &q->feed_jobs[q->signals.end % COMMAND_RING];
+    TargetJob* target = &q->target_jobs[q->signals.end % COMMAND_RING];
+    uint32_t param = SET_PARAM(FLAGS(c)), bad = set_is_bad(UNIT_LOAD, param, c->a), known = bad ? PARAMS : param;
+    *feed = (FeedJob){.bad = bad, .param = known, .runs = c->a};
+    *target = (TargetJob){.pc = c->pc, .param = known, .row = bad ? param : c->a};
+    if (!bad) r->params[param] = c->a;
+    r->active = 0;
+}
+
+static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* c, uint32_t gang) {
+    const uint32_t* p = r->params;
+    uint32_t space = LOAD_SPACE(FLAGS(c)), interleave = LOAD_INTERLEAVE(FLAGS(c)), transpose = LOAD_TRANSPOSE(FLAGS(c));
+    uint32_t chunks = p[PARAM_CHUNKS], slabs = p[PARAM_COUNT2], bytes = p[PARAM_RUN_BYTES];
+    uint32_t row_bytes = space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROW_BYTES : ROW_BYTES;
+    uint32_t most = !transpose ? INTERLEAVE_CHUNKS : interleave ? TRANSPOSE_CHUNKS / 2 : TRANSPOSE_CHUNKS;
+    int too_many = c->c > 0xFFFF, nothing = !c->c || !slabs, too_long = bytes > (uint64_t)chunks * row_bytes;
+    int too_wide = (interleave || transpose) && chunks > most;
+    int illegal = !too_many && (((interleave || transpose) && space) || (interleave && ELEMENTS != 2));
+    int bad = too_many || (!nothing && (too_long || too_wide));
+    int work = !illegal && !bad && !nothing && chunks;
+    uint32_t fault = too_many ? c->c : illegal ? 0 : too_long ? bytes : chunks;
+
+    FeedJob* feed = &q->feed_jobs[q->signals.end % COMMAND_RING];
+    TargetJob* target = &q->target_jobs[q->signals.end % COMMAND_RING];
+    *feed = (FeedJob){space, work, illegal, bad, interleave | transpose << 1, !bytes, PARAMS, c->c + p[PARAM_PAD_RUNS]};
+    *target = (TargetJob){space, work, interleave, PARAMS, c->pc, work ? c->b : fault};
+    r->active = work && bytes;
+    if (!r->active) return;
+    loops_start(&r->loops, (uint32_t[]){c->c, slabs}, 2);
+    walk_start(&r->addresses, c->a, 0xFFFFFFFF, 2);
+    r->bytes = bytes;
+    r->contiguous = p[PARAM_MEM_STRIDE] == bytes;
+    r->joins = 0;
+    r->share = CORES > 1 && gang ? LOAD_SHARE(FLAGS(c)) : SHARE_NONE;
+}
+
+// Asks for the next run, which the others hear of; not if it is bad, or of a command at fault. Returns whether it does.
+static inline int load_request_ask(LoadRequest* r, LoadQueues* q, int curtail, Run* run) {
+    if (r->runs.full || !queue_ready(&q->pending)) return 0;
+    uint32_t addr = r->addresses.position, last = r->loops.last;
+    int bad = curtail || addr + (uint64_t)(r->bytes - 1) >= ADDRESS_LIMIT, final = bad || last == 3;
+    q->push_run = 1;
+    q->runs[q->pending.end % RUN_RING] = (PendingRun){addr, bad, last & 1, final};
+    *run = (Run){addr, r->bytes, .share = r->share, .more = r->contiguous & ~last & 1, .joins = r->joins};
+    r->joins = 1;
+    if (final) {
+        r->active = 0;
+    } else {
+        walk_step(&r->addresses, last, (uint32_t[]){r->params[PARAM_MEM_STRIDE], r->params[PARAM_MEM_STRIDE2]}, 2);
+        loops_step(&r->loops, 2);
+    }
+    return !bad;
+}
+
+static inline void load_request_tick(
+    LoadRequest* r, LoadQueues* q, const UnitCommand* command, int curtail, int run_ready, uint32_t gang, int abort) {
+    Run run;
+    q->push_run = 0;
+    int asks = r->active && !abort && load_request_ask(r, q, curtail, &run);
+    if (asks | r->runs.here) RunBuffer_tick(&r->runs, asks, run, run_ready);
+    q->push_command = command && r->free && !abort;
+    if (q->push_command) {
+        q->signal_sets[q->signals.end % COMMAND_RING] = command->signal;
+        if (command->op == OP_SET)
+            load_request_set(r, q, command);
+        else
+            load_request_load(r, q, command, gang);
+    }
+    if (abort) r->active = 0;
+}
