@@ -126,8 +126,6 @@ TWINS: dict[type, Twin] = {
     LoadUnit: Twin("load_unit", fits=_without_lists),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     StoreUnit: Twin("store_unit", fits=_without_lists),
-    LoadUnit: Twin("load_unit"),
-    StoreUnit: Twin("store_unit"),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
     MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
     MemoryWriter: Twin("memory_writer"),
