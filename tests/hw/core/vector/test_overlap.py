@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -162,7 +163,10 @@ class Sequence:
     def _between(self) -> list[dict]:
         rng, self.pc = self.rng, self.pc + 1
         self.between = "nothing" if rng.random() < 0.4 else rng.choice(BETWEEN if self.faults else BETWEEN[:7])
-        words = set_chain(CHAINS.get(self.last, 1), KINDS[self.last][0] or KINDS["chain"][0] or Chain())
+        chain = KINDS[self.last][0] or KINDS["chain"][0] or Chain()
+        words = set_chain(CHAINS.get(self.last, CHAINS["chain"]), replace(chain, relu=rng.random() < 0.5))
+        splat = (Param.SPLAT1, rng.choice((0x3F800000, 0xC0400000 - (1 << 32), 0x42C80000, 7, -1)))
+        iota = (rng.choice((Param.IOTA_BASE, Param.IOTA_LANE)), rng.randint(-9, 9))
         marks = {"pc": self.pc, "signal": rng.randrange(1 << 16)}
         far = rng.choice(((126, 120), (5, 126), (1 << 20, 120)))
         return {
@@ -170,7 +174,7 @@ class Sequence:
             "row": [vrow(rng.randrange(90), rng.choice(list(VectorRow)), splat=rng.random() < 0.5)],
             "fold": [vfold(rng.choice((1, 2)), rng.choice(FOLDS), rng.choice((INT32, FP32)))],
             "walk": [set_param(Param.B_STRIDE, rng.choice((0, 1)))],
-            "splat": [set_param(rng.choice((Param.SPLAT1, Param.IOTA_BASE, Param.IOTA_LANE)), rng.randint(-9, 9))],
+            "splat": [set_param(*splat), set_param(*iota)],
             "word": words[: rng.randint(1, 3)],
             "no rows": [command(self.last, 500, 500, 0, **marks)],
             "illegal": [command("chain", 5, 5, 3, b_op=1, **marks)],
