@@ -29,7 +29,7 @@ static inline void matrix_front_abort(MatrixFront* f) {
 
 // Whether a SET is a fault.
 static inline int matrix_bad_set(uint32_t param, uint32_t value) {
-    if (param >= PARAMS || !(param_infos[param].units >> UNIT_MATRIX & 1) || param_infos[param].chains) return 1;
+    if (param >= PARAMS || !(param_infos[param].units >> UNIT_MATRIX & 1)) return 1;
     const ParamInfo* info = &param_infos[param];
     if (!info->is_signed) return value >> info->width != 0;
     int32_t dropped = (int32_t)value >> (info->width - 1);
