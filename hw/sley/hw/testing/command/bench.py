@@ -15,7 +15,7 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState, Unit
-from sley.abi.network import RequestKind
+from sley.abi.network import RequestKind, Tag
 from sley.abi.packets import PACKET_BYTES
 from sley.abi.registers import RegisterMap
 from sley.hw.testing.command.cores import BlockRun, FakeCores
@@ -73,7 +73,7 @@ class CommandBench:
         answers = next(t for t in self.bench.traffic if t.name == "memory answers")
         cycles = zip(answers.cycles, answers.items, strict=True)
         answered = [(cycle, item["payload"]) for cycle, item in cycles]
-        return [cycle for cycle, payload in answered if payload["tag"].name in tags and not payload.get("walk")]
+        return [cycle for cycle, payload in answered if Tag(payload["tag"]).name in tags and not payload.get("walk")]
 
     async def read(self, ctx: Any, name: str) -> int:
         """The register with this full name."""
