@@ -225,8 +225,10 @@ class Carried(Property):
 
 def port(component: Any = None, only: RequestKind | None = None) -> Carried:
     """The port, or one with a planted bug, with short queues."""
-    component = component or mutated(MemoryPort, "READS = 128", f"READS = {QUEUED}")
-    component.elaborate.__globals__.update(READS=QUEUED, WRITES=QUEUED)  # those of a copy
+    component = component or mutated(
+        MemoryPort, "data.StructLayout(read), PORT_READS", "data.StructLayout(read), PORT_READS"
+    )
+    component.elaborate.__globals__.update(PORT_READS=QUEUED, PORT_WRITES=QUEUED)
     return Carried(component(CONFIG), only)
 
 
