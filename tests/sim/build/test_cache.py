@@ -349,7 +349,7 @@ def test_a_cache_that_is_a_file(engine: str, tmp_path: Path, monkeypatch: pytest
         monkeypatch.setenv("SLEY_CACHE", str(folder))
         with pytest.raises(EngineError, match=message):
             open_transport(f"{engine}:nano")
-        for other in ("model:nano", "pysim:nano"):
+        for other in ("model:nano?values=numpy", "pysim:nano"):
             open_transport(other)
     assert file.read_text() == "mine"
 
