@@ -225,9 +225,7 @@ class Carried(Property):
 
 def port(component: Any = None, only: RequestKind | None = None) -> Carried:
     """The port, or one with a planted bug, with short queues."""
-    component = component or mutated(
-        MemoryPort, "data.StructLayout(read), PORT_READS", "data.StructLayout(read), PORT_READS"
-    )
+    component = component or mutated(MemoryPort, *2 * ["class MemoryPort("])  # a copy
     component.elaborate.__globals__.update(PORT_READS=QUEUED, PORT_WRITES=QUEUED)
     return Carried(component(CONFIG), only)
 
