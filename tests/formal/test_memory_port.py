@@ -10,7 +10,7 @@ from sley.abi.network import AccessError, RequestKind, Tag
 from sley.hw.memory.port import MemoryPort
 from sley.hw.noc.messages import request_flit
 from sley.hw.testing.axi_rules import AxiRules
-from sley.hw.testing.mutation import mutated, planted
+from sley.hw.testing.mutation import copied, mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 
 CONFIG = preset("nano").replace(max_burst=4)
@@ -225,7 +225,7 @@ class Carried(Property):
 
 def port(component: Any = None, only: RequestKind | None = None) -> Carried:
     """The port, or one with a planted bug, with short queues."""
-    component = component or mutated(MemoryPort, *2 * ["class MemoryPort("])  # a copy
+    component = component or copied(MemoryPort)
     component.elaborate.__globals__.update(PORT_READS=QUEUED, PORT_WRITES=QUEUED)
     return Carried(component(CONFIG), only)
 

@@ -3,6 +3,7 @@
 from enum import IntEnum
 
 from sley.abi.layout import Field, Layout
+from sley.abi.packets import INLINE_ARGS
 from sley.abi.pages import CONTEXT_BITS
 
 COORDINATE_BITS = 4
@@ -70,6 +71,16 @@ LAUNCH_SIZES = Layout(
     ),
 )
 """LaunchWord.SIZES."""
+
+
+LAUNCH_FIELDS: dict[int, str] = {
+    LaunchWord.PROGRAM: "program",
+    LaunchWord.TAG: "tag",
+    LaunchWord.ARGS: "args",
+    **{LaunchWord.GRID_X + k: f"grid_{axis}" for k, axis in enumerate("xyz")},
+    **{len(LaunchWord) + k: f"arg{k}" for k in range(INLINE_ARGS)},
+}
+"""The words of that message which are fields of the LAUNCH packet, arguments too."""
 
 
 class DoneWord(IntEnum):

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from sley.abi.config import preset
 from sley.driver.context import Context
 from sley.driver.device import Driver
-from sley.driver.hardware.engines import open_transport
+from sley.sim.engines.model import ModelTransport
 
 
 class Watch:
@@ -43,8 +44,8 @@ def watch() -> Watch:
 
 @pytest.fixture
 def context(watch: Watch) -> Iterator[Context]:
-    transport = open_transport("model:nano?memory=1M&values=numpy")
-    transport.chip.watch = watch  # type: ignore[attr-defined]
+    transport = ModelTransport(preset("nano"), 1 << 20, compiled=False)
+    transport.chip.watch = watch
     with Driver(transport) as driver:
         yield driver.context()
 

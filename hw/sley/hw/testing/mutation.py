@@ -15,9 +15,19 @@ def mutated(component: type[Any], line: str, replacement: str) -> Any:
     source = inspect.getsource(module)
     if source.count(line) != 1:
         raise ValueError(f"{line!r} is {source.count(line)} times in {module.__name__}; it must be there once")
-    mutant = ModuleType(f"{module.__name__} with a planted bug")
-    exec(compile(source.replace(line, replacement), mutant.__name__, "exec"), mutant.__dict__)
-    return mutant.__dict__[component.__name__]
+    return _executed(source.replace(line, replacement), f"{module.__name__} with a planted bug", component)
+
+
+def copied(component: type[Any]) -> Any:
+    """The class of that name in a copy of its module, whose constants may be changed."""
+    module = sys.modules[component.__module__]
+    return _executed(inspect.getsource(module), f"{module.__name__}, a copy", component)
+
+
+def _executed(source: str, name: str, component: type[Any]) -> Any:
+    copy = ModuleType(name)
+    exec(compile(source, name, "exec"), copy.__dict__)
+    return copy.__dict__[component.__name__]
 
 
 def planted(bugs: Mapping[str, Sequence[Any]], names: Sequence[str] = ("line", "bug")) -> pytest.MarkDecorator:

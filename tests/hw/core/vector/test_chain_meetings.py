@@ -1,6 +1,7 @@
 """Commands with chains behind each other, aborted, cleared and in place; what they leave behind."""
 
 import random
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -264,14 +265,15 @@ def test_in_place(grant: float) -> None:
 def test_values_of_row_registers_come_from_everywhere() -> None:
     """VROW, LAST and a fold into each register right in front of a chain that takes it in each of its stages."""
     bench, commands = ChainBench(NANO16, seed=7), []
-    takes = ("binary_operand", "multiply", "multiply2", "binary2_operand")
-    for register, stage in product(range(4), takes):
-        operand = Operand(Operand.ROW0 + register)
-        works = {"binary_operand": {"binary": BinaryOp.ADD}, "binary2_operand": {"binary2": BinaryOp.ADD}}.get(
-            stage, {}
-        )
+    takes: tuple[Callable[[Operand], Chain], ...] = (
+        lambda row: Chain(binary=BinaryOp.ADD, binary_operand=row),
+        lambda row: Chain(multiply=row),
+        lambda row: Chain(multiply2=row),
+        lambda row: Chain(binary2=BinaryOp.ADD, binary2_operand=row),
+    )
+    for register, chain in product(range(4), takes):
         commands += set_chain(1, Chain(reduce=Reduction.LAST, register=register, multiply2=Operand.X))
-        commands += set_chain(2, Chain(**{stage: operand}, **works))  # type: ignore[arg-type]
+        commands += set_chain(2, chain(Operand(Operand.ROW0 + register)))
         commands += set_chain(3, Chain(reduce=Reduction.MAX, register=register, silent=True))
         for writes in (
             [vrow(9 + register, VectorRow(register))],

@@ -255,5 +255,8 @@ def test_as_amaranth(name: str) -> None:
 @pytest.mark.parametrize("build", [issue_603, issue_1463])
 def test_clocks_of_issues(build: Callable[[Any, Module], None]) -> None:
     chosen = random.Random(2)
-    ticking = lambda step: chosen.choice(["fast_clock", "slow_clock"])  # noqa: E731
+
+    def ticking(step: int) -> str:
+        return chosen.choice(["fast_clock", "slow_clock"])
+
     assert differences(lambda: Design(build, **CLOCKS), ticking) == []

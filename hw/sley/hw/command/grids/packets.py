@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
-from sley.abi.network import LaunchWord
+from sley.abi.network import LAUNCH_FIELDS, LaunchWord
 from sley.abi.packets import INLINE_ARGS, PACKETS, PacketOp
 from sley.hw.command.records import WORD_BITS, WORDS, one_of, packet_beat, packet_lanes
 
@@ -17,14 +17,8 @@ BLOCK = (LaunchWord.BLOCK_X, LaunchWord.BLOCK_Y, LaunchWord.BLOCK_Z)
 NOT_OF_PACKET = (LaunchWord.SIZES, *BLOCK)
 
 _LAUNCH = PACKETS[PacketOp.LAUNCH].layout
-_FIELDS = {
-    LaunchWord.PROGRAM: "program",
-    LaunchWord.TAG: "tag",
-    LaunchWord.ARGS: "args",
-    **{word + k: f"grid_{axis}" for word in (LaunchWord.BLOCK_X, LaunchWord.GRID_X) for k, axis in enumerate("xyz")},
-    **{len(LaunchWord) + k: f"arg{k}" for k in range(INLINE_ARGS)},
-}
-SOURCES = {k: _LAUNCH.fields[name].lsb // WORD_BITS for k, name in _FIELDS.items()}
+_EXTENTS = {place: LAUNCH_FIELDS[LaunchWord.GRID_X + k] for k, place in enumerate(BLOCK)}
+SOURCES = {k: _LAUNCH.fields[name].lsb // WORD_BITS for k, name in (LAUNCH_FIELDS | _EXTENTS).items()}
 """For each word of a launch message: the word of the packet. With a place it is the extent, to be compared."""
 
 

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
-from sley.abi.faults import FaultCode, QueueState, Unit
+from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
 from sley.abi.functions import table
 from sley.abi.functions.own import FIRST_CODE
 from sley.abi.functions.table import Function, coefficients
@@ -28,11 +28,22 @@ from sley.abi.instructions import (
     used_bits,
 )
 from sley.abi.layout import Layout
-from sley.abi.network import COORDINATE_BITS, LAUNCH_SIZES, WALK_ANSWER, AccessError, LaunchWord, RequestKind, Tag
+from sley.abi.network import (
+    COORDINATE_BITS,
+    LAUNCH_FIELDS,
+    LAUNCH_SIZES,
+    WALK_ANSWER,
+    AccessError,
+    DoneWord,
+    LaunchWord,
+    RequestKind,
+    Tag,
+)
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
+from sley.abi.scalar import BRANCH_OPS
 from sley.abi.timing import (
     BF16_ROW,
     CHUNK_BEATS,
@@ -76,6 +87,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "FAULT": FaultCode,
     "STATE": QueueState,
     "UNIT": Unit,
+    "SHOWN": UnitState,
     "SHARE": Share,
     "SPACE": Space,
     "PARAM": Param,
@@ -93,6 +105,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "TAG": Tag,
     "ERROR": AccessError,
     "LAUNCH": LaunchWord,
+    "DONE": DoneWord,
     "GROUP": CounterGroup,
     "MATRIX": MatrixCycle,
     "TRAFFIC": Traffic,
@@ -241,9 +254,8 @@ def _fields() -> list[str]:
     define("ENTRY", PAGE_ENTRY, "(w)")
     define("ANSWER", WALK_ANSWER, "(w)")
     define("SIZES", LAUNCH_SIZES, "(w)")
-    lines += [f"#define SIZES_{name.upper()}_SHIFT {placed.lsb}" for name, placed in LAUNCH_SIZES.fields.items()]
     lines.append(f"static const uint8_t launch_sources[] = {{{', '.join(_launch_sources())}}};")
-    for prefix, layout in (("ENTRY", PAGE_ENTRY), ("ANSWER", WALK_ANSWER)):
+    for prefix, layout in (("ENTRY", PAGE_ENTRY), ("ANSWER", WALK_ANSWER), ("SIZES", LAUNCH_SIZES)):
         lines += [f"#define {prefix}_{name.upper()}_AT {placed.lsb}" for name, placed in layout.fields.items()]
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
@@ -251,25 +263,22 @@ def _fields() -> list[str]:
 
 def _launch_sources() -> list[str]:
     """By the word of a launch message: the word of the packet that it is, if it is one."""
-    words: dict[int, str] = {LaunchWord.PROGRAM: "program", LaunchWord.TAG: "tag", LaunchWord.ARGS: "args"}
-    words |= {LaunchWord.GRID_X + k: f"grid_{axis}" for k, axis in enumerate("xyz")}
-    words |= {len(LaunchWord) + k: f"arg{k}" for k in range(INLINE_ARGS)}
     fields = PACKETS[PacketOp.LAUNCH].layout.fields
-    return [f"[{word}] = {fields[name].lsb // 32}" for word, name in words.items()]
+    return [f"[{word}] = {fields[name].lsb // 32}" for word, name in LAUNCH_FIELDS.items()]
 
 
 def _formats(config: ChipConfig) -> list[str]:
     """What the sequencer knows of each operation."""
     lines = [
         "enum { IMM_NONE, IMM_A, IMM_B, IMM_C };",
-        "typedef struct Format { uint8_t known, unit, immediate; uint64_t low, high; } Format;",
+        "typedef struct Format { uint8_t known, unit, immediate, branch; uint64_t low, high; } Format;",
         "static const Format formats[256] = {",
     ]
     for op, form in FORMATS.items():
         mask = used_bits(op, config)
         low, high = mask & (1 << 64) - 1, mask >> 64
-        replaced = _IMMEDIATE[form.immediate_replaces]
-        lines.append(f"    [{int(op)}] = {{1, {int(form.unit)}, {replaced}, {low:#x}ull, {high:#x}ull}},")
+        facts = f"1, {int(form.unit)}, {_IMMEDIATE[form.immediate_replaces]}, {int(op in BRANCH_OPS)}"
+        lines.append(f"    [{int(op)}] = {{{facts}, {low:#x}ull, {high:#x}ull}},")
     return [*lines, "};"]
 
 

@@ -4,6 +4,7 @@
 #include "core.h"
 #include "matrix.h"
 #include "moves.h"
+#include "params.h"
 #include "scalar.h"
 #include "vector.h"
 
@@ -16,14 +17,8 @@ static int unit_set(Core* core, uint32_t unit, const Command* command) {
         core->chains[chain][word] = value;
         return 0;
     }
-    const ParamInfo* info = number < PARAMS ? &param_infos[number] : 0;
-    if (!info || !(info->units >> unit & 1))
-        return fail(core, FAULT_BAD_PARAMETER, unit, command->pc, number);
-    int64_t number_value = info->is_signed ? (int64_t)(int32_t)value : (int64_t)value;
-    int64_t low = info->is_signed ? -(1ll << (info->width - 1)) : 0;
-    if (number_value < low || number_value >= low + (1ll << info->width))
-        return fail(core, FAULT_BAD_PARAMETER, unit, command->pc, number);
-    core->params[unit][number] = number_value;
+    if (set_is_bad(unit, number, value)) return fail(core, FAULT_BAD_PARAMETER, unit, command->pc, number);
+    core->params[unit][number] = param_value(number, value);
     return 0;
 }
 
@@ -31,7 +26,6 @@ static void count_move(Core* core, int unit, const Command* command) {
     const int64_t* p = core->params[unit];
     uint64_t size = (uint64_t)p[PARAM_RUN_BYTES], runs = command->c, beats = 0;
     if (!size || !runs) return;
-    take_list(core, unit, command);
     if (p[PARAM_MEM_STRIDE] == (int64_t)size && !by_list(unit, command)) size *= runs, runs = 1;  // joined
     for (int64_t slab = 0; slab < p[PARAM_COUNT2]; ++slab)
         for (uint64_t run = 0; run < runs; ++run) {
@@ -135,7 +129,7 @@ static int step_sequencer(Core* core) {
     const Format* format = &formats[op];
     if (!format->known || (uint64_t)w & ~format->low || (uint64_t)(w >> 64) & ~format->high)
         return stop(core, FAULT_ILLEGAL_INSTRUCTION, illegal);
-    int branch = op >= OP_BEQ && op <= OP_BGE;
+    int branch = format->branch;
     Loop* loop = core->loop_depth ? &core->loops[core->loop_depth - 1] : 0;
     int at_end = loop && core->pc == loop->last;
     if (at_end && (branch || op == OP_LOOP || op == OP_END)) return stop(core, FAULT_ILLEGAL_INSTRUCTION, illegal);

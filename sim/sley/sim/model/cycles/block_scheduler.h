@@ -85,9 +85,9 @@ static uint32_t inline_args(const GridState* g) { return g->order.arg_words > IN
 static uint32_t message_word(const BlockScheduler* s, const GridState* g, uint32_t word) {
     switch (word) {
     case LAUNCH_SIZES:
-        return g->order.program_words | g->order.arg_words << SIZES_ARG_WORDS_SHIFT |
-               g->order.context << SIZES_CONTEXT_SHIFT | s->queue << SIZES_QUEUE_SHIFT |
-               g->order.gang << SIZES_GANG_SHIFT;
+        return g->order.program_words | g->order.arg_words << SIZES_ARG_WORDS_AT |
+               g->order.context << SIZES_CONTEXT_AT | s->queue << SIZES_QUEUE_AT |
+               g->order.gang << SIZES_GANG_AT;
     case LAUNCH_BLOCK_X:
     case LAUNCH_BLOCK_Y:
     case LAUNCH_BLOCK_Z: return g->place[word - LAUNCH_BLOCK_X];
@@ -102,7 +102,7 @@ static void block_scheduler_outputs(BlockScheduler* s) {
         s->o_fault = s->has_fault ? s->grids[s->reported].fault : (BlockFault){0};
         if (!s->has_fault && s->cut_short) s->o_fault = (BlockFault){FAULT_ABORTED, UNIT_COMMAND};
     }
-    s->retired = s->done_valid && s->position == 2;
+    s->retired = s->done_valid && s->position == DONE_ADDRESS;
     s->message_valid = s->state == B_SEND;
     s->shows_head = s->shows_word = 0;
     if (!s->message_valid) return;
@@ -147,7 +147,7 @@ static void block_scheduler_tick(BlockScheduler* s) {
     for (int k = CORES; k--;)
         if (!core_busy(s, k)) free = 1, lowest = k;
     int idle = !running, ended = s->retired;
-    uint32_t requests = s->more & ~s->stopped, chosen = 0, begins = 0, final = 0, grant = 0;
+    uint32_t requests = s->more & ~s->stopped, chosen = 0, final = 0, grant = 0;
     uint32_t allowed = idle ? ~0u : s->some_free ? ~s->gangs : 0;
     int moved = 0, start = 0;
     GridState* grid = &s->grids[s->queue];
@@ -187,7 +187,6 @@ static void block_scheduler_tick(BlockScheduler* s) {
             int last = s->flit == last_flit;
             s->flit = s->flit == LAUNCH_TAG + 1 && skips_args ? LAUNCH_BLOCK_X + 1 : s->flit + 1;
             if (last) {
-                begins = sending;
                 new_partial = grid->order.gang && core != CORES - 1 ? sending : 0;
                 if (is_last_block(grid)) final = sending;
                 next_block(grid);
@@ -206,11 +205,11 @@ static void block_scheduler_tick(BlockScheduler* s) {
     int first_fault = s->first_fault;
     s->first_fault = s->record.code && !(s->faulted >> owner & 1);
     if (s->done_valid) {
-        if (s->position == 0) {
+        if (s->position == DONE_STATUS) {
             s->record.core = s->done_word & 0xFF;
             s->record.code = s->done_word >> 8 & 0xFF;
             s->record.unit = s->done_word >> 16 & 0xF;
-        } else if (s->position == 1) {
+        } else if (s->position == DONE_PC) {
             s->record.pc = s->done_word & 0xFFFF;
         }
         s->position = ended ? 0 : s->position + 1;
@@ -262,5 +261,4 @@ static void block_scheduler_tick(BlockScheduler* s) {
     }
     if (s->packet_valid)
         memcpy(s->packet + s->packet_index * PACKET_LANES, s->packet_data, PACKET_LANES * sizeof(uint32_t));
-    (void)begins;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "abi.h"
-#include "twin.h"
+#include "queue.h"
 
 #define COPY_ENGINE_PORTS(IN, OUT)                                                                                 \
     IN(start, "start") IN(fill, "fill") IN(src, "src") IN(dst, "dst") IN(bytes, "bytes") IN(stop, "stop")         \
@@ -15,7 +15,7 @@
     OUT(write_address, "write.payload.addr?write.valid") OUT(write_bytes, "write.payload.bytes?write.valid")      \
     OUT(data_valid, "data.valid")
 
-enum { CHUNK_BYTES = CHUNK_BEATS * BUS_BYTES, BUFFER_PLACES = COPY_BUFFER_BEATS };
+enum { CHUNK_BYTES = CHUNK_BEATS * BUS_BYTES, BUFFER_RING = 2 * COPY_BUFFER_BEATS };
 
 typedef struct CopyEngine {
     uint32_t start, fill, src, dst, bytes, stop, read_ready, beat_valid, beat_last, beat_error, write_ready, data_ready;
@@ -25,14 +25,14 @@ typedef struct CopyEngine {
 
     uint32_t address, room, whole, splitting;  // of the splitter
     uint32_t fill_beats;                       // left in the run that is filled
-    uint8_t last[BUFFER_PLACES];               // of the beats in the buffer, and of the one in its output
-    uint32_t first, count, here, here_last;
+    Queue buffer;
+    uint8_t last[BUFFER_RING];                 // of the beats in the buffer
     uint32_t unwritten, only, complete, some_complete, flowing, flows, read_error, write_error, chunk_error, busy, stopped;
     uint32_t requesting_on, request_write_on, dropping, dropped, target, newest, write_room;
     uint32_t requesting, source_ready, arrives, arrived_last, arrived_error, leaves;  // in this cycle
 } CopyEngine;
 
-static void copy_engine_reset(CopyEngine* e, const uint32_t* parameters) {}
+static void copy_engine_reset(CopyEngine* e, const uint32_t* parameters) { e->buffer.depth = COPY_BUFFER_BEATS; }
 
 static void copy_engine_outputs(CopyEngine* e) {
     int failure = e->read_error || e->write_error || e->stopped;
@@ -43,7 +43,7 @@ static void copy_engine_outputs(CopyEngine* e) {
     e->run_address = e->address;
     e->run_bytes = e->whole ? e->room : e->left & (2 * CHUNK_BYTES - 1);
 
-    int room = e->count < BUFFER_PLACES;
+    int room = queue_ready(&e->buffer);
     e->beat_ready = !e->fill && room;
     e->arrives = room && (e->fill ? e->fill_beats != 0 : e->beat_valid);
     e->arrived_last = e->fill ? e->fill_beats == 1 : e->beat_last;
@@ -52,8 +52,8 @@ static void copy_engine_outputs(CopyEngine* e) {
     e->write_valid = e->some_complete && (!e->write_error || e->request_write_on);
     e->write_address = e->target;
     e->write_bytes = e->only ? e->newest : e->write_room;
-    e->data_valid = e->here && e->flows;
-    e->leaves = e->here && (e->flows ? e->data_ready : e->dropping);
+    e->data_valid = e->buffer.here && e->flows;
+    e->leaves = e->buffer.here && (e->flows ? e->data_ready : e->dropping);
 
     int rest = failure ? e->requesting_on || e->write_valid : e->splitting;
     e->done = e->busy && !rest && !e->unwritten && !e->flows && !e->writing;
@@ -62,7 +62,7 @@ static void copy_engine_outputs(CopyEngine* e) {
 }
 
 static void copy_engine_tick(CopyEngine* e) {
-    if (!e->busy && !e->start && !e->stop && !e->beat_valid && !e->write_refused && !e->here && !e->count && !e->dropped &&
+    if (!e->busy && !e->start && !e->stop && !e->beat_valid && !e->write_refused && queue_empty(&e->buffer) && !e->dropped &&
         !e->fill_beats) {
         e->requesting_on = e->request_write_on = 0;
         e->dropping = ((e->read_error && !e->some_complete) || (e->write_error && !e->write_valid)) && !e->flows;
@@ -70,7 +70,7 @@ static void copy_engine_tick(CopyEngine* e) {
     }
     uint32_t requested = e->requested, write_requested = e->write_valid && e->write_ready, read_failed = e->read_error;
     uint32_t write_failed = e->write_error, flows = e->flows, some_complete = e->some_complete;
-    int leaving = e->leaves && e->here_last, retired = write_requested || e->dropped, completed = 0;
+    int leaving = e->leaves && e->last[e->buffer.first % BUFFER_RING], retired = write_requested || e->dropped, completed = 0;
 
     e->requesting_on = e->requesting && !requested;
     e->request_write_on = e->write_valid && !e->write_ready;
@@ -100,16 +100,8 @@ static void copy_engine_tick(CopyEngine* e) {
     }
     if (e->write_refused && !write_failed) e->write_error = e->write_refused;
 
-    // The buffer.
-    int fetch = e->count && (!e->here || e->leaves);
-    uint32_t end = (e->first + e->count) % BUFFER_PLACES;
-    if (fetch) {
-        e->here_last = e->last[e->first];
-        e->first = (e->first + 1) % BUFFER_PLACES;
-    }
-    if (!e->here || e->leaves) e->here = fetch;
-    if (e->arrives) e->last[end] = e->arrived_last, ++e->count;
-    e->count -= fetch;
+    if (e->arrives) e->last[e->buffer.end % BUFFER_RING] = e->arrived_last;
+    queue_tick(&e->buffer, e->arrives, e->leaves);
 
     // The source of a fill, and the splitter.
     if (e->source_ready) {

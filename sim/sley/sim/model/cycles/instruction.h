@@ -19,11 +19,10 @@ static Instruction decoded(const uint32_t* words) {
     i.immediate = WORD_USE_IMM(w) ? format->immediate : IMM_NONE;
     i.unit = i.op == OP_SET ? SET_UNIT(w) : format->unit;
     int legal = format->known && !((uint64_t)w & ~format->low) && !((uint64_t)(w >> 64) & ~format->high);
-    int is_branch = i.op >= OP_BEQ && i.op <= OP_BGE;
     i.kind = i.op == OP_SET && (i.unit == UNIT_SEQUENCER || i.unit > UNIT_VECTOR) ? KIND_ILLEGAL
              : !legal                                                              ? KIND_ILLEGAL
              : i.op == OP_SET || format->unit != UNIT_SEQUENCER                    ? KIND_UNIT
-             : is_branch                                                           ? KIND_BRANCH
+             : format->branch                                                      ? KIND_BRANCH
              : i.op == OP_LOOP                                                     ? KIND_LOOP
              : i.op == OP_END                                                      ? KIND_END
              : i.op == OP_SYNC && (i.wait || i.signal)                             ? KIND_SYNC

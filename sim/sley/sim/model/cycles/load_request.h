@@ -29,7 +29,7 @@ static inline void load_request_outputs(LoadRequest* r, const LoadQueues* q) {
 static void load_request_set(LoadRequest* r, LoadQueues* q, const UnitCommand* c) {
     FeedJob* feed = &q->feed_jobs[q->signals.end % COMMAND_RING];
     TargetJob* target = &q->target_jobs[q->signals.end % COMMAND_RING];
-    uint32_t param = SET_PARAM(FLAGS(c)), bad = set_is_bad(UNIT_LOAD, param, c->a), known = bad ? PARAMS : param;
+    uint32_t param = FLAG(SET_PARAM, c->flags), bad = set_is_bad(UNIT_LOAD, param, c->a), known = bad ? PARAMS : param;
     *feed = (FeedJob){.bad = bad, .param = known, .runs = c->a};
     *target = (TargetJob){.pc = c->pc, .param = known, .row = bad ? param : c->a};
     if (!bad) r->params[param] = c->a;
@@ -38,7 +38,7 @@ static void load_request_set(LoadRequest* r, LoadQueues* q, const UnitCommand* c
 
 static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* c, uint32_t gang) {
     const uint32_t* p = r->params;
-    uint32_t space = LOAD_SPACE(FLAGS(c)), interleave = LOAD_INTERLEAVE(FLAGS(c)), transpose = LOAD_TRANSPOSE(FLAGS(c));
+    uint32_t space = FLAG(LOAD_SPACE, c->flags), interleave = FLAG(LOAD_INTERLEAVE, c->flags), transpose = FLAG(LOAD_TRANSPOSE, c->flags);
     uint32_t chunks = p[PARAM_CHUNKS], slabs = p[PARAM_COUNT2], bytes = p[PARAM_RUN_BYTES];
     uint32_t row_bytes = space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROW_BYTES : ROW_BYTES;
     uint32_t most = !transpose ? INTERLEAVE_CHUNKS : interleave ? TRANSPOSE_CHUNKS / 2 : TRANSPOSE_CHUNKS;
@@ -60,7 +60,7 @@ static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* 
     r->bytes = bytes;
     r->contiguous = p[PARAM_MEM_STRIDE] == bytes;
     r->joins = 0;
-    r->share = CORES > 1 && gang ? LOAD_SHARE(FLAGS(c)) : SHARE_NONE;
+    r->share = CORES > 1 && gang ? FLAG(LOAD_SHARE, c->flags) : SHARE_NONE;
 }
 
 // Asks for the next run, which the others hear of; not if it is bad, or of a command at fault. Returns whether it does.

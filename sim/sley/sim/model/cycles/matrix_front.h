@@ -2,13 +2,13 @@
 #pragma once
 
 #include "abi.h"
-#include "unit_front.h"
+#include "unit_params.h"
 
 enum { MATMUL_ROWS = 1 << 16, ORDER_MASK = 3 };  // too many rows; mask of counts of loads and swaps
 
 typedef struct MatrixFront {
     UnitCommand command;
-    int32_t params[PARAMS];
+    uint32_t params[PARAMS];
     uint32_t end;  // accumulator row behind a MATMUL's last one
     uint8_t here, bf16;
     uint8_t bad, ends_outside, bad_param, bad_type, bad_parameter, bad_row;
@@ -18,22 +18,9 @@ typedef struct MatrixFront {
     uint8_t ready, go, done;  // in this cycle
 } MatrixFront;
 
-static inline void matrix_front_clear(MatrixFront* f) {
-    for (int k = 0; k < PARAMS; ++k) f->params[k] = param_infos[k].reset;
-}
-
 static inline void matrix_front_abort(MatrixFront* f) {
     f->here = f->bad = f->ends_outside = f->bad_param = 0;
     f->settled = f->set_done = f->loads = f->swaps = f->unused = 0;
-}
-
-// Whether a SET is a fault.
-static inline int matrix_bad_set(uint32_t param, uint32_t value) {
-    if (param >= PARAMS || !(param_infos[param].units >> UNIT_MATRIX & 1)) return 1;
-    const ParamInfo* info = &param_infos[param];
-    if (!info->is_signed) return value >> info->width != 0;
-    int32_t dropped = (int32_t)value >> (info->width - 1);
-    return dropped != 0 && dropped != -1;
 }
 
 // A command comes, and is checked.
@@ -43,7 +30,7 @@ static inline void matrix_front_take(MatrixFront* f, const UnitCommand* command)
     f->here = 1;
     f->bad = f->ends_outside = f->bad_param = f->bad_type = f->bad_parameter = f->bad_row = f->bf16 = 0;
     if (command->op == OP_SET) {
-        f->bad_param = matrix_bad_set(FLAG(SET_PARAM, command->flags), command->a);
+        f->bad_param = set_is_bad(UNIT_MATRIX, FLAG(SET_PARAM, command->flags), command->a);
         return;
     }
     int loads = command->op == OP_WEIGHTS;

@@ -60,7 +60,7 @@ static void matrix_unit_reset(MatrixUnit* u, const uint32_t* parameters) {
     memset(u, 0, sizeof *u);
     u->now = 1;
     u->streamer.room = 1;
-    matrix_front_clear(&u->front);
+    params_reset(u->front.params);
 }
 
 static inline void matrix_unit_accumulator_ports(MatrixUnit* u) {
@@ -258,7 +258,7 @@ static void matrix_unit_tick(MatrixUnit* u) {
         rests = 0;
     }
     if (u->abort) matrix_unit_abort(u);
-    if (u->abort | u->clear) matrix_front_clear(f);
+    if (u->abort | u->clear) params_reset(f->params);
     u->rests = rests && !u->abort;
     ++u->now;
 }

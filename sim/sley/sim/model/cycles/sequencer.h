@@ -91,9 +91,9 @@ static void sequencer_outputs(Sequencer* s) {
     s->run = fetch_run(&s->f, &s->l.order);
     s->beat_ready = fetch_ready(&s->f, &s->l.order, !s->l.inside);
     s->done_valid = s->state == S_REPORT;
-    s->done_last = s->position == 2;
-    s->done_word = s->position == 0   ? s->core | s->record.code << 8 | s->record.unit << 16
-                   : s->position == 1 ? s->record.pc
+    s->done_last = s->position == DONE_ADDRESS;
+    s->done_word = s->position == DONE_STATUS ? s->core | s->record.code << 8 | s->record.unit << 16
+                   : s->position == DONE_PC ? s->record.pc
                                       : s->record.address;
     for (int k = 0; k < UNITS_BEHIND; ++k) {
         s->dispatch_valid[k] = x->pending == (uint32_t)k + UNIT_LOAD;
@@ -103,7 +103,7 @@ static void sequencer_outputs(Sequencer* s) {
     s->signal_valid = x->state == X_SIGNAL;
     s->pc = execute_pc(x);
     s->running = s->state != S_IDLE;
-    s->shown = s->signal_valid ? 3 : s->wait_valid ? 1 : s->running ? 2 : 0;
+    s->shown = s->signal_valid ? SHOWN_SIGNAL : s->wait_valid ? SHOWN_WAIT : s->running ? SHOWN_RUN : SHOWN_IDLE;
     s->event_launch = s->state == S_LAUNCH || (run && s->l.inside);
     s->event_fetch = run && execute_fetching(x, s->f.available, sequencer_stalls(s));
     s->event_sync_wait = s->wait_valid && !s->wait_ready;
@@ -131,10 +131,6 @@ static FaultRecord sequencer_fault(const Sequencer* s, int* happened, int quiet)
 
 static void sequencer_tick(Sequencer* s) {
     uint32_t state = s->state;
-    if (state == S_IDLE && !s->launch_valid && !s->l.inside && !s->forget && !s->beat_valid && !s->clear) {
-        // Nothing is here; what remains are registers that follow their inputs.
-        s->cancelled = s->cancel >> s->l.queue & 1;
-    }
     Order order = s->l.order;  // before this cycle's word
     int start = s->l.start, open = !s->l.inside, stall = sequencer_stalls(s);
     int quiet = s->units_idle && !s->x.pending && !fetch_busy(&s->f, &order), happened;

@@ -101,7 +101,7 @@ static void store_unit_outputs(StoreUnit* u) {
 
 static void store_unit_take(StoreUnit* u, const UnitCommand* c) {
     uint32_t* p = u->params;
-    int is_set = c->op == OP_SET, many = c->c > 0xFFFF, accumulator = STORE_SPACE(FLAGS(c)) == SPACE_ACCUMULATOR;
+    int is_set = c->op == OP_SET, many = c->c > 0xFFFF, accumulator = FLAG(STORE_SPACE, c->flags) == SPACE_ACCUMULATOR;
     int nothing = !c->c || !p[PARAM_COUNT2] || !p[PARAM_RUN_BYTES], moves = !is_set && !many && !nothing;
     u->pc = c->pc;
     u->signals = c->signal;
@@ -115,7 +115,7 @@ static void store_unit_take(StoreUnit* u, const UnitCommand* c) {
     u->draining = !moves;
     u->stores = !is_set && !nothing;
     if (is_set) {
-        uint32_t param = SET_PARAM(FLAGS(c)), bad = set_is_bad(UNIT_STORE, param, c->a);
+        uint32_t param = FLAG(SET_PARAM, c->flags), bad = set_is_bad(UNIT_STORE, param, c->a);
         u->memory_start = param;
         u->failed = bad ? FAULT_BAD_PARAMETER : 0;
         if (!bad) p[param] = c->a;

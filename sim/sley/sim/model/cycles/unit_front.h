@@ -2,7 +2,7 @@
 #pragma once
 
 #include "abi.h"
-#include "twin.h"
+#include "queue.h"
 
 #define UNIT_FRONT_PORTS(IN, OUT)                                                                                    \
     IN(i_valid, "i.valid") IN(i.op, "i.payload.op") IN(i.pc, "i.payload.pc") IN(i.wait, "i.payload.wait")           \
@@ -21,36 +21,29 @@ typedef struct UnitFront {
     UnitCommand i, o;
     uint32_t i_valid, i_ready, o_valid, o_ready, wait_valid, wait_ready, abort, empty, waiting;
 
-    UnitCommand items[UNIT_QUEUE];
-    uint32_t depth, first, count;
-    int here;   // `o` holds the oldest command
-    int taken;  // its semaphores have been
+    Queue queue;
+    UnitCommand items[2 * UNIT_QUEUE];
+    int taken;  // the semaphores of `o` have been
 } UnitFront;
 
-static void unit_front_reset(UnitFront* f, const uint32_t* parameters) { f->depth = parameters[0]; }
+static void unit_front_reset(UnitFront* f, const uint32_t* parameters) { f->queue.depth = parameters[0]; }
 
 static void unit_front_outputs(UnitFront* f) {
-    int waits = f->here && f->o.op != OP_SET && f->o.wait && !f->taken;
-    f->i_ready = f->count < f->depth;
+    int here = f->queue.here, waits = here && f->o.op != OP_SET && f->o.wait && !f->taken;
+    f->i_ready = queue_ready(&f->queue);
     f->wait_valid = f->waiting = waits;
-    f->o_valid = f->here && !waits && !f->abort;
-    f->empty = !f->here && !f->count;
+    f->o_valid = here && !waits && !f->abort;
+    f->empty = queue_empty(&f->queue);
 }
 
 static void unit_front_tick(UnitFront* f) {
-    int leaves = f->abort || (f->o_valid && f->o_ready);
+    enum { RING = 2 * UNIT_QUEUE };
+    Queue* queue = &f->queue;
+    uint32_t comes = f->i_valid && f->i_ready, leaves = queue->here && (f->abort || (f->o_valid && f->o_ready));
     if (f->wait_valid && f->wait_ready) f->taken = 1;
-    if (leaves) f->taken = 0;
-    int fetch = f->count && (!f->here || leaves);
-    uint32_t end = f->first + f->count;
-    if (fetch) {
-        f->o = f->items[f->first];
-        if (++f->first == f->depth) f->first = 0;
-    }
-    if (!f->here || leaves) f->here = fetch;
-    if (f->i_valid && f->i_ready) {
-        f->items[end < f->depth ? end : end - f->depth] = f->i;
-        ++f->count;
-    }
-    f->count -= fetch;
+    if (f->abort || leaves) f->taken = 0;
+    if (comes) f->items[queue->end % RING] = f->i;
+    uint32_t was_here = queue->here;
+    queue_tick(queue, comes, leaves);
+    if (queue->here && (leaves || !was_here)) f->o = f->items[queue->first % RING];
 }
