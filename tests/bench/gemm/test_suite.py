@@ -98,9 +98,8 @@ def test_numbers(shapes: str, scalesim_python: Path, tmp_path: Path, measured: l
 def test_without_scalesim(shapes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("ran a process"))
     output = tmp_path / "numbers.csv"
-    result = run(
-        "-e", "model:edge?memory=1M", "--shapes", shapes, "--no-scalesim", "--result", "int8", "--csv", str(output)
-    )
+    engine = "model:edge?memory=1M&values=numpy"
+    result = run("-e", engine, "--shapes", shapes, "--no-scalesim", "--result", "int8", "--csv", str(output))
     assert result.exit_code == 0, result.output
     assert "SCALE-Sim" not in result.output
     assert "scalesim" not in output.read_text()
