@@ -24,18 +24,38 @@
 // A field of an instruction's flags, as they are in a command.
 #define FLAG(field, flags) field((Word)(flags) << FLAGS_LSB)
 
-// The functions that a test calls: inputs come, and outputs go, in the order of the list.
-#define TWIN(Block, block, list)                                                                             \
-    __attribute__((visibility("default"))) const char block##_twin_ports[] = list(TWIN_NAME_IN, TWIN_NAME_OUT); \
-    __attribute__((visibility("default"))) void* block##_twin_create(const uint32_t* parameters) {          \
-        Block* twin = calloc(1, sizeof *twin);                                                              \
-        if (twin) block##_reset(twin, parameters);                                                          \
-        return twin;                                                                                        \
-    }                                                                                                       \
-    __attribute__((visibility("default"))) void block##_twin_outputs(Block* twin, const uint32_t* values) { \
-        list(TWIN_IN, TWIN_NONE) block##_outputs(twin);                                                     \
-    }                                                                                                       \
-    __attribute__((visibility("default"))) void block##_twin_tick(Block* twin, uint32_t* values) {          \
-        list(TWIN_NONE, TWIN_OUT) block##_tick(twin);                                                       \
-    }                                                                                                       \
+// Whether an output is compared: always, never (the gateware has no such port), or while a port is high, which is named by
+// its number among all of them.
+enum { COMPARED = -1, UNSEEN = -2 };
+
+// The first output of the gateware that is not that of the twin, or -1. `inputs`: how many come before the outputs.
+static inline int twin_difference(const uint32_t* ports, int inputs, const uint32_t* results, const int32_t* conditions,
+                                  int outputs) {
+    for (int k = 0; k < outputs; ++k) {
+        int when = conditions[k];
+        if (ports[inputs + k] == results[k] || when == UNSEEN) continue;
+        if (when == COMPARED || (when < inputs ? ports[when] : results[when - inputs])) return k;
+    }
+    return -1;
+}
+
+#define TWIN_COUNT(name, path) +1
+
+// The functions that a test calls. A cycle takes all ports of the gateware, in the order of the list.
+#define TWIN(Block, block, list)                                                                                    \
+    __attribute__((visibility("default"))) const char block##_twin_ports[] = list(TWIN_NAME_IN, TWIN_NAME_OUT);    \
+    __attribute__((visibility("default"))) void* block##_twin_create(const uint32_t* parameters) {                 \
+        Block* twin = calloc(1, sizeof *twin);                                                                     \
+        if (twin) block##_reset(twin, parameters);                                                                 \
+        return twin;                                                                                               \
+    }                                                                                                              \
+    __attribute__((visibility("default"))) int block##_twin_cycle(Block* twin, const uint32_t* ports,              \
+                                                                  const int32_t* conditions, uint32_t* results) {  \
+        enum { INPUTS = 0 list(TWIN_COUNT, TWIN_NONE), OUTPUTS = 0 list(TWIN_NONE, TWIN_COUNT) };                  \
+        uint32_t* values = (uint32_t*)ports;                                                                       \
+        list(TWIN_IN, TWIN_NONE) block##_outputs(twin);                                                            \
+        values = results;                                                                                          \
+        list(TWIN_NONE, TWIN_OUT) block##_tick(twin);                                                              \
+        return twin_difference(ports, INPUTS, results, conditions, OUTPUTS);                                       \
+    }                                                                                                              \
     __attribute__((visibility("default"))) void block##_twin_destroy(Block* twin) { free(twin); }

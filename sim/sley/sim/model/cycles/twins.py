@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from amaranth.hdl import Const, Value
+from amaranth.lib import data
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import COORDINATE_BITS
@@ -48,7 +49,10 @@ from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
 
 FOLDER = Path(__file__).parent
-_WORD = 0xFFFFFFFF
+_COMPARED, _UNSEEN = -1, -2
+"""When an output is compared: always, never. See ``twin.h``."""
+_BEFORE = 2
+"""Clock and reset come before the samples of a tick."""
 
 
 @dataclass(frozen=True)
@@ -162,38 +166,36 @@ def _lock_step(dut: Any, twin: Twin) -> Part:
     library, parameters = _library(twin.config(dut)), twin.parameters(dut)
     ports = _ports(library, twin.name)
     inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
-    places = {path.partition("?")[0]: k for k, path in enumerate((*inputs, *outputs))}
-    conditions = [places[path.partition("?")[2]] if "?" in path else None for path in outputs]
-    signals, pieces = _pieces(dut, [path.partition("?")[0] for path in (*inputs, *outputs)])
-    unseen = [k for k, path in enumerate(outputs) if path[0] == "." or not _has(dut, path)]
-    first = len(inputs)
-    create, set_inputs, tick, destroy = (
-        library[f"{twin.name}_twin_{function}"] for function in ("create", "outputs", "tick", "destroy")
-    )
+    names = [path.partition("?")[0] for path in (*inputs, *outputs)]
+    signals, pieces = _pieces(dut, names)
+    conditions = (ctypes.c_int32 * len(outputs))(*(_condition(dut, path, names) for path in outputs))
+    create, compare, destroy = (library[f"{twin.name}_twin_{function}"] for function in ("create", "cycle", "destroy"))
     create.restype = ctypes.c_void_p
 
     async def lock_step(ctx: Any) -> None:
         handle = ctypes.c_void_p(create((ctypes.c_uint32 * max(1, len(parameters)))(*parameters)))
-        values_of, results = ctypes.c_uint32 * len(inputs), (ctypes.c_uint32 * len(outputs))()
+        ports_of, results = ctypes.c_uint32 * len(names), (ctypes.c_uint32 * len(outputs))()
         cycle = 0
         try:
             async for sampled in ctx.tick().sample(*signals):
-                seen = [int(value) for value in sampled[2:]]
-                words = [seen[signal] >> shift & _WORD for signal, shift in pieces]
-                set_inputs(handle, values_of(*words[:first]))
-                tick(handle, results)
-                for k in unseen:
-                    words[first + k] = results[k]
-                for k, path in enumerate(outputs):
-                    condition, real = conditions[k], words[first + k]
-                    if real != results[k] and (condition is None or words[condition]):
-                        name = f"{path.partition('?')[0].strip('~.')} of {type(dut).__name__}"
-                        raise TwinError(f"cycle {cycle}: {name} is {real:#x}, of its twin {results[k]:#x}")
+                words = ports_of(*[sampled[place] >> shift & mask for place, shift, mask in pieces])
+                which = compare(handle, words, conditions, results)
+                if which >= 0:
+                    name = f"{names[len(inputs) + which].strip('~.')} of {type(dut).__name__}"
+                    real = words[len(inputs) + which]
+                    raise TwinError(f"cycle {cycle}: {name} is {real:#x}, of its twin {results[which]:#x}")
                 cycle += 1
         finally:
             destroy(handle)
 
     return lock_step
+
+
+def _condition(dut: Any, path: str, names: list[str]) -> int:
+    """When an output is compared, as in ``twin.h``."""
+    if path[0] == "." or not _has(dut, path):
+        return _UNSEEN
+    return names.index(path.partition("?")[2]) if "?" in path else _COMPARED
 
 
 def _ports(library: ctypes.CDLL, name: str) -> list[tuple[str, str]]:
@@ -202,14 +204,32 @@ def _ports(library: ctypes.CDLL, name: str) -> list[tuple[str, str]]:
     return [(line[0], line[1:]) for line in text.splitlines()]
 
 
-def _pieces(dut: Any, paths: list[str]) -> tuple[list[Value], list[tuple[int, int]]]:
-    """The signals with these paths, each once; for each path which of them it is, and how far its word is shifted."""
+def _pieces(dut: Any, paths: list[str]) -> tuple[list[Value], list[tuple[int, int, int]]]:
+    """The signals in which the ports with these paths are, each once; for each port which of a tick's samples that is,
+    how far it is shifted in there, and a mask."""
+    signals: list[Value] = []
     places: dict[str, int] = {}
     pieces = []
     for path in paths:
         name, _, word = path.partition("@")
-        pieces.append((places.setdefault(name, len(places)), 32 * int(word or 0)))
-    return [Value.cast(_port(dut, name)) for name in places], pieces
+        port = _find(dut, name) if name[0] != "." and _has(dut, name) else _Port(name, Const(0), 0, 1)
+        if port.whole not in places:
+            places[port.whole] = len(signals)
+            signals.append(port.signal)
+        behind = 32 * int(word or 0)
+        width = max(0, min(32, port.width - behind))
+        pieces.append((_BEFORE + places[port.whole], port.shift + behind, (1 << width) - 1))
+    return signals, pieces
+
+
+@dataclass(frozen=True)
+class _Port:
+    """Where a port is: bits of a signal, whose path is ``whole``."""
+
+    whole: str
+    signal: Value
+    shift: int
+    width: int
 
 
 def _has(dut: Any, path: str) -> bool:
@@ -223,14 +243,16 @@ def _has(dut: Any, path: str) -> bool:
     return True
 
 
-def _port(dut: Any, path: str) -> Any:
-    """The port with this path, or 0."""
-    return _find(dut, path) if path[0] != "." and _has(dut, path) else Const(0)
-
-
-def _find(dut: Any, path: str) -> Any:
-    """The port with a path such as ``wait[0].payload``."""
-    value = dut
-    for name, index in re.findall(r"(\w+)|\[(\d+)\]", path):
-        value = getattr(value, name) if name else value[int(index)]
-    return value
+def _find(dut: Any, path: str) -> _Port:
+    """The port with a path such as ``wait[0].payload``. All fields of a payload are in one signal."""
+    value, whole, shift = dut, "", 0
+    signal: Value | None = None
+    for step in re.finditer(r"(\w+)|\[(\d+)\]", path):
+        key: Any = step[1] or int(step[2])
+        if isinstance(value, data.View):
+            if signal is None:
+                signal, whole = value.as_value(), path[: step.start()]
+            shift += data.Layout.cast(value.shape())[key].offset
+        value = getattr(value, key) if step[1] else value[key]
+    bits = Value.cast(value)
+    return _Port(path, bits, 0, len(bits)) if signal is None else _Port(whole, signal, shift, len(bits))
