@@ -148,7 +148,7 @@ def test_errors_have_no_traceback(arguments: tuple[str, ...], code: int, message
     assert result.exception is None or isinstance(result.exception, SystemExit)
 
 
-@pytest.mark.parametrize("arguments", [("demo", "--help"), ("info", "model:nano"), ("fpga", "boards")])
+@pytest.mark.parametrize("arguments", [("demo", "--help"), ("info", "model:nano?values=numpy"), ("fpga", "boards")])
 def test_a_reader_that_has_seen_enough(arguments: tuple[str, ...]) -> None:
     """As in ``sley fpga boards | head -1``: no word of the pipe, which the reader has closed."""
     reader, writer = os.pipe()

@@ -11,7 +11,8 @@ from sley.driver import NoCycleCounts, OutOfDeviceMemory
 from sley.runtime import Device, UnsupportedType
 from sley.runtime.cli import app
 
-NANO, BASE = "model:nano?memory=1M", "model:base?memory=1M"
+NANO, BASE = "model:nano?memory=1M&values=numpy", "model:base?memory=1M&values=numpy"
+"""Nothing is compiled, and so nothing is said of it."""
 
 
 def run(*arguments: str) -> Result:
