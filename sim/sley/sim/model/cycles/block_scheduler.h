@@ -32,7 +32,7 @@ enum { PACKET_WORDS = 16, CORES_MAX = 64 };  // of a packet; of a chip
     OUT(head_address, "message.payload.payload.head.addr?.head")                                                  \
     OUT(message_word, "message.payload.payload.beat.data@0?.word") OUT(message_x, "message.payload.dest.x?message.valid") \
     OUT(message_y, "message.payload.dest.y?message.valid") OUT(message_last, "message.payload.last?message.valid") \
-    OUT(retired, "retired") OUT(ended, "ended")
+    OUT(retired, "retired") OUT(ended_words[0], "ended@0") OUT(ended_words[1], "ended@1")
 
 typedef struct GridOrder {
     uint32_t context, watchdog, program_words, arg_words, gang;
@@ -52,7 +52,7 @@ typedef struct BlockScheduler {
     uint32_t packet_valid, packet_index, packet_data[PACKET_WORDS], i_valid, i_queue;
     GridOrder i_grid;
     uint32_t priorities[QUEUES_MAX], abort, message_ready, done_valid, done_word, o_ready;
-    uint32_t o_valid, o_queue, message_valid, message_word, shows_head, shows_word, head_beats, head_address, message_x, message_y, message_last, retired, ended;
+    uint32_t o_valid, o_queue, message_valid, message_word, shows_head, shows_word, head_beats, head_address, message_x, message_y, message_last, retired, ended_words[2];
     BlockFault o_fault;
 
     uint32_t core_x[CORES_MAX], core_y[CORES_MAX];
@@ -61,7 +61,8 @@ typedef struct BlockScheduler {
     uint32_t packet[PACKET_WORDS];  // of what is fetched
     uint32_t active, more, stopped, faulted, gangs, partial;
     uint32_t sending, queue, core, flit, last_flit, skips_args, first_of_all, some_free, state;
-    uint32_t busy[(CORES_MAX + 31) / 32], owners[CORES_MAX], blocks[CORES_MAX];
+    uint64_t busy, ended;  // a bit for each core
+    uint32_t owners[CORES_MAX], blocks[CORES_MAX];
     uint32_t position, first_fault;
     BlockFault record;
     uint32_t reporting, reported, has_fault, cut_short;
@@ -77,7 +78,7 @@ static void block_scheduler_reset(BlockScheduler* s, const uint32_t* parameters)
     s->last_flit = LAUNCH_WORDS;
 }
 
-static int core_busy(const BlockScheduler* s, uint32_t core) { return s->busy[core / 32] >> core % 32 & 1; }
+static int core_busy(const BlockScheduler* s, uint32_t core) { return s->busy >> core & 1; }
 
 static uint32_t inline_args(const GridState* g) { return g->order.arg_words > INLINE_ARGS ? 0 : g->order.arg_words; }
 
@@ -103,6 +104,7 @@ static void block_scheduler_outputs(BlockScheduler* s) {
         if (!s->has_fault && s->cut_short) s->o_fault = (BlockFault){FAULT_ABORTED, UNIT_COMMAND};
     }
     s->retired = s->done_valid && s->position == DONE_ADDRESS;
+    s->ended_words[0] = (uint32_t)s->ended, s->ended_words[1] = (uint32_t)(s->ended >> 32);
     s->message_valid = s->state == B_SEND;
     s->shows_head = s->shows_word = 0;
     if (!s->message_valid) return;
@@ -216,8 +218,8 @@ static void block_scheduler_tick(BlockScheduler* s) {
     }
     if (ended) {
         uint32_t from = s->record.core;
-        s->busy[from / 32] &= ~(1u << from % 32);
-        s->ended |= CORES <= 32 ? 1u << from : 0;
+        s->busy &= ~(1ull << from);
+        s->ended |= 1ull << from;
         if (first_fault) {
             s->grids[owner].fault = s->record;
             s->grids[owner].fault.block = s->blocks[from];
@@ -225,7 +227,7 @@ static void block_scheduler_tick(BlockScheduler* s) {
         }
     }
     if (start) {
-        s->busy[core / 32] |= 1u << core % 32;
+        s->busy |= 1ull << core;
         s->owners[core] = s->queue;
         if (grid->order.gang && core == 0) s->ended = 0;
     }
