@@ -38,8 +38,9 @@ WATCHDOG = 2_000
 PATIENCE = 10_000
 """Cycles for which the attacker's work may go on before its context is reset: most of it has no end at all."""
 LATENCY = EngineOptions.latency
-BOUND = (1 << 16) // (SMALL.max_burst * SMALL.bus_bytes) * (LATENCY + 3 * SMALL.max_burst)
-"""Cycles within which a context is reset and works again, whatever it did: a LOAD finishes its run, of up to 64 KiB."""
+BURSTS = (1 << 16) // (SMALL.max_burst * SMALL.bus_bytes)
+BOUND = SMALL.cores * BURSTS * (LATENCY + 3 * SMALL.max_burst)
+"""Cycles within which a context is reset and works again: each core's LOAD finishes its run, of up to 64 KiB."""
 BATCH = 48
 SLOT = 256
 """Bytes for a program."""

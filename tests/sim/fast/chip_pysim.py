@@ -72,7 +72,8 @@ class PysimLockstep(PysimTransport):
         self._aliased = [self._slot(registers[name]) for name in self.aliases]
 
     def _bind_memories(self) -> None:
-        wanted, memories = self.simulation.manifest.memories, dict(self._names.memories())
+        wanted = self.simulation.manifest.memories
+        memories = matched(dict(self._names.memories()), set(wanted))
         self.fast_only += sorted(wanted.keys() - memories.keys())
         self.pysim_only += sorted(memories.keys() - wanted.keys())
         self._memories = [

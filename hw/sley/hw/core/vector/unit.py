@@ -216,15 +216,17 @@ class VectorUnit(wiring.Component):
             m.d.sync += keeps.eq(0)
 
         leaves = self._front(m, state, kind, params, decoded, retirement, may_begin, may_change)
+        left = Signal(LEAVES)
         m.d.comb += [
             begins.eq(leaves.rows),
             changes.eq((leaves.rows & ~alike) | (leaves.valid & leaves.fold)),
             retirement.i.payload.signal.eq(command.signal),  # it is still here in the cycle after the one it leaves in
+            retirement.i.payload.rows.eq(left.rows),
+            retirement.i.payload.fold.eq(left.fold),
         ]
         m.d.sync += [
             retirement.i.valid.eq((leaves.valid | leaves.rows) & ~self.abort),
-            retirement.i.payload.rows.eq(leaves.rows),
-            retirement.i.payload.fold.eq(leaves.fold),
+            left.eq(leaves),
         ]
         stalls = (issuing & reads.outside) | faulted
         with m.If(state == State.IDLE):
