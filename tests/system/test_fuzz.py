@@ -28,7 +28,8 @@ from sley.driver.device import Driver
 from sley.driver.errors import DeviceCorrupt, QueueFault
 from sley.driver.memory.buffer import ALL_RIGHTS, Rights
 from sley.driver.memory.space import Mapping
-from sley.sim.engines.options import EngineOptions, default_engine
+from sley.sim.engines.options import default_engine
+from sley.sim.memory.dram import DramTiming
 from sley.sim.testing.watched_transport import SMALL, WatchedTransport
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
@@ -37,7 +38,7 @@ SEED, COUNT = int(os.environ.get("SLEY_FUZZ_SEED", "1")), int(os.environ.get("SL
 WATCHDOG = 2_000
 PATIENCE = 10_000
 """Cycles for which the attacker's work may go on before its context is reset: most of it has no end at all."""
-LATENCY = EngineOptions.latency
+LATENCY = DramTiming.latency
 BURSTS = (1 << 16) // (SMALL.max_burst * SMALL.bus_bytes)
 BOUND = SMALL.cores * BURSTS * (LATENCY + 3 * SMALL.max_burst)
 """Cycles within which a context is reset and works again: each core's LOAD finishes its run, of up to 64 KiB."""

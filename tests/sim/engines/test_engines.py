@@ -13,6 +13,7 @@ from sley.hw.verilog import component_verilog
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 from sley.sim.engines import access, fast, library, pysim, rtl
 from sley.sim.engines.options import EngineOptions
+from sley.sim.memory.dram import DramTiming
 from sley.sim.testing.copier import BEATS, CYCLES, DESTINATION, ERROR_AT, HANG_AT, SOURCE, START, STATUS, Copier
 
 Open = Callable[..., Any]
@@ -87,17 +88,18 @@ def script(transport: Any, bus_bytes: int) -> list[Any]:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("bus_bytes", "latency", "burst_gap"),
+    ("bus_bytes", "dram"),
     [
-        (4, 77, 9),  # the design that other tests have compiled
-        pytest.param(8, 1, 0, marks=pytest.mark.slow),
-        pytest.param(32, 32, 1, marks=pytest.mark.slow),
+        (4, DramTiming(77, 9)),  # the design that other tests have compiled
+        (4, DramTiming(40, 1, bandwidth=3, channels=2, banks=2, row_miss=9, refresh=200, refresh_cycles=30)),
+        pytest.param(8, DramTiming(1, 0), marks=pytest.mark.slow),
+        pytest.param(32, DramTiming(32, 1), marks=pytest.mark.slow),
     ],
 )
-def test_engines_agree(bus_bytes: int, latency: int, burst_gap: int) -> None:
+def test_engines_agree(bus_bytes: int, dram: DramTiming) -> None:
     results = []
     for open_one in (open_pysim, open_rtl, open_fast):
-        transport = open_one(bus_bytes, latency=latency, burst_gap=burst_gap)
+        transport = open_one(bus_bytes, dram=dram)
         results.append(script(transport, bus_bytes))
         transport.close()
     assert results[0] == results[1] == results[2]

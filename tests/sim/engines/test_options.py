@@ -11,6 +11,7 @@ from sley.hw.verilog import component_verilog
 from sley.sim.build import toolchain
 from sley.sim.build.toolchain import Toolchain, find_compiler, find_verilator
 from sley.sim.engines import options as options_module
+from sley.sim.engines.link import HostLink
 from sley.sim.engines.options import EngineOptions, default_engine, parse_options
 from sley.sim.engines.rtl import RtlTransport
 from sley.sim.errors import BuildError
@@ -22,9 +23,12 @@ NANO = preset("nano")
 
 def test_values() -> None:
     options = parse_options("pysim", NANO, {"memory": "128M", "latency": "0x10", "burst_gap": "0", "trace": "a/b.vcd"})
-    assert options == EngineOptions(128 << 20, 16, 0, Path("a/b.vcd"))
-    assert options.timing == DramTiming(latency=16, burst_gap=0)
-    assert parse_options("pysim", NANO, {}) == EngineOptions(64 << 20, 32, 1, None)
+    assert options == EngineOptions(128 << 20, DramTiming(16, 0), trace=Path("a/b.vcd"))
+    assert parse_options("pysim", NANO, {}) == EngineOptions(64 << 20, DramTiming(32, 1))
+    options = parse_options(
+        "pysim", NANO, {"channels": "2", "bandwidth": "4", "link_latency": "100", "link_bytes": "8"}
+    )
+    assert options == EngineOptions(dram=DramTiming(bandwidth=4, channels=2), link=HostLink(100, 8))
     assert parse_options("pysim", NANO, {"memory": "8192"}).memory == 8192
     assert parse_options("pysim", NANO.replace(addr_bits=20), {}).memory == 1 << 20
 
@@ -32,10 +36,13 @@ def test_values() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lateny": "3"}, "engine rtl has no option 'lateny'; there are memory, latency, burst_gap, trace"),
+        ({"lateny": "3"}, "engine rtl has no option 'lateny'; there are memory, latency, burst_gap, .*trace"),
         ({"latency": "0"}, r"latency=0: latency must be in 1\.\."),
         ({"latency": "fast"}, "latency=fast: latency must be an integer"),
         ({"latency": "4K"}, "must be an integer"),
+        ({"channels": "17"}, r"channels=17: channels must be in 1\.\.16"),
+        ({"refresh": "64"}, "refresh is 64: it must be more than refresh_cycles, 128.* of engine rtl"),
+        ({"link_bytes": "-1"}, r"link_bytes must be in 0\.\."),
         ({"memory": "lots"}, "memory=lots: memory must be a size like 64M"),
         ({"memory": "5000"}, "multiple of 4096"),
         ({"memory": "6K"}, "multiple of 4096"),

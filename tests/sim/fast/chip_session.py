@@ -10,6 +10,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.registers import RegisterMap
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 from sley.sim.engines.options import EngineOptions
+from sley.sim.memory.dram import DramTiming
 
 MEMORY = 1 << 20
 LATENCIES, GAPS = (1, 7, 32, 200), (0, 1, 9)
@@ -34,7 +35,7 @@ def session(config: ChipConfig, cycles: int, largest: int, seed: int, tied: bool
     """One life of about so many cycles; how many were compared. ``tied``: as the engines compile the chip, which is a
     simpler netlist in other groups."""
     dice = random.Random(seed)
-    options = EngineOptions(MEMORY, latency=dice.choice(LATENCIES), burst_gap=dice.choice(GAPS))
+    options = EngineOptions(MEMORY, DramTiming(dice.choice(LATENCIES), dice.choice(GAPS)))
     chip = LockstepTransport(config, options, tied)
     coverage = chip.coverage
     assert not coverage.fast_only, "registers that the Verilog has not"

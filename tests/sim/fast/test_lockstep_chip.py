@@ -13,6 +13,7 @@ from chip_traffic import Traffic
 from sley.abi.config import preset
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines.options import EngineOptions
+from sley.sim.memory.dram import DramTiming
 
 EDGE = preset("edge")
 CORE = "sley.core0"
@@ -67,7 +68,7 @@ def test_a_difference_is_noticed(kind: str, one: str, two: str) -> None:
 @needs_compiler
 def test_pysim() -> None:
     config, cycles = preset("nano"), 10_000
-    chip = PysimLockstep(config, EngineOptions(MEMORY, latency=7))
+    chip = PysimLockstep(config, EngineOptions(MEMORY, DramTiming(latency=7)))
     assert not chip.fast_only, "registers that pysim has not"
     assert chip.pysim_only == chip.aliases, "registers of pysim that the fast engine cannot compute"
     traffic = Traffic(chip, config, lambda: chip.compared, seed=3)

@@ -3,20 +3,21 @@
 import ctypes
 import random
 from collections import deque
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
 from sley.sim.build.toolchain import find_c_compiler
+from sley.sim.engines.library import CompiledTiming
 from sley.sim.memory import dram as dram_module
 from sley.sim.memory.dram import Dram, DramTiming, ProtocolError
 
 WRAPPER = """
 #include "dram.h"
-Dram* create(uint64_t bytes, uint32_t latency, uint32_t gap, uint32_t depth) {
+Dram* create(uint64_t bytes, const DramTiming* timing) {
     Dram* dram = (Dram*)malloc(sizeof(Dram));
-    const DramTiming timing = {latency, gap, depth};
-    dram_create(dram, bytes, timing);
+    dram_create(dram, bytes, *timing);
     return dram;
 }
 void destroy(Dram* dram) {
@@ -44,9 +45,9 @@ class CompiledDram:
 
     def __init__(self, library: ctypes.CDLL, size: int, bus_bytes: int, timing: DramTiming) -> None:
         library.create.restype = library.memory.restype = ctypes.c_void_p
-        library.create.argtypes = [ctypes.c_uint64] + [ctypes.c_uint32] * 3
+        library.create.argtypes = [ctypes.c_uint64, ctypes.POINTER(CompiledTiming)]
         self._library, self._bus = library, bus_bytes
-        self._model = ctypes.c_void_p(library.create(size, timing.latency, timing.burst_gap, timing.depth))
+        self._model = ctypes.c_void_p(library.create(size, CompiledTiming(*astuple(timing))))
         self.memory = (ctypes.c_uint8 * size).from_address(library.memory(self._model))
         self._out, self._rdata = (ctypes.c_uint64 * 11)(), (ctypes.c_uint8 * bus_bytes)()
 
@@ -102,7 +103,16 @@ def burst(rng: random.Random, bus_bytes: int, size: int) -> tuple[int, int, int,
 
 @pytest.mark.parametrize(
     ("bus_bytes", "timing"),
-    [(4, DramTiming()), (16, DramTiming(1, 0, 1)), (32, DramTiming(7, 5, 3)), (128, DramTiming(200, 1, 16))],
+    [
+        (4, DramTiming()),
+        (16, DramTiming(1, 0, 1)),
+        (32, DramTiming(7, 5, 3)),
+        (128, DramTiming(200, 1, 16)),
+        (4, DramTiming(9, 1, 4, bandwidth=3)),
+        (32, DramTiming(20, 0, 8, bandwidth=24, channels=3, banks=2, row_miss=17)),
+        (8, DramTiming(1, 2, 64, channels=2, refresh=300, refresh_cycles=60)),
+        (128, DramTiming(30, 1, 64, bandwidth=64, channels=16, banks=16, row_miss=30, refresh=777, refresh_cycles=99)),
+    ],
 )
 def test_python_equals_c(tmp_path: Path, bus_bytes: int, timing: DramTiming) -> None:
     rng = random.Random(bus_bytes)
@@ -233,6 +243,26 @@ def test_last_of_a_write_where_it_must_not_be(last: int) -> None:
         dram.edge(None, (0, 15, last), 1, None, 1)
 
 
+def test_channels_by_the_rule() -> None:
+    """Beats of 4 bytes; pieces of 256 bytes."""
+    # Two bytes a cycle: a beat every other cycle, and the first one after the second half of its transfer.
+    assert run_reads(DramTiming(10, 0, bandwidth=2), [(0, 4)]) == [11, 13, 15, 17]
+    # Two channels of that, side by side: the second piece is at hand when the first one is through.
+    times = run_reads(DramTiming(10, 0, bandwidth=2, channels=2), [(0, 64), (256, 64)])
+    assert times[:64] == list(range(11, 139, 2))
+    assert times[64:] == list(range(138, 202))
+    # A row is opened once; a second bank opens its row while the first one moves data.
+    row = DramTiming(10, 0, banks=2, row_miss=20)
+    assert run_reads(row, [(0, 1), (4, 1), (2048, 1), (2052, 1), (4096, 1)]) == [30, 31, 32, 33, 52]
+    # Cycles 100 to 119 are those of a refresh: the second piece began before, the third begins behind.
+    rest = run_reads(DramTiming(1, 0, refresh=100, refresh_cycles=20), [(0, 64), (256, 64), (512, 2)])
+    assert rest == [*range(1, 129), 129, 130]
+    rest = run_reads(DramTiming(1, 0, refresh=100, refresh_cycles=40), [(0, 64), (256, 32), (384, 4), (512, 2)])
+    assert rest[96:] == [97, 98, 99, 100, 141, 142]
+
+
 def test_timing_bounds() -> None:
     with pytest.raises(ValueError, match="latency is 0; it must be in 1"):
         DramTiming(latency=0)
+    with pytest.raises(ValueError, match="refresh is 10: it must be more than refresh_cycles, 128"):
+        DramTiming(refresh=10)

@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from sley.abi.config import configuration
-from sley.abi.transport import EngineError
+from sley.abi.transport import EngineError, Transport
 from sley.sim.engines.access import HANG
 from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.library import LibraryTransport
+from sley.sim.engines.link import linked
 from sley.sim.engines.options import EngineOptions, parse_options
 from sley.sim.errors import FastError
 from sley.sim.fast.run.build import build_library
@@ -97,7 +98,7 @@ class FastTransport(LibraryTransport, Instance):
         return self.memory_bytes
 
 
-def open_transport(spec: str, options: dict[str, str]) -> FastTransport:
+def open_transport(spec: str, options: dict[str, str]) -> Transport:
     """The chip of a preset or a JSON file (``base`` when empty), compiled on first use.
 
     Option ``record``: cycles to keep for a waveform, see ``FastTransport``. ``tier``: how well it is compiled, see
@@ -108,7 +109,7 @@ def open_transport(spec: str, options: dict[str, str]) -> FastTransport:
     tier = chosen(others.pop("tier", AUTO))
     record = _depth(others.pop("record", "0"))
     parsed = parse_options("fast", config, others, (".vcd", ".fst"))
-    return FastTransport(cached_rtlil(config), config.bus_bytes, parsed, record, tier)
+    return linked(FastTransport(cached_rtlil(config), config.bus_bytes, parsed, record, tier), parsed.link)
 
 
 def _depth(text: str) -> int:

@@ -64,11 +64,10 @@ static int sim_status(const Sim* sim, int result) {
     return SIM_FAILED(sim) ? SIM_FAILED(sim) : sim->dram.violation ? VIOLATION : result;
 }
 
-API Sim* sley_create(uint64_t bytes, uint32_t latency, uint32_t burst_gap, uint32_t depth) {
+API Sim* sley_create(uint64_t bytes, const DramTiming* timing) {
     Sim* sim = sim_create();
-    const DramTiming timing = {latency, burst_gap, depth};
     if (!sim) return 0;
-    dram_create(&sim->dram, bytes, timing);
+    dram_create(&sim->dram, bytes, *timing);
     if (!sim->dram.memory) {
         sim_destroy(sim);
         return 0;

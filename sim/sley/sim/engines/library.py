@@ -1,6 +1,7 @@
 """A chip that was compiled to a shared library with the C API of ``host.h``, as a transport."""
 
 import ctypes
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,19 @@ import numpy.typing as npt
 from sley.abi.transport import EngineError, memory_span, register_address
 from sley.sim.engines.access import ACCESS_LIMIT, VIOLATION, check_response
 from sley.sim.engines.options import EngineOptions
+from sley.sim.memory.dram import DramTiming
 
 _NO_REGISTER = ~0xFFFC
 """Bits that the address of a register has not."""
 
 _READ_FAILED = -256
 """What is added to the response when a read failed: values that were read are not negative."""
+
+
+class CompiledTiming(ctypes.Structure):
+    """``DramTiming`` of ``channels.h``."""
+
+    _fields_ = [(field.name, ctypes.c_uint32) for field in fields(DramTiming)]
 
 
 class LibraryTransport:
@@ -29,8 +37,8 @@ class LibraryTransport:
     def __init__(self, path: Path, options: EngineOptions) -> None:
         self._sim: int | None = None
         self._library = load(path)
-        timing = options.timing
-        self._sim = self._library.sley_create(options.memory, timing.latency, timing.burst_gap, timing.depth)
+        timing = CompiledTiming(*astuple(options.dram))
+        self._sim = self._library.sley_create(options.memory, timing)
         if not self._sim:
             raise EngineError(f"there is no memory for a device memory of {options.memory} bytes")
         buffer = (ctypes.c_uint8 * options.memory).from_address(self._library.sley_memory(self._sim))
@@ -127,7 +135,7 @@ def load(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     handle, u32, u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
     signatures: dict[str, tuple[type | None, list[type]]] = {
-        "create": (handle, [u64, u32, u32, u32]),
+        "create": (handle, [u64, ctypes.POINTER(CompiledTiming)]),
         "destroy": (None, [handle]),
         "memory": (handle, [handle]),
         "cycles": (u64, [handle]),

@@ -6,8 +6,9 @@ from typing import Any
 
 from sley.abi.config import ChipConfig, configuration
 from sley.abi.ctrl_c import CTRL_C
-from sley.abi.transport import EngineError, memory_span, register_address
+from sley.abi.transport import EngineError, Transport, memory_span, register_address
 from sley.sim.engines.access import ACCESS_LIMIT, HANG, check_response
+from sley.sim.engines.link import linked
 from sley.sim.engines.options import EngineOptions, parse_options
 from sley.sim.memory.dram import OUTPUTS, Dram, ProtocolError
 
@@ -30,7 +31,7 @@ class PysimTransport:
 
         self._chip = chip
         self.memory = bytearray(options.memory)
-        self._dram = Dram(self.memory, len(chip.m_axi.wdata) // 8, options.timing)
+        self._dram = Dram(self.memory, len(chip.m_axi.wdata) // 8, options.dram)
         self._command: Command | None = None
         self._result = 0
         self._closed = False
@@ -196,9 +197,10 @@ class PysimTransport:
             drive()
 
 
-def open_transport(spec: str, options: dict[str, str]) -> PysimTransport:
+def open_transport(spec: str, options: dict[str, str]) -> Transport:
     """The chip of a preset or a JSON file (``nano`` when empty)."""
     from sley.hw.chip import Chip
 
     config: ChipConfig = configuration(spec or "nano")
-    return PysimTransport(Chip(config), parse_options("pysim", config, options))
+    parsed = parse_options("pysim", config, options)
+    return linked(PysimTransport(Chip(config), parsed), parsed.link)

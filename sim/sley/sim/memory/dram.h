@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    uint32_t latency, burst_gap, depth;
-} DramTiming;
+#include "channels.h"
 
 typedef struct {
     bool valid;
@@ -24,6 +22,7 @@ typedef struct {
     uint64_t earliest;
     uint32_t beats, gap;
     uint8_t id, resp;
+    uint64_t start, ends[MAX_PIECES];  // what the channels make of it
 } Burst;
 
 typedef struct {
@@ -41,6 +40,8 @@ typedef struct {
 
     uint64_t bytes, cycle;
     DramTiming timing;
+    bool channelled;  // the rule of channels applies
+    Channel channels[MAX_CHANNELS];
     uint8_t* memory;
     BurstQueue reads, writes, responses;
     uint64_t read_end, write_end;    // address after the youngest burst
@@ -77,6 +78,8 @@ static inline void dram_create(Dram* dram, uint64_t bytes, DramTiming timing) {
     dram->awready = dram->arready = true;
     dram->bytes = bytes;
     dram->timing = timing;
+    dram->channelled = timing.bandwidth || timing.channels > 1 || timing.banks || timing.refresh;
+    channels_reset(dram->channels);
     dram->memory = (uint8_t*)calloc(bytes, 1);
     dram->read_end = dram->write_end = DRAM_NOWHERE;
 }
@@ -101,7 +104,9 @@ static inline void dram_accept(Dram* dram, BurstQueue* queue, const AddressBeat*
     else if (start / DRAM_BOUNDARY != (start + bytes - 1) / DRAM_BOUNDARY)
         dram->violation = "a burst across a 4096-byte boundary";
     const uint32_t gap = *end == DRAM_NOWHERE || *end == start ? 0 : dram->timing.burst_gap;
-    const Burst burst = {start, earliest, a->len + 1u, gap, a->id, DRAM_OKAY};
+    Burst burst = {.address = start, .earliest = earliest, .beats = a->len + 1u, .gap = gap, .id = a->id, .start = start};
+    if (dram->channelled && !dram->violation)
+        channels_schedule(dram->channels, &dram->timing, start, burst.beats, dram->cycle - 1, burst.ends);
     queue_push(queue, burst);
     *end = start + bytes;
 }
@@ -125,11 +130,17 @@ static inline void dram_write_beat(Dram* dram, const void* data, const void* str
     head->address += BUS_BYTES;
     head->gap = 0;
     if (!--head->beats) {
-        const Burst response = {0, dram->cycle - 1 + dram->timing.latency, 0, 0, head->id, head->resp};
+        const Burst response = {.earliest = dram->cycle - 1 + dram->timing.latency, .id = head->id, .resp = head->resp};
         queue_push(&dram->responses, response);
         queue_pop(&dram->writes);
         dram->write_free = dram->cycle;
     }
+}
+
+// Whether the channels have moved the next beat of a burst, which is then at hand after some cycles.
+static inline bool dram_moved(const Dram* dram, const Burst* head, uint64_t after) {
+    if (!dram->channelled) return true;
+    return dram->cycle >= channels_moved(&dram->timing, head->ends, head->start, head->address) + after;
 }
 
 static inline void dram_offer(Dram* dram, Burst* head) {
@@ -171,7 +182,8 @@ static inline void dram_edge(Dram* dram, AddressBeat aw, bool wvalid, const void
     dram->wready = false;
     if (dram->writes.count) {
         const Burst* head = queue_head(&dram->writes);
-        dram->wready = next >= head->earliest && next >= dram->write_free + head->gap;
+        dram->wready =
+            next >= head->earliest && next >= dram->write_free + head->gap && dram_moved(dram, head, 0);
     }
     dram->bvalid = false;
     if (dram->responses.count) {
@@ -182,6 +194,8 @@ static inline void dram_edge(Dram* dram, AddressBeat aw, bool wvalid, const void
     }
     if (!dram->rvalid && dram->reads.count) {
         Burst* head = queue_head(&dram->reads);
-        if (next >= head->earliest && next >= dram->read_free + head->gap) dram_offer(dram, head);
+        if (next >= head->earliest && next >= dram->read_free + head->gap &&
+            dram_moved(dram, head, dram->timing.latency - 1))
+            dram_offer(dram, head);
     }
 }

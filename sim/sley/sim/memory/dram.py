@@ -14,6 +14,8 @@ The rule (docs/theory/engines.md explains it). Outputs in a cycle depend only on
    wait hold up nothing.
 4. A beat beyond the memory's size is answered with DECERR (a write: the burst's response); it reads as zeros and
    writes nothing.
+5. With ``bandwidth``, ``channels``, ``banks`` or ``refresh``: a beat of a write is accepted, and one of a read offered
+   ``latency`` - 1 cycles later, not before its channel has moved it: the rule in ``channels.py``.
 
 Bursts are INCR, of the full bus width, and do not cross a 4096-byte boundary; anything else is a violation.
 """
@@ -22,24 +24,63 @@ from collections import deque
 from dataclasses import dataclass
 
 from sley.abi.config import BURST_BOUNDARY
+from sley.sim.memory.channels import MAX_BANKS, MAX_CHANNELS, Channels
 
 OKAY, DECERR = 0, 3
 INCR = 1
+MAX_CYCLES = 1 << 20
+BOUNDS = {
+    "latency": (1, MAX_CYCLES),
+    "burst_gap": (0, MAX_CYCLES),
+    "depth": (1, 1024),
+    "bandwidth": (0, 1024),
+    "channels": (1, MAX_CHANNELS),
+    "banks": (0, MAX_BANKS),
+    "row_miss": (0, MAX_CYCLES),
+    "refresh": (0, MAX_CYCLES),
+    "refresh_cycles": (0, MAX_CYCLES),
+}
+"""Least and greatest value of each parameter of ``DramTiming``."""
 
 
 @dataclass(frozen=True)
 class DramTiming:
-    """Parameters of the timing rule, in cycles and bursts."""
+    """Parameters of the timing rule, in cycles, bytes and bursts; ``channels.h`` has them in this order."""
 
     latency: int = 32
+    """Cycles from an address to its first data."""
     burst_gap: int = 1
+    """Cycles that a burst to a new place costs."""
     depth: int = 64
+    """Bursts that are queued."""
+    bandwidth: int = 0
+    """Bytes a cycle of each channel; 0: as many as the bus."""
+    channels: int = 1
+    """Channels, which work beside each other."""
+    banks: int = 0
+    """Banks of a channel, each with an open row; 0: all rows are open."""
+    row_miss: int = 24
+    """Cycles to open a row."""
+    refresh: int = 0
+    """Cycles from refresh to refresh; 0: none."""
+    refresh_cycles: int = 128
+    """Cycles that a refresh takes."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (("latency", 1, 1 << 20), ("burst_gap", 0, 1 << 20), ("depth", 1, 1024)):
+        for name, (low, high) in BOUNDS.items():
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ValueError(f"DRAM {name} is {value}; it must be in {low}..{high}")
+        if self.refresh and self.refresh <= self.refresh_cycles:
+            raise ValueError(
+                f"DRAM refresh is {self.refresh}: it must be more than refresh_cycles, {self.refresh_cycles}, or there "
+                "is no time for data"
+            )
+
+    @property
+    def channelled(self) -> bool:
+        """Whether the rule of channels applies."""
+        return bool(self.bandwidth or self.channels > 1 or self.banks or self.refresh)
 
 
 class ProtocolError(Exception):
@@ -47,10 +88,11 @@ class ProtocolError(Exception):
 
 
 class _Burst:
-    __slots__ = ("address", "beats", "earliest", "error", "gap", "id")
+    __slots__ = ("address", "beats", "earliest", "ends", "error", "gap", "id", "start")
 
-    def __init__(self, address: int, beats: int, earliest: int, gap: int, id: int) -> None:
+    def __init__(self, address: int, beats: int, earliest: int, gap: int, id: int, ends: list[int]) -> None:
         self.address, self.beats, self.earliest, self.gap, self.id = address, beats, earliest, gap, id
+        self.start, self.ends = address, ends
         self.error = False
 
 
@@ -78,6 +120,7 @@ class Dram:
         self.wready = self.bvalid = self.rvalid = 0
         self.bid = self.bresp = self.rid = self.rdata = self.rresp = self.rlast = 0
         self._size = bus_bytes.bit_length() - 1
+        self._channels = Channels(timing, bus_bytes) if timing.channelled else None
         self._reads: deque[_Burst] = deque()
         self._writes: deque[_Burst] = deque()
         self._responses: deque[tuple[int, int, int]] = deque()
@@ -127,15 +170,22 @@ class Dram:
         self.wready = 0
         if self._writes:
             head = self._writes[0]
-            self.wready = int(next_cycle >= head.earliest and next_cycle >= self._write_free + head.gap)
+            free = next_cycle >= head.earliest and next_cycle >= self._write_free + head.gap
+            self.wready = int(free and self._moved(head, 0))
         self.bvalid = 0
         if self._responses:
             due, self.bid, self.bresp = self._responses[0]
             self.bvalid = int(next_cycle >= due)
         if self._reads and not self.rvalid:
             head = self._reads[0]
-            if next_cycle >= head.earliest and next_cycle >= self._read_free + head.gap:
+            free = next_cycle >= head.earliest and next_cycle >= self._read_free + head.gap
+            if free and self._moved(head, timing.latency - 1):
                 self._offer(head)
+
+    def _moved(self, head: _Burst, after: int) -> bool:
+        """Whether the channels have moved the next beat of a burst, which is then at hand after some cycles."""
+        channels = self._channels
+        return channels is None or self.cycle >= channels.moved(head.ends, head.start, head.address) + after
 
     def _push(self, queue: deque[_Burst], address: tuple[int, int, int, int, int], end: int, earliest: int) -> int:
         id, start, length, size, burst = address
@@ -146,7 +196,8 @@ class Dram:
         if start // BURST_BOUNDARY != (start + bytes - 1) // BURST_BOUNDARY:
             raise ProtocolError(f"a burst across a {BURST_BOUNDARY}-byte boundary")
         gap = 0 if end in (-1, start) else self.timing.burst_gap
-        queue.append(_Burst(start, length + 1, earliest, gap, id))
+        ends = self._channels.schedule(start, length + 1, self.cycle - 1) if self._channels else []
+        queue.append(_Burst(start, length + 1, earliest, gap, id, ends))
         return start + bytes
 
     def _write_beat(self, head: _Burst, data: int, strobes: int, last: int) -> None:
