@@ -2,7 +2,7 @@
 
 ``Device.open`` opens what an engine URL names. Arrays (``Buffer``) are in its memory; a ``Stream`` launches programs,
 copies and fills in order; ``blas`` has matrix products, ``nn`` operators of neural networks.
-``KernelBuilder`` makes a ``Program`` to launch.
+``tile`` is the language to write kernels in; ``KernelBuilder`` makes a ``Program`` instruction by instruction.
 
 This is the one place that shows the public names; files of the runtime import from the file that has the name. Every
 error is a ``sley.driver.SleyError``.
@@ -22,6 +22,7 @@ from sley.runtime.device.program import Program
 from sley.runtime.device.stream import Count, Stream, Timing
 from sley.runtime.errors import BadIndex, KernelError, ShapeMismatch, UnsupportedType
 from sley.runtime.nn import operators as nn
+from sley.runtime.tile import language as tile
 
 __all__ = [
     "ZERO",
@@ -46,4 +47,5 @@ __all__ = [
     "UnsupportedType",
     "blas",
     "nn",
+    "tile",
 ]

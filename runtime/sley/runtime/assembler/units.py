@@ -152,6 +152,11 @@ class Units(Instructions):
                 raise KernelError(f"{self.name}: {problem}")
         self._unit(Op.VECTOR, source, destination, rows, step, wait, signal, **flags, **steps)
 
+    @property
+    def chains(self) -> tuple[Chain, ...]:
+        """All chains named so far, by their index from 1 on."""
+        return tuple(self._chains)
+
     def chain(self, chain: Chain) -> int:
         """The index of a chain for ``vector``; writes it into the table here if it is new. Raises ``KernelError`` for
         one that the chip does not have, or one too many."""

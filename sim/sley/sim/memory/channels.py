@@ -1,7 +1,7 @@
 """Channels of a DRAM with banks and refresh: when a beat is moved; ``channels.h`` is the same in C.
 
-The rule (docs/theory/engines.md explains it). Time is counted in parts of a cycle: ``bandwidth`` of them are a cycle, so
-a beat of ``bus_bytes`` takes ``bus_bytes`` parts.
+The rule (docs/theory/engines.md explains it). Time is counted in parts of a cycle: ``bandwidth`` of them are a cycle,
+so a beat of ``bus_bytes`` takes ``bus_bytes`` parts.
 
 1. Bytes of an ``INTERLEAVE`` are in one channel, the next ones in the next channel. A channel moves the beats of reads
    and writes in the order in which the bursts were accepted. Those of a burst that are in one interleave are a *piece*.

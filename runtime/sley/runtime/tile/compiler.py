@@ -1,0 +1,59 @@
+"""From a tile kernel to a program: the passes in their order, each verified, and printed if asked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from sley.abi.config import ChipConfig
+from sley.runtime.device.program import Program
+from sley.runtime.tile.emit.program import Emitter
+from sley.runtime.tile.ir import Function
+from sley.runtime.tile.passes.carry import keep_in_place
+from sley.runtime.tile.passes.chains import form_chains
+from sley.runtime.tile.passes.placement import place
+from sley.runtime.tile.passes.products import check_products
+from sley.runtime.tile.passes.ranges import check_places, index_ranges
+from sley.runtime.tile.passes.simplify import simplify
+from sley.runtime.tile.passes.spread import spread_columns
+from sley.runtime.tile.text import printed
+from sley.runtime.tile.verify import verify
+
+PASSES: dict[str, Callable[[Function], None]] = {
+    "simplify": simplify,
+    "spread": spread_columns,
+    "chains": form_chains,
+    "carry": keep_in_place,
+}
+DUMP = "SLEY_DUMP"
+"""The environment variable with the names of passes to print behind, separated by commas, or ``all``."""
+
+
+def lower(function: Function, watch: Callable[[str, Function], None] | None = None) -> None:
+    """Runs all passes, in place. ``watch`` sees the function behind each of them, and first as it is, ``source``.
+
+    Raises ``TileError``.
+    """
+    wanted = os.environ.get(DUMP, "").split(",")
+    for name, run in {"source": verify, **PASSES}.items():
+        run(function)
+        verify(function)
+        if "all" in wanted or name in wanted:
+            print(f"# behind {name}\n{printed(function)}", file=sys.stderr)
+        if watch is not None:
+            watch(name, function)
+
+
+def compile_function(function: Function, config: ChipConfig) -> Program:
+    """The program of a function for a chip. The function is changed. Raises ``TileError``, ``KernelError``."""
+    lower(function)
+    ranges = index_ranges(function)
+    check_places(function, ranges)
+    check_products(function, config)
+    placement = place(function, config)
+    first = Emitter(function, config, placement, ranges)
+    first.program()
+    if not first.k.chains:
+        return first.k.build()
+    return Emitter(function, config, placement, ranges, first.k.chains).program()

@@ -1,0 +1,20 @@
+"""Numbers of a kernel's source as the bits of elements."""
+
+import ml_dtypes
+import numpy as np
+
+from sley.abi.types import ElementType
+from sley.runtime.tile.operations import TileError
+
+_FLOATS = {ElementType.FP32: (np.float32, np.uint32), ElementType.BF16: (ml_dtypes.bfloat16, np.uint16)}
+
+
+def word(value: float, dtype: ElementType) -> int:
+    """The bits of a number, rounded once. Raises ``TileError`` for one that is no int32."""
+    if dtype is ElementType.INT32:
+        if value != int(value) or not -(1 << 31) <= value < 1 << 31:
+            raise TileError(f"{value!r} is no int32")
+        return int(value) & 0xFFFFFFFF
+    kind, bits = _FLOATS[dtype]
+    with np.errstate(over="ignore"):
+        return int(np.asarray(value, np.float64).astype(kind).view(bits))

@@ -1,0 +1,29 @@
+"""Parameters of the units, written only when they change."""
+
+from sley.abi.faults import Unit
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.assembler.operands import Register, Value
+
+
+class Parameters:
+    """What parameters hold, as far as it is known here. A loop may come back with others: ``forget`` at its ends."""
+
+    def __init__(self, builder: KernelBuilder) -> None:
+        self._builder = builder
+        self._known: dict[tuple[Unit, str], int] = {}
+
+    def set(self, unit: Unit, **values: Value) -> None:
+        """Writes those that may be different."""
+        for name, value in values.items():
+            key = unit, name
+            if isinstance(value, Register):
+                self._known.pop(key, None)
+            elif self._known.get(key) == value:
+                continue
+            else:
+                self._known[key] = value
+            self._builder.set(unit, **{name: value})
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self._known.clear()

@@ -1,0 +1,197 @@
+"""From a kernel's Python source to the tile IR.
+
+Statements run as Python does them, on values that note what is done to them (``trace``): whatever is known when the
+kernel is compiled is plain Python. Only loops over ``range`` are looked at: they become loops of the IR.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sley.runtime.errors import KernelError
+from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.operations import TileError, result_types
+from sley.runtime.tile.trace import CURRENT, Array, Index, Trace, Traced, as_index
+from sley.runtime.tile.types import INDEX, ArrayType
+
+
+class _Return(Exception):  # noqa: N818 (no error)
+    """A function's result."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+@dataclass
+class Source:
+    """A function that is read as a kernel, or a part of one."""
+
+    python: Callable[..., Any]
+
+    @cached_property
+    def text(self) -> str:
+        """Its source. Raises ``TileError`` if Python does not have it."""
+        try:
+            return textwrap.dedent(inspect.getsource(self.python))
+        except (OSError, TypeError):
+            raise TileError(
+                f"the source of {self.python.__name__} is not known; a kernel stands in a file, or in a notebook's cell"
+            ) from None
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef:
+        tree = ast.parse(self.text).body[0]
+        if not isinstance(tree, ast.FunctionDef):
+            raise TileError(f"{self.python.__name__} is no function with def")
+        ast.increment_lineno(tree, self.python.__code__.co_firstlineno - 1)
+        return tree
+
+    @property
+    def file(self) -> str:
+        return self.python.__code__.co_filename
+
+    def names(self) -> dict[str, Any]:
+        """What its body sees from outside."""
+        return {**self.python.__globals__, **inspect.getclosurevars(self.python).nonlocals}
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs its body in the trace at work. Raises ``TileError`` with the line at fault."""
+        bound = inspect.signature(self.python).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return _Run(self, self.names(), dict(bound.arguments)).body()
+
+
+class _Run:
+    """A function body at work: ``variables`` are its own, ``names`` those from outside."""
+
+    def __init__(self, source: Source, names: dict[str, Any], variables: dict[str, Any]) -> None:
+        self.source, self.names, self.variables = source, names, variables
+        self.trace = CURRENT.get()
+
+    def body(self) -> Any:
+        try:
+            self.statements(self.source.tree.body)
+        except _Return as result:
+            return result.value
+        return None
+
+    def statements(self, nodes: Sequence[ast.stmt]) -> None:
+        for node in nodes:
+            before, self.trace.line = self.trace.line, node.lineno
+            try:
+                self.statement(node)
+            except KernelError as error:
+                if "\n" in str(error):
+                    raise
+                line = self.source.text.splitlines()[node.lineno - self.source.python.__code__.co_firstlineno]
+                place = f"{self.source.file}:{node.lineno}"
+                raise TileError(f"{place}: {error}\n    {line.strip()}") from None
+            self.trace.line = before
+
+    def statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.For):
+            self.loop(node)
+        elif isinstance(node, ast.If):
+            self.statements(node.body if self.value(node.test) else node.orelse)
+        elif isinstance(node, ast.Return):
+            raise _Return(self.value(node.value) if node.value else None)
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Assert | ast.Pass):
+            module = ast.Module([node], [])
+            exec(compile(module, self.source.file, "exec"), self.scope(), self.variables)  # the user's own source
+        else:
+            raise TileError(f"{type(node).__name__.lower()} is no statement of a kernel")
+
+    def value(self, node: ast.expr) -> Any:
+        return eval(compile(ast.Expression(node), self.source.file, "eval"), self.scope(), self.variables)
+
+    def scope(self) -> dict[str, Any]:
+        """For expressions: comprehensions see variables of the function as names from outside."""
+        return {**self.names, **self.variables}
+
+    def loop(self, node: ast.For) -> None:
+        if node.orelse:
+            raise TileError("a loop of a kernel has no else")
+        rounds = self.rounds(node.iter)
+        if not isinstance(rounds, range):
+            for value in rounds:
+                self.assign(node.target, value)
+                self.statements(node.body)
+            return
+        if not isinstance(node.target, ast.Name):
+            raise TileError("a loop over range has one variable")
+        if len(rounds) < 2:
+            for value in rounds:
+                self.variables[node.target.id] = as_index(value)
+                self.statements(node.body)
+            return
+        self.hardware_loop(node, node.target.id, rounds)
+
+    def rounds(self, node: ast.expr) -> Any:
+        rounds = self.value(node)
+        if isinstance(rounds, Traced):
+            raise TileError(f"a loop over {type(rounds).__name__}; it is over range, or over values that are known")
+        return rounds
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        module = ast.Module([ast.Assign([target], ast.Name("__value", ast.Load()))], [])
+        self.variables["__value"] = value
+        exec(compile(ast.fix_missing_locations(module), self.source.file, "exec"), self.scope(), self.variables)
+        del self.variables["__value"]
+
+    def hardware_loop(self, node: ast.For, variable: str, rounds: range) -> None:
+        stored = {
+            n.id
+            for part in node.body
+            for n in ast.walk(part)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        carried = [name for name in self.variables if name in stored and name != variable]
+        for name in carried:
+            if isinstance(self.variables[name], int) and not isinstance(self.variables[name], bool):
+                self.variables[name] = as_index(self.variables[name])
+        carried = [name for name in carried if isinstance(self.variables[name], Traced)]
+        begin: list[Value] = [self.variables[name].value for name in carried]
+        number = Value(INDEX, variable)
+        body = Block([number, *(Value(value.type) for value in begin)])
+        outside = dict(self.variables)
+        self.variables[variable] = Index(number)
+        for name, parameter in zip(carried, body.parameters[1:], strict=True):
+            self.variables[name] = type(self.variables[name])(parameter)
+        with self.trace.inside(body):
+            self.statements(node.body)
+            ends = [self.variables[name] for name in carried]
+            for name, value, end in zip(carried, begin, ends, strict=True):
+                if not isinstance(end, Traced) or end.value.type != value.type:
+                    kind = end.value.type if isinstance(end, Traced) else repr(end)
+                    raise TileError(
+                        f"{name} is {value.type} before the loop and {kind} at its end; it must stay the same"
+                    )
+            self.trace.emit("yield", [end.value for end in ends])
+        attributes = {"lower": rounds.start, "step": rounds.step, "count": len(rounds)}
+        op = Op("for", begin, attributes, body=body, line=node.lineno)
+        op.results = [Value(type) for type in result_types(op)]
+        self.trace.block.ops.append(op)
+        self.variables = outside
+        for name, result in zip(carried, op.results, strict=True):
+            self.variables[name] = type(self.variables[name])(result)
+
+
+def read(
+    source: Source, arrays: Mapping[str, ArrayType], constants: Mapping[str, Any], grid: tuple[int, int, int]
+) -> Function:
+    """The function that a kernel is for these arrays and constants. Raises ``TileError``."""
+    trace = Trace()
+    values = {name: Value(type, name) for name, type in arrays.items()}
+    token = CURRENT.set(trace)
+    try:
+        source.call(**{name: Array(value) for name, value in values.items()}, **constants)
+    finally:
+        CURRENT.reset(token)
+    return Function(source.python.__name__, list(values.values()), grid, trace.block)

@@ -1,0 +1,173 @@
+"""Runs tile IR on numpy arrays in the arithmetic of the hardware: equal to it in every bit, after every pass.
+
+Elements are bit patterns: ``np.uint32`` for fp32 and int32, ``np.uint16`` for bf16. What the vector unit and the
+array do with them comes from whoever defines it, the golden model, by the entry point ``sley.arithmetic``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain
+from sley.runtime.tile.constants import word
+from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.operations import INDEX_OPS, TileError
+from sley.runtime.tile.types import ArrayType, TileType
+
+Bits = NDArray[Any]
+
+
+class Arithmetic(Protocol):
+    """What is done to elements, on arrays of bit patterns of one shape."""
+
+    def unary(self, kind: str, x: Bits) -> Bits: ...
+
+    def binary(self, kind: str, x: Bits, y: Bits, dtype: ElementType) -> Bits: ...
+
+    def cast(self, x: Bits, dtype: ElementType, to: ElementType) -> Bits: ...
+
+    def dot(self, a: Bits, b: Bits, sums: Bits) -> Bits: ...
+
+    def reduce(self, kind: str, x: Bits, axis: int, dtype: ElementType, lanes: int) -> Bits: ...
+
+    def chain(
+        self,
+        chain: Chain,
+        operands: list[tuple[Bits, ElementType]],
+        splats: list[int],
+        shape: tuple[int, int],
+        computed: ElementType,
+        to: ElementType,
+    ) -> Bits: ...
+
+
+def arithmetic() -> Arithmetic:
+    """The golden model's. Raises ``TileError`` if none is installed."""
+    found = {point.name: point for point in entry_points(group="sley.arithmetic")}
+    if "golden" not in found:
+        raise TileError("no golden arithmetic is installed (entry point sley.arithmetic, golden); install sley again")
+    made: Arithmetic = found["golden"].load()()
+    return made
+
+
+def interpret(function: Function, arrays: Mapping[str, Bits], lanes: int) -> None:
+    """Runs all blocks of the grid, one after the other, on arrays of bit patterns, in place. ``lanes``: N of the chip
+    whose order of additions along rows is wanted."""
+    golden = arithmetic()
+    for z, y, x in product(*(range(side) for side in reversed(function.grid))):
+        values: dict[Value, Any] = {value: arrays[value.name] for value in function.arrays}
+        _Block(golden, (x, y, z), lanes, values).run(function.body)
+
+
+class _Block:
+    """One block of the grid; ``values`` are numbers, tiles and arrays by their value in the IR."""
+
+    def __init__(self, golden: Arithmetic, block: tuple[int, int, int], lanes: int, values: dict[Value, Any]) -> None:
+        self.golden, self.block, self.lanes, self.values = golden, block, lanes, values
+
+    def run(self, block: Block) -> None:
+        for op in block.ops:
+            if op.name == "for":
+                self._for(op)
+            elif op.name != "yield":
+                results = getattr(self, f"_{op.name}", self._scalar)(op)
+                if op.results:
+                    self.values[op.result] = results
+
+    def _operands(self, op: Op) -> list[Any]:
+        return [self.values[operand] for operand in op.operands]
+
+    def _scalar(self, op: Op) -> int:
+        value: int = INDEX_OPS[op.name](*self._operands(op))
+        return value
+
+    def _const(self, op: Op) -> int:
+        value: int = op.attributes["value"]
+        return value
+
+    def _block(self, op: Op) -> int:
+        return self.block[op.attributes["axis"]]
+
+    def _for(self, op: Op) -> None:
+        assert op.body is not None
+        carried = self._operands(op)
+        lower, step, count = (op.attributes[name] for name in ("lower", "step", "count"))
+        for number in range(count):
+            self.values |= dict(zip(op.body.parameters, [lower + step * number, *carried], strict=True))
+            self.run(op.body)
+            carried = self._operands(op.body.ops[-1])
+        self.values |= dict(zip(op.results, carried, strict=True))
+
+    def _region(self, op: Op, array: Bits, indices: list[int], shape: tuple[int, int]) -> Any:
+        """The part of an array that a tile covers, as a view of two axes."""
+        for axis, (index, size) in enumerate(zip(indices, array.shape, strict=True)):
+            if not 0 <= index < size:
+                raise TileError(
+                    f"line {op.line}: {op.name} at {tuple(indices)} of {array.shape}: axis {axis} ends there"
+                )
+        flat = array[(*indices[:-2],)] if array.ndim > 1 else array[None]
+        row = indices[-2] if array.ndim > 1 else 0
+        return flat[row : row + shape[0], indices[-1] : indices[-1] + shape[1]]
+
+    def _load(self, op: Op) -> Bits:
+        array, *indices = self._operands(op)
+        shape, type = op.attributes["shape"], op.operands[0].type
+        assert isinstance(type, ArrayType)
+        tile = np.full(shape, word(op.attributes["fill"], type.dtype), array.dtype)
+        part = self._region(op, array, indices, shape)
+        tile[: part.shape[0], : part.shape[1]] = part
+        return tile
+
+    def _store(self, op: Op) -> None:
+        array, *indices, tile = self._operands(op)
+        part = self._region(op, array, indices, tile.shape)
+        part[...] = tile[: part.shape[0], : part.shape[1]]
+
+    def _full(self, op: Op) -> Bits:
+        bits = word(op.attributes["value"], op.attributes["dtype"])
+        return np.full(op.attributes["shape"], bits, np.uint32)
+
+    def _unary(self, op: Op) -> Bits:
+        return self.golden.unary(op.attributes["kind"], *self._operands(op))
+
+    def _binary(self, op: Op) -> Bits:
+        type = op.result.type
+        assert isinstance(type, TileType)
+        x, y = (np.broadcast_to(operand, type.shape) for operand in self._operands(op))
+        return self.golden.binary(op.attributes["kind"], x, y, type.dtype)
+
+    def _where(self, op: Op) -> Bits:
+        condition, x, y = self._operands(op)
+        chosen: Bits = np.where(condition != 0, x, y)
+        return chosen
+
+    def _cast(self, op: Op) -> Bits:
+        type = op.operands[0].type
+        assert isinstance(type, TileType)
+        (x,) = self._operands(op)
+        return self.golden.cast(x, type.dtype, op.attributes["dtype"])
+
+    def _dot(self, op: Op) -> Bits:
+        return self.golden.dot(*self._operands(op))
+
+    def _reduce(self, op: Op) -> Bits:
+        type = op.operands[0].type
+        assert isinstance(type, TileType)
+        kind, axis = op.attributes["kind"], op.attributes["axis"]
+        (x,) = self._operands(op)
+        return self.golden.reduce(kind, x, axis, type.dtype, self.lanes)
+
+    def _chain(self, op: Op) -> Bits:
+        attributes, operands = op.attributes, []
+        for value, operand in zip(self._operands(op), op.operands, strict=True):
+            assert isinstance(operand.type, TileType)
+            operands.append((np.broadcast_to(value, attributes["shape"]), operand.type.dtype))
+        stages, computed, dtype = (attributes[name] for name in ("stages", "computed", "dtype"))
+        return self.golden.chain(stages, operands, list(attributes["splats"]), attributes["shape"], computed, dtype)

@@ -1,0 +1,133 @@
+"""Kernels: functions of the tile language, compiled for the arrays, constants, grid and chip of a launch."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from itertools import combinations
+from typing import Any, ParamSpec, TypeVar
+
+from sley.abi.config import ChipConfig
+from sley.driver import BadRequest
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.device import Device
+from sley.runtime.device.program import Program
+from sley.runtime.device.stream import Stream
+from sley.runtime.device.types import element_type
+from sley.runtime.tile.compiler import compile_function
+from sley.runtime.tile.frontend import Source, read
+from sley.runtime.tile.ir import Function
+from sley.runtime.tile.operations import STORED, TileError
+from sley.runtime.tile.types import ArrayType
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def array_type(name: str, array: Buffer) -> ArrayType:
+    """The type of a device array. Raises ``TileError`` for one that kernels cannot use."""
+    dtype = element_type(array.dtype)
+    if dtype not in STORED:
+        raise TileError(f"{name} is of {array.dtype}; kernels have {', '.join(t.info.name for t in STORED)}")
+    assert dtype is not None
+    if not array.shape or 0 in array.shape:
+        raise TileError(f"{name} has shape {array.shape}; it has one dimension or more, each 1 or more")
+    strides = tuple(stride // array.dtype.itemsize for stride in array.strides)
+    if array.shape[-1] > 1 and strides[-1] != 1:
+        raise TileError(f"{name} has strides {array.strides}; elements of its last axis must be contiguous")
+    return ArrayType(dtype, array.shape, strides)
+
+
+class Kernel:
+    """A kernel. ``kernel[grid](x, y, SIZE=64)`` runs it once for each block of the grid, on any core; it returns
+    before they are done. Arrays are device arrays; all other arguments are constants, for each of which it is
+    compiled. ``stream=``: where to run.
+
+    Programs are kept by the arrays' types and strides, constants, grid and chip.
+    """
+
+    def __init__(self, python: Callable[..., None]) -> None:
+        self.source = Source(python)
+        self.signature = inspect.signature(python)
+        if "stream" in self.signature.parameters:
+            raise TileError(f"{python.__name__}: stream is an argument of every kernel; name yours in another way")
+        self._programs: dict[Any, Program] = {}
+        update_wrapper(self, python)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        name = self.source.python.__name__
+        raise TileError(f"{name}(...) is a kernel: say how many blocks, {name}[grid](...)")
+
+    def __getitem__(self, grid: int | Sequence[int]) -> Callable[..., None]:
+        sides = (grid,) if isinstance(grid, int) else tuple(grid)
+        if not 1 <= len(sides) <= 3 or any(not isinstance(s, int) or s < 1 for s in sides):
+            raise BadRequest(f"grid is {grid!r}; it is one to three numbers of blocks, each 1 or more")
+        x, y, z = (*sides, 1, 1)[:3]
+
+        def launch(*args: Any, stream: Stream | None = None, **kwargs: Any) -> None:
+            self.launch((x, y, z), args, kwargs, stream)
+
+        return launch
+
+    def launch(
+        self, grid: tuple[int, int, int], args: Sequence[Any], kwargs: dict[str, Any], stream: Stream | None
+    ) -> None:
+        """Compiles the kernel for these arguments if it has not been, and runs it."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        arrays = {name: value for name, value in bound.arguments.items() if isinstance(value, Buffer)}
+        if not arrays:
+            raise BadRequest(f"{self.source.python.__name__} without a device array; give device.array(values)")
+        device = Device.of(next(iter(arrays.values())))
+        types = {name: array_type(name, array) for name, array in arrays.items()}
+        for (first, a), (second, b) in combinations(arrays.items(), 2):
+            if a.layout.overlaps(b.layout):
+                raise BadRequest(
+                    f"{first} and {second} of {self.source.python.__name__} share memory: give the array once, and "
+                    "load and store that, so that the order of both is kept"
+                )
+        constants = {name: value for name, value in bound.arguments.items() if name not in arrays}
+        program = self.program(types, constants, grid, device.config)
+        (stream or device.stream).launch(program, list(arrays.values()), grid)
+
+    def program(
+        self, arrays: dict[str, ArrayType], constants: dict[str, Any], grid: tuple[int, int, int], config: ChipConfig
+    ) -> Program:
+        """The program for these types. Raises ``TileError``, ``KernelError``."""
+        key = (tuple(arrays.items()), _hashable(constants), grid, config.hash)
+        if key not in self._programs:
+            self._programs[key] = compile_function(self.function(arrays, constants, grid), config)
+        return self._programs[key]
+
+    def function(self, arrays: dict[str, ArrayType], constants: dict[str, Any], grid: tuple[int, int, int]) -> Function:
+        """The tile IR for these types, as the source says it. Raises ``TileError``."""
+        return read(self.source, arrays, constants, grid)
+
+
+def _hashable(constants: dict[str, Any]) -> Any:
+    key = tuple((name, type(value), value) for name, value in constants.items())
+    try:
+        hash(key)
+    except TypeError:
+        raise TileError(
+            f"constants {', '.join(constants)}: one cannot be compared with those of the launch before; use numbers, "
+            "tuples and functions"
+        ) from None
+    return key
+
+
+def kernel(python: Callable[..., None]) -> Kernel:
+    """Makes a function a kernel; see ``Kernel`` and ``sley.runtime.tile.language``."""
+    return Kernel(python)
+
+
+def function(python: Callable[P, R]) -> Callable[P, R]:
+    """Makes a function a part of kernels whose loops over ``range`` become hardware loops."""
+    source = Source(python)
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = source.call(*args, **kwargs)
+        return result
+
+    return update_wrapper(call, python)

@@ -1,0 +1,214 @@
+"""The tile language: what is written inside of a function with ``@tile.kernel``.
+
+A kernel is a Python function over arrays and constants. It runs once for each block of the grid, on any core, and
+works on tiles: rectangles that it loads from arrays, computes with, and stores. ``docs/guides/tile.md`` begins with
+examples.
+
+``for i in range(...)`` becomes a hardware loop; any other iterable is unrolled. What is assigned in a loop and was
+there before is carried from one round to the next. ``if`` decides when the kernel is compiled. Other functions can be
+called; their loops become hardware loops if they have ``@tile.function``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from sley.abi.types import ElementType
+from sley.runtime.tile.kernel import Kernel, function, kernel
+from sley.runtime.tile.operations import PRODUCTS, TileError
+from sley.runtime.tile.trace import (
+    Array,
+    Index,
+    Operand,
+    Tile,
+    as_index,
+    as_tile,
+    as_type,
+    binary,
+    index_op,
+    trace,
+    unary,
+)
+
+__all__ = [
+    "Array",
+    "Index",
+    "Kernel",
+    "Tile",
+    "TileError",
+    "block_id",
+    "dot",
+    "exp",
+    "exp2",
+    "floor",
+    "full",
+    "function",
+    "gelu",
+    "kernel",
+    "load",
+    "log",
+    "log2",
+    "maximum",
+    "minimum",
+    "normal_cdf",
+    "reciprocal",
+    "relu",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "silu",
+    "sqrt",
+    "store",
+    "tanh",
+    "where",
+    "zeros",
+]
+
+Place = Sequence[Index | int]
+
+
+def block_id(axis: int = 0) -> Index:
+    """The block's number along an axis of the grid, 0 to 2."""
+    if axis not in (0, 1, 2):
+        raise TileError(f"axis {axis!r} of the grid; it has 0, 1 and 2")
+    return Index(trace().emit("block", [], axis=axis)[0])
+
+
+def _place(array: Array, place: Place | Index | int) -> list[Any]:
+    indices = [place] if isinstance(place, Index | int) else list(place)
+    return [array.value, *(as_index(index).value for index in indices)]
+
+
+def load(array: Array, place: Place | Index | int, shape: Sequence[int], fill: float = 0.0) -> Tile:
+    """The tile of ``shape``, rows and columns, whose first element is at ``place``, an index for each axis of the
+    array.
+
+    Rows and columns are along the last two axes; an array of one axis has one row. What is outside of the array is
+    ``fill``. The place itself must be inside of it.
+    """
+    return Tile(trace().emit("load", _place(array, place), shape=tuple(shape), fill=float(fill))[0])
+
+
+def store(array: Array, place: Place | Index | int, tile: Tile) -> None:
+    """Writes a tile of the array's type to where ``load`` would read it; what is outside of the array is not
+    written.
+    """
+    trace().emit("store", [*_place(array, place), tile.value])
+
+
+def full(shape: Sequence[int], value: float, dtype: Any = ElementType.FP32) -> Tile:
+    """A tile of one value, of fp32 or int32."""
+    return Tile(trace().emit("full", [], value=value, dtype=as_type(dtype), shape=tuple(shape))[0])
+
+
+def zeros(shape: Sequence[int], dtype: Any = ElementType.FP32) -> Tile:
+    """A tile of zeros."""
+    return full(shape, 0, dtype)
+
+
+def dot(a: Tile, b: Tile, sums: Tile | None = None) -> Tile:
+    """The matrix product of two bf16 tiles, added to ``sums`` if given: fp32, in the order of the array, chunks of N
+    elements along K one after the other."""
+    if sums is None:
+        if a.dtype not in PRODUCTS:
+            raise TileError(f"dot of {a.dtype.info.name}; it multiplies {', '.join(t.info.name for t in PRODUCTS)}")
+        sums = zeros((a.shape[0], b.shape[1]), PRODUCTS[a.dtype])
+    return Tile(trace().emit("dot", [a.value, b.value, sums.value])[0])
+
+
+def where(condition: Tile, x: Operand, y: Operand) -> Tile:
+    """x where the condition is not 0, y elsewhere; -0 counts as not 0."""
+    dtype = next((operand.dtype for operand in (x, y) if isinstance(operand, Tile)), ElementType.FP32)
+    tiles = [as_tile(operand, dtype).value for operand in (x, y)]
+    return Tile(trace().emit("where", [as_tile(condition, dtype).value, *tiles])[0])
+
+
+def maximum(a: Operand | Index, b: Operand | Index) -> Any:
+    """The larger of two, element by element, NaN if either is; of two indices, too."""
+    if isinstance(a, Index) or isinstance(b, Index):
+        return index_op("imax", a, b)  # type: ignore[arg-type]
+    return binary("max", a, b)
+
+
+def minimum(a: Operand | Index, b: Operand | Index) -> Any:
+    """The smaller of two, element by element, NaN if either is; of two indices, too."""
+    if isinstance(a, Index) or isinstance(b, Index):
+        return index_op("imin", a, b)  # type: ignore[arg-type]
+    return binary("min", a, b)
+
+
+def exp2(x: Tile) -> Tile:
+    """2^x."""
+    return unary("exp2", x)
+
+
+def log2(x: Tile) -> Tile:
+    """The logarithm to base 2."""
+    return unary("log2", x)
+
+
+def reciprocal(x: Tile) -> Tile:
+    """1 / x."""
+    return unary("reciprocal", x)
+
+
+def rsqrt(x: Tile) -> Tile:
+    """1 / sqrt(x)."""
+    return unary("rsqrt", x)
+
+
+def sqrt(x: Tile) -> Tile:
+    """The square root."""
+    return unary("sqrt", x)
+
+
+def tanh(x: Tile) -> Tile:
+    """The hyperbolic tangent."""
+    return unary("tanh", x)
+
+
+def sigmoid(x: Tile) -> Tile:
+    """1 / (1 + e^-x)."""
+    return unary("sigmoid", x)
+
+
+def normal_cdf(x: Tile) -> Tile:
+    """The distribution function of the normal distribution."""
+    return unary("normal_cdf", x)
+
+
+def floor(x: Tile) -> Tile:
+    """The largest integer that is not above x."""
+    return unary("floor", x)
+
+
+def round(x: Tile) -> Tile:
+    """The nearest integer, the even one of two."""
+    return unary("round", x)
+
+
+def relu(x: Tile) -> Tile:
+    """x, or 0 where it is negative; NaN stays."""
+    return unary("relu", x)
+
+
+def exp(x: Tile) -> Tile:
+    """e^x, as 2^(x * log2(e)) in fp32."""
+    return exp2(x * math.log2(math.e))
+
+
+def log(x: Tile) -> Tile:
+    """The natural logarithm, as log2(x) * ln(2) in fp32."""
+    return log2(x) * math.log(2)
+
+
+def silu(x: Tile) -> Tile:
+    """x * sigmoid(x)."""
+    return sigmoid(x) * x
+
+
+def gelu(x: Tile) -> Tile:
+    """x * Phi(x)."""
+    return normal_cdf(x) * x

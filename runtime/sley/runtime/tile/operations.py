@@ -1,0 +1,227 @@
+"""The operations of the tile IR, one table: operands, attributes, and the types of their results.
+
+Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, ``imax``. Tiles come from ``load`` and
+``full`` and go to ``store``. ``dot`` multiplies matrices, ``reduce`` joins the elements of rows or columns, ``cast``
+changes the type. ``unary`` and ``binary`` do to each element what the operation of the vector unit does that they
+name; ``where`` chooses between two. ``for`` repeats its body; ``yield`` ends it and hands on what is carried. ``chain``
+is several element-wise operations in one instruction of the vector unit; the compiler makes it, no one writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sley.abi.functions.table import Function as VectorFunction
+from sley.abi.types import ElementType
+from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.runtime.errors import KernelError
+from sley.runtime.tile.ir import Op
+from sley.runtime.tile.types import COMPUTED, INDEX, ArrayType, TileType, Type, broadcast
+
+FUNCTIONS = {function.name.lower(): function for function in VectorFunction}
+"""Functions of one element, in fp32."""
+BINARY = {op.name.lower(): op for op in BinaryOp if op is not BinaryOp.NONE} | {"mul": None}
+"""Operations of two elements; ``mul`` is a stage of its own in the vector unit."""
+INDEX_OPS: dict[str, Callable[[int, int], int]] = {
+    "iadd": lambda a, b: a + b,
+    "isub": lambda a, b: a - b,
+    "imul": lambda a, b: a * b,
+    "imin": min,
+    "imax": max,
+}
+"""Operations of two indices, and what they give."""
+BITS = ("and", "or", "xor", "shl", "shr", "sar")
+REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAX, "min": Reduction.MIN}
+PRODUCTS = {ElementType.BF16: ElementType.FP32}
+"""Types that ``dot`` multiplies, and those of its sums."""
+STORED = (ElementType.BF16, ElementType.FP32, ElementType.INT32)
+"""Types of arrays."""
+
+
+class TileError(KernelError):
+    """A tile kernel that means nothing, or that the chip cannot do."""
+
+
+def _need(holds: bool, op: Op, what: str) -> None:
+    if not holds:
+        raise TileError(f"{op.name}: {what}")
+
+
+def _tile(op: Op, number: int) -> TileType:
+    type = op.operands[number].type
+    _need(isinstance(type, TileType), op, f"operand {number} is {type}; it must be a tile")
+    assert isinstance(type, TileType)
+    return type
+
+
+def _array(op: Op, indices: list[Type]) -> ArrayType:
+    type = op.operands[0].type
+    _need(isinstance(type, ArrayType), op, f"it works on an array, not on {type}")
+    assert isinstance(type, ArrayType)
+    _need(
+        len(indices) == len(type.shape) and all(index == INDEX for index in indices),
+        op,
+        f"an array of {len(type.shape)} dimensions takes as many indices; given were {len(indices)}",
+    )
+    return type
+
+
+def _indices(op: Op) -> list[Type]:
+    _need(all(operand.type == INDEX for operand in op.operands), op, "operands must be indices")
+    return [INDEX]
+
+
+def _load(op: Op) -> list[Type]:
+    array = _array(op, [operand.type for operand in op.operands[1:]])
+    shape = op.attributes["shape"]
+    _need(len(shape) == 2 and min(shape) >= 1, op, f"shape is {shape}; it has rows and columns, each 1 or more")
+    _need(len(array.shape) > 1 or shape[0] == 1, op, f"{shape[0]} rows of an array of one dimension; it has one")
+    return [TileType(array.dtype, shape)]
+
+
+def _store(op: Op) -> list[Type]:
+    array, tile = _array(op, [operand.type for operand in op.operands[1:-1]]), _tile(op, len(op.operands) - 1)
+    _need(
+        array.dtype is tile.dtype,
+        op,
+        f"a tile of {tile.dtype.info.name} to an array of {array.dtype.info.name}; convert it: x.to(array.dtype)",
+    )
+    _need(len(array.shape) > 1 or tile.shape[0] == 1, op, f"{tile.shape[0]} rows to an array of one dimension")
+    return []
+
+
+def _made(op: Op) -> list[Type]:
+    dtype, shape = op.attributes["dtype"], op.attributes["shape"]
+    _need(dtype in COMPUTED, op, f"dtype is {dtype.info.name}; it is fp32 or int32: convert it afterwards")
+    _need(len(shape) == 2 and min(shape) >= 1, op, f"shape is {shape}; it has rows and columns, each 1 or more")
+    return [TileType(dtype, shape)]
+
+
+def _unary(op: Op) -> list[Type]:
+    tile, kind = _tile(op, 0), op.attributes["kind"]
+    _need(kind in FUNCTIONS or kind == "relu", op, f"no function {kind!r}; there are {', '.join(FUNCTIONS)}, relu")
+    _need(tile.dtype is ElementType.FP32, op, f"{kind} of {tile.dtype.info.name}; it is of fp32: convert first")
+    return [tile]
+
+
+def _together(op: Op, first: int = 0) -> tuple[ElementType, tuple[int, int]]:
+    tiles = [_tile(op, number) for number in range(first, len(op.operands))]
+    shape = broadcast(*(tile.shape for tile in tiles))
+    shapes = " and ".join(str(tile.shape) for tile in tiles)
+    if shape is None:
+        raise TileError(f"{op.name}: shapes {shapes} do not go together: axes are equal, or 1")
+    types = {tile.dtype for tile in tiles}
+    names = " and ".join(tile.dtype.info.name for tile in tiles)
+    _need(len(types) == 1 and types <= set(COMPUTED), op, f"types {names}; both are fp32, or both int32")
+    return tiles[0].dtype, shape
+
+
+def _binary(op: Op) -> list[Type]:
+    kind = op.attributes["kind"]
+    _need(kind in BINARY, op, f"no operation {kind!r}; there are {', '.join(BINARY)}")
+    return [TileType(*_together(op))]
+
+
+def _where(op: Op) -> list[Type]:
+    condition = _tile(op, 0)
+    dtype, shape = _together(op, 1)
+    whole = broadcast(condition.shape, shape)
+    if whole is None:
+        raise TileError(f"where: shapes {condition.shape} and {shape} do not go together: axes are equal, or 1")
+    return [TileType(dtype, whole)]
+
+
+def _cast(op: Op) -> list[Type]:
+    tile, dtype = _tile(op, 0), op.attributes["dtype"]
+    _need(
+        dtype in STORED and tile.dtype in STORED,
+        op,
+        f"{tile.dtype.info.name} to {dtype.info.name}; tiles have {', '.join(t.info.name for t in STORED)}",
+    )
+    return [TileType(dtype, tile.shape)]
+
+
+def _dot(op: Op) -> list[Type]:
+    a, b, sums = (_tile(op, number) for number in range(3))
+    _need(
+        a.dtype is b.dtype and a.dtype in PRODUCTS,
+        op,
+        f"{a.dtype.info.name} times {b.dtype.info.name}; both are {', '.join(t.info.name for t in PRODUCTS)}",
+    )
+    _need(a.shape[1] == b.shape[0], op, f"{a.shape} times {b.shape}: columns of the first are rows of the second")
+    wanted = TileType(PRODUCTS[a.dtype], (a.shape[0], b.shape[1]))
+    _need(sums == wanted, op, f"the sums are {sums}; they must be {wanted}")
+    return [wanted]
+
+
+def _reduce(op: Op) -> list[Type]:
+    tile, kind, axis = _tile(op, 0), op.attributes["kind"], op.attributes["axis"]
+    _need(kind in REDUCTIONS, op, f"no reduction {kind!r}; there are {', '.join(REDUCTIONS)}")
+    _need(axis in (0, 1), op, f"axis is {axis}; it is 0 or 1")
+    _need(tile.dtype in COMPUTED, op, f"{kind} of {tile.dtype.info.name}; it is of fp32 or int32: convert first")
+    return [TileType(tile.dtype, (1, tile.shape[1]) if axis == 0 else (tile.shape[0], 1))]
+
+
+def _for(op: Op) -> list[Type]:
+    assert op.body is not None
+    carried = [operand.type for operand in op.operands]
+    _need(op.attributes["count"] >= 0, op, f"count is {op.attributes['count']}; it is 0 or more")
+    inside = [parameter.type for parameter in op.body.parameters]
+    _need(inside == [INDEX, *carried], op, "its body takes the variable and what is carried")
+    ends = op.body.ops[-1] if op.body.ops else None
+    _need(ends is not None and ends.name == "yield", op, "its body ends with yield")
+    assert ends is not None
+    _need([value.type for value in ends.operands] == carried, op, "what its body yields is not what is carried")
+    return carried
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """An operation of the IR: how many operands it has, None for any number, its attributes, and its results' types."""
+
+    infer: Callable[[Op], list[Type]]
+    operands: int | None
+    attributes: tuple[str, ...] = ()
+
+
+def _nothing(op: Op) -> list[Type]:
+    return []
+
+
+def _index(op: Op) -> list[Type]:
+    return [INDEX]
+
+
+def _chain(op: Op) -> list[Type]:
+    return [TileType(op.attributes["dtype"], op.attributes["shape"])]
+
+
+OPERATIONS: dict[str, OpInfo] = {
+    "const": OpInfo(_index, 0, ("value",)),
+    "block": OpInfo(_index, 0, ("axis",)),
+    **{name: OpInfo(_indices, 2) for name in INDEX_OPS},
+    "load": OpInfo(_load, None, ("shape", "fill")),
+    "store": OpInfo(_store, None),
+    "full": OpInfo(_made, 0, ("value", "dtype", "shape")),
+    "unary": OpInfo(_unary, 1, ("kind",)),
+    "binary": OpInfo(_binary, 2, ("kind",)),
+    "where": OpInfo(_where, 3),
+    "cast": OpInfo(_cast, 1, ("dtype",)),
+    "dot": OpInfo(_dot, 3),
+    "reduce": OpInfo(_reduce, 1, ("kind", "axis")),
+    "for": OpInfo(_for, None, ("lower", "step", "count")),
+    "yield": OpInfo(_nothing, None),
+    "chain": OpInfo(_chain, None, ("stages", "splats", "computed", "dtype", "shape")),
+}
+
+
+def result_types(op: Op) -> list[Type]:
+    """The types of an operation's results. Raises ``TileError`` for one that means nothing."""
+    info = OPERATIONS.get(op.name)
+    if info is None:
+        raise TileError(f"no operation {op.name!r}; there are {', '.join(OPERATIONS)}")
+    _need(info.operands in (None, len(op.operands)), op, f"{len(op.operands)} operands; it has {info.operands}")
+    missing = [name for name in info.attributes if name not in op.attributes]
+    _need(not missing, op, f"without {', '.join(missing)}")
+    return info.infer(op)

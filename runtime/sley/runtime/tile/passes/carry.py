@@ -1,0 +1,82 @@
+"""What a loop carries stays in one place: copies where a value would otherwise be in two.
+
+Behind this pass the value before the loop, the one in its body, the one that it yields and the one behind it can
+share a buffer, and so can the sums of a ``dot`` and its result.
+"""
+
+from __future__ import annotations
+
+from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, uses
+from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.types import TileType
+
+
+def keep_in_place(function: Function) -> None:
+    """Runs the pass, in place."""
+    _block(function.body, function)
+
+
+def copied(value: Value, line: int) -> Op:
+    """A copy of a tile, as an operation."""
+    type = value.type
+    assert isinstance(type, TileType)
+    computed = ElementType.INT32 if type.dtype is ElementType.INT32 else ElementType.FP32
+    attributes = {"stages": Chain(), "splats": (), "computed": computed, "dtype": type.dtype, "shape": type.shape}
+    op = Op("chain", [value], attributes, line=line)
+    op.results = [Value(type)]
+    return op
+
+
+def _block(block: Block, function: Function) -> None:
+    for op in list(block.ops):
+        if op.body is not None:
+            _block(op.body, function)
+            _loop(op, block, function)
+        elif op.name == "dot":
+            _alone(op, 2, block, function)
+
+
+def _alone(op: Op, number: int, block: Block, function: Function) -> None:
+    """Operand ``number`` is used by this operation alone, and made in the block around it."""
+    value = op.operands[number]
+    made_here = any(value in other.results for other in block.ops) or value in block.parameters
+    if made_here and len(uses(function.body)[value]) == 1 and op.operands.count(value) == 1:
+        return
+    copy = copied(value, op.line)
+    block.ops.insert(block.ops.index(op), copy)
+    op.operands[number] = copy.result
+
+
+def _loop(op: Op, block: Block, function: Function) -> None:
+    assert op.body is not None
+    body, ends = op.body, op.body.ops[-1]
+    for number, operand in enumerate(op.operands):
+        if isinstance(operand.type, TileType):
+            _alone(op, number, block, function)
+    for number, (parameter, end) in enumerate(zip(body.parameters[1:], list(ends.operands), strict=True)):
+        if end is parameter or not isinstance(end.type, TileType):
+            continue
+        if end in body.parameters:
+            raise TileError(f"line {op.line}: a loop that exchanges what it carries; copy one of them: x + 0")
+        if not _in_place(body, parameter, end, function):
+            copy = copied(end, op.line)
+            body.ops.insert(len(body.ops) - 1, copy)
+            ends.operands[number] = copy.result
+
+
+def _in_place(body: Block, parameter: Value, end: Value, function: Function) -> bool:
+    """Whether the operation that makes what is yielded can write it over what was carried."""
+    used = uses(function.body)
+    if len(used[end]) > 1:
+        return False
+    maker = next((number for number, op in enumerate(body.ops) if end in op.results), None)
+    if maker is None or body.ops[maker].name not in ("chain", "dot"):
+        return False
+    op = body.ops[maker]
+    if op.name == "dot":
+        return op.operands[2] is parameter and len(used[parameter]) == 1
+    whole = all(tile_shape(operand) == tile_shape(op.result) for operand in op.operands if operand is parameter)
+    later = body.ops[maker + 1 :]
+    return whole and not any(parameter in user.operands or user.body is not None for user in later)

@@ -1,0 +1,93 @@
+"""Which unit waits for which, with what semaphore.
+
+Units work beside each other, each on its own operations in their order. An operation must come behind another one of
+a different unit if one of them writes the buffer, or the array in memory, that the other uses: in the same round of a
+loop, or, as slots come again, some rounds later. Each pair of units and each distance in rounds has a semaphore: the
+first unit signals it behind an operation, the second one waits for it before one, as often. Both pass the signals in
+the same order, so what is needed by an earlier wait is not waited for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sley.abi.faults import Unit
+from sley.runtime.tile.ir import Block, Op, Value
+from sley.runtime.tile.passes.placement import Buffer, Placement
+from sley.runtime.tile.types import ArrayType, TileType
+
+UNITS = {"load": Unit.LOAD, "store": Unit.STORE, "dot": Unit.MATRIX, "chain": Unit.VECTOR, "reduce": Unit.VECTOR}
+Channel = tuple[Unit, Unit, int]
+"""Who signals, who waits, and how many rounds later; 0 in the same round."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What an operation does with a buffer, or with an array in memory."""
+
+    unit: Unit
+    place: Buffer | Value
+    writes: bool
+
+
+@dataclass
+class Order:
+    """For the operations of one block, by their number: the channels that are signalled behind them, and that they
+    wait for.
+
+    ``counts``: signals of each channel in a round.
+    """
+
+    signals: dict[int, list[Channel]] = field(default_factory=dict)
+    waits: dict[int, list[Channel]] = field(default_factory=dict)
+    counts: dict[Channel, int] = field(default_factory=dict)
+
+
+def accesses(op: Op, placement: Placement) -> Iterator[Access]:
+    """Those of an operation; of a loop, all of its body."""
+    if op.body is not None:
+        for inner in op.body.ops:
+            yield from accesses(inner, placement)
+        return
+    unit = UNITS.get(op.name)
+    if unit is None:
+        return
+    for operand in op.operands:
+        if isinstance(operand.type, TileType):
+            yield Access(unit, placement.of[operand], False)
+        elif isinstance(operand.type, ArrayType):
+            yield Access(unit, operand, op.name == "store")
+    for result in op.results:
+        yield Access(unit, placement.of[result], True)
+
+
+def order(block: Block, loop: Op | None, placement: Placement) -> Order:
+    """What the operations of a block need of each other; ``loop``: whose body it is."""
+    made = [set(accesses(op, placement)) for op in block.ops]
+    needs: dict[Channel, dict[int, int]] = {}
+    for late, users in enumerate(made):
+        for early, before in enumerate(made):
+            for a in before:
+                for b in users:
+                    if a.place is not b.place or a.unit is b.unit or not (a.writes or b.writes):
+                        continue
+                    if early < late:
+                        channel = (a.unit, b.unit, 0)
+                    elif loop is not None:
+                        turns = a.place.slots if isinstance(a.place, Buffer) and a.place.loop is loop else 1
+                        channel = (a.unit, b.unit, turns)
+                    else:
+                        continue
+                    latest = needs.setdefault(channel, {})
+                    latest[late] = max(latest.get(late, -1), early)
+    result = Order()
+    for channel, latest in needs.items():
+        last = -1
+        for late in sorted(latest):
+            if latest[late] > last:
+                last = latest[late]
+                result.signals.setdefault(last, []).append(channel)
+                result.waits.setdefault(late, []).append(channel)
+                result.counts[channel] = result.counts.get(channel, 0) + 1
+    return result

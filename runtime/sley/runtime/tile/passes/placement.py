@@ -1,0 +1,147 @@
+"""Where each tile is: rows of the scratchpad or of the accumulators, in as many slots as overlap.
+
+A tile of R rows and C columns takes ceil(C / N) chunks of R rows: row r of chunk c holds elements c·N to c·N + N - 1
+of row r. bf16 is in the scratchpad, fp32 and int32 are in the accumulators. A tile that is made in a loop has two
+slots, of which rounds take one in turn, if there is room; what a loop carries has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import Space
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape
+from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.passes.chains import in_scratchpad
+from sley.runtime.tile.types import TileType
+
+SLOTS = 2
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Rows of a memory. Attributes: ``slots``: how often they are there, one behind the other. ``loop``: whose rounds
+    take the slots in turn, if there is more than one. ``first``: row."""
+
+    space: Space
+    shape: tuple[int, int]
+    rows: int
+    loop: Op | None
+    line: int
+    slots: int = 1
+    first: int = 0
+
+    def alike(self, other: Buffer) -> bool:
+        """Whether it could be in the same place as another one."""
+        return (self.space, self.rows, self.loop) == (other.space, other.rows, other.loop)
+
+
+@dataclass
+class Placement:
+    """All buffers of a function, and which each tile is in."""
+
+    buffers: list[Buffer]
+    of: dict[Value, Buffer]
+
+
+def place(function: Function, config: ChipConfig) -> Placement:
+    """Finds a place for every tile. Raises ``TileError`` that says which memory is too small, for what."""
+    placement = Placement([], {})
+    _block(function.body, None, config, placement)
+    if any(_rows(placement, space) > rows for space, rows in _memories(config)):
+        _share(function.body, placement)
+    for space, rows in _memories(config):
+        _fit([buffer for buffer in placement.buffers if buffer.space is space], space, rows, config)
+    return placement
+
+
+def _memories(config: ChipConfig) -> list[tuple[Space, int]]:
+    return [(Space.SCRATCHPAD, config.scratchpad_rows), (Space.ACCUMULATOR, config.accumulator_rows)]
+
+
+def _rows(placement: Placement, space: Space) -> int:
+    return sum(buffer.rows for buffer in placement.buffers if buffer.space is space)
+
+
+def _share(block: Block, placement: Placement) -> None:
+    """Tiles of a block that are not needed at the same time take the same rows, if they are as many. They then wait for
+    each other where they would not have to, so this is done only if there is no room."""
+    spans: dict[Buffer, tuple[int, int]] = {}
+    made: set[Buffer] = set()
+    for number, op in enumerate(block.ops):
+        if op.body is not None:
+            _share(op.body, placement)
+        inner = [] if op.body is None else list(op.body.walk())
+        for value in (v for user in (op, *inner) for v in (*user.operands, *user.results)):
+            buffer = placement.of.get(value)
+            if buffer is not None:
+                first, _ = spans.get(buffer, (number, number))
+                spans[buffer] = (first, number)
+        made |= {placement.of[value] for value in op.results if value in placement.of}
+    free: list[tuple[int, Buffer]] = []
+    renamed: dict[Buffer, Buffer] = {}
+    for buffer in sorted((b for b in spans if b in made), key=lambda b: spans[b]):
+        first, last = spans[buffer]
+        fits = next((pair for pair in free if pair[0] < first and pair[1].alike(buffer)), None)
+        if fits is not None:
+            free.remove(fits)
+            renamed[buffer] = fits[1]
+        free.append((last, renamed.get(buffer, buffer)))
+    placement.of = {value: renamed.get(buffer, buffer) for value, buffer in placement.of.items()}
+    placement.buffers = [buffer for buffer in placement.buffers if buffer not in renamed]
+
+
+def chunks(shape: tuple[int, int], config: ChipConfig) -> int:
+    """Rows of the memory for each row of a tile."""
+    return -(-shape[1] // config.array)
+
+
+def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placement) -> None:
+    of = placement.of
+    for op in block.ops:
+        if op.body is not None:
+            for before, inside, behind in zip(op.operands, op.body.parameters[1:], op.results, strict=True):
+                if isinstance(before.type, TileType):
+                    of[inside] = of[behind] = of[before]
+            ends = op.body.ops[-1].operands
+            placement.of |= {
+                end: of[before]
+                for before, end in zip(op.operands, ends, strict=True)
+                if isinstance(before.type, TileType)
+            }
+            _block(op.body, op, config, placement)
+        for value in op.results:
+            if not isinstance(value.type, TileType) or value in of:
+                continue
+            if op.name == "dot":
+                of[value] = of[op.operands[2]]
+                continue
+            space = Space.SCRATCHPAD if in_scratchpad(value.type.dtype) else Space.ACCUMULATOR
+            shape = tile_shape(value)
+            buffer = Buffer(space, shape, shape[0] * chunks(shape, config), loop, op.line)
+            placement.buffers.append(buffer)
+            of[value] = buffer
+
+
+def _fit(buffers: list[Buffer], space: Space, rows: int, config: ChipConfig) -> None:
+    """First rows and slots, so that all buffers are in the memory."""
+    need = sum(buffer.rows for buffer in buffers)
+    name = "scratchpad" if space is Space.SCRATCHPAD else "accumulators"
+    if need > rows:
+        largest = max(buffers, key=lambda buffer: buffer.rows)
+        tile = " x ".join(map(str, largest.shape))
+        raise TileError(
+            f"line {largest.line}: the tiles take {need} rows of the {name}, which have {rows} on the chip "
+            f"{config.name}; the largest is {tile}, {largest.rows} rows of {config.array} elements: make tiles at most "
+            f"{rows / need:.0%} as large"
+        )
+    left = rows - need
+    for buffer in sorted(buffers, key=lambda buffer: buffer.rows):
+        if buffer.loop is not None and buffer.rows <= left:
+            buffer.slots = SLOTS
+            left -= buffer.rows
+    first = 0
+    for buffer in buffers:
+        buffer.first = first
+        first += buffer.rows * buffer.slots

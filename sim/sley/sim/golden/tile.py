@@ -1,0 +1,90 @@
+"""The arithmetic of tiles, bit by bit: what the interpreter of tile kernels computes with (entry point
+``sley.arithmetic``).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sley.abi.functions.table import Function
+from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain
+from sley.abi.vector.operations import JOIN, BinaryOp, Reduction
+from sley.sim.golden import float32
+from sley.sim.golden.chain import ChainInputs, RowRegisters, chain_rows, convert
+from sley.sim.golden.functions import apply
+from sley.sim.golden.matmul import bf16_sums
+from sley.sim.golden.operations import GOLDEN, identity, multiply_int32
+
+Bits = NDArray[Any]
+
+
+class GoldenTiles:
+    """Functions on arrays of bit patterns: ``np.uint32`` for fp32 and int32, ``np.uint16`` for bf16."""
+
+    def unary(self, kind: str, x: Bits) -> Bits:
+        return float32.relu(x) if kind == "relu" else apply(Function[kind.upper()], x)
+
+    def binary(self, kind: str, x: Bits, y: Bits, dtype: ElementType) -> Bits:
+        is_float = dtype is ElementType.FP32
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        if kind == "mul":
+            return float32.multiply(x, y) if is_float else multiply_int32(x, y)
+        return GOLDEN[BinaryOp[kind.upper()]](x, y, is_float)
+
+    def cast(self, x: Bits, dtype: ElementType, to: ElementType) -> Bits:
+        if dtype is ElementType.BF16:
+            x, dtype = float32.from_bf16(x), ElementType.FP32
+        if dtype is ElementType.INT32 and to.is_float:
+            x, dtype = float32.from_int32(x.view(np.int32)), ElementType.FP32
+        return x if dtype is to else convert(x, dtype.is_float, to)
+
+    def dot(self, a: Bits, b: Bits, sums: Bits) -> Bits:
+        return bf16_sums(a, b, sums)
+
+    def reduce(self, kind: str, x: Bits, axis: int, dtype: ElementType, lanes: int) -> Bits:
+        """Along axis 0 as the vector unit reduces rows. Along axis 1: first columns that are a multiple of ``lanes``
+        apart, from the left; then lanes whose numbers differ in bit 0, in bit 1, and so on. What is missing in a row
+        changes nothing.
+        """
+        reduction, is_float = Reduction[kind.upper()], dtype is ElementType.FP32
+        if axis == 0:
+            registers = RowRegisters(x.shape[1])
+            registers.reduce(0, reduction, np.ascontiguousarray(x), is_float)
+            registers.fold(0, reduction, is_float)
+            return registers.rows[:1].copy()
+        join = GOLDEN[JOIN[reduction]]
+        rows, columns = x.shape
+        chunks = -(-columns // lanes)
+        wide = np.full((rows, chunks * lanes), identity(reduction, is_float), np.uint32)
+        wide[:, :columns] = x
+        total = wide[:, :lanes]
+        for chunk in range(1, chunks):
+            total = join(np.ascontiguousarray(total), wide[:, chunk * lanes : (chunk + 1) * lanes], is_float)
+        distance = 1
+        while distance < lanes:
+            total = join(total, total[:, np.arange(lanes) ^ distance], is_float)
+            distance *= 2
+        return total[:, :1].copy()
+
+    def chain(
+        self,
+        chain: Chain,
+        operands: list[tuple[Bits, ElementType]],
+        splats: list[int],
+        shape: tuple[int, int],
+        computed: ElementType,
+        to: ElementType,
+    ) -> Bits:
+        """What an instruction with a chain writes; ``operands`` are A, and those of B and C that it reads."""
+        words = [
+            np.ascontiguousarray(float32.from_bf16(x) if dtype is ElementType.BF16 else x) for x, dtype in operands
+        ]
+        a, *others = words or [np.zeros(shape, np.uint32)]
+        b = others.pop(0) if chain.uses_b else None
+        c = others.pop(0) if chain.uses_c else None
+        registers = RowRegisters(a.shape[1])
+        inputs = ChainInputs(a, b, c, tuple([*splats, 0, 0, 0, 0][:4]), (0, 0, 0), 0)
+        x, is_float = chain_rows(chain, inputs, registers, dtype=computed, out=to)
+        return convert(x, is_float, to)

@@ -1,0 +1,119 @@
+"""Random kernels as IR: shapes, types, loops, places at the edges of arrays, chains and reductions of all kinds."""
+
+import random
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from sley.abi.types import ElementType
+from sley.runtime.tile import language as tile
+from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.operations import result_types
+from sley.runtime.tile.trace import CURRENT, Array, Index, Tile, Trace
+from sley.runtime.tile.types import INDEX, ArrayType
+
+BF16, FP32, INT32 = ElementType.BF16, ElementType.FP32, ElementType.INT32
+NUMPY = {BF16: np.dtype(ml_dtypes.bfloat16), FP32: np.dtype(np.float32), INT32: np.dtype(np.int32)}
+UNARY = (tile.exp2, tile.sigmoid, tile.tanh, tile.relu, tile.floor, tile.round, tile.normal_cdf, tile.reciprocal)
+SIZES = (1, 2, 3, 7, 8, 13, 16, 17, 31, 32, 33, 40)
+
+
+class RandomKernel:
+    """One kernel by its seed. Attributes: ``arrays``: operands by name, the results are zero."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        dice = random.Random(seed)
+        self.shape = (dice.choice(SIZES), dice.choice(SIZES))
+        self.whole = (self.shape[0] + dice.choice((0, 1, 5, 16)), self.shape[1] + dice.choice((0, 3, 16, 20)))
+        self.types = [dice.choice((BF16, BF16, FP32, INT32)) for _ in range(dice.randrange(1, 4))]
+        self.out = dice.choice((BF16, FP32, INT32))
+        self.rounds = dice.choice((0, 0, 2, 3))
+        numbers = np.random.default_rng(seed)
+        self.arrays = {f"x{n}": _values(numbers, self.whole, dtype) for n, dtype in enumerate(self.types)}
+        self.arrays["out"] = np.zeros(self.whole, NUMPY[self.out])
+
+    def function(self) -> Function:
+        """The IR, the same each time."""
+        dice, trace = random.Random(self.seed + 1), Trace()
+        arrays = {name: Value(_type(array), name) for name, array in self.arrays.items()}
+        grid = (-(-self.whole[1] // self.shape[1]), -(-self.whole[0] // self.shape[0]), 1)
+        token = CURRENT.set(trace)
+        try:
+            self._body(dice, trace, {name: Array(value) for name, value in arrays.items()})
+        finally:
+            CURRENT.reset(token)
+        return Function(f"random{self.seed}", list(arrays.values()), grid, trace.block)
+
+    def _body(self, dice: random.Random, trace: Trace, arrays: dict[str, Array]) -> None:
+        place = (tile.block_id(1) * self.shape[0], tile.block_id(0) * self.shape[1])
+        loads = [tile.load(array, place, self.shape, dice.choice((0, 1, -2))) for array in list(arrays.values())[:-1]]
+        values = [dice.choice(loads)]
+        total = tile.zeros(self.shape) if self.rounds else None
+        if total is not None:
+            total = self._loop(dice, trace, total, loads)
+            values.append(total)
+        for _ in range(dice.randrange(1, 9)):
+            values.append(self._step(dice, values + loads))
+        result = values[-1]
+        if result.shape != self.shape:
+            result = result + tile.zeros(self.shape, result.dtype if result.dtype is INT32 else FP32)
+        tile.store(arrays["out"], place, result.to(self.out))
+
+    def _loop(self, dice: random.Random, trace: Trace, total: Tile, loads: list[Tile]) -> Tile:
+        """A sum that a loop carries."""
+        body = Block([Value(INDEX, "k"), Value(total.type)])
+        with trace.inside(body):
+            carried = Tile(body.parameters[1])
+            inner = [self._step(dice, [_float(dice.choice(loads))]) for _ in range(dice.randrange(1, 3))]
+            end = carried + _float(inner[-1]) if dice.random() < 0.7 else tile.maximum(_float(inner[-1]), carried)
+            trace.emit("yield", [end.value])
+        op = Op("for", [total.value], {"lower": 0, "step": 1, "count": self.rounds}, body=body)
+        op.results = [Value(type) for type in result_types(op)]
+        trace.block.ops.append(op)
+        return Tile(op.results[0])
+
+    def _step(self, dice: random.Random, values: list[Tile]) -> Tile:
+        x, kind = dice.choice(values[-3:]), dice.random()
+        if kind < 0.25 and x.dtype is not INT32:
+            return dice.choice(UNARY)(x)
+        if kind < 0.4:
+            return getattr(x, dice.choice(("sum", "max", "min")))(dice.randrange(2))
+        if kind < 0.5:
+            return x.to(dice.choice((BF16, FP32, INT32)))
+        y: Any = dice.choice(values)
+        if y.dtype is not x.dtype and INT32 in (x.dtype, y.dtype):
+            y = y.to(INT32) if x.dtype is INT32 else y.to(FP32)
+        if dice.random() < 0.4:
+            y = dice.randrange(-3, 9) if x.dtype is INT32 else dice.choice((0.5, -1.5, 2.0, 0.0))
+        if kind < 0.6 and isinstance(y, Tile):
+            return tile.where(x < y, x, y)
+        operations = ("__add__", "__sub__", "__mul__", "__rsub__", "__lt__", "__le__", "__eq__", "__gt__")
+        if kind < 0.7:
+            return dice.choice((tile.maximum, tile.minimum))(x, y)
+        return getattr(x, dice.choice(operations))(y)
+
+
+def _float(x: Tile) -> Tile:
+    return x.to(FP32)
+
+
+def _type(array: np.ndarray[Any, Any]) -> ArrayType:
+    dtype = next(element for element, kind in NUMPY.items() if kind == array.dtype)
+    return ArrayType(dtype, array.shape, (array.shape[1], 1))
+
+
+def _values(numbers: np.random.Generator, shape: tuple[int, int], dtype: ElementType) -> np.ndarray[Any, Any]:
+    if dtype is INT32:
+        values = numbers.integers(-9, 10, shape)
+        values[numbers.random(shape) < 0.05] = 2**31 - 1
+        return values.astype(np.int32)
+    values = numbers.standard_normal(shape).astype(np.float32)
+    for extreme in (np.inf, -np.inf, np.nan, 0.0, -0.0, 3e38):
+        values[numbers.random(shape) < 0.02] = extreme
+    with np.errstate(over="ignore"):
+        return values.astype(NUMPY[dtype])
+
+
+__all__ = ["Index", "RandomKernel"]

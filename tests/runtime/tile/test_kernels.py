@@ -1,0 +1,122 @@
+"""Kernels of the tile language: equal to the interpreter behind every pass, and to numpy where that rounds alike."""
+
+import math
+
+import kernels
+import ml_dtypes
+import numpy as np
+import pytest
+from tile_agreement import kernel_agrees
+
+from sley.runtime import Device, tile
+from sley.sim.engines.options import default_engine
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+RNG = np.random.default_rng(3)
+
+
+def normal(*shape: int, dtype: np.dtype = BF16) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (8, 64), (20, 100), (17, 129)], ids=str)
+def test_add(base: Device, shape: tuple[int, int]) -> None:
+    x, y = normal(*shape), normal(*shape)
+    grid = (-(-shape[1] // 64), -(-shape[0] // 8), 1)
+    found = kernel_agrees(base, kernels.add, {"x": x, "y": y, "out": np.zeros(shape, BF16)}, grid)
+    wanted = (x.astype(np.float32) * 2 + y.astype(np.float32)).astype(BF16)
+    assert (found["out"] == wanted.view(np.uint16)).all()
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (32, 32, 32), (70, 50, 100), (33, 17, 61)])
+@pytest.mark.parametrize("activation", [None, tile.gelu], ids=["plain", "gelu"])
+def test_matmul(base: Device, m: int, n: int, k: int, activation: object) -> None:
+    a, b = normal(m, k), normal(k, n)
+    grid = (-(-n // 32), -(-m // 32), 1)
+    found = kernel_agrees(
+        base, kernels.matmul, {"a": a, "b": b, "c": np.zeros((m, n), np.float32)}, grid, activation=activation
+    )
+    sums = a.astype(np.float64) @ b.astype(np.float64)
+    if activation:
+        sums *= np.vectorize(lambda x: 0.5 * (1 + math.erf(x / 2**0.5)))(sums)
+    np.testing.assert_allclose(found["c"].view(np.float32), sums, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (16, 16), (5, 33), (40, 100)], ids=str)
+def test_softmax(base: Device, shape: tuple[int, int]) -> None:
+    x = normal(*shape)
+    found = kernel_agrees(
+        base, kernels.softmax, {"x": x, "out": np.zeros(shape, np.float32)}, (-(-shape[0] // 16), 1, 1)
+    )
+    powers = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(found["out"].view(np.float32), powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (16, 32), (19, 40)], ids=str)
+@pytest.mark.parametrize("dtype", [BF16, np.dtype(np.float32)], ids=str)
+def test_rows_and_columns_go_with_any_size(base: Device, shape: tuple[int, int], dtype: np.dtype) -> None:
+    x, row, column = normal(*shape, dtype=dtype), normal(shape[1], dtype=dtype), normal(shape[0], 1, dtype=dtype)
+    arrays = {"x": x, "row": row, "column": column, "out": np.zeros(shape, np.float32)}
+    found = kernel_agrees(base, kernels.scaled, arrays)
+    x, row, column = (array.astype(np.float32) for array in (x, row, column))
+    assert (found["out"].view(np.float32) == x * row + column * row[0]).all()
+
+
+def test_loops_in_loops(base: Device) -> None:
+    x = normal(3, 9, 20, dtype=np.dtype(np.float32))
+    found = kernel_agrees(base, kernels.walk, {"x": x, "out": np.zeros((4, 20), np.float32)})
+    total = np.zeros((4, 20), np.float32)
+    for plane in x:
+        for at in range(3):
+            total += plane[at : at + 4]
+    assert (found["out"].view(np.float32) == total).all()
+
+
+def test_loads_see_what_was_stored(base: Device) -> None:
+    x = np.arange(40 * 17, dtype=np.float32).reshape(40, 17)
+    found = kernel_agrees(base, kernels.in_place, {"x": x})
+    assert (found["x"].view(np.float32) == x + 3).all()
+
+
+def test_views(base: Device) -> None:
+    around = normal(20, 40)
+    x, out = base.array(around)[2:12, 3:30], base.zeros((20, 64), BF16)
+    kernels.add[1, 2](x, base.array(np.zeros((10, 27), BF16)), out[5:15, 7:34])
+    wanted = np.zeros((20, 64), BF16)
+    wanted[5:15, 7:34] = around[2:12, 3:30] * BF16.type(2)
+    assert (out.numpy() == wanted).all()
+
+
+def test_a_program_is_compiled_once(base: Device) -> None:
+    x = base.array(normal(8, 64))
+    for _ in range(2):
+        kernels.add[1](x, base.array(normal(8, 64)), base.zeros((8, 64), BF16))
+    before = len(kernels.add._programs)
+    kernels.add[1](x, base.array(normal(8, 64)), base.zeros((8, 64), BF16))
+    assert len(kernels.add._programs) == before
+    kernels.add[1](x, base.array(normal(8, 64)), base.zeros((8, 64), BF16), rows=4)
+    assert len(kernels.add._programs) == before + 1
+
+
+@pytest.mark.skipif(default_engine() != "fast", reason="needs a C compiler")
+@pytest.mark.parametrize("chip", ["base", "quad"])
+def test_on_the_gateware(chip: str) -> None:
+    with Device.open(f"fast:{chip}?memory=4M") as device:
+        kernel_agrees(
+            device,
+            kernels.add,
+            {"x": normal(20, 100), "y": normal(20, 100), "out": np.zeros((20, 100), BF16)},
+            (2, 3, 1),
+        )
+        arrays = {"a": normal(70, 100), "b": normal(100, 50), "c": np.zeros((70, 50), np.float32)}
+        kernel_agrees(device, kernels.matmul, arrays, (2, 3, 1), activation=tile.gelu)
+        kernel_agrees(device, kernels.softmax, {"x": normal(40, 100), "out": np.zeros((40, 100), BF16)}, (3, 1, 1))
+        kernel_agrees(device, kernels.in_place, {"x": normal(33, 20, dtype=np.dtype(np.float32))})
+
+
+def test_the_sanitizers_find_nothing() -> None:
+    with Device.open("model:base?memory=4M&sanitize=init,race,memory,sync") as device:
+        arrays = {"a": normal(70, 100), "b": normal(100, 50), "c": np.zeros((70, 50), np.float32)}
+        kernel_agrees(device, kernels.matmul, arrays, (2, 3, 1))
+        kernel_agrees(device, kernels.softmax, {"x": normal(40, 100), "out": np.zeros((40, 100), BF16)}, (3, 1, 1))
+        kernel_agrees(device, kernels.in_place, {"x": normal(33, 20, dtype=np.dtype(np.float32))})

@@ -1,0 +1,103 @@
+"""Mistakes in kernels: the error names the line, what is wrong, and what to do; the device works on."""
+
+from typing import Any
+
+import kernels
+import ml_dtypes
+import numpy as np
+import pytest
+
+from sley.driver import BadRequest
+from sley.runtime import Device, tile
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@tile.kernel
+def shapes(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), tile.load(x, (0, 0), (4, 8)) + tile.load(x, (0, 0), (4, 9)))
+
+
+@tile.kernel
+def types(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), tile.load(x, (0, 0), (4, 8)) + 1.0)
+
+
+@tile.kernel
+def outside(x: Any, out: Any) -> None:
+    tile.store(out, (tile.block_id() * 8, 0), tile.load(x, (tile.block_id() * 8, 0), (4, 8)))
+
+
+@tile.kernel
+def grows(x: Any, out: Any) -> None:
+    total = tile.load(x, (0, 0), (4, 8))
+    for _ in range(3):
+        total = total.sum(0)
+    tile.store(out, (0, 0), total)
+
+
+@tile.kernel
+def decides(x: Any, out: Any) -> None:
+    values = tile.load(x, (0, 0), (4, 8))
+    if values < 0:
+        values = values + 1
+    tile.store(out, (0, 0), values)
+
+
+@tile.kernel
+def waits(x: Any, out: Any) -> None:
+    while True:
+        tile.store(out, (0, 0), tile.load(x, (0, 0), (4, 8)))
+
+
+@tile.kernel
+def huge(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), (tile.load(x, (0, 0), (1600, 320)) + 1.0).to(out.dtype))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (shapes, r"test_mistakes.py:\d+: binary: shapes \(4, 8\) and \(4, 9\) do not go together.*\n    tile.store"),
+        (types, r"a tile of fp32 to an array of bf16; convert it: x.to\(array.dtype\)"),
+        (outside, r"load of x at 0 to 16 along axis 0, which has 16 elements.*smaller grid"),
+        (grows, r"total is bf16\[4, 8\] before the loop and fp32\[1, 8\] at its end; it must stay the same"),
+        (decides, r"whether Tile is true is not known when a kernel is compiled; use tile.where"),
+        (waits, r"while is no statement of a kernel"),
+        (huge, r"the tiles take \d+ rows of the \w+, which have \d+ on the chip base; the largest is 1600 x 320"),
+    ],
+)
+def test_kernels(base: Device, kernel: tile.Kernel, message: str) -> None:
+    x, out = base.zeros((16, 64), BF16), base.zeros((16, 64), BF16)
+    with pytest.raises(tile.TileError, match=message):
+        kernel[3](x, out)
+    kernels.add[1, 2](x, base.zeros((16, 64), BF16), out)
+    base.synchronize()
+
+
+def test_launches(base: Device) -> None:
+    x = base.zeros((16, 64), BF16)
+    with pytest.raises(tile.TileError, match=r"add\(...\) is a kernel: say how many blocks, add\[grid\]"):
+        kernels.add(x, x, x)
+    with pytest.raises(BadRequest, match="grid is 0"):
+        kernels.add[0](x, x, x)
+    with pytest.raises(BadRequest, match="x and out of add share memory"):
+        kernels.add[1](x, base.zeros((16, 64), BF16), x)
+    with pytest.raises(BadRequest, match="add without a device array"):
+        kernels.add[1](1, 2, 3)
+    with pytest.raises(tile.TileError, match="x is of int8; kernels have"):
+        kernels.add[1](base.zeros((16, 64), np.int8), x, base.zeros((16, 64), BF16))
+    with pytest.raises(tile.TileError, match="elements of its last axis must be contiguous"):
+        kernels.add[1](base.zeros((16, 64), BF16).T, x, base.zeros((16, 64), BF16))
+
+
+def test_outside_of_a_kernel() -> None:
+    with pytest.raises(tile.TileError, match=r"inside of a function with @tile.kernel"):
+        tile.zeros((4, 4))
+
+
+def test_chips_without_what_it_takes() -> None:
+    with Device.open("model:nano?memory=1M") as device:
+        x, y, out = (device.zeros((4, 4), np.float32) for _ in range(3))
+        with pytest.raises(Exception, match=r"nano has no chains: its vector_chains is 0"):
+            kernels.add[1](x, y, out, rows=4, columns=4)

@@ -1,0 +1,70 @@
+"""A tile kernel in the interpreter behind every pass, through its text, and on a device: equal in every bit."""
+
+from typing import Any
+
+import numpy as np
+
+from sley.runtime import Device
+from sley.runtime.device.types import element_type
+from sley.runtime.tile.compiler import compile_function, lower
+from sley.runtime.tile.interpreter import interpret
+from sley.runtime.tile.ir import Function
+from sley.runtime.tile.kernel import Kernel
+from sley.runtime.tile.text import parse, printed
+from sley.runtime.tile.types import ArrayType
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+BITS = {2: np.uint16, 4: np.uint32}
+
+
+def bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy as bit patterns."""
+    return np.ascontiguousarray(array).view(BITS[array.dtype.itemsize]).copy()
+
+
+def types_of(arrays: Arrays) -> dict[str, ArrayType]:
+    found = {}
+    for name, array in arrays.items():
+        dtype = element_type(array.dtype)
+        assert dtype is not None
+        strides = tuple(stride // array.itemsize for stride in np.empty(array.shape, array.dtype).strides)
+        found[name] = ArrayType(dtype, array.shape, strides)
+    return found
+
+
+def interpreted(function: Function, arrays: Arrays, lanes: int) -> Arrays:
+    """The arrays behind a run of the function's text."""
+    values = {name: bits(array) for name, array in arrays.items()}
+    text = printed(function)
+    again = parse(text)
+    assert printed(again) == text
+    interpret(again, values, lanes)
+    return values
+
+
+def agree(device: Device, function: Any, arrays: Arrays) -> Arrays:
+    """Arrays as bits behind a run on the device. ``function()`` makes the IR anew."""
+    lanes = device.config.array
+    wanted = interpreted(function(), arrays, lanes)
+
+    def watch(name: str, passed: Function) -> None:
+        for array, value in interpreted(passed, arrays, lanes).items():
+            np.testing.assert_array_equal(value, wanted[array], f"{array} behind {name}")
+
+    lower(function(), watch)
+    made = function()
+    program = compile_function(made, device.config)
+    buffers = {name: device.array(array) for name, array in arrays.items()}
+    device.stream.launch(program, list(buffers.values()), made.grid)
+    for name, buffer in buffers.items():
+        np.testing.assert_array_equal(bits(buffer.numpy()), wanted[name], f"{name} on the device\n{printed(made)}")
+    return wanted
+
+
+def kernel_agrees(
+    device: Device, kernel: Kernel, arrays: Arrays, grid: tuple[int, int, int] = (1, 1, 1), **constants: Any
+) -> Arrays:
+    bound = kernel.signature.bind(*arrays, **constants)
+    bound.apply_defaults()
+    known = {name: value for name, value in bound.arguments.items() if name not in arrays}
+    return agree(device, lambda: kernel.function(types_of(arrays), known, grid), arrays)
