@@ -53,9 +53,9 @@ def agree(device: Device, function: Any, arrays: Arrays) -> Arrays:
 
     lower(function(), watch)
     made = function()
-    program = compile_function(made, device.config)
+    compiled = compile_function(made, device.config)
     buffers = {name: device.array(array) for name, array in arrays.items()}
-    device.stream.launch(program, list(buffers.values()), made.grid)
+    device.stream.launch(compiled.program, list(buffers.values()), compiled.grid)
     for name, buffer in buffers.items():
         np.testing.assert_array_equal(bits(buffer.numpy()), wanted[name], f"{name} on the device\n{printed(made)}")
     return wanted

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
+from sley.runtime.errors import KernelError
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.ir import Function
+from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
 from sley.runtime.tile.passes.placement import place
@@ -45,15 +49,32 @@ def lower(function: Function, watch: Callable[[str, Function], None] | None = No
             watch(name, function)
 
 
-def compile_function(function: Function, config: ChipConfig) -> Program:
+@dataclass(frozen=True)
+class Compiled:
+    """A program, and the grid of blocks to launch it with."""
+
+    program: Program
+    grid: tuple[int, int, int]
+
+
+def compile_function(function: Function, config: ChipConfig) -> Compiled:
     """The program of a function for a chip. The function is changed. Raises ``TileError``, ``KernelError``."""
     lower(function)
+    single = copy.deepcopy(function)
+    loop_over_blocks(function, config.cores)
+    try:
+        return _emit(function, config)
+    except KernelError:  # too many semaphores, registers or instructions, or no room: one block at a time takes fewer
+        return _emit(single, config)
+
+
+def _emit(function: Function, config: ChipConfig) -> Compiled:
+    verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_products(function, config)
     placement = place(function, config)
     first = Emitter(function, config, placement, ranges)
     first.program()
-    if not first.k.chains:
-        return first.k.build()
-    return Emitter(function, config, placement, ranges, first.k.chains).program()
+    last = Emitter(function, config, placement, ranges, first.k.chains) if first.k.chains else first
+    return Compiled(last.program() if last is not first else first.k.build(), function.grid)

@@ -12,10 +12,9 @@ from sley.abi.config import ChipConfig
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
-from sley.runtime.device.program import Program
 from sley.runtime.device.stream import Stream
 from sley.runtime.device.types import element_type
-from sley.runtime.tile.compiler import compile_function
+from sley.runtime.tile.compiler import Compiled, compile_function
 from sley.runtime.tile.frontend import Source, read
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.operations import STORED, TileError
@@ -52,7 +51,7 @@ class Kernel:
         self.signature = inspect.signature(python)
         if "stream" in self.signature.parameters:
             raise TileError(f"{python.__name__}: stream is an argument of every kernel; name yours in another way")
-        self._programs: dict[Any, Program] = {}
+        self._programs: dict[Any, Compiled] = {}
         update_wrapper(self, python)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -88,12 +87,12 @@ class Kernel:
                     "load and store that, so that the order of both is kept"
                 )
         constants = {name: value for name, value in bound.arguments.items() if name not in arrays}
-        program = self.program(types, constants, grid, device.config)
-        (stream or device.stream).launch(program, list(arrays.values()), grid)
+        compiled = self.compiled(types, constants, grid, device.config)
+        (stream or device.stream).launch(compiled.program, list(arrays.values()), compiled.grid)
 
-    def program(
+    def compiled(
         self, arrays: dict[str, ArrayType], constants: dict[str, Any], grid: tuple[int, int, int], config: ChipConfig
-    ) -> Program:
+    ) -> Compiled:
         """The program for these types. Raises ``TileError``, ``KernelError``."""
         key = (tuple(arrays.items()), _hashable(constants), grid, config.hash)
         if key not in self._programs:

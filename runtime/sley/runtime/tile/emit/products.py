@@ -28,11 +28,11 @@ def emit_dot(emitter: Emitter, op: Op) -> None:
     with k.scratch("a_at b_at sums") as (a_at, b_at, sums):
         emitter.row(b, b_at)
         emitter.row(op.result, sums)
-        with k.loop(wide):
+        with emitter.repeat(wide):
             emitter.row(a, a_at)
             for count, weights in ((depth // n, n), (int(depth % n > 0), depth % n)):
                 if count:
-                    with k.loop(count):
+                    with emitter.repeat(count):
                         k.weights(b_at, weights, dtype=a.type.dtype)
                         k.matmul(a_at, sums, rows, accumulate=True, dtype=a.type.dtype)
                         k.add(b_at, b_at, weights)

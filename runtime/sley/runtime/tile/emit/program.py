@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
@@ -117,6 +118,12 @@ class Emitter:
         elif op.name in UNITS:
             raise TileError(f"line {op.line}: {op.name} has no instructions")
 
+    @contextmanager
+    def repeat(self, count: int) -> Iterator[None]:
+        """A hardware loop, if there is more than one round."""
+        with self.k.loop(count) if count > 1 else nullcontext():
+            yield
+
     def _loop(self, op: Op) -> None:
         assert op.body is not None
         k, registers = self.k, self.scalars.registers
@@ -128,7 +135,14 @@ class Emitter:
             registers[value] = registers[op.results[number]] = register
         registers[variable] = k.reg(variable.name or "round", op.attributes["lower"])
         self.parameters.forget()
-        with k.loop(op.attributes["count"]):
+        lower, step, count = (op.attributes[name] for name in ("lower", "step", "count"))
+        with ExitStack() as rounds:
+            if _depth(op) <= LOOP_DEPTH:
+                rounds.enter_context(k.loop(count))
+            else:  # the frames are for the loops inside
+                (end,) = rounds.enter_context(k.scratch("end"))
+                k.mov(end, lower + step * count)
+                rounds.enter_context(k.while_(registers[variable], "!=", end))
             self._block(op.body, op)
             with ExitStack() as stack:
                 ends = []
@@ -181,3 +195,10 @@ class Emitter:
             else:
                 self.parameters.set(unit, pad_runs=rows_of_tile - rows)
             k.load(address, first, rows, space=buffer.space)
+
+
+def _depth(op: Op) -> int:
+    """Loops in loops, those of a product counted."""
+    if op.name == "dot":
+        return 2
+    return 1 + max(map(_depth, op.body.ops), default=0) if op.body is not None else 0
