@@ -20,6 +20,7 @@
 #include "translated_port.h"
 #include "transposer.h"
 #include "unit_front.h"
+#include "vector_unit.h"
 
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
@@ -41,3 +42,4 @@ TWIN(Sram, sram, SRAM_PORTS)
 TWIN(TranslatedPort, translated_port, TRANSLATED_PORT_PORTS)
 TWIN(Transposer, transposer, TRANSPOSER_PORTS)
 TWIN(UnitFront, unit_front, UNIT_FRONT_PORTS)
+TWIN(VectorUnit, vector_unit, VECTOR_UNIT_PORTS)
