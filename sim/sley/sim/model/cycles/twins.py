@@ -50,6 +50,7 @@ from sley.hw.noc.multicast import MulticastRouter
 from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.router import Router
 from sley.sim.build.toolchain import find_c_compiler
+from sley.sim.fast.run.simulation import Simulation
 from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
 
@@ -169,12 +170,9 @@ Part = Callable[[Any], Awaitable[None]]
 
 def watch(dut: Any) -> Part | None:
     """The part of a bench that runs a block's twin in lock-step; None if it has none."""
-    twin = TWINS.get(type(dut))
-    return _lock_step(dut, twin) if twin and twin.fits(dut) and find_c_compiler() else None
-
-
-def _lock_step(dut: Any, twin: Twin) -> Part:
-    beside = Beside(dut, twin)
+    beside = twin_of(dut)
+    if beside is None:
+        return None
 
     async def lock_step(ctx: Any) -> None:
         beside.reset()
@@ -182,6 +180,12 @@ def _lock_step(dut: Any, twin: Twin) -> Part:
             beside.cycle(sampled[_BEFORE:])
 
     return lock_step
+
+
+def twin_of(dut: Any) -> "Beside | None":
+    """A block's twin, for benches that step it themselves; None if it has none."""
+    twin = TWINS.get(type(dut))
+    return Beside(dut, twin) if twin and twin.fits(dut) and find_c_compiler() else None
 
 
 class Beside:
@@ -197,6 +201,7 @@ class Beside:
         inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
         names = [path.partition("?")[0] for path in (*inputs, *outputs)]
         self.signals, self._pieces = _pieces(dut, names)
+        self._signals = [re.sub(r"\W+", "__", path.rstrip(".")) for path in self.signals]  # as ``Simulation`` has them
         self._conditions = (ctypes.c_int32 * len(outputs))(*(_condition(dut, path, names) for path in outputs))
         self._names, self._inputs = names, len(inputs)
         self._ports, self._results = ctypes.c_uint32 * len(names), (ctypes.c_uint32 * len(outputs))()
@@ -212,6 +217,10 @@ class Beside:
         self._handle, self._cycle = ctypes.c_void_p(self._create(parameters)), 0
         self._finished()
         self._finished = finalize(self, self._destroy, self._handle)
+
+    def peeked(self, simulation: Simulation) -> None:
+        """A clock edge that the simulation of the block is about to make."""
+        self.cycle([simulation.peek(name) for name in self._signals])
 
     def cycle(self, values: Sequence[int]) -> None:
         """A clock edge of both. Raises ``TwinError``."""
