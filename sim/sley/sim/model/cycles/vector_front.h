@@ -103,9 +103,7 @@ static inline void vector_front_clear(VectorFront* f) {
     params_reset(f->params);
     memset(f->chains, 0, sizeof f->chains);
     f->cleared = 1;
-}
-
-static inline void vector_front_abort(VectorFront* f) {
-    f->state = VECTOR_NONE;
     f->keeps = 0;
 }
+
+static inline void vector_front_abort(VectorFront* f) { f->state = VECTOR_NONE; }
