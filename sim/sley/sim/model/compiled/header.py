@@ -277,6 +277,7 @@ def _fields() -> list[str]:
             placed = form.layout.fields[name]
             mask = (1 << placed.width) - 1
             lines.append(f"#define {op.name}_{name.upper()}(w) ((uint32_t)((w) >> {placed.lsb}) & {mask:#x}u)")
+            lines.append(f"#define {op.name}_{name.upper()}_AT {placed.lsb}")
     for number, layout in enumerate((FRONT, TAIL, OPERANDS)):
         define("CHAIN", layout, f"(w)[{number}]")
     define("ENTRY", PAGE_ENTRY, "(w)")

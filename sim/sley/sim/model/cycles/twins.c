@@ -13,6 +13,7 @@
 #include "node_port.h"
 #include "read_combiner.h"
 #include "router.h"
+#include "scrub.h"
 #include "semaphores.h"
 #include "sequencer.h"
 #include "store_unit.h"
@@ -35,6 +36,7 @@ TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)
 TWIN(ReadCombiner, read_combiner, READ_COMBINER_PORTS)
 TWIN(Router, router, ROUTER_PORTS)
+TWIN(Scrub, scrub, SCRUB_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
 TWIN(Sequencer, sequencer, SEQUENCER_PORTS)
 TWIN(StoreUnit, store_unit, STORE_UNIT_PORTS)

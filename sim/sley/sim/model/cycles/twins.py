@@ -29,6 +29,7 @@ from sley.hw.core.load.transposer import BlockTransposer
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.matrix.hazards import Hazards
 from sley.hw.core.matrix.unit import MatrixUnit
+from sley.hw.core.scrub import Scrub
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
@@ -139,6 +140,7 @@ TWINS: dict[type, Twin] = {
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     BlockTransposer: Twin("transposer", lambda dut: [dut._size, dut._columns], _some_chip),
     LoadUnit: Twin("load_unit", fits=_without_lists),
+    Scrub: Twin("scrub"),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     StoreUnit: Twin("store_unit", fits=_without_lists),
     VectorUnit: Twin("vector_unit", _vector),
