@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from sley.abi.config import ChipConfig
-from sley.abi.counters import CounterGroup, MatrixCycle, Traffic, VectorCycle
+from sley.abi.counters import COUNTERS, GROUP_COUNTERS, UNIT_GROUPS, CounterGroup, MatrixCycle, Traffic, VectorCycle
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
 from sley.abi.functions import table
 from sley.abi.functions.own import FIRST_CODE
@@ -229,6 +229,7 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "CHAIN_WORDS": CHAIN_WORDS,
         "WORDS_KEPT": WORDS_KEPT,
         "PARTIALS": PARTIALS,
+        "GROUP_COUNTERS": GROUP_COUNTERS,
         "OWN_FUNCTION": FIRST_CODE,
         "BF16_ROW": BF16_ROW,
         "JOINED_BEATS": JOINED_BEATS,
@@ -286,6 +287,8 @@ def _fields() -> list[str]:
     lines.append(f"static const uint8_t launch_sources[] = {{{', '.join(_launch_sources())}}};")
     for prefix, layout in (("ENTRY", PAGE_ENTRY), ("ANSWER", WALK_ANSWER), ("SIZES", LAUNCH_SIZES)):
         lines += [f"#define {prefix}_{name.upper()}_AT {placed.lsb}" for name, placed in layout.fields.items()]
+    lasts = ", ".join(str(int(max(COUNTERS[group]))) for group in UNIT_GROUPS)
+    lines.append(f"static const uint8_t last_classes[] = {{{lasts}}};")
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
 

@@ -3,6 +3,7 @@
 #include "block_scheduler.h"
 #include "command_queue.h"
 #include "copy_engine.h"
+#include "core_counters.h"
 #include "load_unit.h"
 #include "memory_gateway.h"
 #include "memory_port.h"
@@ -26,6 +27,7 @@
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
+TWIN(CoreCounters, core_counters, CORE_COUNTERS_PORTS)
 TWIN(LoadUnit, load_unit, LOAD_UNIT_PORTS)
 TWIN(MemoryGateway, memory_gateway, MEMORY_GATEWAY_PORTS)
 TWIN(MemoryPort, memory_port, MEMORY_PORT_PORTS)

@@ -39,6 +39,7 @@ from sley.hw.core.unit_front import UnitFront
 from sley.hw.core.vector.tail import function_cycles
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.core.vector.writes import output_rows
+from sley.hw.counters.core import CoreCounters
 from sley.hw.memory.combine import ReadCombiner
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.port import MemoryPort
@@ -132,6 +133,7 @@ def _vector(dut: VectorUnit) -> list[int]:
 
 TWINS: dict[type, Twin] = {
     BlockScheduler: Twin("block_scheduler", _places),
+    CoreCounters: Twin("core_counters", config=_some_chip),
     CopyEngine: Twin("copy_engine"),
     Queue: Twin("command_queue", config=_some_chip),
     BankedSram: Twin("sram", _memory, _some_chip),
