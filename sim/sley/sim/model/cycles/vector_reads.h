@@ -7,32 +7,32 @@
 enum { WALK_A, WALK_B, WALK_C, WALK_OUT, VECTOR_WALKS, READ_OPERANDS = WALK_OUT };
 enum { SCRATCHPAD_A, SCRATCHPAD_B, ACCUMULATOR_A, ACCUMULATOR_B, VECTOR_READ_PORTS };
 
-typedef struct VectorWalk {
-    uint32_t row;
-    int32_t stride;
-    uint8_t space, needed;
-    uint8_t outside;  // the row is needed and does not exist
-} VectorWalk;
-
 typedef struct VectorReads {
-    VectorWalk walks[VECTOR_WALKS];
+    // Of the walks: a row at or behind the limit does not exist. Those that are not needed stay at row 0.
+    uint32_t rows[VECTOR_WALKS], strides[VECTOR_WALKS], limits[VECTOR_WALKS];
+    uint8_t spaces[VECTOR_WALKS];
     uint8_t ports[READ_OPERANDS], unused[READ_OPERANDS];
     uint8_t skip[READ_OPERANDS];       // of this part it is read, or it is unused
     uint8_t broadcast[READ_OPERANDS];  // a row of it serves N rows
-    uint8_t some_read;                   // of the part, but not all
-    uint8_t last, outside, writes;
+    uint8_t broadcasts;                // there is such an operand
+    uint8_t some_read;                 // of the part, but not all
+    uint8_t last, outside, writes, backwards;
     uint32_t part, left, served;  // rows behind the current one; that N rows share, so far
 
     uint8_t advance, row_advance;  // in this cycle
 } VectorReads;
 
-static inline void vector_walk_check(VectorWalk* w) {
-    w->outside = w->needed && w->row >= (w->space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS);
+static inline int vector_walk_outside(const VectorReads* r, int walk) { return r->rows[walk] >= r->limits[walk]; }
+
+static inline void vector_walk_start(VectorReads* r, int walk, int needed, uint32_t space, uint32_t row, uint32_t stride) {
+    r->rows[walk] = needed ? row : 0;
+    r->strides[walk] = needed ? stride : 0;
+    r->limits[walk] = !needed ? UINT32_MAX : space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS;
+    r->spaces[walk] = space;
 }
 
-static inline void vector_walk_start(VectorWalk* w, int needed, uint32_t space, uint32_t row, uint32_t stride) {
-    *w = (VectorWalk){row, (int32_t)stride, space, needed};
-    vector_walk_check(w);
+static inline void vector_reads_look(const VectorReads* r, int operand, VectorInFlight* flight) {
+    if (!r->unused[operand]) in_flight_look(flight, operand, r->rows[operand], r->spaces[operand]);
 }
 
 // A command begins. `chain`: of a VECTOR that has one.
@@ -45,22 +45,23 @@ static inline void vector_reads_begin(VectorReads* r, const UnitCommand* command
     uint32_t a_space = vrow ? SPACE_ACCUMULATOR : FLAG(VECTOR_A_SPACE, flags), b_space = FLAG(VECTOR_B_SPACE, flags);
     uint32_t c_space = b_space == SPACE_ACCUMULATOR ? SPACE_SCRATCHPAD : SPACE_ACCUMULATOR;
     uint32_t out_space = has(WORD_TYPES, FLAG(VECTOR_OUT, flags)) ? SPACE_ACCUMULATOR : SPACE_SCRATCHPAD;
-    r->writes = !vrow && !(chain && chain->silent);
-    vector_walk_start(&r->walks[WALK_A], !splat, a_space, command->a, params[PARAM_A_STRIDE]);
-    vector_walk_start(&r->walks[WALK_B], b, b_space, params[PARAM_B_ROW], params[PARAM_B_STRIDE]);
-    vector_walk_start(&r->walks[WALK_C], c, c_space, params[PARAM_C_ROW], params[PARAM_C_STRIDE]);
-    vector_walk_start(&r->walks[WALK_OUT], r->writes, out_space, command->b, params[PARAM_OUT_STRIDE]);
-    in_flight_begin(flight, command->b);
     const uint8_t unused[READ_OPERANDS] = {splat, !b, !c};
     memcpy(r->unused, unused, sizeof unused);
-    r->outside = r->walks[WALK_OUT].outside;
+    memcpy(r->skip, unused, sizeof unused);
+    r->writes = !vrow && !(chain && chain->silent);
+    r->backwards = (int32_t)params[PARAM_OUT_STRIDE] < 0;
+    vector_walk_start(r, WALK_A, !splat, a_space, command->a, params[PARAM_A_STRIDE]);
+    vector_walk_start(r, WALK_B, b, b_space, params[PARAM_B_ROW], params[PARAM_B_STRIDE]);
+    vector_walk_start(r, WALK_C, c, c_space, params[PARAM_C_ROW], params[PARAM_C_STRIDE]);
+    vector_walk_start(r, WALK_OUT, r->writes, out_space, command->b, params[PARAM_OUT_STRIDE]);
+    in_flight_begin(flight, command->b);
+    r->outside = r->broadcasts = 0;
+    for (int k = 0; k < VECTOR_WALKS; ++k) r->outside |= vector_walk_outside(r, k);
     for (int k = 0; k < READ_OPERANDS; ++k) {
-        const VectorWalk* w = &r->walks[k];
-        r->skip[k] = unused[k];
-        r->ports[k] = (w->space == SPACE_ACCUMULATOR ? ACCUMULATOR_A : SCRATCHPAD_A) + (k != WALK_A);
+        r->ports[k] = (r->spaces[k] == SPACE_ACCUMULATOR ? ACCUMULATOR_A : SCRATCHPAD_A) + (k != WALK_A);
         r->broadcast[k] = k != WALK_A && chain && late_is(chain, k == WALK_B ? LATE_B : LATE_C, 1);
-        r->outside |= w->outside;
-        if (w->needed) in_flight_look(flight, k, w->row, w->space);
+        r->broadcasts |= r->broadcast[k];
+        vector_reads_look(r, k, flight);
     }
     r->part = r->served = r->some_read = 0;
     r->left = command->c - 1;
@@ -74,7 +75,7 @@ static inline void vector_reads_outputs(VectorReads* r, uint32_t* valid, uint32_
         if (r->skip[k]) continue;
         int port = r->ports[k];
         valid[port] = 1;
-        row[port] = r->walks[k].row;
+        row[port] = r->rows[k];
         every &= ready[port];
     }
     r->advance = every;
@@ -82,18 +83,24 @@ static inline void vector_reads_outputs(VectorReads* r, uint32_t* valid, uint32_
 }
 
 static inline void vector_reads_follow(VectorReads* r, VectorInFlight* flight) {
-    int serves = ++r->served == N;
+    r->last = --r->left == 0;
+    int serves = r->broadcasts && ++r->served == N;
     if (serves) r->served = 0;
-    r->last = r->left == 1;
-    --r->left;
+    uint32_t outside = 0;
     for (int k = 0; k < VECTOR_WALKS; ++k) {
-        VectorWalk* w = &r->walks[k];
-        if (!w->needed || (k < READ_OPERANDS && r->broadcast[k] && !serves)) continue;
-        w->row += w->stride;
-        vector_walk_check(w);
-        r->outside |= w->outside;
-        if (k < READ_OPERANDS) in_flight_look(flight, k, w->row, w->space);
+        r->rows[k] += r->strides[k];
+        outside |= r->rows[k] >= r->limits[k];
     }
+    r->outside = outside;
+    if (r->broadcasts && !serves) {
+        r->outside = 0;
+        for (int k = 0; k < VECTOR_WALKS; ++k) {
+            if (k < READ_OPERANDS && r->broadcast[k]) r->rows[k] -= r->strides[k];
+            r->outside |= vector_walk_outside(r, k);
+        }
+    }
+    if (!flight->earlier) return;
+    for (int k = 0; k < READ_OPERANDS; ++k) vector_reads_look(r, k, flight);
 }
 
 // A clock edge, in a cycle in which a part was asked for.
@@ -107,14 +114,13 @@ static inline void vector_reads_tick(VectorReads* r, const uint32_t* ready, Vect
     r->some_read = 0;
     r->part = r->row_advance ? 0 : r->part + 1;
     if (!r->row_advance) return;
-    const VectorWalk* out = &r->walks[WALK_OUT];
     if (!r->last) vector_reads_follow(r, flight);
-    else if (r->writes) in_flight_last(flight, out->row, out->space, out->stride < 0);
+    else if (r->writes) in_flight_last(flight, r->rows[WALK_OUT], r->spaces[WALK_OUT], r->backwards);
 }
 
 // The first row that is outside.
 static inline uint32_t vector_reads_address(const VectorReads* r) {
     int k = WALK_A;
-    while (!r->walks[k].outside) ++k;
-    return r->walks[k].row;
+    while (!vector_walk_outside(r, k)) ++k;
+    return r->rows[k];
 }

@@ -60,7 +60,9 @@ typedef struct VectorUnit {
     VectorEnding leaving;
     uint8_t rests;             // nothing changes until a command comes
 
-    uint8_t goes, stalls;  // in this cycle: a part is asked for; no command is taken
+    uint8_t steady;  // all that changes are rows in flight
+
+    uint8_t goes, stalls, fast;  // in this cycle: a part is asked for; no command is taken
 } VectorUnit;
 
 // All outputs of a unit that has nothing to do.
@@ -106,30 +108,69 @@ static inline void vector_unit_read_parts(VectorUnit* u) {
     }
 }
 
-static void vector_unit_outputs(VectorUnit* u) {
-    if (u->rests && !u->command_valid) return;
-    VectorFront* f = &u->front;
-    VectorReads* r = &u->reads;
+static inline void vector_unit_write_ports(VectorUnit* u) {
     VectorWrites* w = &u->writes;
-    VectorLanes* l = &u->lanes;
     vector_writes_outputs(w, u->scratchpad_ready, u->accumulator_ready);
     u->scratchpad_valid = u->accumulator_valid = 0;
-    if (w->valid) {
-        const VectorDestination* to = vector_writes_oldest(w);
-        u->accumulator_valid = to->written && to->space == SPACE_ACCUMULATOR;
-        u->scratchpad_valid = to->written && to->space != SPACE_ACCUMULATOR;
-        u->write_row = to->row;
-        u->write_enable = to->enable;
-    }
+    if (!w->valid) return;
+    const VectorDestination* to = vector_writes_oldest(w);
+    u->accumulator_valid = to->written && to->space == SPACE_ACCUMULATOR;
+    u->scratchpad_valid = to->written && to->space != SPACE_ACCUMULATOR;
+    u->write_row = to->row;
+    u->write_enable = to->enable;
+}
 
-    int room = u->flight.outstanding != u->rows, outside = u->issuing && r->outside;
+// And the events, which are of the reads.
+static inline void vector_unit_read_ports(VectorUnit* u) {
+    VectorReads* r = &u->reads;
+    int room = u->flight.outstanding != u->rows;
     memset(u->read_valid, 0, sizeof u->read_valid);
     r->advance = r->row_advance = 0;
-    u->goes = u->issuing && !outside && room && !in_flight_blocks(&u->flight);
-    if (u->goes) {
-        vector_reads_outputs(r, u->read_valid, u->read_row, u->read_ready);
-        if (ROW_PARTS > 1) vector_unit_read_parts(u);
+    u->events = (u->flight.outstanding != 0) << VECTOR_DRAIN;
+    u->goes = u->issuing && !r->outside && room && !in_flight_blocks(&u->flight);
+    if (!u->issuing) return;
+    u->events |= !room << VECTOR_RESULTS;
+    if (!u->goes) return;
+    vector_reads_outputs(r, u->read_valid, u->read_row, u->read_ready);
+    if (ROW_PARTS > 1) vector_unit_read_parts(u);
+    u->events |= r->advance ? 1 << VECTOR_ROW : 1 << VECTOR_OPERANDS;
+}
+
+// Whether all that changes from this cycle on are rows that are read, pass the lanes and are written.
+static inline void vector_unit_is_steady(VectorUnit* u) {
+    const VectorFront* f = &u->front;
+    const VectorRetirement* e = &u->retirement;
+    int waits = f->state == VECTOR_NONE || (f->state == VECTOR_CHECK && f->kind.runs) ||
+                (f->state == VECTOR_DECODE && f->chain_legal && !f->kind.empty && !f->cleared);
+    u->steady = waits && !(f->done | f->rows | u->leaves | u->faulted | u->raises | e->ends | u->writes.ends) &&
+                !(u->abort | u->clear | u->command_valid & u->command_ready) && !(u->issuing && u->reads.outside) &&
+                e->count && retirement_oldest(e)->rows && !e->ended;
+    u->fast = 0;
+}
+
+// Returns 0 if something else happens.
+static inline int vector_unit_fast_outputs(VectorUnit* u) {
+    if (u->abort | u->clear | u->command_valid & u->command_ready) return 0;
+    if (u->writes.valid && vector_writes_oldest(&u->writes)->last) return 0;
+    if (u->issuing ? u->reads.last | u->reads.outside : !u->lanes.inside) return 0;
+    vector_unit_write_ports(u);
+    vector_unit_read_ports(u);
+    vector_lanes_outputs(&u->lanes);
+    return 1;
+}
+
+static void vector_unit_outputs(VectorUnit* u) {
+    if (u->rests && !u->command_valid) return;
+    if (u->steady && vector_unit_fast_outputs(u)) {
+        u->fast = 1;
+        return;
     }
+    VectorFront* f = &u->front;
+    VectorReads* r = &u->reads;
+    VectorLanes* l = &u->lanes;
+    vector_unit_write_ports(u);
+    int outside = u->issuing && r->outside;
+    vector_unit_read_ports(u);
     vector_lanes_outputs(l);
 
     int follows = !u->issuing && !u->faulted, quiet = follows && !l->inside && !l->busy;
@@ -143,8 +184,7 @@ static void vector_unit_outputs(VectorUnit* u) {
     u->signal_set = retirement_oldest(&u->retirement)->signal;
     u->retired = u->signal_valid && u->signal_ready;
     u->busy = f->state != VECTOR_NONE || u->leaves || u->retirement.count || l->busy;
-    u->events = r->advance << VECTOR_ROW | (u->goes && !r->advance) << VECTOR_OPERANDS |
-                (u->issuing && !room) << VECTOR_RESULTS | (u->flight.outstanding != 0) << VECTOR_DRAIN;
+    vector_unit_is_steady(u);
 }
 
 // The command at hand begins to read rows.
@@ -158,7 +198,7 @@ static inline void vector_unit_begin(VectorUnit* u) {
         else vector_lanes_vector(&u->lanes, flags, chain);
     }
     VectorDestination* to = &u->writes.next;
-    to->space = u->reads.walks[WALK_OUT].space;
+    to->space = u->reads.spaces[WALK_OUT];
     to->enable = has(HALF_TYPES, out) ? ALL_ELEMENTS : 1 << FLAG(VECTOR_OUT_HALF, flags);
     to->written = u->reads.writes;
     u->halves[0] = FLAG(VECTOR_A_HALF, flags) << PART_BITS;
@@ -181,8 +221,8 @@ static void vector_unit_abort(VectorUnit* u) {
 static inline void vector_unit_move(VectorUnit* u) {
     VectorReads* r = &u->reads;
     int issue = r->row_advance, done = u->writes.done;
-    if (issue) vector_writes_read(&u->writes, r->walks[WALK_OUT].row, r->last);
-    if (issue && r->last) u->issuing = 0;
+    if (issue) vector_writes_read(&u->writes, r->rows[WALK_OUT], r->last);
+    if (issue && r->last) u->issuing = u->steady = 0;
     if (u->goes) vector_reads_tick(r, u->read_ready, &u->flight);
     in_flight_tick(&u->flight, issue, done);
     vector_writes_tick(&u->writes, u->lanes.row_arrives);
@@ -196,10 +236,15 @@ static void vector_unit_tick(VectorUnit* u) {
         if (u->abort) vector_front_abort(f);
         return;
     }
+    if (u->fast) {
+        vector_unit_move(u);
+        return;
+    }
     int outside = u->issuing && u->reads.outside, leaves = f->done | f->rows;
     int raises = u->faulted && !u->raises && !u->flight.outstanding && retirement_rows_next(&u->retirement);
     u->faulted = (u->faulted | outside) && !u->raises;
-    retirement_tick(&u->retirement, u->leaves ? &u->leaving : 0, u->retired, u->writes.ends | u->raises);
+    if (u->leaves | u->retired | u->writes.ends | u->raises | u->retirement.ends)
+        retirement_tick(&u->retirement, u->leaves ? &u->leaving : 0, u->retired, u->writes.ends | u->raises);
     u->raises = raises;
     if (outside) u->issuing = 0;
     if (f->rows) vector_unit_begin(u);

@@ -31,9 +31,12 @@ static inline void vector_writes_outputs(VectorWrites* w, uint32_t scratchpad_re
 
 // A row is read that goes there.
 static inline void vector_writes_read(VectorWrites* w, uint32_t row, int last) {
-    w->next.row = row;
-    w->next.last = last;
-    w->to[w->end++ % VECTOR_ROWS] = w->next;
+    VectorDestination* to = &w->to[w->end++ % VECTOR_ROWS];
+    to->row = row;
+    to->space = w->next.space;
+    to->enable = w->next.enable;
+    to->written = w->next.written;
+    to->last = last;
 }
 
 // A clock edge. A row that arrives is at the ports two cycles later.
