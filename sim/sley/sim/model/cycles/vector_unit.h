@@ -1,5 +1,6 @@
 // The twin of sley.hw.core.vector.unit. It knows no row's values: no timing depends on them. Chains, parameters and rows
-// are those of commands.
+// are those of commands. It begins as the gateware does when the chip gets power; a reset later leaves that what InFlight
+// has as the range of rows to be written.
 #pragma once
 
 #include "vector_front.h"
