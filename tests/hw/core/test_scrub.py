@@ -13,7 +13,9 @@ from sley.hw.core.scrub import Scrub
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import StreamBench, compiled
 
-COVERAGE = Coverage("scrub", {"before a block": ["nothing", "forget", "forget another", "translations"], "abort": (0, 1)})
+BEFORE = ("nothing", "forget", "forget another", "translations")
+"""What is invalidated before a block."""
+COVERAGE = Coverage("scrub", {"before a block": BEFORE, "abort": (0, 1)})
 
 
 @dataclass
@@ -28,7 +30,7 @@ class Driver:
 
     async def before(self, ctx: Any) -> None:
         """Some cycles without a block, in which a context may be invalidated."""
-        what = self.rng.choice(["nothing", "forget", "forget another", "translations"])
+        what = self.rng.choice(BEFORE)
         context = self.rng.randrange(3) if self.holds is None else self.holds
         if what == "forget another":
             context ^= 1
