@@ -3,10 +3,9 @@
 import random
 from typing import Any
 
-from amaranth.sim import Simulator
-
 from sley.abi.counters import CounterGroup, Traffic
 from sley.hw.counters.core import WIDTHS, CoreCounters
+from sley.hw.testing.streams import Design
 
 
 def test_random_amounts() -> None:
@@ -68,7 +67,4 @@ def test_extremes() -> None:
 
 
 def simulate(dut: CoreCounters, bench: Any) -> None:
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    Design(dut).run([bench])

@@ -14,17 +14,20 @@ from sley.hw.core.unit import UnitCommand
 from sley.hw.core.vector.reads import READ_PORTS
 from sley.hw.core.vector.unit import VectorUnit
 from sley.sim import Simulation
+from sley.sim.fast.run.snapshot import Snapshot
+from sley.sim.model.cycles.twins import Beside, twin_of
 
 COMMAND = data.Layout.cast(UnitCommand)
 WRITE_PORTS = ("scratchpad_write", "accumulator_write")
 
 
 @cache
-def simulation(config: ChipConfig) -> tuple[Simulation, data.Layout]:
-    """The unit, and what its fault record is."""
+def simulation(config: ChipConfig) -> tuple[Simulation, Snapshot, data.Layout, Beside | None]:
+    """The unit, its state before all, what its fault record is, and its twin."""
     unit = VectorUnit(config)
     layout = data.Layout.cast(unit.fault.shape())
-    return Simulation.of(unit), layout
+    sim = Simulation.of(unit)
+    return sim, sim.snapshot(), layout, twin_of(unit)
 
 
 class ChainBench:
@@ -41,7 +44,8 @@ class ChainBench:
         self.rng = random.Random(seed)
         self.model = StateModel.random(config, np.random.default_rng(seed))
         self.memories = {"scratchpad": self.model.scratchpad.copy(), "accumulator": self.model.accumulators.copy()}
-        self.sim, self._fault = simulation(config)
+        self.sim, before, self._fault, self._twin = simulation(config)
+        self.sim.restore(before)  # registers without a reset are not what another bench left: the twin has none of it
         self.faults: list[tuple[int, int, int]] = []
         self.accepted: list[int] = []
         self.signalled: list[int] = []
@@ -56,6 +60,8 @@ class ChainBench:
             self.sim.poke(name, 1)
             self.sim.tick()
             self.sim.poke(name, 0)
+        if self._twin:
+            self._twin.reset()
 
     def step(self, command: dict | None = None, takes: bool = True) -> tuple[bool, bool]:
         """One cycle: offers a command, takes a signal set. Whether the command and a signal set went."""
@@ -81,6 +87,8 @@ class ChainBench:
         if signalled:
             self.signalled.append(self.cycle)
             self.signals.append(sim.peek("signal__0__payload"))
+        if self._twin:
+            self._twin.peeked(sim)
         sim.tick()
         self.cycle += 1
         for port, word in reads.items():

@@ -208,6 +208,17 @@ def test_clear() -> None:
     bench.run(looks_at_everything(bench))
 
 
+@pytest.mark.parametrize("operand", [Operand.X, Operand.SPLAT0])
+def test_the_first_command_of_a_block_is_like_none_before(operand: Operand) -> None:
+    """It has the flags of the last one of another block, whose chain and splats it must not find in the lanes."""
+    bench = ChainBench(NANO16, seed=1)
+    command = use(1, dtype=FP32)
+    bench.run([*set_chain(1, Chain(multiply=operand)), set_param(Param.SPLAT0, 0x40000000), command])
+    bench.pulse("clear")
+    bench.model.clear()
+    bench.run([command])
+
+
 @pytest.mark.parametrize("after", [0, 1, 2, 5, 9, 20, 33, 47, 60, 75, 90])
 @pytest.mark.parametrize("what", ["chain", "fold", "last"])
 def test_abort(what: str, after: int) -> None:

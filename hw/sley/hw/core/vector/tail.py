@@ -22,11 +22,17 @@ COMMON = "function"
 AnyFunction = FunctionCode | OwnFunction
 
 
+def function_cycles(function: AnyFunction) -> int:
+    """What a function takes."""
+    cycles: int = (function.load_gateware() if isinstance(function, OwnFunction) else Function).LATENCY
+    return cycles
+
+
 def function_latency(control: data.View, functions: Collection[AnyFunction]) -> dict[int, Value]:
     """From the register of the condition to the input of the second multiplication."""
     latencies: dict[int, Value] = {0: ~control.function.any()}
     for function in functions:
-        cycles = function.load_gateware().LATENCY if isinstance(function, OwnFunction) else Function.LATENCY
+        cycles = function_cycles(function)
         latencies[cycles] = latencies.get(cycles, Const(0, 1)) | (control.function == 1 + function)
     return latencies
 

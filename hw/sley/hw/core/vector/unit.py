@@ -212,7 +212,7 @@ class VectorUnit(wiring.Component):
         if decoded:
             with m.If(params.set & ~is_code(params.param, WALKED)):
                 m.d.sync += keeps.eq(0)
-        with m.If(self.abort):
+        with m.If(self.abort | self.clear):  # chains and splats are those of another block
             m.d.sync += keeps.eq(0)
 
         leaves = self._front(m, state, kind, params, decoded, retirement, may_begin, may_change)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "abi.h"
+#include "codes.h"
 #include "memory.h"
 
 #define UNIT_COUNT 5
@@ -89,7 +90,5 @@ static int fail(Core* core, uint32_t code, uint32_t unit, uint32_t pc, uint64_t 
 }
 
 static inline int outside(int64_t row, int64_t limit) { return row < 0 || row >= limit; }
-
-static inline int has(uint32_t mask, uint32_t code) { return code < 32 && mask >> code & 1; }
 
 #include "sanitize/hooks.h"

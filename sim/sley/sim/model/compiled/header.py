@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from sley.abi.config import ChipConfig
-from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
+from sley.abi.counters import COUNTERS, GROUP_COUNTERS, UNIT_GROUPS, CounterGroup, MatrixCycle, Traffic, VectorCycle
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
 from sley.abi.functions import table
 from sley.abi.functions.own import FIRST_CODE
@@ -49,6 +49,12 @@ from sley.abi.timing import (
     CHUNK_BEATS,
     COPY_BUFFER_BEATS,
     CROWDED_REQUESTS,
+    FP32_ADD,
+    FP32_FROM_INT32,
+    FP32_MAXIMUM,
+    FP32_MULTIPLY,
+    FP32_TO_BF16,
+    FP32_TO_INT32,
     JOINED_BEATS,
     MAX_CHUNKS,
     PORT_READS,
@@ -78,7 +84,18 @@ from sley.abi.vector.chains import (
     Late,
     Operand,
 )
-from sley.abi.vector.operations import ADDER_OPS, IDENTITY, JOIN, PARTIALS, SHORT_OPS, BinaryOp, Reduction
+from sley.abi.vector.operations import (
+    ADDER_OPS,
+    FLOAT_ADD,
+    IDENTITY,
+    INTEGER_ADD,
+    JOIN,
+    LOGIC_OPS,
+    PARTIALS,
+    SHORT_OPS,
+    BinaryOp,
+    Reduction,
+)
 from sley.sim.model.sanitize.kinds import Finding, Sanitizer
 
 _IMMEDIATE = {None: "IMM_NONE", "ra": "IMM_A", "rb": "IMM_B", "rc": "IMM_C"}
@@ -108,6 +125,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "DONE": DoneWord,
     "GROUP": CounterGroup,
     "MATRIX": MatrixCycle,
+    "VECTOR": VectorCycle,
     "TRAFFIC": Traffic,
     "SANITIZE": Sanitizer,
     "FOUND": Finding,
@@ -157,6 +175,7 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "UNIT_QUEUE": config.unit_queue,
         "CONTEXTS": config.contexts,
         "CHAINS": config.vector_chains,
+        "ROW_PARTS": config.row_parts,
         "ROW_REGISTERS": config.row_registers,
         "ADDRESS_LIMIT": f"{1 << config.addr_bits}ull",
         "OPERAND_TYPES": _mask(config.operand_types),
@@ -189,6 +208,14 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "INTERLEAVE_CHUNKS": INTERLEAVE_CHUNKS,
         "TRANSPOSE_CHUNKS": TRANSPOSE_CHUNKS,
         "SRAM_READ": SRAM_READ,
+        "INTEGER_ADD": INTEGER_ADD,
+        "FLOAT_ADD": FLOAT_ADD,
+        "FP32_ADD": FP32_ADD,
+        "FP32_FROM_INT32": FP32_FROM_INT32,
+        "FP32_MAXIMUM": FP32_MAXIMUM,
+        "FP32_MULTIPLY": FP32_MULTIPLY,
+        "FP32_TO_BF16": FP32_TO_BF16,
+        "FP32_TO_INT32": FP32_TO_INT32,
         "TRANSPOSER_SMALL": TRANSPOSER_SMALL,
         "PAGE_BITS": PAGE_BITS,
         "TABLE_BITS": TABLE_BITS,
@@ -202,6 +229,7 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "CHAIN_WORDS": CHAIN_WORDS,
         "WORDS_KEPT": WORDS_KEPT,
         "PARTIALS": PARTIALS,
+        "GROUP_COUNTERS": GROUP_COUNTERS,
         "OWN_FUNCTION": FIRST_CODE,
         "BF16_ROW": BF16_ROW,
         "JOINED_BEATS": JOINED_BEATS,
@@ -218,6 +246,7 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "BINARY_OPS": _mask(BinaryOp),
         "SHORT_OPS": _mask(SHORT_OPS),
         "ADDER_OPS": _mask(ADDER_OPS),
+        "LOGIC_OPS": _mask(LOGIC_OPS),
         "CONDITIONS": _mask(Condition),
         "LATES": _mask(Late),
         "LANE_ORDERS": _mask(Lanes),
@@ -249,6 +278,7 @@ def _fields() -> list[str]:
             placed = form.layout.fields[name]
             mask = (1 << placed.width) - 1
             lines.append(f"#define {op.name}_{name.upper()}(w) ((uint32_t)((w) >> {placed.lsb}) & {mask:#x}u)")
+            lines.append(f"#define {op.name}_{name.upper()}_AT {placed.lsb}")
     for number, layout in enumerate((FRONT, TAIL, OPERANDS)):
         define("CHAIN", layout, f"(w)[{number}]")
     define("ENTRY", PAGE_ENTRY, "(w)")
@@ -257,6 +287,8 @@ def _fields() -> list[str]:
     lines.append(f"static const uint8_t launch_sources[] = {{{', '.join(_launch_sources())}}};")
     for prefix, layout in (("ENTRY", PAGE_ENTRY), ("ANSWER", WALK_ANSWER), ("SIZES", LAUNCH_SIZES)):
         lines += [f"#define {prefix}_{name.upper()}_AT {placed.lsb}" for name, placed in layout.fields.items()]
+    lasts = ", ".join(str(int(max(COUNTERS[group]))) for group in UNIT_GROUPS)
+    lines.append(f"static const uint8_t last_classes[] = {{{lasts}}};")
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
 

@@ -17,12 +17,6 @@ static inline int64_t walk_row(const Walk* walk, int64_t r) {
 #include "sanitize/operands.h"
 #endif
 
-// Whether rows of an operand can be of this type.
-static int source_is_legal(uint32_t type, int in_scratchpad, uint32_t half, uint32_t dtype) {
-    if (!has(VECTOR_TYPES, type) || (half && ELEMENTS == 1)) return 0;
-    return has(BYTE_TYPES, type) || (in_scratchpad && dtype == TYPE_FP32 && !half);
-}
-
 // The chain of a VECTOR; returns 0 if it or the flags mean nothing on this chip.
 static int vector_chain(const Core* core, Word w, Chain* chain) {
     uint32_t dtype = VECTOR_DTYPE(w), out = VECTOR_OUT(w), number = VECTOR_CHAIN(w), op = VECTOR_B_OP(w);

@@ -3,6 +3,7 @@
 #include "block_scheduler.h"
 #include "command_queue.h"
 #include "copy_engine.h"
+#include "core_counters.h"
 #include "load_unit.h"
 #include "memory_gateway.h"
 #include "memory_port.h"
@@ -13,6 +14,7 @@
 #include "node_port.h"
 #include "read_combiner.h"
 #include "router.h"
+#include "scrub.h"
 #include "semaphores.h"
 #include "sequencer.h"
 #include "store_unit.h"
@@ -20,10 +22,12 @@
 #include "translated_port.h"
 #include "transposer.h"
 #include "unit_front.h"
+#include "vector_unit.h"
 
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
+TWIN(CoreCounters, core_counters, CORE_COUNTERS_PORTS)
 TWIN(LoadUnit, load_unit, LOAD_UNIT_PORTS)
 TWIN(MemoryGateway, memory_gateway, MEMORY_GATEWAY_PORTS)
 TWIN(MemoryPort, memory_port, MEMORY_PORT_PORTS)
@@ -34,6 +38,7 @@ TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)
 TWIN(ReadCombiner, read_combiner, READ_COMBINER_PORTS)
 TWIN(Router, router, ROUTER_PORTS)
+TWIN(Scrub, scrub, SCRUB_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
 TWIN(Sequencer, sequencer, SEQUENCER_PORTS)
 TWIN(StoreUnit, store_unit, STORE_UNIT_PORTS)
@@ -41,3 +46,4 @@ TWIN(Sram, sram, SRAM_PORTS)
 TWIN(TranslatedPort, translated_port, TRANSLATED_PORT_PORTS)
 TWIN(Transposer, transposer, TRANSPOSER_PORTS)
 TWIN(UnitFront, unit_front, UNIT_FRONT_PORTS)
+TWIN(VectorUnit, vector_unit, VECTOR_UNIT_PORTS)

@@ -8,11 +8,12 @@ with ``.`` in front is the twin's alone, for others to be compared only while it
 
 import ctypes
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
@@ -20,6 +21,7 @@ from amaranth.lib import data
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import COORDINATE_BITS
 from sley.abi.types import ElementType
+from sley.abi.vector.chains import FUNCTION_BITS
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.queue import Queue
@@ -27,12 +29,17 @@ from sley.hw.core.load.transposer import BlockTransposer
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.matrix.hazards import Hazards
 from sley.hw.core.matrix.unit import MatrixUnit
+from sley.hw.core.scrub import Scrub
 from sley.hw.core.semaphores import Semaphores
 from sley.hw.core.sequencer import fetch
 from sley.hw.core.sequencer.sequencer import Sequencer
 from sley.hw.core.sram.sram import BankedSram
 from sley.hw.core.store.unit import StoreUnit
 from sley.hw.core.unit_front import UnitFront
+from sley.hw.core.vector.tail import function_cycles
+from sley.hw.core.vector.unit import VectorUnit
+from sley.hw.core.vector.writes import output_rows
+from sley.hw.counters.core import CoreCounters
 from sley.hw.memory.combine import ReadCombiner
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.port import MemoryPort
@@ -45,6 +52,7 @@ from sley.hw.noc.multicast import MulticastRouter
 from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.router import Router
 from sley.sim.build.toolchain import find_c_compiler
+from sley.sim.fast.run.simulation import Simulation
 from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
 
@@ -118,8 +126,14 @@ def _memory(dut: BankedSram) -> list[int]:
     return [dut._rows, dut._banks, len(dut.read), len(dut.write)]
 
 
+def _vector(dut: VectorUnit) -> list[int]:
+    cycles = {1 + function: function_cycles(function) for function in dut._config.vector_functions}
+    return [output_rows(dut._config), *(cycles.get(code, 0) for code in range(1 << FUNCTION_BITS))]
+
+
 TWINS: dict[type, Twin] = {
     BlockScheduler: Twin("block_scheduler", _places),
+    CoreCounters: Twin("core_counters", config=_some_chip),
     CopyEngine: Twin("copy_engine"),
     Queue: Twin("command_queue", config=_some_chip),
     BankedSram: Twin("sram", _memory, _some_chip),
@@ -128,8 +142,10 @@ TWINS: dict[type, Twin] = {
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     BlockTransposer: Twin("transposer", lambda dut: [dut._size, dut._columns], _some_chip),
     LoadUnit: Twin("load_unit", fits=_without_lists),
+    Scrub: Twin("scrub"),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
     StoreUnit: Twin("store_unit", fits=_without_lists),
+    VectorUnit: Twin("vector_unit", _vector),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
     MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
     MemoryWriter: Twin("memory_writer"),
@@ -158,37 +174,67 @@ Part = Callable[[Any], Awaitable[None]]
 
 def watch(dut: Any) -> Part | None:
     """The part of a bench that runs a block's twin in lock-step; None if it has none."""
-    twin = TWINS.get(type(dut))
-    return _lock_step(dut, twin) if twin and twin.fits(dut) and find_c_compiler() else None
-
-
-def _lock_step(dut: Any, twin: Twin) -> Part:
-    library, parameters = _library(twin.config(dut)), twin.parameters(dut)
-    ports = _ports(library, twin.name)
-    inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
-    names = [path.partition("?")[0] for path in (*inputs, *outputs)]
-    signals, pieces = _pieces(dut, names)
-    conditions = (ctypes.c_int32 * len(outputs))(*(_condition(dut, path, names) for path in outputs))
-    create, compare, destroy = (library[f"{twin.name}_twin_{function}"] for function in ("create", "cycle", "destroy"))
-    create.restype = ctypes.c_void_p
+    beside = twin_of(dut)
+    if beside is None:
+        return None
 
     async def lock_step(ctx: Any) -> None:
-        handle = ctypes.c_void_p(create((ctypes.c_uint32 * max(1, len(parameters)))(*parameters)))
-        ports_of, results = ctypes.c_uint32 * len(names), (ctypes.c_uint32 * len(outputs))()
-        cycle = 0
-        try:
-            async for sampled in ctx.tick().sample(*signals):
-                words = ports_of(*[sampled[place] >> shift & mask for place, shift, mask in pieces])
-                which = compare(handle, words, conditions, results)
-                if which >= 0:
-                    name = f"{names[len(inputs) + which].strip('~.')} of {type(dut).__name__}"
-                    real = words[len(inputs) + which]
-                    raise TwinError(f"cycle {cycle}: {name} is {real:#x}, of its twin {results[which]:#x}")
-                cycle += 1
-        finally:
-            destroy(handle)
+        beside.reset()
+        async for sampled in ctx.tick().sample(*beside.signals.values()):
+            beside.cycle(sampled[_BEFORE:])
 
     return lock_step
+
+
+def twin_of(dut: Any) -> "Beside | None":
+    """A block's twin, for benches that step it themselves; None if it has none."""
+    twin = TWINS.get(type(dut))
+    return Beside(dut, twin) if twin and twin.fits(dut) and find_c_compiler() else None
+
+
+class Beside:
+    """A twin, and where the block has its ports.
+
+    Attributes: ``signals``: by path, those that ``cycle`` takes as numbers in their order.
+    """
+
+    def __init__(self, dut: Any, twin: Twin) -> None:
+        self._name, self._parameters = type(dut).__name__, twin.parameters(dut)
+        library = _library(twin.config(dut))
+        ports = _ports(library, twin.name)
+        inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
+        names = [path.partition("?")[0] for path in (*inputs, *outputs)]
+        self.signals, self._pieces = _pieces(dut, names)
+        self._signals = [re.sub(r"\W+", "__", path.rstrip(".")) for path in self.signals]  # as ``Simulation`` has them
+        self._conditions = (ctypes.c_int32 * len(outputs))(*(_condition(dut, path, names) for path in outputs))
+        self._names, self._inputs = names, len(inputs)
+        self._ports, self._results = ctypes.c_uint32 * len(names), (ctypes.c_uint32 * len(outputs))()
+        self._create, self._compare, self._destroy = (
+            library[f"{twin.name}_twin_{function}"] for function in ("create", "cycle", "destroy")
+        )
+        self._create.restype = ctypes.c_void_p
+        self._finished: Callable[[], object] = lambda: None
+
+    def reset(self) -> None:
+        """From here on the twin is one that was just reset."""
+        parameters = (ctypes.c_uint32 * max(1, len(self._parameters)))(*self._parameters)
+        self._handle, self._cycle = ctypes.c_void_p(self._create(parameters)), 0
+        self._finished()
+        self._finished = finalize(self, self._destroy, self._handle)
+
+    def peeked(self, simulation: Simulation) -> None:
+        """A clock edge that the simulation of the block is about to make."""
+        self.cycle([simulation.peek(name) for name in self._signals])
+
+    def cycle(self, values: Sequence[int]) -> None:
+        """A clock edge of both. Raises ``TwinError``."""
+        words = self._ports(*[values[place] >> shift & mask for place, shift, mask in self._pieces])
+        which = self._compare(self._handle, words, self._conditions, self._results)
+        if which >= 0:
+            port, real = self._names[self._inputs + which].strip("~."), words[self._inputs + which]
+            twin = self._results[which]
+            raise TwinError(f"cycle {self._cycle}: {port} of {self._name} is {real:#x}, of its twin {twin:#x}")
+        self._cycle += 1
 
 
 def _condition(dut: Any, path: str, names: list[str]) -> int:
@@ -204,10 +250,10 @@ def _ports(library: ctypes.CDLL, name: str) -> list[tuple[str, str]]:
     return [(line[0], line[1:]) for line in text.splitlines()]
 
 
-def _pieces(dut: Any, paths: list[str]) -> tuple[list[Value], list[tuple[int, int, int]]]:
-    """The signals in which the ports with these paths are, each once; for each port which of a tick's samples that is,
-    how far it is shifted in there, and a mask."""
-    signals: list[Value] = []
+def _pieces(dut: Any, paths: list[str]) -> tuple[dict[str, Value], list[tuple[int, int, int]]]:
+    """The signals in which the ports with these paths are, each once; for each port which of them that is, how far it
+    is shifted in there, and a mask."""
+    signals: dict[str, Value] = {}
     places: dict[str, int] = {}
     pieces = []
     for path in paths:
@@ -215,10 +261,10 @@ def _pieces(dut: Any, paths: list[str]) -> tuple[list[Value], list[tuple[int, in
         port = _find(dut, name) if name[0] != "." and _has(dut, name) else _Port(name, Const(0), 0, 1)
         if port.whole not in places:
             places[port.whole] = len(signals)
-            signals.append(port.signal)
+            signals[port.whole] = port.signal
         behind = 32 * int(word or 0)
         width = max(0, min(32, port.width - behind))
-        pieces.append((_BEFORE + places[port.whole], port.shift + behind, (1 << width) - 1))
+        pieces.append((places[port.whole], port.shift + behind, (1 << width) - 1))
     return signals, pieces
 
 
