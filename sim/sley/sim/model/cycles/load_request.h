@@ -16,6 +16,7 @@ typedef struct LoadRequest {
     uint32_t free;    // a command would be taken
     Loops loops;
     Walk addresses;
+    uint32_t strides[2];
     ListAddresses list;
     uint32_t by_list;  // addresses are from there
     uint32_t bytes, share, contiguous, joins;
@@ -74,6 +75,8 @@ static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* 
         list_addresses_begin(&r->list, c->a, c->c, p);
     else
         walk_start(&r->addresses, c->a, 0xFFFFFFFF, 2);
+    r->strides[0] = p[PARAM_MEM_STRIDE];
+    r->strides[1] = p[PARAM_MEM_STRIDE2];
     r->bytes = bytes;
     r->contiguous = p[PARAM_MEM_STRIDE] == bytes && !by_list;
     r->joins = 0;
@@ -81,19 +84,25 @@ static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* 
 }
 
 // Asks for the next run, which the others hear of; not if it is bad, or of a command at fault. Returns whether it does.
-static inline int load_request_ask(LoadRequest* r, LoadQueues* q, int curtail, Run* run) {
+static inline int load_request_ask(LoadRequest* r, LoadQueues* q, int curtail, int run_ready) {
     if (r->runs.full || !queue_ready(&q->pending) || !load_request_known(r)) return 0;
     uint32_t addr = r->by_list ? r->list.o : r->addresses.position, last = r->loops.last;
     int bad = curtail || addr + (uint64_t)(r->bytes - 1) >= ADDRESS_LIMIT, final = bad || last == 3;
     q->push_run = 1;
     q->runs[q->pending.end % RUN_RING] = (PendingRun){addr, bad, last & 1, final};
-    *run = (Run){addr, r->bytes, .share = r->share, .more = r->contiguous & ~last & 1, .joins = r->joins};
+    if (!bad) {
+        Run* run = RunBuffer_slot(&r->runs, run_ready);
+        run->addr = addr;
+        run->bytes = r->bytes;
+        run->share = r->share;
+        run->more = r->contiguous & ~last & 1;
+        run->joins = r->joins;
+    }
     r->joins = 1;
     if (final) {
         r->active = 0;
     } else {
-        const uint32_t* p = r->params;
-        if (!r->by_list) walk_step(&r->addresses, last, (uint32_t[]){p[PARAM_MEM_STRIDE], p[PARAM_MEM_STRIDE2]}, 2);
+        if (!r->by_list) walk_step(&r->addresses, last, r->strides, 2);
         r->list.o_ready = 1;
         loops_step(&r->loops, 2);
     }
@@ -102,11 +111,10 @@ static inline int load_request_ask(LoadRequest* r, LoadQueues* q, int curtail, R
 
 static inline void load_request_tick(
     LoadRequest* r, LoadQueues* q, const UnitCommand* command, int curtail, int run_ready, uint32_t gang, int abort) {
-    Run run;
     q->push_run = r->list.o_ready = 0;
-    int asks = r->active && !abort && load_request_ask(r, q, curtail, &run);
+    int asks = r->active && !abort && load_request_ask(r, q, curtail, run_ready);
     if (r->list.enable) list_addresses_tick(&r->list);
-    if (asks | r->runs.here) RunBuffer_tick(&r->runs, asks, run, run_ready);
+    if (asks | r->runs.here) RunBuffer_moves(&r->runs, asks, run_ready);
     q->push_command = command && r->free && !abort;
     if (q->push_command) {
         q->signal_sets[q->signals.end % COMMAND_RING] = command->signal;

@@ -55,6 +55,7 @@ typedef struct StoreUnit {
     uint32_t less_known;  // bytes of a run less 1, of the cycle before
     Loops loops;
     Walk addresses, rows;
+    uint32_t strides[STORE_DIMS], row_strides[STORE_ROW_DIMS];
     ListAddresses list;
     uint32_t by_list, too_far;  // addresses are from the list; it ends behind the accumulators
     StoreReads reads;
@@ -144,11 +145,15 @@ static void store_unit_take(StoreUnit* u, const UnitCommand* c) {
     else
         walk_start(&u->addresses, c->a, 0xFFFFFFFF, STORE_DIMS);
     walk_start(&u->rows, c->b, rows - 1, STORE_ROW_DIMS);
+    u->strides[0] = p[PARAM_MEM_STRIDE];
+    u->strides[1] = p[PARAM_MEM_STRIDE2];
+    u->row_strides[0] = p[PARAM_CHUNK_STRIDE];
+    u->row_strides[1] = p[PARAM_LOCAL_STRIDE];
+    u->row_strides[2] = p[PARAM_LOCAL_STRIDE2];
 }
 
 static inline void store_unit_step_rows(StoreUnit* u, uint32_t last) {
-    const uint32_t* p = u->params;
-    walk_step(&u->rows, last, (uint32_t[]){u->reads.stride, p[PARAM_LOCAL_STRIDE], p[PARAM_LOCAL_STRIDE2]}, STORE_ROW_DIMS);
+    walk_step(&u->rows, last, u->row_strides, STORE_ROW_DIMS);
 }
 
 static inline uint32_t store_unit_address(const StoreUnit* u) { return u->by_list ? u->list.o : u->addresses.position; }
@@ -157,7 +162,6 @@ static inline uint32_t store_unit_address(const StoreUnit* u) { return u->by_lis
 static inline int store_unit_check(StoreUnit* u) {
     if (u->by_list && !u->list.o_valid) return 0;
     StoreReads* reads = &u->reads;
-    const uint32_t* p = u->params;
     uint32_t last = u->loops.last, address = store_unit_address(u), row = u->rows.position;
     int missing = address + (uint64_t)u->less >= ADDRESS_LIMIT, outside = u->rows.outside;
     uint32_t rows = reads->space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS;
@@ -177,7 +181,7 @@ static inline int store_unit_check(StoreUnit* u) {
         u->checking = 0;
         u->draining = 1;
     }
-    if (!u->by_list) walk_step(&u->addresses, last, (uint32_t[]){p[PARAM_MEM_STRIDE], p[PARAM_MEM_STRIDE2]}, STORE_DIMS);
+    if (!u->by_list) walk_step(&u->addresses, last, u->strides, STORE_DIMS);
     store_unit_step_rows(u, 1 | last << 1);
     loops_step(&u->loops, STORE_DIMS);
     return 1;
@@ -217,7 +221,7 @@ static void store_unit_tick(StoreUnit* u) {
     int granted = (u->scratchpad_valid && u->scratchpad_ready) || (u->accumulator_valid && u->accumulator_ready);
     int refused = u->refused[u->phase] != 0, handed_over = 0, drained = 0;
     uint32_t phase = u->phase, in_use = u->in_use | u->preparing << phase, was_draining = u->draining;
-    const Incomplete command = u->commands[u->incomplete.first % STORE_RING];
+    const Incomplete* command = &u->commands[u->incomplete.first % STORE_RING];
     int complete = store_unit_complete(u), less = u->params[PARAM_RUN_BYTES] - 1 & 0xFFFF;
 
     if (u->idle) {
@@ -250,9 +254,9 @@ static void store_unit_tick(StoreUnit* u) {
 
     uint32_t* error = &u->refused[u->writer_error_phase & 1];
     if (!*error) *error = u->writer_error;
-    if (complete && command.stores) {
-        u->refused[command.phase] = 0;
-        in_use &= ~(1u << command.phase);
+    if (complete && command->stores) {
+        u->refused[command->phase] = 0;
+        in_use &= ~(1u << command->phase);
     }
     u->in_use = in_use;
 
@@ -260,7 +264,7 @@ static void store_unit_tick(StoreUnit* u) {
         queue_tick(&u->queue, handed_over, u->queue.here & u->run_ready);
     store_reads_tick(reads, handed_over, granted, u->data_ready);
     if (drained | u->incomplete.count | u->incomplete.here) queue_tick(&u->incomplete, drained, complete);
-    if (complete | u->offers.here) OfferBuffer_tick(&u->offers, complete, command.signal, u->signal_ready);
+    if (complete | u->offers.here) OfferBuffer_tick(&u->offers, complete, command->signal, u->signal_ready);
     if (u->abort && u->busy) {
         // What the writer has been promised still goes to it.
         int done = was_draining && u->quiet;
