@@ -26,6 +26,7 @@ from sley.hw.testing.streams import StreamBench, compiled
 
 NANO = preset("nano")
 EDGE = preset("edge").replace(max_burst=8, tlb_entries=2)
+WIDE = preset("base").replace(array=64, vector_lanes=64, max_burst=4, tlb_entries=2)
 MEMORY = dict(zip("xy", memory_node(NANO), strict=True))
 ME = {"x": 3, "y": 0}
 TAGS = [Tag.FETCH, Tag.LOAD, Tag.STORE]
@@ -203,6 +204,11 @@ def test_random(config: ChipConfig, idle: float, pause: float, gap: float, laten
     # Nothing but the tables, one of which is not in memory, and what they map.
     assert all(WRITTEN <= burst.addr < WRITTEN + 16 * PAGE_BYTES for burst in axi.writes)
     assert all(burst.addr < SIZE or burst.addr >= NOWHERE for burst in axi.reads)
+
+
+def test_random_on_a_wide_bus() -> None:
+    """Entries are anywhere in a beat of 128 bytes."""
+    test_random(WIDE, 0.2, 0.3, 0.3, (1, 60))
 
 
 def stream_of_reads(config: ChipConfig, addresses: list[int], context: int = 0) -> list[dict[str, Any]]:

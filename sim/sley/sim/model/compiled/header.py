@@ -152,6 +152,7 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "N": config.array,
         "ELEMENTS": config.lane_elements(),
         "HAS_BF16": int(config.has(ElementType.BF16)),
+        "HAS_LISTS": int(config.gather),
         "ROW_BYTES": config.row_bytes,
         "ACCUMULATOR_ROW_BYTES": config.accumulator_row_bytes,
         "SCRATCHPAD_ROWS": config.scratchpad_rows,

@@ -3,6 +3,7 @@
 
 #include "abi.h"
 #include "affine.h"
+#include "list_addresses.h"
 #include "load_queues.h"
 #include "run.h"
 #include "unit_params.h"
@@ -15,14 +16,26 @@ typedef struct LoadRequest {
     uint32_t free;    // a command would be taken
     Loops loops;
     Walk addresses;
+    uint32_t strides[2];
+    ListAddresses list;
+    uint32_t by_list;  // addresses are from there
     uint32_t bytes, share, contiguous, joins;
     RunBuffer runs;  // that the reader has not taken
 } LoadRequest;
 
-static void load_request_reset(LoadRequest* r) { params_reset(r->params); }
+static void load_request_reset(LoadRequest* r) {
+    params_reset(r->params);
+    list_addresses_reset(&r->list, 0);
+}
+
+// The address of the run at hand is known.
+static inline int load_request_known(const LoadRequest* r) { return !r->by_list || r->list.o_valid; }
 
 static inline void load_request_outputs(LoadRequest* r, const LoadQueues* q) {
-    uint32_t asks = !r->runs.full && queue_ready(&q->pending);
+    ListAddresses* list = &r->list;
+    list->enable = r->active && r->by_list;
+    if (list->enable | list->read_valid) list_addresses_outputs(list);
+    uint32_t asks = !r->runs.full && queue_ready(&q->pending) && load_request_known(r);
     r->free = queue_ready(&q->signals) && (!r->active || (asks && loops_end(&r->loops, 2)));
 }
 
@@ -44,10 +57,11 @@ static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* 
     uint32_t most = !transpose ? INTERLEAVE_CHUNKS : interleave ? TRANSPOSE_CHUNKS / 2 : TRANSPOSE_CHUNKS;
     int too_many = c->c > 0xFFFF, nothing = !c->c || !slabs, too_long = bytes > (uint64_t)chunks * row_bytes;
     int too_wide = (interleave || transpose) && chunks > most;
+    int by_list = HAS_LISTS && FLAG(LOAD_BY_LIST, c->flags), too_far = by_list && bytes && list_beyond(p[PARAM_LIST_ROW], c->c);
     int illegal = !too_many && (((interleave || transpose) && space) || (interleave && ELEMENTS != 2));
-    int bad = too_many || (!nothing && (too_long || too_wide));
+    int bad = too_many || (!nothing && (too_long || too_wide || too_far));
     int work = !illegal && !bad && !nothing && chunks;
-    uint32_t fault = too_many ? c->c : illegal ? 0 : too_long ? bytes : chunks;
+    uint32_t fault = too_many ? c->c : illegal ? 0 : too_long ? bytes : too_wide ? chunks : p[PARAM_LIST_ROW];
 
     FeedJob* feed = &q->feed_jobs[q->signals.end % COMMAND_RING];
     TargetJob* target = &q->target_jobs[q->signals.end % COMMAND_RING];
@@ -56,26 +70,40 @@ static void load_request_load(LoadRequest* r, LoadQueues* q, const UnitCommand* 
     r->active = work && bytes;
     if (!r->active) return;
     loops_start(&r->loops, (uint32_t[]){c->c, slabs}, 2);
-    walk_start(&r->addresses, c->a, 0xFFFFFFFF, 2);
+    r->by_list = by_list;
+    if (by_list)
+        list_addresses_begin(&r->list, c->a, c->c, p);
+    else
+        walk_start(&r->addresses, c->a, 0xFFFFFFFF, 2);
+    r->strides[0] = p[PARAM_MEM_STRIDE];
+    r->strides[1] = p[PARAM_MEM_STRIDE2];
     r->bytes = bytes;
-    r->contiguous = p[PARAM_MEM_STRIDE] == bytes;
+    r->contiguous = p[PARAM_MEM_STRIDE] == bytes && !by_list;
     r->joins = 0;
     r->share = CORES > 1 && gang ? FLAG(LOAD_SHARE, c->flags) : SHARE_NONE;
 }
 
 // Asks for the next run, which the others hear of; not if it is bad, or of a command at fault. Returns whether it does.
-static inline int load_request_ask(LoadRequest* r, LoadQueues* q, int curtail, Run* run) {
-    if (r->runs.full || !queue_ready(&q->pending)) return 0;
-    uint32_t addr = r->addresses.position, last = r->loops.last;
+static inline int load_request_ask(LoadRequest* r, LoadQueues* q, int curtail, int run_ready) {
+    if (r->runs.full || !queue_ready(&q->pending) || !load_request_known(r)) return 0;
+    uint32_t addr = r->by_list ? r->list.o : r->addresses.position, last = r->loops.last;
     int bad = curtail || addr + (uint64_t)(r->bytes - 1) >= ADDRESS_LIMIT, final = bad || last == 3;
     q->push_run = 1;
     q->runs[q->pending.end % RUN_RING] = (PendingRun){addr, bad, last & 1, final};
-    *run = (Run){addr, r->bytes, .share = r->share, .more = r->contiguous & ~last & 1, .joins = r->joins};
+    if (!bad) {
+        Run* run = RunBuffer_slot(&r->runs, run_ready);
+        run->addr = addr;
+        run->bytes = r->bytes;
+        run->share = r->share;
+        run->more = r->contiguous & ~last & 1;
+        run->joins = r->joins;
+    }
     r->joins = 1;
     if (final) {
         r->active = 0;
     } else {
-        walk_step(&r->addresses, last, (uint32_t[]){r->params[PARAM_MEM_STRIDE], r->params[PARAM_MEM_STRIDE2]}, 2);
+        if (!r->by_list) walk_step(&r->addresses, last, r->strides, 2);
+        r->list.o_ready = 1;
         loops_step(&r->loops, 2);
     }
     return !bad;
@@ -83,10 +111,10 @@ static inline int load_request_ask(LoadRequest* r, LoadQueues* q, int curtail, R
 
 static inline void load_request_tick(
     LoadRequest* r, LoadQueues* q, const UnitCommand* command, int curtail, int run_ready, uint32_t gang, int abort) {
-    Run run;
-    q->push_run = 0;
-    int asks = r->active && !abort && load_request_ask(r, q, curtail, &run);
-    if (asks | r->runs.here) RunBuffer_tick(&r->runs, asks, run, run_ready);
+    q->push_run = r->list.o_ready = 0;
+    int asks = r->active && !abort && load_request_ask(r, q, curtail, run_ready);
+    if (r->list.enable) list_addresses_tick(&r->list);
+    if (asks | r->runs.here) RunBuffer_moves(&r->runs, asks, run_ready);
     q->push_command = command && r->free && !abort;
     if (q->push_command) {
         q->signal_sets[q->signals.end % COMMAND_RING] = command->signal;

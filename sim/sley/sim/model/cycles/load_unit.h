@@ -14,7 +14,7 @@
     IN(signal_ready, "signal[0].ready") IN(abort, "abort") IN(clear, "clear") IN(gang, "gang")                        \
     IN(run_ready, "run.ready") IN(beat.valid, "beat.valid") IN(beat.last, "beat.payload.last")                        \
     IN(beat.error, "beat.payload.error") IN(scratchpad_ready, "scratchpad.ready")                                     \
-    IN(accumulator_ready, "accumulator.ready")                                                                        \
+    IN(accumulator_ready, "accumulator.ready") LIST_INPUTS(IN, request.list)                                          \
     OUT(command_ready, "command.ready") OUT(signal_valid, "signal[0].valid")                                          \
     OUT(signal_set, "signal[0].payload?signal[0].valid") OUT(feed.fault.valid, "fault.valid")                         \
     OUT(feed.fault.code, "fault.code?fault.valid") OUT(feed.fault.pc, "fault.pc?fault.valid")                         \
@@ -24,7 +24,8 @@
     OUT(request.runs.item.more, "run.payload.more?run.valid") OUT(request.runs.item.joins, "run.payload.joins?run.valid")                         \
     OUT(feed.beat_ready, "beat.ready") OUT(scratchpad_valid, "scratchpad.valid")                                      \
     OUT(writes.item.row, "scratchpad.row?scratchpad.valid") OUT(accumulator_valid, "accumulator.valid")                     \
-    OUT(writes.item.row, "accumulator.row?accumulator.valid") OUT(writes.item.beats, "accumulator.enable?accumulator.valid")
+    OUT(writes.item.row, "accumulator.row?accumulator.valid") OUT(writes.item.beats, "accumulator.enable?accumulator.valid") \
+    LIST_OUTPUTS(OUT, request.list)
 
 typedef struct LoadUnit {
     uint32_t command_valid, command_ready, signal_valid, signal_ready, signal_set, abort, clear, gang, busy, retired;

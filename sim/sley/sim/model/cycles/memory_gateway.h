@@ -8,7 +8,25 @@
     IN(walker.roots[k % CONTEXTS].mode, "~roots[" #k "].root.mode")                                    \
     IN(walker.roots[k % CONTEXTS].page, "~roots[" #k "].root.page")
 
-// Roots from the highest, so that those that a chip lacks do not hide others. Words of a bus of up to 32 bytes.
+// The words of a beat.
+#define GATEWAY_WORD_INPUT(IN, k) IN(r_data[k], "axi.rdata@" #k)
+#define GATEWAY_WORD_INPUTS(IN, a, b, c, d, e, f, g, h)                                                        \
+    GATEWAY_WORD_INPUT(IN, a) GATEWAY_WORD_INPUT(IN, b) GATEWAY_WORD_INPUT(IN, c) GATEWAY_WORD_INPUT(IN, d)   \
+    GATEWAY_WORD_INPUT(IN, e) GATEWAY_WORD_INPUT(IN, f) GATEWAY_WORD_INPUT(IN, g) GATEWAY_WORD_INPUT(IN, h)
+#define GATEWAY_DATA_INPUTS_8(IN) GATEWAY_WORD_INPUTS(IN, 0, 1, 2, 3, 4, 5, 6, 7)
+#define GATEWAY_DATA_INPUTS_16(IN) GATEWAY_DATA_INPUTS_8(IN) GATEWAY_WORD_INPUTS(IN, 8, 9, 10, 11, 12, 13, 14, 15)
+#define GATEWAY_DATA_INPUTS_32(IN)                                                                             \
+    GATEWAY_DATA_INPUTS_16(IN) GATEWAY_WORD_INPUTS(IN, 16, 17, 18, 19, 20, 21, 22, 23)                        \
+    GATEWAY_WORD_INPUTS(IN, 24, 25, 26, 27, 28, 29, 30, 31)
+#if BUS_BYTES <= 32
+#define GATEWAY_DATA_INPUTS GATEWAY_DATA_INPUTS_8
+#elif BUS_BYTES == 64
+#define GATEWAY_DATA_INPUTS GATEWAY_DATA_INPUTS_16
+#else
+#define GATEWAY_DATA_INPUTS GATEWAY_DATA_INPUTS_32
+#endif
+
+// Roots from the highest, so that those that a chip lacks do not hide others.
 #define MEMORY_GATEWAY_PORTS(IN, OUT)                                                                          \
     MEMORY_REQUEST_INPUTS(IN) MEMORY_BUS_INPUTS(IN, port.) GATEWAY_ROOT_INPUTS(IN, 15)                        \
     GATEWAY_ROOT_INPUTS(IN, 14) GATEWAY_ROOT_INPUTS(IN, 13) GATEWAY_ROOT_INPUTS(IN, 12)                       \
@@ -16,13 +34,11 @@
     GATEWAY_ROOT_INPUTS(IN, 8) GATEWAY_ROOT_INPUTS(IN, 7) GATEWAY_ROOT_INPUTS(IN, 6)                          \
     GATEWAY_ROOT_INPUTS(IN, 5) GATEWAY_ROOT_INPUTS(IN, 4) GATEWAY_ROOT_INPUTS(IN, 3)                          \
     GATEWAY_ROOT_INPUTS(IN, 2) GATEWAY_ROOT_INPUTS(IN, 1) GATEWAY_ROOT_INPUTS(IN, 0)                          \
-    IN(r_data[0], "axi.rdata@0") IN(r_data[1], "axi.rdata@1") IN(r_data[2], "axi.rdata@2")                    \
-    IN(r_data[3], "axi.rdata@3") IN(r_data[4], "axi.rdata@4") IN(r_data[5], "axi.rdata@5")                    \
-    IN(r_data[6], "axi.rdata@6") IN(r_data[7], "axi.rdata@7") MEMORY_RESPONSE_OUTPUTS(OUT)                    \
+    GATEWAY_DATA_INPUTS(IN) MEMORY_RESPONSE_OUTPUTS(OUT)                                                      \
     OUT(response.walk, "response_i.payload.payload.walk?response_i.valid") OUT(answers, ".answers")           \
     OUT(response.data, "response_i.payload.payload.data?.answers") MEMORY_BUS_OUTPUTS(OUT, port.)
 
-enum { GATEWAY_WORDS = 8 };
+enum { GATEWAY_WORDS = BUS_BYTES <= 32 ? 8 : BUS_BYTES / 4 };
 
 // Packets go through, but that a flit is inserted between two of them.
 typedef struct Between {

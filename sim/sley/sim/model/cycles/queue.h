@@ -37,19 +37,26 @@ static inline void prefetch_tick(Queue* q, uint32_t comes, uint32_t leaves) {
 }
 
 // A StreamBuffer of any type of item: `item` is at its output if one is `here`, another one is behind it if not `ready`.
+// _slot: where an item that comes in this cycle is to be put; _moves: a clock edge, once it is there.
 #define STREAM_BUFFER(Item, Name)                                                     \
     typedef struct Name {                                                             \
         Item item, spare;                                                             \
         uint32_t here, full;                                                          \
     } Name;                                                                           \
-    static inline void Name##_tick(Name* b, uint32_t comes, Item item, uint32_t ready) { \
-        if (!b->here || ready) {                                                      \
-            b->here = b->full || comes;                                               \
-            if (b->full) b->item = b->spare;                                          \
-            else if (comes) b->item = item;                                           \
+    static inline Item* Name##_slot(Name* b, uint32_t ready) {                        \
+        return b->here && !ready ? &b->spare : &b->item;                              \
+    }                                                                                 \
+    static inline void Name##_moves(Name* b, uint32_t comes, uint32_t ready) {        \
+        if (b->here && !ready) {                                                      \
+            b->full |= comes;                                                         \
+        } else if (b->full) {                                                         \
+            b->item = b->spare;                                                       \
             b->full = 0;                                                              \
-        } else if (comes && !b->full) {                                               \
-            b->spare = item;                                                          \
-            b->full = 1;                                                              \
+        } else {                                                                      \
+            b->here = comes;                                                          \
         }                                                                             \
+    }                                                                                 \
+    static inline void Name##_tick(Name* b, uint32_t comes, Item item, uint32_t ready) { \
+        if (comes && !b->full) *Name##_slot(b, ready) = item;                         \
+        Name##_moves(b, comes, ready);                                                \
     }

@@ -3,6 +3,7 @@
 
 #include "abi.h"
 #include "affine.h"
+#include "list_addresses.h"
 #include "store_reads.h"
 #include "unit_params.h"
 
@@ -13,7 +14,7 @@
     IN(signal_ready, "signal[0].ready") IN(abort, "abort") IN(clear, "clear") IN(run_ready, "run.ready")              \
     IN(data_ready, "data.ready") IN(writer_pending, "writer_pending") IN(writer_error, "writer_error")                \
     IN(writer_error_phase, "writer_error_phase") IN(scratchpad_ready, "scratchpad.ready")                             \
-    IN(accumulator_ready, "accumulator.ready")                                                                        \
+    IN(accumulator_ready, "accumulator.ready") LIST_INPUTS(IN, list)                                                  \
     OUT(command_ready, "command.ready") OUT(signal_valid, "signal[0].valid")                                          \
     OUT(offers.item, "signal[0].payload?signal[0].valid") OUT(fault.valid, "fault.valid")                              \
     OUT(fault.code, "fault.code?fault.valid") OUT(fault.pc, "fault.pc?fault.valid")                                   \
@@ -23,7 +24,7 @@
     OUT(data_valid, "data.valid") OUT(phase, "phase") OUT(cut, "cut") OUT(acknowledging, "acknowledging")             \
     OUT(scratchpad_valid, "scratchpad.valid") OUT(reads.row, "scratchpad.row?scratchpad.valid")                       \
     OUT(accumulator_valid, "accumulator.valid") OUT(reads.row, "accumulator.row?accumulator.valid")                   \
-    OUT(reads.index, "accumulator.part?accumulator.valid")
+    OUT(reads.index, "accumulator.part?accumulator.valid") LIST_OUTPUTS(OUT, list)
 
 enum { STORE_COMMANDS = 4, STORE_DIMS = 2, STORE_ROW_DIMS = 3 };
 
@@ -54,6 +55,9 @@ typedef struct StoreUnit {
     uint32_t less_known;  // bytes of a run less 1, of the cycle before
     Loops loops;
     Walk addresses, rows;
+    uint32_t strides[STORE_DIMS], row_strides[STORE_ROW_DIMS];
+    ListAddresses list;
+    uint32_t by_list, too_far;  // addresses are from the list; it ends behind the accumulators
     StoreReads reads;
 
     uint32_t idle, preparing, checking, searching, draining;  // one of these
@@ -74,6 +78,7 @@ static void store_unit_reset(StoreUnit* u, const uint32_t* parameters) {
     memset(u, 0, sizeof *u);
     params_reset(u->params);
     store_reads_reset(&u->reads);
+    list_addresses_reset(&u->list, 0);
     u->queue.depth = RUNS_AHEAD;
     u->incomplete.depth = STORE_COMMANDS;
     u->idle = 1;
@@ -84,6 +89,8 @@ static void store_unit_outputs(StoreUnit* u) {
     if (known && u->known) return;
     u->known = known;
     StoreReads* reads = &u->reads;
+    u->list.enable = u->by_list && (u->preparing || u->checking);
+    if (u->list.enable | u->list.read_valid) list_addresses_outputs(&u->list);
     int queued = !queue_empty(&u->queue), ask = reads_ask(reads);
     u->quiet = !queued && !u->writer_pending;
     u->command_ready = (u->idle && !(u->in_use >> u->phase & 1)) || u->abort;
@@ -114,6 +121,7 @@ static void store_unit_take(StoreUnit* u, const UnitCommand* c) {
     u->preparing = moves;
     u->draining = !moves;
     u->stores = !is_set && !nothing;
+    u->by_list = 0;
     if (is_set) {
         uint32_t param = FLAG(SET_PARAM, c->flags), bad = set_is_bad(UNIT_STORE, param, c->a);
         u->memory_start = param;
@@ -123,26 +131,38 @@ static void store_unit_take(StoreUnit* u, const UnitCommand* c) {
     }
     u->memory_start = many ? c->c : c->a;
     u->failed = many ? FAULT_BAD_PARAMETER : 0;
-    u->contiguous = p[PARAM_MEM_STRIDE] == u->length;
+    u->by_list = HAS_LISTS && FLAG(STORE_BY_LIST, c->flags);
+    u->too_far = u->by_list && list_beyond(p[PARAM_LIST_ROW], c->c);
+    u->contiguous = p[PARAM_MEM_STRIDE] == u->length && !u->by_list;
     int rows = accumulator ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS;
     int64_t chunks = u->less / (accumulator ? ACCUMULATOR_ROW_BYTES : ROW_BYTES);
     int64_t span = chunks * (int32_t)p[PARAM_CHUNK_STRIDE];
     u->span = (uint32_t)span % (2 * ROWS_MOST);
     u->far = span < -rows || span >= rows;
     loops_start(&u->loops, (uint32_t[]){c->c, p[PARAM_COUNT2]}, STORE_DIMS);
-    walk_start(&u->addresses, c->a, 0xFFFFFFFF, STORE_DIMS);
+    if (u->by_list)
+        list_addresses_begin(&u->list, c->a, c->c, p);
+    else
+        walk_start(&u->addresses, c->a, 0xFFFFFFFF, STORE_DIMS);
     walk_start(&u->rows, c->b, rows - 1, STORE_ROW_DIMS);
+    u->strides[0] = p[PARAM_MEM_STRIDE];
+    u->strides[1] = p[PARAM_MEM_STRIDE2];
+    u->row_strides[0] = p[PARAM_CHUNK_STRIDE];
+    u->row_strides[1] = p[PARAM_LOCAL_STRIDE];
+    u->row_strides[2] = p[PARAM_LOCAL_STRIDE2];
 }
 
 static inline void store_unit_step_rows(StoreUnit* u, uint32_t last) {
-    const uint32_t* p = u->params;
-    walk_step(&u->rows, last, (uint32_t[]){u->reads.stride, p[PARAM_LOCAL_STRIDE], p[PARAM_LOCAL_STRIDE2]}, STORE_ROW_DIMS);
+    walk_step(&u->rows, last, u->row_strides, STORE_ROW_DIMS);
 }
+
+static inline uint32_t store_unit_address(const StoreUnit* u) { return u->by_list ? u->list.o : u->addresses.position; }
 
 // A run: checks it, and hands it over; returns whether it did.
 static inline int store_unit_check(StoreUnit* u) {
+    if (u->by_list && !u->list.o_valid) return 0;
     StoreReads* reads = &u->reads;
-    uint32_t last = u->loops.last, address = u->addresses.position, row = u->rows.position;
+    uint32_t last = u->loops.last, address = store_unit_address(u), row = u->rows.position;
     int missing = address + (uint64_t)u->less >= ADDRESS_LIMIT, outside = u->rows.outside;
     uint32_t rows = reads->space == SPACE_ACCUMULATOR ? ACCUMULATOR_ROWS : SCRATCHPAD_ROWS;
     int last_outside = u->far || (row % ROWS_MOST + u->span) & rows;
@@ -161,7 +181,7 @@ static inline int store_unit_check(StoreUnit* u) {
         u->checking = 0;
         u->draining = 1;
     }
-    walk_step(&u->addresses, last, (uint32_t[]){u->params[PARAM_MEM_STRIDE], u->params[PARAM_MEM_STRIDE2]}, STORE_DIMS);
+    if (!u->by_list) walk_step(&u->addresses, last, u->strides, STORE_DIMS);
     store_unit_step_rows(u, 1 | last << 1);
     loops_step(&u->loops, STORE_DIMS);
     return 1;
@@ -188,7 +208,7 @@ static inline int store_unit_drain(StoreUnit* u, int refused) {
     int failing = (u->stores && refused) || u->failed;
     if (u->abort || !queue_ready(&u->incomplete) || !(failing ? u->quiet : handed_over)) return 0;
     uint32_t address = u->memory_start;
-    if (!refused && u->failed == FAULT_BAD_ADDRESS) address = u->addresses.position;
+    if (!refused && u->failed == FAULT_BAD_ADDRESS) address = store_unit_address(u);
     if (!refused && u->failed == FAULT_LOCAL_ADDRESS) address = u->rows.position;
     u->commands[u->incomplete.end % STORE_RING] =
         (Incomplete){u->signals, u->pc, address, u->failed, u->stores, u->phase};
@@ -201,7 +221,7 @@ static void store_unit_tick(StoreUnit* u) {
     int granted = (u->scratchpad_valid && u->scratchpad_ready) || (u->accumulator_valid && u->accumulator_ready);
     int refused = u->refused[u->phase] != 0, handed_over = 0, drained = 0;
     uint32_t phase = u->phase, in_use = u->in_use | u->preparing << phase, was_draining = u->draining;
-    const Incomplete command = u->commands[u->incomplete.first % STORE_RING];
+    const Incomplete* command = &u->commands[u->incomplete.first % STORE_RING];
     int complete = store_unit_complete(u), less = u->params[PARAM_RUN_BYTES] - 1 & 0xFFFF;
 
     if (u->idle) {
@@ -215,21 +235,28 @@ static void store_unit_tick(StoreUnit* u) {
         u->phase ^= drained & u->stores;
     } else if (u->preparing) {
         u->preparing = 0;
-        u->checking = 1;
+        u->checking = !u->too_far;
+        u->draining = u->too_far;
+        if (u->too_far) {
+            u->failed = FAULT_BAD_PARAMETER;
+            u->memory_start = u->params[PARAM_LIST_ROW];
+        }
     } else if (u->rows.outside) {
         u->failed = FAULT_LOCAL_ADDRESS;
         u->searching = 0;
         u->draining = 1;
     } else
         store_unit_step_rows(u, u->loops.last << 1);
+    u->list.o_ready = handed_over;
+    if (u->list.enable) list_addresses_tick(&u->list);
     u->less_known = less;
     u->refused_before = refused;
 
     uint32_t* error = &u->refused[u->writer_error_phase & 1];
     if (!*error) *error = u->writer_error;
-    if (complete && command.stores) {
-        u->refused[command.phase] = 0;
-        in_use &= ~(1u << command.phase);
+    if (complete && command->stores) {
+        u->refused[command->phase] = 0;
+        in_use &= ~(1u << command->phase);
     }
     u->in_use = in_use;
 
@@ -237,7 +264,7 @@ static void store_unit_tick(StoreUnit* u) {
         queue_tick(&u->queue, handed_over, u->queue.here & u->run_ready);
     store_reads_tick(reads, handed_over, granted, u->data_ready);
     if (drained | u->incomplete.count | u->incomplete.here) queue_tick(&u->incomplete, drained, complete);
-    if (complete | u->offers.here) OfferBuffer_tick(&u->offers, complete, command.signal, u->signal_ready);
+    if (complete | u->offers.here) OfferBuffer_tick(&u->offers, complete, command->signal, u->signal_ready);
     if (u->abort && u->busy) {
         // What the writer has been promised still goes to it.
         int done = was_draining && u->quiet;

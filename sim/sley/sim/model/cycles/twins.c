@@ -4,10 +4,12 @@
 #include "command_queue.h"
 #include "copy_engine.h"
 #include "core_counters.h"
+#include "list_addresses.h"
 #include "load_unit.h"
 #include "memory_gateway.h"
 #include "memory_port.h"
 #include "hazards.h"
+#include "mesh.h"
 #include "matrix_unit.h"
 #include "memory_reader.h"
 #include "memory_writer.h"
@@ -28,6 +30,7 @@ TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
 TWIN(CoreCounters, core_counters, CORE_COUNTERS_PORTS)
+TWIN(ListAddresses, list_addresses, LIST_ADDRESSES_PORTS)
 TWIN(LoadUnit, load_unit, LOAD_UNIT_PORTS)
 TWIN(MemoryGateway, memory_gateway, MEMORY_GATEWAY_PORTS)
 TWIN(MemoryPort, memory_port, MEMORY_PORT_PORTS)
@@ -35,6 +38,7 @@ TWIN(Hazards, hazards, HAZARDS_PORTS)
 TWIN(MatrixUnit, matrix_unit, MATRIX_UNIT_PORTS)
 TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
 TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
+TWIN(Mesh, mesh, MESH_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)
 TWIN(ReadCombiner, read_combiner, READ_COMBINER_PORTS)
 TWIN(Router, router, ROUTER_PORTS)

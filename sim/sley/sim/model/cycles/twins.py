@@ -8,7 +8,7 @@ with ``.`` in front is the twin's alone, for others to be compared only while it
 
 import ctypes
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from sley.abi.vector.chains import FUNCTION_BITS
 from sley.hw.command.copy import CopyEngine
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.queue import Queue
+from sley.hw.core.list_addresses import ListAddresses
 from sley.hw.core.load.transposer import BlockTransposer
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.matrix.hazards import Hazards
@@ -47,10 +48,12 @@ from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
-from sley.hw.noc.direction import Direction
+from sley.hw.noc.direction import Direction, Turn
+from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.multicast import MulticastRouter
 from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.router import Router
+from sley.hw.noc.routes import request_pairs, response_pairs, turns
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.fast.run.simulation import Simulation
 from sley.sim.model.compiled.header import header
@@ -82,11 +85,6 @@ def _some_chip(dut: Any) -> ChipConfig:
     return preset("base")
 
 
-def _without_lists(dut: LoadUnit | StoreUnit) -> bool:
-    """Their twins know no lists yet."""
-    return not dut._config.gather
-
-
 def _reader_fits(dut: MemoryReader) -> bool:
     """Its rings hold as many items."""
     return dut._depth <= 126 and dut._beats <= 254
@@ -116,10 +114,25 @@ def _gateway_nodes(dut: MemoryGateway) -> list[int]:
     return [_number(memory_node(c)), _number(command_node(c)), *_cores(c)]
 
 
-def _turns(dut: Router) -> list[int]:
+def _router(copies: bool, node: Node, turns: Collection[Turn]) -> list[int]:
     sides = list(Direction)
-    goes_to = [sum(1 << k for k, to in enumerate(sides) if (side, to) in dut._turns) for side in sides]
-    return [isinstance(dut, MulticastRouter), *dut._node, *goes_to]
+    return [copies, *node, *(sum(1 << k for k, to in enumerate(sides) if (side, to) in turns) for side in sides)]
+
+
+def _mesh(dut: Mesh) -> list[int]:
+    """Of each network how many routers it has, and the parameters of each."""
+    numbers, config = [], dut._config
+    for pairs, copies in ((request_pairs(config), False), (response_pairs(config), config.cores > 1)):
+        routers = [_router(copies, node, taken) for node, taken in turns(pairs).items()]
+        numbers += [len(routers), *(number for router in routers for number in router)]
+    return numbers
+
+
+def _nodes(config: ChipConfig) -> str:
+    """The text of ``nodes.h`` for a chip: its nodes, whose ports a mesh has."""
+    nodes = [command_node(config), memory_node(config), *(core_node(config, index) for index in range(config.cores))]
+    calls = " ".join(f"NODE(PORT, {k}, {x}, {y})" for k, (x, y) in enumerate(nodes))
+    return f"#define MESH_NODES(NODE, PORT) {calls}\n"
 
 
 def _memory(dut: BankedSram) -> list[int]:
@@ -141,20 +154,22 @@ TWINS: dict[type, Twin] = {
     MatrixUnit: Twin("matrix_unit"),
     Sequencer: Twin("sequencer", lambda dut: [fetch.SPLIT_BYTES]),
     BlockTransposer: Twin("transposer", lambda dut: [dut._size, dut._columns], _some_chip),
-    LoadUnit: Twin("load_unit", fits=_without_lists),
+    ListAddresses: Twin("list_addresses"),
+    LoadUnit: Twin("load_unit"),
     Scrub: Twin("scrub"),
     Semaphores: Twin("semaphores", config=_some_chip, fits=lambda dut: (len(dut.wait), len(dut.signal)) == (5, 6)),
-    StoreUnit: Twin("store_unit", fits=_without_lists),
+    StoreUnit: Twin("store_unit"),
     VectorUnit: Twin("vector_unit", _vector),
     UnitFront: Twin("unit_front", lambda dut: [dut._depth], _some_chip),
     MemoryReader: Twin("memory_reader", lambda dut: [dut._depth, dut._beats], fits=_reader_fits),
     MemoryWriter: Twin("memory_writer"),
-    Router: Twin("router", _turns, _some_chip),
-    MulticastRouter: Twin("router", _turns, _some_chip),
+    Mesh: Twin("mesh", _mesh),
+    Router: Twin("router", lambda dut: _router(False, dut._node, dut._turns), _some_chip),
+    MulticastRouter: Twin("router", lambda dut: _router(True, dut._node, dut._turns), _some_chip),
     NodePort: Twin("node_port", _parts),
     ReadCombiner: Twin("read_combiner", lambda dut: _cores(dut._config)),
     MemoryPort: Twin("memory_port", lambda dut: [_number(command_node(dut._config)), *_cores(dut._config)]),
-    MemoryGateway: Twin("memory_gateway", _gateway_nodes, fits=lambda dut: dut._config.bus_bytes <= 32),
+    MemoryGateway: Twin("memory_gateway", _gateway_nodes),
     TranslatedPort: Twin("translated_port", lambda dut: _parts(dut._port), lambda dut: dut._port._config),
 }
 
@@ -165,7 +180,7 @@ class TwinError(AssertionError):
 
 @cache
 def _library(config: ChipConfig) -> ctypes.CDLL:
-    return ctypes.CDLL(str(build(FOLDER / "twins.c", {"abi.h": header(config)})))
+    return ctypes.CDLL(str(build(FOLDER / "twins.c", {"abi.h": header(config), "nodes.h": _nodes(config)})))
 
 
 Part = Callable[[Any], Awaitable[None]]
