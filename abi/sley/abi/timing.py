@@ -129,3 +129,5 @@ COPY_BUFFER_BEATS = 2 * CHUNK_BEATS
 """Beats between reading and writing of a copy: one chunk arrives while another is written."""
 MAX_CHUNKS = 255
 """Chunks of a copy asked for and not yet written."""
+SLICE_CHUNKS = 32
+"""Chunks of one queue's copy before another's may go on."""

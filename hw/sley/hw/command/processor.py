@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.command import QueueEvent
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CHIP_GROUPS, COUNTER_BITS
 from sley.abi.network import Tag
@@ -17,7 +18,6 @@ from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.interrupts import Interrupts
 from sley.hw.command.queue import Queue
 from sley.hw.command.queue_records import QueueRecords
-from sley.hw.command.records import QueueEvent
 from sley.hw.command.words import WordAccess
 from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.reader import MemoryReader

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from enum import IntEnum
 
+from sley.abi.command import ErrorAddress, QueueEvent
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CounterGroup, MatrixCycle, Traffic
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
@@ -17,6 +18,7 @@ from sley.abi.instructions import (
     INSTRUCTION_BYTES,
     INTERLEAVE_CHUNKS,
     LOOP_DEPTH,
+    MAX_ARGS,
     REGISTERS,
     SEMAPHORE_MAX,
     SEMAPHORES,
@@ -39,7 +41,15 @@ from sley.abi.network import (
     RequestKind,
     Tag,
 )
-from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
+from sley.abi.packets import (
+    FENCE_BYTES,
+    INLINE_ARGS,
+    MAX_GRID,
+    PACKET_BYTES,
+    PACKETS,
+    SEMAPHORE_BYTES,
+    PacketOp,
+)
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
@@ -55,6 +65,7 @@ from sley.abi.timing import (
     PORT_WRITES,
     READER_BEATS,
     RETRY_CYCLES,
+    SLICE_CHUNKS,
     SRAM_READ,
     TRANSPOSER_SMALL,
     WRITER_BURSTS,
@@ -106,6 +117,9 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "ERROR": AccessError,
     "LAUNCH": LaunchWord,
     "DONE": DoneWord,
+    "PACKET": PacketOp,
+    "EVENT": QueueEvent,
+    "ADDRESS": ErrorAddress,
     "GROUP": CounterGroup,
     "MATRIX": MatrixCycle,
     "TRAFFIC": Traffic,
@@ -149,10 +163,12 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "PROGRAM_WORDS": config.program_words,
         "QUEUES": config.queues,
         "PACKET_SHIFT": PACKET_BYTES.bit_length() - 1,
+        "PACKET_WORDS": 8 * PACKET_BYTES // 32,
         "RETRY_CYCLES": RETRY_CYCLES,
         "CHUNK_BEATS": min(config.max_burst, CHUNK_BEATS),
         "COPY_BUFFER_BEATS": COPY_BUFFER_BEATS,
         "MAX_CHUNKS": MAX_CHUNKS,
+        "SLICE_CHUNKS": SLICE_CHUNKS,
         "PACKET_LANES": min(config.bus_bytes, PACKET_BYTES) // 4,
         "UNIT_QUEUE": config.unit_queue,
         "CONTEXTS": config.contexts,
@@ -186,6 +202,10 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "ARG_REGISTER": ARG_REGISTER,
         "BLOCK_REGISTER": BLOCK_REGISTER,
         "INLINE_ARGS": INLINE_ARGS,
+        "MAX_ARGS": MAX_ARGS,
+        "MAX_GRID": MAX_GRID,
+        "FENCE_BYTES": FENCE_BYTES,
+        "SEMAPHORE_BYTES": SEMAPHORE_BYTES,
         "INTERLEAVE_CHUNKS": INTERLEAVE_CHUNKS,
         "TRANSPOSE_CHUNKS": TRANSPOSE_CHUNKS,
         "SRAM_READ": SRAM_READ,
@@ -254,11 +274,29 @@ def _fields() -> list[str]:
     define("ENTRY", PAGE_ENTRY, "(w)")
     define("ANSWER", WALK_ANSWER, "(w)")
     define("SIZES", LAUNCH_SIZES, "(w)")
+    lines += _packets()
     lines.append(f"static const uint8_t launch_sources[] = {{{', '.join(_launch_sources())}}};")
     for prefix, layout in (("ENTRY", PAGE_ENTRY), ("ANSWER", WALK_ANSWER), ("SIZES", LAUNCH_SIZES)):
         lines += [f"#define {prefix}_{name.upper()}_AT {placed.lsb}" for name, placed in layout.fields.items()]
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
+
+
+def _packets() -> list[str]:
+    """``PACKET_OP_FIELD(words)`` for each field of a packet, of a long one its low word; ``PACKET_OP_FIELD_AT``: the
+    word in which it begins; the masks of the words of each kind."""
+    lines = []
+    for op, form in PACKETS.items():
+        for name, placed in form.layout.fields.items():
+            macro, (word, shift) = f"PACKET_{op.name}_{name.upper()}", divmod(placed.lsb, 32)
+            mask = (1 << min(placed.width, 32)) - 1
+            lines += [f"#define {macro}(w) ((w)[{word}] >> {shift} & {mask:#x}u)", f"#define {macro}_AT {word}"]
+    words = 8 * PACKET_BYTES // 32
+    lines.append(f"static const uint32_t packet_masks[][{words}] = {{")
+    for op, form in PACKETS.items():
+        masks = (f"{form.layout.mask >> 32 * word & 0xFFFF_FFFF:#x}u" for word in range(words))
+        lines.append(f"    [{int(op)}] = {{{', '.join(masks)}}},")
+    return [*lines, "};"]
 
 
 def _launch_sources() -> list[str]:

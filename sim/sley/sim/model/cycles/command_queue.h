@@ -16,16 +16,6 @@
     OUT(buffer_index, "registers.buffer_index.index") OUT(inside, "registers.buffer_index.in_buffer")             \
     OUT(state, "registers.state.state")
 
-enum {
-    EVENT_TAKE = 1,
-    EVENT_RETIRE = 2,
-    EVENT_FINISH = 4,
-    EVENT_LAUNCH = 8,
-    EVENT_BLOCK = 16,
-    EVENT_ENTER = 32,
-    EVENT_FAULT = 64,
-};
-enum { ADDRESS_NONE, ADDRESS_FAULT, ADDRESS_DOORBELL, ADDRESS_READBACK };
 #define PACKET_ADDRESS_MASK ((1u << (32 - PACKET_SHIFT + 1)) - 1)
 #define INDEX_MASK 0xFFFFu
 

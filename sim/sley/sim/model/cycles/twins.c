@@ -3,6 +3,9 @@
 #include "block_scheduler.h"
 #include "command_queue.h"
 #include "copy_engine.h"
+#include "copy_scheduler.h"
+#include "executor.h"
+#include "interrupts.h"
 #include "load_unit.h"
 #include "memory_gateway.h"
 #include "memory_port.h"
@@ -11,6 +14,8 @@
 #include "memory_reader.h"
 #include "memory_writer.h"
 #include "node_port.h"
+#include "packet_check.h"
+#include "queue_records.h"
 #include "read_combiner.h"
 #include "router.h"
 #include "semaphores.h"
@@ -20,10 +25,14 @@
 #include "translated_port.h"
 #include "transposer.h"
 #include "unit_front.h"
+#include "word_access.h"
 
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
+TWIN(CopyScheduler, copy_scheduler, COPY_SCHEDULER_PORTS)
+TWIN(Executor, executor, EXECUTOR_PORTS)
+TWIN(Interrupts, interrupts, INTERRUPTS_PORTS)
 TWIN(LoadUnit, load_unit, LOAD_UNIT_PORTS)
 TWIN(MemoryGateway, memory_gateway, MEMORY_GATEWAY_PORTS)
 TWIN(MemoryPort, memory_port, MEMORY_PORT_PORTS)
@@ -32,6 +41,8 @@ TWIN(MatrixUnit, matrix_unit, MATRIX_UNIT_PORTS)
 TWIN(MemoryReader, memory_reader, MEMORY_READER_PORTS)
 TWIN(MemoryWriter, memory_writer, MEMORY_WRITER_PORTS)
 TWIN(NodePort, node_port, NODE_PORT_PORTS)
+TWIN(PacketCheck, packet_check, PACKET_CHECK_PORTS)
+TWIN(QueueRecords, queue_records, QUEUE_RECORDS_PORTS)
 TWIN(ReadCombiner, read_combiner, READ_COMBINER_PORTS)
 TWIN(Router, router, ROUTER_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
@@ -41,3 +52,4 @@ TWIN(Sram, sram, SRAM_PORTS)
 TWIN(TranslatedPort, translated_port, TRANSLATED_PORT_PORTS)
 TWIN(Transposer, transposer, TRANSPOSER_PORTS)
 TWIN(UnitFront, unit_front, UNIT_FRONT_PORTS)
+TWIN(WordAccess, word_access, WORD_ACCESS_PORTS)

@@ -19,10 +19,17 @@ from amaranth.lib import data
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import COORDINATE_BITS
+from sley.abi.packets import PACKET_BYTES
 from sley.abi.types import ElementType
+from sley.hw.command.check import PacketCheck
+from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.copy import CopyEngine
+from sley.hw.command.executor import Executor
 from sley.hw.command.grids.scheduler import BlockScheduler
+from sley.hw.command.interrupts import Interrupts
 from sley.hw.command.queue import Queue
+from sley.hw.command.queue_records import QueueRecords
+from sley.hw.command.words import WordAccess
 from sley.hw.core.load.transposer import BlockTransposer
 from sley.hw.core.load.unit import LoadUnit
 from sley.hw.core.matrix.hazards import Hazards
@@ -79,6 +86,11 @@ def _without_lists(dut: LoadUnit | StoreUnit) -> bool:
     return not dut._config.gather
 
 
+def _packet_in_beat(dut: Any) -> bool:
+    """No beat of the bus has more than a packet."""
+    return bool(dut._config.bus_bytes <= PACKET_BYTES)
+
+
 def _reader_fits(dut: MemoryReader) -> bool:
     """Its rings hold as many items."""
     return dut._depth <= 126 and dut._beats <= 254
@@ -97,6 +109,11 @@ def _parts(dut: NodePort) -> list[int]:
 def _number(node: Node) -> int:
     """Of a node, as in a flit."""
     return node[0] | node[1] << COORDINATE_BITS
+
+
+def _asks(dut: Any) -> list[int]:
+    """Of a part of a node that asks memory: where it is, where memory is, the tag of its answers."""
+    return [_number(dut._source), _number(memory_node(dut._config)), int(dut._tag)]
 
 
 def _cores(config: ChipConfig) -> list[int]:
@@ -121,6 +138,12 @@ def _memory(dut: BankedSram) -> list[int]:
 TWINS: dict[type, Twin] = {
     BlockScheduler: Twin("block_scheduler", _places),
     CopyEngine: Twin("copy_engine"),
+    CopyScheduler: Twin("copy_scheduler"),
+    Executor: Twin("executor", _asks, fits=_packet_in_beat),
+    Interrupts: Twin("interrupts", config=_some_chip),
+    PacketCheck: Twin("packet_check"),
+    QueueRecords: Twin("queue_records", config=_some_chip),
+    WordAccess: Twin("word_access", _asks, fits=_packet_in_beat),
     Queue: Twin("command_queue", config=_some_chip),
     BankedSram: Twin("sram", _memory, _some_chip),
     Hazards: Twin("hazards", fits=lambda dut: dut._config.has(ElementType.BF16)),
