@@ -2,6 +2,16 @@
 
 from enum import IntEnum
 
+READ_STROBES = ("CHIP.TIME_LO",)
+"""Registers whose reading has an effect."""
+SHARED = (
+    *("QUEUE.WATCHDOG", "QUEUE.READBACK"),
+    *("QUEUE.ERROR", "QUEUE.ERROR_PC", "QUEUE.ERROR_BLOCK", "QUEUE.ERROR_ADDRESS"),
+    *("QUEUE.DOORBELL_TIME_LO", "QUEUE.DOORBELL_TIME_HI", "DOORBELL.WRITE_INDEX"),
+)
+"""Registers of a queue that are of use for one queue at a time: that of the packet that executes, the one that software
+reads, the one whose doorbell rings."""
+
 
 class QueueEvent(IntEnum):
     """What the executor tells a queue. A bit each, so that none waits for what decides of another."""

@@ -90,6 +90,7 @@ from sley.abi.vector.chains import (
     Operand,
 )
 from sley.abi.vector.operations import ADDER_OPS, IDENTITY, JOIN, PARTIALS, SHORT_OPS, BinaryOp, Reduction
+from sley.sim.model.compiled.bank import bank
 from sley.sim.model.sanitize.kinds import Finding, Sanitizer
 
 _IMMEDIATE = {None: "IMM_NONE", "ra": "IMM_A", "rb": "IMM_B", "rc": "IMM_C"}
@@ -135,7 +136,7 @@ def header(config: ChipConfig) -> str:
         lines.append(f"#define {name} {value}")
     for prefix, enum in _ENUMS.items():
         lines.append(f"enum {{ {', '.join(f'{prefix}_{member.name} = {int(member)}' for member in enum)} }};")
-    lines += [*_fields(), *_formats(config), *_params(config), *_coefficients()]
+    lines += [*_fields(), *_formats(config), *_params(config), *_coefficients(), *bank(config)]
     return "\n".join(lines) + "\n"
 
 

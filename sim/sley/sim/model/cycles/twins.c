@@ -1,5 +1,6 @@
 // All twins, for tests that run them beside their gateware.
 
+#include "axi_lite.h"
 #include "block_scheduler.h"
 #include "command_queue.h"
 #include "copy_engine.h"
@@ -17,6 +18,7 @@
 #include "packet_check.h"
 #include "queue_records.h"
 #include "read_combiner.h"
+#include "register_bank.h"
 #include "router.h"
 #include "semaphores.h"
 #include "sequencer.h"
@@ -27,6 +29,7 @@
 #include "unit_front.h"
 #include "word_access.h"
 
+TWIN(AxiLite, axi_lite, AXI_LITE_PORTS)
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)
@@ -44,6 +47,7 @@ TWIN(NodePort, node_port, NODE_PORT_PORTS)
 TWIN(PacketCheck, packet_check, PACKET_CHECK_PORTS)
 TWIN(QueueRecords, queue_records, QUEUE_RECORDS_PORTS)
 TWIN(ReadCombiner, read_combiner, READ_COMBINER_PORTS)
+TWIN(RegisterBank, register_bank, REGISTER_BANK_PORTS)
 TWIN(Router, router, ROUTER_PORTS)
 TWIN(Semaphores, semaphores, SEMAPHORES_PORTS)
 TWIN(Sequencer, sequencer, SEQUENCER_PORTS)

@@ -17,10 +17,13 @@ from typing import Any
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
+from sley.abi.command import SHARED
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import COORDINATE_BITS
 from sley.abi.packets import PACKET_BYTES
 from sley.abi.types import ElementType
+from sley.hw.bus.axi_lite import AxiLiteTarget
+from sley.hw.bus.register_bank import RegisterBank
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.copy import CopyEngine
@@ -91,6 +94,11 @@ def _packet_in_beat(dut: Any) -> bool:
     return bool(dut._config.bus_bytes <= PACKET_BYTES)
 
 
+def _shares(dut: RegisterBank) -> bool:
+    """Those registers are shared that are in a chip."""
+    return dut.shared == frozenset(SHARED)
+
+
 def _reader_fits(dut: MemoryReader) -> bool:
     """Its rings hold as many items."""
     return dut._depth <= 126 and dut._beats <= 254
@@ -136,6 +144,8 @@ def _memory(dut: BankedSram) -> list[int]:
 
 
 TWINS: dict[type, Twin] = {
+    AxiLiteTarget: Twin("axi_lite", config=_some_chip),
+    RegisterBank: Twin("register_bank", config=lambda dut: dut.map.config, fits=_shares),
     BlockScheduler: Twin("block_scheduler", _places),
     CopyEngine: Twin("copy_engine"),
     CopyScheduler: Twin("copy_scheduler"),
