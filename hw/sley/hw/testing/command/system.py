@@ -57,7 +57,7 @@ class CommandSystem(wiring.Component):
         self._processor = CommandProcessor(config)
         self._inside = self._processor.elaborate(None)  # now, so that its parts can be named
         parts = self._inside.submodules
-        self.watched = (parts.executor, parts.words, parts.copies, parts.records, parts.interrupts)
+        self.watched = (self._processor, parts.executor, parts.words, parts.copies, parts.records, parts.interrupts)
         super().__init__(
             {
                 "bus": In(RegisterBus()),

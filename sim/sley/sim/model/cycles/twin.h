@@ -9,6 +9,7 @@
 // Ports that carry nothing but values are left out: no timing depends on them.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

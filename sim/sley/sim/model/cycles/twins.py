@@ -30,6 +30,7 @@ from sley.hw.command.copy import CopyEngine
 from sley.hw.command.executor import Executor
 from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.interrupts import Interrupts
+from sley.hw.command.processor import CommandProcessor
 from sley.hw.command.queue import Queue
 from sley.hw.command.queue_records import QueueRecords
 from sley.hw.command.words import WordAccess
@@ -104,9 +105,14 @@ def _reader_fits(dut: MemoryReader) -> bool:
     return dut._depth <= 126 and dut._beats <= 254
 
 
-def _places(dut: BlockScheduler) -> list[int]:
+def _places(dut: BlockScheduler | CommandProcessor) -> list[int]:
     places = [core_node(dut._config, core) for core in range(dut._config.cores)]
     return [place[axis] for axis in (0, 1) for place in places]
+
+
+def _processor(dut: CommandProcessor) -> list[int]:
+    config: ChipConfig = dut._config
+    return [_number(command_node(config)), _number(memory_node(config)), *_places(dut)]
 
 
 def _parts(dut: NodePort) -> list[int]:
@@ -148,6 +154,7 @@ TWINS: dict[type, Twin] = {
     RegisterBank: Twin("register_bank", config=lambda dut: dut.map.config, fits=_shares),
     BlockScheduler: Twin("block_scheduler", _places),
     CopyEngine: Twin("copy_engine"),
+    CommandProcessor: Twin("command_processor", _processor, fits=_packet_in_beat),
     CopyScheduler: Twin("copy_scheduler"),
     Executor: Twin("executor", _asks, fits=_packet_in_beat),
     Interrupts: Twin("interrupts", config=_some_chip),
