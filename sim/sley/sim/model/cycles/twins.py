@@ -60,6 +60,8 @@ from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
 
 FOLDER = Path(__file__).parent
+SOON_DONE = ("-O1",)
+"""Compiling for a bench takes longer than running there."""
 _COMPARED, _UNSEEN = -1, -2
 """When an output is compared: always, never. See ``twin.h``."""
 _BEFORE = 2
@@ -189,7 +191,7 @@ class TwinError(AssertionError):
 
 @cache
 def _library(config: ChipConfig) -> ctypes.CDLL:
-    return ctypes.CDLL(str(build(FOLDER / "twins.c", {"abi.h": header(config)})))
+    return ctypes.CDLL(str(build(FOLDER / "twins.c", {"abi.h": header(config)}, SOON_DONE)))
 
 
 Part = Callable[[Any], Awaitable[None]]
