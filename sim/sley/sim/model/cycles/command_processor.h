@@ -67,17 +67,36 @@ static void command_processor_copies(CommandProcessor* c) {
     w->accept = w->i_valid && w->i_ready;
 }
 
-static void command_processor_executes(CommandProcessor* c) {
+// An input that is compared with what it was: it is not written anew.
+static inline void input(uint32_t* port, uint32_t value) {
+    if (*port != value) *port = value;
+}
+
+static void command_processor_queues(CommandProcessor* c) {
     Executor* x = &c->executor;
-    x->pending = 0;
+    QueueRecords* r = &c->records;
+    c->aborting = c->failed = x->pending = r->rings = r->rung = 0;
     for (int k = 0; k < QUEUES; ++k) {
         CommandQueue* q = &c->queues[k];
-        q->doorbell = c->doorbell;
-        q->doorbell_written = c->rung >> k & 1;
-        command_queue_outputs(q);
+        uint32_t rung = c->rung >> k & 1;
+        input(&q->doorbell_written, rung);
+        if (rung) q->doorbell = c->doorbell;
+        input(&x->queues[k].place.context, c->contexts[k]);
+        if (!q->settled || rung || q->rings) {
+            command_queue_outputs(q);
+            x->queues[k] = (QueueView){{q->packet, q->nested, c->contexts[k]}, q->ahead, q->stays, q->read_next};
+            r->errors[k] = (QueueError){q->code, q->address};
+        }
         x->pending |= q->pending << k;
-        x->queues[k] = (QueueView){{q->packet, q->nested, c->contexts[k]}, q->ahead, q->stays, q->read_next};
+        r->rings |= q->rings << k;
+        r->rung |= q->rung << k;
+        c->aborting |= q->aborting << k;
+        c->failed |= q->failed << k;
     }
+}
+
+static void command_processor_executes(CommandProcessor* c) {
+    Executor* x = &c->executor;
     x->grid_valid = c->scheduler.o_valid;
     x->copied_valid = c->copies.o_valid;
     if (x->grid_valid) x->grid_result = (WorkResult){c->scheduler.o_queue, c->scheduler.o_fault};
@@ -85,7 +104,7 @@ static void command_processor_executes(CommandProcessor* c) {
     x->words_ready = c->words.i_ready;
     x->word_done = c->words.done;
     x->word_error = c->words.done ? c->words.error : 0;
-    memcpy(x->word, c->words.value, sizeof x->word);
+    x->word[0] = c->words.value[0], x->word[1] = c->words.value[1];
     x->time[0] = (uint32_t)c->time, x->time[1] = (uint32_t)(c->time >> 32);
     x->stall = c->resetting;
     executor_outputs(x);
@@ -119,8 +138,8 @@ static void command_processor_asks(CommandProcessor* c) {
     for (int k = 0; k < PARTS; ++k) port->response_ready[k] = 1;
     port->response_ready[PART_LOAD] = c->reader.response_ready;
     if (c->executor.request_valid) port->request[PART_FETCH] = c->executor.request;
-    port->request[PART_LOAD] = c->loads.item;
-    port->request[PART_STORE] = c->stores.item;
+    if (c->loads.here) port->request[PART_LOAD] = c->loads.item;
+    if (c->stores.here) port->request[PART_STORE] = c->stores.item;
     if (c->words.request_valid) {
         port->request[PART_WORD] = c->words.head;
         if (c->words.body) port->request[PART_WORD].last = c->words.last;
@@ -142,14 +161,12 @@ static void command_processor_asks(CommandProcessor* c) {
 }
 
 static void command_processor_outputs(CommandProcessor* c) {
-    memcpy(c->executor.priorities, c->priorities, sizeof c->priorities);
-    memcpy(c->scheduler.priorities, c->priorities, sizeof c->priorities);
-    memcpy(c->copies.priorities, c->priorities, sizeof c->priorities);
-    c->aborting = c->failed = 0;
-    for (int k = 0; k < QUEUES; ++k) {
-        c->aborting |= c->queues[k].aborting << k;
-        c->failed |= c->queues[k].failed << k;
+    if (memcmp(c->executor.priorities, c->priorities, sizeof c->priorities)) {
+        memcpy(c->executor.priorities, c->priorities, sizeof c->priorities);
+        memcpy(c->scheduler.priorities, c->priorities, sizeof c->priorities);
+        memcpy(c->copies.priorities, c->priorities, sizeof c->priorities);
     }
+    command_processor_queues(c);
     command_processor_answer(c);
     command_processor_copies(c);
     word_access_outputs(&c->words);
@@ -158,12 +175,6 @@ static void command_processor_outputs(CommandProcessor* c) {
     command_processor_asks(c);
 
     QueueRecords* r = &c->records;
-    r->rings = r->rung = 0;
-    for (int k = 0; k < QUEUES; ++k) {
-        r->rings |= c->queues[k].rings << k;
-        r->rung |= c->queues[k].rung << k;
-        r->errors[k] = (QueueError){c->queues[k].code, c->queues[k].address};
-    }
     r->time[0] = c->executor.time[0], r->time[1] = c->executor.time[1];
     r->doorbell = c->doorbell;
     r->owner = c->executor.owner;
@@ -180,9 +191,9 @@ static void command_processor_tick_queues(CommandProcessor* c) {
     const Executor* x = &c->executor;
     for (int k = 0; k < QUEUES; ++k) {
         CommandQueue* q = &c->queues[k];
-        q->event = (x->owner >> k & 1 ? x->event : 0) | (x->taken >> k & 1 ? EVENT_TAKE : 0);
-        q->posted = x->posted >> k & 1;
-        q->lost = x->lost >> k & 1;
+        input(&q->event, (x->owner >> k & 1 ? x->event : 0) | (x->taken >> k & 1 ? EVENT_TAKE : 0));
+        input(&q->posted, x->posted >> k & 1);
+        input(&q->lost, x->lost >> k & 1);
         if (q->event) q->fault_code = x->fault.code, q->buffer = x->buffer, q->buffer_packets = x->buffer_packets;
         if (q->lost) q->lost_code = x->lost_code;
         command_queue_tick(q);
