@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value
 
+from sley.abi.command import READ_STROBES, SHARED
 from sley.abi.config import ChipConfig, preset
 from sley.abi.registers import Access, PlacedRegister, RegisterBlock, RegisterMap
 from sley.hw.bus.axi_lite import AxiLiteTarget, AxiResponse
 from sley.hw.bus.register_bank import RegisterBank, is_array
-from sley.hw.command.bank import READ_STROBES, SHARED, command_bank
+from sley.hw.command.bank import command_bank
 from sley.hw.testing.axi_rules import AxiRules
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove

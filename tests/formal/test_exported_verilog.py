@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from amaranth.back import rtlil
 
+from sley.abi.command import READ_STROBES
 from sley.abi.config import preset
 from sley.abi.faults import Unit
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.axi_lite import AxiLiteTarget
 from sley.hw.bus.register_bank import RegisterBank
-from sley.hw.command.bank import READ_STROBES
 from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import Queue
 from sley.hw.command.splitter import RunSplitter

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value
 
+from sley.abi.command import ErrorAddress
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.queue_records import QueueRecords
-from sley.hw.command.records import INDEX_BITS, ErrorAddress, FaultRecord
+from sley.hw.command.records import INDEX_BITS, FaultRecord
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
+from sley.abi.command import ErrorAddress, QueueEvent
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState
 from sley.hw.command.queue import Queue
-from sley.hw.command.records import INDEX_BITS, ErrorAddress, QueueEvent
+from sley.hw.command.records import INDEX_BITS
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, Property, prove
 

@@ -86,6 +86,8 @@ here."""
 CROWDED_REQUESTS = 15
 """Requests of a reader for which the path to memory counts as crowded after it has refused one, unless all have been
 answered."""
+READER_RUNS = 64
+"""Runs that a reader which is not told otherwise has accepted ahead."""
 READER_BEATS = 128
 """Bus beats in flight, and with that the most requests, of a reader that is not told otherwise."""
 WRITER_BURSTS = 63
@@ -129,3 +131,9 @@ COPY_BUFFER_BEATS = 2 * CHUNK_BEATS
 """Beats between reading and writing of a copy: one chunk arrives while another is written."""
 MAX_CHUNKS = 255
 """Chunks of a copy asked for and not yet written."""
+SLICE_CHUNKS = 32
+"""Chunks of one queue's copy before another's may go on."""
+COPY_READER_BURSTS = 4
+"""Longest bursts that the reader of copies has room for."""
+INVALIDATE_CYCLES = 8
+"""From a write of INVALIDATE until every translator has heard of it, and some."""

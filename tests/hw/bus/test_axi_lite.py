@@ -10,6 +10,7 @@ from amaranth.sim import Simulator
 
 from sley.hw.bus.axi_lite import AxiLite, AxiLiteTarget, AxiResponse
 from sley.hw.testing.coverage import STREAM_STATES, Coverage
+from sley.hw.testing.streams import watching
 
 OKAY, SLVERR = AxiResponse.OKAY, AxiResponse.SLVERR
 ADDRESSES = 64
@@ -41,7 +42,8 @@ class Bench:
         self.dut = AxiLiteTarget(address_bits=16)
         self.sim = Simulator(self.dut)
         self.sim.add_clock(1e-6)
-        self.sim.add_testbench(self._registers, background=True)
+        for part in (self._registers, *watching(self.dut)):
+            self.sim.add_testbench(part, background=True)
         self.memory.update({4 * i: 0x1000 + i for i in range(ADDRESSES)})
 
     async def _registers(self, ctx: Any) -> None:

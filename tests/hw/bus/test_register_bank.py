@@ -8,11 +8,12 @@ import pytest
 from amaranth.hdl import ResetInserter, Signal, Value
 from amaranth.sim import Simulator
 
+from sley.abi.command import READ_STROBES, SHARED
 from sley.abi.config import ChipConfig, preset
 from sley.abi.registers import Access, PlacedRegister, RegisterMap
 from sley.hw.bus.register_bank import RegisterBank, bank_members
-from sley.hw.command.bank import SHARED
 from sley.hw.testing.coverage import Coverage
+from sley.hw.testing.streams import watching
 
 WORD = 0xFFFF_FFFF
 
@@ -39,6 +40,8 @@ class Bench:
         sim = Simulator(design or self.dut)
         sim.add_clock(1e-6)
         sim.add_testbench(test)
+        for part in [] if design else watching(self.dut):
+            sim.add_testbench(part, background=True)
         sim.run()
 
     def of(self, access: Access) -> list[PlacedRegister]:
@@ -145,8 +148,9 @@ def test_rw_stores_its_fields_alone(queues: int, shared: tuple[str, ...]) -> Non
     bench.run(test)
 
 
-def test_w1c() -> None:
-    bench = Bench(preset("nano"))
+@SHARING
+def test_w1c(shared: tuple[str, ...]) -> None:
+    bench = Bench(preset("nano"), shared=shared)
 
     async def test(ctx: Any) -> None:
         for r in bench.of(Access.W1C):
@@ -202,8 +206,9 @@ def test_addresses_without_a_register_are_errors() -> None:
     bench.run(test)
 
 
-def test_read_strobe() -> None:
-    bench = Bench(preset("nano"), read_strobes=("CHIP.TIME_LO",))
+@SHARING
+def test_read_strobe(shared: tuple[str, ...]) -> None:
+    bench = Bench(preset("nano"), read_strobes=READ_STROBES, shared=shared)
     placed = bench.map["CHIP.TIME_LO"]
     bus, strobe = bench.dut.bus, bench.port(placed, "_read")
 

@@ -10,7 +10,7 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import QueueState
 from sley.abi.network import LaunchWord
 from sley.abi.packets import PacketOp, decode_packet, encode_packet
-from sley.hw.command.processor import INVALIDATE_CYCLES
+from sley.abi.timing import INVALIDATE_CYCLES
 from sley.hw.testing.command.bench import CommandBench
 
 NANO = preset("nano")

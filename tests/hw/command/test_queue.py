@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from sley.abi.command import ErrorAddress, QueueEvent
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState
 from sley.abi.timing import RETRY_CYCLES
 from sley.hw.command.queue import Queue
-from sley.hw.command.records import ErrorAddress, QueueEvent
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import Design
 

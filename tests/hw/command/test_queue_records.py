@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.sim import Simulator
 
+from sley.abi.command import ErrorAddress
 from sley.abi.config import preset
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.queue_records import QueueRecords
-from sley.hw.command.records import ErrorAddress
 from sley.hw.testing.coverage import Coverage
+from sley.hw.testing.streams import Design
 
 COVERAGE = Coverage(
     "queue records",
@@ -98,10 +98,7 @@ def test_random(queues: int) -> None:
             if rng.random() < 0.05:  # turned off
                 rung.discard(queue)
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(test)
-    sim.run()
+    Design(dut).run([test])
 
 
 def test_coverage(record_property: Callable[[str, object], None]) -> None:

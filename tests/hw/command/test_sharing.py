@@ -9,7 +9,7 @@ from sley.abi.config import preset
 from sley.abi.faults import FaultCode, QueueState, Unit
 from sley.abi.packets import PacketOp, encode_packet
 from sley.abi.registers import PATIENCE
-from sley.hw.command.copies import SLICE_CHUNKS
+from sley.abi.timing import SLICE_CHUNKS
 from sley.hw.testing.command.bench import CommandBench
 
 NANO = preset("nano")

@@ -2,19 +2,10 @@
 
 from amaranth.lib.wiring import Member
 
+from sley.abi.command import READ_STROBES, SHARED
 from sley.abi.config import ChipConfig
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import RegisterBank, bank_members
-
-READ_STROBES = ("CHIP.TIME_LO",)
-"""Registers whose reading has an effect."""
-SHARED = (
-    *("QUEUE.WATCHDOG", "QUEUE.READBACK"),
-    *("QUEUE.ERROR", "QUEUE.ERROR_PC", "QUEUE.ERROR_BLOCK", "QUEUE.ERROR_ADDRESS"),
-    *("QUEUE.DOORBELL_TIME_LO", "QUEUE.DOORBELL_TIME_HI", "DOORBELL.WRITE_INDEX"),
-)
-"""Registers of a queue that are of use for one queue at a time: that of the packet that executes, the one that software
-reads, the one whose doorbell rings."""
 
 
 def command_bank(config: ChipConfig) -> RegisterBank:

@@ -9,6 +9,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.network import QUEUE_BITS
 from sley.abi.registers import PRIORITY_BITS
+from sley.abi.timing import SLICE_CHUNKS
 from sley.hw.command.copy import CopyEngine, chunk_beats
 from sley.hw.command.records import CopyCommand, CopyJob, WorkResult, number
 from sley.hw.command.urgent import UrgentGrant
@@ -16,9 +17,6 @@ from sley.hw.elaboration.entries import entry_memory
 from sley.hw.memory.run import Run, beat
 from sley.hw.noc.access import ERROR_BITS, fault_code
 from sley.hw.stream.arbiter import lowest
-
-SLICE_CHUNKS = 32
-"""Chunks of one queue's copy before another's may go on."""
 
 
 class CopyScheduler(wiring.Component):

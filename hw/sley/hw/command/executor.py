@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, Signature
 from amaranth.utils import exact_log2
 
+from sley.abi.command import QueueEvent
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.network import Tag
@@ -18,7 +19,6 @@ from sley.hw.command.records import (
     CopyCommand,
     FaultRecord,
     LaunchCommand,
-    QueueEvent,
     WorkResult,
     number,
     one_of,

@@ -6,9 +6,11 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.command import QueueEvent
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CHIP_GROUPS, COUNTER_BITS
 from sley.abi.network import Tag
+from sley.abi.timing import COPY_READER_BURSTS, INVALIDATE_CYCLES
 from sley.hw.command.bank import command_registers
 from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.debug import CORE_UNITS, CoreDebug, CoreWatch
@@ -17,7 +19,6 @@ from sley.hw.command.grids.scheduler import BlockScheduler
 from sley.hw.command.interrupts import Interrupts
 from sley.hw.command.queue import Queue
 from sley.hw.command.queue_records import QueueRecords
-from sley.hw.command.records import QueueEvent
 from sley.hw.command.words import WordAccess
 from sley.hw.counters.select import COUNTER_SELECT
 from sley.hw.memory.reader import MemoryReader
@@ -26,9 +27,6 @@ from sley.hw.mmu.port import TranslatedPort, attach
 from sley.hw.mmu.tlb import Invalidation
 from sley.hw.noc.messages import request_flit, response_flit
 from sley.hw.noc.placement import command_node
-
-INVALIDATE_CYCLES = 8
-"""From a write of INVALIDATE until every translator has heard of it, and some."""
 
 
 class CommandProcessor(wiring.Component):
@@ -108,7 +106,9 @@ class CommandProcessor(wiring.Component):
         m.submodules.executor = executor = Executor(config, tag=tags[0], source=node)
         m.submodules.scheduler = scheduler = BlockScheduler(config)
         m.submodules.copies = copies = CopyScheduler(config)
-        m.submodules.reader = reader = MemoryReader(config, tag=tags[1], source=node, beats=4 * config.max_burst)
+        m.submodules.reader = reader = MemoryReader(
+            config, tag=tags[1], source=node, beats=COPY_READER_BURSTS * config.max_burst
+        )
         m.submodules.writer = writer = MemoryWriter(config, tag=tags[2], source=node)
         m.submodules.words = words = WordAccess(config, tag=tags[3], source=node)
         m.submodules.port = port = TranslatedPort(config, tags)

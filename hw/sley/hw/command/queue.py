@@ -7,12 +7,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.command import ErrorAddress, QueueEvent
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, QueueState
 from sley.abi.packets import PACKET_BYTES, PACKETS, PacketOp
 from sley.abi.timing import RETRY_CYCLES
 from sley.hw.command.bank import command_registers
-from sley.hw.command.records import INDEX_BITS, ErrorAddress, QueueError, QueueEvent
+from sley.hw.command.records import INDEX_BITS, QueueError
 
 PACKET_SHIFT = PACKET_BYTES.bit_length() - 1
 BUFFER_BITS = PACKETS[PacketOp.INDIRECT].layout.fields["packets"].width

@@ -4,10 +4,17 @@ from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
+from sley.abi.command import ErrorAddress
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.hw.command.bank import command_registers
-from sley.hw.command.records import INDEX_BITS, ErrorAddress, FaultRecord, QueueError, number, readback_word
+from sley.hw.command.records import (
+    INDEX_BITS,
+    FaultRecord,
+    QueueError,
+    number,
+    readback_word,
+)
 from sley.hw.elaboration.entries import entry_memory
 
 Doorbell = data.StructLayout({"time": 64, "index": INDEX_BITS})

@@ -1,11 +1,11 @@
 """What the parts of the command processor hand to each other."""
 
 from collections.abc import Iterable
-from enum import IntEnum
 
 from amaranth.hdl import Const, Mux, Value, ValueLike
 from amaranth.lib import data
 
+from sley.abi.command import ErrorAddress
 from sley.abi.config import ChipConfig
 from sley.abi.faults import FAULT
 from sley.abi.network import QUEUE_BITS
@@ -41,30 +41,8 @@ def packet_beat(config: ChipConfig) -> data.StructLayout:
     return data.StructLayout({"valid": 1, "index": range(max(WORDS // lanes, 2)), "data": WORD_BITS * lanes})
 
 
-class ErrorAddress(IntEnum):
-    """Where the address of a queue's error record is."""
-
-    NONE = 0  # it is 0
-    FAULT = 1  # in the executor's record, with all but the code
-    DOORBELL = 2  # it is the index of the last doorbell
-    READBACK = 3  # it is where the read index should have gone
-
-
 QueueError = data.StructLayout({**widths(FAULT, "code"), "address": ErrorAddress})
 """What a queue itself knows of its error record."""
-
-
-class QueueEvent(IntEnum):
-    """What the executor tells a queue. A bit each, so that none waits for what decides of another."""
-
-    NONE = 0
-    TAKE = 1  # its next packet is executed from now on
-    RETIRE = 2  # the packet is done: the read index moves
-    FINISH = 4  # the queue is free for its next packet
-    LAUNCH = 8  # the packet runs on the cores
-    BLOCK = 16  # a wait is not satisfied: try the packet again later
-    ENTER = 32  # the packets of a buffer come first, then the read index moves
-    FAULT = 64  # the packet stopped with an error record
 
 
 Grid = data.StructLayout({"context": CONTEXT_BITS, "watchdog": 32, "program_words": 16, "arg_words": 8, "gang": 1})

@@ -9,7 +9,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
 from sley.abi.network import RequestKind, Tag
 from sley.abi.pages import CONTEXT_BITS
-from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, READER_BEATS
+from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, READER_BEATS, READER_RUNS
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
 from sley.hw.noc.access import ERROR_BITS
@@ -79,7 +79,7 @@ class MemoryReader(wiring.Component):
     busy: Signal
 
     def __init__(
-        self, config: ChipConfig, *, tag: Tag, source: Source, depth: int = 64, beats: int = READER_BEATS
+        self, config: ChipConfig, *, tag: Tag, source: Source, depth: int = READER_RUNS, beats: int = READER_BEATS
     ) -> None:
         if depth < 2:
             raise ValueError(f"depth is {depth}; it must be at least 2 runs")

@@ -63,6 +63,11 @@ WATCHES: list[Callable[[Any], Process | None]] = []
 """What looks at every block in a bench: called with it, each gives a part that runs beside, or None."""
 
 
+def watching(block: Any) -> list[Process]:
+    """The parts that ``WATCHES`` give for a block in a bench of any kind."""
+    return [part for part in (watch(block) for watch in WATCHES) if part]
+
+
 class Design:
     """A block to be simulated from reset, once or several times.
 
@@ -72,12 +77,7 @@ class Design:
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
-        self._watches = [
-            part
-            for block in (dut, *getattr(dut, "watched", ()))
-            for part in (watch(block) for watch in WATCHES)
-            if part
-        ]
+        self._watches = [part for block in (dut, *getattr(dut, "watched", ())) for part in watching(block)]
         self._simulator: Simulator | None = None
         self._parts: list[Process] = []
         self._places = 0

@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """A command processor with its register bank, between memory and cores."""
 
 from amaranth.hdl import Module, Signal
@@ -36,6 +37,8 @@ class CommandSystem(wiring.Component):
         Of each queue.
     irq : Out(1), reset_request : Out(1), resetting : In(1)
         As of ``CommandProcessor``.
+    watched : tuple
+        Parts of the processor, see ``Design``.
     """
 
     bus: wiring.PureInterface
@@ -51,6 +54,10 @@ class CommandSystem(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self._config = config
+        self._processor = CommandProcessor(config)
+        self._inside = self._processor.elaborate(None)  # now, so that its parts can be named
+        parts = self._inside.submodules
+        self.watched = (self._processor, parts.executor, parts.words, parts.copies, parts.records, parts.interrupts)
         super().__init__(
             {
                 "bus": In(RegisterBus()),
@@ -69,7 +76,8 @@ class CommandSystem(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.bank = bank = command_bank(self._config)
-        m.submodules.processor = processor = CommandProcessor(self._config)
+        m.submodules.processor = self._inside
+        processor = self._processor
         m.submodules.merge = merge = PacketArbiter(response_flit(self._config), 2)
         wiring.connect(m, wiring.flipped(self.bus), bank.bus)
         wiring.connect(m, bank.chip, processor.chip)

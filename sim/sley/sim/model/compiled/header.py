@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from enum import IntEnum
 
+from sley.abi.command import ErrorAddress, QueueEvent
 from sley.abi.config import ChipConfig
 from sley.abi.counters import COUNTERS, GROUP_COUNTERS, UNIT_GROUPS, CounterGroup, MatrixCycle, Traffic, VectorCycle
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
@@ -17,6 +18,7 @@ from sley.abi.instructions import (
     INSTRUCTION_BYTES,
     INTERLEAVE_CHUNKS,
     LOOP_DEPTH,
+    MAX_ARGS,
     REGISTERS,
     SEMAPHORE_MAX,
     SEMAPHORES,
@@ -39,7 +41,15 @@ from sley.abi.network import (
     RequestKind,
     Tag,
 )
-from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PACKETS, PacketOp
+from sley.abi.packets import (
+    FENCE_BYTES,
+    INLINE_ARGS,
+    MAX_GRID,
+    PACKET_BYTES,
+    PACKETS,
+    SEMAPHORE_BYTES,
+    PacketOp,
+)
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode, Permission
 from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.abi.registers import PATIENCE, PRIORITY_BITS
@@ -48,6 +58,7 @@ from sley.abi.timing import (
     BF16_ROW,
     CHUNK_BEATS,
     COPY_BUFFER_BEATS,
+    COPY_READER_BURSTS,
     CROWDED_REQUESTS,
     FP32_ADD,
     FP32_FROM_INT32,
@@ -55,12 +66,15 @@ from sley.abi.timing import (
     FP32_MULTIPLY,
     FP32_TO_BF16,
     FP32_TO_INT32,
+    INVALIDATE_CYCLES,
     JOINED_BEATS,
     MAX_CHUNKS,
     PORT_READS,
     PORT_WRITES,
     READER_BEATS,
+    READER_RUNS,
     RETRY_CYCLES,
+    SLICE_CHUNKS,
     SRAM_READ,
     TRANSPOSER_SMALL,
     WRITER_BURSTS,
@@ -96,6 +110,7 @@ from sley.abi.vector.operations import (
     BinaryOp,
     Reduction,
 )
+from sley.sim.model.compiled.bank import bank
 from sley.sim.model.sanitize.kinds import Finding, Sanitizer
 
 _IMMEDIATE = {None: "IMM_NONE", "ra": "IMM_A", "rb": "IMM_B", "rc": "IMM_C"}
@@ -123,6 +138,9 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "ERROR": AccessError,
     "LAUNCH": LaunchWord,
     "DONE": DoneWord,
+    "PACKET": PacketOp,
+    "EVENT": QueueEvent,
+    "ADDRESS": ErrorAddress,
     "GROUP": CounterGroup,
     "MATRIX": MatrixCycle,
     "VECTOR": VectorCycle,
@@ -139,7 +157,7 @@ def header(config: ChipConfig) -> str:
         lines.append(f"#define {name} {value}")
     for prefix, enum in _ENUMS.items():
         lines.append(f"enum {{ {', '.join(f'{prefix}_{member.name} = {int(member)}' for member in enum)} }};")
-    lines += [*_fields(), *_formats(config), *_params(config), *_coefficients()]
+    lines += [*_fields(), *_formats(config), *_params(config), *_coefficients(), *bank(config)]
     return "\n".join(lines) + "\n"
 
 
@@ -168,10 +186,12 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "PROGRAM_WORDS": config.program_words,
         "QUEUES": config.queues,
         "PACKET_SHIFT": PACKET_BYTES.bit_length() - 1,
+        "PACKET_WORDS": 8 * PACKET_BYTES // 32,
         "RETRY_CYCLES": RETRY_CYCLES,
         "CHUNK_BEATS": min(config.max_burst, CHUNK_BEATS),
         "COPY_BUFFER_BEATS": COPY_BUFFER_BEATS,
         "MAX_CHUNKS": MAX_CHUNKS,
+        "SLICE_CHUNKS": SLICE_CHUNKS,
         "PACKET_LANES": min(config.bus_bytes, PACKET_BYTES) // 4,
         "UNIT_QUEUE": config.unit_queue,
         "CONTEXTS": config.contexts,
@@ -206,6 +226,10 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "ARG_REGISTER": ARG_REGISTER,
         "BLOCK_REGISTER": BLOCK_REGISTER,
         "INLINE_ARGS": INLINE_ARGS,
+        "MAX_ARGS": MAX_ARGS,
+        "MAX_GRID": MAX_GRID,
+        "FENCE_BYTES": FENCE_BYTES,
+        "SEMAPHORE_BYTES": SEMAPHORE_BYTES,
         "INTERLEAVE_CHUNKS": INTERLEAVE_CHUNKS,
         "TRANSPOSE_CHUNKS": TRANSPOSE_CHUNKS,
         "SRAM_READ": SRAM_READ,
@@ -234,7 +258,10 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "OWN_FUNCTION": FIRST_CODE,
         "BF16_ROW": BF16_ROW,
         "JOINED_BEATS": JOINED_BEATS,
+        "READER_RUNS": READER_RUNS,
         "READER_BEATS": READER_BEATS,
+        "COPY_READER_BURSTS": COPY_READER_BURSTS,
+        "INVALIDATE_CYCLES": INVALIDATE_CYCLES,
         "CROWDED_REQUESTS": CROWDED_REQUESTS,
         "WRITER_BURSTS": WRITER_BURSTS,
         "WRITER_RUNS": WRITER_RUNS,
@@ -285,6 +312,7 @@ def _fields() -> list[str]:
     define("ENTRY", PAGE_ENTRY, "(w)")
     define("ANSWER", WALK_ANSWER, "(w)")
     define("SIZES", LAUNCH_SIZES, "(w)")
+    lines += _packets()
     lines.append(f"static const uint8_t launch_sources[] = {{{', '.join(_launch_sources())}}};")
     for prefix, layout in (("ENTRY", PAGE_ENTRY), ("ANSWER", WALK_ANSWER), ("SIZES", LAUNCH_SIZES)):
         lines += [f"#define {prefix}_{name.upper()}_AT {placed.lsb}" for name, placed in layout.fields.items()]
@@ -292,6 +320,23 @@ def _fields() -> list[str]:
     lines.append(f"static const uint8_t last_classes[] = {{{lasts}}};")
     lines.append(f"static const uint32_t chain_masks[] = {{{', '.join(f'{word.mask:#x}u' for word in WORDS)}}};")
     return lines
+
+
+def _packets() -> list[str]:
+    """``PACKET_OP_FIELD(words)`` for each field of a packet, of a long one its low word; ``PACKET_OP_FIELD_AT``: the
+    word in which it begins; the masks of the words of each kind."""
+    lines = []
+    for op, form in PACKETS.items():
+        for name, placed in form.layout.fields.items():
+            macro, (word, shift) = f"PACKET_{op.name}_{name.upper()}", divmod(placed.lsb, 32)
+            mask = (1 << min(placed.width, 32)) - 1
+            lines += [f"#define {macro}(w) ((w)[{word}] >> {shift} & {mask:#x}u)", f"#define {macro}_AT {word}"]
+    words = 8 * PACKET_BYTES // 32
+    lines.append(f"static const uint32_t packet_masks[][{words}] = {{")
+    for op, form in PACKETS.items():
+        masks = (f"{form.layout.mask >> 32 * word & 0xFFFF_FFFF:#x}u" for word in range(words))
+        lines.append(f"    [{int(op)}] = {{{', '.join(masks)}}},")
+    return [*lines, "};"]
 
 
 def _launch_sources() -> list[str]:

@@ -65,12 +65,12 @@ class CompiledModel:
         self.own = OWN_FUNCTION(_own_function)
 
 
-def build(main: Path, generated: Mapping[str, str], defines: tuple[str, ...] = ()) -> Path:
+def build(main: Path, generated: Mapping[str, str], options: tuple[str, ...] = ()) -> Path:
     """The shared library of a C file, which may include the headers beside it, those here, and ``generated`` ones, by
-    name."""
+    name. ``options``: of the compiler, behind the usual ones."""
     headers = sorted({*main.parent.glob("*.h"), *FOLDER.rglob("*.h")})
     compiler, sources = CCompiler.find(), Sources(lambda: (main, *headers))
-    flags = (*FLAGS, *defines, *compiler.flags)
+    flags = (*FLAGS, *options, *compiler.flags)
     key = digest(*compiler.command, compiler.version, *flags, cpu_features(), *generated.values(), sources.digest)
 
     def compile_all(output: Path, scratch: Path) -> None:

@@ -1,46 +1,24 @@
 // The twin of sley.hw.command.grids: the blocks of grids go to the cores, and the cores report.
 #pragma once
 
-#include "abi.h"
-#include "twin.h"
+#include "command_parts.h"
 #include "urgent.h"
 
-enum { PACKET_WORDS = 16, CORES_MAX = 64 };  // of a packet; of a chip
-
-#define PACKET_WORD(IN, k) IN(packet_data[k], "packet.data@" #k)
-#define PACKET_DATA(IN)                                                                                            \
-    PACKET_WORD(IN, 0) PACKET_WORD(IN, 1) PACKET_WORD(IN, 2) PACKET_WORD(IN, 3) PACKET_WORD(IN, 4)                \
-    PACKET_WORD(IN, 5) PACKET_WORD(IN, 6) PACKET_WORD(IN, 7) PACKET_WORD(IN, 8) PACKET_WORD(IN, 9)                \
-    PACKET_WORD(IN, 10) PACKET_WORD(IN, 11) PACKET_WORD(IN, 12) PACKET_WORD(IN, 13) PACKET_WORD(IN, 14)           \
-    PACKET_WORD(IN, 15)
+enum { CORES_MAX = 64 };  // of a chip
 
 #define BLOCK_SCHEDULER_PORTS(IN, OUT)                                                                             \
-    IN(packet_valid, "packet.valid") IN(packet_index, "packet.index") PACKET_DATA(IN)                             \
-    IN(i_valid, "i.valid") IN(i_queue, "i.payload.queue") IN(i_grid.context, "i.payload.grid.context")            \
-    IN(i_grid.watchdog, "i.payload.grid.watchdog") IN(i_grid.program_words, "i.payload.grid.program_words")       \
-    IN(i_grid.arg_words, "i.payload.grid.arg_words") IN(i_grid.gang, "i.payload.grid.gang")                       \
-    IN(priorities[0], "priorities[0]") IN(priorities[1], "~priorities[1]") IN(priorities[2], "~priorities[2]")    \
-    IN(priorities[3], "~priorities[3]") IN(priorities[4], "~priorities[4]") IN(priorities[5], "~priorities[5]")   \
-    IN(priorities[6], "~priorities[6]") IN(priorities[7], "~priorities[7]") IN(abort, "abort")                    \
+    IN(packet_valid, "packet.valid") IN(packet_index, "packet.index") BEAT_WORDS_PORTS(IN, packet_data, "packet.data", "")                             \
+    IN(i_valid, "i.valid") LAUNCH_PORTS(IN, i_queue, i_grid, "i", "")                                             \
+    PRIORITY_PORTS(IN, priorities, "priorities") IN(abort, "abort")                                               \
     IN(message_ready, "message.ready") IN(done_valid, "done.valid") IN(done_word, "done.payload.data@0")          \
     IN(o_ready, "o.ready")                                                                                        \
-    OUT(o_valid, "o.valid") OUT(o_queue, "o.payload.queue?o.valid") OUT(o_fault.code, "o.payload.fault.code?o.valid") \
-    OUT(o_fault.unit, "o.payload.fault.unit?o.valid") OUT(o_fault.core, "o.payload.fault.core?o.valid")           \
-    OUT(o_fault.pc, "o.payload.fault.pc?o.valid") OUT(o_fault.block, "o.payload.fault.block?o.valid")             \
-    OUT(o_fault.address, "o.payload.fault.address?o.valid") OUT(message_valid, "message.valid")                   \
+    OUT(o_valid, "o.valid") OUT(o_queue, "o.payload.queue?o.valid")                                               \
+    BLOCK_FAULT_PORTS(OUT, o_fault, "o.payload.fault", "?o.valid") OUT(message_valid, "message.valid")                   \
     OUT(shows_head, ".head") OUT(shows_word, ".word") OUT(head_beats, "message.payload.payload.head.beats?.head") \
     OUT(head_address, "message.payload.payload.head.addr?.head")                                                  \
     OUT(message_word, "message.payload.payload.beat.data@0?.word") OUT(message_x, "message.payload.dest.x?message.valid") \
     OUT(message_y, "message.payload.dest.y?message.valid") OUT(message_last, "message.payload.last?message.valid") \
     OUT(retired, "retired") OUT(ended_words[0], "ended@0") OUT(ended_words[1], "ended@1")
-
-typedef struct GridOrder {
-    uint32_t context, watchdog, program_words, arg_words, gang;
-} GridOrder;
-
-typedef struct BlockFault {
-    uint32_t code, unit, core, pc, block, address;
-} BlockFault;
 
 typedef struct GridState {
     GridOrder order;

@@ -16,18 +16,10 @@
     OUT(buffer_index, "registers.buffer_index.index") OUT(inside, "registers.buffer_index.in_buffer")             \
     OUT(state, "registers.state.state")
 
-enum {
-    EVENT_TAKE = 1,
-    EVENT_RETIRE = 2,
-    EVENT_FINISH = 4,
-    EVENT_LAUNCH = 8,
-    EVENT_BLOCK = 16,
-    EVENT_ENTER = 32,
-    EVENT_FAULT = 64,
-};
-enum { ADDRESS_NONE, ADDRESS_FAULT, ADDRESS_DOORBELL, ADDRESS_READBACK };
 #define PACKET_ADDRESS_MASK ((1u << (32 - PACKET_SHIFT + 1)) - 1)
 #define INDEX_MASK 0xFFFFu
+
+enum { QUEUE_INPUTS = 0 COMMAND_QUEUE_PORTS(TWIN_COUNT, TWIN_NONE) };
 
 typedef struct CommandQueue {
     uint32_t enable, abort, log2, base, doorbell, doorbell_written, event, fault_code, buffer, buffer_packets;
@@ -37,7 +29,12 @@ typedef struct CommandQueue {
 
     uint32_t held, stopping, bad, passed, was_lost, why_lost, executed, retry, below, upper;
     uint32_t start, buffer_last, at_last, buffer_next;  // start: of the buffer
+
+    // These inputs change nothing any more.
+    uint32_t settled, settled_inputs[QUEUE_INPUTS];
 } CommandQueue;
+
+enum { QUEUE_STATE = offsetof(CommandQueue, settled) - sizeof(uint32_t[QUEUE_INPUTS]) };  // bytes behind the inputs
 
 static void command_queue_reset(CommandQueue* q, const uint32_t* parameters) {}
 
@@ -59,6 +56,7 @@ static uint32_t state_after(const CommandQueue* q) {
 }
 
 static void command_queue_tick(CommandQueue* q) {
+    if (q->settled && !memcmp(q, q->settled_inputs, sizeof q->settled_inputs)) return;
     CommandQueue o = *q;  // before the cycle
     int on = queue_on(&o), off = o.state == STATE_DISABLED;
     uint32_t mask = (o.below << 1 | 1) & INDEX_MASK;
@@ -144,4 +142,6 @@ static void command_queue_tick(CommandQueue* q) {
         q->bad = q->passed = q->was_lost = q->aborting = q->stopping = 0;
     }
     if (o.abort && on) q->aborting = 1;
+    q->settled = !memcmp(&q->pending, &o.pending, QUEUE_STATE);
+    if (q->settled) memcpy(q->settled_inputs, q, sizeof q->settled_inputs);
 }

@@ -9,6 +9,7 @@
 // Ports that carry nothing but values are left out: no timing depends on them.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,16 @@
 #define TWIN_NAME_IN(name, path) "I" path "\n"
 #define TWIN_NAME_OUT(name, path) "O" path "\n"
 #define PORTS(list) list(TWIN_FIELD, TWIN_FIELD)
+
+// The words of a port of 16 or fewer; `when`: as in a path, behind a question mark.
+#define TWIN_WORD(PORT, name, path, when, k) PORT(name[k], path "@" #k when)
+#define BEAT_WORDS_PORTS(PORT, name, path, when)                                                          \
+    TWIN_WORD(PORT, name, path, when, 0) TWIN_WORD(PORT, name, path, when, 1) TWIN_WORD(PORT, name, path, when, 2) \
+    TWIN_WORD(PORT, name, path, when, 3) TWIN_WORD(PORT, name, path, when, 4) TWIN_WORD(PORT, name, path, when, 5) \
+    TWIN_WORD(PORT, name, path, when, 6) TWIN_WORD(PORT, name, path, when, 7) TWIN_WORD(PORT, name, path, when, 8) \
+    TWIN_WORD(PORT, name, path, when, 9) TWIN_WORD(PORT, name, path, when, 10) TWIN_WORD(PORT, name, path, when, 11) \
+    TWIN_WORD(PORT, name, path, when, 12) TWIN_WORD(PORT, name, path, when, 13) TWIN_WORD(PORT, name, path, when, 14) \
+    TWIN_WORD(PORT, name, path, when, 15)
 
 // A field of an instruction's flags, as they are in a command.
 #define FLAG(field, flags) field((Word)(flags) << FLAGS_LSB)

@@ -18,13 +18,24 @@ from weakref import finalize
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
+from sley.abi.command import SHARED
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import COORDINATE_BITS
+from sley.abi.packets import PACKET_BYTES
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import FUNCTION_BITS
+from sley.hw.bus.axi_lite import AxiLiteTarget
+from sley.hw.bus.register_bank import RegisterBank
+from sley.hw.command.check import PacketCheck
+from sley.hw.command.copies import CopyScheduler
 from sley.hw.command.copy import CopyEngine
+from sley.hw.command.executor import Executor
 from sley.hw.command.grids.scheduler import BlockScheduler
+from sley.hw.command.interrupts import Interrupts
+from sley.hw.command.processor import CommandProcessor
 from sley.hw.command.queue import Queue
+from sley.hw.command.queue_records import QueueRecords
+from sley.hw.command.words import WordAccess
 from sley.hw.core.list_addresses import ListAddresses
 from sley.hw.core.load.transposer import BlockTransposer
 from sley.hw.core.load.unit import LoadUnit
@@ -60,6 +71,8 @@ from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import build
 
 FOLDER = Path(__file__).parent
+SOON_DONE = ("-O1",)
+"""Compiling for a bench takes longer than running there."""
 _COMPARED, _UNSEEN = -1, -2
 """When an output is compared: always, never. See ``twin.h``."""
 _BEFORE = 2
@@ -85,14 +98,29 @@ def _some_chip(dut: Any) -> ChipConfig:
     return preset("base")
 
 
+def _packet_in_beat(dut: Any) -> bool:
+    """No beat of the bus has more than a packet."""
+    return bool(dut._config.bus_bytes <= PACKET_BYTES)
+
+
+def _shares(dut: RegisterBank) -> bool:
+    """Those registers are shared that are in a chip."""
+    return dut.shared == frozenset(SHARED)
+
+
 def _reader_fits(dut: MemoryReader) -> bool:
     """Its rings hold as many items."""
     return dut._depth <= 126 and dut._beats <= 254
 
 
-def _places(dut: BlockScheduler) -> list[int]:
+def _places(dut: BlockScheduler | CommandProcessor) -> list[int]:
     places = [core_node(dut._config, core) for core in range(dut._config.cores)]
     return [place[axis] for axis in (0, 1) for place in places]
+
+
+def _processor(dut: CommandProcessor) -> list[int]:
+    config: ChipConfig = dut._config
+    return [_number(command_node(config)), _number(memory_node(config)), *_places(dut)]
 
 
 def _parts(dut: NodePort) -> list[int]:
@@ -103,6 +131,11 @@ def _parts(dut: NodePort) -> list[int]:
 def _number(node: Node) -> int:
     """Of a node, as in a flit."""
     return node[0] | node[1] << COORDINATE_BITS
+
+
+def _asks(dut: Any) -> list[int]:
+    """Of a part of a node that asks memory: where it is, where memory is, the tag of its answers."""
+    return [_number(dut._source), _number(memory_node(dut._config)), int(dut._tag)]
 
 
 def _cores(config: ChipConfig) -> list[int]:
@@ -145,9 +178,18 @@ def _vector(dut: VectorUnit) -> list[int]:
 
 
 TWINS: dict[type, Twin] = {
+    AxiLiteTarget: Twin("axi_lite", config=_some_chip),
+    RegisterBank: Twin("register_bank", config=lambda dut: dut.map.config, fits=_shares),
     BlockScheduler: Twin("block_scheduler", _places),
     CoreCounters: Twin("core_counters", config=_some_chip),
     CopyEngine: Twin("copy_engine"),
+    CommandProcessor: Twin("command_processor", _processor, fits=_packet_in_beat),
+    CopyScheduler: Twin("copy_scheduler"),
+    Executor: Twin("executor", _asks, fits=_packet_in_beat),
+    Interrupts: Twin("interrupts", config=_some_chip),
+    PacketCheck: Twin("packet_check"),
+    QueueRecords: Twin("queue_records", config=_some_chip),
+    WordAccess: Twin("word_access", _asks, fits=_packet_in_beat),
     Queue: Twin("command_queue", config=_some_chip),
     BankedSram: Twin("sram", _memory, _some_chip),
     Hazards: Twin("hazards", fits=lambda dut: dut._config.has(ElementType.BF16)),
@@ -180,7 +222,8 @@ class TwinError(AssertionError):
 
 @cache
 def _library(config: ChipConfig) -> ctypes.CDLL:
-    return ctypes.CDLL(str(build(FOLDER / "twins.c", {"abi.h": header(config), "nodes.h": _nodes(config)})))
+    sources = {"abi.h": header(config), "nodes.h": _nodes(config)}
+    return ctypes.CDLL(str(build(FOLDER / "twins.c", sources, SOON_DONE)))
 
 
 Part = Callable[[Any], Awaitable[None]]

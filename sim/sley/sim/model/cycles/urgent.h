@@ -1,14 +1,14 @@
 // The twin of sley.hw.command.urgent: which queue is next.
 #pragma once
 
-#include "abi.h"
+#include "command_parts.h"
 
-enum { LEVELS = 1 << PRIORITY_BITS, QUEUES_MAX = 8 };
+enum { LEVELS = 1 << PRIORITY_BITS };
 
 typedef struct Urgent {
     uint32_t before[QUEUES_MAX];  // queues that go before each
     uint32_t members[LEVELS + 1], above[LEVELS + 1];
-    uint32_t passed[QUEUES_MAX], overdue, count, priorities;
+    uint32_t passed[QUEUES_MAX], priorities[QUEUES_MAX], overdue, count;
     int changed;
 } Urgent;
 
@@ -29,11 +29,10 @@ static uint32_t urgent_rank(const Urgent* u, const uint32_t* priorities, uint32_
     return priorities[k] << 1 | (u->above[priorities[k]] >> k & 1);
 }
 
-// A cycle; `grant` is what urgent_grant says of these requests.
+// A cycle; `grant` is what urgent_grant says of these requests, and all QUEUES_MAX priorities are there.
 static void urgent_tick(Urgent* u, uint32_t requests, uint32_t grant, int moved, const uint32_t* priorities) {
-    uint32_t packed = 0, old_members[LEVELS + 1];
-    for (uint32_t k = 0; k < u->count; ++k) packed |= priorities[k] << PRIORITY_BITS * k;
-    if (!moved && !u->changed && packed == u->priorities) return;
+    uint32_t old_members[LEVELS + 1];
+    if (!moved && !u->changed && !memcmp(u->priorities, priorities, sizeof u->priorities)) return;
     memcpy(old_members, u->members, sizeof old_members);
     // The order is that of the cycle before.
     uint32_t ranks[QUEUES_MAX];
@@ -46,7 +45,7 @@ static void urgent_tick(Urgent* u, uint32_t requests, uint32_t grant, int moved,
     for (uint32_t level = 0; level <= LEVELS; ++level) u->members[level] = level == LEVELS ? u->overdue : 0;
     for (uint32_t k = 0; k < u->count; ++k)
         if (!(u->overdue >> k & 1)) u->members[priorities[k]] |= 1u << k;
-    u->priorities = packed;
+    memcpy(u->priorities, priorities, sizeof u->priorities);
     u->changed = moved;
     if (!moved) return;
     for (int level = LEVELS; level >= 0; --level)
