@@ -1,4 +1,4 @@
-"""Engine ``model``: the golden functional model behind the driver's ``Transport``."""
+"""Engine ``model``: the golden functional model behind the driver's ``Transport``, and the twins of all blocks."""
 
 import warnings
 
@@ -6,17 +6,22 @@ import numpy as np
 
 from sley.abi.config import ChipConfig, configuration
 from sley.abi.ctrl_c import CTRL_C
-from sley.abi.transport import EngineError, MemoryWatch
+from sley.abi.transport import EngineError, MemoryWatch, Transport
 from sley.sim.build.toolchain import find_c_compiler
-from sley.sim.engines.options import parse_options
+from sley.sim.engines.link import linked
+from sley.sim.engines.options import VALID, parse_options
 from sley.sim.model.chip import ModelChip
 from sley.sim.model.sanitize.kinds import Sanitizer, parse_sanitizers
+from sley.sim.model.timed.transport import TimedTransport, check_exact
 
 _STEPS_PER_ACCESS = 64
 COMPILED, NUMPY = VALUES = "compiled", "numpy"
 """Who computes what the cores do."""
 NUMPY_IS_SLOWER = 100
-OPTIONS = ("memory", "values", "sanitize")
+OPTIONS = ("memory", "values", "sanitize", "cycles")
+CYCLES = ("off", "on")
+TIMED_VALUES = COMPILED, "off"
+TIMED_OPTIONS = ("values", "cycles", *(name for name in VALID if name != "trace"))
 
 
 class ModelTransport:
@@ -96,19 +101,28 @@ class ModelTransport:
         self.chip.reports.raise_found()
 
 
-def open_transport(spec: str, options: dict[str, str]) -> ModelTransport:
+def open_transport(spec: str, options: dict[str, str]) -> Transport:
     """``spec`` is a preset or a JSON file.
 
     Option ``memory`` is the size of device memory. ``values``: ``compiled`` needs a C compiler and is the default where
     one is; ``numpy`` gives the same values without one. ``sanitize``: names of sanitizers, separated by commas.
+    ``cycles=on``: everything takes the cycles that it takes on the gateware; there are the options of memory and of the
+    host link then, and with ``values=off`` only time passes.
     """
-    unknown = [name for name in options if name not in OPTIONS]
+    timed = options.get("cycles", "off")
+    if timed not in CYCLES:
+        raise EngineError(f"cycles={timed}: cycles must be {' or '.join(CYCLES)}")
+    known = TIMED_OPTIONS if timed == "on" else OPTIONS
+    unknown = [name for name in options if name not in known]
     if unknown:
-        raise EngineError(f"engine model has no option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
+        hint = "" if timed == "on" or unknown[0] not in TIMED_OPTIONS else "; that one is for cycles=on"
+        raise EngineError(f"engine model has no option {unknown[0]!r}; there are {', '.join(known)}{hint}")
+    config = configuration(spec)
+    if timed == "on":
+        return _open_timed(config, options)
     values = options.get("values") or _default_values()
     if values not in VALUES:
         raise EngineError(f"values={values}: values must be {' or '.join(VALUES)}")
-    config = configuration(spec)
     sanitizers = parse_sanitizers(options["sanitize"]) if "sanitize" in options else frozenset()
     if sanitizers and values != COMPILED:
         raise EngineError(
@@ -117,6 +131,15 @@ def open_transport(spec: str, options: dict[str, str]) -> ModelTransport:
         )
     sizes = {name: text for name, text in options.items() if name == "memory"}
     return ModelTransport(config, parse_options("model", config, sizes).memory, values == COMPILED, sanitizers)
+
+
+def _open_timed(config: ChipConfig, options: dict[str, str]) -> Transport:
+    values = options.get("values", COMPILED)
+    if values not in TIMED_VALUES:
+        raise EngineError(f"values={values}: with cycles=on values must be {' or '.join(TIMED_VALUES)}")
+    check_exact(config)
+    parsed = parse_options("model", config, {name: text for name, text in options.items() if name in VALID})
+    return linked(TimedTransport(config, parsed, values == COMPILED), parsed.link)
 
 
 def _default_values() -> str:

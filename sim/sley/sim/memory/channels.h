@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { INTERLEAVE = 256, ROW_BYTES = 2048, MAX_CHANNELS = 16, MAX_BANKS = 16, MAX_PIECES = 4096 / INTERLEAVE };
+enum { INTERLEAVE = 256, DRAM_ROW_BYTES = 2048, MAX_CHANNELS = 16, MAX_BANKS = 16, MAX_PIECES = 4096 / INTERLEAVE };
 #define NO_ROW (~(uint64_t)0)
 
 // Parameters of the timing rule, in cycles, bytes and bursts, in the order of `DramTiming` in dram.py.
@@ -47,7 +47,7 @@ static inline uint64_t channel_piece(Channel* channels, const DramTiming* timing
         }
     }
     if (timing->banks) {
-        const uint64_t place = block / timing->channels * INTERLEAVE / ROW_BYTES, row = place / timing->banks;
+        const uint64_t place = block / timing->channels * INTERLEAVE / DRAM_ROW_BYTES, row = place / timing->banks;
         Bank* bank = &channel->banks[place % timing->banks];
         if (bank->row != row) {
             bank->row = row;

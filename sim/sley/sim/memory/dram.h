@@ -111,12 +111,13 @@ static inline void dram_accept(Dram* dram, BurstQueue* queue, const AddressBeat*
     *end = start + bytes;
 }
 
+// Without `data` only the time of a beat passes: somebody else writes memory.
 static inline void dram_write_beat(Dram* dram, const void* data, const void* strobes, bool last) {
     Burst* head = queue_head(&dram->writes);
     if (last != (head->beats == 1)) dram->violation = "wlast is not on the last beat of the burst";
     if (head->address + BUS_BYTES > dram->bytes) {
         head->resp = DRAM_DECERR;
-    } else {
+    } else if (data) {
         const uint8_t full = BUS_BYTES < 8 ? (1 << BUS_BYTES % 8) - 1 : 255;
         uint8_t strobe[(BUS_BYTES + 7) / 8];
         bool whole = true;

@@ -5,7 +5,21 @@ from enum import IntEnum
 
 from sley.abi.command import ErrorAddress, QueueEvent
 from sley.abi.config import ChipConfig
-from sley.abi.counters import COUNTERS, GROUP_COUNTERS, UNIT_GROUPS, CounterGroup, MatrixCycle, Traffic, VectorCycle
+from sley.abi.counters import (
+    COUNTERS,
+    GROUP_COUNTERS,
+    UNIT_GROUPS,
+    Bus,
+    CounterGroup,
+    LoadCycle,
+    MatrixCycle,
+    ReadCycle,
+    SequencerCycle,
+    StoreCycle,
+    Traffic,
+    VectorCycle,
+    WriteCycle,
+)
 from sley.abi.faults import FaultCode, QueueState, Unit, UnitState
 from sley.abi.functions import table
 from sley.abi.functions.own import FIRST_CODE
@@ -144,6 +158,12 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "GROUP": CounterGroup,
     "MATRIX": MatrixCycle,
     "VECTOR": VectorCycle,
+    "SEQUENCER_CYCLE": SequencerCycle,
+    "LOAD_CYCLE": LoadCycle,
+    "STORE_CYCLE": StoreCycle,
+    "READ": ReadCycle,
+    "WRITE": WriteCycle,
+    "BUS": Bus,
     "TRAFFIC": Traffic,
     "SANITIZE": Sanitizer,
     "FOUND": Finding,
@@ -175,6 +195,8 @@ def _sizes(config: ChipConfig) -> dict[str, object]:
         "ACCUMULATOR_ROW_BYTES": config.accumulator_row_bytes,
         "SCRATCHPAD_ROWS": config.scratchpad_rows,
         "ACCUMULATOR_ROWS": config.accumulator_rows,
+        "SCRATCHPAD_BANKS": config.scratchpad_banks,
+        "ACCUMULATOR_BANKS": config.accumulator_banks,
         "BUS_BYTES": config.bus_bytes,
         "LANE_BITS": config.bus_bytes.bit_length() - 1,
         "MAX_BURST": config.max_burst,

@@ -1,7 +1,7 @@
 """The compiled model of a chip as a shared library, built on first use."""
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +65,13 @@ class CompiledModel:
         self.own = OWN_FUNCTION(_own_function)
 
 
-def build(main: Path, generated: Mapping[str, str], options: tuple[str, ...] = ()) -> Path:
-    """The shared library of a C file, which may include the headers beside it, those here, and ``generated`` ones, by
-    name. ``options``: of the compiler, behind the usual ones."""
-    headers = sorted({*main.parent.glob("*.h"), *FOLDER.rglob("*.h")})
+def build(
+    main: Path, generated: Mapping[str, str], options: tuple[str, ...] = (), includes: Sequence[Path] = ()
+) -> Path:
+    """The shared library of a C file, which may include the headers beside it, those in ``includes`` and those here, and
+    ``generated`` ones, by name. ``options``: of the compiler, behind the usual ones."""
+    folders = [*includes, FOLDER]
+    headers = sorted({*main.parent.glob("*.h"), *(path for folder in folders for path in folder.rglob("*.h"))})
     compiler, sources = CCompiler.find(), Sources(lambda: (main, *headers))
     flags = (*FLAGS, *options, *compiler.flags)
     key = digest(*compiler.command, compiler.version, *flags, cpu_features(), *generated.values(), sources.digest)
@@ -76,9 +79,10 @@ def build(main: Path, generated: Mapping[str, str], options: tuple[str, ...] = (
     def compile_all(output: Path, scratch: Path) -> None:
         for name, text in generated.items():
             (scratch / name).write_text(text)
+        paths = [argument for folder in (scratch, *folders) for argument in ("-I", folder)]
         size = sum(map(len, generated.values()))
         with progress("Compiling the model (once for this chip)", Step("model", size, SECONDS)):
-            compiler.run(*flags, "-I", scratch, "-I", FOLDER, main, "-o", output, folder=scratch)
+            compiler.run(*flags, *paths, main, "-o", output, folder=scratch)
         sources.check()
 
     return cached("model", f"{key}.so", compile_all)

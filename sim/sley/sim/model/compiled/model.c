@@ -82,6 +82,47 @@ EXPORT void core_begin(Core* core, uint32_t context, const uint8_t* program, uin
     core->running = 1;
 }
 
+// What a timed chip lets a core do, of which the sequencer, queues and semaphores are its own. A block begins;
+EXPORT void core_enter(Core* core, uint32_t context) {
+    static const uint32_t registers[REGISTERS];
+    core_begin(core, context, 0, 0, registers);
+}
+
+// a unit takes a command, whose operands are as in its unit_front.h. What it does wrong its twin finds, too.
+EXPORT void core_execute(Core* core, uint32_t unit, const uint32_t* command) {
+    enum { COMMAND_OP, COMMAND_PC, COMMAND_WAIT, COMMAND_SIGNAL, COMMAND_A, COMMAND_B, COMMAND_C, COMMAND_FLAGS };
+    Command taken = {(Word)command[COMMAND_FLAGS] << FLAGS_LSB | command[COMMAND_OP], command[COMMAND_A], command[COMMAND_B],
+                     command[COMMAND_C], command[COMMAND_PC]};
+    execute(core, unit, &taken);
+}
+
+EXPORT uint32_t core_word(const Core* core, uint32_t row, uint32_t lane) { return core->accumulator[row][lane]; }
+
+// A copy, as far as it is allowed.
+EXPORT void memory_copy(Memory* memory, uint32_t context, uint64_t from, uint64_t to, uint64_t bytes) {
+    Space* space = memory_space(memory, context);
+    Refused refused;
+    if (!memory_check(memory, space, from, bytes, NEED_READ, &refused)) return;
+    if (!memory_check(memory, space, to, bytes, NEED_WRITE, &refused)) return;
+    uint8_t* data = malloc(bytes);
+    if (!data) abort();
+    memory_read(memory, space, from, data, bytes, &refused);
+    memory_write(memory, space, to, data, bytes);
+    free(data);
+}
+
+EXPORT void memory_fill(Memory* memory, uint32_t context, uint64_t to, uint64_t bytes, uint32_t value) {
+    Space* space = memory_space(memory, context);
+    Refused refused;
+    if (!memory_check(memory, space, to, bytes, NEED_WRITE, &refused)) return;
+    while (bytes) {
+        uint64_t size;
+        uint8_t* piece = memory_piece(memory, space, to, bytes, NEED_WRITE, &size, &refused);
+        memset(piece, (int)value, size);
+        to += size, bytes -= size;
+    }
+}
+
 // At most so many steps; returns how many something moved in.
 EXPORT uint64_t core_run(Core* core, uint64_t steps) {
     uint64_t moved = run(core, steps);

@@ -58,6 +58,10 @@ typedef struct MemoryGateway {
     // For the tick: a walk comes; requests of others, and answers to them, are here.
     uint32_t walks, others, other_answers;
     uint32_t idle;  // nothing is here, and the outputs say so
+
+    // In a chip the data of a flit is the `place` of its beat among these, and the walker's word is read there.
+    const uint8_t* beats;
+    uint32_t place;
 } MemoryGateway;
 
 // parameters: the node of memory, and those of memory_port
@@ -113,6 +117,13 @@ static inline void between_tick(Between* b, uint32_t flit, uint32_t packet, uint
     if (packet && ready) b->inside = !last;
 }
 
+// The entry that an answer brings.
+static inline uint32_t memory_gateway_entry(const MemoryGateway* g) {
+    uint32_t word = g->port.response.data;
+    if (g->beats) memcpy(&word, g->beats + word * BUS_BYTES + (walker_entry(&g->walker) & BUS_BYTES - 1), sizeof word);
+    return word;
+}
+
 static void memory_gateway_tick(MemoryGateway* g) {
     MemoryPort* port = &g->port;
     Walker* walker = &g->walker;
@@ -132,10 +143,11 @@ static void memory_gateway_tick(MemoryGateway* g) {
     } else {
         if (g->request_valid && g->request_ready) g->in_packet = !g->request.last;
         if (g->walks || answered || walker->state != WALKER_IDLE || !queue_empty(&walker->waiting))
-            walker_tick(walker, g->walks, &g->request, asked, answered, arrives, port->response.data, port->response.error);
+            walker_tick(walker, g->walks, &g->request, asked, answered, arrives, arrives ? memory_gateway_entry(g) : 0,
+                        port->response.error);
     }
     // Only the word that the walker reads is carried.
-    port->r_data = g->r_data[(walker_entry(walker) & BUS_BYTES - 1) / ENTRY_BYTES];
+    port->r_data = g->beats ? g->place : g->r_data[(walker_entry(walker) & BUS_BYTES - 1) / ENTRY_BYTES];
     memory_port_tick(port);
     g->idle = quiet && port->idle;
 }

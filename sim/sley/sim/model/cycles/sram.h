@@ -4,17 +4,18 @@
 #include "abi.h"
 #include "twin.h"
 
-enum { MOST_READERS = 5, MOST_WRITERS = 3 };
+enum { MOST_READERS = 6, MOST_WRITERS = 3 };
 
 #define SRAM_PORTS(IN, OUT)                                                                                     \
     IN(read.valid[0], "read[0].valid") IN(read.valid[1], "~read[1].valid") IN(read.valid[2], "~read[2].valid")   \
-    IN(read.valid[3], "~read[3].valid") IN(read.valid[4], "~read[4].valid") IN(read.row[0], "read[0].row")       \
+    IN(read.valid[3], "~read[3].valid") IN(read.valid[4], "~read[4].valid") IN(read.valid[5], "~read[5].valid")   \
+    IN(read.row[5], "~read[5].row") IN(read.row[0], "read[0].row")                                               \
     IN(read.row[1], "~read[1].row") IN(read.row[2], "~read[2].row") IN(read.row[3], "~read[3].row")               \
     IN(read.row[4], "~read[4].row") IN(write.valid[0], "write[0].valid") IN(write.valid[1], "~write[1].valid")   \
     IN(write.valid[2], "~write[2].valid") IN(write.row[0], "write[0].row") IN(write.row[1], "~write[1].row")     \
     IN(write.row[2], "~write[2].row") IN(clear, "clear") OUT(read.ready[0], "read[0].ready")                    \
     OUT(read.ready[1], "~read[1].ready") OUT(read.ready[2], "~read[2].ready") OUT(read.ready[3], "~read[3].ready") \
-    OUT(read.ready[4], "~read[4].ready") OUT(write.ready[0], "write[0].ready")                                  \
+    OUT(read.ready[5], "~read[5].ready") OUT(read.ready[4], "~read[4].ready") OUT(write.ready[0], "write[0].ready")                                  \
     OUT(write.ready[1], "~write[1].ready") OUT(write.ready[2], "~write[2].ready") OUT(clearing, "clearing")
 
 typedef struct SramRequests {
