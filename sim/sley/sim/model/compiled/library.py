@@ -68,7 +68,7 @@ class CompiledModel:
 def build(
     main: Path, generated: Mapping[str, str], options: tuple[str, ...] = (), includes: Sequence[Path] = ()
 ) -> Path:
-    """The shared library of a C file, which may include the headers beside it, those in ``includes`` and those here, and
+    """The shared library of a C file, which may include the headers beside it, those in ``includes``, those here, and
     ``generated`` ones, by name. ``options``: of the compiler, behind the usual ones."""
     folders = [*includes, FOLDER]
     headers = sorted({*main.parent.glob("*.h"), *(path for folder in folders for path in folder.rglob("*.h"))})

@@ -3,6 +3,7 @@
 
 #include "axi_lite.h"
 #include "command_processor.h"
+#include "command_sleep.h"
 #include "core.h"
 #include "memory_gateway.h"
 #include "network.h"
@@ -29,6 +30,7 @@ typedef struct Chip {
     uint32_t reset_state, drained;
     uint32_t progress, progressing[PROGRESS_DELAYS];
     Values values;
+    CommandSleep sleep;
 
     uint8_t beats[BEATS_UNDERWAY][BUS_BYTES];  // what memory gave, by the data of a flit
     uint32_t beat;
@@ -41,6 +43,7 @@ static void chip_clear(Chip* c) {
     memset(&c->responses, 0, sizeof c->responses);
     memset(&c->command, 0, sizeof c->command);
     c->progress = 0;
+    c->sleep.still = c->sleep.asleep = 0;
     memset(c->progressing, 0, sizeof c->progressing);
     network_reset(&c->requests, request_routers, REQUEST_ROUTERS);
     network_reset(&c->responses, response_routers, RESPONSE_ROUTERS);

@@ -70,8 +70,15 @@ static inline void chip_request_data(Chip* c) {
     if (p->scheduler.message_valid && !p->scheduler.shows_head) port->request[PART_MESSAGE].data = p->scheduler.message_word;
 }
 
+static inline int chip_command_stirs(Chip* c) {
+    uint32_t answer = network_at(&c->responses, nodes[NODE_COMMAND])->out[SIDE_LOCAL].here;
+    return command_stirs(&c->target, &c->bank, &c->command, answer | (c->reset_state != RESET_RUN));
+}
+
 static inline void chip_command(Chip* c) {
     CommandProcessor* p = &c->command;
+    if (c->sleep.asleep && !chip_command_stirs(c)) return;
+    c->sleep.asleep = 0;
     axi_lite_outputs(&c->target);
     chip_registers(c);
     chip_answer(c);
@@ -166,20 +173,33 @@ static void chip_follow_roots(Chip* c) {
     }
 }
 
+// Packets, blocks and instructions that were finished, some cycles late.
+static inline void chip_progress(Chip* c) {
+    const CommandProcessor* p = &c->command;
+    uint32_t done = 0;
+    if (!c->sleep.asleep) done = ((p->executor.event & EVENT_RETIRE) != 0) + p->scheduler.retired;
+    c->progress += c->progressing[PROGRESS_DELAYS - 1];
+    for (int k = PROGRESS_DELAYS - 1; k; --k) c->progressing[k] = c->progressing[k - 1];
+    for (int k = 0; k < CORES; ++k) done += __builtin_popcount(c->cores[k].finished);
+    c->progressing[0] = done;
+}
+
 static inline void chip_tick_command(Chip* c) {
     CommandProcessor* p = &c->command;
     RegisterBank* b = &c->bank;
+    chip_progress(c);
+    if (c->sleep.asleep) {
+        ++p->time;
+        return;
+    }
+    int stirs = chip_command_stirs(c);
     b->given[REGISTER_CHIP_IRQ_STATUS] = p->executor.fence << R_CHIP_IRQ_STATUS_FENCE_AT | p->failed << R_CHIP_IRQ_STATUS_ERROR_AT;
     if (b->reads != NO_REGISTER) chip_show(c);
     if (c->values.memory) chip_follow(c);
-    uint32_t done = ((p->executor.event & EVENT_RETIRE) != 0) + p->scheduler.retired, retired = 0;
-    c->progress += c->progressing[PROGRESS_DELAYS - 1];
-    for (int k = PROGRESS_DELAYS - 1; k; --k) c->progressing[k] = c->progressing[k - 1];
-    for (int k = 0; k < CORES; ++k) retired += __builtin_popcount(c->cores[k].finished);
-    c->progressing[0] = done + retired;
     register_bank_tick(b);
     if (c->target.write && c->values.memory) chip_follow_roots(c);
     axi_lite_tick(&c->target);
     c->target.read_data = b->read_data, c->target.read_error = b->read_error, c->target.write_error = b->write_error;
     command_processor_tick(p);
+    command_sleep_look(&c->sleep, p, stirs);
 }
