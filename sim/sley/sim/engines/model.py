@@ -10,9 +10,9 @@ from sley.abi.transport import EngineError, MemoryWatch, Transport
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines.link import linked
 from sley.sim.engines.options import VALID, parse_options
+from sley.sim.engines.timed import TimedTransport, check_exact
 from sley.sim.model.chip import ModelChip
 from sley.sim.model.sanitize.kinds import Sanitizer, parse_sanitizers
-from sley.sim.model.timed.transport import TimedTransport, check_exact
 
 _STEPS_PER_ACCESS = 64
 COMPILED, NUMPY = VALUES = "compiled", "numpy"

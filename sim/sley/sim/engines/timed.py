@@ -6,17 +6,16 @@ from pathlib import Path
 from sley.abi.config import ChipConfig
 from sley.abi.packets import PACKET_BYTES
 from sley.abi.transport import EngineError
-from sley.sim.engines import library as engines
 from sley.sim.engines.library import LibraryTransport
 from sley.sim.engines.options import EngineOptions
 from sley.sim.memory import dram
 from sley.sim.model.compiled.header import header
 from sley.sim.model.compiled.library import CompiledModel, build
 from sley.sim.model.cycles import twins
-from sley.sim.model.timed.wiring import wiring
+from sley.sim.model.timed import wiring as timed
 
-FOLDER = Path(__file__).parent
-INCLUDES = tuple(Path(str(module.__file__)).parent for module in (twins, dram, engines))
+MAIN = Path(str(timed.__file__)).with_name("timed.c")
+INCLUDES = (Path(__file__).parent, *(Path(str(module.__file__)).parent for module in (twins, dram)))
 _POINTER = ctypes.c_void_p
 _FUNCTIONS = (
     "core_enter",
@@ -53,8 +52,8 @@ class TimedTransport(LibraryTransport):
     def __init__(self, config: ChipConfig, options: EngineOptions, values: bool = True) -> None:
         self._model: CompiledModel | None = None
         self._cores: list[int] = []
-        main, generated = FOLDER / "timed.c", {"abi.h": header(config), "wiring.h": wiring(config)}
-        super().__init__(build(main, generated, includes=INCLUDES), options)
+        generated = {"abi.h": header(config), "wiring.h": timed.wiring(config)}
+        super().__init__(build(MAIN, generated, includes=INCLUDES), options)
         if values:
             self._compute(config)
 
