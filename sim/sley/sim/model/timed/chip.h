@@ -14,7 +14,7 @@
 enum { BEATS_UNDERWAY = 1 << 12 };  // more than all networks and queues hold
 enum { NODE_MEMORY, NODE_COMMAND, NODE_CORE };  // in `nodes`
 enum { RESET_RUN, RESET_DRAIN, RESET_RESET };
-enum { PROGRESS_DELAYS = 2 + (CORES + 2 > 8) };
+enum { WATCH_CYCLES = 2, PROGRESS_DELAYS = 1 + WATCH_CYCLES + (CORES + 2 > 8) + (CORES + 2 > 64) };  // of CoreWatch
 
 typedef struct Chip {
     AxiLite target;

@@ -177,11 +177,11 @@ static void chip_follow_roots(Chip* c) {
 static inline void chip_progress(Chip* c) {
     const CommandProcessor* p = &c->command;
     uint32_t done = 0;
-    if (!c->sleep.asleep) done = ((p->executor.event & EVENT_RETIRE) != 0) + p->scheduler.retired;
     c->progress += c->progressing[PROGRESS_DELAYS - 1];
     for (int k = PROGRESS_DELAYS - 1; k; --k) c->progressing[k] = c->progressing[k - 1];
     for (int k = 0; k < CORES; ++k) done += __builtin_popcount(c->cores[k].finished);
     c->progressing[0] = done;
+    if (!c->sleep.asleep) c->progressing[WATCH_CYCLES] += ((p->executor.event & EVENT_RETIRE) != 0) + p->scheduler.retired;
 }
 
 static inline void chip_tick_command(Chip* c) {
