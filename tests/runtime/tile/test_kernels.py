@@ -99,7 +99,7 @@ def test_a_program_is_compiled_once(base: Device) -> None:
 
 
 @pytest.mark.skipif(default_engine() != "fast", reason="needs a C compiler")
-@pytest.mark.parametrize("chip", ["base", "quad"])
+@pytest.mark.parametrize("chip", ["base", pytest.param("quad", marks=pytest.mark.slow)])
 def test_on_the_gateware(chip: str) -> None:
     with Device.open(f"fast:{chip}?memory=4M") as device:
         kernel_agrees(

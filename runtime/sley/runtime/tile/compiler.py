@@ -12,6 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.emit.program import Emitter
+from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
@@ -74,7 +75,8 @@ def _emit(function: Function, config: ChipConfig) -> Compiled:
     check_places(function, ranges)
     check_products(function, config)
     placement = place(function, config)
-    first = Emitter(function, config, placement, ranges)
-    first.program()
-    last = Emitter(function, config, placement, ranges, first.k.chains) if first.k.chains else first
-    return Compiled(last.program() if last is not first else first.k.build(), function.grid)
+    first = Emitter(function, Room(function, config, placement, ranges))
+    program = first.program()
+    if first.k.chains:  # again, with all of them in front
+        program = Emitter(function, Room(function, config, placement, ranges, first.k.chains)).program()
+    return Compiled(program, function.grid)

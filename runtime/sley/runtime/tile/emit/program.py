@@ -2,56 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
 
-from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import SEMAPHORE_MAX
-from sley.abi.vector.chains import Chain
-from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import ZERO, Register, Semaphore, Value
+from sley.abi.instructions import LOOP_DEPTH, SEMAPHORE_MAX
+from sley.runtime.assembler.operands import ZERO, Semaphore
 from sley.runtime.device.program import Program
-from sley.runtime.tile.constants import word
-from sley.runtime.tile.emit.parameters import Parameters
 from sley.runtime.tile.emit.products import emit_dot
+from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import emit_chain, emit_reduce
-from sley.runtime.tile.emit.scalars import Scalars
-from sley.runtime.tile.ir import Block, Function, Op, tile_shape
-from sley.runtime.tile.ir import Value as TileValue
+from sley.runtime.tile.emit.transfers import emit_transfer
+from sley.runtime.tile.ir import Block, Function, Op
 from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.passes.order import UNITS, Channel, order
-from sley.runtime.tile.passes.placement import Placement, chunks
-from sley.runtime.tile.passes.ranges import Range
-from sley.runtime.tile.types import ArrayType, IndexType
+from sley.runtime.tile.types import IndexType
 
 
 class Emitter:
-    """Writes a program. Attributes: ``k``: its builder. ``parameters``: what is known of them. ``config``: the chip.
+    """Writes the program of a function, with what ``room`` has."""
 
-    ``chains``: which the table holds from the beginning; others are written where they are first named, in loops
-    again and again.
-    """
-
-    def __init__(
-        self,
-        function: Function,
-        config: ChipConfig,
-        placement: Placement,
-        ranges: dict[TileValue, Range],
-        chains: tuple[Chain, ...] = (),
-    ) -> None:
-        self.function, self.config, self.placement = function, config, placement
-        self.k = KernelBuilder(function.name, config)
-        self.scalars = Scalars(self.k, function, ranges)
-        self.parameters = Parameters(self.k)
-        self.k.free(*self.k.grid)
-        for chain in chains:
-            self.k.chain(chain)
-        self._turns: dict[Op, Register] = {}
-        for op in function.body.walk():
-            if op.body is not None and any(b.loop is op and b.slots > 1 for b in placement.buffers):
-                self._turns[op] = self.k.reg("turn", 0)
+    def __init__(self, function: Function, room: Room) -> None:
+        self.function, self.room, self.k = function, room, room.k
 
     def program(self) -> Program:
         """The program of the function."""
@@ -59,24 +30,8 @@ class Emitter:
         self.k.end()
         return self.k.build()
 
-    def place(self, value: TileValue, into: Register, offset: int = 0) -> int | Register:
-        """The first row of a tile in this round, plus an offset; in the register if it has slots."""
-        buffer = self.placement.of[value]
-        if buffer.slots == 1 or buffer.loop is None:
-            return buffer.first + offset
-        self.k.mul(into, self._turns[buffer.loop], buffer.rows)
-        self.k.add(into, into, buffer.first + offset)
-        return into
-
-    def row(self, value: TileValue, into: Register, offset: int = 0) -> Register:
-        """The same, in the register in any case."""
-        row = self.place(value, into, offset)
-        if row is not into:
-            self.k.mov(into, row)
-        return into
-
     def _block(self, block: Block, loop: Op | None) -> None:
-        needs = order(block, loop, self.placement)
+        needs = order(block, loop, self.room.placement)
         semaphores = {channel: self._semaphore(channel, count) for channel, count in needs.counts.items()}
         for number, op in enumerate(block.ops):
             for channel in needs.waits.get(number, []):
@@ -108,33 +63,27 @@ class Emitter:
         if op.body is not None:
             self._loop(op)
         elif op.name in ("load", "store"):
-            self._transfer(op)
+            emit_transfer(self.room, op)
         elif op.name == "chain":
-            emit_chain(self, op)
+            emit_chain(self.room, op)
         elif op.name == "reduce":
-            emit_reduce(self, op)
+            emit_reduce(self.room, op)
         elif op.name == "dot":
-            emit_dot(self, op)
+            emit_dot(self.room, op)
         elif op.name in UNITS:
             raise TileError(f"line {op.line}: {op.name} has no instructions")
 
-    @contextmanager
-    def repeat(self, count: int) -> Iterator[None]:
-        """A hardware loop, if there is more than one round."""
-        with self.k.loop(count) if count > 1 else nullcontext():
-            yield
-
     def _loop(self, op: Op) -> None:
         assert op.body is not None
-        k, registers = self.k, self.scalars.registers
+        k, registers = self.k, self.room.scalars.registers
         variable, *carried = op.body.parameters
         held = [(number, value) for number, value in enumerate(carried) if isinstance(value.type, IndexType)]
         for number, value in held:
             register = k.reg("carried")
-            self.scalars.compute(op.operands[number], register)
+            self.room.scalars.compute(op.operands[number], register)
             registers[value] = registers[op.results[number]] = register
         registers[variable] = k.reg(variable.name or "round", op.attributes["lower"])
-        self.parameters.forget()
+        self.room.parameters.forget()
         lower, step, count = (op.attributes[name] for name in ("lower", "step", "count"))
         with ExitStack() as rounds:
             if _depth(op) <= LOOP_DEPTH:
@@ -148,53 +97,16 @@ class Emitter:
                 ends = []
                 for number, value in held:
                     (end,) = stack.enter_context(k.scratch("end"))
-                    self.scalars.compute(op.body.ops[-1].operands[number], end)
+                    self.room.scalars.compute(op.body.ops[-1].operands[number], end)
                     ends.append((registers[value], end))
                 for register, end in ends:
                     k.mov(register, end)
-            if op in self._turns:
-                k.sub(self._turns[op], ZERO, self._turns[op])
-                k.add(self._turns[op], self._turns[op], 1)
+            if op in self.room.turns:
+                k.sub(self.room.turns[op], ZERO, self.room.turns[op])
+                k.add(self.room.turns[op], self.room.turns[op], 1)
             k.add(registers[variable], registers[variable], op.attributes["step"])
-        self.parameters.forget()
+        self.room.parameters.forget()
         k.free(registers[variable])
-
-    def _transfer(self, op: Op) -> None:
-        """A load or a store: runs are rows, as far as the array has them."""
-        k, loads = self.k, op.name == "load"
-        array, tile = op.operands[0], op.result if loads else op.operands[-1]
-        assert isinstance(array.type, ArrayType)
-        buffer, dtype = self.placement.of[tile], array.type.dtype
-        indices = op.operands[1:] if loads else op.operands[1:-1]
-        rows_of_tile, columns_of_tile = tile_shape(tile)
-        with k.scratch("address row rows columns") as (address, row, rows_at, columns_at):
-            rows: Value = 1
-            if len(indices) > 1:
-                rows = self.scalars.inside(indices[-2], array.type.shape[-2], rows_of_tile, rows_at)
-            columns = self.scalars.inside(indices[-1], array.type.shape[-1], columns_of_tile, columns_at)
-            unit = Unit.LOAD if loads else Unit.STORE
-            if isinstance(columns, Register):
-                k.mul(columns, columns, dtype.bytes)
-            else:
-                columns *= dtype.bytes
-            pitch = array.type.strides[-2] * dtype.bytes if len(indices) > 1 else 0
-            self.parameters.set(unit, run_bytes=columns, mem_stride=pitch, chunk_stride=rows_of_tile, local_stride=1)
-            self.scalars.address(op, address)
-            first = self.row(tile, row)
-            if not loads:
-                k.store(address, first, rows, space=buffer.space)
-                return
-            fill = word(op.attributes["fill"], dtype)
-            fill |= fill << 16 if dtype.bytes == 2 else 0
-            self.parameters.set(unit, chunks=chunks(tile_shape(tile), self.config), fill=fill - (fill >> 31 << 32))
-            if isinstance(rows, Register):
-                with k.scratch("missing") as (missing,):
-                    k.mov(missing, rows_of_tile)
-                    k.sub(missing, missing, rows)
-                    self.parameters.set(unit, pad_runs=missing)
-            else:
-                self.parameters.set(unit, pad_runs=rows_of_tile - rows)
-            k.load(address, first, rows, space=buffer.space)
 
 
 def _depth(op: Op) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space, VectorRow
@@ -12,14 +11,12 @@ from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp
 from sley.runtime.assembler.operands import Register
+from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape
 from sley.runtime.tile.ir import Value as TileValue
 from sley.runtime.tile.operations import REDUCTIONS
 from sley.runtime.tile.passes.placement import chunks
 from sley.runtime.tile.types import TileType
-
-if TYPE_CHECKING:
-    from sley.runtime.tile.emit.program import Emitter
 
 Place = int | Register
 SPLATS = ("splat0", "splat1", "splat2", "splat3")
@@ -32,44 +29,44 @@ def signed(bits: int) -> int:
     return bits - (bits >> 31 << 32)
 
 
-def stride(emitter: Emitter, value: TileValue, whole: tuple[int, int], chunk: int) -> tuple[int, int]:
+def stride(room: Room, value: TileValue, whole: tuple[int, int], chunk: int) -> tuple[int, int]:
     """The row of a tile for a chunk of an operation on ``whole``, from its first on, and rows from one to the next."""
     shape = tile_shape(value)
     return (0 if shape[1] == 1 != whole[1] else chunk) * shape[0], int(shape[0] > 1 or whole[0] == 1)
 
 
-def emit_chain(emitter: Emitter, op: Op) -> None:
+def emit_chain(room: Room, op: Op) -> None:
     """A chain on whole tiles in one instruction; with operands that are read again and again, in one for each chunk."""
-    k, whole = emitter.k, op.attributes["shape"]
+    k, whole = room.k, op.attributes["shape"]
     stages: Chain = op.attributes["stages"]
-    emitter.parameters.set(
+    room.parameters.set(
         Unit.VECTOR, **{name: signed(bits) for name, bits in zip(SPLATS, op.attributes["splats"], strict=False)}
     )
     values = [*op.operands] or [op.result]
-    count = chunks(whole, emitter.config)
+    count = chunks(whole, room.config)
     if all(tile_shape(value) == whole for value in values):
         parts = [(0, whole[0] * count)]
     else:
         parts = [(chunk, whole[0]) for chunk in range(count)]
     for chunk, rows in parts:
         with k.scratch("a b c out") as registers:
-            places = [stride(emitter, value, whole, chunk) for value in values]
-            first = emitter.row(values[0], registers[0], places[0][0])
+            places = [stride(room, value, whole, chunk) for value in values]
+            first = room.row(values[0], registers[0], places[0][0])
             at: list[Place] = [first]
             for value, register, (offset, _) in list(zip(values, registers, places, strict=False))[1:]:
-                at.append(emitter.place(value, register, offset))
+                at.append(room.place(value, register, offset))
             steps = [step for _, step in places]
             others = dict(
                 zip([n for n, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used], range(1, 3), strict=False)
             )
-            emitter.parameters.set(Unit.VECTOR, a_stride=steps[0], out_stride=1)
+            room.parameters.set(Unit.VECTOR, a_stride=steps[0], out_stride=1)
             for name, number in others.items():
-                emitter.parameters.set(Unit.VECTOR, **{f"{name}_row": at[number], f"{name}_stride": steps[number]})
-            b = _read(emitter, values[others["b"]]) if "b" in others else (Space.ACCUMULATOR, ElementType.INT8)
+                room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[number], f"{name}_stride": steps[number]})
+            b = _read(room, values[others["b"]]) if "b" in others else (Space.ACCUMULATOR, ElementType.INT8)
             if "b" not in others and "c" in others:
                 b = (Space.SCRATCHPAD if stages.c_type is ElementType.INT8 else Space.ACCUMULATOR, ElementType.INT8)
-            a = _read(emitter, values[0])
-            out = emitter.row(op.result, registers[3], chunk * whole[0])
+            a = _read(room, values[0])
+            out = room.row(op.result, registers[3], chunk * whole[0])
             k.vector(
                 first,
                 out,
@@ -84,22 +81,22 @@ def emit_chain(emitter: Emitter, op: Op) -> None:
             )
 
 
-def _read(emitter: Emitter, value: TileValue) -> tuple[Space, ElementType]:
+def _read(room: Room, value: TileValue) -> tuple[Space, ElementType]:
     """Where the rows of a tile are, and as what they are read there."""
-    space = emitter.placement.of[value].space
+    space = room.placement.of[value].space
     assert isinstance(value.type, TileType)
     return space, value.type.dtype if space is Space.SCRATCHPAD else ElementType.INT8
 
 
-def emit_reduce(emitter: Emitter, op: Op) -> None:
+def emit_reduce(room: Room, op: Op) -> None:
     """Along axis 0 by a row register, along axis 1 by chunks and exchanged lanes; the order is that of the golden
     model.
     """
-    (_along_rows if op.attributes["axis"] == 0 else _along_columns)(emitter, op)
+    (_along_rows if op.attributes["axis"] == 0 else _along_columns)(room, op)
 
 
-def _along_rows(emitter: Emitter, op: Op) -> None:
-    k, (source,) = emitter.k, op.operands
+def _along_rows(room: Room, op: Op) -> None:
+    k, (source,) = room.k, op.operands
     type = op.result.type
     assert isinstance(type, TileType)
     reduction = REDUCTIONS[op.attributes["kind"]]
@@ -107,43 +104,43 @@ def _along_rows(emitter: Emitter, op: Op) -> None:
     reducing = k.chain(Chain(reduce=reduction, register=int(FOLDED), silent=True))
     writing = k.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3))
     vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
-    emitter.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
-    for chunk in range(chunks(type.shape, emitter.config)):
+    room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
+    for chunk in range(chunks(type.shape, room.config)):
         with k.scratch("a out") as (a, out):
-            first = emitter.row(source, a, chunk * rows)
+            first = room.row(source, a, chunk * rows)
             vector(first, first, rows, chain=reducing)
             k.vfold(FOLDED, reduction, dtype=type.dtype)
-            vector(first, emitter.row(op.result, out, chunk), 1, chain=writing)
+            vector(first, room.row(op.result, out, chunk), 1, chain=writing)
 
 
-def _along_columns(emitter: Emitter, op: Op) -> None:
-    k, (source,) = emitter.k, op.operands
-    type, n = op.result.type, emitter.config.array
+def _along_columns(room: Room, op: Op) -> None:
+    k, (source,) = room.k, op.operands
+    type, n = op.result.type, room.config.array
     assert isinstance(type, TileType)
     reduction = REDUCTIONS[op.attributes["kind"]]
     rows, columns = tile_shape(source)
-    count = chunks((rows, columns), emitter.config)
+    count = chunks((rows, columns), room.config)
     join = JOIN[reduction]
     masked = Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT0) if columns % n else Chain()
     joined = Chain(binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
     vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
-    emitter.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
+    room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
     if columns % n:
-        emitter.parameters.set(Unit.VECTOR, splat0=signed(IDENTITY[reduction, type.dtype]))
-        emitter.parameters.set(Unit.VECTOR, iota_base=-(columns % n), iota_lane=1, iota_row=0)
+        room.parameters.set(Unit.VECTOR, splat0=signed(IDENTITY[reduction, type.dtype]))
+        room.parameters.set(Unit.VECTOR, iota_base=-(columns % n), iota_lane=1, iota_row=0)
     with k.scratch("a out") as (a, out):
-        result = emitter.row(op.result, out)
+        result = room.row(op.result, out)
         for chunk in range(count):
             last = chunk == count - 1
             stages = masked if last else Chain()
             if chunk:
                 stages = replace(stages, binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
-                emitter.parameters.set(Unit.VECTOR, b_row=emitter.place(op.result, out))
-            first = emitter.row(source, a, chunk * rows)
+                room.parameters.set(Unit.VECTOR, b_row=room.place(op.result, out))
+            first = room.row(source, a, chunk * rows)
             vector(first, result, rows, chain=k.chain(stages))
         exchanged = k.chain(replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE))
         distance = 1
         while distance < n:
-            emitter.parameters.set(Unit.VECTOR, exchange=distance)
+            room.parameters.set(Unit.VECTOR, exchange=distance)
             vector(result, result, rows, chain=exchanged)
             distance *= 2

@@ -1,9 +1,9 @@
-"""Blocks of the grid that a core takes one after the other become loops, so that the next one is loaded while this one is
-computed.
+"""Blocks of the grid that a core takes one after the other become loops, so that the next one is loaded while this
+one is computed.
 
-Before: a body for one block. After: as many blocks as the chip has cores, if they share an axis of the grid evenly, each
-with loops over its part. A grid that they do not share evenly keeps its longest axis, and its blocks the loops over the
-others.
+Before: a body for one block. After: as many blocks as the chip has cores, if they share an axis of the grid evenly,
+each with loops over its part. A grid that they do not share evenly keeps its longest axis, and its blocks the loops
+over the others.
 """
 
 from __future__ import annotations

@@ -1,0 +1,67 @@
+"""What the instructions of tiles are written with: the builder, parameters, indices, and where tiles are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from sley.abi.config import ChipConfig
+from sley.abi.vector.chains import Chain
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.assembler.operands import Register
+from sley.runtime.tile.emit.parameters import Parameters
+from sley.runtime.tile.emit.scalars import Scalars
+from sley.runtime.tile.ir import Function, Op, Value
+from sley.runtime.tile.passes.placement import Placement
+from sley.runtime.tile.passes.ranges import Range
+
+
+class Room:
+    """Attributes: ``k``: the builder of the program. ``parameters``: what is known of them. ``scalars``: indices.
+    ``config``: the chip. ``turns``: the slot of this round, by loop.
+
+    ``chains``: which the table holds from the beginning; others are written where they are first named, in loops
+    again and again.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        config: ChipConfig,
+        placement: Placement,
+        ranges: dict[Value, Range],
+        chains: tuple[Chain, ...] = (),
+    ) -> None:
+        self.config, self.placement = config, placement
+        self.k = KernelBuilder(function.name, config)
+        self.scalars = Scalars(self.k, function, ranges)
+        self.parameters = Parameters(self.k)
+        self.k.free(*self.k.grid)
+        for chain in chains:
+            self.k.chain(chain)
+        self.turns: dict[Op, Register] = {}
+        for op in function.body.walk():
+            if op.body is not None and any(b.loop is op and b.slots > 1 for b in placement.buffers):
+                self.turns[op] = self.k.reg("turn", 0)
+
+    def place(self, value: Value, into: Register, offset: int = 0) -> int | Register:
+        """The first row of a tile in this round, plus an offset; in the register if it has slots."""
+        buffer = self.placement.of[value]
+        if buffer.slots == 1 or buffer.loop is None:
+            return buffer.first + offset
+        self.k.mul(into, self.turns[buffer.loop], buffer.rows)
+        self.k.add(into, into, buffer.first + offset)
+        return into
+
+    def row(self, value: Value, into: Register, offset: int = 0) -> Register:
+        """The same, in the register in any case."""
+        row = self.place(value, into, offset)
+        if row is not into:
+            self.k.mov(into, row)
+        return into
+
+    @contextmanager
+    def repeat(self, count: int) -> Iterator[None]:
+        """A hardware loop, if there is more than one round."""
+        with self.k.loop(count) if count > 1 else nullcontext():
+            yield
