@@ -13,6 +13,7 @@ from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.model import ModelTransport
 from sley.sim.engines.options import EngineOptions, default_engine
+from sley.sim.memory.dram import DramTiming
 from sley.sim.testing.queues import AREA, BUSY, FENCE, HANGS, LOOPS, WATCHDOG, Host, Traffic, Work
 
 MEMORY = 1 << 20
@@ -29,7 +30,7 @@ def chip() -> Iterator[Open]:
 
     def open_one(config: ChipConfig, **options: Any) -> Host:
         text = cached_rtlil(config)
-        opened.append(FastTransport(text, config.bus_bytes, EngineOptions(MEMORY, **options)))
+        opened.append(FastTransport(text, config.bus_bytes, EngineOptions(MEMORY, DramTiming(**options))))
         return Host(opened[-1], config)
 
     yield open_one

@@ -16,6 +16,7 @@ from sley.sim.engines.design_text import cached_rtlil, cached_verilog
 from sley.sim.engines.fast import FastTransport
 from sley.sim.engines.options import EngineOptions, default_engine
 from sley.sim.engines.rtl import RtlTransport
+from sley.sim.memory.dram import DramTiming
 from sley.sim.testing.queues import Host, Traffic
 
 MEMORY = 1 << 20
@@ -50,7 +51,7 @@ def verilog(config: ChipConfig) -> str:
 
 
 def both(config: ChipConfig, verilog: str, **options: Any) -> list[Any]:
-    settings = EngineOptions(MEMORY, **options)
+    settings = EngineOptions(MEMORY, DramTiming(**options))
     return [
         RtlTransport(verilog, config.bus_bytes, settings),
         FastTransport(cached_rtlil(config), config.bus_bytes, settings),
