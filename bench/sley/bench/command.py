@@ -6,6 +6,7 @@ from sley.bench.chip.guards import add_guards
 from sley.bench.conv.conv_command import conv
 from sley.bench.engines.activity_command import activity
 from sley.bench.engines.array_command import array
+from sley.bench.engines.exact_command import exact
 from sley.bench.engines.growth_command import growth
 from sley.bench.engines.sanitize_command import sanitize
 from sley.bench.engines.sim_command import sim
@@ -13,6 +14,6 @@ from sley.bench.gemm.gemm_command import gemm
 from sley.bench.gemm.suite_command import suite
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
-for measuring in (gemm, suite, conv, sim, activity, growth, array, sanitize):
+for measuring in (gemm, suite, conv, sim, activity, growth, array, sanitize, exact):
     bench_app.command()(measuring)
 add_guards(bench_app)

@@ -14,7 +14,7 @@ def tune(
     m: Annotated[int, typer.Argument(min=1, help="Rows of A and C.")],
     n: Annotated[int, typer.Argument(min=1, help="Columns of B and C.")],
     k: Annotated[int, typer.Argument(min=1, help="Columns of A, rows of B.")],
-    engine: Engine = "fast:base",
+    engine: Engine = "model:base?cycles=on",
     dtype: DType = OperandName.INT8,
     result: ResultType = None,
     trans_a: TransA = False,
