@@ -15,7 +15,7 @@ def add(x: Any, y: Any, out: Any, rows: int = 8, columns: int = 64) -> None:
 @tile.function
 def product(a: Any, b: Any, row: Any, column: Any, shape: tuple[int, int, int]) -> Any:
     rows, columns, depth = shape
-    total = tile.zeros((rows, columns))
+    total = tile.zeros((rows, columns), tile.sums_of(a.dtype))
     for k in range(0, a.shape[1], depth):
         total = tile.dot(tile.load(a, (row, k), (rows, depth)), tile.load(b, (k, column), (depth, columns)), total)
     return total

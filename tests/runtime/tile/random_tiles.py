@@ -11,10 +11,15 @@ from sley.runtime.tile import language as tile
 from sley.runtime.tile.ir import Block, Function, Op, Value
 from sley.runtime.tile.operations import result_types
 from sley.runtime.tile.trace import CURRENT, Array, Index, Tile, Trace
-from sley.runtime.tile.types import INDEX, ArrayType
+from sley.runtime.tile.types import INDEX, ArrayType, wide
 
-BF16, FP32, INT32 = ElementType.BF16, ElementType.FP32, ElementType.INT32
-NUMPY = {BF16: np.dtype(ml_dtypes.bfloat16), FP32: np.dtype(np.float32), INT32: np.dtype(np.int32)}
+BF16, FP32, INT32, INT8 = ElementType.BF16, ElementType.FP32, ElementType.INT32, ElementType.INT8
+NUMPY = {
+    BF16: np.dtype(ml_dtypes.bfloat16),
+    FP32: np.dtype(np.float32),
+    INT32: np.dtype(np.int32),
+    INT8: np.dtype(np.int8),
+}
 UNARY = (tile.exp2, tile.sigmoid, tile.tanh, tile.relu, tile.floor, tile.round, tile.normal_cdf, tile.reciprocal)
 SIZES = (1, 2, 3, 7, 8, 13, 16, 17, 31, 32, 33, 40)
 
@@ -27,8 +32,8 @@ class RandomKernel:
         dice = random.Random(seed)
         self.shape = (dice.choice(SIZES), dice.choice(SIZES))
         self.whole = (self.shape[0] + dice.choice((0, 1, 5, 16)), self.shape[1] + dice.choice((0, 3, 16, 20)))
-        self.types = [dice.choice((BF16, BF16, FP32, INT32)) for _ in range(dice.randrange(1, 4))]
-        self.out = dice.choice((BF16, FP32, INT32))
+        self.types = [dice.choice((BF16, BF16, FP32, INT32, INT8)) for _ in range(dice.randrange(1, 4))]
+        self.out = dice.choice((BF16, FP32, INT32, INT8))
         self.rounds = dice.choice((0, 0, 2, 3))
         numbers = np.random.default_rng(seed)
         self.arrays = {f"x{n}": _values(numbers, self.whole, dtype) for n, dtype in enumerate(self.types)}
@@ -58,7 +63,7 @@ class RandomKernel:
             values.append(self._step(dice, values + loads))
         result = values[-1]
         if result.shape != self.shape:
-            result = result + tile.zeros(self.shape, result.dtype if result.dtype is INT32 else FP32)
+            result = result + tile.zeros(self.shape, wide(result.dtype))
         tile.store(arrays["out"], place, result.to(self.out))
 
     def _loop(self, dice: random.Random, trace: Trace, total: Tile, loads: list[Tile]) -> Tile:
@@ -76,17 +81,17 @@ class RandomKernel:
 
     def _step(self, dice: random.Random, values: list[Tile]) -> Tile:
         x, kind = dice.choice(values[-3:]), dice.random()
-        if kind < 0.25 and x.dtype is not INT32:
+        if kind < 0.25 and wide(x.dtype) is FP32:
             return dice.choice(UNARY)(x)
         if kind < 0.4:
             return getattr(x, dice.choice(("sum", "max", "min")))(dice.randrange(2))
         if kind < 0.5:
-            return x.to(dice.choice((BF16, FP32, INT32)))
+            return x.to(dice.choice((BF16, FP32, INT32, INT8)))
         y: Any = dice.choice(values)
-        if y.dtype is not x.dtype and INT32 in (x.dtype, y.dtype):
-            y = y.to(INT32) if x.dtype is INT32 else y.to(FP32)
+        if wide(y.dtype) is not wide(x.dtype):
+            y = y.to(wide(x.dtype))
         if dice.random() < 0.4:
-            y = dice.randrange(-3, 9) if x.dtype is INT32 else dice.choice((0.5, -1.5, 2.0, 0.0))
+            y = dice.randrange(-3, 9) if wide(x.dtype) is INT32 else dice.choice((0.5, -1.5, 2.0, 0.0))
         if kind < 0.6 and isinstance(y, Tile):
             return tile.where(x < y, x, y)
         operations = ("__add__", "__sub__", "__mul__", "__rsub__", "__lt__", "__le__", "__eq__", "__gt__")
@@ -105,6 +110,8 @@ def _type(array: np.ndarray[Any, Any]) -> ArrayType:
 
 
 def _values(numbers: np.random.Generator, shape: tuple[int, int], dtype: ElementType) -> np.ndarray[Any, Any]:
+    if dtype is INT8:
+        return numbers.integers(-128, 128, shape).astype(np.int8)
     if dtype is INT32:
         values = numbers.integers(-9, 10, shape)
         values[numbers.random(shape) < 0.05] = 2**31 - 1

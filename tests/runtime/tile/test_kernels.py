@@ -42,6 +42,18 @@ def test_matmul(base: Device, m: int, n: int, k: int, activation: object) -> Non
     np.testing.assert_allclose(found["c"].view(np.float32), sums, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (32, 32, 32), (70, 50, 101), (33, 17, 61)])
+@pytest.mark.parametrize("shape", [(32, 32, 32), (16, 48, 96)], ids=str)
+def test_matmul_of_int8(base: Device, m: int, n: int, k: int, shape: tuple[int, int, int]) -> None:
+    a, b = (RNG.integers(-128, 128, size).astype(np.int8) for size in ((m, k), (k, n)))
+    grid = (-(-n // shape[1]), -(-m // shape[0]), 1)
+    for kind in (np.int32, np.int8):
+        arrays = {"a": a, "b": b, "c": np.zeros((m, n), kind)}
+        found = kernel_agrees(base, kernels.matmul, arrays, grid, shape=shape)
+        sums = a.astype(np.int32) @ b.astype(np.int32)
+        assert (found["c"].view(kind) == (sums if kind is np.int32 else np.clip(sums, -128, 127))).all()
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (16, 16), (5, 33), (40, 100)], ids=str)
 def test_softmax(base: Device, shape: tuple[int, int]) -> None:
     x = normal(*shape)
@@ -110,6 +122,8 @@ def test_on_the_gateware(chip: str) -> None:
         )
         arrays = {"a": normal(70, 100), "b": normal(100, 50), "c": np.zeros((70, 50), np.float32)}
         kernel_agrees(device, kernels.matmul, arrays, (2, 3, 1), activation=tile.gelu)
+        a, b = (RNG.integers(-128, 128, size).astype(np.int8) for size in ((70, 101), (101, 50)))
+        kernel_agrees(device, kernels.matmul, {"a": a, "b": b, "c": np.zeros((70, 50), np.int8)}, (2, 3, 1))
         kernel_agrees(device, kernels.softmax, {"x": normal(40, 100), "out": np.zeros((40, 100), BF16)}, (3, 1, 1))
         kernel_agrees(device, kernels.in_place, {"x": normal(33, 20, dtype=np.dtype(np.float32))})
 

@@ -55,6 +55,13 @@ def huge(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), (tile.load(x, (0, 0), (1600, 320)) + 1.0).to(out.dtype))
 
 
+@tile.kernel
+def twice(x: Any, out: Any) -> None:
+    """The second operand of a product of int8 is computed."""
+    b = tile.load(x, (0, 0), (32, 32))
+    tile.store(out, (0, 0), (tile.dot(b.to(np.int8), b.to(np.int8)) + 1).to(out.dtype))
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
@@ -64,6 +71,7 @@ def huge(x: Any, out: Any) -> None:
         (grows, r"total is bf16\[4, 8\] before the loop and fp32\[1, 8\] at its end; it must stay the same"),
         (decides, r"whether Tile is true is not known when a kernel is compiled; use tile.where"),
         (waits, r"while is no statement of a kernel"),
+        (twice, "dot with a second tile of int8 that is computed, carried by a loop.*load it for this dot"),
         (huge, r"the tiles take \d+ rows of the \w+, which have \d+ on the chip base; the largest is 1600 x 320"),
     ],
 )
@@ -85,8 +93,8 @@ def test_launches(base: Device) -> None:
         kernels.add[1](x, base.zeros((16, 64), BF16), x)
     with pytest.raises(BadRequest, match="add without a device array"):
         kernels.add[1](1, 2, 3)
-    with pytest.raises(tile.TileError, match="x is of int8; kernels have"):
-        kernels.add[1](base.zeros((16, 64), np.int8), x, base.zeros((16, 64), BF16))
+    with pytest.raises(tile.TileError, match="x is of uint8; kernels have"):
+        kernels.add[1](base.zeros((16, 64), np.uint8), x, base.zeros((16, 64), BF16))
     with pytest.raises(tile.TileError, match="elements of its last axis must be contiguous"):
         kernels.add[1](base.zeros((16, 64), BF16).T, x, base.zeros((16, 64), BF16))
 

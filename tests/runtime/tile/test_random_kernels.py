@@ -26,6 +26,13 @@ def test_on_the_gateware(chip: str) -> None:
             agree(device, kernel.function, kernel.arrays)
 
 
+def test_the_sanitizers_find_nothing() -> None:
+    with Device.open("model:base?memory=4M&sanitize=init,race,memory,sync") as device:
+        for seed in range(1500, 1540):
+            kernel = RandomKernel(seed)
+            agree(device, kernel.function, kernel.arrays)
+
+
 @pytest.mark.campaign
 def test_campaign(base: Device) -> None:
     for seed in range(2_000, 12_000):

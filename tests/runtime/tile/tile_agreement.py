@@ -14,7 +14,7 @@ from sley.runtime.tile.text import parse, printed
 from sley.runtime.tile.types import ArrayType
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-BITS = {2: np.uint16, 4: np.uint32}
+BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 
 
 def bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

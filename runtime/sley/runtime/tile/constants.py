@@ -10,11 +10,11 @@ _FLOATS = {ElementType.FP32: (np.float32, np.uint32), ElementType.BF16: (ml_dtyp
 
 
 def word(value: float, dtype: ElementType) -> int:
-    """The bits of a number, rounded once. Raises ``TileError`` for one that is no int32."""
-    if dtype is ElementType.INT32:
-        if value != int(value) or not -(1 << 31) <= value < 1 << 31:
-            raise TileError(f"{value!r} is no int32")
-        return int(value) & 0xFFFFFFFF
+    """The bits of a number, rounded once. Raises ``TileError`` for one that an integer type has not."""
+    if not dtype.is_float:
+        if value != int(value) or not -(1 << dtype.bits - 1) <= value < 1 << dtype.bits - 1:
+            raise TileError(f"{value!r} is no {dtype.info.name}")
+        return int(value) & (1 << dtype.bits) - 1
     kind, bits = _FLOATS[dtype]
     with np.errstate(over="ignore"):
         return int(np.asarray(value, np.float64).astype(kind).view(bits))

@@ -1,7 +1,8 @@
 """Runs tile IR on numpy arrays in the arithmetic of the hardware: equal to it in every bit, after every pass.
 
-Elements are bit patterns: ``np.uint32`` for fp32 and int32, ``np.uint16`` for bf16. What the vector unit and the
-array do with them comes from whoever defines it, the golden model, by the entry point ``sley.arithmetic``.
+Elements are bit patterns: ``np.uint32`` for fp32 and int32, ``np.uint16`` for bf16, ``np.uint8`` for int8. What the
+vector unit and the array do with them comes from whoever defines it, the golden model, by the entry point
+``sley.arithmetic``.
 """
 
 from __future__ import annotations

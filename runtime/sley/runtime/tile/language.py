@@ -61,6 +61,7 @@ __all__ = [
     "silu",
     "sqrt",
     "store",
+    "sums_of",
     "tanh",
     "where",
     "zeros",
@@ -109,13 +110,19 @@ def zeros(shape: Sequence[int], dtype: Any = ElementType.FP32) -> Tile:
 
 
 def dot(a: Tile, b: Tile, sums: Tile | None = None) -> Tile:
-    """The matrix product of two bf16 tiles, added to ``sums`` if given: fp32, in the order of the array, chunks of N
-    elements along K one after the other."""
+    """The matrix product of two tiles, added to ``sums`` if given: fp32 of bf16, one product along K after the other;
+    int32 of int8, modulo 2^32. A second tile of int8 is one that was loaded, and that nothing else uses."""
     if sums is None:
-        if a.dtype not in PRODUCTS:
-            raise TileError(f"dot of {a.dtype.info.name}; it multiplies {', '.join(t.info.name for t in PRODUCTS)}")
-        sums = zeros((a.shape[0], b.shape[1]), PRODUCTS[a.dtype])
+        sums = zeros((a.shape[0], b.shape[1]), sums_of(a.dtype))
     return Tile(trace().emit("dot", [a.value, b.value, sums.value])[0])
+
+
+def sums_of(dtype: Any) -> ElementType:
+    """The type of the sums that ``dot`` of two tiles of this type has."""
+    element = as_type(dtype)
+    if element not in PRODUCTS:
+        raise TileError(f"dot of {element.info.name}; it multiplies {', '.join(t.info.name for t in PRODUCTS)}")
+    return PRODUCTS[element]
 
 
 def where(condition: Tile, x: Operand, y: Operand) -> Tile:

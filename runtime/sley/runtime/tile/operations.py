@@ -33,9 +33,9 @@ INDEX_OPS: dict[str, Callable[[int, int], int]] = {
 """Operations of two indices, and what they give."""
 BITS = ("and", "or", "xor", "shl", "shr", "sar")
 REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAX, "min": Reduction.MIN}
-PRODUCTS = {ElementType.BF16: ElementType.FP32}
+PRODUCTS = {ElementType.BF16: ElementType.FP32, ElementType.INT8: ElementType.INT32}
 """Types that ``dot`` multiplies, and those of its sums."""
-STORED = (ElementType.BF16, ElementType.FP32, ElementType.INT32)
+STORED = (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
 """Types of arrays."""
 
 

@@ -13,7 +13,7 @@ from sley.abi.types import ElementType
 from sley.runtime.device.types import element_type
 from sley.runtime.tile.ir import Attribute, Block, Op, Value
 from sley.runtime.tile.operations import TileError, result_types
-from sley.runtime.tile.types import COMPUTED, ArrayType, TileType
+from sley.runtime.tile.types import ArrayType, TileType, wide
 
 
 class Trace:
@@ -123,8 +123,8 @@ def index_op(name: str, a: Index | int, b: Index | int) -> Index:
 
 
 class Tile(Traced):
-    """Rows and columns of elements on the chip. Arithmetic is of fp32, or of int32 if both are; bf16 becomes fp32
-    first.
+    """Rows and columns of elements on the chip. Arithmetic is of fp32, or of int32 if both are; first int8
+    becomes int32, and bf16 fp32.
 
     A number, or an axis of 1, goes with any size. Results of comparisons are 1 or 0, of the type that was compared.
     """
@@ -225,8 +225,8 @@ def as_type(dtype: Any) -> ElementType:
 
 
 def computed(tile: Tile) -> Tile:
-    """As fp32, unless elements are computed as they are."""
-    return tile if tile.dtype in COMPUTED else tile.to(ElementType.FP32)
+    """As a type that elements are computed in."""
+    return tile.to(wide(tile.dtype))
 
 
 def as_tile(value: Operand, dtype: ElementType) -> Tile:
@@ -235,7 +235,7 @@ def as_tile(value: Operand, dtype: ElementType) -> Tile:
         return computed(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TileError(f"{value!r} is no tile and no number")
-    kind = dtype if dtype in COMPUTED else ElementType.FP32
+    kind = wide(dtype)
     if kind is ElementType.INT32 and not isinstance(value, int):
         raise TileError(f"{value!r} with a tile of int32; convert the tile to fp32, or give an integer")
     return Tile(trace().emit("full", [], value=value, dtype=kind, shape=(1, 1))[0])

@@ -44,6 +44,13 @@ Type = IndexType | ArrayType | TileType
 INDEX = IndexType()
 
 
+def wide(dtype: ElementType) -> ElementType:
+    """The type that elements of a type are computed in, if nothing else is said: int32 of int8, fp32 of bf16."""
+    if dtype in COMPUTED:
+        return dtype
+    return ElementType.INT32 if dtype is ElementType.INT8 else ElementType.FP32
+
+
 def broadcast(*shapes: tuple[int, int]) -> tuple[int, int] | None:
     """The shape that these have together, or None if there is none."""
     axes = []

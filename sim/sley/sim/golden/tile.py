@@ -18,10 +18,12 @@ from sley.sim.golden.matmul import bf16_sums
 from sley.sim.golden.operations import GOLDEN, identity, multiply_int32
 
 Bits = NDArray[Any]
+NARROW = (ElementType.BF16, ElementType.INT8)
+"""Types that are converted when they are read."""
 
 
 class GoldenTiles:
-    """Functions on arrays of bit patterns: ``np.uint32`` for fp32 and int32, ``np.uint16`` for bf16."""
+    """Functions on bit patterns: ``np.uint32`` for fp32 and int32, ``np.uint16`` for bf16, ``np.uint8`` for int8."""
 
     def unary(self, kind: str, x: Bits) -> Bits:
         return float32.relu(x) if kind == "relu" else apply(Function[kind.upper()], x)
@@ -36,11 +38,16 @@ class GoldenTiles:
     def cast(self, x: Bits, dtype: ElementType, to: ElementType) -> Bits:
         if dtype is ElementType.BF16:
             x, dtype = float32.from_bf16(x), ElementType.FP32
+        if dtype is ElementType.INT8:
+            x, dtype = np.ascontiguousarray(x).view(np.int8).astype(np.int32).view(np.uint32), ElementType.INT32
         if dtype is ElementType.INT32 and to.is_float:
             x, dtype = float32.from_int32(x.view(np.int32)), ElementType.FP32
-        return x if dtype is to else convert(x, dtype.is_float, to)
+        return x if dtype is to else _bits(convert(x, dtype.is_float, to))
 
     def dot(self, a: Bits, b: Bits, sums: Bits) -> Bits:
+        if a.dtype == np.uint8:
+            product = a.view(np.int8).astype(np.int32) @ b.view(np.int8).astype(np.int32)
+            return product.view(np.uint32) + sums
         return bf16_sums(a, b, sums)
 
     def reduce(self, kind: str, x: Bits, axis: int, dtype: ElementType, lanes: int) -> Bits:
@@ -78,13 +85,16 @@ class GoldenTiles:
         to: ElementType,
     ) -> Bits:
         """What an instruction with a chain writes; ``operands`` are A, and those of B and C that it reads."""
-        words = [
-            np.ascontiguousarray(float32.from_bf16(x) if dtype is ElementType.BF16 else x) for x, dtype in operands
-        ]
+        words = [np.ascontiguousarray(self.cast(x, dtype, computed) if dtype in NARROW else x) for x, dtype in operands]
         a, *others = words or [np.zeros(shape, np.uint32)]
         b = others.pop(0) if chain.uses_b else None
         c = others.pop(0) if chain.uses_c else None
         registers = RowRegisters(a.shape[1])
         inputs = ChainInputs(a, b, c, tuple([*splats, 0, 0, 0, 0][:4]), (0, 0, 0), 0)
         x, is_float = chain_rows(chain, inputs, registers, dtype=computed, out=to)
-        return convert(x, is_float, to)
+        return _bits(convert(x, is_float, to))
+
+
+def _bits(values: Bits) -> Bits:
+    """Elements as they were converted, as bit patterns."""
+    return values.view(np.uint8) if values.dtype == np.int8 else values

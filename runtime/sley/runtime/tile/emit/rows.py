@@ -12,10 +12,10 @@ from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp
 from sley.runtime.assembler.operands import Register
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Op, tile_shape
+from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
 from sley.runtime.tile.operations import REDUCTIONS
-from sley.runtime.tile.passes.placement import chunks
+from sley.runtime.tile.passes.placement import chunks, row_elements
 from sley.runtime.tile.types import TileType
 
 Place = int | Register
@@ -29,56 +29,63 @@ def signed(bits: int) -> int:
     return bits - (bits >> 31 << 32)
 
 
-def stride(room: Room, value: TileValue, whole: tuple[int, int], chunk: int) -> tuple[int, int]:
-    """The row of a tile for a chunk of an operation on ``whole``, from its first on, and rows from one to the next."""
+def spot(room: Room, value: TileValue, whole: tuple[int, int], chunk: int) -> tuple[int, int, int]:
+    """Where N columns of an operation on ``whole`` are in a tile: rows behind its first, rows from one to the next, and
+    the half of the row."""
     shape = tile_shape(value)
-    return (0 if shape[1] == 1 != whole[1] else chunk) * shape[0], int(shape[0] > 1 or whole[0] == 1)
+    if shape[1] == 1 != whole[1]:
+        chunk = 0
+    halves = row_elements(tile_type(value).dtype, room.config) // room.config.array
+    return chunk // halves * shape[0], int(shape[0] > 1 or whole[0] == 1), chunk % halves
 
 
 def emit_chain(room: Room, op: Op) -> None:
-    """A chain on whole tiles in one instruction; with operands that are read again and again, in one for each chunk."""
-    k, whole = room.k, op.attributes["shape"]
-    stages: Chain = op.attributes["stages"]
-    room.parameters.set(
-        Unit.VECTOR, **{name: signed(bits) for name, bits in zip(SPLATS, op.attributes["splats"], strict=False)}
-    )
+    """A chain on whole tiles in one instruction; with operands that are read again and again, or in halves of rows, in
+    one for each N columns."""
+    whole = op.attributes["shape"]
+    splats = zip(SPLATS, op.attributes["splats"], strict=False)
+    room.parameters.set(Unit.VECTOR, **{name: signed(bits) for name, bits in splats})
     values = [*op.operands] or [op.result]
-    count = chunks(whole, room.config)
-    if all(tile_shape(value) == whole for value in values):
-        parts = [(0, whole[0] * count)]
-    else:
-        parts = [(chunk, whole[0]) for chunk in range(count)]
-    for chunk, rows in parts:
-        with k.scratch("a b c out") as registers:
-            places = [stride(room, value, whole, chunk) for value in values]
-            first = room.row(values[0], registers[0], places[0][0])
-            at: list[Place] = [first]
-            for value, register, (offset, _) in list(zip(values, registers, places, strict=False))[1:]:
-                at.append(room.place(value, register, offset))
-            steps = [step for _, step in places]
-            others = dict(
-                zip([n for n, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used], range(1, 3), strict=False)
-            )
-            room.parameters.set(Unit.VECTOR, a_stride=steps[0], out_stride=1)
-            for name, number in others.items():
-                room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[number], f"{name}_stride": steps[number]})
-            b = _read(room, values[others["b"]]) if "b" in others else (Space.ACCUMULATOR, ElementType.INT8)
-            if "b" not in others and "c" in others:
-                b = (Space.SCRATCHPAD if stages.c_type is ElementType.INT8 else Space.ACCUMULATOR, ElementType.INT8)
-            a = _read(room, values[0])
-            out = room.row(op.result, registers[3], chunk * whole[0])
-            k.vector(
-                first,
-                out,
-                rows,
-                a_space=a[0],
-                a_type=a[1],
-                b_space=b[0],
-                b_type=b[1],
-                dtype=op.attributes["computed"],
-                out=op.attributes["dtype"],
-                chain=k.chain(stages),
-            )
+    count = -(-whole[1] // room.config.array)
+    halves = any(tile_type(value).dtype is ElementType.INT8 for value in (*values, op.result))
+    if all(tile_shape(value) == whole for value in values) and not halves:
+        _instruction(room, op, values, 0, whole[0] * count)
+        return
+    for chunk in range(count):
+        _instruction(room, op, values, chunk, whole[0])
+
+
+def _instruction(room: Room, op: Op, values: list[TileValue], chunk: int, rows: int) -> None:
+    k, stages, whole = room.k, op.attributes["stages"], op.attributes["shape"]
+    others = [name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used]
+    with k.scratch("a b c out") as (a_at, b_at, c_at, out_at):
+        offset, step, a_half = spot(room, values[0], whole, chunk)
+        first = room.row(values[0], a_at, offset)
+        room.parameters.set(Unit.VECTOR, a_stride=step, out_stride=1)
+        b, b_half = (Space.ACCUMULATOR, ElementType.INT8), 0
+        for name, value, register in zip(others, values[1:], (b_at, c_at), strict=False):
+            offset, step, half = spot(room, value, whole, chunk)
+            row = room.place(value, register, offset)
+            room.parameters.set(Unit.VECTOR, **{f"{name}_row": row, f"{name}_stride": step})
+            if name == "b":
+                b, b_half = _read(room, value), half
+        a = _read(room, values[0])
+        offset, _, out_half = spot(room, op.result, whole, chunk)
+        k.vector(
+            first,
+            room.row(op.result, out_at, offset),
+            rows,
+            a_space=a[0],
+            a_type=a[1],
+            a_half=a_half,
+            b_space=b[0],
+            b_type=b[1],
+            b_half=b_half,
+            dtype=op.attributes["computed"],
+            out=op.attributes["dtype"],
+            out_half=out_half,
+            chain=k.chain(stages),
+        )
 
 
 def _read(room: Room, value: TileValue) -> tuple[Space, ElementType]:
@@ -105,7 +112,7 @@ def _along_rows(room: Room, op: Op) -> None:
     writing = k.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3))
     vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
     room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
-    for chunk in range(chunks(type.shape, room.config)):
+    for chunk in range(chunks(type, room.config)):
         with k.scratch("a out") as (a, out):
             first = room.row(source, a, chunk * rows)
             vector(first, first, rows, chain=reducing)
@@ -119,7 +126,7 @@ def _along_columns(room: Room, op: Op) -> None:
     assert isinstance(type, TileType)
     reduction = REDUCTIONS[op.attributes["kind"]]
     rows, columns = tile_shape(source)
-    count = chunks((rows, columns), room.config)
+    count = chunks(tile_type(source), room.config)
     join = JOIN[reduction]
     masked = Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT0) if columns % n else Chain()
     joined = Chain(binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)

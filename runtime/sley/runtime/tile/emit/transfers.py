@@ -6,8 +6,8 @@ from sley.abi.faults import Unit
 from sley.runtime.assembler.operands import Register, Value
 from sley.runtime.tile.constants import word
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Op, tile_shape
-from sley.runtime.tile.passes.placement import chunks
+from sley.runtime.tile.ir import Op, tile_shape, tile_type
+from sley.runtime.tile.passes.placement import chunks, weight_pairs
 from sley.runtime.tile.types import ArrayType
 
 
@@ -25,20 +25,22 @@ def emit_transfer(room: Room, op: Op) -> None:
             rows = room.scalars.inside(indices[-2], array.type.shape[-2], rows_of_tile, rows_at)
         columns = room.scalars.inside(indices[-1], array.type.shape[-1], columns_of_tile, columns_at)
         unit = Unit.LOAD if loads else Unit.STORE
+        pairs = weight_pairs(tile_type(tile), room.config) if tile in room.placement.weights else 1
+        apart = -(-rows_of_tile // pairs)
         if isinstance(columns, Register):
             k.mul(columns, columns, dtype.bytes)
         else:
             columns *= dtype.bytes
         pitch = array.type.strides[-2] * dtype.bytes if len(indices) > 1 else 0
-        room.parameters.set(unit, run_bytes=columns, mem_stride=pitch, chunk_stride=rows_of_tile, local_stride=1)
+        room.parameters.set(unit, run_bytes=columns, mem_stride=pitch, chunk_stride=apart, local_stride=1)
         room.scalars.address(op, address)
         first = room.row(tile, row)
         if not loads:
             k.store(address, first, rows, space=buffer.space)
             return
         fill = word(op.attributes["fill"], dtype)
-        fill |= fill << 16 if dtype.bytes == 2 else 0
-        room.parameters.set(unit, chunks=chunks(tile_shape(tile), room.config), fill=fill - (fill >> 31 << 32))
+        fill *= {1: 0x01010101, 2: 0x00010001, 4: 1}[dtype.bytes]
+        room.parameters.set(unit, chunks=chunks(tile_type(tile), room.config), fill=fill - (fill >> 31 << 32))
         if isinstance(rows, Register):
             with k.scratch("missing") as (missing,):
                 k.mov(missing, rows_of_tile)
@@ -46,4 +48,4 @@ def emit_transfer(room: Room, op: Op) -> None:
                 room.parameters.set(unit, pad_runs=missing)
         else:
             room.parameters.set(unit, pad_runs=rows_of_tile - rows)
-        k.load(address, first, rows, space=buffer.space)
+        k.load(address, first, rows, space=buffer.space, interleave=pairs > 1)

@@ -19,7 +19,7 @@ from sley.abi.vector.operations import ADDER_OPS, BinaryOp
 from sley.runtime.tile.constants import word
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type, uses
 from sley.runtime.tile.operations import BINARY, FUNCTIONS, TileError
-from sley.runtime.tile.types import TileType, broadcast
+from sley.runtime.tile.types import TileType, broadcast, wide
 
 ELEMENTWISE = ("binary", "unary", "where", "cast", "full")
 BEGIN, BINARY_STAGE, ADD, MULTIPLY, RELU, WHERE, FUNCTION, MULTIPLY2, BINARY2, END = range(10)
@@ -33,7 +33,7 @@ _LATE = ((Operand.LATE0, "late0"), (Operand.LATE1, "late1"))
 
 def in_scratchpad(type: ElementType) -> bool:
     """Whether tiles of a type are in the scratchpad; the others are in the accumulators."""
-    return type is ElementType.BF16
+    return type in (ElementType.BF16, ElementType.INT8)
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,12 @@ class _Chains:
         for number in order:
             if op.operands[number] in self.constants:
                 continue
-            a = self.made(op.operands[number])
-            assert isinstance(a.type, TileType)
-            dtype = ElementType.INT32 if a.type.dtype is ElementType.INT32 else ElementType.FP32
-            start = Open(a, dtype, dtype, dtype, a.type.shape, op.line)
+            operand = op.operands[number]
+            a = self.made(operand)
+            dtype = wide(tile_type(operand).dtype)
+            if tile_type(operand).dtype is ElementType.INT8 and op.attributes["dtype"].is_float:
+                dtype = ElementType.FP32
+            start = Open(a, dtype, dtype, dtype, tile_shape(a), op.line)
             grown = self.grow(start, op, number)
             if grown is not None:
                 return grown
@@ -187,9 +189,9 @@ class _Chains:
             return self.done[value]
         if value in self.open:
             chain = self.open.pop(value)
-            if chain.stage == BEGIN and chain.out is chain.computed is ElementType.FP32:
+            if chain.stage == BEGIN and chain.out is chain.computed and not self.must_be_made(value):
                 assert chain.a is not None
-                if tile_type(chain.a).dtype is ElementType.BF16 and not self.must_be_fp32(value):
+                if in_scratchpad(tile_type(chain.a).dtype):
                     self.done[value] = chain.a
                     return chain.a
             op = chain.op()
@@ -206,8 +208,8 @@ class _Chains:
         self.done[value] = value
         return value
 
-    def must_be_fp32(self, value: Value) -> bool:
-        """Whether one who uses a bf16 tile as fp32 cannot convert it when it is read."""
+    def must_be_made(self, value: Value) -> bool:
+        """Whether somebody uses a converted tile who cannot convert it when it is read."""
         return any(user.name not in ELEMENTWISE for user in self.users[value])
 
     def bits(self, op: Op) -> int:
@@ -257,11 +259,11 @@ class _Chains:
         condition, _, other = op.operands
         if chain.stage >= WHERE or condition in self.constants:
             return None
-        named = self.late(chain, self.made(condition), Operand.LATE0)
+        named = self.late(chain, condition, Operand.LATE0)
         if named is None:
             return None
         chain = replace(named[0], stages=replace(named[0].stages, keep=Condition.LATE0_NOT_ZERO))
-        found = self.uniform(chain, other) or self.late(chain, self.made(other), Operand.LATE1)
+        found = self.uniform(chain, other) or self.late(chain, other, Operand.LATE1)
         if found is None:
             return None
         chain, operand = found
@@ -275,7 +277,7 @@ class _Chains:
         if code is None or other is None:
             return self.alike(chain, code) if other is None else None
         if chain.stage < BINARY_STAGE:
-            found = self.uniform(chain, other) or self.operand_b(chain, self.made(other))
+            found = self.uniform(chain, other) or self.operand_b(chain, other)
             if found is not None:
                 chain, operand = found
                 return replace(
@@ -287,7 +289,7 @@ class _Chains:
                 return replace(found[0], stages=replace(found[0].stages, add=found[1]), stage=ADD)
         if code not in ADDER_OPS or chain.stage >= BINARY2:
             return None
-        found = self.uniform(chain, other) or self.late(chain, self.made(other))
+        found = self.uniform(chain, other) or self.late(chain, other)
         if found is None:
             return None
         chain, operand = found
@@ -297,12 +299,10 @@ class _Chains:
         """x and x: at the beginning, as both operands."""
         if code is None or chain.stage != BEGIN:
             return None
-        assert chain.a is not None
-        found = self.operand_b(chain, chain.a)
-        if found is None:
+        if chain.b not in (None, chain.a):
             return None
-        chain, operand = found
-        return replace(chain, stages=replace(chain.stages, binary=code, binary_operand=operand), stage=BINARY_STAGE)
+        stages = replace(chain.stages, binary=code, binary_operand=Operand.B)
+        return replace(chain, b=chain.a, stages=stages, stage=BINARY_STAGE)
 
     def multiply(self, chain: Open, other: Value | None) -> Open | None:
         if chain.stage >= MULTIPLY2 or (chain.dtype is ElementType.INT32 and chain.stage >= MULTIPLY):
@@ -312,7 +312,7 @@ class _Chains:
         if other is None:
             found: tuple[Open, Operand] | None = (chain, Operand.X)
         else:
-            found = self.uniform(chain, other) or self.late(chain, self.made(other))
+            found = self.uniform(chain, other) or self.late(chain, other)
         if found is None:
             return None
         chain, operand = found
@@ -335,33 +335,36 @@ class _Chains:
         return replace(chain, splats=splats), SPLATS[splats.index(bits)]
 
     def operand_b(self, chain: Open, value: Value) -> tuple[Open, Operand] | None:
-        if chain.b not in (None, value) or self.unreadable(chain, value):
+        place = self.made(value)
+        if chain.b not in (None, place) or self.unreadable(chain, value):
             return None
-        return replace(chain, b=value), Operand.B
+        return replace(chain, b=place), Operand.B
 
     def unreadable(self, chain: Open, value: Value) -> bool:
-        """Rows of bf16 are read as fp32: not by an instruction that begins with int32."""
-        assert isinstance(value.type, TileType)
-        return chain.computed is ElementType.INT32 and in_scratchpad(value.type.dtype)
+        """Whether rows would be read as another type: those of the scratchpad become what the first stage has."""
+        return (
+            chain.computed is ElementType.INT32
+            and tile_type(value).dtype is not ElementType.INT32
+            and in_scratchpad(tile_type(self.made(value)).dtype)
+        )
 
     def late(self, chain: Open, value: Value, wanted: Operand | None = None) -> tuple[Open, Operand] | None:
-        """The value as a late operand: A, B, or C if that is in the other memory than B."""
+        """The value as a late operand: A, B, or C if that is in the other memory than B, and has whole rows."""
         free = [(late, name) for late, name in _LATE if not chain.stages.late_uses(late) and wanted in (None, late)]
+        place = self.made(value)
         if not free or self.unreadable(chain, value):
             return None
         late, name = free[-1] if wanted is None else free[0]
-        if value is chain.a and tile_shape(value) == chain.shape:
+        if place is chain.a and tile_shape(place) == chain.shape:
             return replace(chain, stages=replace(chain.stages, **_source(name, Late.A))), late
-        if chain.b in (None, value):
-            return replace(chain, b=value, stages=replace(chain.stages, **_source(name, Late.B))), late
-        assert isinstance(value.type, TileType)
-        assert isinstance(chain.b.type, TileType)
-        if chain.c in (None, value) and in_scratchpad(value.type.dtype) != in_scratchpad(chain.b.type.dtype):
-            stages = replace(
-                chain.stages, c_type=value.type.dtype if in_scratchpad(value.type.dtype) else ElementType.INT8
-            )
-            return replace(chain, c=value, stages=replace(stages, **_source(name, Late.C))), late
-        return None
+        if chain.b in (None, place):
+            return replace(chain, b=place, stages=replace(chain.stages, **_source(name, Late.B))), late
+        assert chain.b is not None
+        kind, other = tile_type(place).dtype, tile_type(chain.b).dtype
+        if chain.c not in (None, place) or kind is ElementType.INT8 or in_scratchpad(kind) == in_scratchpad(other):
+            return None
+        stages = replace(chain.stages, c_type=kind if in_scratchpad(kind) else ElementType.INT8)
+        return replace(chain, c=place, stages=replace(stages, **_source(name, Late.C))), late
 
 
 def _source(name: str, late: Late) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Where each tile is: rows of the scratchpad or of the accumulators, in as many slots as overlap.
 
-A tile of R rows and C columns takes ceil(C / N) chunks of R rows: row r of chunk c holds elements c·N to c·N + N - 1
-of row r. bf16 is in the scratchpad, fp32 and int32 are in the accumulators. A tile that is made in a loop has two
-slots, of which rounds take one in turn, if there is room; what a loop carries has one.
+A tile of R rows and C columns takes ceil(C / N) chunks of R rows, of int8 where a lane holds two ceil(C / 2N): row r
+of chunk c holds elements c·N to c·N + N - 1 of row r. bf16 is in the scratchpad, fp32 and int32 are in the
+accumulators. A tile that is made in a loop has two slots, of which rounds take one in turn, if there is room; what a
+loop carries has one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Space
-from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape
+from sley.abi.types import ElementType
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
 from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.passes.chains import in_scratchpad
+from sley.runtime.tile.passes.products import interleaved
 from sley.runtime.tile.types import TileType
 
 SLOTS = 2
@@ -39,15 +42,16 @@ class Buffer:
 
 @dataclass
 class Placement:
-    """All buffers of a function, and which each tile is in."""
+    """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved."""
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
+    weights: frozenset[Value] = frozenset()
 
 
 def place(function: Function, config: ChipConfig) -> Placement:
     """Finds a place for every tile. Raises ``TileError`` that says which memory is too small, for what."""
-    placement = Placement([], {})
+    placement = Placement([], {}, interleaved(function))
     _block(function.body, None, config, placement)
     if any(_rows(placement, space) > rows for space, rows in _memories(config)):
         _share(function.body, placement)
@@ -92,9 +96,25 @@ def _share(block: Block, placement: Placement) -> None:
     placement.buffers = [buffer for buffer in placement.buffers if buffer not in renamed]
 
 
-def chunks(shape: tuple[int, int], config: ChipConfig) -> int:
+def row_elements(dtype: ElementType, config: ChipConfig) -> int:
+    """Elements of a row of the memory that a type is in: N, but of int8 as many as a row has bytes."""
+    return config.row_bytes if dtype is ElementType.INT8 else config.array
+
+
+def chunks(type: TileType, config: ChipConfig) -> int:
     """Rows of the memory for each row of a tile."""
-    return -(-shape[1] // config.array)
+    return -(-type.shape[1] // row_elements(type.dtype, config))
+
+
+def weight_pairs(type: TileType, config: ChipConfig) -> int:
+    """Rows of K that share a row of weights: two of int8 where a lane holds two."""
+    return config.row_bytes // config.array if type.dtype is ElementType.INT8 else 1
+
+
+def _rows_of(value: Value, placement: Placement, config: ChipConfig) -> int:
+    type = tile_type(value)
+    pairs = weight_pairs(type, config) if value in placement.weights else 1
+    return -(-type.shape[0] // pairs) * pairs * chunks(type, config)
 
 
 def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placement) -> None:
@@ -118,8 +138,7 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
                 of[value] = of[op.operands[2]]
                 continue
             space = Space.SCRATCHPAD if in_scratchpad(value.type.dtype) else Space.ACCUMULATOR
-            shape = tile_shape(value)
-            buffer = Buffer(space, shape, shape[0] * chunks(shape, config), loop, op.line)
+            buffer = Buffer(space, tile_shape(value), _rows_of(value, placement, config), loop, op.line)
             placement.buffers.append(buffer)
             of[value] = buffer
 

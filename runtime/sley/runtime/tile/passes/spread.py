@@ -6,10 +6,9 @@ them, which adds nothing to it, and is in all lanes.
 
 from __future__ import annotations
 
-from sley.abi.types import ElementType
-from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, uses
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type, uses
 from sley.runtime.tile.passes.chains import ELEMENTWISE
-from sley.runtime.tile.types import TileType
+from sley.runtime.tile.types import TileType, wide
 
 
 def spread_columns(function: Function) -> None:
@@ -29,20 +28,14 @@ def _column(op: Op, block: Block, function: Function) -> None:
     users = [user for user in uses(function.body)[op.result] if user.name in ELEMENTWISE]
     if not users:
         return
-    type = op.result.type
-    assert isinstance(type, TileType)
+    type = tile_type(op.result)
     place, value = block.ops.index(op) + 1, op.result
-    if type.dtype is ElementType.BF16:
-        wide = Op(
-            "cast", [value], {"dtype": ElementType.FP32}, [Value(TileType(ElementType.FP32, type.shape))], line=op.line
-        )
-        block.ops.insert(place, wide)
-        place, value = place + 1, wide.result
+    if wide(type.dtype) is not type.dtype:
+        dtype = wide(type.dtype)
+        value = Value(TileType(dtype, type.shape))
+        block.ops.insert(place, Op("cast", [op.result], {"dtype": dtype}, [value], line=op.line))
+        place += 1
     everywhere = Op("reduce", [value], {"kind": "sum", "axis": 1}, [Value(value.type)], line=op.line)
     block.ops.insert(place, everywhere)
     for user in users:
-        if user.name == "cast" and type.dtype is ElementType.BF16 and user.attributes["dtype"] is ElementType.FP32:
-            for other in function.body.walk():
-                other.operands = [everywhere.result if o is user.result else o for o in other.operands]
-        elif type.dtype is not ElementType.BF16:
-            user.operands = [everywhere.result if o is op.result else o for o in user.operands]
+        user.operands = [everywhere.result if operand is op.result else operand for operand in user.operands]
