@@ -67,3 +67,31 @@ def in_place(x: Any, rounds: int = 3) -> None:
     """What a round stores the next one loads."""
     for _ in range(rounds):
         tile.store(x, (0, 0), (tile.load(x, (0, 0), x.shape) + 1).to(x.dtype))
+
+
+@tile.kernel
+def carried_twice(x: Any, out: Any, rounds: int = 4) -> None:
+    """What a round makes of what is carried, and what it still needs of it then."""
+    total, history = tile.load(x, (0, 0), x.shape).to(out.dtype), tile.zeros(x.shape)
+    for _ in range(rounds):
+        after = total * 2.0 + 1.0
+        history = history + total
+        total = after
+    tile.store(out, (0, 0), total + history)
+
+
+@tile.kernel
+def many_tiles(x: Any, out: Any, steps: int = 9) -> None:
+    """Each tile is used by the next two, so that all of them together have no room."""
+    before, values = tile.zeros(x.shape), tile.load(x, (0, 0), x.shape)
+    for _ in tuple(range(steps)):
+        before, values = values, tile.tanh(values + before) + values.max(1)
+    tile.store(out, (0, 0), values)
+
+
+@tile.kernel
+def converted_late(x: Any, out: Any) -> None:
+    """Integers that are joined and chosen as integers, and then become fp32."""
+    values = tile.load(x, (0, 0), x.shape)
+    joined = tile.minimum(values + values, values * 3)
+    tile.store(out, (0, 0), tile.where(values < 4, joined, 7).to(out.dtype))

@@ -43,7 +43,7 @@ def test_matmul(base: Device, m: int, n: int, k: int, activation: object) -> Non
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (32, 32, 32), (70, 50, 101), (33, 17, 61)])
-@pytest.mark.parametrize("shape", [(32, 32, 32), (16, 48, 96)], ids=str)
+@pytest.mark.parametrize("shape", [(32, 32, 32), (16, 48, 96), (8, 32, 61)], ids=str)
 def test_matmul_of_int8(base: Device, m: int, n: int, k: int, shape: tuple[int, int, int]) -> None:
     a, b = (RNG.integers(-128, 128, size).astype(np.int8) for size in ((m, k), (k, n)))
     grid = (-(-n // shape[1]), -(-m // shape[0]), 1)
@@ -97,6 +97,38 @@ def test_views(base: Device) -> None:
     wanted = np.zeros((20, 64), BF16)
     wanted[5:15, 7:34] = around[2:12, 3:30] * BF16.type(2)
     assert (out.numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("shape", [(7, 63), (8, 64), (9, 65), (15, 127)], ids=str)
+def test_nothing_beside_the_array_is_written(base: Device, shape: tuple[int, int]) -> None:
+    around, x, y = normal(24, 160), normal(*shape), normal(*shape)
+    out = base.array(around)
+    kernels.add[-(-shape[1] // 64), -(-shape[0] // 8)](
+        base.array(x), base.array(y), out[3 : 3 + shape[0], 5 : 5 + shape[1]]
+    )
+    around[3 : 3 + shape[0], 5 : 5 + shape[1]] = x.astype(np.float32) * 2 + y.astype(np.float32)
+    assert (out.numpy() == around).all()
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_what_is_carried_is_still_needed(base: Device, rounds: int) -> None:
+    x = RNG.integers(-9, 9, (20, 40)).astype(np.float32)
+    found = kernel_agrees(base, kernels.carried_twice, {"x": x, "out": np.zeros_like(x)}, rounds=rounds)
+    total, history = x, np.zeros_like(x)
+    for _ in range(rounds):
+        total, history = total * 2 + 1, history + total
+    assert (found["out"].view(np.float32) == total + history).all()
+
+
+def test_tiles_share_rows_if_there_is_no_room(base: Device) -> None:
+    x = normal(48, 80, dtype=np.dtype(np.float32))
+    kernel_agrees(base, kernels.many_tiles, {"x": x, "out": np.zeros_like(x)})
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), BF16], ids=str)
+def test_integers_become_floats_last(base: Device, dtype: np.dtype) -> None:
+    x = RNG.integers(-(2**30), 2**30, (9, 40)).astype(np.int32)
+    kernel_agrees(base, kernels.converted_late, {"x": x, "out": np.zeros(x.shape, dtype)})
 
 
 def test_a_program_is_compiled_once(base: Device) -> None:
