@@ -95,3 +95,17 @@ def converted_late(x: Any, out: Any) -> None:
     values = tile.load(x, (0, 0), x.shape)
     joined = tile.minimum(values + values, values * 3)
     tile.store(out, (0, 0), tile.where(values < 4, joined, 7).to(out.dtype))
+
+
+@tile.function
+def larger(x: Any, factors: tuple[float, ...]) -> Any:
+    """Returns out of an unrolled loop."""
+    for factor in factors:
+        if factor > 1:
+            return x * factor
+    return x
+
+
+@tile.kernel
+def returns(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), larger(tile.load(x, (0, 0), x.shape), (0.5, 2.0, 3.0)))

@@ -110,6 +110,12 @@ def test_nothing_beside_the_array_is_written(base: Device, shape: tuple[int, int
     assert (out.numpy() == around).all()
 
 
+def test_functions_return_where_they_say(base: Device) -> None:
+    x = normal(5, 40, dtype=np.dtype(np.float32))
+    found = kernel_agrees(base, kernels.returns, {"x": x, "out": np.zeros_like(x)})
+    assert (found["out"].view(np.float32) == x * 2).all()
+
+
 @pytest.mark.parametrize("rounds", [1, 2, 5])
 def test_what_is_carried_is_still_needed(base: Device, rounds: int) -> None:
     x = RNG.integers(-9, 9, (20, 40)).astype(np.float32)

@@ -44,6 +44,18 @@ def decides(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), values)
 
 
+@tile.function
+def early(x: Any) -> Any:
+    for _ in range(3):
+        return x
+    return x
+
+
+@tile.kernel
+def returns_early(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), early(tile.load(x, (0, 0), (4, 8))))
+
+
 @tile.kernel
 def waits(x: Any, out: Any) -> None:
     while True:
@@ -70,6 +82,7 @@ def twice(x: Any, out: Any) -> None:
         (outside, r"load of x at 0 to 16 along axis 0, which has 16 elements.*smaller grid"),
         (grows, r"total is bf16\[4, 8\] before the loop and fp32\[1, 8\] at its end; it must stay the same"),
         (decides, r"whether Tile is true is not known when a kernel is compiled; use tile.where"),
+        (returns_early, "return in a loop over range, whose body runs in each round; return behind it"),
         (waits, r"while is no statement of a kernel"),
         (twice, "dot with a second tile of int8 that is computed, carried by a loop.*load it for this dot"),
         (huge, r"the tiles take \d+ rows of the \w+, which have \d+ on the chip base; the largest is 1600 x 320"),

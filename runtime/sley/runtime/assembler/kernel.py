@@ -52,6 +52,10 @@ class KernelBuilder(Control, Units):
         """Waits for and signals semaphores in the sequencer itself."""
         self._emit(Op.SYNC, wait=mask(wait), signal=mask(signal))
 
+    def empty(self, unit: Unit, wait: Semaphores = (), signal: Semaphores = ()) -> None:
+        """An instruction of a unit that does nothing but wait and signal."""
+        self._emit(_EMPTY[unit], wait=mask(wait), signal=mask(signal))
+
     def take_back(self, semaphore: Semaphore, unit: Unit) -> None:
         """Lets ``unit`` take its initial value back at the end, instead of the unit that waits for it: one whose last
         instruction begins after nothing waits for it any more, and that is done sooner."""

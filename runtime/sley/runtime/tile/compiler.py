@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
-from sley.runtime.errors import KernelError
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Function
@@ -40,11 +38,11 @@ def lower(function: Function, watch: Callable[[str, Function], None] | None = No
 
     Raises ``TileError``.
     """
-    wanted = os.environ.get(DUMP, "").split(",")
+    wanted = set(os.environ.get(DUMP, "").split(","))
     for name, run in {"source": verify, **PASSES}.items():
         run(function)
         verify(function)
-        if "all" in wanted or name in wanted:
+        if wanted & {"all", name}:
             print(f"# behind {name}\n{printed(function)}", file=sys.stderr)
         if watch is not None:
             watch(name, function)
@@ -61,15 +59,7 @@ class Compiled:
 def compile_function(function: Function, config: ChipConfig) -> Compiled:
     """The program of a function for a chip. The function is changed. Raises ``TileError``, ``KernelError``."""
     lower(function)
-    single = copy.deepcopy(function)
     loop_over_blocks(function, config.cores)
-    try:
-        return _emit(function, config)
-    except KernelError:  # too many semaphores, registers or instructions, or no room: one block at a time takes fewer
-        return _emit(single, config)
-
-
-def _emit(function: Function, config: ChipConfig) -> Compiled:
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)

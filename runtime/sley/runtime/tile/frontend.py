@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,12 +21,11 @@ from sley.runtime.tile.trace import CURRENT, Array, Index, Trace, Traced, as_ind
 from sley.runtime.tile.types import INDEX, ArrayType
 
 
-class _Return(Exception):  # noqa: N818 (no error)
-    """A function's result."""
+@dataclass(frozen=True)
+class _Returned:
+    """A function's result: what ``return`` leaves behind."""
 
-    def __init__(self, value: Any) -> None:
-        super().__init__()
-        self.value = value
+    value: Any
 
 
 @dataclass
@@ -76,17 +75,15 @@ class _Run:
         self.trace = CURRENT.get()
 
     def body(self) -> Any:
-        try:
-            self.statements(self.source.tree.body)
-        except _Return as result:
-            return result.value
-        return None
+        result = self.statements(self.source.tree.body)
+        return result.value if result else None
 
-    def statements(self, nodes: Sequence[ast.stmt]) -> None:
+    def statements(self, nodes: Sequence[ast.stmt]) -> _Returned | None:
+        """Runs them, up to a ``return``."""
         for node in nodes:
             before, self.trace.line = self.trace.line, node.lineno
             try:
-                self.statement(node)
+                result = self.statement(node)
             except KernelError as error:
                 if "\n" in str(error):
                     raise
@@ -94,19 +91,22 @@ class _Run:
                 place = f"{self.source.file}:{node.lineno}"
                 raise TileError(f"{place}: {error}\n    {line.strip()}") from None
             self.trace.line = before
+            if result:
+                return result
+        return None
 
-    def statement(self, node: ast.stmt) -> None:
+    def statement(self, node: ast.stmt) -> _Returned | None:
         if isinstance(node, ast.For):
-            self.loop(node)
-        elif isinstance(node, ast.If):
-            self.statements(node.body if self.value(node.test) else node.orelse)
-        elif isinstance(node, ast.Return):
-            raise _Return(self.value(node.value) if node.value else None)
-        elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Assert | ast.Pass):
+            return self.loop(node)
+        if isinstance(node, ast.If):
+            return self.statements(node.body if self.value(node.test) else node.orelse)
+        if isinstance(node, ast.Return):
+            return _Returned(self.value(node.value) if node.value else None)
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Assert | ast.Pass):
             module = ast.Module([node], [])
             exec(compile(module, self.source.file, "exec"), self.scope(), self.variables)  # the user's own source
-        else:
-            raise TileError(f"{type(node).__name__.lower()} is no statement of a kernel")
+            return None
+        raise TileError(f"{type(node).__name__.lower()} is no statement of a kernel")
 
     def value(self, node: ast.expr) -> Any:
         return eval(compile(ast.Expression(node), self.source.file, "eval"), self.scope(), self.variables)
@@ -115,23 +115,26 @@ class _Run:
         """For expressions: comprehensions see variables of the function as names from outside."""
         return {**self.names, **self.variables}
 
-    def loop(self, node: ast.For) -> None:
+    def loop(self, node: ast.For) -> _Returned | None:
         if node.orelse:
             raise TileError("a loop of a kernel has no else")
         rounds = self.rounds(node.iter)
         if not isinstance(rounds, range):
-            for value in rounds:
-                self.assign(node.target, value)
-                self.statements(node.body)
-            return
+            return self.unrolled(node, rounds)
         if not isinstance(node.target, ast.Name):
             raise TileError("a loop over range has one variable")
         if len(rounds) < 2:
-            for value in rounds:
-                self.variables[node.target.id] = as_index(value)
-                self.statements(node.body)
-            return
+            return self.unrolled(node, [as_index(value) for value in rounds])
         self.hardware_loop(node, node.target.id, rounds)
+        return None
+
+    def unrolled(self, node: ast.For, rounds: Iterable[Any]) -> _Returned | None:
+        for value in rounds:
+            self.assign(node.target, value)
+            result = self.statements(node.body)
+            if result:
+                return result
+        return None
 
     def rounds(self, node: ast.expr) -> Any:
         rounds = self.value(node)
@@ -165,7 +168,8 @@ class _Run:
         for name, parameter in zip(carried, body.parameters[1:], strict=True):
             self.variables[name] = type(self.variables[name])(parameter)
         with self.trace.inside(body):
-            self.statements(node.body)
+            if self.statements(node.body):
+                raise TileError("return in a loop over range, whose body runs in each round; return behind it")
             ends = [self.variables[name] for name in carried]
             for name, value, end in zip(carried, begin, ends, strict=True):
                 if not isinstance(end, Traced) or end.value.type != value.type:

@@ -135,14 +135,14 @@ def where(condition: Tile, x: Operand, y: Operand) -> Tile:
 def maximum(a: Operand | Index, b: Operand | Index) -> Any:
     """The larger of two, element by element, NaN if either is; of two indices, too."""
     if isinstance(a, Index) or isinstance(b, Index):
-        return index_op("imax", a, b)  # type: ignore[arg-type]
+        return index_op("imax", a, b)
     return binary("max", a, b)
 
 
 def minimum(a: Operand | Index, b: Operand | Index) -> Any:
     """The smaller of two, element by element, NaN if either is; of two indices, too."""
     if isinstance(a, Index) or isinstance(b, Index):
-        return index_op("imin", a, b)  # type: ignore[arg-type]
+        return index_op("imin", a, b)
     return binary("min", a, b)
 
 

@@ -31,7 +31,6 @@ INDEX_OPS: dict[str, Callable[[int, int], int]] = {
     "imax": max,
 }
 """Operations of two indices, and what they give."""
-BITS = ("and", "or", "xor", "shl", "shr", "sar")
 REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAX, "min": Reduction.MIN}
 PRODUCTS = {ElementType.BF16: ElementType.FP32, ElementType.INT8: ElementType.INT32}
 """Types that ``dot`` multiplies, and those of its sums."""

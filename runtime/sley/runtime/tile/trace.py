@@ -22,7 +22,6 @@ class Trace:
     def __init__(self) -> None:
         self.block = Block()
         self.line = 0
-        self.source = ""
 
     def emit(self, name: str, operands: Sequence[Value], **attributes: Attribute) -> list[Value]:
         """Adds an operation. Raises ``TileError`` with its place."""
@@ -35,8 +34,10 @@ class Trace:
     def inside(self, block: Block) -> Iterator[None]:
         """Operations go to another block."""
         self.block, outer = block, self.block
-        yield
-        self.block = outer
+        try:
+            yield
+        finally:
+            self.block = outer
 
 
 CURRENT: ContextVar[Trace] = ContextVar("trace")
@@ -54,7 +55,6 @@ class Traced:
     """A value of the kernel, of which nothing is known yet but its type."""
 
     __slots__ = ("value",)
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -109,7 +109,7 @@ class Index(Traced):
         return index_op("imul", other, self)
 
 
-def as_index(value: Index | int) -> Index:
+def as_index(value: object) -> Index:
     """A number as an index. Raises ``TileError`` for anything else."""
     if isinstance(value, Index):
         return value
@@ -118,7 +118,7 @@ def as_index(value: Index | int) -> Index:
     return Index(trace().emit("const", [], value=value)[0])
 
 
-def index_op(name: str, a: Index | int, b: Index | int) -> Index:
+def index_op(name: str, a: object, b: object) -> Index:
     return Index(trace().emit(name, [as_index(a).value, as_index(b).value])[0])
 
 
@@ -194,10 +194,10 @@ class Tile(Traced):
     def __neg__(self) -> Tile:
         return binary("sub", 0, self) if self.dtype is ElementType.INT32 else binary("mul", self, -1.0)
 
-    def __eq__(self, other: Operand) -> Tile:  # type: ignore[override]
+    def __eq__(self, other: Operand) -> Tile:  # type: ignore[override]  # element by element, as numpy
         return binary("eq", self, other)
 
-    def __ne__(self, other: Operand) -> Tile:  # type: ignore[override]
+    def __ne__(self, other: Operand) -> Tile:  # type: ignore[override]  # element by element, as numpy
         return binary("ne", self, other)
 
     def __lt__(self, other: Operand) -> Tile:

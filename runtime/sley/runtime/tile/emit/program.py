@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from sley.abi.faults import Unit
 from sley.abi.instructions import LOOP_DEPTH, SEMAPHORE_MAX
 from sley.runtime.assembler.operands import ZERO, Semaphore
 from sley.runtime.device.program import Program
@@ -35,10 +34,10 @@ class Emitter:
         semaphores = {channel: self._semaphore(channel, count) for channel, count in needs.counts.items()}
         for number, op in enumerate(block.ops):
             for channel in needs.waits.get(number, []):
-                self._empty(channel[1], wait=semaphores[channel])
+                self.k.empty(channel[1], wait=semaphores[channel])
             self._op(op)
             for channel in needs.signals.get(number, []):
-                self._empty(channel[0], signal=semaphores[channel])
+                self.k.empty(channel[0], signal=semaphores[channel])
 
     def _semaphore(self, channel: Channel, count: int) -> Semaphore:
         first, second, turns = channel
@@ -46,18 +45,6 @@ class Emitter:
         if initial > SEMAPHORE_MAX:
             raise TileError(f"{count} operations of one round wait for the rounds before; split the loop")
         return self.k.semaphore(f"{first.name.lower()}_{second.name.lower()}", initial)
-
-    def _empty(self, unit: Unit, wait: Semaphore | tuple[()] = (), signal: Semaphore | tuple[()] = ()) -> None:
-        """An instruction of no rows, which waits and signals."""
-        zero = self.k.block[0]
-        if unit is Unit.LOAD:
-            self.k.load(zero, 0, 0, wait=wait, signal=signal)
-        elif unit is Unit.STORE:
-            self.k.store(zero, 0, 0, wait=wait, signal=signal)
-        elif unit is Unit.MATRIX:
-            self.k.matmul(0, 0, 0, wait=wait, signal=signal)
-        else:
-            self.k.vector(0, 0, 0, wait=wait, signal=signal)
 
     def _op(self, op: Op) -> None:
         if op.body is not None:

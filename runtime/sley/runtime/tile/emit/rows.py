@@ -10,7 +10,6 @@ from sley.abi.instructions import Space, VectorRow
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp
-from sley.runtime.assembler.operands import Register
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
@@ -18,15 +17,9 @@ from sley.runtime.tile.operations import REDUCTIONS
 from sley.runtime.tile.passes.placement import chunks, row_elements
 from sley.runtime.tile.types import TileType
 
-Place = int | Register
 SPLATS = ("splat0", "splat1", "splat2", "splat3")
 FOLDED = VectorRow.ROW3
 """The row register of reductions."""
-
-
-def signed(bits: int) -> int:
-    """32 bits as the number that an immediate is."""
-    return bits - (bits >> 31 << 32)
 
 
 def spot(room: Room, value: TileValue, whole: tuple[int, int], chunk: int) -> tuple[int, int, int]:
@@ -44,7 +37,7 @@ def emit_chain(room: Room, op: Op) -> None:
     one for each N columns."""
     whole = op.attributes["shape"]
     splats = zip(SPLATS, op.attributes["splats"], strict=False)
-    room.parameters.set(Unit.VECTOR, **{name: signed(bits) for name, bits in splats})
+    room.parameters.set(Unit.VECTOR, **dict(splats))
     values = [*op.operands] or [op.result]
     count = -(-whole[1] // room.config.array)
     halves = any(tile_type(value).dtype is ElementType.INT8 for value in (*values, op.result))
@@ -133,7 +126,7 @@ def _along_columns(room: Room, op: Op) -> None:
     vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
     room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
     if columns % n:
-        room.parameters.set(Unit.VECTOR, splat0=signed(IDENTITY[reduction, type.dtype]))
+        room.parameters.set(Unit.VECTOR, splat0=IDENTITY[reduction, type.dtype])
         room.parameters.set(Unit.VECTOR, iota_base=-(columns % n), iota_lane=1, iota_row=0)
     with k.scratch("a out") as (a, out):
         result = room.row(op.result, out)

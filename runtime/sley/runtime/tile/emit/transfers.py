@@ -40,7 +40,7 @@ def emit_transfer(room: Room, op: Op) -> None:
             return
         fill = word(op.attributes["fill"], dtype)
         fill *= {1: 0x01010101, 2: 0x00010001, 4: 1}[dtype.bytes]
-        room.parameters.set(unit, chunks=chunks(tile_type(tile), room.config), fill=fill - (fill >> 31 << 32))
+        room.parameters.set(unit, chunks=chunks(tile_type(tile), room.config), fill=fill)
         if isinstance(rows, Register):
             with k.scratch("missing") as (missing,):
                 k.mov(missing, rows_of_tile)

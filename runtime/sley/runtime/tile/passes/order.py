@@ -62,9 +62,16 @@ def accesses(op: Op, placement: Placement) -> Iterator[Access]:
         yield Access(unit, placement.of[result], True)
 
 
+def _of(access: Access, loops: set[Op]) -> bool:
+    """Whether the buffer is made in one of these loops. The semaphores of that loop keep its order from one run of the
+    loop to the next, too: they are where the last round has left them."""
+    return isinstance(access.place, Buffer) and access.place.loop in loops
+
+
 def order(block: Block, loop: Op | None, placement: Placement) -> Order:
     """What the operations of a block need of each other; ``loop``: whose body it is."""
-    made = [set(accesses(op, placement)) for op in block.ops]
+    inner = {op for op in block.walk() if op.body is not None}
+    made = [{access for access in accesses(op, placement) if not _of(access, inner)} for op in block.ops]
     needs: dict[Channel, dict[int, int]] = {}
     for late, users in enumerate(made):
         for early, before in enumerate(made):
