@@ -13,4 +13,4 @@ def _opened(spec: str, options: dict[str, str]) -> PairedTransport:
     return PairedTransport(_fast(spec, options), model.open_transport(spec or "base", shared | {"cycles": "on"}))
 
 
-fast.open_transport = _opened  # type: ignore[assignment]
+fast.open_transport = _opened

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sley.abi.asm import assemble, words_to_bytes
+from sley.abi.transport import Transport
 from sley.driver.device import Driver
 from sley.driver.memory.buffer import Rights
 from sley.runtime import Device, blas
@@ -118,8 +119,8 @@ def test_memory_and_link(options: dict[str, str]) -> None:
         assert (blas.gemm(a, a, trans_b=True).numpy() == 30).all()
 
 
-def cycles_of(transport: object, work: Callable[[Device], None]) -> int:
-    with Device(Driver(transport)) as device:  # type: ignore[arg-type]
+def cycles_of(transport: Transport, work: Callable[[Device], None]) -> int:
+    with Device(Driver(transport)) as device:
         with device.streams[0].timed() as timing:
             work(device)
         return timing.cycles

@@ -1,13 +1,10 @@
 """All tests of whole systems, kernels and operators on the chip of twins and the gateware at once."""
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[4]
 TESTS = ("tests/system", "tests/runtime/kernels", "tests/runtime/nn", "tests/runtime/tile", "tests/examples")
 LEFT_OUT = (
     "fuzz",  # their chip is a watched one, which has no twin
@@ -19,12 +16,6 @@ LEFT_OUT = (
 )
 
 
-@pytest.mark.campaign
-def test_every_cycle_is_the_same() -> None:
-    chosen = " and ".join(f"not {name}" for name in LEFT_OUT)
-    plugin = (f"--rootdir={ROOT}", "-p", "paired_engine", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile")
-    command = (sys.executable, "-m", "pytest", "-q", *plugin, "-k", chosen, *TESTS)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    print(result.stdout[-2000:])
-    assert not result.returncode, result.stdout[-20_000:]
+@pytest.mark.slow
+def test_every_cycle_is_the_same(run_with: Callable[..., None]) -> None:
+    run_with(Path(__file__).with_name("paired_engine.py"), TESTS, LEFT_OUT)
