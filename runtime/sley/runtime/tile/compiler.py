@@ -15,6 +15,7 @@ from sley.runtime.tile.ir import Function
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
+from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.placement import place
 from sley.runtime.tile.passes.products import check_products
 from sley.runtime.tile.passes.ranges import check_places, index_ranges
@@ -25,6 +26,7 @@ from sley.runtime.tile.verify import verify
 
 PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
+    "common": share_common,
     "spread": spread_columns,
     "chains": form_chains,
     "carry": keep_in_place,
