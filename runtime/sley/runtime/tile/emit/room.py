@@ -18,7 +18,8 @@ from sley.runtime.tile.passes.ranges import Range
 
 class Room:
     """Attributes: ``k``: the builder of the program. ``parameters``: what is known of them. ``scalars``: indices.
-    ``config``: the chip. ``turns``: the slot of this round, by loop.
+    ``config``: the chip. ``turns``: the slot of this round, by loop and
+    number of slots.
 
     ``chains``: which the table holds from the beginning; others are written where they are first named, in loops
     again and again.
@@ -39,19 +40,28 @@ class Room:
         self.k.free(*self.k.grid)
         for chain in chains:
             self.k.chain(chain)
-        self.turns: dict[Op, Register] = {}
-        for op in function.body.walk():
-            if op.body is not None and any(b.loop is op and b.slots > 1 for b in placement.buffers):
-                self.turns[op] = self.k.reg("turn", 0)
+        self.turns: dict[tuple[Op, int], Register] = {}
+        for buffer in placement.buffers:
+            key = buffer.loop, buffer.slots
+            if key[0] is not None and key[1] > 1 and key not in self.turns:
+                self.turns[key[0], key[1]] = self.k.reg("turn", 0)
 
     def place(self, value: Value, into: Register, offset: int = 0) -> int | Register:
         """The first row of a tile in this round, plus an offset; in the register if it has slots."""
         buffer = self.placement.of[value]
         if buffer.slots == 1 or buffer.loop is None:
             return buffer.first + offset
-        self.k.mul(into, self.turns[buffer.loop], buffer.rows)
-        self.k.add(into, into, buffer.first + offset)
+        self.k.mul(into, self.turns[buffer.loop, buffer.slots], buffer.rows)
+        if buffer.first + offset:
+            self.k.add(into, into, buffer.first + offset)
         return into
+
+    def next_turns(self, loop: Op) -> None:
+        """At the end of a round: the next one has the next slots."""
+        for (of, slots), turn in self.turns.items():
+            if of is loop:
+                self.k.add(turn, turn, 1)
+                self.k.and_(turn, turn, slots - 1)
 
     def row(self, value: Value, into: Register, offset: int = 0) -> Register:
         """The same, in the register in any case."""
