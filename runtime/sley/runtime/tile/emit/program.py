@@ -9,7 +9,8 @@ from sley.runtime.assembler.operands import Semaphore
 from sley.runtime.device.program import Program
 from sley.runtime.tile.emit.products import emit_dot
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.emit.rows import emit_chain, emit_reduce
+from sley.runtime.tile.emit.reductions import emit_reduce
+from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.ir import Block, Function, Op
 from sley.runtime.tile.operations import TileError
