@@ -69,10 +69,10 @@ def compile_function(function: Function, config: ChipConfig) -> Compiled:
     check_places(function, ranges)
     check_products(function, config)
     placement, ordered = _in_order(function, config)
-    first = Emitter(function, Room(function, config, placement, ranges), ordered)
-    program = first.program()
-    if first.k.chains:  # again, with all of them in front
-        program = Emitter(function, Room(function, config, placement, ranges, first.k.chains), ordered).program()
+    first = Room(function, config, placement, ranges)
+    Emitter(function, first, ordered).program()
+    again = Room(function, config, placement, ranges, first)  # what loops need is written in front of them
+    program = Emitter(function, again, ordered).program()
     return Compiled(program, function.grid)
 
 

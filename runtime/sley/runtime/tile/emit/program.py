@@ -8,8 +8,8 @@ from sley.abi.instructions import LOOP_DEPTH
 from sley.runtime.assembler.operands import Semaphore
 from sley.runtime.device.program import Program
 from sley.runtime.tile.emit.products import emit_dot
-from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.reductions import emit_reduce
+from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.ir import Block, Function, Op
@@ -69,9 +69,8 @@ class Emitter:
             self.room.scalars.compute(op.operands[number], register)
             registers[value] = registers[op.results[number]] = register
         registers[variable] = k.reg(variable.name or "round", op.attributes["lower"])
-        self.room.parameters.forget()
         lower, step, count = (op.attributes[name] for name in ("lower", "step", "count"))
-        with ExitStack() as rounds:
+        with self.room.parameters.loop(op), ExitStack() as rounds:
             if _depth(op) <= LOOP_DEPTH:
                 rounds.enter_context(k.loop(count))
             else:  # the frames are for the loops inside
@@ -91,7 +90,6 @@ class Emitter:
                     k.mov(register, end)
             self.room.next_turns(op)
             k.add(registers[variable], registers[variable], op.attributes["step"])
-        self.room.parameters.forget()
         k.free(registers[variable])
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from sley.abi.config import ChipConfig
-from sley.abi.vector.chains import Chain
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
 from sley.runtime.tile.emit.parameters import Parameters
@@ -21,8 +20,9 @@ class Room:
     ``config``: the chip. ``turns``: the slot of this round, by loop and
     number of slots.
 
-    ``chains``: which the table holds from the beginning; others are written where they are first named, in loops
-    again and again.
+    ``before``: that of the same program when it was made before. Its chains are written at the beginning, and its
+    parameters in front of loops that do not change them; what is not known before is written where it is needed, in
+    loops again and again.
     """
 
     def __init__(
@@ -31,14 +31,14 @@ class Room:
         config: ChipConfig,
         placement: Placement,
         ranges: dict[Value, Range],
-        chains: tuple[Chain, ...] = (),
+        before: Room | None = None,
     ) -> None:
         self.config, self.placement = config, placement
         self.k = KernelBuilder(function.name, config)
         self.scalars = Scalars(self.k, function, ranges)
-        self.parameters = Parameters(self.k)
+        self.parameters: Parameters = Parameters(self.k, before.parameters.written if before else {})
         self.k.free(*self.k.grid)
-        for chain in chains:
+        for chain in before.k.chains if before else ():
             self.k.chain(chain)
         self.turns: dict[tuple[Op, int], Register] = {}
         for buffer in placement.buffers:
