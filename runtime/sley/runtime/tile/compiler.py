@@ -15,6 +15,7 @@ from sley.runtime.tile.ir import Block, Function
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
+from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.order import Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
 from sley.runtime.tile.passes.products import check_products
@@ -28,6 +29,7 @@ from sley.runtime.tile.verify import verify
 
 PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
+    "common": share_common,
     "spread": spread_columns,
     "chains": form_chains,
     "carry": keep_in_place,

@@ -27,6 +27,7 @@ class Parameters:
     def __init__(self, builder: KernelBuilder, before: Written) -> None:
         self._builder, self._before = builder, before
         self._known: dict[Key, int] = {}
+        self._others: dict[Key, object] = {}
         self._loops: list[Op] = []
         self.written: Written = {}
 
@@ -46,6 +47,16 @@ class Parameters:
                 self._known[key] = number
             self._builder.set(unit, **{name: value})
 
+    def holds(self, unit: Unit, name: str, value: object) -> bool:
+        """Whether something else than a parameter, by a name of its own, is there already; from now on it is."""
+        held = self._others.get((unit, name)) == value
+        self._others[unit, name] = value
+        return held
+
+    def drop(self, unit: Unit, name: str) -> None:
+        """This one is not known any more."""
+        self._others.pop((unit, name), None)
+
     @contextmanager
     def loop(self, op: Op) -> Iterator[None]:
         """Around a loop: its body may begin with what it leaves."""
@@ -57,6 +68,8 @@ class Parameters:
         self._loops.append(op)
         self.written[op] = {}
         self._known = dict(stays)
+        self._others.clear()
         yield
         self._loops.pop()
         self._known = stays
+        self._others.clear()

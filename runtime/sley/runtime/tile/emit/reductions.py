@@ -29,8 +29,8 @@ def _along_rows(room: Room, op: Op) -> None:
     dtype = tile_type(op.result).dtype
     reduction = REDUCTIONS[op.attributes["kind"]]
     rows = tile_shape(source)[0]
-    reducing = k.chain(Chain(reduce=reduction, register=int(FOLDED), silent=True))
-    writing = k.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3))
+    reducing = room.chain(Chain(reduce=reduction, register=int(FOLDED), silent=True))
+    writing = room.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3))
     a_space, a_type = read_as(room, source)
     vector = partial(k.vector, dtype=dtype, out=dtype, a_space=a_space, a_type=a_type)
     room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=0)
@@ -73,19 +73,19 @@ def _along_columns(room: Room, op: Op) -> None:
         if whole + bool(rest) > 1:
             room.parameters.set(Unit.VECTOR, b_row=room.place(op.result, out))
         if whole:
-            read(a, result, rows, chain=k.chain(Chain()))
+            read(a, result, rows, chain=room.chain(Chain()))
 
         def body(chunk: int) -> None:
             k.add(a, a, rows)
-            read(a, result, rows, chain=k.chain(joined))
+            read(a, result, rows, chain=room.chain(joined))
 
         for_chunks(room, whole - 1, 1, body)
         if rest and whole:
             k.add(a, a, rows)
         if rest:
             stages = replace(masked, binary2=join, binary2_operand=Operand.LATE0, late0=Late.B) if whole else masked
-            read(a, result, rows, chain=k.chain(stages))
-        exchanged = k.chain(replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE))
+            read(a, result, rows, chain=room.chain(stages))
+        exchanged = room.chain(replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE))
         distance = 1
         while distance < n:
             room.parameters.set(Unit.VECTOR, exchange=distance)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
+from sley.abi.vector.chains import Chain
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
 from sley.runtime.tile.emit.parameters import Parameters
@@ -14,15 +16,18 @@ from sley.runtime.tile.ir import Function, Op, Value
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.passes.ranges import Range
 
+LAST_CHAIN = "last chain"
+
 
 class Room:
     """Attributes: ``k``: the builder of the program. ``parameters``: what is known of them. ``scalars``: indices.
-    ``config``: the chip. ``turns``: the slot of this round, by loop and
-    number of slots.
+    ``config``: the chip. ``turns``: the slot of this round, by loop and number of slots. ``chains``: all that were
+    named.
 
     ``before``: that of the same program when it was made before. Its chains are written at the beginning, and its
     parameters in front of loops that do not change them; what is not known before is written where it is needed, in
-    loops again and again.
+    loops again and again. Of more chains than the table has room for the last ones are written into its last entry
+    where they are needed.
     """
 
     def __init__(
@@ -38,13 +43,26 @@ class Room:
         self.scalars = Scalars(self.k, function, ranges)
         self.parameters: Parameters = Parameters(self.k, before.parameters.written if before else {})
         self.k.free(*self.k.grid)
-        for chain in before.k.chains if before else ():
+        self.chains: dict[Chain, None] = {}
+        known = tuple(before.chains) if before else ()
+        for chain in known[: config.vector_chains]:
             self.k.chain(chain)
+        self._kept = set(known if len(known) <= config.vector_chains else known[: config.vector_chains - 1])
         self.turns: dict[tuple[Op, int], Register] = {}
         for buffer in placement.buffers:
             key = buffer.loop, buffer.slots
             if key[0] is not None and key[1] > 1 and key not in self.turns:
                 self.turns[key[0], key[1]] = self.k.reg("turn", 0)
+
+    def chain(self, chain: Chain) -> int:
+        """The index of a chain for the instruction that follows."""
+        self.chains.setdefault(chain)
+        last = self.config.vector_chains
+        if chain in self._kept or not last or len(self.k.chains) < last:
+            return self.k.chain(chain)
+        if not self.parameters.holds(Unit.VECTOR, LAST_CHAIN, chain):
+            self.k.exchange_chain(last, chain)
+        return last
 
     def place(self, value: Value, into: Register, offset: int = 0) -> int | Register:
         """The first row of a tile in this round, plus an offset; in the register if it has slots."""
@@ -72,6 +90,9 @@ class Room:
 
     @contextmanager
     def repeat(self, count: int) -> Iterator[None]:
-        """A hardware loop, if there is more than one round."""
+        """A hardware loop, if there is more than one round. Its body may name chains, but changes no parameter that is
+        known when it begins."""
         with self.k.loop(count) if count > 1 else nullcontext():
+            if count > 1:
+                self.parameters.drop(Unit.VECTOR, LAST_CHAIN)
             yield

@@ -48,7 +48,7 @@ def for_chunks(room: Room, count: int, period: int, body: Callable[[int], None])
     ``period``: after as many chunks the instructions repeat; in the loop ``chunk`` counts within a period."""
     rounds = count // period if count > 2 * period else 0
     if rounds:
-        with room.k.loop(rounds):
+        with room.repeat(rounds):
             for chunk in range(period):
                 body(chunk)
     for chunk in range(rounds * period, count):
@@ -99,7 +99,7 @@ def emit_chain(room: Room, op: Op) -> None:
                 dtype=op.attributes["computed"],
                 out=op.attributes["dtype"],
                 out_half=walks[-1].halves[chunk],
-                chain=k.chain(stages),
+                chain=room.chain(stages),
             )
             if chunk + 1 < count:
                 _advance(room, walks, at, chunk)
