@@ -17,7 +17,7 @@ from sley.abi.types import ElementType
 from sley.abi.vector.operations import BinaryOp, Reduction
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.ir import Op
-from sley.runtime.tile.types import COMPUTED, INDEX, ArrayType, TileType, Type, broadcast
+from sley.runtime.tile.types import COMPUTED, INDEX, ArrayType, TileType, Type, broadcast, wide
 
 FUNCTIONS = {function.name.lower(): function for function in VectorFunction}
 """Functions of one element, in fp32."""
@@ -158,8 +158,8 @@ def _reduce(op: Op) -> list[Type]:
     tile, kind, axis = _tile(op, 0), op.attributes["kind"], op.attributes["axis"]
     _need(kind in REDUCTIONS, op, f"no reduction {kind!r}; there are {', '.join(REDUCTIONS)}")
     _need(axis in (0, 1), op, f"axis is {axis}; it is 0 or 1")
-    _need(tile.dtype in COMPUTED, op, f"{kind} of {tile.dtype.info.name}; it is of fp32 or int32: convert first")
-    return [TileType(tile.dtype, (1, tile.shape[1]) if axis == 0 else (tile.shape[0], 1))]
+    _need(tile.dtype is not ElementType.INT8, op, f"{kind} of int8; it is of fp32, bf16 or int32: convert first")
+    return [TileType(wide(tile.dtype), (1, tile.shape[1]) if axis == 0 else (tile.shape[0], 1))]
 
 
 def _for(op: Op) -> list[Type]:
