@@ -12,9 +12,9 @@ import pytest
 
 from sley.driver import BadRequest, NoCycleCounts
 from sley.runtime import Device, tile
+from sley.runtime.tile.arguments import array_type
 from sley.runtime.tile.build import Problem
 from sley.runtime.tile.compiler import Prepared
-from sley.runtime.tile.kernel import array_type
 from sley.runtime.tile.schedule import AUTOMATIC
 
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -8,16 +8,13 @@ from typing import Any, Protocol
 
 from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
+from sley.runtime.tile.arguments import Types
 from sley.runtime.tile.choices import Choice, Grid, Sides, candidates, sides
 from sley.runtime.tile.compiler import Compiled, compile_function, prepare
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.operations import RoomError
 from sley.runtime.tile.programs import keep_choice, keep_program, kept_choice, kept_program, key_of
 from sley.runtime.tile.schedule import Schedule
-from sley.runtime.tile.types import ArrayType
-
-Types = ArrayType | tuple[ArrayType, ...]
-"""Of an argument: an array, or several in a tuple."""
 
 
 class Traceable(Protocol):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import KernelError
-from sley.runtime.tile.build import Candidate, Problem, no_room, numbered
+from sley.runtime.tile.arguments import Call
+from sley.runtime.tile.build import Candidate, Problem, Traceable, no_room, numbered
 from sley.runtime.tile.choices import Choice, Grid
 from sley.runtime.tile.programs import keep_choice
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
-
-if TYPE_CHECKING:
-    from sley.runtime.tile.kernel import Call, Kernel
 
 MEASURED = 8
 """Candidates, those with the least cycles by the closed form."""
@@ -29,6 +27,16 @@ class Measurement:
     cycles: int
 
 
+class Tunable(Traceable, Protocol):
+    """What is tuned: a kernel."""
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        """The arguments of a launch."""
+
+    def forget(self) -> None:
+        """Programs are chosen anew."""
+
+
 class Tuner:
     """``kernel.tune[grid](...)`` takes the arguments of a launch, with choices. It runs the eight candidates with the
     least cycles by the closed form on the device, each twice, and keeps the fastest for this problem, also on disk.
@@ -37,7 +45,7 @@ class Tuner:
     Returns what was measured, the fastest first. Raises ``NoCycleCounts`` on an engine without cycles, ``TileError``.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Tunable) -> None:
         self.kernel = kernel
 
     def __getitem__(self, grid: Grid) -> Callable[..., list[Measurement]]:
