@@ -14,7 +14,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
-from sley.runtime.nn.folding import Axis, broadcast_shape, check_contiguous, viewed
+from sley.runtime.nn.folding import Axis, broadcast_shape, viewed
 from sley.runtime.nn.mapping import FP32, Operand, Source, inputs_of, on_device, region, result_array, source
 from sley.runtime.tile import language as tile
 
@@ -243,13 +243,13 @@ def _arranged(arrays: Sequence[Buffer], shape: tuple[int, ...], chosen: Sequence
     along, kept = (groups[True] or [none])[0], groups[False] or [none]
     sizes = [array.dtype.itemsize for array in arrays]
     rows, columns = _contiguous(along, sizes), _contiguous(kept[-1], sizes)
-    if (along.size > 1 and rows and (not columns or max(along.strides) <= max(kept[-1].strides))) or not columns:
+    if rows and (along.size > 1 or not columns) and (not columns or max(along.strides) <= max(kept[-1].strides)):
         inner, number = [*kept, along], 1
-    else:
+    elif columns:
         inner, number = [*kept[:-1], along, kept[-1]], 0
+    else:  # elements that do not lie side by side are runs by themselves
+        inner, number = [*kept, along, none], 0
     inner = [none] * (4 - len(inner)) + inner
-    for place, array in enumerate(arrays):
-        check_contiguous(operator, "an array", array, place, inner)
     return Arranged(inner[:-4], inner[-4:], number)
 
 

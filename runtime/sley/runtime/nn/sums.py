@@ -2,7 +2,7 @@
 
 Parameters
 ----------
-x: an array of bool, int8, int32, bfloat16 or float32. A view whose elements lie side by side along one axis.
+x: an array of bool, int8, int32, bfloat16 or float32, of any strides.
 axis: one axis, several, or None for all.
 keepdims: whether axes that are reduced stay, with one element.
 out: array for the result; a new one if not given.

@@ -29,6 +29,7 @@ from sley.runtime.tile.trace import (
     as_tile,
     as_type,
     binary,
+    computed,
     index_op,
     trace,
     unary,
@@ -44,6 +45,7 @@ __all__ = [
     "Tile",
     "TileError",
     "block_id",
+    "broadcast_to",
     "cdiv",
     "choice",
     "dot",
@@ -114,6 +116,14 @@ def full(shape: Sequence[int], value: float, dtype: Any = ElementType.FP32) -> T
 def zeros(shape: Sequence[int], dtype: Any = ElementType.FP32) -> Tile:
     """A tile of zeros."""
     return full(shape, 0, dtype)
+
+
+def broadcast_to(x: Tile, shape: Sequence[int]) -> Tile:
+    """x with axes of one element repeated up to ``shape``, of fp32 or int32: its bits, or 0."""
+    if tuple(shape) == x.shape:
+        return computed(x)
+    wide = computed(x)
+    return Tile(trace().emit("binary", [wide.value, full(shape, 0, wide.dtype).value], kind="or")[0])
 
 
 def dot(a: Tile, b: Tile, sums: Tile | None = None) -> Tile:
