@@ -18,13 +18,17 @@ from sley.runtime.tile.passes.chains import form_chains
 from sley.runtime.tile.passes.placement import place
 from sley.runtime.tile.passes.products import check_products
 from sley.runtime.tile.passes.ranges import check_places, index_ranges
+from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
 from sley.runtime.tile.passes.spread import spread_columns
+from sley.runtime.tile.passes.transposes import move_transposes
 from sley.runtime.tile.text import printed
 from sley.runtime.tile.verify import verify
 
 PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
+    "transposes": move_transposes,
+    "runs": make_runs,
     "spread": spread_columns,
     "chains": form_chains,
     "carry": keep_in_place,

@@ -107,15 +107,22 @@ class _Block:
         self.values |= dict(zip(op.results, carried, strict=True))
 
     def _region(self, op: Op, array: Bits, indices: list[int], shape: tuple[int, int]) -> Any:
-        """The part of an array that a tile covers, as a view of two axes."""
+        """The part of an array that a tile covers, as a view of rows and columns."""
         for axis, (index, size) in enumerate(zip(indices, array.shape, strict=True)):
             if not 0 <= index < size:
                 raise TileError(
                     f"line {op.line}: {op.name} at {tuple(indices)} of {array.shape}: axis {axis} ends there"
                 )
-        flat = array[(*indices[:-2],)] if array.ndim > 1 else array[None]
-        row = indices[-2] if array.ndim > 1 else 0
-        return flat[row : row + shape[0], indices[-1] : indices[-1] + shape[1]]
+        key: list[Any] = list(indices)
+        for along, size in zip(op.attributes["axes"], shape, strict=True):
+            if along is not None:
+                key[along] = slice(indices[along], indices[along] + size)
+        rows, columns = op.attributes["axes"]
+        if rows is None:
+            return array[(*key, None)].T if columns is not None else array[(*key, None, None)]
+        if columns is None:
+            return array[(*key, None)]
+        return array[tuple(key)] if rows < columns else array[tuple(key)].T
 
     def _load(self, op: Op) -> Bits:
         array, *indices = self._operands(op)
@@ -154,6 +161,10 @@ class _Block:
         assert isinstance(type, TileType)
         (x,) = self._operands(op)
         return self.golden.cast(x, type.dtype, op.attributes["dtype"])
+
+    def _transpose(self, op: Op) -> Bits:
+        transposed: Bits = self._operands(op)[0].T
+        return transposed
 
     def _dot(self, op: Op) -> Bits:
         return self.golden.dot(*self._operands(op))

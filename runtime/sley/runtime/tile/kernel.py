@@ -32,10 +32,7 @@ def array_type(name: str, array: Buffer) -> ArrayType:
     assert dtype is not None
     if not array.shape or 0 in array.shape:
         raise TileError(f"{name} has shape {array.shape}; it has one dimension or more, each 1 or more")
-    strides = tuple(stride // array.dtype.itemsize for stride in array.strides)
-    if array.shape[-1] > 1 and strides[-1] != 1:
-        raise TileError(f"{name} has strides {array.strides}; elements of its last axis must be contiguous")
-    return ArrayType(dtype, array.shape, strides)
+    return ArrayType(dtype, array.shape, tuple(stride // array.dtype.itemsize for stride in array.strides))
 
 
 class Kernel:

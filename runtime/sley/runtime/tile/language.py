@@ -68,6 +68,7 @@ __all__ = [
 ]
 
 Place = Sequence[Index | int]
+Axes = Sequence[int | None]
 
 
 def block_id(axis: int = 0) -> Index:
@@ -82,21 +83,33 @@ def _place(array: Array, place: Place | Index | int) -> list[Any]:
     return [array.value, *(as_index(index).value for index in indices)]
 
 
-def load(array: Array, place: Place | Index | int, shape: Sequence[int], fill: float = 0.0) -> Tile:
+def _axes(array: Array, axes: Axes | None) -> tuple[int | None, ...]:
+    """Counted from the first axis on; the last two by default, of one axis none for the rows."""
+    rank = len(array.shape)
+    if axes is None:
+        return (rank - 2 if rank > 1 else None, rank - 1)
+    return tuple(axis + rank if axis is not None and -rank <= axis < 0 else axis for axis in axes)
+
+
+def load(
+    array: Array, place: Place | Index | int, shape: Sequence[int], fill: float = 0.0, axes: Axes | None = None
+) -> Tile:
     """The tile of ``shape``, rows and columns, whose first element is at ``place``, an index for each axis of the
     array.
 
-    Rows and columns are along the last two axes; an array of one axis has one row. What is outside of the array is
+    Rows and columns are along two ``axes`` of the array, the last two if they are not given; None is for a single row
+    or column. An array of one axis has one row, or one column with ``axes=(0, None)``. What is outside of the array is
     ``fill``. The place itself must be inside of it.
     """
-    return Tile(trace().emit("load", _place(array, place), shape=tuple(shape), fill=float(fill))[0])
+    attributes = {"shape": tuple(shape), "fill": float(fill), "axes": _axes(array, axes)}
+    return Tile(trace().emit("load", _place(array, place), **attributes)[0])
 
 
-def store(array: Array, place: Place | Index | int, tile: Tile) -> None:
+def store(array: Array, place: Place | Index | int, tile: Tile, axes: Axes | None = None) -> None:
     """Writes a tile of the array's type to where ``load`` would read it; what is outside of the array is not
     written.
     """
-    trace().emit("store", [*_place(array, place), tile.value])
+    trace().emit("store", [*_place(array, place), tile.value], axes=_axes(array, axes))
 
 
 def full(shape: Sequence[int], value: float, dtype: Any = ElementType.FP32) -> Tile:

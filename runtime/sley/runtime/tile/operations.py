@@ -2,9 +2,10 @@
 
 Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, ``imax``. Tiles come from ``load`` and
 ``full`` and go to ``store``. ``dot`` multiplies matrices, ``reduce`` joins the elements of rows or columns, ``cast``
-changes the type. ``unary`` and ``binary`` do to each element what the operation of the vector unit does that they
-name; ``where`` chooses between two. ``for`` repeats its body; ``yield`` ends it and hands on what is carried. ``chain``
-is several element-wise operations in one instruction of the vector unit; the compiler makes it, no one writes it.
+changes the type, ``transpose`` makes rows of columns. ``unary`` and ``binary`` do to each element what the operation of
+the vector unit does that they name; ``where`` chooses between two. ``for`` repeats its body; ``yield`` ends it and
+hands on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit; the
+compiler makes it, no one writes it.
 """
 
 from __future__ import annotations
@@ -71,11 +72,26 @@ def _indices(op: Op) -> list[Type]:
     return [INDEX]
 
 
+def _axes(op: Op, array: ArrayType, shape: tuple[int, int]) -> None:
+    """Rows and columns of the tile go along two axes of the array; a single row or column goes along none."""
+    axes, rank = op.attributes["axes"], len(array.shape)
+    along = [axis for axis in axes if axis is not None]
+    _need(
+        len(axes) == 2 and len(set(along)) == len(along) and all(0 <= axis < rank for axis in along),
+        op,
+        f"axes are {axes}; they are two different ones of {rank}, for rows and for columns, or None for a single one",
+    )
+    for axis, size, name in zip(axes, shape, ("rows", "columns"), strict=True):
+        _need(
+            axis is not None or size == 1, op, f"{size} {name} along no axis of the array; there is one, or give axes"
+        )
+
+
 def _load(op: Op) -> list[Type]:
     array = _array(op, [operand.type for operand in op.operands[1:]])
     shape = op.attributes["shape"]
     _need(len(shape) == 2 and min(shape) >= 1, op, f"shape is {shape}; it has rows and columns, each 1 or more")
-    _need(len(array.shape) > 1 or shape[0] == 1, op, f"{shape[0]} rows of an array of one dimension; it has one")
+    _axes(op, array, shape)
     return [TileType(array.dtype, shape)]
 
 
@@ -86,7 +102,7 @@ def _store(op: Op) -> list[Type]:
         op,
         f"a tile of {tile.dtype.info.name} to an array of {array.dtype.info.name}; convert it: x.to(array.dtype)",
     )
-    _need(len(array.shape) > 1 or tile.shape[0] == 1, op, f"{tile.shape[0]} rows to an array of one dimension")
+    _axes(op, array, tile.shape)
     return []
 
 
@@ -139,6 +155,11 @@ def _cast(op: Op) -> list[Type]:
         f"{tile.dtype.info.name} to {dtype.info.name}; tiles have {', '.join(t.info.name for t in STORED)}",
     )
     return [TileType(dtype, tile.shape)]
+
+
+def _transpose(op: Op) -> list[Type]:
+    tile = _tile(op, 0)
+    return [TileType(tile.dtype, (tile.shape[1], tile.shape[0]))]
 
 
 def _dot(op: Op) -> list[Type]:
@@ -200,13 +221,14 @@ OPERATIONS: dict[str, OpInfo] = {
     "const": OpInfo(_index, 0, ("value",)),
     "block": OpInfo(_index, 0, ("axis",)),
     **{name: OpInfo(_indices, 2) for name in INDEX_OPS},
-    "load": OpInfo(_load, None, ("shape", "fill")),
-    "store": OpInfo(_store, None),
+    "load": OpInfo(_load, None, ("shape", "fill", "axes")),
+    "store": OpInfo(_store, None, ("axes",)),
     "full": OpInfo(_made, 0, ("value", "dtype", "shape")),
     "unary": OpInfo(_unary, 1, ("kind",)),
     "binary": OpInfo(_binary, 2, ("kind",)),
     "where": OpInfo(_where, 3),
     "cast": OpInfo(_cast, 1, ("dtype",)),
+    "transpose": OpInfo(_transpose, 1),
     "dot": OpInfo(_dot, 3),
     "reduce": OpInfo(_reduce, 1, ("kind", "axis")),
     "for": OpInfo(_for, None, ("lower", "step", "count")),

@@ -163,6 +163,11 @@ class Tile(Traced):
         """The smallest along an axis, NaN if one is."""
         return self._reduce("min", axis)
 
+    @property
+    def T(self) -> Tile:  # noqa: N802 (numpy's name)
+        """Rows as columns. Of a tile that is loaded it costs nothing, or what ``load`` with ``axes`` does."""
+        return Tile(trace().emit("transpose", [self.value])[0])
+
     def _reduce(self, kind: str, axis: int) -> Tile:
         return Tile(trace().emit("reduce", [computed(self).value], kind=kind, axis=axis)[0])
 

@@ -11,6 +11,7 @@ from sley.runtime.tile.emit.products import emit_dot
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import emit_chain, emit_reduce
 from sley.runtime.tile.emit.transfers import emit_transfer
+from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
 from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.passes.order import UNITS, Channel, order
@@ -55,6 +56,8 @@ class Emitter:
             emit_chain(self.room, op)
         elif op.name == "reduce":
             emit_reduce(self.room, op)
+        elif op.name == "transpose":
+            emit_transpose(self.room, op)
         elif op.name == "dot":
             emit_dot(self.room, op)
         elif op.name in UNITS:
@@ -97,7 +100,7 @@ class Emitter:
 
 
 def _depth(op: Op) -> int:
-    """Loops in loops, those of a product counted."""
-    if op.name == "dot":
+    """Loops in loops, those of products and transposes counted."""
+    if op.name in ("dot", "transpose"):
         return 2
     return 1 + max(map(_depth, op.body.ops), default=0) if op.body is not None else 0

@@ -17,7 +17,12 @@ from sley.runtime.tile.ir import Block, Op, Value
 from sley.runtime.tile.passes.placement import Buffer, Placement
 from sley.runtime.tile.types import ArrayType, TileType
 
-UNITS = {"load": Unit.LOAD, "store": Unit.STORE, "dot": Unit.MATRIX, "chain": Unit.VECTOR, "reduce": Unit.VECTOR}
+UNITS = {
+    "load": Unit.LOAD,
+    "store": Unit.STORE,
+    "dot": Unit.MATRIX,
+    **dict.fromkeys(("chain", "reduce", "transpose"), Unit.VECTOR),
+}
 Channel = tuple[Unit, Unit, int]
 """Who signals, who waits, and how many rounds later; 0 in the same round."""
 

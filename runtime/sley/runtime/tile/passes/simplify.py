@@ -15,6 +15,11 @@ def simplify(function: Function) -> None:
             op.name, op.operands, op.attributes = "const", [], {"value": INDEX_OPS[op.name](a, b)}
         if op.name == "const":
             known[op.result] = op.attributes["value"]
+    drop_unused(function)
+
+
+def drop_unused(function: Function) -> None:
+    """Leaves out what nobody uses, in place."""
     while _drop(function.body, function):
         pass
 
