@@ -69,8 +69,8 @@ def compile_function(function: Function, config: ChipConfig) -> Compiled:
     check_places(function, ranges)
     check_products(function, config)
     placement = place(function, config)
-    first = Emitter(function, Room(function, config, placement, ranges))
-    program = first.program()
-    if first.k.chains:  # again, with all of them in front
-        program = Emitter(function, Room(function, config, placement, ranges, first.k.chains)).program()
+    room = Room(function, config, placement, ranges)
+    program = Emitter(function, room).program()
+    if room.chains:  # again, with all of them in front
+        program = Emitter(function, Room(function, config, placement, ranges, tuple(room.chains))).program()
     return Compiled(program, function.grid)

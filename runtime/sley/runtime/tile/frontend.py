@@ -9,16 +9,18 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.ir import Block, Function, Op, Value
 from sley.runtime.tile.operations import TileError, result_types
 from sley.runtime.tile.trace import CURRENT, Array, Index, Trace, Traced, as_index
 from sley.runtime.tile.types import INDEX, ArrayType
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -187,15 +189,32 @@ class _Run:
             self.variables[name] = type(self.variables[name])(result)
 
 
+def flat(arguments: Mapping[str, T | tuple[T, ...]]) -> Iterator[tuple[str, T]]:
+    """Arrays, and those of tuples, by names of their own."""
+    for name, value in arguments.items():
+        if isinstance(value, tuple):
+            yield from ((f"{name}_{number}", one) for number, one in enumerate(value))
+        else:
+            yield name, value
+
+
 def read(
-    source: Source, arrays: Mapping[str, ArrayType], constants: Mapping[str, Any], grid: tuple[int, int, int]
+    source: Source,
+    arrays: Mapping[str, ArrayType | tuple[ArrayType, ...]],
+    constants: Mapping[str, Any],
+    grid: tuple[int, int, int],
 ) -> Function:
     """The function that a kernel is for these arrays and constants. Raises ``TileError``."""
     trace = Trace()
-    values = {name: Value(type, name) for name, type in arrays.items()}
+    values = {name: Value(type, name) for name, type in flat(arrays)}
+    left = iter(values.values())
+    arguments = {
+        name: tuple(Array(next(left)) for _ in type) if isinstance(type, tuple) else Array(next(left))
+        for name, type in arrays.items()
+    }
     token = CURRENT.set(trace)
     try:
-        source.call(**{name: Array(value) for name, value in values.items()}, **constants)
+        source.call(**arguments, **constants)
     finally:
         CURRENT.reset(token)
     return Function(source.python.__name__, list(values.values()), grid, trace.block)

@@ -9,26 +9,29 @@ from itertools import combinations
 from typing import Any, ParamSpec, TypeVar
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.device.types import element_type
 from sley.runtime.tile.compiler import Compiled, compile_function
-from sley.runtime.tile.frontend import Source, read
+from sley.runtime.tile.frontend import Source, flat, read
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.operations import STORED, TileError
 from sley.runtime.tile.types import ArrayType
 
+Types = ArrayType | tuple[ArrayType, ...]
+"""Of an argument: an array, or several in a tuple."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def array_type(name: str, array: Buffer) -> ArrayType:
     """The type of a device array. Raises ``TileError`` for one that kernels cannot use."""
-    dtype = element_type(array.dtype)
+    dtype = ElementType.INT8 if array.dtype == bool else element_type(array.dtype)
     if dtype not in STORED:
-        raise TileError(f"{name} is of {array.dtype}; kernels have {', '.join(t.info.name for t in STORED)}")
+        raise TileError(f"{name} is of {array.dtype}; kernels have {', '.join(t.info.name for t in STORED)} and bool")
     assert dtype is not None
     if not array.shape or 0 in array.shape:
         raise TileError(f"{name} has shape {array.shape}; it has one dimension or more, each 1 or more")
@@ -37,8 +40,8 @@ def array_type(name: str, array: Buffer) -> ArrayType:
 
 class Kernel:
     """A kernel. ``kernel[grid](x, y, SIZE=64)`` runs it once for each block of the grid, on any core; it returns
-    before they are done. Arrays are device arrays; all other arguments are constants, for each of which it is
-    compiled. ``stream=``: where to run.
+    before they are done. Arrays are device arrays, or tuples of them; all other arguments are constants, for each of
+    which it is compiled. An array of bool is one of int8 with 1 and 0. ``stream=``: where to run.
 
     Programs are kept by the arrays' types and strides, constants, grid and chip.
     """
@@ -72,23 +75,29 @@ class Kernel:
         """Compiles the kernel for these arguments if it has not been, and runs it."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        arrays = {name: value for name, value in bound.arguments.items() if isinstance(value, Buffer)}
+        given = {name: value for name, value in bound.arguments.items() if _is_array(value)}
+        arrays = dict(flat(given))
         if not arrays:
             raise BadRequest(f"{self.source.python.__name__} without a device array; give device.array(values)")
         device = Device.of(next(iter(arrays.values())))
-        types = {name: array_type(name, array) for name, array in arrays.items()}
+        types: dict[str, Types] = {
+            name: tuple(array_type(f"{name}[{i}]", array) for i, array in enumerate(value))
+            if isinstance(value, tuple)
+            else array_type(name, value)
+            for name, value in given.items()
+        }
         for (first, a), (second, b) in combinations(arrays.items(), 2):
             if a.layout.overlaps(b.layout):
                 raise BadRequest(
                     f"{first} and {second} of {self.source.python.__name__} share memory: give the array once, and "
                     "load and store that, so that the order of both is kept"
                 )
-        constants = {name: value for name, value in bound.arguments.items() if name not in arrays}
+        constants = {name: value for name, value in bound.arguments.items() if name not in given}
         compiled = self.compiled(types, constants, grid, device.config)
         (stream or device.stream).launch(compiled.program, list(arrays.values()), compiled.grid)
 
     def compiled(
-        self, arrays: dict[str, ArrayType], constants: dict[str, Any], grid: tuple[int, int, int], config: ChipConfig
+        self, arrays: dict[str, Types], constants: dict[str, Any], grid: tuple[int, int, int], config: ChipConfig
     ) -> Compiled:
         """The program for these types. Raises ``TileError``, ``KernelError``."""
         key = (tuple(arrays.items()), _hashable(constants), grid, config.hash)
@@ -96,9 +105,15 @@ class Kernel:
             self._programs[key] = compile_function(self.function(arrays, constants, grid), config)
         return self._programs[key]
 
-    def function(self, arrays: dict[str, ArrayType], constants: dict[str, Any], grid: tuple[int, int, int]) -> Function:
+    def function(self, arrays: dict[str, Types], constants: dict[str, Any], grid: tuple[int, int, int]) -> Function:
         """The tile IR for these types, as the source says it. Raises ``TileError``."""
         return read(self.source, arrays, constants, grid)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Buffer) or (
+        isinstance(value, tuple) and bool(value) and all(isinstance(one, Buffer) for one in value)
+    )
 
 
 def _hashable(constants: dict[str, Any]) -> Any:

@@ -17,6 +17,9 @@ from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.passes.order import UNITS, Channel, order
 from sley.runtime.tile.types import IndexType
 
+INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1}
+"""Hardware loops that the instructions of an operation may need."""
+
 
 class Emitter:
     """Writes the program of a function, with what ``room`` has."""
@@ -100,7 +103,7 @@ class Emitter:
 
 
 def _depth(op: Op) -> int:
-    """Loops in loops, those of products and transposes counted."""
-    if op.name in ("dot", "transpose"):
-        return 2
+    """Loops in loops, those of operations counted."""
+    if op.name in INNER_LOOPS:
+        return INNER_LOOPS[op.name]
     return 1 + max(map(_depth, op.body.ops), default=0) if op.body is not None else 0

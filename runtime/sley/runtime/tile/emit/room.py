@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
 from sley.abi.vector.chains import Chain
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
@@ -15,13 +16,15 @@ from sley.runtime.tile.ir import Function, Op, Value
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.passes.ranges import Range
 
+LAST_CHAIN = "last chain"
+
 
 class Room:
     """Attributes: ``k``: the builder of the program. ``parameters``: what is known of them. ``scalars``: indices.
     ``config``: the chip. ``turns``: the slot of this round, by loop.
 
-    ``chains``: which the table holds from the beginning; others are written where they are first named, in loops
-    again and again.
+    ``chains``: all that are named, as far as that is known. The table holds them from the beginning; of more than it
+    has room for the last ones are written into its last entry where they are needed.
     """
 
     def __init__(
@@ -37,12 +40,24 @@ class Room:
         self.scalars = Scalars(self.k, function, ranges)
         self.parameters = Parameters(self.k)
         self.k.free(*self.k.grid)
-        for chain in chains:
+        self.chains: dict[Chain, None] = {}
+        for chain in chains[: config.vector_chains]:
             self.k.chain(chain)
+        self._kept = set(chains if len(chains) <= config.vector_chains else chains[: config.vector_chains - 1])
         self.turns: dict[Op, Register] = {}
         for op in function.body.walk():
             if op.body is not None and any(b.loop is op and b.slots > 1 for b in placement.buffers):
                 self.turns[op] = self.k.reg("turn", 0)
+
+    def chain(self, chain: Chain) -> int:
+        """The index of a chain for the instruction that follows."""
+        self.chains.setdefault(chain)
+        last = self.config.vector_chains
+        if chain in self._kept or not last or len(self.k.chains) < last:
+            return self.k.chain(chain)
+        if not self.parameters.holds(Unit.VECTOR, LAST_CHAIN, chain):
+            self.k.exchange_chain(last, chain)
+        return last
 
     def place(self, value: Value, into: Register, offset: int = 0) -> int | Register:
         """The first row of a tile in this round, plus an offset; in the register if it has slots."""
@@ -62,6 +77,9 @@ class Room:
 
     @contextmanager
     def repeat(self, count: int) -> Iterator[None]:
-        """A hardware loop, if there is more than one round."""
+        """A hardware loop, if there is more than one round. Its body may name chains, but changes no parameter that is
+        known when it begins."""
         with self.k.loop(count) if count > 1 else nullcontext():
+            if count > 1:
+                self.parameters.drop(Unit.VECTOR, LAST_CHAIN)
             yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sley.abi.faults import Unit
@@ -10,6 +10,7 @@ from sley.abi.instructions import Space, VectorRow
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp
+from sley.runtime.assembler.operands import Register
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
@@ -22,14 +23,30 @@ FOLDED = VectorRow.ROW3
 """The row register of reductions."""
 
 
-def spot(room: Room, value: TileValue, whole: tuple[int, int], chunk: int) -> tuple[int, int, int]:
-    """Where N columns of an operation on ``whole`` are in a tile: rows behind its first, rows from one to the next, and
-    the half of the row."""
+@dataclass(frozen=True)
+class Spot:
+    """Where N columns of an operation are in a tile. ``offset``: rows behind its first. ``step``: from row to row.
+    ``half``: of the row. ``apart``: rows from these N columns to those that are a row of the memory further."""
+
+    offset: int
+    step: int
+    half: int
+    apart: int
+
+
+def spot(room: Room, value: TileValue, whole: tuple[int, int], chunk: int) -> Spot:
+    """Where chunk ``chunk`` of an operation on ``whole`` is in a tile."""
     shape = tile_shape(value)
+    step = int(shape[0] > 1 or whole[0] == 1)
     if shape[1] == 1 != whole[1]:
-        chunk = 0
-    halves = row_elements(tile_type(value).dtype, room.config) // room.config.array
-    return chunk // halves * shape[0], int(shape[0] > 1 or whole[0] == 1), chunk % halves
+        return Spot(0, step, 0, 0)
+    halves = halves_of(room, value)
+    return Spot(chunk // halves * shape[0], step, chunk % halves, shape[0])
+
+
+def halves_of(room: Room, value: TileValue) -> int:
+    """Chunks of N columns in a row of the memory: 2 of int8 where a lane holds two."""
+    return row_elements(tile_type(value).dtype, room.config) // room.config.array
 
 
 def emit_chain(room: Room, op: Op) -> None:
@@ -40,45 +57,74 @@ def emit_chain(room: Room, op: Op) -> None:
     room.parameters.set(Unit.VECTOR, **dict(splats))
     values = [*op.operands] or [op.result]
     count = -(-whole[1] // room.config.array)
-    halves = any(tile_type(value).dtype is ElementType.INT8 for value in (*values, op.result))
-    if all(tile_shape(value) == whole for value in values) and not halves:
-        _instruction(room, op, values, 0, whole[0] * count)
+    halves = max(halves_of(room, value) for value in (*values, op.result))
+    if all(tile_shape(value) == whole for value in values) and halves == 1:
+        _instruction(room, op, values, 0, (whole[0] * count, 1))
         return
-    for chunk in range(count):
-        _instruction(room, op, values, chunk, whole[0])
+    rounds = count // halves
+    if rounds:
+        _instruction(room, op, values, 0, (whole[0], rounds), halves)
+    for chunk in range(rounds * halves, count):
+        _instruction(room, op, values, chunk, (whole[0], 1))
 
 
-def _instruction(room: Room, op: Op, values: list[TileValue], chunk: int, rows: int) -> None:
-    k, stages, whole = room.k, op.attributes["stages"], op.attributes["shape"]
-    others = [name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used]
-    with k.scratch("a b c out") as (a_at, b_at, c_at, out_at):
-        offset, step, a_half = spot(room, values[0], whole, chunk)
-        first = room.row(values[0], a_at, offset)
-        room.parameters.set(Unit.VECTOR, a_stride=step, out_stride=1)
-        b, b_half = (Space.ACCUMULATOR, ElementType.INT8), 0
-        for name, value, register in zip(others, values[1:], (b_at, c_at), strict=False):
-            offset, step, half = spot(room, value, whole, chunk)
-            row = room.place(value, register, offset)
-            room.parameters.set(Unit.VECTOR, **{f"{name}_row": row, f"{name}_stride": step})
-            if name == "b":
-                b, b_half = _read(room, value), half
-        a = _read(room, values[0])
-        offset, _, out_half = spot(room, op.result, whole, chunk)
-        k.vector(
-            first,
-            room.row(op.result, out_at, offset),
-            rows,
-            a_space=a[0],
-            a_type=a[1],
-            a_half=a_half,
-            b_space=b[0],
-            b_type=b[1],
-            b_half=b_half,
-            dtype=op.attributes["computed"],
-            out=op.attributes["dtype"],
-            out_half=out_half,
-            chain=k.chain(stages),
-        )
+def _instruction(
+    room: Room, op: Op, values: list[TileValue], chunk: int, size: tuple[int, int], together: int = 1
+) -> None:
+    """VECTORs on ``size`` rows of ``together`` chunks from a chunk on, and as many rounds of them."""
+    k, stages, whole, (rows, rounds) = room.k, op.attributes["stages"], op.attributes["shape"], size
+    names = ["a", *[name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used], "out"]
+    tiles = dict(zip(names, [*values, op.result], strict=True))
+    moves = rounds * together > 1
+    with k.scratch("a b c out") as registers:
+        spots = {name: spot(room, value, whole, chunk) for name, value in tiles.items()}
+        at = {
+            name: (room.row if moves or name in ("a", "out") else room.place)(value, register, spots[name].offset)
+            for (name, value), register in zip(tiles.items(), registers, strict=False)
+        }
+        room.parameters.set(Unit.VECTOR, **{f"{name}_stride": spots[name].step for name in names if name != "out"})
+        room.parameters.set(Unit.VECTOR, out_stride=1)
+        with room.repeat(rounds):
+            for number in range(chunk, chunk + together):
+                spots = {name: spot(room, value, whole, number) for name, value in tiles.items()}
+                _vector(room, op, tiles, at, spots, rows)
+                for name, value in tiles.items() if moves else ():
+                    register = at[name]
+                    assert isinstance(register, Register)
+                    if spots[name].apart and (number + 1) % halves_of(room, value) == 0:
+                        k.add(register, register, spots[name].apart)
+
+
+def _vector(
+    room: Room,
+    op: Op,
+    tiles: dict[str, TileValue],
+    at: dict[str, int | Register],
+    spots: dict[str, Spot],
+    rows: int,
+) -> None:
+    """One VECTOR: operands and result by the names of its parameters."""
+    k = room.k
+    for name in ("b", "c"):
+        if name in tiles:
+            room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[name]})
+    a_space, a_type = _read(room, tiles["a"])
+    b_space, b_type = _read(room, tiles["b"]) if "b" in tiles else (Space.ACCUMULATOR, ElementType.INT8)
+    k.vector(
+        at["a"],
+        at["out"],
+        rows,
+        a_space=a_space,
+        a_type=a_type,
+        a_half=spots["a"].half,
+        b_space=b_space,
+        b_type=b_type,
+        b_half=spots["b"].half if "b" in spots else 0,
+        dtype=op.attributes["computed"],
+        out=op.attributes["dtype"],
+        out_half=spots["out"].half,
+        chain=room.chain(op.attributes["stages"]),
+    )
 
 
 def _read(room: Room, value: TileValue) -> tuple[Space, ElementType]:
@@ -101,16 +147,20 @@ def _along_rows(room: Room, op: Op) -> None:
     assert isinstance(type, TileType)
     reduction = REDUCTIONS[op.attributes["kind"]]
     rows = tile_shape(source)[0]
-    reducing = k.chain(Chain(reduce=reduction, register=int(FOLDED), silent=True))
-    writing = k.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3))
+    reducing = Chain(reduce=reduction, register=int(FOLDED), silent=True)
+    writing = Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3)
     vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
     room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
-    for chunk in range(chunks(type, room.config)):
-        with k.scratch("a out") as (a, out):
-            first = room.row(source, a, chunk * rows)
-            vector(first, first, rows, chain=reducing)
+    with k.scratch("a out") as (a, out):
+        first, result = room.row(source, a), room.row(op.result, out)
+        count = chunks(type, room.config)
+        with room.repeat(count):
+            vector(first, first, rows, chain=room.chain(reducing))
             k.vfold(FOLDED, reduction, dtype=type.dtype)
-            vector(first, room.row(op.result, out, chunk), 1, chain=writing)
+            vector(first, result, 1, chain=room.chain(writing))
+            if count > 1:
+                k.add(first, first, rows)
+                k.add(result, result, 1)
 
 
 def _along_columns(room: Room, op: Op) -> None:
@@ -123,6 +173,7 @@ def _along_columns(room: Room, op: Op) -> None:
     join = JOIN[reduction]
     masked = Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT0) if columns % n else Chain()
     joined = Chain(binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
+    joined_chunk = partial(replace, binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
     vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
     room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
     if columns % n:
@@ -130,17 +181,22 @@ def _along_columns(room: Room, op: Op) -> None:
         room.parameters.set(Unit.VECTOR, iota_base=-(columns % n), iota_lane=1, iota_row=0)
     with k.scratch("a out") as (a, out):
         result = room.row(op.result, out)
-        for chunk in range(count):
-            last = chunk == count - 1
-            stages = masked if last else Chain()
-            if chunk:
-                stages = replace(stages, binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
-                room.parameters.set(Unit.VECTOR, b_row=room.place(op.result, out))
-            first = room.row(source, a, chunk * rows)
-            vector(first, result, rows, chain=k.chain(stages))
-        exchanged = k.chain(replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE))
+        first = room.row(source, a)
+        partly = columns % n > 0
+        middle = max(count - 1 - partly, 0)
+        vector(first, result, rows, chain=room.chain(Chain() if count > 1 or not partly else masked))
+        if count > 1:
+            room.parameters.set(Unit.VECTOR, b_row=room.place(op.result, out))
+        if middle:
+            with room.repeat(middle):
+                k.add(first, first, rows)
+                vector(first, result, rows, chain=room.chain(joined_chunk(Chain())))
+        if count > 1 and partly:
+            k.add(first, first, rows)
+            vector(first, result, rows, chain=room.chain(joined_chunk(masked)))
+        exchanged = replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE)
         distance = 1
         while distance < n:
             room.parameters.set(Unit.VECTOR, exchange=distance)
-            vector(result, result, rows, chain=exchanged)
+            vector(result, result, rows, chain=room.chain(exchanged))
             distance *= 2

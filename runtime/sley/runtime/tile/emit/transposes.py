@@ -37,7 +37,7 @@ def emit_transpose(room: Room, op: Op) -> None:
             room.row(source, row, first)
             room.row(op.result, out, first // n * columns)
             room.parameters.set(Unit.VECTOR, b_row=row, a_stride=0)
-            vector(row, out, columns, chain=k.chain(FIRST))
+            vector(row, out, columns, chain=room.chain(FIRST))
             count = min(n, rows - first) - 1
             if count:
                 room.parameters.set(Unit.VECTOR, a_stride=1, iota_row=0, iota_lane=1)
@@ -46,5 +46,5 @@ def emit_transpose(room: Room, op: Op) -> None:
                     with room.repeat(count):
                         k.add(row, row, 1)
                         room.parameters.set(Unit.VECTOR, b_row=row, iota_base=lane)
-                        vector(out, out, columns, chain=k.chain(OTHERS))
+                        vector(out, out, columns, chain=room.chain(OTHERS))
                         k.add(lane, lane, -1)

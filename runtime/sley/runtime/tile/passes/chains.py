@@ -133,9 +133,13 @@ class _Chains:
             grown = self.grow(start, op, number)
             if grown is not None:
                 return grown
-        if op.name == "where" and op.operands[1] not in self.constants:
+        first = op.operands[1 if op.name == "where" else 0]
+        grown = self.begin_with_constant(op) if first in self.constants else None
+        if grown is not None:
+            return grown
+        if op.name == "where":
             return self.where_by_bits(op)
-        return self.begin_with_constant(op)
+        raise TileError(f"line {op.line}: {op.name} of constants alone; compute it in Python")
 
     def where_by_bits(self, op: Op) -> Open:
         """A choice between two tiles that one instruction cannot read beside the condition: each of them or 0, and the
@@ -163,8 +167,8 @@ class _Chains:
         self.open[op.result] = self.begin(op)
         return self.made(op.result)
 
-    def begin_with_constant(self, op: Op) -> Open:
-        """A chain whose first operand must be a tile of a constant."""
+    def begin_with_constant(self, op: Op) -> Open | None:
+        """A chain whose first operand must be a tile of a constant; None if it cannot be."""
         number = 1 if op.name == "where" else 0
         constant = self.constants[op.operands[number]]
         full = Op("full", [], dict(constant.attributes) | {"shape": tile_shape(op.result)}, line=op.line)
@@ -172,10 +176,7 @@ class _Chains:
         self.open[full.result] = self.begin(full)
         a = self.made(full.result)
         dtype = full.attributes["dtype"]
-        grown = self.grow(Open(a, dtype, dtype, dtype, full.attributes["shape"], op.line), op, number)
-        if grown is None:
-            raise TileError(f"line {op.line}: {op.name} of constants alone; compute it in Python")
-        return grown
+        return self.grow(Open(a, dtype, dtype, dtype, full.attributes["shape"], op.line), op, number)
 
     def rank(self, op: Op, number: int) -> tuple[int, int]:
         """Whole tiles first: the others are read again and again."""

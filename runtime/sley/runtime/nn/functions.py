@@ -1,0 +1,207 @@
+"""Functions of one element, in fp32; parameters as those of ``arithmetic``.
+
+The result has the type of x, of integers float32. Errors of exp2, log2, reciprocal, rsqrt, sqrt, tanh, sigmoid and the
+normal distribution are those of the [vector unit](numerics.md#functions); what is made of them says how.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.stream import Stream
+from sley.runtime.nn.mapping import in_fp32
+from sley.runtime.tile import language as tile
+
+
+def exp(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """e^x, as 2^n · 2^r, n the integer next to x · log2(e), and r made of x minus n · ln(2) in two parts."""
+    return in_fp32("exp", exp_tile, x, out=out, stream=stream)
+
+
+def exp2(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """2^x."""
+    return in_fp32("exp2", tile.exp2, x, out=out, stream=stream)
+
+
+def expm1(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """e^x - 1, for x within [-0.25, 0.25] by its Taylor polynomial of degree 6."""
+    return in_fp32("expm1", _expm1, x, out=out, stream=stream)
+
+
+def log(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The natural logarithm, as log2(x) · ln(2) in fp32."""
+    return in_fp32("log", tile.log, x, out=out, stream=stream)
+
+
+def log2(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The logarithm to base 2."""
+    return in_fp32("log2", tile.log2, x, out=out, stream=stream)
+
+
+def log10(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The logarithm to base 10, as log2(x) · log10(2) in fp32."""
+    return in_fp32("log10", _log10, x, out=out, stream=stream)
+
+
+def log1p(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The natural logarithm of 1 + x, with 1 + x rounded and the error of that divided out."""
+    return in_fp32("log1p", _log1p, x, out=out, stream=stream)
+
+
+def reciprocal(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """1 / x."""
+    return in_fp32("reciprocal", tile.reciprocal, x, out=out, stream=stream)
+
+
+def sqrt(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The square root."""
+    return in_fp32("sqrt", tile.sqrt, x, out=out, stream=stream)
+
+
+def rsqrt(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """1 / sqrt(x)."""
+    return in_fp32("rsqrt", tile.rsqrt, x, out=out, stream=stream)
+
+
+def floor(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The largest integer that is not above x."""
+    return in_fp32("floor", tile.floor, x, out=out, stream=stream)
+
+
+def ceil(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The smallest integer that is not below x."""
+    return in_fp32("ceil", _ceil, x, out=out, stream=stream)
+
+
+def round(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The nearest integer, of two the even one."""
+    return in_fp32("round", tile.round, x, out=out, stream=stream)
+
+
+def trunc(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The nearest integer towards 0."""
+    return in_fp32("trunc", _trunc, x, out=out, stream=stream)
+
+
+def erf(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The error function, as 2 Φ(sqrt(2) · x) - 1: an absolute error of 2^-23."""
+    return in_fp32("erf", _erf, x, out=out, stream=stream)
+
+
+def erfc(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """1 - erf(x), as 2 Φ(-sqrt(2) · x)."""
+    return in_fp32("erfc", _erfc, x, out=out, stream=stream)
+
+
+def sinh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The hyperbolic sine, (e^x - e^-x) / 2; for |x| below 0.25 by its Taylor polynomial of degree 7."""
+    return in_fp32("sinh", _sinh, x, out=out, stream=stream)
+
+
+def cosh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The hyperbolic cosine, (e^x + e^-x) / 2."""
+    return in_fp32("cosh", _cosh, x, out=out, stream=stream)
+
+
+def sin(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The sine. x minus the nearest multiple of pi / 2, whose three parts are taken off one after the other, goes into
+    a polynomial: an absolute error of 2^-22 for |x| up to 8192; above it grows as |x| · 2^-36."""
+    return in_fp32("sin", _sin, x, out=out, stream=stream)
+
+
+def cos(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The cosine, as ``sin`` a quarter of a turn further."""
+    return in_fp32("cos", _cos, x, out=out, stream=stream)
+
+
+_LN2 = (0.693359375, -2.12194440e-4)
+"""ln(2) as a number of 10 bits, whose products with integers up to 2^14 are exact, and the rest."""
+
+
+def exp_tile(x: Any) -> Any:
+    """e^x, the error of whose argument does not grow with x."""
+    x = tile.minimum(tile.maximum(x, -104.0), 89.0)
+    whole = tile.round(x * math.log2(math.e))
+    rest = ((x - whole * _LN2[0]) - whole * _LN2[1]) * math.log2(math.e)
+    most = tile.minimum(whole, 127.0)
+    return tile.exp2(rest + (whole - most)) * tile.exp2(most)
+
+
+def _expm1(x: Any) -> Any:
+    near = _polynomial(x, [1 / math.factorial(n + 1) for n in range(6)]) * x
+    return tile.where(tile.maximum(x, -x) <= 0.25, near, exp_tile(x) - 1.0)
+
+
+def _log10(x: Any) -> Any:
+    return tile.log2(x) * math.log10(2)
+
+
+def _log1p(x: Any) -> Any:
+    whole = x + 1.0
+    exact = whole == 1.0
+    quotient = tile.log(whole) * x * tile.reciprocal(tile.where(exact, 1.0, whole - 1.0))
+    return tile.where(whole == math.inf, whole, tile.where(exact, x, quotient))
+
+
+def _ceil(x: Any) -> Any:
+    return -tile.floor(-x)
+
+
+def _trunc(x: Any) -> Any:
+    return tile.where(x < 0.0, -tile.floor(-x), tile.floor(x))
+
+
+def _erf(x: Any) -> Any:
+    return tile.normal_cdf(x * math.sqrt(2)) * 2.0 - 1.0
+
+
+def _erfc(x: Any) -> Any:
+    return tile.normal_cdf(x * -math.sqrt(2)) * 2.0
+
+
+def _sinh(x: Any) -> Any:
+    square = x * x
+    near = _polynomial(square, [1 / math.factorial(2 * n + 1) for n in range(4)]) * x
+    return tile.where(tile.maximum(x, -x) < 0.25, near, (exp_tile(x) - exp_tile(-x)) * 0.5)
+
+
+def _cosh(x: Any) -> Any:
+    return (exp_tile(x) + exp_tile(-x)) * 0.5
+
+
+_QUARTER = (1.5703125, 4.837512969970703e-4, 7.549789948768648e-8)
+"""Parts of pi / 2: the first two with few enough bits that products with quarter turns up to 2^13 are exact."""
+_SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(5)]
+_COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(6)]
+
+
+def _sin(x: Any) -> Any:
+    return _turned(x, 0.0)
+
+
+def _cos(x: Any) -> Any:
+    return _turned(x, 1.0)
+
+
+def _turned(x: Any, ahead: float) -> Any:
+    """sin(x + ahead · pi / 2)."""
+    quarters = tile.round(x * (2 / math.pi))
+    rest = x
+    for part in _QUARTER:
+        rest = rest - quarters * part
+    square = rest * rest
+    turn = quarters + ahead
+    half = tile.floor(turn * 0.5)
+    odd = turn - half * 2.0
+    value = tile.where(odd, _polynomial(square, _COSINE), _polynomial(square, _SINE) * rest)
+    return value * (1.0 - (half - tile.floor(half * 0.5) * 2.0) * 2.0)
+
+
+def _polynomial(x: Any, coefficients: list[float]) -> Any:
+    """The first coefficient is the constant one."""
+    result = x * coefficients[-1] + coefficients[-2]
+    for coefficient in reversed(coefficients[:-2]):
+        result = result * x + coefficient
+    return result
