@@ -88,12 +88,21 @@ class RandomKernel:
         trace.block.ops.append(op)
         return Tile(op.results[0])
 
+    def _masked(self, dice: random.Random, x: Tile) -> Tile:
+        """What is chosen by the numbers of rows and columns, or computed with them."""
+        row, column = (tile.iota(x.shape, axis) + tile.block_id(1 - axis) * dice.choice((0, 1, 7)) for axis in (0, 1))
+        mask = dice.choice((row < column, column <= row * 2 - 3, row == column, (row < 5) & (column > 1), ~(row > 3)))
+        zero = 0 if wide(x.dtype) is INT32 else 0.0
+        return dice.choice((tile.where(mask, x, zero), tile.where(mask, zero, x), mask * 3 - column + row))
+
     def _step(self, dice: random.Random, values: list[Tile]) -> Tile:
         x, kind = dice.choice(values[-3:]), dice.random()
         if kind < 0.25 and wide(x.dtype) is FP32:
             return dice.choice(UNARY)(x)
         if kind < 0.28:
             return x.T if x.shape[0] == x.shape[1] else (x.T * 1 if wide(x.dtype) is INT32 else x.T + x.T).T
+        if kind < 0.33:
+            return self._masked(dice, x)
         if kind < 0.4:
             return getattr(x, dice.choice(("sum", "max", "min")))(dice.randrange(2))
         if kind < 0.5:

@@ -68,6 +68,17 @@ def two_rows(x: Any, out: Any) -> None:
 
 
 @tile.kernel
+def compares(x: Any, out: Any) -> None:
+    if tile.block_id() < 2:
+        tile.store(out, (0, 0), tile.load(x, (0, 0), (2, 8)))
+
+
+@tile.kernel
+def third_axis(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), tile.iota((2, 8), 2))
+
+
+@tile.kernel
 def same_axis(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), tile.load(x, (0, 0), (2, 8), axes=(1, -1)))
 
@@ -96,6 +107,8 @@ def twice(x: Any, out: Any) -> None:
         (waits, r"while is no statement of a kernel"),
         (twice, "dot with a second tile of int8 that is computed, carried by a loop.*load it for this dot"),
         (two_rows, "load: 2 rows along no axis of the array; there is one, or give axes"),
+        (compares, "what an index is, is not known when a kernel is compiled; compare it with a tile: tile.iota"),
+        (third_axis, "iota: axis is 2; it is 0 or 1"),
         (same_axis, r"load: axes are \(1, 1\); they are two different ones of 2"),
         (huge, r"the tiles take \d+ rows of the \w+, which have \d+ on the chip base; the largest is 1600 x 320"),
     ],

@@ -37,6 +37,7 @@ def test_every_pass_has_a_text() -> None:
         ("transposes", True),
         ("runs", True),
         ("spread", True),
+        ("masks", True),
         ("chains", True),
         ("carry", True),
     ]

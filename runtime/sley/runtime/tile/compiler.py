@@ -15,6 +15,7 @@ from sley.runtime.tile.ir import Function
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
+from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.placement import place
 from sley.runtime.tile.passes.products import check_products
 from sley.runtime.tile.passes.ranges import check_places, index_ranges
@@ -30,6 +31,7 @@ PASSES: dict[str, Callable[[Function], None]] = {
     "transposes": move_transposes,
     "runs": make_runs,
     "spread": spread_columns,
+    "masks": form_masks,
     "chains": form_chains,
     "carry": keep_in_place,
 }

@@ -43,6 +43,7 @@ class Arithmetic(Protocol):
         chain: Chain,
         operands: list[tuple[Bits, ElementType]],
         splats: list[int],
+        iota: tuple[int, int, int],
         shape: tuple[int, int],
         computed: ElementType,
         to: ElementType,
@@ -142,6 +143,21 @@ class _Block:
         bits = word(op.attributes["value"], op.attributes["dtype"])
         return np.full(op.attributes["shape"], bits, np.uint32)
 
+    def _iota(self, op: Op) -> Bits:
+        axis, shape = op.attributes["axis"], op.attributes["shape"]
+        numbers = np.arange(shape[axis], dtype=np.uint32)
+        return np.broadcast_to(numbers[:, None] if axis == 0 else numbers, shape).copy()
+
+    def _splat(self, op: Op) -> Bits:
+        return np.full((1, 1), self._operands(op)[0] & 0xFFFFFFFF, np.uint32)
+
+    def _mask(self, op: Op) -> Bits:
+        base, x, y = self._operands(op)
+        rows, columns = (np.arange(size) for size in op.attributes["shape"])
+        wide = base + op.attributes["row"] * rows[:, None] + op.attributes["lane"] * columns
+        chosen: Bits = np.where((wide & 0xFFFFFFFF).astype(np.uint32).view(np.int32) < 0, x, y)
+        return chosen
+
     def _unary(self, op: Op) -> Bits:
         return self.golden.unary(op.attributes["kind"], *self._operands(op))
 
@@ -178,8 +194,15 @@ class _Block:
 
     def _chain(self, op: Op) -> Bits:
         attributes, operands = op.attributes, []
+        numbers = []
         for value, operand in zip(self._operands(op), op.operands, strict=True):
-            assert isinstance(operand.type, TileType)
-            operands.append((np.broadcast_to(value, attributes["shape"]), operand.type.dtype))
+            if isinstance(operand.type, TileType):
+                operands.append((np.broadcast_to(value, attributes["shape"]), operand.type.dtype))
+            else:
+                numbers.append(value)
+        splats = list(attributes["splats"])
+        for slot, number in zip(attributes["slots"], numbers, strict=False):
+            splats[slot] = number & 0xFFFFFFFF
+        iota = (numbers[-1], *attributes["iota"]) if attributes["iota"] else (0, 0, 0)
         stages, computed, dtype = (attributes[name] for name in ("stages", "computed", "dtype"))
-        return self.golden.chain(stages, operands, list(attributes["splats"]), attributes["shape"], computed, dtype)
+        return self.golden.chain(stages, operands, splats, iota, attributes["shape"], computed, dtype)

@@ -46,6 +46,7 @@ __all__ = [
     "full",
     "function",
     "gelu",
+    "iota",
     "kernel",
     "load",
     "log",
@@ -117,6 +118,12 @@ def full(shape: Sequence[int], value: float, dtype: Any = ElementType.FP32) -> T
     return Tile(trace().emit("full", [], value=value, dtype=as_type(dtype), shape=tuple(shape))[0])
 
 
+def iota(shape: Sequence[int], axis: int, dtype: Any = ElementType.INT32) -> Tile:
+    """A tile of the numbers of rows (axis 0) or columns (axis 1), from 0 on. Compared with each other, with numbers and
+    with indices they cost nothing: ``where(iota(shape, 1) + column < length, x, 0)``."""
+    return Tile(trace().emit("iota", [], axis=axis, shape=tuple(shape))[0]).to(dtype)
+
+
 def zeros(shape: Sequence[int], dtype: Any = ElementType.FP32) -> Tile:
     """A tile of zeros."""
     return full(shape, 0, dtype)
@@ -145,18 +152,14 @@ def where(condition: Tile, x: Operand, y: Operand) -> Tile:
     return Tile(trace().emit("where", [as_tile(condition, dtype).value, *tiles])[0])
 
 
-def maximum(a: Operand | Index, b: Operand | Index) -> Any:
+def maximum(a: Operand, b: Operand) -> Any:
     """The larger of two, element by element, NaN if either is; of two indices, too."""
-    if isinstance(a, Index) or isinstance(b, Index):
-        return index_op("imax", a, b)
-    return binary("max", a, b)
+    return binary("max", a, b) if isinstance(a, Tile) or isinstance(b, Tile) else index_op("imax", a, b)
 
 
-def minimum(a: Operand | Index, b: Operand | Index) -> Any:
+def minimum(a: Operand, b: Operand) -> Any:
     """The smaller of two, element by element, NaN if either is; of two indices, too."""
-    if isinstance(a, Index) or isinstance(b, Index):
-        return index_op("imin", a, b)
-    return binary("min", a, b)
+    return binary("min", a, b) if isinstance(a, Tile) or isinstance(b, Tile) else index_op("imin", a, b)
 
 
 def exp2(x: Tile) -> Tile:

@@ -1,11 +1,12 @@
 """The operations of the tile IR, one table: operands, attributes, and the types of their results.
 
 Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, ``imax``. Tiles come from ``load`` and
-``full`` and go to ``store``. ``dot`` multiplies matrices, ``reduce`` joins the elements of rows or columns, ``cast``
-changes the type, ``transpose`` makes rows of columns. ``unary`` and ``binary`` do to each element what the operation of
-the vector unit does that they name; ``where`` chooses between two. ``for`` repeats its body; ``yield`` ends it and
-hands on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit; the
-compiler makes it, no one writes it.
+``full`` and go to ``store``; ``iota`` has the number of the row or column in each element, ``splat`` an index. ``dot``
+multiplies matrices, ``reduce`` joins the elements of rows or columns, ``cast`` changes the type, ``transpose`` makes
+rows of columns. ``unary`` and ``binary`` do to each element what the operation of the vector unit does that they name;
+``where`` chooses between two, and so does ``mask``: the first of them where index + row * r + lane * c is negative in
+row r, column c. ``for`` repeats its body; ``yield`` ends it and hands on what is carried. ``chain`` is several
+element-wise operations in one instruction of the vector unit; the compiler makes it and masks, no one writes them.
 """
 
 from __future__ import annotations
@@ -111,6 +112,25 @@ def _made(op: Op) -> list[Type]:
     _need(dtype in COMPUTED, op, f"dtype is {dtype.info.name}; it is fp32 or int32: convert it afterwards")
     _need(len(shape) == 2 and min(shape) >= 1, op, f"shape is {shape}; it has rows and columns, each 1 or more")
     return [TileType(dtype, shape)]
+
+
+def _iota(op: Op) -> list[Type]:
+    axis, shape = op.attributes["axis"], op.attributes["shape"]
+    _need(axis in (0, 1), op, f"axis is {axis}; it is 0 or 1")
+    _need(len(shape) == 2 and min(shape) >= 1, op, f"shape is {shape}; it has rows and columns, each 1 or more")
+    return [TileType(ElementType.INT32, shape)]
+
+
+def _splat(op: Op) -> list[Type]:
+    _indices(op)
+    return [TileType(ElementType.INT32, (1, 1))]
+
+
+def _mask(op: Op) -> list[Type]:
+    _need(op.operands[0].type == INDEX, op, f"operand 0 is {op.operands[0].type}; it must be an index")
+    (dtype, shape), whole = _together(op, 1), op.attributes["shape"]
+    _need(broadcast(shape, whole) == whole, op, f"shape {shape} does not go with {whole}")
+    return [TileType(dtype, whole)]
 
 
 def _unary(op: Op) -> list[Type]:
@@ -224,6 +244,9 @@ OPERATIONS: dict[str, OpInfo] = {
     "load": OpInfo(_load, None, ("shape", "fill", "axes")),
     "store": OpInfo(_store, None, ("axes",)),
     "full": OpInfo(_made, 0, ("value", "dtype", "shape")),
+    "iota": OpInfo(_iota, 0, ("axis", "shape")),
+    "splat": OpInfo(_splat, 1),
+    "mask": OpInfo(_mask, 3, ("row", "lane", "shape")),
     "unary": OpInfo(_unary, 1, ("kind",)),
     "binary": OpInfo(_binary, 2, ("kind",)),
     "where": OpInfo(_where, 3),
@@ -233,7 +256,7 @@ OPERATIONS: dict[str, OpInfo] = {
     "reduce": OpInfo(_reduce, 1, ("kind", "axis")),
     "for": OpInfo(_for, None, ("lower", "step", "count")),
     "yield": OpInfo(_nothing, None),
-    "chain": OpInfo(_chain, None, ("stages", "splats", "computed", "dtype", "shape")),
+    "chain": OpInfo(_chain, None, ("stages", "splats", "slots", "iota", "computed", "dtype", "shape")),
 }
 
 

@@ -91,13 +91,13 @@ class Index(Traced):
     __slots__ = ()
 
     def __add__(self, other: Index | int) -> Index:
-        return index_op("iadd", self, other)
+        return index_op("iadd", self, other) if not isinstance(other, Tile) else NotImplemented
 
     def __sub__(self, other: Index | int) -> Index:
-        return index_op("isub", self, other)
+        return index_op("isub", self, other) if not isinstance(other, Tile) else NotImplemented
 
     def __mul__(self, other: Index | int) -> Index:
-        return index_op("imul", self, other)
+        return index_op("imul", self, other) if not isinstance(other, Tile) else NotImplemented
 
     def __radd__(self, other: int) -> Index:
         return index_op("iadd", other, self)
@@ -107,6 +107,33 @@ class Index(Traced):
 
     def __rmul__(self, other: int) -> Index:
         return index_op("imul", other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __le__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __eq__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    __hash__ = Traced.__hash__
+
+
+def _with_tile(other: Any) -> Any:
+    """For Python to ask a tile that an index is compared with. Raises ``TileError`` for anything else."""
+    if isinstance(other, Tile):
+        return NotImplemented
+    raise TileError("what an index is, is not known when a kernel is compiled; compare it with a tile: tile.iota")
 
 
 def as_index(value: object) -> Index:
@@ -217,8 +244,18 @@ class Tile(Traced):
     def __ge__(self, other: Operand) -> Tile:
         return binary("le", other, self)
 
+    def __and__(self, other: Operand) -> Tile:
+        return binary("and", self, other)
 
-Operand = Tile | int | float
+    def __or__(self, other: Operand) -> Tile:
+        return binary("or", self, other)
+
+    def __invert__(self) -> Tile:
+        """Where a condition does not hold."""
+        return binary("eq", self, 0)
+
+
+Operand = Tile | Index | int | float
 
 
 def as_type(dtype: Any) -> ElementType:
@@ -238,6 +275,8 @@ def as_tile(value: Operand, dtype: ElementType) -> Tile:
     """A tile to compute with, or a number as a tile of one element. Raises ``TileError``."""
     if isinstance(value, Tile):
         return computed(value)
+    if isinstance(value, Index):
+        return Tile(trace().emit("splat", [value.value])[0]).to(wide(dtype))
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TileError(f"{value!r} is no tile and no number")
     kind = wide(dtype)

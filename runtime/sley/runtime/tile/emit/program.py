@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from sley.abi.instructions import LOOP_DEPTH, SEMAPHORE_MAX
 from sley.runtime.assembler.operands import ZERO, Semaphore
 from sley.runtime.device.program import Program
+from sley.runtime.tile.emit.iotas import emit_iota
 from sley.runtime.tile.emit.products import emit_dot
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import emit_chain, emit_reduce
@@ -17,7 +18,7 @@ from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.passes.order import UNITS, Channel, order
 from sley.runtime.tile.types import IndexType
 
-INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1}
+INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0}
 """Hardware loops that the instructions of an operation may need."""
 
 
@@ -59,6 +60,8 @@ class Emitter:
             emit_chain(self.room, op)
         elif op.name == "reduce":
             emit_reduce(self.room, op)
+        elif op.name == "iota":
+            emit_iota(self.room, op)
         elif op.name == "transpose":
             emit_transpose(self.room, op)
         elif op.name == "dot":

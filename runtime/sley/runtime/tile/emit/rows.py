@@ -53,25 +53,57 @@ def emit_chain(room: Room, op: Op) -> None:
     """A chain on whole tiles in one instruction; with operands that are read again and again, or in halves of rows, in
     one for each N columns."""
     whole = op.attributes["shape"]
-    splats = zip(SPLATS, op.attributes["splats"], strict=False)
-    room.parameters.set(Unit.VECTOR, **dict(splats))
-    values = [*op.operands] or [op.result]
+    _constants(room, op)
+    values = [value for value in op.operands if isinstance(value.type, TileType)] or [op.result]
     count = -(-whole[1] // room.config.array)
     halves = max(halves_of(room, value) for value in (*values, op.result))
-    if all(tile_shape(value) == whole for value in values) and halves == 1:
+    if all(tile_shape(value) == whole for value in values) and halves == 1 and not op.attributes["iota"]:
         _instruction(room, op, values, 0, (whole[0] * count, 1))
         return
     rounds = count // halves
-    if rounds:
-        _instruction(room, op, values, 0, (whole[0], rounds), halves)
-    for chunk in range(rounds * halves, count):
-        _instruction(room, op, values, chunk, (whole[0], 1))
+    with room.k.scratch("iota") as (iota,):
+        base = _base(room, op, iota, count)
+        if rounds:
+            _instruction(room, op, values, 0, (whole[0], rounds), halves, base)
+        for chunk in range(rounds * halves, count):
+            _instruction(room, op, values, chunk, (whole[0], 1), 1, base)
+
+
+def _constants(room: Room, op: Op) -> None:
+    """Writes splats: numbers, and indices in their slots."""
+    indices = [value for value in op.operands if not isinstance(value.type, TileType)]
+    slots = dict(zip(op.attributes["slots"], indices, strict=False))
+    for number, splat in enumerate(op.attributes["splats"]):
+        with room.k.scratch("splat") as (register,):
+            value = room.scalars.value(slots[number], register) if number in slots else splat
+            room.parameters.set(Unit.VECTOR, **{SPLATS[number]: value})
+
+
+def _base(room: Room, op: Op, into: Register, count: int) -> int | Register | None:
+    """The iota of row 0, lane 0 of the first of ``count`` chunks, and its growth; None if there is none. It is in the
+    register if it changes from chunk to chunk."""
+    if not op.attributes["iota"]:
+        return None
+    row, lane = op.attributes["iota"]
+    room.parameters.set(Unit.VECTOR, iota_row=row, iota_lane=lane)
+    base = room.scalars.value(op.operands[-1], into)
+    if lane and count > 1 and not isinstance(base, Register):
+        room.k.mov(into, base)
+        return into
+    return base
 
 
 def _instruction(
-    room: Room, op: Op, values: list[TileValue], chunk: int, size: tuple[int, int], together: int = 1
+    room: Room,
+    op: Op,
+    values: list[TileValue],
+    chunk: int,
+    size: tuple[int, int],
+    together: int = 1,
+    base: int | Register | None = None,
 ) -> None:
-    """VECTORs on ``size`` rows of ``together`` chunks from a chunk on, and as many rounds of them."""
+    """VECTORs on ``size`` rows of ``together`` chunks from a chunk on, and as many rounds of them; ``base``: of iota,
+    which moves on."""
     k, stages, whole, (rows, rounds) = room.k, op.attributes["stages"], op.attributes["shape"], size
     names = ["a", *[name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used], "out"]
     tiles = dict(zip(names, [*values, op.result], strict=True))
@@ -87,12 +119,16 @@ def _instruction(
         with room.repeat(rounds):
             for number in range(chunk, chunk + together):
                 spots = {name: spot(room, value, whole, number) for name, value in tiles.items()}
+                if base is not None:
+                    room.parameters.set(Unit.VECTOR, iota_base=base)
                 _vector(room, op, tiles, at, spots, rows)
                 for name, value in tiles.items() if moves else ():
                     register = at[name]
                     assert isinstance(register, Register)
                     if spots[name].apart and (number + 1) % halves_of(room, value) == 0:
                         k.add(register, register, spots[name].apart)
+                if isinstance(base, Register) and op.attributes["iota"][1]:
+                    k.add(base, base, op.attributes["iota"][1] * room.config.array)
 
 
 def _vector(

@@ -27,6 +27,14 @@ class Scalars:
         low, high = self.ranges[value]
         return low if low == high else None
 
+    def value(self, index: Value, into: Register) -> int | Register:
+        """The index as a number, or in the register if it varies."""
+        known = self.constant(index)
+        if known is None:
+            self.compute(index, into)
+            return into
+        return known
+
     def compute(self, value: Value, into: Register) -> None:
         """Leaves an index in a register."""
         k, known = self.builder, self.constant(value)

@@ -12,6 +12,11 @@ COEFFICIENT = 1 << 15
 """Of IOTA_ROW and IOTA_LANE, which are 16 bits."""
 
 
+def wrapped(number: int) -> int:
+    """Modulo 2^32, as an int32."""
+    return (number + LIMIT) % (2 * LIMIT) - LIMIT
+
+
 @dataclass(frozen=True)
 class Affine:
     """Attributes: ``terms``: indices and what each is multiplied by. ``base``: a number that is added to them."""
@@ -20,6 +25,11 @@ class Affine:
     base: int = 0
     row: int = 0
     lane: int = 0
+
+    @property
+    def number(self) -> bool:
+        """Whether it is one number, known now."""
+        return not self.terms and not self.row and not self.lane
 
     def plus(self, other: Affine, times: int = 1) -> Affine:
         """The sum, of a multiple of the other one."""
@@ -48,7 +58,7 @@ class Affine:
             corners = [end * factor for end in ends]
             low, high = low + min(corners), high + max(corners)
         fits = all(-COEFFICIENT <= factor < COEFFICIENT for factor in (self.row, self.lane))
-        return -LIMIT <= low and high < LIMIT and fits
+        return low >= -LIMIT and high < LIMIT and fits
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ UNITS = {
     "load": Unit.LOAD,
     "store": Unit.STORE,
     "dot": Unit.MATRIX,
-    **dict.fromkeys(("chain", "reduce", "transpose"), Unit.VECTOR),
+    **dict.fromkeys(("chain", "reduce", "transpose", "iota"), Unit.VECTOR),
 }
 Channel = tuple[Unit, Unit, int]
 """Who signals, who waits, and how many rounds later; 0 in the same round."""

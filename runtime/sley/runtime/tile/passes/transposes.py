@@ -13,6 +13,8 @@ from sley.runtime.tile.operations import result_types
 from sley.runtime.tile.passes.chains import ELEMENTWISE
 from sley.runtime.tile.passes.simplify import drop_unused
 
+SOURCES = ("load", "full", "iota")
+
 
 def move_transposes(function: Function) -> None:
     """Runs the pass, in place."""
@@ -61,15 +63,19 @@ class _Moves:
         attributes, operands = dict(op.attributes), op.operands
         if op.name == "transpose":
             return operands[0]
-        if op.name in ("load", "full"):
+        if op.name == "splat":
+            return op.result
+        if op.name in SOURCES:
             attributes["shape"] = attributes["shape"][::-1]
             if op.name == "load":
                 attributes["axes"] = attributes["axes"][::-1]
+            if op.name == "iota":
+                attributes["axis"] = 1 - attributes["axis"]
         elif op.name == "dot" and len(self.users[op.result]) == 1:
             operands = [operands[1], operands[0], operands[2]]
         elif op.name not in ELEMENTWISE:
             return None
-        if op.name not in ("load", "full"):
+        if op.name not in SOURCES:
             moved = [self.transposed(operand) for operand in operands]
             if None in moved:
                 return None
