@@ -5,8 +5,8 @@ All functions here and in ``comparisons`` and ``functions`` are alike:
 Parameters
 ----------
 x, y: arrays of bool, int8, int32, bfloat16 or float32, of any shape; ``y`` also a number. One at least is of the
-    device; others of the host are copied there. Views whose elements lie side by side along the axis along which those
-    of the result do, or that have one element there.
+    device; others of the host are copied there. Views of any strides; where elements do not lie side by side along the
+    axis along which those of the result do, each one takes some 10 cycles.
 out: array for the result, of its shape and type; a new one if not given. An operand, but no part of one.
 stream: where to run; the device's default stream if not given.
 

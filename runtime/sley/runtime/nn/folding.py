@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.errors import ShapeMismatch
 
@@ -71,13 +70,14 @@ def viewed(array: Buffer, number: int, axes: Sequence[Axis], offset: int = 0) ->
     return array.strided(shape, tuple(strides), offset)
 
 
-def check_contiguous(operator: str, name: str, array: Buffer, number: int, axes: Sequence[Axis]) -> None:
-    """Raises ``BadRequest`` unless the array's elements along the last axis are contiguous."""
-    if axes[-1].strides[number] not in (0, array.dtype.itemsize):
-        raise BadRequest(
-            f"{name} of {operator} is {array!r} with strides {array.strides}: along the axis where elements of the "
-            f"result are contiguous its own are not; use a copy, device.array(array.numpy())"
-        )
+def with_columns(arrays: Sequence[Buffer], axes: list[Axis]) -> list[Axis]:
+    """Axes whose last one is contiguous in each array that has it: one of a single element if none is. Elements are
+    then runs by themselves, some 10 cycles each.
+    """
+    sizes = [array.dtype.itemsize for array in arrays]
+    if all(stride in (0, size) for stride, size in zip(axes[-1].strides, sizes, strict=True)):
+        return axes
+    return [*axes, Axis(1, (0,) * len(arrays))]
 
 
 def pieces(axes: list[Axis], columns: int) -> list[tuple[tuple[int, ...], list[Axis]]]:

@@ -16,7 +16,7 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
-from sley.runtime.nn.folding import AXES, Axis, axes_of, broadcast_shape, check_contiguous, pieces, viewed
+from sley.runtime.nn.folding import AXES, Axis, axes_of, broadcast_shape, pieces, viewed, with_columns
 from sley.runtime.tile import language as tile
 
 Operand = Buffer | ArrayLike
@@ -37,8 +37,8 @@ def elementwise(outs: Any, inputs: Any, function: Any, sources: Any, computed: A
         operands = [source(value, (inputs, outs), place, (rows, columns), computed) for value in sources]
         results = function(*operands)
         for out, result in zip(outs, results if isinstance(results, tuple) else (results,), strict=True):
-            at, _ = region(out, place, (rows, columns))
-            tile.store(out, at, result.to(out.dtype))
+            at, shape = region(out, place, (rows, columns))
+            tile.store(out, at, tile.broadcast_to(result, shape).to(out.dtype))
 
 
 def source(value: Source, arrays: Any, place: Any, shape: tuple[int, int], computed: ElementType) -> Any:
@@ -83,6 +83,7 @@ def mapped(
     *operands: Operand,
     dtype: np.dtype[Any] | None = None,
     computed: np.dtype[Any] | None = None,
+    shape: tuple[int, ...] | None = None,
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
@@ -96,11 +97,12 @@ def mapped(
         numpy.
     dtype: of the result; without it, what the operands have together.
     computed: the type whose arithmetic is used, as float32 or int32; without it, that of ``dtype``.
+    shape: of the result, which operands are broadcast to; without it, the shape that they have together.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     (result,) = mapped_many(
-        operator, function, *operands, dtypes=(dtype,), computed=computed, outs=(out,), stream=stream
+        operator, function, *operands, dtypes=(dtype,), computed=computed, shape=shape, outs=(out,), stream=stream
     )
     return result
 
@@ -141,13 +143,18 @@ def mapped_many(
     dtypes: Sequence[np.dtype[Any] | None],
     outs: Sequence[Buffer | None],
     computed: np.dtype[Any] | None = None,
+    shape: tuple[int, ...] | None = None,
     stream: Stream | None = None,
 ) -> tuple[Buffer, ...]:
     """As ``mapped``, with as many results as ``dtypes`` and ``outs`` name."""
     device, given = on_device(operator, operands, [*outs, stream])
     kind = promoted(given)
     kinds = [kind if dtype is None else dtype for dtype in dtypes]
-    shape = broadcast_shape(operator, [operand.shape for operand in given if isinstance(operand, Buffer)])
+    shapes = [operand.shape for operand in given if isinstance(operand, Buffer)]
+    together = broadcast_shape(operator, shapes if shape is None else [*shapes, shape])
+    if shape is not None and together != shape:
+        raise ShapeMismatch(f"{operator} of shapes {' and '.join(map(str, shapes))} has no result of shape {shape}")
+    shape = together
     if 0 in shape:
         raise ShapeMismatch(f"the result of {operator} has shape {shape}; each axis has 1 element or more")
     results = [result_array(device, operator, shape, dtype, out) for dtype, out in zip(kinds, outs, strict=True)]
@@ -155,12 +162,10 @@ def mapped_many(
     wide = computed if computed is not None else max(kinds, key=TYPES.index)
     element = ElementType.FP32 if wide in (BF16, FP32) else ElementType.INT32
     arrays = [*inputs, *results]
-    run, axes = stream or device.stream, axes_of(arrays, shape)
+    run, axes = stream or device.stream, with_columns(arrays, axes_of(arrays, shape))
     room, narrow = rows_at_once(device.config, arrays), any(array.dtype in (BOOL, INT8) for array in arrays)
     wide_row = device.config.row_bytes if narrow else room * device.config.array
     for offsets, piece in pieces(axes, 2 * wide_row) if narrow else [((0,) * len(arrays), axes)]:
-        for number, array in enumerate(arrays):
-            check_contiguous(operator, "an array", array, number, piece)
         _launch(run, (function, tuple(sources), element), arrays, len(inputs), (offsets, piece), (room, wide_row))
     return tuple(results)
 

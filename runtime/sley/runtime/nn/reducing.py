@@ -14,7 +14,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
-from sley.runtime.nn.folding import Axis, broadcast_shape, check_contiguous, viewed
+from sley.runtime.nn.folding import Axis, broadcast_shape, viewed
 from sley.runtime.nn.mapping import FP32, Operand, Source, inputs_of, on_device, region, result_array, source
 from sley.runtime.tile import language as tile
 
@@ -68,7 +68,7 @@ def reducing(
         kept = (row, column)[1 - axis]
         reader = Reader((inputs, outs), sources, computed, lead, kept, axis, (rows, columns))
         tail = reader(whole * along, rest) if rest else None
-        known = ()
+        known: Any = ()
         for statistic in operator.statistics:
             total = None
             if whole:
@@ -78,9 +78,9 @@ def reducing(
                 total = end if total is None else JOIN[statistic.kind](total, end)
             known = (*known, total if statistic.behind is None else statistic.behind(total, *known, *numbers))
         if operator.result is None:
-            for out, value in zip(outs, known[-len(outs) :], strict=True):
+            for out, last in zip(outs, known[-len(outs) :], strict=True):
                 place = (*lead, *(kept if number != axis else 0 for number in (0, 1)))
-                tile.store(out, place, value.to(out.dtype))
+                tile.store(out, place, last.to(out.dtype))
         else:
             if whole:
                 for at in range(0, whole * along, along):
@@ -243,13 +243,13 @@ def _arranged(arrays: Sequence[Buffer], shape: tuple[int, ...], chosen: Sequence
     along, kept = (groups[True] or [none])[0], groups[False] or [none]
     sizes = [array.dtype.itemsize for array in arrays]
     rows, columns = _contiguous(along, sizes), _contiguous(kept[-1], sizes)
-    if along.size > 1 and rows and (not columns or max(along.strides) <= max(kept[-1].strides)) or not columns:
+    if rows and (along.size > 1 or not columns) and (not columns or max(along.strides) <= max(kept[-1].strides)):
         inner, number = [*kept, along], 1
-    else:
+    elif columns:
         inner, number = [*kept[:-1], along, kept[-1]], 0
+    else:  # elements that do not lie side by side are runs by themselves
+        inner, number = [*kept, along, none], 0
     inner = [none] * (4 - len(inner)) + inner
-    for place, array in enumerate(arrays):
-        check_contiguous(operator, "an array", array, place, inner)
     return Arranged(inner[:-4], inner[-4:], number)
 
 

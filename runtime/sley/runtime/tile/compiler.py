@@ -11,23 +11,28 @@ from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Function
+from sley.runtime.tile.ir import Block, Function
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
+from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.masks import form_masks
-from sley.runtime.tile.passes.placement import place
+from sley.runtime.tile.passes.order import Order, OrderError, orders
+from sley.runtime.tile.passes.placement import Placement, place
 from sley.runtime.tile.passes.products import check_products
 from sley.runtime.tile.passes.ranges import check_places, index_ranges
 from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
+from sley.runtime.tile.passes.slots import MOST
 from sley.runtime.tile.passes.spread import spread_columns
 from sley.runtime.tile.passes.transposes import move_transposes
+from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.text import printed
 from sley.runtime.tile.verify import verify
 
 PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
+    "common": share_common,
     "transposes": move_transposes,
     "runs": make_runs,
     "spread": spread_columns,
@@ -65,14 +70,28 @@ class Compiled:
 def compile_function(function: Function, config: ChipConfig) -> Compiled:
     """The program of a function for a chip. The function is changed. Raises ``TileError``, ``KernelError``."""
     lower(function)
+    replace_zeros(function)
     loop_over_blocks(function, config.cores)
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_products(function, config)
-    placement = place(function, config)
-    room = Room(function, config, placement, ranges)
-    program = Emitter(function, room).program()
-    if room.chains:  # again, with all of them in front
-        program = Emitter(function, Room(function, config, placement, ranges, tuple(room.chains))).program()
+    placement, ordered = _in_order(function, config)
+    first = Room(function, config, placement, ranges)
+    Emitter(function, first, ordered).program()
+    again = Room(function, config, placement, ranges, first)  # what loops need is written in front of them
+    program = Emitter(function, again, ordered).program()
     return Compiled(program, function.grid)
+
+
+def _in_order(function: Function, config: ChipConfig) -> tuple[Placement, dict[Block, Order]]:
+    """Places and orders, with as many slots as semaphores can count."""
+    slots = MOST
+    while True:
+        placement = place(function, config, slots)
+        try:
+            return placement, orders(function, placement)
+        except OrderError:
+            if slots == 1:
+                raise
+        slots //= 2

@@ -19,8 +19,8 @@ from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain
 from sley.runtime.tile.constants import word
 from sley.runtime.tile.ir import Block, Function, Op, Value
-from sley.runtime.tile.operations import INDEX_OPS, TileError
-from sley.runtime.tile.types import ArrayType, TileType
+from sley.runtime.tile.operations import INDEX_OPS, JOINS, TileError
+from sley.runtime.tile.types import ArrayType, TileType, wide
 
 Bits = NDArray[Any]
 
@@ -190,7 +190,19 @@ class _Block:
         assert isinstance(type, TileType)
         kind, axis = op.attributes["kind"], op.attributes["axis"]
         (x,) = self._operands(op)
-        return self.golden.reduce(kind, x, axis, type.dtype, self.lanes)
+        computed = wide(type.dtype)
+        if computed is not type.dtype:
+            x = self.golden.cast(x, type.dtype, computed)
+        return self.golden.reduce(kind, x, axis, computed, self.lanes)
+
+    def _join(self, op: Op) -> Bits:
+        type, distance = op.operands[0].type, op.attributes["distance"]
+        assert isinstance(type, TileType)
+        (x,) = self._operands(op)
+        joined: Bits = x.copy()
+        kind = JOINS[op.attributes["kind"]]
+        joined[distance:] = self.golden.binary(kind, x[distance:], x[:-distance], type.dtype)
+        return joined
 
     def _chain(self, op: Op) -> Bits:
         attributes, operands = op.attributes, []

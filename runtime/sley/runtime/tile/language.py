@@ -11,12 +11,12 @@ called; their loops become hardware loops if they have ``@tile.function``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from sley.abi.types import ElementType
 from sley.runtime.tile.kernel import Kernel, function, kernel
+from sley.runtime.tile.library import all, any, argmax, argmin, cumsum, exp, gelu, log, silu
 from sley.runtime.tile.operations import PRODUCTS, TileError
 from sley.runtime.tile.trace import (
     Array,
@@ -24,12 +24,13 @@ from sley.runtime.tile.trace import (
     Operand,
     Tile,
     as_index,
-    as_tile,
     as_type,
     binary,
+    computed,
     index_op,
     trace,
     unary,
+    where,
 )
 
 __all__ = [
@@ -38,7 +39,13 @@ __all__ = [
     "Kernel",
     "Tile",
     "TileError",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
     "block_id",
+    "broadcast_to",
+    "cumsum",
     "dot",
     "exp",
     "exp2",
@@ -129,6 +136,14 @@ def zeros(shape: Sequence[int], dtype: Any = ElementType.FP32) -> Tile:
     return full(shape, 0, dtype)
 
 
+def broadcast_to(x: Tile, shape: Sequence[int]) -> Tile:
+    """x with axes of one element repeated up to ``shape``, of fp32 or int32: its bits, or 0."""
+    if tuple(shape) == x.shape:
+        return computed(x)
+    wide = computed(x)
+    return Tile(trace().emit("binary", [wide.value, full(shape, 0, wide.dtype).value], kind="or")[0])
+
+
 def dot(a: Tile, b: Tile, sums: Tile | None = None) -> Tile:
     """The matrix product of two tiles, added to ``sums`` if given: fp32 of bf16, one product along K after the other;
     int32 of int8, modulo 2^32. A second tile of int8 is one that was loaded, and that nothing else uses."""
@@ -143,13 +158,6 @@ def sums_of(dtype: Any) -> ElementType:
     if element not in PRODUCTS:
         raise TileError(f"dot of {element.info.name}; it multiplies {', '.join(t.info.name for t in PRODUCTS)}")
     return PRODUCTS[element]
-
-
-def where(condition: Tile, x: Operand, y: Operand) -> Tile:
-    """x where the condition is not 0, y elsewhere; -0 counts as not 0."""
-    dtype = next((operand.dtype for operand in (x, y) if isinstance(operand, Tile)), ElementType.FP32)
-    tiles = [as_tile(operand, dtype).value for operand in (x, y)]
-    return Tile(trace().emit("where", [as_tile(condition, dtype).value, *tiles])[0])
 
 
 def maximum(a: Operand, b: Operand) -> Any:
@@ -215,23 +223,3 @@ def round(x: Tile) -> Tile:
 def relu(x: Tile) -> Tile:
     """x, or 0 where it is negative; NaN stays."""
     return unary("relu", x)
-
-
-def exp(x: Tile) -> Tile:
-    """e^x, as 2^(x * log2(e)) in fp32."""
-    return exp2(x * math.log2(math.e))
-
-
-def log(x: Tile) -> Tile:
-    """The natural logarithm, as log2(x) * ln(2) in fp32."""
-    return log2(x) * math.log(2)
-
-
-def silu(x: Tile) -> Tile:
-    """x * sigmoid(x)."""
-    return sigmoid(x) * x
-
-
-def gelu(x: Tile) -> Tile:
-    """x * Phi(x)."""
-    return normal_cdf(x) * x

@@ -2,11 +2,12 @@
 
 Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, ``imax``. Tiles come from ``load`` and
 ``full`` and go to ``store``; ``iota`` has the number of the row or column in each element, ``splat`` an index. ``dot``
-multiplies matrices, ``reduce`` joins the elements of rows or columns, ``cast`` changes the type, ``transpose`` makes
-rows of columns. ``unary`` and ``binary`` do to each element what the operation of the vector unit does that they name;
-``where`` chooses between two, and so does ``mask``: the first of them where index + row * r + lane * c is negative in
-row r, column c. ``for`` repeats its body; ``yield`` ends it and hands on what is carried. ``chain`` is several
-element-wise operations in one instruction of the vector unit; the compiler makes it and masks, no one writes them.
+multiplies matrices, ``reduce`` joins the elements of rows or columns, ``join`` each row from ``distance`` on with the
+one so far before it, ``cast`` changes the type, ``transpose`` makes rows of columns. ``unary`` and ``binary`` do to
+each element what the operation of the vector unit does that they name; ``where`` chooses between two, and so does
+``mask``: the first of them where index + row * r + lane * c is negative in row r, column c. ``for`` repeats its body;
+``yield`` ends it and hands on what is carried. ``chain`` is several element-wise operations in one instruction of the
+vector unit; the compiler makes it and masks, no one writes them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from dataclasses import dataclass
 
 from sley.abi.functions.table import Function as VectorFunction
 from sley.abi.types import ElementType
-from sley.abi.vector.operations import BinaryOp, Reduction
+from sley.abi.vector.operations import JOIN, BinaryOp, Reduction
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.ir import Op
-from sley.runtime.tile.types import COMPUTED, INDEX, ArrayType, TileType, Type, broadcast
+from sley.runtime.tile.types import COMPUTED, INDEX, ArrayType, TileType, Type, broadcast, wide
 
 FUNCTIONS = {function.name.lower(): function for function in VectorFunction}
 """Functions of one element, in fp32."""
@@ -34,6 +35,8 @@ INDEX_OPS: dict[str, Callable[[int, int], int]] = {
 }
 """Operations of two indices, and what they give."""
 REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAX, "min": Reduction.MIN}
+JOINS = {kind: JOIN[reduction].name.lower() for kind, reduction in REDUCTIONS.items()}
+"""What each reduction does with two elements."""
 PRODUCTS = {ElementType.BF16: ElementType.FP32, ElementType.INT8: ElementType.INT32}
 """Types that ``dot`` multiplies, and those of its sums."""
 STORED = (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
@@ -199,8 +202,17 @@ def _reduce(op: Op) -> list[Type]:
     tile, kind, axis = _tile(op, 0), op.attributes["kind"], op.attributes["axis"]
     _need(kind in REDUCTIONS, op, f"no reduction {kind!r}; there are {', '.join(REDUCTIONS)}")
     _need(axis in (0, 1), op, f"axis is {axis}; it is 0 or 1")
+    _need(tile.dtype is not ElementType.INT8, op, f"{kind} of int8; it is of fp32, bf16 or int32: convert first")
+    return [TileType(wide(tile.dtype), (1, tile.shape[1]) if axis == 0 else (tile.shape[0], 1))]
+
+
+def _join(op: Op) -> list[Type]:
+    tile, kind, distance = _tile(op, 0), op.attributes["kind"], op.attributes["distance"]
+    _need(kind in REDUCTIONS, op, f"no reduction {kind!r}; there are {', '.join(REDUCTIONS)}")
     _need(tile.dtype in COMPUTED, op, f"{kind} of {tile.dtype.info.name}; it is of fp32 or int32: convert first")
-    return [TileType(tile.dtype, (1, tile.shape[1]) if axis == 0 else (tile.shape[0], 1))]
+    rows = tile.shape[0]
+    _need(1 <= distance < rows, op, f"distance is {distance}; it is 1 or more, and below the {rows} rows")
+    return [tile]
 
 
 def _for(op: Op) -> list[Type]:
@@ -254,6 +266,7 @@ OPERATIONS: dict[str, OpInfo] = {
     "transpose": OpInfo(_transpose, 1),
     "dot": OpInfo(_dot, 3),
     "reduce": OpInfo(_reduce, 1, ("kind", "axis")),
+    "join": OpInfo(_join, 1, ("kind", "distance")),
     "for": OpInfo(_for, None, ("lower", "step", "count")),
     "yield": OpInfo(_nothing, None),
     "chain": OpInfo(_chain, None, ("stages", "splats", "slots", "iota", "computed", "dtype", "shape")),

@@ -180,22 +180,23 @@ class Tile(Traced):
 
     def sum(self, axis: int) -> Tile:
         """The sum along an axis, which then has one element; the order is that of ``reduce``."""
-        return self._reduce("sum", axis)
+        return self.reduced("sum", axis)
 
     def max(self, axis: int) -> Tile:
         """The largest along an axis, NaN if one is."""
-        return self._reduce("max", axis)
+        return self.reduced("max", axis)
 
     def min(self, axis: int) -> Tile:
         """The smallest along an axis, NaN if one is."""
-        return self._reduce("min", axis)
+        return self.reduced("min", axis)
 
     @property
     def T(self) -> Tile:  # noqa: N802 (numpy's name)
         """Rows as columns. Of a tile that is loaded it costs nothing, or what ``load`` with ``axes`` does."""
         return Tile(trace().emit("transpose", [self.value])[0])
 
-    def _reduce(self, kind: str, axis: int) -> Tile:
+    def reduced(self, kind: str, axis: int) -> Tile:
+        """The same, with the kind by its name."""
         return Tile(trace().emit("reduce", [computed(self).value], kind=kind, axis=axis)[0])
 
     def __add__(self, other: Operand) -> Tile:
@@ -292,3 +293,10 @@ def binary(kind: str, a: Operand, b: Operand) -> Tile:
 
 def unary(kind: str, x: Tile) -> Tile:
     return Tile(trace().emit("unary", [computed(x).value], kind=kind)[0])
+
+
+def where(condition: Tile, x: Operand, y: Operand) -> Tile:
+    """x where the condition is not 0, y elsewhere; -0 counts as not 0."""
+    dtype = next((operand.dtype for operand in (x, y) if isinstance(operand, Tile)), ElementType.FP32)
+    tiles = [as_tile(operand, dtype).value for operand in (x, y)]
+    return Tile(trace().emit("where", [as_tile(condition, dtype).value, *tiles])[0])

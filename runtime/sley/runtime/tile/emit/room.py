@@ -21,10 +21,13 @@ LAST_CHAIN = "last chain"
 
 class Room:
     """Attributes: ``k``: the builder of the program. ``parameters``: what is known of them. ``scalars``: indices.
-    ``config``: the chip. ``turns``: the slot of this round, by loop.
+    ``config``: the chip. ``turns``: the slot of this round, by loop and number of slots. ``chains``: all that were
+    named.
 
-    ``chains``: all that are named, as far as that is known. The table holds them from the beginning; of more than it
-    has room for the last ones are written into its last entry where they are needed.
+    ``before``: that of the same program when it was made before. Its chains are written at the beginning, and its
+    parameters in front of loops that do not change them; what is not known before is written where it is needed, in
+    loops again and again. Of more chains than the table has room for the last ones are written into its last entry
+    where they are needed.
     """
 
     def __init__(
@@ -33,21 +36,23 @@ class Room:
         config: ChipConfig,
         placement: Placement,
         ranges: dict[Value, Range],
-        chains: tuple[Chain, ...] = (),
+        before: Room | None = None,
     ) -> None:
         self.config, self.placement = config, placement
         self.k = KernelBuilder(function.name, config)
         self.scalars = Scalars(self.k, function, ranges)
-        self.parameters = Parameters(self.k)
+        self.parameters: Parameters = Parameters(self.k, before.parameters.written if before else {})
         self.k.free(*self.k.grid)
         self.chains: dict[Chain, None] = {}
-        for chain in chains[: config.vector_chains]:
+        known = tuple(before.chains) if before else ()
+        for chain in known[: config.vector_chains]:
             self.k.chain(chain)
-        self._kept = set(chains if len(chains) <= config.vector_chains else chains[: config.vector_chains - 1])
-        self.turns: dict[Op, Register] = {}
-        for op in function.body.walk():
-            if op.body is not None and any(b.loop is op and b.slots > 1 for b in placement.buffers):
-                self.turns[op] = self.k.reg("turn", 0)
+        self._kept = set(known if len(known) <= config.vector_chains else known[: config.vector_chains - 1])
+        self.turns: dict[tuple[Op, int], Register] = {}
+        for buffer in placement.buffers:
+            key = buffer.loop, buffer.slots
+            if key[0] is not None and key[1] > 1 and key not in self.turns:
+                self.turns[key[0], key[1]] = self.k.reg("turn", 0)
 
     def chain(self, chain: Chain) -> int:
         """The index of a chain for the instruction that follows."""
@@ -64,9 +69,17 @@ class Room:
         buffer = self.placement.of[value]
         if buffer.slots == 1 or buffer.loop is None:
             return buffer.first + offset
-        self.k.mul(into, self.turns[buffer.loop], buffer.rows)
-        self.k.add(into, into, buffer.first + offset)
+        self.k.mul(into, self.turns[buffer.loop, buffer.slots], buffer.rows)
+        if buffer.first + offset:
+            self.k.add(into, into, buffer.first + offset)
         return into
+
+    def next_turns(self, loop: Op) -> None:
+        """At the end of a round: the next one has the next slots."""
+        for (of, slots), turn in self.turns.items():
+            if of is loop:
+                self.k.add(turn, turn, 1)
+                self.k.and_(turn, turn, slots - 1)
 
     def row(self, value: Value, into: Register, offset: int = 0) -> Register:
         """The same, in the register in any case."""

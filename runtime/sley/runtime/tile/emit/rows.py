@@ -1,75 +1,119 @@
-"""Instructions of the vector unit: chains on tiles, and reductions."""
+"""Instructions of the vector unit: chains on tiles."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import Space, VectorRow
+from sley.abi.instructions import Space
 from sley.abi.types import ElementType
-from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
-from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp
-from sley.runtime.assembler.operands import Register
+from sley.runtime.assembler.operands import Register, Value
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
-from sley.runtime.tile.operations import REDUCTIONS
-from sley.runtime.tile.passes.placement import chunks, row_elements
+from sley.runtime.tile.passes.placement import row_elements
 from sley.runtime.tile.types import TileType
 
 SPLATS = ("splat0", "splat1", "splat2", "splat3")
-FOLDED = VectorRow.ROW3
-"""The row register of reductions."""
 
 
 @dataclass(frozen=True)
-class Spot:
-    """Where N columns of an operation are in a tile. ``offset``: rows behind its first. ``step``: from row to row.
-    ``half``: of the row. ``apart``: rows from these N columns to those that are a row of the memory further."""
+class Walk:
+    """How an operand's rows go along the chunks of an operation, N columns each.
 
-    offset: int
+    Attributes: ``offsets``: from its first row to those of each chunk. ``halves``: which half of the row each is in.
+    ``step``: from one row to the next, 0 if it is read again and again.
+    """
+
+    offsets: tuple[int, ...]
+    halves: tuple[int, ...]
     step: int
-    half: int
-    apart: int
+
+    @classmethod
+    def of(cls, room: Room, value: TileValue, whole: tuple[int, int]) -> Walk:
+        """Of a tile in an operation on a tile of shape ``whole``."""
+        shape, n = tile_shape(value), room.config.array
+        halves = row_elements(tile_type(value).dtype, room.config) // n
+        chunks = [chunk if shape[1] != 1 or whole[1] == 1 else 0 for chunk in range(-(-whole[1] // n) + 1)]
+        return cls(
+            tuple(chunk // halves * shape[0] for chunk in chunks),
+            tuple(chunk % halves for chunk in chunks),
+            int(shape[0] > 1 or whole[0] == 1),
+        )
 
 
-def spot(room: Room, value: TileValue, whole: tuple[int, int], chunk: int) -> Spot:
-    """Where chunk ``chunk`` of an operation on ``whole`` is in a tile."""
-    shape = tile_shape(value)
-    step = int(shape[0] > 1 or whole[0] == 1)
-    if shape[1] == 1 != whole[1]:
-        return Spot(0, step, 0, 0)
-    halves = halves_of(room, value)
-    return Spot(chunk // halves * shape[0], step, chunk % halves, shape[0])
-
-
-def halves_of(room: Room, value: TileValue) -> int:
-    """Chunks of N columns in a row of the memory: 2 of int8 where a lane holds two."""
-    return row_elements(tile_type(value).dtype, room.config) // room.config.array
+def for_chunks(room: Room, count: int, period: int, body: Callable[[int], None]) -> None:
+    """Does ``body(chunk)`` for each chunk, in a hardware loop if there are enough; it advances its registers itself.
+    ``period``: after as many chunks the instructions repeat; in the loop ``chunk`` counts within a period."""
+    rounds = count // period if count > 2 * period else 0
+    if rounds:
+        with room.repeat(rounds):
+            for chunk in range(period):
+                body(chunk)
+    for chunk in range(rounds * period, count):
+        body(chunk)
 
 
 def emit_chain(room: Room, op: Op) -> None:
     """A chain on whole tiles in one instruction; with operands that are read again and again, or in halves of rows, in
     one for each N columns."""
-    whole = op.attributes["shape"]
-    _constants(room, op)
+    k, stages, whole = room.k, op.attributes["stages"], op.attributes["shape"]
+    _splats(room, op)
     values = [value for value in op.operands if isinstance(value.type, TileType)] or [op.result]
     count = -(-whole[1] // room.config.array)
-    halves = max(halves_of(room, value) for value in (*values, op.result))
-    if all(tile_shape(value) == whole for value in values) and halves == 1 and not op.attributes["iota"]:
-        _instruction(room, op, values, 0, (whole[0] * count, 1))
-        return
-    rounds = count // halves
-    with room.k.scratch("iota") as (iota,):
-        base = _base(room, op, iota, count)
-        if rounds:
-            _instruction(room, op, values, 0, (whole[0], rounds), halves, base)
-        for chunk in range(rounds * halves, count):
-            _instruction(room, op, values, chunk, (whole[0], 1), 1, base)
+    walks = [Walk.of(room, value, whole) for value in (*values, op.result)]
+    period = max(max(walk.halves) + 1 for walk in walks)
+    rows = whole[0]
+    if all(tile_shape(value) == whole for value in values) and period == 1 and not op.attributes["iota"]:
+        rows, count = rows * count, 1
+    names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used), "out"]
+    with ExitStack() as stack:
+        (iota,) = stack.enter_context(k.scratch("iota"))
+        base = _iota(room, op, iota, count)
+        at: list[Value] = []
+        for name, value, walk in zip(names, (*values, op.result), walks, strict=True):
+            moves = name in ("a", "out") or (count > 1 and walk.offsets[-1] > 0)
+            (register,) = stack.enter_context(k.scratch(name))
+            at.append(room.row(value, register) if moves else room.place(value, register))
+            room.parameters.set(Unit.VECTOR, **{f"{name}_stride": walk.step})
+            if name in ("b", "c") and not (moves and count > 1):
+                room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[-1]})
+
+        def body(chunk: int) -> None:
+            for name, walk, row in zip(names, walks, at, strict=True):
+                if name in ("b", "c") and count > 1 and walk.offsets[-1]:
+                    room.parameters.set(Unit.VECTOR, **{f"{name}_row": row})
+            if base is not None:
+                room.parameters.set(Unit.VECTOR, iota_base=base)
+            b = names.index("b") if "b" in names else None
+            a_space, a_type = read_as(room, values[0])
+            b_space, b_type = (Space.ACCUMULATOR, ElementType.INT8) if b is None else read_as(room, values[b])
+            k.vector(
+                at[0],
+                at[-1],
+                rows,
+                a_space=a_space,
+                a_type=a_type,
+                a_half=walks[0].halves[chunk],
+                b_space=b_space,
+                b_type=b_type,
+                b_half=0 if b is None else walks[b].halves[chunk],
+                dtype=op.attributes["computed"],
+                out=op.attributes["dtype"],
+                out_half=walks[-1].halves[chunk],
+                chain=room.chain(stages),
+            )
+            if chunk + 1 < count:
+                _advance(room, walks, at, chunk)
+                if isinstance(base, Register) and op.attributes["iota"][1]:
+                    k.add(base, base, op.attributes["iota"][1] * room.config.array)
+
+        for_chunks(room, count, period, body)
 
 
-def _constants(room: Room, op: Op) -> None:
+def _splats(room: Room, op: Op) -> None:
     """Writes splats: numbers, and indices in their slots."""
     indices = [value for value in op.operands if not isinstance(value.type, TileType)]
     slots = dict(zip(op.attributes["slots"], indices, strict=False))
@@ -79,9 +123,9 @@ def _constants(room: Room, op: Op) -> None:
             room.parameters.set(Unit.VECTOR, **{SPLATS[number]: value})
 
 
-def _base(room: Room, op: Op, into: Register, count: int) -> int | Register | None:
-    """The iota of row 0, lane 0 of the first of ``count`` chunks, and its growth; None if there is none. It is in the
-    register if it changes from chunk to chunk."""
+def _iota(room: Room, op: Op, into: Register, count: int) -> Value | None:
+    """The iota of row 0, lane 0 of the first of ``count`` chunks, in the register if it changes from one to the next;
+    None if there is none."""
     if not op.attributes["iota"]:
         return None
     row, lane = op.attributes["iota"]
@@ -93,146 +137,15 @@ def _base(room: Room, op: Op, into: Register, count: int) -> int | Register | No
     return base
 
 
-def _instruction(
-    room: Room,
-    op: Op,
-    values: list[TileValue],
-    chunk: int,
-    size: tuple[int, int],
-    together: int = 1,
-    base: int | Register | None = None,
-) -> None:
-    """VECTORs on ``size`` rows of ``together`` chunks from a chunk on, and as many rounds of them; ``base``: of iota,
-    which moves on."""
-    k, stages, whole, (rows, rounds) = room.k, op.attributes["stages"], op.attributes["shape"], size
-    names = ["a", *[name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used], "out"]
-    tiles = dict(zip(names, [*values, op.result], strict=True))
-    moves = rounds * together > 1
-    with k.scratch("a b c out") as registers:
-        spots = {name: spot(room, value, whole, chunk) for name, value in tiles.items()}
-        at = {
-            name: (room.row if moves or name in ("a", "out") else room.place)(value, register, spots[name].offset)
-            for (name, value), register in zip(tiles.items(), registers, strict=False)
-        }
-        room.parameters.set(Unit.VECTOR, **{f"{name}_stride": spots[name].step for name in names if name != "out"})
-        room.parameters.set(Unit.VECTOR, out_stride=1)
-        with room.repeat(rounds):
-            for number in range(chunk, chunk + together):
-                spots = {name: spot(room, value, whole, number) for name, value in tiles.items()}
-                if base is not None:
-                    room.parameters.set(Unit.VECTOR, iota_base=base)
-                _vector(room, op, tiles, at, spots, rows)
-                for name, value in tiles.items() if moves else ():
-                    register = at[name]
-                    assert isinstance(register, Register)
-                    if spots[name].apart and (number + 1) % halves_of(room, value) == 0:
-                        k.add(register, register, spots[name].apart)
-                if isinstance(base, Register) and op.attributes["iota"][1]:
-                    k.add(base, base, op.attributes["iota"][1] * room.config.array)
+def _advance(room: Room, walks: Sequence[Walk], at: Sequence[Value], chunk: int) -> None:
+    for walk, row in zip(walks, at, strict=True):
+        step = walk.offsets[chunk + 1] - walk.offsets[chunk]
+        if step:
+            assert isinstance(row, Register)
+            room.k.add(row, row, step)
 
 
-def _vector(
-    room: Room,
-    op: Op,
-    tiles: dict[str, TileValue],
-    at: dict[str, int | Register],
-    spots: dict[str, Spot],
-    rows: int,
-) -> None:
-    """One VECTOR: operands and result by the names of its parameters."""
-    k = room.k
-    for name in ("b", "c"):
-        if name in tiles:
-            room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[name]})
-    a_space, a_type = _read(room, tiles["a"])
-    b_space, b_type = _read(room, tiles["b"]) if "b" in tiles else (Space.ACCUMULATOR, ElementType.INT8)
-    k.vector(
-        at["a"],
-        at["out"],
-        rows,
-        a_space=a_space,
-        a_type=a_type,
-        a_half=spots["a"].half,
-        b_space=b_space,
-        b_type=b_type,
-        b_half=spots["b"].half if "b" in spots else 0,
-        dtype=op.attributes["computed"],
-        out=op.attributes["dtype"],
-        out_half=spots["out"].half,
-        chain=room.chain(op.attributes["stages"]),
-    )
-
-
-def _read(room: Room, value: TileValue) -> tuple[Space, ElementType]:
+def read_as(room: Room, value: TileValue) -> tuple[Space, ElementType]:
     """Where the rows of a tile are, and as what they are read there."""
     space = room.placement.of[value].space
-    assert isinstance(value.type, TileType)
-    return space, value.type.dtype if space is Space.SCRATCHPAD else ElementType.INT8
-
-
-def emit_reduce(room: Room, op: Op) -> None:
-    """Along axis 0 by a row register, along axis 1 by chunks and exchanged lanes; the order is that of the golden
-    model.
-    """
-    (_along_rows if op.attributes["axis"] == 0 else _along_columns)(room, op)
-
-
-def _along_rows(room: Room, op: Op) -> None:
-    k, (source,) = room.k, op.operands
-    type = op.result.type
-    assert isinstance(type, TileType)
-    reduction = REDUCTIONS[op.attributes["kind"]]
-    rows = tile_shape(source)[0]
-    reducing = Chain(reduce=reduction, register=int(FOLDED), silent=True)
-    writing = Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3)
-    vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
-    room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
-    with k.scratch("a out") as (a, out):
-        first, result = room.row(source, a), room.row(op.result, out)
-        count = chunks(type, room.config)
-        with room.repeat(count):
-            vector(first, first, rows, chain=room.chain(reducing))
-            k.vfold(FOLDED, reduction, dtype=type.dtype)
-            vector(first, result, 1, chain=room.chain(writing))
-            if count > 1:
-                k.add(first, first, rows)
-                k.add(result, result, 1)
-
-
-def _along_columns(room: Room, op: Op) -> None:
-    k, (source,) = room.k, op.operands
-    type, n = op.result.type, room.config.array
-    assert isinstance(type, TileType)
-    reduction = REDUCTIONS[op.attributes["kind"]]
-    rows, columns = tile_shape(source)
-    count = chunks(tile_type(source), room.config)
-    join = JOIN[reduction]
-    masked = Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT0) if columns % n else Chain()
-    joined = Chain(binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
-    joined_chunk = partial(replace, binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
-    vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
-    room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
-    if columns % n:
-        room.parameters.set(Unit.VECTOR, splat0=IDENTITY[reduction, type.dtype])
-        room.parameters.set(Unit.VECTOR, iota_base=-(columns % n), iota_lane=1, iota_row=0)
-    with k.scratch("a out") as (a, out):
-        result = room.row(op.result, out)
-        first = room.row(source, a)
-        partly = columns % n > 0
-        middle = max(count - 1 - partly, 0)
-        vector(first, result, rows, chain=room.chain(Chain() if count > 1 or not partly else masked))
-        if count > 1:
-            room.parameters.set(Unit.VECTOR, b_row=room.place(op.result, out))
-        if middle:
-            with room.repeat(middle):
-                k.add(first, first, rows)
-                vector(first, result, rows, chain=room.chain(joined_chunk(Chain())))
-        if count > 1 and partly:
-            k.add(first, first, rows)
-            vector(first, result, rows, chain=room.chain(joined_chunk(masked)))
-        exchanged = replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE)
-        distance = 1
-        while distance < n:
-            room.parameters.set(Unit.VECTOR, exchange=distance)
-            vector(result, result, rows, chain=room.chain(exchanged))
-            distance *= 2
+    return space, tile_type(value).dtype if space is Space.SCRATCHPAD else ElementType.INT8

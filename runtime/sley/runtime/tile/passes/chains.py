@@ -206,9 +206,9 @@ class _Chains:
             return self.done[value]
         if value in self.open:
             chain = self.open.pop(value)
-            if chain.stage == BEGIN and chain.out is chain.computed and not self.must_be_made(value):
+            if chain.stage == BEGIN and chain.out is chain.computed:
                 assert chain.a is not None
-                if in_scratchpad(tile_type(chain.a).dtype):
+                if in_scratchpad(tile_type(chain.a).dtype) and not self.must_be_made(value, tile_type(chain.a).dtype):
                     self.done[value] = chain.a
                     return chain.a
             op = chain.op()
@@ -225,9 +225,10 @@ class _Chains:
         self.done[value] = value
         return value
 
-    def must_be_made(self, value: Value) -> bool:
+    def must_be_made(self, value: Value, source: ElementType) -> bool:
         """Whether somebody uses a converted tile who cannot convert it when it is read."""
-        return any(user.name not in ELEMENTWISE for user in self.users[value])
+        able = (*ELEMENTWISE, "reduce") if source is ElementType.BF16 else ELEMENTWISE
+        return any(user.name not in able for user in self.users[value])
 
     def bits(self, op: Op) -> int | Value:
         """Of the elements of a constant, or the index that they are."""

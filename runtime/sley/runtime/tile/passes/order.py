@@ -13,18 +13,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sley.abi.faults import Unit
-from sley.runtime.tile.ir import Block, Op, Value
-from sley.runtime.tile.passes.placement import Buffer, Placement
+from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
+from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.passes.buffers import Buffer
+from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.types import ArrayType, TileType
 
 UNITS = {
     "load": Unit.LOAD,
     "store": Unit.STORE,
     "dot": Unit.MATRIX,
-    **dict.fromkeys(("chain", "reduce", "transpose", "iota"), Unit.VECTOR),
+    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join"), Unit.VECTOR),
 }
 Channel = tuple[Unit, Unit, int]
 """Who signals, who waits, and how many rounds later; 0 in the same round."""
+
+
+class OrderError(TileError):
+    """More order than the semaphores of a core keep."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,28 @@ def _of(access: Access, loops: set[Op]) -> bool:
     """Whether the buffer is made in one of these loops. The semaphores of that loop keep its order from one run of the
     loop to the next, too: they are where the last round has left them."""
     return isinstance(access.place, Buffer) and access.place.loop in loops
+
+
+def orders(function: Function, placement: Placement) -> dict[Block, Order]:
+    """The order of each block of a function. Raises ``TileError`` if semaphores do not count that far."""
+    found: dict[Block, Order] = {}
+
+    def visit(block: Block, loop: Op | None) -> None:
+        found[block] = order(block, loop, placement)
+        for op in block.ops:
+            if op.body is not None:
+                visit(op.body, op)
+
+    visit(function.body, None)
+    for made in found.values():
+        for (_, _, turns), count in made.counts.items():
+            if turns * count > SEMAPHORE_MAX:
+                raise OrderError(f"{count} operations of one round wait for the rounds before; split the loop")
+    if sum(len(made.counts) for made in found.values()) > SEMAPHORES:
+        raise OrderError(
+            f"its units wait for each other in more ways than there are semaphores, {SEMAPHORES}; split it"
+        )
+    return found
 
 
 def order(block: Block, loop: Op | None, placement: Placement) -> Order:

@@ -15,30 +15,13 @@ from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
 from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.passes.banks import conflicts, place_in_banks
+from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
 from sley.runtime.tile.passes.products import interleaved
 from sley.runtime.tile.passes.regions import transposed
+from sley.runtime.tile.passes.slots import MOST, choose_slots
 from sley.runtime.tile.types import TileType
-
-SLOTS = 2
-
-
-@dataclass(eq=False)
-class Buffer:
-    """Rows of a memory. Attributes: ``slots``: how often they are there, one behind the other. ``loop``: whose rounds
-    take the slots in turn, if there is more than one. ``first``: row."""
-
-    space: Space
-    shape: tuple[int, int]
-    rows: int
-    loop: Op | None
-    line: int
-    slots: int = 1
-    first: int = 0
-
-    def alike(self, other: Buffer) -> bool:
-        """Whether it could be in the same place as another one."""
-        return (self.space, self.rows, self.loop) == (other.space, other.rows, other.loop)
 
 
 @dataclass
@@ -50,14 +33,21 @@ class Placement:
     weights: frozenset[Value] = frozenset()
 
 
-def place(function: Function, config: ChipConfig) -> Placement:
-    """Finds a place for every tile. Raises ``TileError`` that says which memory is too small, for what."""
+def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
+    """Finds a place for every tile, in at most so many slots. Raises ``TileError`` that says which memory is too small,
+    for what."""
     placement = Placement([], {}, interleaved(function))
     _block(function.body, None, config, placement)
     if any(_rows(placement, space) > rows for space, rows in _memories(config)):
         _share(function.body, placement)
-    for space, rows in _memories(config):
-        _fit([buffer for buffer in placement.buffers if buffer.space is space], space, rows, config)
+    memories = _memories(config)
+    for space, rows in memories:
+        _check_room(placement, space, rows, config)
+    choose_slots(placement.buffers, dict(memories), slots)
+    costs = conflicts(function.body, placement.of)
+    banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
+    for space, rows in memories:
+        place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
     return placement
 
 
@@ -159,8 +149,8 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
             of[value] = buffer
 
 
-def _fit(buffers: list[Buffer], space: Space, rows: int, config: ChipConfig) -> None:
-    """First rows and slots, so that all buffers are in the memory."""
+def _check_room(placement: Placement, space: Space, rows: int, config: ChipConfig) -> None:
+    buffers = [buffer for buffer in placement.buffers if buffer.space is space]
     need = sum(buffer.rows for buffer in buffers)
     name = "scratchpad" if space is Space.SCRATCHPAD else "accumulators"
     if need > rows:
@@ -171,12 +161,3 @@ def _fit(buffers: list[Buffer], space: Space, rows: int, config: ChipConfig) -> 
             f"{config.name}; the largest is {tile}, {largest.rows} rows of {config.array} elements: make tiles at most "
             f"{rows / need:.0%} as large"
         )
-    left = rows - need
-    for buffer in sorted(buffers, key=lambda buffer: buffer.rows):
-        if buffer.loop is not None and buffer.rows <= left:
-            buffer.slots = SLOTS
-            left -= buffer.rows
-    first = 0
-    for buffer in buffers:
-        buffer.first = first
-        first += buffer.rows * buffer.slots
