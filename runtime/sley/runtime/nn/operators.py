@@ -21,6 +21,7 @@ from sley.runtime.nn.arithmetic import (
     sub,
 )
 from sley.runtime.nn.attention import attention
+from sley.runtime.nn.batch_norm import BatchNorm, batch_norm, batch_norm_backward, batch_norm_training
 from sley.runtime.nn.comparisons import (
     eq,
     ge,
@@ -133,12 +134,8 @@ from sley.runtime.nn.nonlinear import (
     threshold,
 )
 from sley.runtime.nn.normalization import (
-    BatchNorm,
     Gradients,
     Moments,
-    batch_norm,
-    batch_norm_backward,
-    batch_norm_training,
     group_norm,
     instance_norm,
     layer_norm_backward,
