@@ -36,8 +36,9 @@ class RandomKernel:
         self.out = dice.choice((BF16, FP32, INT32, INT8))
         self.rounds = dice.choice((0, 0, 2, 3))
         numbers = np.random.default_rng(seed)
-        self.arrays = {f"x{n}": _values(numbers, self.whole, dtype) for n, dtype in enumerate(self.types)}
-        self.arrays["out"] = np.zeros(self.whole, NUMPY[self.out])
+        self.arrays = {f"x{n}": _laid(dice, _values(numbers, self.whole, dtype)) for n, dtype in enumerate(self.types)}
+        self.turned = dice.random() < 0.2
+        self.arrays["out"] = np.zeros(self.whole[::-1] if self.turned else self.whole, NUMPY[self.out])
 
     def function(self) -> Function:
         """The IR, the same each time."""
@@ -53,7 +54,12 @@ class RandomKernel:
 
     def _body(self, dice: random.Random, trace: Trace, arrays: dict[str, Array]) -> None:
         place = (tile.block_id(1) * self.shape[0], tile.block_id(0) * self.shape[1])
-        loads = [tile.load(array, place, self.shape, dice.choice((0, 1, -2))) for array in list(arrays.values())[:-1]]
+        loads = []
+        for array in list(arrays.values())[:-1]:
+            turned = array.shape != self.whole or (self.whole[0] == self.whole[1] and dice.random() < 0.2)
+            where, axes = (place[::-1], (1, 0)) if turned else (place, None)
+            load = tile.load(array, where, self.shape, dice.choice((0, 1, -2)), axes)
+            loads.append(load.T.T if dice.random() < 0.1 else load)
         values = [dice.choice(loads)]
         total = tile.zeros(self.shape) if self.rounds else None
         if total is not None:
@@ -64,7 +70,10 @@ class RandomKernel:
         result = values[-1]
         if result.shape != self.shape:
             result = result + tile.zeros(self.shape, wide(result.dtype))
-        tile.store(arrays["out"], place, result.to(self.out))
+        if self.turned:
+            tile.store(arrays["out"], place[::-1], result.to(self.out), axes=(1, 0))
+        else:
+            tile.store(arrays["out"], place, result.to(self.out))
 
     def _loop(self, dice: random.Random, trace: Trace, total: Tile, loads: list[Tile]) -> Tile:
         """A sum that a loop carries."""
@@ -79,10 +88,21 @@ class RandomKernel:
         trace.block.ops.append(op)
         return Tile(op.results[0])
 
+    def _masked(self, dice: random.Random, x: Tile) -> Tile:
+        """What is chosen by the numbers of rows and columns, or computed with them."""
+        row, column = (tile.iota(x.shape, axis) + tile.block_id(1 - axis) * dice.choice((0, 1, 7)) for axis in (0, 1))
+        mask = dice.choice((row < column, column <= row * 2 - 3, row == column, (row < 5) & (column > 1), ~(row > 3)))
+        zero = 0 if wide(x.dtype) is INT32 else 0.0
+        return dice.choice((tile.where(mask, x, zero), tile.where(mask, zero, x), mask * 3 - column + row))
+
     def _step(self, dice: random.Random, values: list[Tile]) -> Tile:
         x, kind = dice.choice(values[-3:]), dice.random()
         if kind < 0.25 and wide(x.dtype) is FP32:
             return dice.choice(UNARY)(x)
+        if kind < 0.28:
+            return x.T if x.shape[0] == x.shape[1] else (x.T * 1 if wide(x.dtype) is INT32 else x.T + x.T).T
+        if kind < 0.33:
+            return self._masked(dice, x)
         if kind < 0.4:
             return getattr(x, dice.choice(("sum", "max", "min")))(dice.randrange(2))
         if kind < 0.5:
@@ -106,7 +126,12 @@ def _float(x: Tile) -> Tile:
 
 def _type(array: np.ndarray[Any, Any]) -> ArrayType:
     dtype = next(element for element, kind in NUMPY.items() if kind == array.dtype)
-    return ArrayType(dtype, array.shape, (array.shape[1], 1))
+    return ArrayType(dtype, array.shape, tuple(stride // array.itemsize for stride in array.strides))
+
+
+def _laid(dice: random.Random, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """In rows, in columns, or as the array of the transposed tile."""
+    return dice.choice((array, array, array, np.asfortranarray(array), np.ascontiguousarray(array.T)))
 
 
 def _values(numbers: np.random.Generator, shape: tuple[int, int], dtype: ElementType) -> np.ndarray[Any, Any]:

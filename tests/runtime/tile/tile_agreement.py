@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from sley.runtime import Device
+from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.types import element_type
 from sley.runtime.tile.check.checker import check
 from sley.runtime.tile.compiler import compile_function, lower
@@ -23,13 +24,23 @@ def bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(array).view(BITS[array.dtype.itemsize]).copy()
 
 
+def on_device(device: Device, array: np.ndarray[Any, Any]) -> Buffer:
+    """The array, or a view, with the same order of axes in memory, and the same distance between elements."""
+    axes = sorted(range(array.ndim), key=lambda axis: (-array.strides[axis], axis))
+    apart = array.strides[axes[-1]] // array.itemsize if array.shape[axes[-1]] > 1 else 1
+    dense = np.repeat(np.ascontiguousarray(array.transpose(axes)), apart, axis=-1)
+    view = device.array(dense)[..., ::apart].transpose(*(axes.index(axis) for axis in range(array.ndim)))
+    strides = list(zip(array.shape, view.strides, array.strides, strict=True))
+    assert all(made == wanted for size, made, wanted in strides if size > 1), strides
+    return view
+
+
 def types_of(arrays: Arrays) -> dict[str, ArrayType]:
     found = {}
     for name, array in arrays.items():
         dtype = element_type(array.dtype)
         assert dtype is not None
-        strides = tuple(stride // array.itemsize for stride in np.empty(array.shape, array.dtype).strides)
-        found[name] = ArrayType(dtype, array.shape, strides)
+        found[name] = ArrayType(dtype, array.shape, tuple(stride // array.itemsize for stride in array.strides))
     return found
 
 
@@ -56,7 +67,7 @@ def agree(device: Device, function: Any, arrays: Arrays) -> Arrays:
     made = function()
     compiled = compile_function(made, device.config)
     assert check(compiled, device.config, types_of(arrays)) == []
-    buffers = {name: device.array(array) for name, array in arrays.items()}
+    buffers = {name: on_device(device, array) for name, array in arrays.items()}
     device.stream.launch(compiled.program, list(buffers.values()), compiled.grid)
     for name, buffer in buffers.items():
         np.testing.assert_array_equal(bits(buffer.numpy()), wanted[name], f"{name} on the device\n{printed(made)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
@@ -17,12 +17,15 @@ from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
 from sley.runtime.tile.passes.common import share_common
+from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.order import Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
 from sley.runtime.tile.passes.products import check_products
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
+from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
 from sley.runtime.tile.passes.spread import spread_columns
+from sley.runtime.tile.passes.transposes import move_transposes
 from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
@@ -31,7 +34,10 @@ from sley.runtime.tile.verify import verify
 PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
     "common": share_common,
+    "transposes": move_transposes,
+    "runs": make_runs,
     "spread": spread_columns,
+    "masks": form_masks,
     "chains": form_chains,
     "carry": keep_in_place,
 }
@@ -82,7 +88,10 @@ class Prepared:
         first = Room(self.function, self.config, self.placement, self.ranges)
         Emitter(self.function, first, self.orders).instructions()
         again = Room(self.function, self.config, self.placement, self.ranges, first)
-        return Compiled(Emitter(self.function, again, self.orders).program(), self.function.grid)
+        program = Emitter(self.function, again, self.orders).program()
+        stored = {op.operands[0] for op in self.function.body.walk() if op.name == "store"}
+        reads = frozenset(array.name for array in self.function.arrays if array not in stored)
+        return Compiled(replace(program, reads=reads), self.function.grid)
 
 
 def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Prepared:

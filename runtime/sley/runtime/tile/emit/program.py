@@ -7,17 +7,20 @@ from contextlib import ExitStack
 from sley.abi.instructions import LOOP_DEPTH
 from sley.runtime.assembler.operands import Semaphore
 from sley.runtime.device.program import Program
+from sley.runtime.tile.emit.iotas import emit_iota
+from sley.runtime.tile.emit.joins import emit_join
 from sley.runtime.tile.emit.products import emit_dot
 from sley.runtime.tile.emit.reductions import emit_reduce
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
+from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
 from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.passes.order import UNITS, Channel, Order
 from sley.runtime.tile.types import IndexType
 
-INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1}
+INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1}
 """Hardware loops that the instructions of an operation may need."""
 
 
@@ -61,6 +64,12 @@ class Emitter:
             emit_chain(self.room, op)
         elif op.name == "reduce":
             emit_reduce(self.room, op)
+        elif op.name == "join":
+            emit_join(self.room, op)
+        elif op.name == "iota":
+            emit_iota(self.room, op)
+        elif op.name == "transpose":
+            emit_transpose(self.room, op)
         elif op.name == "dot":
             emit_dot(self.room, op, self.loops[len(self.loops) - op.attributes.get("fresh", 0) :])
         elif op.name in UNITS:

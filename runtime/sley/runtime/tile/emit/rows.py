@@ -14,6 +14,7 @@ from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
 from sley.runtime.tile.passes.placement import row_elements
+from sley.runtime.tile.types import TileType
 
 SPLATS = ("splat0", "splat1", "splat2", "splat3")
 
@@ -59,17 +60,18 @@ def emit_chain(room: Room, op: Op) -> None:
     """A chain on whole tiles in one instruction; with operands that are read again and again, or in halves of rows, in
     one for each N columns."""
     k, stages, whole = room.k, op.attributes["stages"], op.attributes["shape"]
-    splats = zip(SPLATS, op.attributes["splats"], strict=False)
-    room.parameters.set(Unit.VECTOR, **dict(splats))
-    values = [*op.operands] or [op.result]
+    _splats(room, op)
+    values = [value for value in op.operands if isinstance(value.type, TileType)] or [op.result]
     count = -(-whole[1] // room.config.array)
     walks = [Walk.of(room, value, whole) for value in (*values, op.result)]
     period = max(max(walk.halves) + 1 for walk in walks)
     rows = whole[0]
-    if all(tile_shape(value) == whole for value in values) and period == 1:
+    if all(tile_shape(value) == whole for value in values) and period == 1 and not op.attributes["iota"]:
         rows, count = rows * count, 1
     names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used), "out"]
     with ExitStack() as stack:
+        (iota,) = stack.enter_context(k.scratch("iota"))
+        base = _iota(room, op, iota, count)
         at: list[Value] = []
         for name, value, walk in zip(names, (*values, op.result), walks, strict=True):
             moves = name in ("a", "out") or (count > 1 and walk.offsets[-1] > 0)
@@ -83,6 +85,8 @@ def emit_chain(room: Room, op: Op) -> None:
             for name, walk, row in zip(names, walks, at, strict=True):
                 if name in ("b", "c") and count > 1 and walk.offsets[-1]:
                     room.parameters.set(Unit.VECTOR, **{f"{name}_row": row})
+            if base is not None:
+                room.parameters.set(Unit.VECTOR, iota_base=base)
             b = names.index("b") if "b" in names else None
             a_space, a_type = read_as(room, values[0])
             b_space, b_type = (Space.ACCUMULATOR, ElementType.INT8) if b is None else read_as(room, values[b])
@@ -103,8 +107,34 @@ def emit_chain(room: Room, op: Op) -> None:
             )
             if chunk + 1 < count:
                 _advance(room, walks, at, chunk)
+                if isinstance(base, Register) and op.attributes["iota"][1]:
+                    k.add(base, base, op.attributes["iota"][1] * room.config.array)
 
         for_chunks(room, count, period, body)
+
+
+def _splats(room: Room, op: Op) -> None:
+    """Writes splats: numbers, and indices in their slots."""
+    indices = [value for value in op.operands if not isinstance(value.type, TileType)]
+    slots = dict(zip(op.attributes["slots"], indices, strict=False))
+    for number, splat in enumerate(op.attributes["splats"]):
+        with room.k.scratch("splat") as (register,):
+            value = room.scalars.value(slots[number], register) if number in slots else splat
+            room.parameters.set(Unit.VECTOR, **{SPLATS[number]: value})
+
+
+def _iota(room: Room, op: Op, into: Register, count: int) -> Value | None:
+    """The iota of row 0, lane 0 of the first of ``count`` chunks, in the register if it changes from one to the next;
+    None if there is none."""
+    if not op.attributes["iota"]:
+        return None
+    row, lane = op.attributes["iota"]
+    room.parameters.set(Unit.VECTOR, iota_row=row, iota_lane=lane)
+    base = room.scalars.value(op.operands[-1], into)
+    if lane and count > 1 and not isinstance(base, Register):
+        room.k.mov(into, base)
+        return into
+    return base
 
 
 def _advance(room: Room, walks: Sequence[Walk], at: Sequence[Value], chunk: int) -> None:

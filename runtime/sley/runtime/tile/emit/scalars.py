@@ -45,6 +45,14 @@ class Scalars:
         low, high = self.ranges[value]
         return low if low == high else None
 
+    def value(self, index: Value, into: Register) -> int | Register:
+        """The index as a number, or in the register if it varies."""
+        known = self.constant(index)
+        if known is None:
+            self.compute(index, into)
+            return into
+        return known
+
     def affine(self, value: Value) -> Affine:
         """What an index is made of: loop variables, carried indices, block numbers, and what is no sum of products of
         these with numbers."""

@@ -48,7 +48,7 @@ def conflicts(block: Block, of: Mapping[Value, Buffer]) -> Conflicts:
 def _unit(op: Op) -> str | None:
     if op.name in ("load", "store", "dot"):
         return op.name
-    return "vector" if op.name in ("chain", "reduce") else None
+    return "vector" if op.name in ("chain", "reduce", "transpose", "iota", "join") else None
 
 
 def place_in_banks(buffers: Sequence[Buffer], rows: int, banks: int, costs: Conflicts) -> None:

@@ -3,7 +3,7 @@ one is computed.
 
 Before: a body for one block. After: as many blocks as the chip has cores, if they share an axis of the grid evenly,
 each with loops over its part. A grid that they do not share evenly keeps its longest axis, and its blocks the loops
-over the others.
+over the others. Iotas, which are the same in all blocks, are made in front of the loops.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ def loop_over_blocks(function: Function, cores: int, order: Sequence[int] = (2, 
     if cores > 1 and function.grid[longest] < cores:
         return
     grid, inner, block = [1, 1, 1], _without_ids(function), function.body
+    alike = [op for op in block.ops if op.name == "iota"]
+    block.ops = [op for op in block.ops if op.name != "iota"]
     for axis in reversed(order):
         size = function.grid[axis]
         parts = 1
@@ -32,6 +34,7 @@ def loop_over_blocks(function: Function, cores: int, order: Sequence[int] = (2, 
         replaced(block, dict.fromkeys(inner[axis], number))
         if head:
             block.ops = [*head, *block.ops]
+    block.ops = [*alike, *block.ops]
     function.body, function.grid = block, (grid[0], grid[1], grid[2])
 
 

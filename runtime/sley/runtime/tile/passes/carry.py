@@ -23,7 +23,15 @@ def copied(value: Value, line: int) -> Op:
     type = value.type
     assert isinstance(type, TileType)
     computed = ElementType.INT32 if type.dtype is ElementType.INT32 else ElementType.FP32
-    attributes = {"stages": Chain(), "splats": (), "computed": computed, "dtype": type.dtype, "shape": type.shape}
+    attributes = {
+        "stages": Chain(),
+        "splats": (),
+        "slots": (),
+        "iota": (),
+        "computed": computed,
+        "dtype": type.dtype,
+        "shape": type.shape,
+    }
     op = Op("chain", [value], attributes, line=line)
     op.results = [Value(type)]
     return op

@@ -20,7 +20,12 @@ from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.types import ArrayType, TileType
 
-UNITS = {"load": Unit.LOAD, "store": Unit.STORE, "dot": Unit.MATRIX, "chain": Unit.VECTOR, "reduce": Unit.VECTOR}
+UNITS = {
+    "load": Unit.LOAD,
+    "store": Unit.STORE,
+    "dot": Unit.MATRIX,
+    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join"), Unit.VECTOR),
+}
 Channel = tuple[Unit, Unit, int]
 """Who signals, who waits, and how many rounds later; 0 in the same round."""
 

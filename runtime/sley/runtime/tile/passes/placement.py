@@ -19,6 +19,7 @@ from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
 from sley.runtime.tile.passes.products import interleaved
+from sley.runtime.tile.passes.regions import transposed
 from sley.runtime.tile.passes.slots import MOST, choose_slots
 from sley.runtime.tile.types import TileType
 
@@ -100,10 +101,25 @@ def weight_pairs(type: TileType, config: ChipConfig) -> int:
     return config.row_bytes // config.array if type.dtype is ElementType.INT8 else 1
 
 
-def _rows_of(value: Value, placement: Placement, config: ChipConfig) -> int:
-    type = tile_type(value)
-    pairs = weight_pairs(type, config) if value in placement.weights else 1
-    return -(-type.shape[0] // pairs) * pairs * chunks(type, config)
+def blocks_of(op: Op, config: ChipConfig, weights: bool) -> tuple[int, int, bool]:
+    """Of a ``load`` that transposes: blocks of N rows that Load makes of each column, rows from those of N columns to
+    the next, and whether it interleaves, too: two columns of int8 in a lane."""
+    type = tile_type(op.result)
+    pairs = weight_pairs(type, config)
+    apart = -(-type.shape[0] // pairs) if weights else type.shape[0]
+    interleave = pairs > 1 and not weights
+    together = config.array * (pairs if interleave else 1)
+    return -(-apart // together) * together // config.array, apart, interleave
+
+
+def _rows_of(op: Op, value: Value, placement: Placement, config: ChipConfig) -> int:
+    type, weights = tile_type(value), value in placement.weights
+    pairs = weight_pairs(type, config) if weights else 1
+    rows = -(-type.shape[0] // pairs) * pairs * chunks(type, config)
+    if transposed(op):
+        blocks, apart, _ = blocks_of(op, config, weights)
+        rows += blocks * config.array - apart
+    return rows
 
 
 def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placement) -> None:
@@ -127,7 +143,7 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
                 of[value] = of[op.operands[2]]
                 continue
             space = Space.SCRATCHPAD if in_scratchpad(value.type.dtype) else Space.ACCUMULATOR
-            buffer = Buffer(space, tile_shape(value), _rows_of(value, placement, config), loop, op.line)
+            buffer = Buffer(space, tile_shape(value), _rows_of(op, value, placement, config), loop, op.line)
             placement.buffers.append(buffer)
             of[value] = buffer
 
