@@ -21,7 +21,7 @@ from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_ty
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import UNITS, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
-from sley.runtime.tile.types import ArrayType
+from sley.runtime.tile.passes.regions import array_of, transposed
 
 # In cycles, as measured on the gateware with the default memory:
 START = DOORBELL_TO_INSTRUCTION + 130  # doorbell to the first request of a load
@@ -120,17 +120,17 @@ class _Cost:
         return self._moved(op, tile_shape(op.operands[-1])) * self.sharers, TRANSFER, ACKNOWLEDGED
 
     def _moved(self, op: Op, shape: tuple[int, int]) -> int:
-        array = op.operands[0].type
-        assert isinstance(array, ArrayType)
-        rows, columns = shape
-        columns = min(columns, array.shape[-1])
-        if len(array.shape) > 1:
-            rows = min(rows, array.shape[-2])
-        size = columns * array.dtype.bytes
-        pitch = array.strides[-2] * array.dtype.bytes if len(array.shape) > 1 else size
+        array, (rows, columns) = array_of(op), op.attributes["axes"]
+        runs, elements = shape
+        if transposed(op):
+            rows, columns, runs, elements = columns, rows, elements, runs
+        elements = min(elements, 1 if columns is None else array.shape[columns])
+        runs = min(runs, 1 if rows is None else array.shape[rows])
+        size = elements * array.dtype.bytes
+        pitch = size if rows is None else array.strides[rows] * array.dtype.bytes
         if pitch == size:
-            return -(-rows * size // self.config.bus_bytes)
-        return rows * -(-size // self.config.bus_bytes) + rows * GAP_QUARTERS // 4
+            return -(-runs * size // self.config.bus_bytes)
+        return runs * -(-size // self.config.bus_bytes) + runs * GAP_QUARTERS // 4
 
     def _dot(self, op: Op) -> tuple[int, int, int]:
         a, b, _ = op.operands
@@ -179,6 +179,20 @@ class _Cost:
         exchanges = self.config.array.bit_length() - 1
         passes = count + exchanges
         return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
+
+    def _join(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.result)
+        count = -(-columns // self.config.array)
+        return count * (rows * self.config.row_parts + 2 * (LANES + ADDED)), CHAIN + count * 2 * CHUNK, HANDOVER
+
+    def _transpose(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.operands[0])
+        return rows * (columns * self.config.row_parts + LANES), CHAIN + rows * 2 * CHUNK, HANDOVER
+
+    def _iota(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.result)
+        steps = (rows * -(-columns // self.config.array)).bit_length() + 2 * self.config.array.bit_length()
+        return rows * -(-columns // self.config.array) + steps * (LANES + ADDED), CHAIN + steps * CHUNK, HANDOVER
 
     def _in_one_bank(self, a: Value, b: Value) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
