@@ -16,7 +16,7 @@ from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
-from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.operations import LOADS, STORES, TileError
 from sley.runtime.tile.passes.order import UNITS, Channel, Order
 from sley.runtime.tile.types import IndexType
 
@@ -54,7 +54,7 @@ class Emitter:
     def _op(self, op: Op) -> None:
         if op.body is not None:
             self._loop(op)
-        elif op.name in ("load", "store"):
+        elif op.name in (*LOADS, *STORES):
             emit_transfer(self.room, op)
         elif op.name == "chain":
             emit_chain(self.room, op)
