@@ -18,7 +18,6 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn import sums
-from sley.runtime.nn.functions import exp_tile
 from sley.runtime.nn.mapping import FP32, Operand, mapped
 from sley.runtime.nn.nonlinear import softplus_tile
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
@@ -323,7 +322,7 @@ def _largest(x: Any, *rest: Any) -> Any:
 
 
 def _power(x: Any, numbers: Any, wanted: Any, largest: Any, *rest: Any) -> Any:
-    return exp_tile(x - largest)
+    return tile.exp(x - largest)
 
 
 def _log(total: Any, largest: Any, *rest: Any) -> Any:
@@ -347,7 +346,7 @@ def _negative(total: Any) -> Any:
 
 
 def _scaled_power(x: Any, numbers: Any, wanted: Any, factor: Any, largest: Any, *rest: Any) -> Any:
-    return exp_tile(x - largest)
+    return tile.exp(x - largest)
 
 
 def _inverse(total: Any, *rest: Any) -> Any:
@@ -365,11 +364,11 @@ def _class_gradient(
     smoothing: float,
     share: float,
 ) -> Any:
-    aim = tile.where(numbers == wanted, 1 - smoothing, 0.0)
+    aim = (numbers == wanted) * (1 - smoothing)
     if smoothing:
         aim = aim + smoothing * share
-    scale = tile.where(wanted == ignored, 0.0, factor)
-    return (exp_tile(x - largest) * inverse - aim) * scale
+    scale = (wanted != ignored) * factor
+    return (tile.exp(x - largest) * inverse - aim) * scale
 
 
 _LOGARITHM = (Statistic("max", _largest), Statistic("sum", _power, _log))

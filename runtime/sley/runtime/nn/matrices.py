@@ -235,10 +235,10 @@ def _lengthened(x: Buffer, numbers: list[int], stream: Stream | None) -> Buffer:
 
 
 def _parts(x: Buffer, outs: list[Buffer], numbers: list[int], stream: Stream | None) -> None:
-    mapped_many("matmul", _chosen, x, *numbers, dtypes=[BF16] * len(outs), computed=FP32, outs=outs, stream=stream)
+    mapped_many("matmul", chosen_parts, x, *numbers, dtypes=[BF16] * len(outs), computed=FP32, outs=outs, stream=stream)
 
 
-def _chosen(x: Any, *numbers: float) -> tuple[Any, ...]:
+def chosen_parts(x: Any, *numbers: float) -> tuple[Any, ...]:
     """Parts of bfloat16, by number."""
     first = x.to(BF16).to(FP32)
     rest = x - first

@@ -166,9 +166,12 @@ def group_norm(
     scale, shift = (None if value is None else value.reshape(*row) for value in (weight, bias))
     view, into = x.reshape(*shape), None if out is None else out.reshape(*shape)
     if channels_last and inner > 1 and channels > groups:
-        result = _in_steps(view, scale, shift, eps, axes, into, stream)
+        found = _moments_in_steps(view, eps, axes, stream)
     else:
-        result = layer_norm_over(view, scale, shift, eps, axes, out=into, stream=stream)
+        found = moments(view, axes, eps, stream=stream)
+    values: list[Any] = [1.0 if scale is None else scale, 0.0 if shift is None else shift]
+    kind = promoted_float(x)
+    result = mapped("group_norm", _affine, view, *found, *values, dtype=kind, computed=FP32, out=into, stream=stream)
     return result.reshape(*x.shape) if out is None else out
 
 
@@ -311,23 +314,12 @@ def _other_axes(x: Buffer, channels_last: bool) -> tuple[int, ...]:
     return tuple(axis for axis in range(x.ndim) if axis != place)
 
 
-def _in_steps(
-    x: Buffer,
-    weight: Buffer | None,
-    bias: Buffer | None,
-    eps: float,
-    axes: tuple[int, ...],
-    out: Buffer | None,
-    stream: Stream | None,
-) -> Buffer:
-    """A norm over axes that are not one in memory."""
+def _moments_in_steps(x: Buffer, eps: float, axes: tuple[int, ...], stream: Stream | None) -> Moments:
+    """``moments`` over axes that are not one in memory."""
     wide = _wide(x, stream)
-    mean = sums.mean(wide, axes, True, stream=stream)
     var = sums.var(wide, axes, True, correction=0, stream=stream)
-    scale = mapped("norm", _scale_of, var, 1.0 if weight is None else weight, eps, dtype=FP32, stream=stream)
-    shift: Any = 0.0 if bias is None else bias
-    kind = promoted_float(x)
-    return mapped("norm", _normalised, x, mean, scale, shift, dtype=kind, computed=FP32, out=out, stream=stream)
+    rstd = mapped("norm", _scale_of, var, 1.0, eps, dtype=FP32, stream=stream)
+    return Moments(sums.mean(wide, axes, True, stream=stream), rstd)
 
 
 def _same(x: Any) -> Any:
@@ -348,6 +340,10 @@ def _scale_of(var: Any, weight: Any, eps: float) -> Any:
 
 def _normalised(x: Any, mean: Any, scale: Any, shift: Any) -> Any:
     return (x - mean) * scale + shift
+
+
+def _affine(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
+    return (x - mean) * rstd * weight + bias
 
 
 def _normed_product(grad: Any, x: Any, mean: Any, rstd: Any) -> Any:

@@ -206,8 +206,7 @@ def normal_axes(operator: str, axes: Sequence[int], ndim: int) -> tuple[int, ...
 
 def with_axes(array: Buffer, axes: Sequence[int], ndim: int) -> Buffer:
     """A view with an axis of one element at each of these places."""
-    left = iter(array.shape)
-    return array.reshape(*(1 if axis in axes else next(left) for axis in range(ndim)))
+    return array[tuple(None if axis in axes else slice(None) for axis in range(ndim))]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
+from sley.runtime.tile.cost import price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Block, Function
+from sley.runtime.tile.ir import Block, Function, Value
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
@@ -20,13 +21,13 @@ from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.order import Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
 from sley.runtime.tile.passes.products import check_products
-from sley.runtime.tile.passes.ranges import check_places, index_ranges
+from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
 from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
-from sley.runtime.tile.passes.slots import MOST
 from sley.runtime.tile.passes.spread import spread_columns
 from sley.runtime.tile.passes.transposes import move_transposes
 from sley.runtime.tile.passes.zeros import replace_zeros
+from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
 from sley.runtime.tile.verify import verify
 
@@ -67,31 +68,49 @@ class Compiled:
     grid: tuple[int, int, int]
 
 
-def compile_function(function: Function, config: ChipConfig) -> Compiled:
-    """The program of a function for a chip. The function is changed. Raises ``TileError``, ``KernelError``."""
+@dataclass(frozen=True)
+class Prepared:
+    """A function in its last form, with everything decided but its instructions."""
+
+    function: Function
+    config: ChipConfig
+    ranges: dict[Value, Range]
+    placement: Placement
+    orders: dict[Block, Order]
+
+    @property
+    def cycles(self) -> int:
+        """From the doorbell to the fence, as ``price`` says."""
+        return price(self.function, self.placement, self.config)
+
+    def compiled(self) -> Compiled:
+        """Its program. Raises ``KernelError`` if that is too long."""
+        first = Room(self.function, self.config, self.placement, self.ranges)
+        Emitter(self.function, first, self.orders).instructions()
+        again = Room(self.function, self.config, self.placement, self.ranges, first)
+        return Compiled(Emitter(self.function, again, self.orders).program(), self.function.grid)
+
+
+def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Prepared:
+    """All passes. The function is changed. Raises ``TileError``; ``RoomError`` if the chip is too small."""
     lower(function)
     replace_zeros(function)
-    loop_over_blocks(function, config.cores)
+    loop_over_blocks(function, config.cores, schedule.order)
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_products(function, config)
-    placement, ordered = _in_order(function, config)
-    first = Room(function, config, placement, ranges)
-    Emitter(function, first, ordered).program()
-    again = Room(function, config, placement, ranges, first)  # what loops need is written in front of them
-    program = Emitter(function, again, ordered).program()
-    return Compiled(program, function.grid)
-
-
-def _in_order(function: Function, config: ChipConfig) -> tuple[Placement, dict[Block, Order]]:
-    """Places and orders, with as many slots as semaphores can count."""
-    slots = MOST
-    while True:
+    slots = schedule.buffer
+    while True:  # as many slots as semaphores can count
         placement = place(function, config, slots)
         try:
-            return placement, orders(function, placement)
+            return Prepared(function, config, ranges, placement, orders(function, placement))
         except OrderError:
             if slots == 1:
                 raise
         slots //= 2
+
+
+def compile_function(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Compiled:
+    """The program of a function for a chip. The function is changed. Raises ``TileError``, ``KernelError``."""
+    return prepare(function, config, schedule).compiled()

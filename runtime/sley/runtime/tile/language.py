@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from sley.abi.types import ElementType
+from sley.runtime.tile.choices import Choice, cdiv, choice
 from sley.runtime.tile.kernel import Kernel, function, kernel
 from sley.runtime.tile.library import all, any, argmax, argmin, cumsum, exp, gelu, log, silu
-from sley.runtime.tile.operations import PRODUCTS, TileError
+from sley.runtime.tile.operations import PRODUCTS, RoomError, TileError
+from sley.runtime.tile.schedule import Schedule
 from sley.runtime.tile.trace import (
     Array,
     Index,
@@ -35,8 +37,11 @@ from sley.runtime.tile.trace import (
 
 __all__ = [
     "Array",
+    "Choice",
     "Index",
     "Kernel",
+    "RoomError",
+    "Schedule",
     "Tile",
     "TileError",
     "all",
@@ -45,6 +50,8 @@ __all__ = [
     "argmin",
     "block_id",
     "broadcast_to",
+    "cdiv",
+    "choice",
     "cumsum",
     "dot",
     "exp",

@@ -50,6 +50,15 @@ class TileError(KernelError):
     """A tile kernel that means nothing, or that the chip cannot do."""
 
 
+class RoomError(TileError):
+    """A tile kernel that means something, but needs more of the chip than there is. Attributes: ``lack``: how often as
+    much as there is it needs."""
+
+    def __init__(self, message: str, lack: float = 1.0) -> None:
+        super().__init__(message)
+        self.lack = lack
+
+
 def _need(holds: bool, op: Op, what: str) -> None:
     if not holds:
         raise TileError(f"{op.name}: {what}")

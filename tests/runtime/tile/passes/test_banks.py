@@ -15,11 +15,11 @@ from sley.runtime.tile.text import parse
 PRODUCT = """sley.tile 1
 kernel product(%a: bf16[64, 64; 64, 1], %b: bf16[64, 64; 64, 1], %c: fp32[64, 64; 64, 1]) grid 1, 1, 1 {
   %0: index = const() {value=0}
-  %1: bf16[64, 64] = load(%a, %0, %0) {fill=0.0, shape=(64, 64)}
-  %2: bf16[64, 64] = load(%b, %0, %0) {fill=0.0, shape=(64, 64)}
+  %1: bf16[64, 64] = load(%a, %0, %0) {axes=(0, 1), fill=0.0, shape=(64, 64)}
+  %2: bf16[64, 64] = load(%b, %0, %0) {axes=(0, 1), fill=0.0, shape=(64, 64)}
   %3: fp32[64, 64] = full() {dtype=fp32, shape=(64, 64), value=0.0}
   %4: fp32[64, 64] = dot(%1, %2, %3)
-  store(%c, %0, %0, %4)
+  store(%c, %0, %0, %4) {axes=(0, 1)}
 }
 """
 

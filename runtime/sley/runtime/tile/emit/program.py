@@ -31,10 +31,14 @@ class Emitter:
         self.function, self.room, self.k, self.orders = function, room, room.k, orders
         self.loops: list[Op] = []
 
-    def program(self) -> Program:
-        """The program of the function."""
+    def instructions(self) -> None:
+        """Writes all of them."""
         self._block(self.function.body)
         self.k.end()
+
+    def program(self) -> Program:
+        """The program of the function."""
+        self.instructions()
         return self.k.build()
 
     def _block(self, block: Block) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -16,6 +17,8 @@ from sley.runtime.tile.ir import Function, Op, Value
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.passes.ranges import Range
 
+Shift = tuple[Op, int, int]
+"""A loop, slots and rows of each: what the first rows of such buffers grow by from round to round."""
 LAST_CHAIN = "last chain"
 
 
@@ -27,7 +30,7 @@ class Room:
     ``before``: that of the same program when it was made before. Its chains are written at the beginning, and its
     parameters in front of loops that do not change them; what is not known before is written where it is needed, in
     loops again and again. Of more chains than the table has room for the last ones are written into its last entry
-    where they are needed.
+    where they are needed. Rows from slot to slot are in registers, as far as there were some to spare.
     """
 
     def __init__(
@@ -53,6 +56,10 @@ class Room:
             key = buffer.loop, buffer.slots
             if key[0] is not None and key[1] > 1 and key not in self.turns:
                 self.turns[key[0], key[1]] = self.k.reg("turn", 0)
+        self.shifts: dict[Shift, Register] = {}
+        self.wanted: Counter[Shift] = Counter()
+        for shift, _ in before.wanted.most_common(before.k.spare) if before else ():
+            self.shifts[shift] = self.k.reg("shift", 0)
 
     def chain(self, chain: Chain) -> int:
         """The index of a chain for the instruction that follows."""
@@ -69,9 +76,15 @@ class Room:
         buffer = self.placement.of[value]
         if buffer.slots == 1 or buffer.loop is None:
             return buffer.first + offset
+        shift = buffer.loop, buffer.slots, buffer.rows
+        self.wanted[shift] += 1
+        behind = buffer.first + offset
+        if shift in self.shifts:
+            self.k.add(into, self.shifts[shift], behind)
+            return into
         self.k.mul(into, self.turns[buffer.loop, buffer.slots], buffer.rows)
-        if buffer.first + offset:
-            self.k.add(into, into, buffer.first + offset)
+        if behind:
+            self.k.add(into, into, behind)
         return into
 
     def next_turns(self, loop: Op) -> None:
@@ -80,6 +93,9 @@ class Room:
             if of is loop:
                 self.k.add(turn, turn, 1)
                 self.k.and_(turn, turn, slots - 1)
+        for (of, slots, rows), shift in self.shifts.items():
+            if of is loop:
+                self.k.mul(shift, self.turns[of, slots], rows)
 
     def row(self, value: Value, into: Register, offset: int = 0) -> Register:
         """The same, in the register in any case."""

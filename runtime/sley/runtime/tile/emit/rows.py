@@ -70,8 +70,10 @@ def emit_chain(room: Room, op: Op) -> None:
         rows, count = rows * count, 1
     names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used), "out"]
     with ExitStack() as stack:
-        (iota,) = stack.enter_context(k.scratch("iota"))
-        base = _iota(room, op, iota, count)
+        base: Value | None = None
+        if op.attributes["iota"]:
+            (iota,) = stack.enter_context(k.scratch("iota"))
+            base = _iota(room, op, iota, count)
         at: list[Value] = []
         for name, value, walk in zip(names, (*values, op.result), walks, strict=True):
             moves = name in ("a", "out") or (count > 1 and walk.offsets[-1] > 0)
@@ -123,11 +125,9 @@ def _splats(room: Room, op: Op) -> None:
             room.parameters.set(Unit.VECTOR, **{SPLATS[number]: value})
 
 
-def _iota(room: Room, op: Op, into: Register, count: int) -> Value | None:
-    """The iota of row 0, lane 0 of the first of ``count`` chunks, in the register if it changes from one to the next;
-    None if there is none."""
-    if not op.attributes["iota"]:
-        return None
+def _iota(room: Room, op: Op, into: Register, count: int) -> Value:
+    """The iota of row 0, lane 0 of the first of ``count`` chunks, in the register if it changes from one to the
+    next."""
     row, lane = op.attributes["iota"]
     room.parameters.set(Unit.VECTOR, iota_row=row, iota_lane=lane)
     base = room.scalars.value(op.operands[-1], into)

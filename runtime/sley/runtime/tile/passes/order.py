@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from sley.abi.faults import Unit
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
 from sley.runtime.tile.ir import Block, Function, Op, Value
-from sley.runtime.tile.operations import LOADS, STORES, TileError
+from sley.runtime.tile.operations import LOADS, STORES, RoomError
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.types import ArrayType, TileType
@@ -30,7 +30,7 @@ Channel = tuple[Unit, Unit, int]
 """Who signals, who waits, and how many rounds later; 0 in the same round."""
 
 
-class OrderError(TileError):
+class OrderError(RoomError):
     """More order than the semaphores of a core keep."""
 
 

@@ -14,7 +14,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
-from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.operations import RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
@@ -34,15 +34,14 @@ class Placement:
 
 
 def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
-    """Finds a place for every tile, in at most so many slots. Raises ``TileError`` that says which memory is too small,
+    """Finds a place for every tile, in at most so many slots. Raises ``RoomError`` that says which memory is too small,
     for what."""
     placement = Placement([], {}, interleaved(function))
     _block(function.body, None, config, placement)
     if any(_rows(placement, space) > rows for space, rows in _memories(config)):
         _share(function.body, placement)
     memories = _memories(config)
-    for space, rows in memories:
-        _check_room(placement, space, rows, config)
+    _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
     choose_slots(placement.buffers, dict(memories), slots)
     costs = conflicts(function.body, placement.of)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
@@ -156,8 +155,10 @@ def _check_room(placement: Placement, space: Space, rows: int, config: ChipConfi
     if need > rows:
         largest = max(buffers, key=lambda buffer: buffer.rows)
         tile = " x ".join(map(str, largest.shape))
-        raise TileError(
+        row = config.row_bytes if space is Space.SCRATCHPAD else config.accumulator_row_bytes
+        raise RoomError(
             f"line {largest.line}: the tiles take {need} rows of the {name}, which have {rows} on the chip "
-            f"{config.name}; the largest is {tile}, {largest.rows} rows of {config.array} elements: make tiles at most "
-            f"{rows / need:.0%} as large"
+            f"{config.name}; the largest is {tile}, {largest.rows} rows of {config.array} elements, "
+            f"{largest.rows * row:,} bytes: make tiles at most {rows / need:.0%} as large",
+            need / rows,
         )

@@ -1,0 +1,34 @@
+"""What of a program is not what it computes: when and where, in the words of loop transformation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.passes.slots import MOST
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a kernel is run. Results are the same in every bit for each of them.
+
+    Parameters
+    ----------
+    buffer: most slots of a tile, 1, 2 or 4: with 1 nothing is loaded ahead. order: axes of the grid, the outermost
+        loop over blocks first.
+
+    Raises ``TileError`` for what is none.
+    """
+
+    buffer: int = MOST
+    order: tuple[int, ...] = (2, 1, 0)
+
+    def __post_init__(self) -> None:
+        if self.buffer not in (1, 2, MOST):
+            raise TileError(f"buffer is {self.buffer!r}; tiles have 1, 2 or {MOST} slots")
+        if sorted(self.order) != [0, 1, 2]:
+            raise TileError(f"order is {self.order!r}; it names the axes 0, 1 and 2 of the grid once each")
+
+
+AUTOMATIC = Schedule()
+"""What the compiler does on its own."""
