@@ -10,6 +10,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.runtime.assembler.operands import Register, Value
+from sley.runtime.tile.emit.flags import Flags, flags_of
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
@@ -60,7 +61,9 @@ def emit_chain(room: Room, op: Op) -> None:
     """A chain on whole tiles in one instruction; with operands that are read again and again, or in halves of rows, in
     one for each N columns."""
     k, stages, whole = room.k, op.attributes["stages"], op.attributes["shape"]
-    _splats(room, op)
+    plain = None if room.config.vector_chains else flags_of(room, op)
+    if plain is None:
+        _splats(room, op)
     values = [value for value in op.operands if isinstance(value.type, TileType)] or [op.result]
     count = -(-whole[1] // room.config.array)
     walks = [Walk.of(room, value, whole) for value in (*values, op.result)]
@@ -105,7 +108,7 @@ def emit_chain(room: Room, op: Op) -> None:
                 dtype=op.attributes["computed"],
                 out=op.attributes["dtype"],
                 out_half=walks[-1].halves[chunk],
-                chain=room.chain(stages),
+                **(Flags(chain=room.chain(stages)) if plain is None else plain),
             )
             if chunk + 1 < count:
                 _advance(room, walks, at, chunk)
