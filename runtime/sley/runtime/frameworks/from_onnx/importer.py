@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.inliner
+import onnx.version_converter
 from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from sley.driver import BadRequest
