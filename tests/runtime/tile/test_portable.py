@@ -54,9 +54,8 @@ def test_on_any_chip(saved: Path, tmp_path: Path, chip: str) -> None:
     random = np.random.default_rng(2)
     a, b = (random.integers(-4, 5, shape).astype(BF16) for shape in ((40, 48), (48, 50)))
     if chip == "small":
-        small = replace(
-            preset("base"), name="small", array=8, vector_lanes=4, scratchpad_rows=512, accumulator_rows=128
-        )
+        sizes = {"array": 8, "vector_lanes": 8, "scratchpad_rows": 512, "accumulator_rows": 128}
+        small = replace(preset("base"), name="small", **sizes)
         chip = str(tmp_path / "small.json")
         Path(chip).write_text(small.to_json())
     with Device.open(f"model:{chip}?memory=4M&values=numpy") as device:
