@@ -22,6 +22,7 @@ from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import UNITS, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
+from sley.runtime.tile.types import TileType
 
 # In cycles, as measured on the gateware with the default memory:
 START = DOORBELL_TO_INSTRUCTION + 130  # doorbell to the first request of a load
@@ -116,21 +117,25 @@ class _Cost:
         rows = tile.shape[0] * chunks(tile, self.config)
         return max(moved, rows), TRANSFER, ROUND_TRIP + HANDOVER
 
+    _gather = _load
+
     def _store(self, op: Op) -> tuple[int, int, int]:
         return self._moved(op, tile_shape(op.operands[-1])) * self.sharers, TRANSFER, ACKNOWLEDGED
 
+    _scatter = _store
+
     def _moved(self, op: Op, shape: tuple[int, int]) -> int:
-        array, (rows, columns) = array_of(op), op.attributes["axes"]
-        runs, elements = shape
-        if transposed(op):
-            rows, columns, runs, elements = columns, rows, elements, runs
-        elements = min(elements, 1 if columns is None else array.shape[columns])
-        runs = min(runs, 1 if rows is None else array.shape[rows])
-        size = elements * array.dtype.bytes
-        pitch = size if rows is None else array.strides[rows] * array.dtype.bytes
-        if pitch == size:
-            return -(-runs * size // self.config.bus_bytes)
-        return runs * -(-size // self.config.bus_bytes) + runs * GAP_QUARTERS // 4
+        """Beats of the bus, and what lies between runs: rows, or columns if they are transposed."""
+        array, axes = array_of(op), op.attributes["axes"]
+        sizes = [size if axis is None else min(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)]
+        runs, along = (1, 0) if transposed(op) else (0, 1)
+        count, size = sizes[runs], sizes[along] * array.dtype.bytes
+        if "everywhere" in op.attributes:
+            count = self.config.row_bytes // array.dtype.bytes
+        pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
+        if pitch == size and op.name in ("load", "store"):
+            return -(-count * size // self.config.bus_bytes)
+        return count * -(-size // self.config.bus_bytes) + count * GAP_QUARTERS // 4
 
     def _dot(self, op: Op) -> tuple[int, int, int]:
         a, b, _ = op.operands
@@ -159,9 +164,11 @@ class _Cost:
     def _chain(self, op: Op) -> tuple[int, int, int]:
         shape, stages = op.attributes["shape"], op.attributes["stages"]
         count = -(-shape[1] // self.config.array)
-        values = [*op.operands, op.result]
+        operands = [value for value in op.operands if isinstance(value.type, TileType)]
+        values = [*operands, op.result]
         apart = any(tile_shape(value) != shape or tile_type(value).dtype is ElementType.INT8 for value in values)
-        twice = len(op.operands) > 1 and self._in_one_bank(*op.operands[:2])
+        apart = apart or bool(op.attributes["iota"])
+        twice = len(operands) > 1 and self._in_one_bank(*operands[:2])
         rows = shape[0] * count * self.config.row_parts * (1 + twice)
         latency = LANES + ADDED * sum(stage in ADDER_OPS for stage in (stages.binary, stages.binary2))
         latency += ADDED * bool(stages.add) + (FP32_FUNCTION if stages.function is not None else 0)
