@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import ceil, gcd
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
@@ -34,13 +35,18 @@ FURTHER = 2  # one more instruction of the vector unit like the one before it
 LANES = 20  # through the lanes, without functions
 JOINED = 14  # from a chunk to the next one that is joined with it
 ADDED = 8  # and through an adder of fp32 in them
-GAP_QUARTERS = 3  # quarters of a cycle: a run that does not continue the one before
+GAP = 0.75  # a run that does not continue the one before
 INSTRUCTION = 2  # of the sequencer
 TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
 ROUNDS, HELD = "rounds", "held"
 """What of a loop's time overlaps with nothing of the same loop, and what loads do not overlap with, as the sequencer
 waits for room in a queue."""
 Spans = dict[Buffer, tuple[int, int, frozenset[Unit]]]
+
+
+def _share(extent: int, size: int) -> float:
+    """Elements of an axis that a tile has, on average: the last one may have fewer."""
+    return size / -(-size // extent)
 
 
 @dataclass(frozen=True)
@@ -127,15 +133,18 @@ class _Cost:
     def _moved(self, op: Op, shape: tuple[int, int]) -> int:
         """Beats of the bus, and what lies between runs: rows, or columns if they are transposed."""
         array, axes = array_of(op), op.attributes["axes"]
-        sizes = [size if axis is None else min(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)]
+        sizes = [
+            size if axis is None else _share(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)
+        ]
         runs, along = (1, 0) if transposed(op) else (0, 1)
-        count, size = sizes[runs], sizes[along] * array.dtype.bytes
+        count, size, bus = sizes[runs], sizes[along] * array.dtype.bytes, self.config.bus_bytes
         if "everywhere" in op.attributes:
             count = self.config.row_bytes // array.dtype.bytes
         pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
         if pitch == size and op.name in ("load", "store"):
-            return -(-count * size // self.config.bus_bytes)
-        return count * -(-size // self.config.bus_bytes) + count * GAP_QUARTERS // 4
+            return ceil(count * size / bus)
+        beats = max(1.0, (size - gcd(int(pitch), bus)) / bus + 1)  # of a run that may begin anywhere in its first one
+        return ceil(count * (beats + GAP))
 
     def _dot(self, op: Op) -> tuple[int, int, int]:
         a, b, _ = op.operands
