@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
+from sley.runtime.errors import KernelError
 from sley.runtime.tile.cost import price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Block, Function, Value
+from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.operations import STORES
+from sley.runtime.tile.passes.ahead import loads_ahead
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
@@ -26,6 +29,7 @@ from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
 from sley.runtime.tile.passes.spread import spread_columns
 from sley.runtime.tile.passes.transposes import move_transposes
+from sley.runtime.tile.passes.unroll import unroll
 from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
@@ -77,25 +81,36 @@ class Prepared:
     ranges: dict[Value, Range]
     placement: Placement
     orders: dict[Block, Order]
+    ahead: frozenset[Op]
 
     @property
     def cycles(self) -> int:
         """From the doorbell to the fence, as ``price`` says."""
-        return price(self.function, self.placement, self.config)
+        return price(self.function, self.placement, self.config, self.ahead)
 
     def compiled(self) -> Compiled:
-        """Its program. Raises ``KernelError`` if that is too long."""
-        first = Room(self.function, self.config, self.placement, self.ranges)
-        Emitter(self.function, first, self.orders).instructions()
-        again = Room(self.function, self.config, self.placement, self.ranges, first)
-        program = Emitter(self.function, again, self.orders).program()
-        stored = {op.operands[0] for op in self.function.body.walk() if op.name == "store"}
+        """Its program; one whose loads are not ahead if there are no instructions or registers for that. Raises
+        ``KernelError`` if it is too long."""
+        try:
+            program = self._program(self.ahead)
+        except KernelError:
+            if not self.ahead:
+                raise
+            program = self._program(frozenset())
+        stored = {op.operands[0] for op in self.function.body.walk() if op.name in STORES}
         reads = frozenset(array.name for array in self.function.arrays if array not in stored)
         return Compiled(replace(program, reads=reads), self.function.grid)
+
+    def _program(self, ahead: frozenset[Op]) -> Program:
+        first = Room(self.function, self.config, self.placement, self.ranges)
+        Emitter(self.function, first, self.orders, ahead).instructions()
+        again = Room(self.function, self.config, self.placement, self.ranges, first)
+        return Emitter(self.function, again, self.orders, ahead).program()
 
 
 def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Prepared:
     """All passes. The function is changed. Raises ``TileError``; ``RoomError`` if the chip is too small."""
+    unroll(function, schedule.unroll)
     lower(function)
     replace_zeros(function)
     loop_over_blocks(function, config.cores, schedule.order)
@@ -103,11 +118,12 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_products(function, config)
-    slots = schedule.buffer
+    slots, ahead = schedule.buffer, loads_ahead(function, config) if schedule.prefetch else frozenset()
     while True:  # as many slots as semaphores can count
         placement = place(function, config, slots)
         try:
-            return Prepared(function, config, ranges, placement, orders(function, placement))
+            ordered = orders(function, placement)
+            return Prepared(function, config, ranges, placement, ordered, ahead)
         except OrderError:
             if slots == 1:
                 raise

@@ -19,6 +19,7 @@ from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, IN
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import ADDER_OPS
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import UNITS, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
@@ -59,19 +60,20 @@ class Time:
     spans: Spans
 
 
-def price(function: Function, placement: Placement, config: ChipConfig) -> int:
-    """Cycles from the doorbell to the fence. ``function``: in its last form."""
+def price(function: Function, placement: Placement, config: ChipConfig, ahead: frozenset[Op]) -> int:
+    """Cycles from the doorbell to the fence. ``function``: in its last form. ``ahead``: loops whose loads are issued a
+    round ahead."""
     x, y, z = function.grid
     blocks = x * y * z
-    cost = _Cost(placement, config, min(blocks, config.cores))
+    cost = _Cost(placement, config, min(blocks, config.cores), ahead)
     time = cost.block(function.body)
     turns = -(-blocks // config.cores)
     return START + time.whole + (turns - 1) * max(time.busy.values(), default=0) + FENCE
 
 
 class _Cost:
-    def __init__(self, placement: Placement, config: ChipConfig, sharers: int) -> None:
-        self.placement, self.config, self.sharers = placement, config, sharers
+    def __init__(self, placement: Placement, config: ChipConfig, sharers: int, ahead: frozenset[Op]) -> None:
+        self.placement, self.config, self.sharers, self.ahead = placement, config, sharers, ahead
 
     def block(self, block: Block) -> Time:
         busy: Counter[str] = Counter()
@@ -108,11 +110,13 @@ class _Cost:
         ]
         loads = body.busy[Unit.LOAD.name]
         held = body.busy.pop(HELD, 0)
-        if held and loads:
-            rounds.append(held + loads + ROUND_TRIP + HANDOVER)
+        behind = held + loads + ROUND_TRIP + HANDOVER if held and loads else 0
+        if op not in self.ahead:
+            rounds.append(behind)
         period = max(*body.busy.values(), *rounds, 0)
         busy = Counter({unit: cycles * count for unit, cycles in body.busy.items()})
-        busy[ROUNDS] = period * count
+        # Ahead or not, the first loads of the loop are behind the last products of the time before.
+        busy[ROUNDS] = period * count + max(0, behind - period)
         return Time(busy, body.whole + period * (count - 1), {})
 
     # Each gives the cycles of its unit, instructions, and the latency behind it.
@@ -165,10 +169,7 @@ class _Cost:
         """How long a product keeps the sequencer: until the last instructions have room in the queue."""
         if op.name != "dot":
             return 0
-        a, b, _ = op.operands
-        folds = -(-tile_shape(a)[1] // self.config.fold_depth(tile_type(a).dtype))
-        instructions = 2 * folds * -(-tile_shape(b)[1] // self.config.array)
-        return max(0, cycles - cycles * self.config.unit_queue // instructions)
+        return max(0, cycles - cycles * self.config.unit_queue // (2 * products(op, self.config)))
 
     def _chain(self, op: Op) -> tuple[int, int, int]:
         shape, stages = op.attributes["shape"], op.attributes["stages"]
