@@ -65,7 +65,7 @@ class Problem:
         for candidate in self.candidates():
             function = self.kernel.function(self.arrays, candidate.constants, candidate.grid)
             try:
-                cycles = prepare(function, self.config, self.schedule).cycles
+                cycles = prepare(function, self.config, self.schedule, verified=False).cycles
             except RoomError as error:
                 errors.append(error)
                 continue

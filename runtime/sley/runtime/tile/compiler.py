@@ -49,15 +49,17 @@ DUMP = "SLEY_DUMP"
 """The environment variable with the names of passes to print behind, separated by commas, or ``all``."""
 
 
-def lower(function: Function, watch: Callable[[str, Function], None] | None = None) -> None:
+def lower(function: Function, watch: Callable[[str, Function], None] | None = None, verified: bool = True) -> None:
     """Runs all passes, in place. ``watch`` sees the function behind each of them, and first as it is, ``source``.
+    ``verified``: whether each pass is verified.
 
     Raises ``TileError``.
     """
     wanted = set(os.environ.get(DUMP, "").split(","))
     for name, run in {"source": verify, **PASSES}.items():
         run(function)
-        verify(function)
+        if verified and run is not verify:
+            verify(function)
         if wanted & {"all", name}:
             print(f"# behind {name}\n{printed(function)}", file=sys.stderr)
         if watch is not None:
@@ -108,10 +110,11 @@ class Prepared:
         return Emitter(self.function, again, self.orders, ahead).program()
 
 
-def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Prepared:
-    """All passes. The function is changed. Raises ``TileError``; ``RoomError`` if the chip is too small."""
+def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC, verified: bool = True) -> Prepared:
+    """All passes. The function is changed. ``verified``: whether each of them is; otherwise the first and the last form
+    alone are, which does for a price. Raises ``TileError``; ``RoomError`` if the chip is too small."""
     unroll(function, schedule.unroll)
-    lower(function)
+    lower(function, verified=verified)
     replace_zeros(function)
     loop_over_blocks(function, config.cores, schedule.order)
     verify(function)
