@@ -13,6 +13,7 @@ from sley.runtime.tile.cost import price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Block, Function, Value
+from sley.runtime.tile.passes.abilities import check_abilities
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
@@ -99,6 +100,7 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
+    check_abilities(function, config)
     check_products(function, config)
     slots = schedule.buffer
     while True:  # as many slots as semaphores can count
