@@ -29,8 +29,7 @@ def array_type(name: str, array: Buffer) -> ArrayType:
     assert dtype is not None
     if not array.shape or 0 in array.shape:
         raise TileError(f"{name} has shape {array.shape}; it has one dimension or more, each 1 or more")
-    strides = tuple(stride // array.dtype.itemsize for stride in array.strides)
-    return ArrayType(dtype, array.shape, strides)
+    return ArrayType(dtype, array.shape, tuple(stride // array.dtype.itemsize for stride in array.strides))
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,19 @@ class Call:
     """The arguments of a launch: arrays in their order, their types, and constants."""
 
     device: Device
-    arrays: list[Buffer]
+    arrays: dict[str, Buffer]
     types: dict[str, Types]
     constants: dict[str, Any]
+
+    def check_apart(self, name: str, reads: frozenset[str]) -> None:
+        """Raises ``BadRequest`` if an array that the kernel writes shares memory with another one."""
+        for (first, a), (second, b) in combinations(self.arrays.items(), 2):
+            if (first in reads and second in reads) or root(a) is not root(b) or not a.layout.overlaps(b.layout):
+                continue
+            raise BadRequest(
+                f"{first} and {second} of {name} share memory, and one is written: give the array once, and load and "
+                "store that, so that the order of both is kept"
+            )
 
 
 def bind(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
@@ -51,12 +60,6 @@ def bind(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: d
     arrays = dict(flat(given))
     if not arrays:
         raise BadRequest(f"{name} without a device array; give device.array(values)")
-    for (first, a), (second, b) in combinations(arrays.items(), 2):
-        if (a if a.base is None else a.base) is (b if b.base is None else b.base) and a.layout.overlaps(b.layout):
-            raise BadRequest(
-                f"{first} and {second} of {name} share memory: give the array once, and "
-                "load and store that, so that the order of both is kept"
-            )
     types: dict[str, Types] = {
         name: tuple(array_type(f"{name}[{i}]", array) for i, array in enumerate(value))
         if isinstance(value, tuple)
@@ -64,7 +67,12 @@ def bind(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: d
         for name, value in given.items()
     }
     constants = {name: value for name, value in bound.arguments.items() if name not in given}
-    return Call(Device.of(next(iter(arrays.values()))), list(arrays.values()), types, constants)
+    return Call(Device.of(next(iter(arrays.values()))), arrays, types, constants)
+
+
+def root(array: Buffer) -> Buffer:
+    """The array that one is a view of, or itself."""
+    return array if array.base is None else array.base
 
 
 def _is_array(value: Any) -> bool:

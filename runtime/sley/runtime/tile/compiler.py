@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
@@ -89,7 +89,10 @@ class Prepared:
         first = Room(self.function, self.config, self.placement, self.ranges)
         Emitter(self.function, first, self.orders).instructions()
         again = Room(self.function, self.config, self.placement, self.ranges, first)
-        return Compiled(Emitter(self.function, again, self.orders).program(), self.function.grid)
+        program = Emitter(self.function, again, self.orders).program()
+        stored = {op.operands[0] for op in self.function.body.walk() if op.name == "store"}
+        reads = frozenset(array.name for array in self.function.arrays if array not in stored)
+        return Compiled(replace(program, reads=reads), self.function.grid)
 
 
 def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Prepared:

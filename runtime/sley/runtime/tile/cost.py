@@ -187,20 +187,19 @@ class _Cost:
         passes = count + exchanges
         return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
 
-    def _transpose(self, op: Op) -> tuple[int, int, int]:
-        rows, columns = tile_shape(op.operands[0])
-        count = -(-rows // self.config.array)
-        return rows * (columns * self.config.row_parts + LANES), CHAIN * count + CHUNK * rows, HANDOVER
-
     def _join(self, op: Op) -> tuple[int, int, int]:
         rows, columns = tile_shape(op.result)
         count = -(-columns // self.config.array)
-        return count * (rows * self.config.row_parts + 2 * LANES + ADDED), CHAIN + 2 * CHUNK * count, HANDOVER
+        return count * (rows * self.config.row_parts + 2 * (LANES + ADDED)), CHAIN + count * 2 * CHUNK, HANDOVER
+
+    def _transpose(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.operands[0])
+        return rows * (columns * self.config.row_parts + LANES), CHAIN + rows * 2 * CHUNK, HANDOVER
 
     def _iota(self, op: Op) -> tuple[int, int, int]:
-        size = max(tile_shape(op.result))
-        steps = 2 * self.config.array.bit_length() + size.bit_length()
-        return size + steps * LANES, CHAIN + CHUNK * steps, HANDOVER
+        rows, columns = tile_shape(op.result)
+        steps = (rows * -(-columns // self.config.array)).bit_length() + 2 * self.config.array.bit_length()
+        return rows * -(-columns // self.config.array) + steps * (LANES + ADDED), CHAIN + steps * CHUNK, HANDOVER
 
     def _in_one_bank(self, a: Value, b: Value) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""

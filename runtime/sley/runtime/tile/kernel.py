@@ -56,7 +56,8 @@ class Kernel:
         def launch(*args: Any, stream: Stream | None = None, schedule: Schedule = AUTOMATIC, **kwargs: Any) -> None:
             call = self.bind(args, kwargs)
             compiled = self.compiled(call.types, call.constants, grid, call.device.config, schedule)
-            (stream or call.device.stream).launch(compiled.program, call.arrays, compiled.grid)
+            call.check_apart(self.name, compiled.program.reads)
+            (stream or call.device.stream).launch(compiled.program, list(call.arrays.values()), compiled.grid)
 
         return launch
 

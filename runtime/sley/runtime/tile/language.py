@@ -74,6 +74,7 @@ __all__ = [
     "round",
     "rsqrt",
     "scatter",
+    "shift_right",
     "sigmoid",
     "silu",
     "sqrt",
@@ -222,6 +223,11 @@ def maximum(a: Operand, b: Operand) -> Any:
 def minimum(a: Operand, b: Operand) -> Any:
     """The smaller of two, element by element, NaN if either is; of two indices, too."""
     return binary("min", a, b) if isinstance(a, Tile) or isinstance(b, Tile) else index_op("imin", a, b)
+
+
+def shift_right(x: Tile, bits: Operand) -> Tile:
+    """The bits of an int32 so many places to the right, zeros behind them."""
+    return binary("shr", x, bits)
 
 
 def exp2(x: Tile) -> Tile:

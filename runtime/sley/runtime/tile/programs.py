@@ -64,6 +64,7 @@ def kept_program(key: str) -> Compiled | None:
         found["config_hash"],
         frozenset(found["strided"]),
         tuple((name, bound) for name, bound in found["bounds"]),
+        frozenset(found["reads"]),
     )
     return Compiled(program, (x, y, z))
 
@@ -78,6 +79,7 @@ def keep_program(key: str, compiled: Compiled) -> None:
         "config_hash": program.config_hash,
         "strided": sorted(program.strided),
         "bounds": program.bounds,
+        "reads": sorted(program.reads),
         "grid": compiled.grid,
     }
     _write("programs", key, content)

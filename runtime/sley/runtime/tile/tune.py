@@ -62,7 +62,7 @@ class Tuner:
         """Measures the candidates of a problem with the arrays of a call."""
         before = call.device.driver.counters()
         _ = (call.device.driver.counters() - before).cycles  # an error if the engine counts none
-        contents = [array.numpy() for array in call.arrays]
+        contents = [array.numpy() for array in call.arrays.values()]
         tried, found, errors = problem.candidates(), list[tuple[int, Candidate]](), list[KernelError]()
         for candidate in problem.ranked():
             if len(found) == MEASURED:
@@ -72,7 +72,7 @@ class Tuner:
             except KernelError as error:  # no program: too many instructions, registers or semaphores
                 errors.append(error)
                 continue
-            for array, values in zip(call.arrays, contents, strict=True):
+            for array, values in zip(call.arrays.values(), contents, strict=True):
                 array.write(values)
         if not found:
             raise no_room(self.kernel.name, errors)
@@ -85,7 +85,9 @@ class Tuner:
 
     def _cycles(self, problem: Problem, candidate: Candidate, call: Call, stream: Stream) -> int:
         compiled = problem.program(candidate)
-        stream.launch(compiled.program, call.arrays, compiled.grid)  # its program is in memory from here on
+        stream.launch(
+            compiled.program, list(call.arrays.values()), compiled.grid
+        )  # its program is in memory from here on
         with stream.timed() as timing:
-            stream.launch(compiled.program, call.arrays, compiled.grid)
+            stream.launch(compiled.program, list(call.arrays.values()), compiled.grid)
         return timing.cycles
