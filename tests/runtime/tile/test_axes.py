@@ -142,6 +142,22 @@ def test_products(base: Device, dtype: np.dtype[Any], m: int, n: int, k: int, ki
         assert (found["c"] == plain["c"]).all()
 
 
+@tile.kernel
+def shared(x: Any, out: Any) -> None:
+    """Both operands of products, and an operand of something else."""
+    values = tile.load(x, (0, 0), x.shape)
+    tile.store(out, (0, 0), tile.dot(values, values, tile.dot(values.T, values)) + values)
+
+
+@pytest.mark.parametrize("size", [1, 16, 33])
+@pytest.mark.parametrize("dtype", [BF16, INT8], ids=str)
+def test_operands_are_shared(base: Device, size: int, dtype: np.dtype[Any]) -> None:
+    x, sums = values(size, size, dtype=dtype), np.dtype(np.int32 if dtype is INT8 else np.float32)
+    found = kernel_agrees(base, shared, {"x": x, "out": np.zeros((size, size), sums)})
+    wanted = x.astype(np.float64) @ x + x.T.astype(np.float64) @ x + x
+    np.testing.assert_allclose(found["out"].view(sums), wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("size", [1, 16, 20, 33])
 def test_what_is_computed(base: Device, size: int) -> None:
     kernel_agrees(base, turned_twice, {"x": values(size, size), "out": np.zeros((size, size), np.float32)})

@@ -27,6 +27,7 @@ from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
 from sley.runtime.tile.passes.spread import spread_columns
 from sley.runtime.tile.passes.transposes import move_transposes
+from sley.runtime.tile.passes.weights import load_weights
 from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
@@ -36,6 +37,7 @@ PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
     "common": share_common,
     "transposes": move_transposes,
+    "weights": load_weights,
     "runs": make_runs,
     "spread": spread_columns,
     "masks": form_masks,

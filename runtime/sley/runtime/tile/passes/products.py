@@ -28,8 +28,7 @@ def check_products(function: Function, config: ChipConfig) -> None:
 
 
 def interleaved(function: Function) -> frozenset[Value]:
-    """Second operands of int8, whose rows Load interleaves. Raises ``TileError`` for one that is not loaded, or that
-    something else uses."""
+    """Second operands of int8, whose rows Load interleaves. Raises ``TileError`` for one that is not loaded."""
     makers = {result: op for op in function.body.walk() for result in op.results}
     used, found = uses(function.body), set()
     for op in function.body.walk():
@@ -39,8 +38,8 @@ def interleaved(function: Function) -> frozenset[Value]:
         alone = all(user.name == "dot" and b is user.operands[1] and b is not user.operands[0] for user in used[b])
         if b not in makers or makers[b].name not in LOADS or makers[b].attributes["fill"] != 0 or not alone:
             raise TileError(
-                f"line {op.line}: dot with a second tile of int8 that is computed, carried by a loop, filled with "
-                "other than 0, or used by something else; load it for this dot"
+                f"line {op.line}: dot with a second tile of int8 that is computed, carried by a loop, or filled with "
+                "other than 0; load it for this dot"
             )
         found.add(b)
     return frozenset(found)
