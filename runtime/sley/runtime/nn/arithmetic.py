@@ -23,7 +23,7 @@ from typing import Any
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
-from sley.runtime.nn.mapping import FP32, Operand, mapped, promoted_float
+from sley.runtime.nn.mapping import FP32, INT32, Operand, mapped, promoted_float
 from sley.runtime.tile import language as tile
 
 
@@ -117,6 +117,28 @@ def pow(x: Buffer, exponent: float, *, out: Buffer | None = None, stream: Stream
     return mapped("pow", function, x, *numbers, dtype=kind, computed=FP32, out=out, stream=stream)
 
 
+def power(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """x to the power of each element of y, as 2^(y · log2(x)): of integers float32; NaN for x below 0; 1 where y is 0.
+    """
+    kind = promoted_float(x, y)
+    return mapped("power", _power_of, x, y, dtype=kind, computed=FP32, out=out, stream=stream)
+
+
+def bitwise_and(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The bits that both have, of integers."""
+    return mapped("bitwise_and", _bits_and, x, y, computed=INT32, out=out, stream=stream)
+
+
+def bitwise_or(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The bits that either has, of integers."""
+    return mapped("bitwise_or", _bits_or, x, y, computed=INT32, out=out, stream=stream)
+
+
+def bitwise_xor(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The bits that just one has, of integers."""
+    return mapped("bitwise_xor", _bits_xor, x, y, computed=INT32, out=out, stream=stream)
+
+
 def lerp(x: Buffer, y: Operand, weight: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x + weight · (y - x)."""
     return mapped("lerp", _lerp, x, y, weight, out=out, stream=stream)
@@ -208,3 +230,19 @@ def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
 
 def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
     return x + a * (1 / b) * value
+
+
+def _power_of(x: Any, y: Any) -> Any:
+    return tile.where(y == 0.0, 1.0, tile.exp2(tile.log2(x) * y))
+
+
+def _bits_and(x: Any, y: Any) -> Any:
+    return x & y
+
+
+def _bits_or(x: Any, y: Any) -> Any:
+    return x | y
+
+
+def _bits_xor(x: Any, y: Any) -> Any:
+    return x ^ y

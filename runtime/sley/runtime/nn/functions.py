@@ -120,6 +120,26 @@ _LN2 = (0.693359375, -2.12194440e-4)
 """ln(2) as a number of 10 bits, whose products with integers up to 2^14 are exact, and the rest."""
 
 
+def tan(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The tangent, as sine times 1 / cosine."""
+    return in_fp32("tan", _tan, x, out=out, stream=stream)
+
+
+def asinh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The inverse of ``sinh``: with the sign of x, log(1 + a) of a = |x| + x^2 / (1 + sqrt(x^2 + 1))."""
+    return in_fp32("asinh", _asinh, x, out=out, stream=stream)
+
+
+def acosh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The inverse of ``cosh``: log(1 + a) of a = (x - 1) + sqrt((x - 1) · (x + 1)); NaN below 1."""
+    return in_fp32("acosh", _acosh, x, out=out, stream=stream)
+
+
+def atanh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The inverse of ``tanh``: log(1 + a) / 2 of a = 2 · x / (1 - x)."""
+    return in_fp32("atanh", _atanh, x, out=out, stream=stream)
+
+
 def exp_tile(x: Any) -> Any:
     """e^x, the error of whose argument does not grow with x."""
     x = tile.minimum(tile.maximum(x, -104.0), 89.0)
@@ -205,3 +225,23 @@ def _polynomial(x: Any, coefficients: list[float]) -> Any:
     for coefficient in reversed(coefficients[:-2]):
         result = result * x + coefficient
     return result
+
+
+def _tan(x: Any) -> Any:
+    return tile.reciprocal(cos_tile(x)) * sin_tile(x)
+
+
+def _asinh(x: Any) -> Any:
+    size = tile.maximum(x, -x)
+    square = x * x
+    value = _log1p(tile.reciprocal(tile.sqrt(square + 1.0) + 1.0) * square + size)
+    return tile.where(x < 0.0, -value, value)
+
+
+def _acosh(x: Any) -> Any:
+    over = x - 1.0
+    return _log1p(tile.sqrt(over * (x + 1.0)) + over)
+
+
+def _atanh(x: Any) -> Any:
+    return _log1p(tile.reciprocal(1.0 - x) * x * 2.0) * 0.5

@@ -89,7 +89,7 @@ def attention_weights(
         down = device.array(np.arange(queries, dtype=np.float32).reshape(queries, 1))
         across = device.array(np.arange(keys, dtype=np.float32))
         scores = mapped("attention", _seen, scores, down, across, dtype=FP32, out=scores, stream=stream)
-    return softmax_along(scores, -1, q.dtype, None, stream)
+    return softmax_along(scores, -1, q.dtype, stream=stream)
 
 
 class AttentionGradients(NamedTuple):
