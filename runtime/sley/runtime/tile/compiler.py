@@ -21,7 +21,6 @@ from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.order import Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
-from sley.runtime.tile.passes.products import check_products
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
 from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
@@ -106,7 +105,6 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_abilities(function, config)
-    check_products(function, config)
     slots = schedule.buffer
     while True:  # as many slots as semaphores can count
         placement = place(function, config, slots)
