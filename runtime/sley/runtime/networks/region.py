@@ -13,7 +13,9 @@ from sley.runtime.tile import language as tile
 
 @dataclass(frozen=True)
 class Elementwise:
-    """An operator on tiles; ``numbers``: attributes that it takes behind its operands, with what they are if not given."""
+    """An operator on tiles; ``numbers``: attributes that it takes behind its operands, with what they are if not
+    given.
+    """
 
     function: Callable[..., Any]
     numbers: tuple[tuple[str, float], ...] = ()

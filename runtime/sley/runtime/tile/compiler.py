@@ -15,6 +15,7 @@ from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Block, Function, Op, Value
 from sley.runtime.tile.operations import STORES
+from sley.runtime.tile.passes.abilities import check_abilities
 from sley.runtime.tile.passes.ahead import loads_ahead
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
@@ -23,13 +24,13 @@ from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.order import Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
-from sley.runtime.tile.passes.products import check_products
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
 from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
 from sley.runtime.tile.passes.spread import spread_columns
 from sley.runtime.tile.passes.transposes import move_transposes
 from sley.runtime.tile.passes.unroll import unroll
+from sley.runtime.tile.passes.weights import load_weights
 from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
@@ -39,6 +40,7 @@ PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
     "common": share_common,
     "transposes": move_transposes,
+    "weights": load_weights,
     "runs": make_runs,
     "spread": spread_columns,
     "masks": form_masks,
@@ -120,7 +122,7 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
-    check_products(function, config)
+    check_abilities(function, config)
     slots, ahead = schedule.buffer, loads_ahead(function, config) if schedule.prefetch else frozenset()
     while True:  # as many slots as semaphores can count
         placement = place(function, config, slots)
