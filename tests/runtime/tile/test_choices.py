@@ -167,7 +167,7 @@ for module in (build, compiler):
 
 from kernel_of_two_processes import scale
 
-with Device.open("model:base?memory=4M") as device:
+with Device.open("model:base?memory=4M&values=numpy") as device:
     x, out = device.array(np.ones((40, 40), np.float32)), device.zeros((40, 40), np.float32)
     scale[lambda rows: (1, tile.cdiv(40, rows))](x, out)
     print(json.dumps([len(made), float(out.numpy().sum())]))

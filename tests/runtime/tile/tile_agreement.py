@@ -7,6 +7,7 @@ import numpy as np
 from sley.runtime import Device
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.types import element_type
+from sley.runtime.tile.check.checker import check
 from sley.runtime.tile.compiler import compile_function, lower
 from sley.runtime.tile.interpreter import interpret
 from sley.runtime.tile.ir import Function
@@ -65,6 +66,7 @@ def agree(device: Device, function: Any, arrays: Arrays) -> Arrays:
     lower(function(), watch)
     made = function()
     compiled = compile_function(made, device.config)
+    assert check(compiled, device.config, types_of(arrays)) == []
     buffers = {name: on_device(device, array) for name, array in arrays.items()}
     device.stream.launch(compiled.program, list(buffers.values()), compiled.grid)
     for name, buffer in buffers.items():

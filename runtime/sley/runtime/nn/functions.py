@@ -110,12 +110,12 @@ def cosh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) 
 def sin(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The sine. x minus the nearest multiple of pi / 2, whose three parts are taken off one after the other, goes into
     a polynomial: an absolute error of 2^-22 for |x| up to 8192; above it grows as |x| · 2^-36."""
-    return in_fp32("sin", _sin, x, out=out, stream=stream)
+    return in_fp32("sin", sin_tile, x, out=out, stream=stream)
 
 
 def cos(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The cosine, as ``sin`` a quarter of a turn further."""
-    return in_fp32("cos", _cos, x, out=out, stream=stream)
+    return in_fp32("cos", cos_tile, x, out=out, stream=stream)
 
 
 _LN2 = (0.693359375, -2.12194440e-4)
@@ -180,11 +180,11 @@ _SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(5)]
 _COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(6)]
 
 
-def _sin(x: Any) -> Any:
+def sin_tile(x: Any) -> Any:
     return _turned(x, 0.0)
 
 
-def _cos(x: Any) -> Any:
+def cos_tile(x: Any) -> Any:
     return _turned(x, 1.0)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn.embedding import embedding
+from sley.runtime.nn.gemm import gemm
 from sley.runtime.nn.losses import one_hot
 from sley.runtime.nn.mapping import FP32, INT32, mapped, mapped_many
 from sley.runtime.nn.matrices import chosen_parts
@@ -93,14 +93,14 @@ def embedding_backward(grad: Buffer, numbers: Buffer, rows: int, *, stream: Stre
     flat = grad.reshape(-1, size)
     hot = one_hot(numbers.reshape(-1), rows, BF16, stream=stream)
     if grad.dtype == BF16:
-        return blas.gemm(hot, flat, trans_a=True, dtype=np.float32, stream=stream)
+        return gemm(hot, flat, trans_a=True, dtype=np.float32, stream=stream)
     parts = [device.empty(flat.shape, BF16) for _ in range(3)]
     mapped_many(
         "embedding_backward", chosen_parts, flat, 0, 1, 2, dtypes=[BF16] * 3, computed=FP32, outs=parts, stream=stream
     )
-    result = blas.gemm(hot, parts[2], trans_a=True, dtype=np.float32, stream=stream)
+    result = gemm(hot, parts[2], trans_a=True, dtype=np.float32, stream=stream)
     for part in (parts[1], parts[0]):
-        blas.gemm(hot, part, trans_a=True, beta=1.0, out=result, stream=stream)
+        gemm(hot, part, trans_a=True, beta=1.0, out=result, stream=stream)
     return result
 
 

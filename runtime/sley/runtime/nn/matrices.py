@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sley.driver import BadRequest
-from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn import sums
 from sley.runtime.nn.folding import broadcast_shape
+from sley.runtime.nn.gemm import gemm
 from sley.runtime.nn.mapping import FP32, INT8, cast, mapped, mapped_many, result_array
 from sley.runtime.tile import language as tile
 
@@ -114,7 +114,7 @@ def linear(
     kind = dtype if dtype is not None or x.dtype == INT8 else BF16
     if bias is not None and bias.dtype == BF16:
         bias = cast(bias, np.float32, stream=stream)
-    result = blas.gemm(
+    result = gemm(
         rows,
         weight,
         bias,
@@ -196,11 +196,11 @@ def _products(left: Buffer, right: Buffer, out: Buffer, batch: tuple[int, ...], 
     """A ``gemm`` for all matrices along the last axis of a batch; for all rows if the right side is one matrix."""
     if right.ndim == 2 and left.contiguous and out.contiguous:
         rows = left.reshape(-1, left.shape[-1])
-        blas.gemm(rows, right, out=out.reshape(-1, out.shape[-1]), stream=stream)
+        gemm(rows, right, out=out.reshape(-1, out.shape[-1]), stream=stream)
         return
     for index in product(*(range(size) for size in batch[:-1])):
         a, b, c = (_part(array, index, len(batch)) for array in (left, right, out))
-        blas.gemm(a, b, out=c, stream=stream)
+        gemm(a, b, out=c, stream=stream)
 
 
 def _part(array: Buffer, index: tuple[int, ...], axes: int) -> Buffer:

@@ -1,4 +1,4 @@
-"""Norms over any axes, with their gradients: layer, RMS, group, instance and batch norm, and to length 1.
+"""Norms over any axes, with their gradients: layer, RMS, group and instance norm, and to length 1.
 
 All compute in fp32, in the order of ``sums``: the mean is the sum times 1 / K; the variance is the sum of (x - mean)^2
 times 1 / K. Results are rounded once, to the type of x. Parameters of all: ``out``, ``stream`` as everywhere; they
@@ -93,7 +93,7 @@ def layer_norm_backward(
         return Gradients(of_x, None, None)
     found = moments(x, over, eps, stream=stream)
     rest = tuple(range(x.ndim - axes))
-    of_weight = summed(as_float32("norm", _normed_product, grad, x, *found, stream=stream), rest, stream)
+    of_weight = summed(as_float32("norm", normed_product, grad, x, *found, stream=stream), rest, stream)
     return Gradients(of_x, of_weight, summed(grad, rest, stream) if bias else None)
 
 
@@ -190,97 +190,6 @@ def instance_norm(
     return group_norm(x, groups, weight, bias, eps, channels_last=channels_last, out=out, stream=stream)
 
 
-def batch_norm(
-    x: Buffer,
-    mean: Buffer,
-    var: Buffer,
-    weight: Buffer | None = None,
-    bias: Buffer | None = None,
-    eps: float = 1e-5,
-    *,
-    channels_last: bool = False,
-    out: Buffer | None = None,
-    stream: Stream | None = None,
-) -> Buffer:
-    """(x - mean) / sqrt(var + eps) · weight + bias of each channel, by given moments: batch norm when it is used.
-
-    Parameters
-    ----------
-    x: [batch, channels, ...], or [..., channels] with ``channels_last``. mean, var, weight, bias: [channels].
-    """
-    row = channel_shape(x, channels_last)
-    scale = mapped("batch_norm", _scale_of, var, 1.0 if weight is None else weight, eps, dtype=FP32, stream=stream)
-    values = [mean.reshape(*row), scale.reshape(*row), 0.0 if bias is None else bias.reshape(*row)]
-    return mapped("batch_norm", _normalised, x, *values, dtype=promoted_float(x), computed=FP32, out=out, stream=stream)
-
-
-class BatchNorm(NamedTuple):
-    """``y``; and mean, biased variance and 1 / sqrt(variance + eps) of the batch, [channels], float32."""
-
-    y: Buffer
-    mean: Buffer
-    var: Buffer
-    rstd: Buffer
-
-
-def batch_norm_training(
-    x: Buffer,
-    weight: Buffer | None = None,
-    bias: Buffer | None = None,
-    eps: float = 1e-5,
-    *,
-    channels_last: bool = False,
-    stream: Stream | None = None,
-) -> BatchNorm:
-    """``batch_norm`` by the moments of the batch itself; running moments are ``lerp`` of these."""
-    axes = _other_axes(x, channels_last)
-    mean = sums.mean(_wide(x, stream), axes, True, stream=stream)
-    var = sums.var(x if x.dtype == FP32 else _wide(x, stream), axes, True, correction=0, stream=stream)
-    rstd = mapped("batch_norm", _scale_of, var, 1.0, eps, dtype=FP32, stream=stream)
-    row = channel_shape(x, channels_last)
-    scale = rstd if weight is None else mapped("mul", _times, rstd, weight.reshape(*row), dtype=FP32, stream=stream)
-    shift: Any = 0.0 if bias is None else bias.reshape(*row)
-    y = mapped("batch_norm", _normalised, x, mean, scale, shift, dtype=promoted_float(x), computed=FP32, stream=stream)
-    channels = x.shape[-1 if channels_last else 1]
-    return BatchNorm(y, *(value.reshape(channels) for value in (mean, var, rstd)))
-
-
-def batch_norm_backward(
-    grad: Buffer,
-    x: Buffer,
-    mean: Buffer,
-    rstd: Buffer,
-    weight: Buffer | None = None,
-    *,
-    training: bool = True,
-    channels_last: bool = False,
-    stream: Stream | None = None,
-) -> Gradients:
-    """Gradients of ``batch_norm_training``, or of ``batch_norm`` without ``training``.
-
-    With n = (x - mean) · rstd: of x, weight · rstd · (grad - mean of grad - n · mean of grad · n); of weight the sum of
-    grad · n; of bias that of grad. Without training the two means are 0.
-    """
-    row, axes = channel_shape(x, channels_last), _other_axes(x, channels_last)
-    count = math.prod(x.shape[axis] for axis in axes)
-    center, inverse = mean.reshape(*row), rstd.reshape(*row)
-    of_bias = sums.sum(_wide(grad, stream), axes, True, stream=stream)
-    product = as_float32("norm", _normed_product, grad, x, center, inverse, stream=stream)
-    of_weight = sums.sum(product, axes, True, stream=stream)
-    factor: Any = 1.0 if weight is None else weight.reshape(*row)
-    scale = mapped("mul", _times, inverse, factor, dtype=FP32, stream=stream)
-    if training:
-        shift = mapped(
-            "batch_norm", _shift_of, of_bias, of_weight, inverse, center, 1 / count, dtype=FP32, stream=stream
-        )
-        slope = mapped("batch_norm", _slope_of, of_weight, inverse, 1 / count, dtype=FP32, stream=stream)
-        of_x = mapped("batch_norm", _of_x, grad, x, scale, slope, shift, dtype=x.dtype, computed=FP32, stream=stream)
-    else:
-        of_x = mapped("mul", _times, grad, scale, dtype=x.dtype, computed=FP32, stream=stream)
-    channels = x.shape[-1 if channels_last else 1]
-    return Gradients(of_x, of_weight.reshape(channels), of_bias.reshape(channels))
-
-
 def normalize(
     x: Buffer, axis: int = -1, eps: float = 1e-12, *, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
@@ -289,15 +198,9 @@ def normalize(
     return result
 
 
-def channel_shape(x: Buffer, channels_last: bool) -> tuple[int, ...]:
-    """The shape of one value for each channel that goes with x."""
-    place = x.ndim - 1 if channels_last else 1
-    return tuple(size if axis == place else 1 for axis, size in enumerate(x.shape))
-
-
 def summed(x: Buffer, axes: Sequence[int], stream: Stream | None) -> Buffer:
     """The sum over axes as float32."""
-    return sums.sum(_wide(x, stream), axes, stream=stream)
+    return sums.sum(wide(x, stream), axes, stream=stream)
 
 
 def as_float32(name: str, function: Any, *operands: Any, stream: Stream | None) -> Buffer:
@@ -305,61 +208,36 @@ def as_float32(name: str, function: Any, *operands: Any, stream: Stream | None) 
     return mapped(name, function, *operands, dtype=FP32, computed=FP32, stream=stream)
 
 
-def _wide(x: Buffer, stream: Stream | None) -> Buffer:
+def wide(x: Buffer, stream: Stream | None) -> Buffer:
     return x if x.dtype == FP32 else mapped("cast", _same, x, dtype=FP32, stream=stream)
-
-
-def _other_axes(x: Buffer, channels_last: bool) -> tuple[int, ...]:
-    place = x.ndim - 1 if channels_last else 1
-    return tuple(axis for axis in range(x.ndim) if axis != place)
 
 
 def _moments_in_steps(x: Buffer, eps: float, axes: tuple[int, ...], stream: Stream | None) -> Moments:
     """``moments`` over axes that are not one in memory."""
-    wide = _wide(x, stream)
-    var = sums.var(wide, axes, True, correction=0, stream=stream)
-    rstd = mapped("norm", _scale_of, var, 1.0, eps, dtype=FP32, stream=stream)
-    return Moments(sums.mean(wide, axes, True, stream=stream), rstd)
+    values = wide(x, stream)
+    var = sums.var(values, axes, True, correction=0, stream=stream)
+    rstd = mapped("norm", scale_of, var, 1.0, eps, dtype=FP32, stream=stream)
+    return Moments(sums.mean(values, axes, True, stream=stream), rstd)
 
 
 def _same(x: Any) -> Any:
     return x
 
 
-def _times(x: Any, y: Any) -> Any:
-    return x * y
-
-
 def _three(x: Any, y: Any, z: Any) -> Any:
     return x * y * z
 
 
-def _scale_of(var: Any, weight: Any, eps: float) -> Any:
+def scale_of(var: Any, weight: Any, eps: float) -> Any:
     return tile.rsqrt(var + eps) * weight
-
-
-def _normalised(x: Any, mean: Any, scale: Any, shift: Any) -> Any:
-    return (x - mean) * scale + shift
 
 
 def _affine(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
     return (x - mean) * rstd * weight + bias
 
 
-def _normed_product(grad: Any, x: Any, mean: Any, rstd: Any) -> Any:
+def normed_product(grad: Any, x: Any, mean: Any, rstd: Any) -> Any:
     return (x - mean) * rstd * grad
-
-
-def _slope_of(of_weight: Any, rstd: Any, share: float) -> Any:
-    return of_weight * rstd * share
-
-
-def _shift_of(of_bias: Any, of_weight: Any, rstd: Any, mean: Any, share: float) -> Any:
-    return (of_bias - of_weight * rstd * mean) * share
-
-
-def _of_x(grad: Any, x: Any, scale: Any, slope: Any, shift: Any) -> Any:
-    return (grad - shift - x * slope) * scale
 
 
 # With statistics: x and what is known, then 1 / K and eps.

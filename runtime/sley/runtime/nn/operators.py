@@ -21,6 +21,7 @@ from sley.runtime.nn.arithmetic import (
     sub,
 )
 from sley.runtime.nn.attention import attention
+from sley.runtime.nn.batch_norm import BatchNorm, batch_norm, batch_norm_backward, batch_norm_training
 from sley.runtime.nn.comparisons import (
     eq,
     ge,
@@ -39,6 +40,14 @@ from sley.runtime.nn.comparisons import (
     where,
 )
 from sley.runtime.nn.conv2d import conv2d
+from sley.runtime.nn.convolutions import (
+    ConvGradients,
+    conv1d,
+    conv2d_backward,
+    conv2d_float32,
+    conv3d,
+    conv_transpose2d,
+)
 from sley.runtime.nn.embedding import embedding
 from sley.runtime.nn.functions import (
     ceil,
@@ -79,6 +88,7 @@ from sley.runtime.nn.gradients import (
     softsign_backward,
     tanh_backward,
 )
+from sley.runtime.nn.indexing import embedding_backward, index_select, scatter, scatter_add, take_along
 from sley.runtime.nn.losses import (
     bce_loss,
     bce_with_logits_loss,
@@ -124,12 +134,8 @@ from sley.runtime.nn.nonlinear import (
     threshold,
 )
 from sley.runtime.nn.normalization import (
-    BatchNorm,
     Gradients,
     Moments,
-    batch_norm,
-    batch_norm_backward,
-    batch_norm_training,
     group_norm,
     instance_norm,
     layer_norm_backward,
@@ -138,10 +144,19 @@ from sley.runtime.nn.normalization import (
     rms_norm_backward,
 )
 from sley.runtime.nn.optimizers import adamw_step, sgd_step
+from sley.runtime.nn.ordering import Ordered, argmax_along, argmin, cumsum, sort, topk
 from sley.runtime.nn.pooling import avg_pool2d, global_avg_pool2d, max_pool2d
 from sley.runtime.nn.quantization import absmax_scale, dequantize, quantize, requantize
+from sley.runtime.nn.randomness import Dropped, dropout, dropout_backward, rand, randn
+from sley.runtime.nn.recurrent import Recurrent, gru, lstm, rnn
 from sley.runtime.nn.rotary import RotaryTable, rotary
 from sley.runtime.nn.rows import layer_norm, rms_norm, softmax
+from sley.runtime.nn.scaled_attention import (
+    AttentionGradients,
+    attention_backward,
+    attention_weights,
+    scaled_dot_product_attention,
+)
 from sley.runtime.nn.shapes import (
     broadcast_to,
     concat,
@@ -162,18 +177,34 @@ from sley.runtime.nn.shapes import (
 from sley.runtime.nn.softmaxes import log_softmax, log_softmax_backward, softmax_backward
 from sley.runtime.nn.sums import all, amax, amin, any, logsumexp, mean, norm, std, sum, var
 from sley.runtime.nn.weights import ConvWeights
+from sley.runtime.nn.windows import (
+    adaptive_avg_pool,
+    adaptive_max_pool,
+    avg_pool,
+    avg_pool_backward,
+    lp_pool,
+    max_pool,
+    max_pool_backward,
+)
 
 __all__ = [
+    "AttentionGradients",
     "BatchNorm",
+    "ConvGradients",
     "ConvWeights",
+    "Dropped",
     "Gradients",
     "LinearGradients",
     "Moments",
+    "Ordered",
+    "Recurrent",
     "RotaryTable",
     "abs",
     "absmax_scale",
     "adam_step",
     "adamw_step",
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
     "add",
     "addcdiv",
     "addcmul",
@@ -182,8 +213,14 @@ __all__ = [
     "amin",
     "any",
     "argmax",
+    "argmax_along",
+    "argmin",
     "attention",
+    "attention_backward",
+    "attention_weights",
+    "avg_pool",
     "avg_pool2d",
+    "avg_pool_backward",
     "batch_norm",
     "batch_norm_backward",
     "batch_norm_training",
@@ -196,17 +233,26 @@ __all__ = [
     "celu",
     "clamp",
     "concat",
+    "conv1d",
     "conv2d",
+    "conv2d_backward",
+    "conv2d_float32",
+    "conv3d",
+    "conv_transpose2d",
     "copy",
     "cos",
     "cosh",
     "cross_entropy",
     "cross_entropy_backward",
+    "cumsum",
     "dequantize",
     "div",
+    "dropout",
+    "dropout_backward",
     "elu",
     "elu_backward",
     "embedding",
+    "embedding_backward",
     "eq",
     "erf",
     "erfc",
@@ -223,6 +269,7 @@ __all__ = [
     "global_avg_pool2d",
     "glu",
     "group_norm",
+    "gru",
     "gt",
     "hardshrink",
     "hardsigmoid",
@@ -232,6 +279,7 @@ __all__ = [
     "hardtanh",
     "hardtanh_backward",
     "huber_loss",
+    "index_select",
     "instance_norm",
     "isfinite",
     "isinf",
@@ -260,11 +308,15 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "lp_pool",
+    "lstm",
     "lt",
     "masked_fill",
     "matmul",
     "matmul_backward",
+    "max_pool",
     "max_pool2d",
+    "max_pool_backward",
     "maximum",
     "mean",
     "minimum",
@@ -285,6 +337,8 @@ __all__ = [
     "pow",
     "prelu",
     "quantize",
+    "rand",
+    "randn",
     "reciprocal",
     "relu",
     "relu6",
@@ -293,10 +347,14 @@ __all__ = [
     "requantize",
     "rms_norm",
     "rms_norm_backward",
+    "rnn",
     "roll",
     "rotary",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
+    "scatter",
+    "scatter_add",
     "selu",
     "selu_backward",
     "sgd_step",
@@ -316,6 +374,7 @@ __all__ = [
     "softshrink",
     "softsign",
     "softsign_backward",
+    "sort",
     "split",
     "sqrt",
     "square",
@@ -325,11 +384,13 @@ __all__ = [
     "sum",
     "sum_to",
     "swiglu",
+    "take_along",
     "tanh",
     "tanh_backward",
     "tanhshrink",
     "threshold",
     "tiled",
+    "topk",
     "tril",
     "triu",
     "trunc",

@@ -21,7 +21,8 @@ from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_ty
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import UNITS, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
-from sley.runtime.tile.types import ArrayType
+from sley.runtime.tile.passes.regions import array_of, transposed
+from sley.runtime.tile.types import TileType
 
 # In cycles, as measured on the gateware with the default memory:
 START = DOORBELL_TO_INSTRUCTION + 130  # doorbell to the first request of a load
@@ -116,21 +117,25 @@ class _Cost:
         rows = tile.shape[0] * chunks(tile, self.config)
         return max(moved, rows), TRANSFER, ROUND_TRIP + HANDOVER
 
+    _gather = _load
+
     def _store(self, op: Op) -> tuple[int, int, int]:
         return self._moved(op, tile_shape(op.operands[-1])) * self.sharers, TRANSFER, ACKNOWLEDGED
 
+    _scatter = _store
+
     def _moved(self, op: Op, shape: tuple[int, int]) -> int:
-        array = op.operands[0].type
-        assert isinstance(array, ArrayType)
-        rows, columns = shape
-        columns = min(columns, array.shape[-1])
-        if len(array.shape) > 1:
-            rows = min(rows, array.shape[-2])
-        size = columns * array.dtype.bytes
-        pitch = array.strides[-2] * array.dtype.bytes if len(array.shape) > 1 else size
-        if pitch == size:
-            return -(-rows * size // self.config.bus_bytes)
-        return rows * -(-size // self.config.bus_bytes) + rows * GAP_QUARTERS // 4
+        """Beats of the bus, and what lies between runs: rows, or columns if they are transposed."""
+        array, axes = array_of(op), op.attributes["axes"]
+        sizes = [size if axis is None else min(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)]
+        runs, along = (1, 0) if transposed(op) else (0, 1)
+        count, size = sizes[runs], sizes[along] * array.dtype.bytes
+        if "everywhere" in op.attributes:
+            count = self.config.row_bytes // array.dtype.bytes
+        pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
+        if pitch == size and op.name in ("load", "store"):
+            return -(-count * size // self.config.bus_bytes)
+        return count * -(-size // self.config.bus_bytes) + count * GAP_QUARTERS // 4
 
     def _dot(self, op: Op) -> tuple[int, int, int]:
         a, b, _ = op.operands
@@ -159,9 +164,11 @@ class _Cost:
     def _chain(self, op: Op) -> tuple[int, int, int]:
         shape, stages = op.attributes["shape"], op.attributes["stages"]
         count = -(-shape[1] // self.config.array)
-        values = [*op.operands, op.result]
+        operands = [value for value in op.operands if isinstance(value.type, TileType)]
+        values = [*operands, op.result]
         apart = any(tile_shape(value) != shape or tile_type(value).dtype is ElementType.INT8 for value in values)
-        twice = len(op.operands) > 1 and self._in_one_bank(*op.operands[:2])
+        apart = apart or bool(op.attributes["iota"])
+        twice = len(operands) > 1 and self._in_one_bank(*operands[:2])
         rows = shape[0] * count * self.config.row_parts * (1 + twice)
         latency = LANES + ADDED * sum(stage in ADDER_OPS for stage in (stages.binary, stages.binary2))
         latency += ADDED * bool(stages.add) + (FP32_FUNCTION if stages.function is not None else 0)
@@ -179,6 +186,20 @@ class _Cost:
         exchanges = self.config.array.bit_length() - 1
         passes = count + exchanges
         return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
+
+    def _join(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.result)
+        count = -(-columns // self.config.array)
+        return count * (rows * self.config.row_parts + 2 * (LANES + ADDED)), CHAIN + count * 2 * CHUNK, HANDOVER
+
+    def _transpose(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.operands[0])
+        return rows * (columns * self.config.row_parts + LANES), CHAIN + rows * 2 * CHUNK, HANDOVER
+
+    def _iota(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.result)
+        steps = (rows * -(-columns // self.config.array)).bit_length() + 2 * self.config.array.bit_length()
+        return rows * -(-columns // self.config.array) + steps * (LANES + ADDED), CHAIN + steps * CHUNK, HANDOVER
 
     def _in_one_bank(self, a: Value, b: Value) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""

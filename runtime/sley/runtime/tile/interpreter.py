@@ -134,6 +134,37 @@ class _Block:
         tile[: part.shape[0], : part.shape[1]] = part
         return tile
 
+    def _numbers(self, op: Op, numbers: Bits, count: int, size: int) -> list[int]:
+        """Rows of an axis of ``size`` elements, as many as ``count`` says."""
+        unit = max(op.attributes["unit"], 1)
+        rows = [int(number) // unit for number in numbers.view(np.int32).ravel()[: max(count, 0)]]
+        if any(not 0 <= row < size for row in rows):
+            raise TileError(f"line {op.line}: {op.name} of rows {rows}; the array has 0 to {size - 1}")
+        return rows
+
+    def _gather(self, op: Op) -> Bits:
+        array, *indices, numbers, count = self._operands(op)
+        type, along, shape = op.operands[0].type, op.attributes["along"], list(op.attributes["shape"])
+        assert isinstance(type, ArrayType)
+        tile = np.full(shape, word(op.attributes["fill"], type.dtype), array.dtype)
+        axis, shape[along] = op.attributes["axes"][along], 1
+        first = indices[axis]
+        for number, row in enumerate(self._numbers(op, numbers, count, array.shape[axis] - first)):
+            indices[axis] = first + row
+            part = self._region(op, array, indices, (shape[0], shape[1]))
+            line = tile[number : number + 1] if along == 0 else tile[:, number : number + 1]
+            line[: part.shape[0], : part.shape[1]] = part
+        return tile
+
+    def _scatter(self, op: Op) -> None:
+        array, *indices, numbers, count, tile = self._operands(op)
+        axis = op.attributes["axes"][0]
+        first = indices[axis]
+        for number, row in enumerate(self._numbers(op, numbers, count, array.shape[axis] - first)):
+            indices[axis] = first + row
+            part = self._region(op, array, indices, (1, tile.shape[1]))
+            part[...] = tile[number : number + 1, : part.shape[1]]
+
     def _store(self, op: Op) -> None:
         array, *indices, tile = self._operands(op)
         part = self._region(op, array, indices, tile.shape)

@@ -59,6 +59,7 @@ __all__ = [
     "floor",
     "full",
     "function",
+    "gather",
     "gelu",
     "iota",
     "kernel",
@@ -72,6 +73,8 @@ __all__ = [
     "relu",
     "round",
     "rsqrt",
+    "scatter",
+    "shift_right",
     "sigmoid",
     "silu",
     "sqrt",
@@ -127,6 +130,51 @@ def store(array: Array, place: Place | Index | int, tile: Tile, axes: Axes | Non
     trace().emit("store", [*_place(array, place), tile.value], axes=_axes(array, axes))
 
 
+def gather(
+    array: Array,
+    place: Place | Index | int,
+    numbers: Tile,
+    columns: int = 1,
+    fill: float = 0.0,
+    axes: Axes | None = None,
+    count: Index | int | None = None,
+) -> Tile:
+    """Rows of an array by their numbers, an int32 tile of one row or column: row r is what ``load`` reads with number r
+    added to the index at ``place`` along the axis of rows. Rows from ``count`` on are ``fill``.
+
+    A number must be inside of the array. Nobody checks that: one outside of it reads what is there, or faults.
+    An array of one axis has rows of one element. Chips without ``gather`` have no lists, and refuse it.
+    """
+    rows, listed = _list(numbers, count)
+    attributes = {"fill": float(fill), "axes": _rows_first(array, axes), "along": 0, "unit": 1}
+    return Tile(trace().emit("gather", [*_place(array, place), *listed], shape=(rows, columns), **attributes)[0])
+
+
+def scatter(
+    array: Array,
+    place: Place | Index | int,
+    numbers: Tile,
+    tile: Tile,
+    axes: Axes | None = None,
+    count: Index | int | None = None,
+) -> None:
+    """Writes rows of a tile to where ``gather`` would read them, those before ``count``; of equal numbers the last one
+    stays. A number outside of the array writes what is there, or faults."""
+    _, listed = _list(numbers, count)
+    trace().emit("scatter", [*_place(array, place), *listed, tile.value], axes=_rows_first(array, axes), unit=1)
+
+
+def _rows_first(array: Array, axes: Axes | None) -> tuple[int | None, ...]:
+    return _axes(array, (0, None) if axes is None and len(array.shape) == 1 else axes)
+
+
+def _list(numbers: Tile, count: Index | int | None) -> tuple[int, list[Any]]:
+    """How many numbers a tile has; they in a row, and how many of them count."""
+    row = numbers if numbers.shape[0] == 1 else numbers.T
+    rows = row.shape[1]
+    return rows, [row.value, (as_index(rows) if count is None else index_op("imin", count, rows)).value]
+
+
 def full(shape: Sequence[int], value: float, dtype: Any = ElementType.FP32) -> Tile:
     """A tile of one value, of fp32 or int32."""
     return Tile(trace().emit("full", [], value=value, dtype=as_type(dtype), shape=tuple(shape))[0])
@@ -175,6 +223,11 @@ def maximum(a: Operand, b: Operand) -> Any:
 def minimum(a: Operand, b: Operand) -> Any:
     """The smaller of two, element by element, NaN if either is; of two indices, too."""
     return binary("min", a, b) if isinstance(a, Tile) or isinstance(b, Tile) else index_op("imin", a, b)
+
+
+def shift_right(x: Tile, bits: Operand) -> Tile:
+    """The bits of an int32 so many places to the right, zeros behind them."""
+    return binary("shr", x, bits)
 
 
 def exp2(x: Tile) -> Tile:

@@ -1,13 +1,14 @@
 """The operations of the tile IR, one table: operands, attributes, and the types of their results.
 
 Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, ``imax``. Tiles come from ``load`` and
-``full`` and go to ``store``; ``iota`` has the number of the row or column in each element, ``splat`` an index. ``dot``
-multiplies matrices, ``reduce`` joins the elements of rows or columns, ``join`` each row from ``distance`` on with the
-one so far before it, ``cast`` changes the type, ``transpose`` makes rows of columns. ``unary`` and ``binary`` do to
-each element what the operation of the vector unit does that they name; ``where`` chooses between two, and so does
-``mask``: the first of them where index + row * r + lane * c is negative in row r, column c. ``for`` repeats its body;
-``yield`` ends it and hands on what is carried. ``chain`` is several element-wise operations in one instruction of the
-vector unit; the compiler makes it and masks, no one writes them.
+``full`` and go to ``store``; ``gather`` and ``scatter`` take the rows whose numbers, times ``unit``, are in a tile;
+``iota`` has the number of the row or column in each element, ``splat`` an index. ``dot`` multiplies matrices,
+``reduce`` joins the elements of rows or columns, ``join`` each row from ``distance`` on with the one so far before it,
+``cast`` changes the type, ``transpose`` makes rows of columns. ``unary`` and ``binary`` do to each element what the
+operation of the vector unit does that they name; ``where`` chooses between two, and so does ``mask``: the first of them
+where index + row * r + lane * c is negative in row r, column c. ``for`` repeats its body; ``yield`` ends it and hands
+on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit; the compiler
+makes it and masks, no one writes them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ JOINS = {kind: JOIN[reduction].name.lower() for kind, reduction in REDUCTIONS.it
 """What each reduction does with two elements."""
 PRODUCTS = {ElementType.BF16: ElementType.FP32, ElementType.INT8: ElementType.INT32}
 """Types that ``dot`` multiplies, and those of its sums."""
+LOADS, STORES = ("load", "gather"), ("store", "scatter")
+"""Operations that read arrays in memory, and that write them."""
 STORED = (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
 """Types of arrays."""
 
@@ -116,6 +119,41 @@ def _store(op: Op) -> list[Type]:
         f"a tile of {tile.dtype.info.name} to an array of {array.dtype.info.name}; convert it: x.to(array.dtype)",
     )
     _axes(op, array, tile.shape)
+    return []
+
+
+def _list(op: Op, array: ArrayType, place: int, rows: int) -> None:
+    """Operands from ``place`` on: numbers of rows, in one row, and how many of them there are."""
+    numbers, count = op.operands[place : place + 2]
+    _need(
+        numbers.type == TileType(ElementType.INT32, (1, rows)),
+        op,
+        f"row numbers are {numbers.type}; they are int32, one for each of {rows} rows: a tile of one row or column",
+    )
+    _need(count.type == INDEX, op, f"count is {count.type}; it must be an index")
+
+
+def _gather(op: Op) -> list[Type]:
+    shape, along = op.attributes["shape"], op.attributes["along"]
+    array = _array(op, [operand.type for operand in op.operands[1:-2]])
+    _need(len(shape) == 2 and min(shape) >= 1, op, f"shape is {shape}; it has rows and columns, each 1 or more")
+    _axes(op, array, shape)
+    _need(along in (0, 1) and op.attributes["axes"][along] is not None, op, "rows are along no axis of the array")
+    _list(op, array, len(op.operands) - 2, shape[along])
+    return [TileType(array.dtype, shape)]
+
+
+def _scatter(op: Op) -> list[Type]:
+    tile = _tile(op, len(op.operands) - 1)
+    array = _array(op, [operand.type for operand in op.operands[1:-3]])
+    _need(
+        array.dtype is tile.dtype,
+        op,
+        f"a tile of {tile.dtype.info.name} to an array of {array.dtype.info.name}; convert it: x.to(array.dtype)",
+    )
+    _axes(op, array, tile.shape)
+    _need(op.attributes["axes"][0] is not None, op, "rows are along no axis of the array")
+    _list(op, array, len(op.operands) - 3, tile.shape[0])
     return []
 
 
@@ -264,6 +302,8 @@ OPERATIONS: dict[str, OpInfo] = {
     **{name: OpInfo(_indices, 2) for name in INDEX_OPS},
     "load": OpInfo(_load, None, ("shape", "fill", "axes")),
     "store": OpInfo(_store, None, ("axes",)),
+    "gather": OpInfo(_gather, None, ("shape", "fill", "axes", "along", "unit")),
+    "scatter": OpInfo(_scatter, None, ("axes", "unit")),
     "full": OpInfo(_made, 0, ("value", "dtype", "shape")),
     "iota": OpInfo(_iota, 0, ("axis", "shape")),
     "splat": OpInfo(_splat, 1),

@@ -251,6 +251,16 @@ class Tile(Traced):
     def __or__(self, other: Operand) -> Tile:
         return binary("or", self, other)
 
+    def __xor__(self, other: Operand) -> Tile:
+        return binary("xor", self, other)
+
+    def __lshift__(self, other: Operand) -> Tile:
+        return binary("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Tile:
+        """Of int32, which keeps its sign; ``shift_right`` brings zeros in."""
+        return binary("sar", self, other)
+
     def __invert__(self) -> Tile:
         """Where a condition does not hold."""
         return binary("eq", self, 0)

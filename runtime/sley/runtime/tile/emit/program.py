@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from sley.abi.instructions import LOOP_DEPTH
 from sley.runtime.assembler.operands import Semaphore
 from sley.runtime.device.program import Program
+from sley.runtime.tile.emit.flags import refusal
 from sley.runtime.tile.emit.iotas import emit_iota
 from sley.runtime.tile.emit.joins import emit_join
 from sley.runtime.tile.emit.products import emit_dot
@@ -16,12 +17,15 @@ from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
-from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.operations import LOADS, STORES, TileError
 from sley.runtime.tile.passes.order import UNITS, Channel, Order
 from sley.runtime.tile.types import IndexType
 
 INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1}
 """Hardware loops that the instructions of an operation may need."""
+
+CHAINED = ("reduce", "join", "iota", "transpose")
+"""Operations that take chains of the chip."""
 
 
 class Emitter:
@@ -56,9 +60,11 @@ class Emitter:
         return self.k.semaphore(f"{first.name.lower()}_{second.name.lower()}", turns * count)
 
     def _op(self, op: Op) -> None:
+        if op.name in CHAINED and not self.room.config.vector_chains:
+            raise refusal(self.room, op, op.name)
         if op.body is not None:
             self._loop(op)
-        elif op.name in ("load", "store"):
+        elif op.name in (*LOADS, *STORES):
             emit_transfer(self.room, op)
         elif op.name == "chain":
             emit_chain(self.room, op)

@@ -10,6 +10,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.runtime.assembler.operands import Register, Value
+from sley.runtime.tile.emit.flags import Flags, flags_of
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
@@ -60,7 +61,9 @@ def emit_chain(room: Room, op: Op) -> None:
     """A chain on whole tiles in one instruction; with operands that are read again and again, or in halves of rows, in
     one for each N columns."""
     k, stages, whole = room.k, op.attributes["stages"], op.attributes["shape"]
-    _splats(room, op)
+    plain = None if room.config.vector_chains else flags_of(room, op)
+    if plain is None:
+        _splats(room, op)
     values = [value for value in op.operands if isinstance(value.type, TileType)] or [op.result]
     count = -(-whole[1] // room.config.array)
     walks = [Walk.of(room, value, whole) for value in (*values, op.result)]
@@ -70,8 +73,10 @@ def emit_chain(room: Room, op: Op) -> None:
         rows, count = rows * count, 1
     names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used), "out"]
     with ExitStack() as stack:
-        (iota,) = stack.enter_context(k.scratch("iota"))
-        base = _iota(room, op, iota, count)
+        base: Value | None = None
+        if op.attributes["iota"]:
+            (iota,) = stack.enter_context(k.scratch("iota"))
+            base = _iota(room, op, iota, count)
         at: list[Value] = []
         for name, value, walk in zip(names, (*values, op.result), walks, strict=True):
             moves = name in ("a", "out") or (count > 1 and walk.offsets[-1] > 0)
@@ -103,7 +108,7 @@ def emit_chain(room: Room, op: Op) -> None:
                 dtype=op.attributes["computed"],
                 out=op.attributes["dtype"],
                 out_half=walks[-1].halves[chunk],
-                chain=room.chain(stages),
+                **(Flags(chain=room.chain(stages)) if plain is None else plain),
             )
             if chunk + 1 < count:
                 _advance(room, walks, at, chunk)
@@ -123,11 +128,9 @@ def _splats(room: Room, op: Op) -> None:
             room.parameters.set(Unit.VECTOR, **{SPLATS[number]: value})
 
 
-def _iota(room: Room, op: Op, into: Register, count: int) -> Value | None:
-    """The iota of row 0, lane 0 of the first of ``count`` chunks, in the register if it changes from one to the next;
-    None if there is none."""
-    if not op.attributes["iota"]:
-        return None
+def _iota(room: Room, op: Op, into: Register, count: int) -> Value:
+    """The iota of row 0, lane 0 of the first of ``count`` chunks, in the register if it changes from one to the
+    next."""
     row, lane = op.attributes["iota"]
     room.parameters.set(Unit.VECTOR, iota_row=row, iota_lane=lane)
     base = room.scalars.value(op.operands[-1], into)

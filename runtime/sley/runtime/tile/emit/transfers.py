@@ -7,31 +7,40 @@ from sley.runtime.assembler.operands import Register, Value
 from sley.runtime.tile.constants import word
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_type
+from sley.runtime.tile.operations import STORES
+from sley.runtime.tile.passes.order import UNITS
 from sley.runtime.tile.passes.placement import blocks_of, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, shape_of, transposed
+from sley.runtime.tile.passes.runs import LISTS
 
 BLOCKS = 8
 """Blocks of N rows that one LOAD which transposes makes of a run."""
 
 
 def emit_transfer(room: Room, op: Op) -> None:
-    """A load or a store. Runs are rows, as far as the array has them; columns, if Load transposes them."""
-    k, sizes, axes = room.k, shape_of(op), op.attributes["axes"]
+    """A load or a store. Runs are rows, as far as the array has them; columns, if Load transposes them. Runs of a list
+    are as many as there are numbers."""
+    k, sizes, axes, unit = room.k, shape_of(op), op.attributes["axes"], UNITS[op.name]
     with k.scratch("address row rows columns") as (address, row, rows_at, columns_at):
         rows, columns = (
-            _inside(room, op, axis, size, into)
-            for axis, size, into in zip(axes, sizes, (rows_at, columns_at), strict=True)
+            _listed(room, op, size, into)
+            if op.name in LISTS and op.attributes.get("along", 0) == number
+            else _inside(room, op, axis, size, into)
+            for number, (axis, size, into) in enumerate(zip(axes, sizes, (rows_at, columns_at), strict=True))
         )
+        if op.name in LISTS:
+            room.parameters.set(unit, list_row=room.place(op.operands[LISTS[op.name]], row))
         room.scalars.address(op, address)
-        if op.name == "store":
+        if op.name in STORES:
             tile = op.operands[-1]
-            room.parameters.set(Unit.STORE, run_bytes=_bytes(room, op, columns), mem_stride=_pitch(op, axes[0]))
-            room.parameters.set(Unit.STORE, chunk_stride=sizes[0], local_stride=1)
-            k.store(address, room.row(tile, row), rows, space=room.placement.of[tile].space)
+            room.parameters.set(unit, run_bytes=_bytes(room, op, columns), chunk_stride=sizes[0], local_stride=1)
+            _distance(room, op, axes[0])
+            space = room.placement.of[tile].space
+            k.store(address, room.row(tile, row), rows, space=space, by_list=op.name in LISTS)
             return
         fill = word(op.attributes["fill"], array_of(op).dtype)
         fill *= {1: 0x01010101, 2: 0x00010001, 4: 1}[array_of(op).dtype.bytes]
-        room.parameters.set(Unit.LOAD, fill=fill)
+        room.parameters.set(unit, fill=fill)
         room.row(op.result, row)
         if transposed(op):
             _transposed(room, op, address, row, rows, columns)
@@ -42,16 +51,17 @@ def emit_transfer(room: Room, op: Op) -> None:
 def _rows(room: Room, op: Op, address: Register, row: Register, rows: Value, columns: Value) -> None:
     k, tile = room.k, op.result
     pairs = weight_pairs(tile_type(tile), room.config) if tile in room.placement.weights else 1
+    _distance(room, op, op.attributes["axes"][0])
     room.parameters.set(
         Unit.LOAD,
         run_bytes=_bytes(room, op, columns),
-        mem_stride=_pitch(op, op.attributes["axes"][0]),
         chunk_stride=-(-shape_of(op)[0] // pairs),
         local_stride=1,
         chunks=chunks(tile_type(tile), room.config),
     )
     _pad(room, rows, shape_of(op)[0])
-    k.load(address, row, rows, space=room.placement.of[tile].space, interleave=pairs > 1)
+    space = room.placement.of[tile].space
+    k.load(address, row, rows, space=space, interleave=pairs > 1, by_list=op.name in LISTS)
 
 
 def _transposed(room: Room, op: Op, address: Register, row: Register, rows: Value, columns: Value) -> None:
@@ -61,12 +71,14 @@ def _transposed(room: Room, op: Op, address: Register, row: Register, rows: Valu
     weights = tile in room.placement.weights
     blocks, apart, interleave = blocks_of(op, room.config, weights)
     dtype, (_, size) = tile_type(tile).dtype, shape_of(op)
-    pitch, runs = _pitch(op, op.attributes["axes"][1]), columns
+    runs = columns
     if "everywhere" in op.attributes:  # the same column for all lanes
         size = runs = room.config.row_bytes // dtype.bytes
-        pitch = 0
+        room.parameters.set(Unit.LOAD, mem_stride=0)
+    else:
+        _distance(room, op, op.attributes["axes"][1])
     most = room.config.row_bytes * (BLOCKS // 2 if interleave else BLOCKS)
-    room.parameters.set(Unit.LOAD, mem_stride=pitch, chunk_stride=n, local_stride=apart)
+    room.parameters.set(Unit.LOAD, chunk_stride=n, local_stride=apart)
     _pad(room, runs, size)
     whole = _bytes(room, op, rows)
     for first in reversed(range(0, blocks * n, BLOCKS * n)):
@@ -84,7 +96,7 @@ def _transposed(room: Room, op: Op, address: Register, row: Register, rows: Valu
             room.parameters.set(Unit.LOAD, run_bytes=length, chunks=here // 2 if interleave else here)
             k.add(source, address, part * most)
             k.add(target, row, first)
-            k.load(source, target, runs, interleave=interleave, transpose=True)
+            k.load(source, target, runs, interleave=interleave, transpose=True, by_list=op.name in LISTS)
 
 
 def _inside(room: Room, op: Op, axis: int | None, size: int, into: Register) -> Value:
@@ -94,8 +106,25 @@ def _inside(room: Room, op: Op, axis: int | None, size: int, into: Register) -> 
     return room.scalars.inside(op.operands[1 + axis], array_of(op).shape[axis], size, into)
 
 
-def _pitch(op: Op, axis: int | None) -> int:
-    return 0 if axis is None else array_of(op).strides[axis] * array_of(op).dtype.bytes
+def _listed(room: Room, op: Op, size: int, into: Register) -> Value:
+    """How many runs a list has, at most ``size``."""
+    low, high = room.scalars.ranges[op.operands[LISTS[op.name] + 1]]
+    if low == high:
+        return max(0, min(low, size))
+    room.scalars.compute(op.operands[LISTS[op.name] + 1], into)
+    if high > size:
+        room.k.min(into, into, size)
+    if low < 0:
+        room.k.max(into, into, 0)
+    return into
+
+
+def _distance(room: Room, op: Op, axis: int | None) -> None:
+    """From run to run along an axis, unless a list has it."""
+    if op.name not in LISTS:
+        strides = array_of(op).strides
+        pitch = 0 if axis is None else strides[axis] * array_of(op).dtype.bytes
+        room.parameters.set(UNITS[op.name], mem_stride=pitch)
 
 
 def _bytes(room: Room, op: Op, elements: Value) -> Value:

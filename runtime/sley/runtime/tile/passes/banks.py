@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from sley.runtime.tile.ir import Block, Op, Value
+from sley.runtime.tile.operations import LOADS, STORES
 from sley.runtime.tile.passes.buffers import Buffer
 
 TOGETHER, BESIDE = 8, 1
@@ -46,7 +47,9 @@ def conflicts(block: Block, of: Mapping[Value, Buffer]) -> Conflicts:
 
 
 def _unit(op: Op) -> str | None:
-    if op.name in ("load", "store", "dot"):
+    if op.name in LOADS:
+        return "load"
+    if op.name in (*STORES, "dot"):
         return op.name
     return "vector" if op.name in ("chain", "reduce", "transpose", "iota", "join") else None
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.operations import LOADS, STORES
 
-EFFECTS = ("store", "for", "yield")
+EFFECTS = (*STORES, "for", "yield")
 
 
 def share_common(function: Function) -> None:
     """Runs the pass, in place."""
-    stored = {op.operands[0] for op in function.body.walk() if op.name == "store"}
+    stored = {op.operands[0] for op in function.body.walk() if op.name in STORES}
     _block(function.body, {}, {}, stored)
 
 
@@ -26,7 +27,7 @@ def _block(block: Block, known: dict[Hashable, Value], same: dict[Value, Value],
         op.operands = [same.get(operand, operand) for operand in op.operands]
         if op.body is not None:
             _block(op.body, known, same, stored)
-        if op.name not in EFFECTS and not (op.name == "load" and op.operands[0] in stored):
+        if op.name not in EFFECTS and not (op.name in LOADS and op.operands[0] in stored):
             key = _key(op)
             if key in known:
                 same[op.result] = known[key]

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from sley.abi.faults import Unit
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
 from sley.runtime.tile.ir import Block, Function, Op, Value
-from sley.runtime.tile.operations import RoomError
+from sley.runtime.tile.operations import LOADS, STORES, RoomError
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.types import ArrayType, TileType
 
 UNITS = {
-    "load": Unit.LOAD,
-    "store": Unit.STORE,
+    **dict.fromkeys(LOADS, Unit.LOAD),
+    **dict.fromkeys(STORES, Unit.STORE),
     "dot": Unit.MATRIX,
     **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join"), Unit.VECTOR),
 }
@@ -69,7 +69,7 @@ def accesses(op: Op, placement: Placement) -> Iterator[Access]:
         if isinstance(operand.type, TileType):
             yield Access(unit, placement.of[operand], False)
         elif isinstance(operand.type, ArrayType):
-            yield Access(unit, operand, op.name == "store")
+            yield Access(unit, operand, op.name in STORES)
     for result in op.results:
         yield Access(unit, placement.of[result], True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Function, Value, tile_shape, tile_type, uses
-from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.operations import LOADS, TileError
 
 
 def check_products(function: Function, config: ChipConfig) -> None:
@@ -19,7 +19,7 @@ def check_products(function: Function, config: ChipConfig) -> None:
         if not config.has(dtype):
             raise TileError(f"line {op.line}: the chip {config.name} does not multiply {dtype.info.name}")
         maker = makers.get(a)
-        zero = maker is not None and maker.name == "load" and maker.attributes["fill"] == 0
+        zero = maker is not None and maker.name in LOADS and maker.attributes["fill"] == 0
         if depth % config.fold_depth(dtype) and not zero:
             raise TileError(
                 f"line {op.line}: dot with a first tile of {rows} x {depth} that is computed; its columns must be a "
@@ -37,7 +37,7 @@ def interleaved(function: Function) -> frozenset[Value]:
             continue
         b = op.operands[1]
         alone = all(user.name == "dot" and b is user.operands[1] and b is not user.operands[0] for user in used[b])
-        if b not in makers or makers[b].name != "load" or makers[b].attributes["fill"] != 0 or not alone:
+        if b not in makers or makers[b].name not in LOADS or makers[b].attributes["fill"] != 0 or not alone:
             raise TileError(
                 f"line {op.line}: dot with a second tile of int8 that is computed, carried by a loop, filled with "
                 "other than 0, or used by something else; load it for this dot"

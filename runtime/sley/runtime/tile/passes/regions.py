@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sley.runtime.tile.ir import Op, tile_shape
+from sley.runtime.tile.operations import LOADS
 from sley.runtime.tile.passes.chains import in_scratchpad
 from sley.runtime.tile.types import ArrayType
 
@@ -16,7 +17,7 @@ def array_of(op: Op) -> ArrayType:
 
 def shape_of(op: Op) -> tuple[int, int]:
     """Rows and columns of the tile of a ``load`` or ``store``."""
-    return tile_shape(op.result if op.name == "load" else op.operands[-1])
+    return tile_shape(op.result if op.name in LOADS else op.operands[-1])
 
 
 def contiguous(array: ArrayType, axis: int | None, size: int) -> bool:
@@ -35,7 +36,7 @@ def in_columns(op: Op) -> bool:
 
 
 def transposed(op: Op) -> bool:
-    """Whether Load transposes the tile of a ``load`` on its way to the scratchpad."""
-    return (
-        op.name == "load" and in_scratchpad(array_of(op).dtype) and ("everywhere" in op.attributes or not in_rows(op))
-    )
+    """Whether Load transposes the tile of a ``load`` or ``gather`` on its way to the scratchpad."""
+    if op.name not in LOADS or not in_scratchpad(array_of(op).dtype):
+        return False
+    return op.attributes.get("along") == 1 or "everywhere" in op.attributes or (op.name == "load" and not in_rows(op))

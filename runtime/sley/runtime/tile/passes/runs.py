@@ -3,15 +3,19 @@
 Load and Store move rows of tiles whose elements are contiguous in memory, and Load transposes bf16 and int8 on the way
 in. Before: loads and stores along any axes, ``transpose`` of tiles of any type. After: of a tile of 32 bits whose
 columns are contiguous, the transposed tile is loaded, and so it is stored; what the vector unit transposes is fp32 or
-int32.
+int32. Numbers of rows become what Load and Store take, distances in bytes.
 """
 
 from __future__ import annotations
 
+from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, replaced, tile_type
 from sley.runtime.tile.operations import TileError, result_types
 from sley.runtime.tile.passes.regions import array_of, in_columns, in_rows, transposed
 from sley.runtime.tile.types import wide
+
+LISTS = {"gather": -2, "scatter": -3}
+"""Which operand is the tile of numbers of rows."""
 
 
 def make_runs(function: Function) -> None:
@@ -23,11 +27,13 @@ def _block(block: Block, function: Function) -> None:
     for op in list(block.ops):
         if op.body is not None:
             _block(op.body, function)
-        elif op.name in ("load", "store") and not in_rows(op) and not transposed(op):
-            _check(op)
-            (_load if op.name == "load" else _store)(op, block, function)
+        elif op.name in LISTS:
+            _list(op, block, function)
         elif op.name == "load" and transposed(op):
             _check(op)
+        elif op.name in ("load", "store") and not in_rows(op):
+            _check(op)
+            (_load if op.name == "load" else _store)(op, block, function)
     for op in list(block.ops):
         if op.name == "transpose":
             _widened(op, block)
@@ -42,6 +48,24 @@ def _check(op: Op) -> None:
             f"{' and '.join(str(array.strides[axis]) for axis in axes)} apart; those of rows or of columns must be "
             "contiguous: use other axes, or a copy of the array"
         )
+
+
+def _list(op: Op, block: Block, function: Function) -> None:
+    """Numbers become distances in bytes; columns of words are gathered as rows, and then transposed."""
+    array, along = array_of(op), op.attributes.get("along", 0)
+    if not (in_columns(op) if along else in_rows(op)):
+        raise TileError(
+            f"line {op.line}: {op.name} of rows of {op.operands[0].name} whose elements are "
+            f"{array.strides[op.attributes['axes'][1 - along]]} apart; they must be contiguous: use a copy of the array"
+        )
+    pitch = array.strides[op.attributes["axes"][along]] * array.dtype.bytes
+    place, number = block.ops.index(op), LISTS[op.name]
+    factor = _added(block, place, "full", [], op.line, value=pitch, dtype=ElementType.INT32, shape=(1, 1))
+    bytes = _added(block, place + 1, "binary", [op.operands[number], factor.result], op.line, kind="mul")
+    op.operands[number], op.attributes["unit"] = bytes.result, pitch
+    if along and not transposed(op):
+        op.attributes["along"] = 0
+        _load(op, block, function)
 
 
 def _added(block: Block, place: int, name: str, operands: list[Value], line: int, **attributes: object) -> Op:

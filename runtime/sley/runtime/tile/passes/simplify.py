@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, uses
-from sley.runtime.tile.operations import INDEX_OPS
+from sley.runtime.tile.operations import INDEX_OPS, STORES
 
 
 def simplify(function: Function) -> None:
@@ -37,7 +37,7 @@ def _drop(block: Block, function: Function) -> bool:
     used = uses(function.body)
 
     def needed(op: Op) -> bool:
-        return op.name in ("store", "yield", "for") or any(result in used for result in op.results)
+        return op.name in (*STORES, "yield", "for") or any(result in used for result in op.results)
 
     before = len(block.ops)
     block.ops = [op for op in block.ops if needed(op)]

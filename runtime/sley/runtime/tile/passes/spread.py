@@ -8,7 +8,7 @@ they are not, a sum over that column is between, which adds nothing to it, and i
 from __future__ import annotations
 
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type, uses
-from sley.runtime.tile.operations import result_types
+from sley.runtime.tile.operations import LOADS, result_types
 from sley.runtime.tile.passes.chains import ELEMENTWISE
 from sley.runtime.tile.passes.regions import in_columns
 from sley.runtime.tile.passes.simplify import drop_unused
@@ -25,7 +25,7 @@ def _block(block: Block, function: Function) -> None:
     for op in list(block.ops):
         if op.body is not None:
             _block(op.body, function)
-        elif op.name == "load" and tile_shape(op.result)[1] == 1:
+        elif op.name in LOADS and tile_shape(op.result)[1] == 1:
             _column(op, block, function)
 
 
@@ -36,10 +36,11 @@ def _column(op: Op, block: Block, function: Function) -> None:
         return
     type, place = tile_type(op.result), block.ops.index(op) + 1
     narrow = wide(type.dtype) is not type.dtype
-    if in_columns(op) and narrow and users == everyone:
+    run = op.name == "load" and in_columns(op)
+    if run and narrow and users == everyone:
         op.attributes["everywhere"] = True
         return
-    if in_columns(op) and not narrow:
+    if run and not narrow:
         row = Op("load", list(op.operands), dict(op.attributes), line=op.line)
         row.attributes |= {name: op.attributes[name][::-1] for name in ("shape", "axes")}
         row.results = [Value(result) for result in result_types(row)]

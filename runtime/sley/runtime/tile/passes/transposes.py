@@ -9,11 +9,11 @@ loops.
 from __future__ import annotations
 
 from sley.runtime.tile.ir import Block, Function, Op, Value, replaced, tile_shape, uses
-from sley.runtime.tile.operations import result_types
+from sley.runtime.tile.operations import LOADS, result_types
 from sley.runtime.tile.passes.chains import ELEMENTWISE
 from sley.runtime.tile.passes.simplify import drop_unused
 
-SOURCES = ("load", "full", "iota")
+SOURCES = (*LOADS, "full", "iota")
 
 
 def move_transposes(function: Function) -> None:
@@ -67,8 +67,10 @@ class _Moves:
             return op.result
         if op.name in SOURCES:
             attributes["shape"] = attributes["shape"][::-1]
-            if op.name == "load":
+            if op.name in LOADS:
                 attributes["axes"] = attributes["axes"][::-1]
+            if op.name == "gather":
+                attributes["along"] = 1 - attributes["along"]
             if op.name == "iota":
                 attributes["axis"] = 1 - attributes["axis"]
         elif op.name == "dot" and len(self.users[op.result]) == 1:
