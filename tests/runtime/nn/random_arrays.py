@@ -65,7 +65,7 @@ def view(
     room = tuple(part.stop + int(random.integers(0, 2)) for part in index)
     whole = values(random, room, array.dtype)
     whole[index] = array
-    made = device.array(np.ascontiguousarray(whole.transpose(order)))
+    made = device.array(whole.transpose(order).copy())
     return made.transpose(*np.argsort(order).tolist())[index]
 
 
