@@ -1,9 +1,9 @@
 """Arrays of other shapes: copies, joined, repeated, filled, enlarged arrays.
 
-Elements of bfloat16 are copied as numbers: subnormal ones become 0. Parameters of all: ``x``, of bool, int8, int32, bfloat16 or
-float32; ``out``, ``stream`` as everywhere. Where elements do not lie side by side along the axis along which those of
-the result do, each one takes some 10 cycles. They raise ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``,
-``BufferFreed``.
+Elements of bfloat16 are copied as numbers: subnormal ones become 0. Parameters of all: ``x``, of bool, int8, int32,
+bfloat16 or float32; ``out``, ``stream`` as everywhere. Where elements do not lie side by side along the axis along
+which those of the result do, each one takes some 10 cycles. They raise ``ShapeMismatch``, ``UnsupportedType``,
+``BadRequest``, ``BufferFreed``.
 """
 
 from __future__ import annotations
