@@ -121,11 +121,12 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_products(function, config)
-    slots, ahead = schedule.buffer, loads_ahead(function, config) if schedule.prefetch else frozenset()
+    slots = schedule.buffer
     while True:  # as many slots as semaphores can count
         placement = place(function, config, slots)
         try:
             ordered = orders(function, placement)
+            ahead = loads_ahead(function, ordered, config) if schedule.prefetch else frozenset()
             return Prepared(function, config, ranges, placement, ordered, ahead)
         except OrderError:
             if slots == 1:

@@ -19,9 +19,10 @@ from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, IN
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import ADDER_OPS
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
-from sley.runtime.tile.passes.order import UNITS, accesses
+from sley.runtime.tile.passes.order import accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
 from sley.runtime.tile.types import TileType

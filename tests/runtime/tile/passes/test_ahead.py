@@ -84,3 +84,24 @@ def test_it_is_faster() -> None:
                     kernels.matmul[2, 8](*arrays, shape=(32, 128, 64), schedule=tile.Schedule(prefetch=prefetch))
             cycles.append(timing.cycles)
         assert cycles[0] < 0.9 * cycles[1]
+
+
+@tile.kernel
+def crowded(a: Any, b: Any, c: Any) -> None:
+    """A second load in each round takes the rows of the first one's tile, as there is no room beside it."""
+    total = tile.zeros((16, 240))
+    for k in range(0, 480, 240):
+        total = tile.dot(tile.load(a, (0, k), (16, 240)), tile.load(b, (k, 0), (240, 240)), total)
+        total = tile.dot(tile.load(a, (16, k), (16, 240)), tile.load(b, (k, 240), (240, 240)), total)
+    tile.store(c, (0, 0), total)
+
+
+def test_rows_that_are_still_needed(base: Device) -> None:
+    arrays = operands(32, 480, 480)
+    arrays["c"] = np.zeros((16, 240), np.float32)
+    prepared = prepare(crowded.function(types_of(arrays), {}, (1, 1, 1)), BASE)
+    assert len({buffer.first for buffer in prepared.placement.buffers if buffer.rows == 3600}) == 1
+    assert prepared.ahead == frozenset()
+    found = kernel_agrees(base, crowded, arrays)
+    a, b = arrays["a"].astype(np.float32), arrays["b"].astype(np.float32)
+    assert (found["c"].view(np.float32) == a[:16] @ b[:, :240] + a[16:] @ b[:, 240:]).all()

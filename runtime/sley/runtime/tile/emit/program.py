@@ -18,9 +18,9 @@ from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
-from sley.runtime.tile.operations import LOADS, STORES, TileError
+from sley.runtime.tile.operations import LOADS, STORES, UNITS, TileError
 from sley.runtime.tile.passes.ahead import is_load
-from sley.runtime.tile.passes.order import UNITS, Channel, Order
+from sley.runtime.tile.passes.order import Channel, Order
 from sley.runtime.tile.types import IndexType
 
 INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1}

@@ -6,20 +6,27 @@ loads of the next round would be issued when most of them are done. So they are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
-from sley.runtime.tile.passes.order import UNITS
+from sley.runtime.tile.operations import UNITS
+from sley.runtime.tile.passes.order import Order
 from sley.runtime.tile.types import INDEX
 
 
-def loads_ahead(function: Function, config: ChipConfig) -> frozenset[Op]:
-    """The loops of a function for which this is so, and that allow it: no loop is inside, and the places of all loads
-    follow from the round's number."""
+def loads_ahead(function: Function, orders: Mapping[Block, Order], config: ChipConfig) -> frozenset[Op]:
+    """The loops of a function for which this is so, and that allow it: no loop is inside, the places of all loads
+    follow from the round's number, and no load waits for what another unit does in the same round."""
     return frozenset(
         op
         for op in function.body.walk()
-        if op.body is not None and op.attributes["count"] > 1 and _allows(op.body, config) and _fills(op.body, config)
+        if op.body is not None
+        and op.attributes["count"] > 1
+        and _fills(op.body, config)
+        and _allows(op.body, config)
+        and not _waits(op.body, orders[op.body])
     )
 
 
@@ -43,6 +50,13 @@ def _allows(body: Block, config: ChipConfig) -> bool:
         return value not in makers or all(follows(operand) for operand in makers[value].operands)
 
     return all(follows(index) for op in loads for index in op.operands[1:])
+
+
+def _waits(body: Block, order: Order) -> bool:
+    """Whether a load is in the rows of a tile of the same round that others still need."""
+    return any(
+        turns == 0 for number, op in enumerate(body.ops) if is_load(op) for _, _, turns in order.waits.get(number, [])
+    )
 
 
 def _fills(body: Block, config: ChipConfig) -> bool:

@@ -15,17 +15,11 @@ from dataclasses import dataclass, field
 from sley.abi.faults import Unit
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
 from sley.runtime.tile.ir import Block, Function, Op, Value
-from sley.runtime.tile.operations import LOADS, STORES, RoomError
+from sley.runtime.tile.operations import STORES, UNITS, RoomError
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.types import ArrayType, TileType
 
-UNITS = {
-    **dict.fromkeys(LOADS, Unit.LOAD),
-    **dict.fromkeys(STORES, Unit.STORE),
-    "dot": Unit.MATRIX,
-    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join"), Unit.VECTOR),
-}
 Channel = tuple[Unit, Unit, int]
 """Who signals, who waits, and how many rounds later; 0 in the same round."""
 
