@@ -33,6 +33,10 @@ class Placement:
     of: dict[Value, Buffer]
     weights: frozenset[Value] = frozenset()
 
+    def alternates(self, place: object, loop: Op) -> bool:
+        """Whether it is a buffer of which the rounds of this loop take two slots or more in turn."""
+        return isinstance(place, Buffer) and place.loop is loop and place.slots > 1
+
 
 def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
     """Finds a place for every tile, in at most so many slots. Raises ``RoomError`` that says which memory is too small,
