@@ -51,7 +51,7 @@ def _unit(op: Op) -> str | None:
         return "load"
     if op.name in (*STORES, "dot"):
         return op.name
-    return "vector" if op.name in ("chain", "reduce", "transpose", "iota", "join") else None
+    return "vector" if op.name in ("chain", "reduce", "transpose", "iota", "join", "spread") else None
 
 
 def place_in_banks(buffers: Sequence[Buffer], rows: int, banks: int, costs: Conflicts) -> None:

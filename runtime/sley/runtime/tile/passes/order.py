@@ -24,7 +24,7 @@ UNITS = {
     **dict.fromkeys(LOADS, Unit.LOAD),
     **dict.fromkeys(STORES, Unit.STORE),
     "dot": Unit.MATRIX,
-    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join"), Unit.VECTOR),
+    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join", "spread"), Unit.VECTOR),
 }
 Channel = tuple[Unit, Unit, int]
 """Who signals, who waits, and how many rounds later; 0 in the same round."""
