@@ -14,7 +14,7 @@ Handler = Callable[..., Any]
 _HANDLERS: dict[str, Handler] = {}
 
 
-class UnsupportedOperator(KernelError):
+class UnsupportedOperator(KernelError):  # noqa: N818 (named like the driver's)
     """A network has operators, or forms of them, that the device does not do."""
 
 

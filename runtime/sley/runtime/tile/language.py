@@ -19,6 +19,7 @@ from sley.runtime.tile.choices import Choice, cdiv, choice
 from sley.runtime.tile.kernel import Kernel, function, kernel
 from sley.runtime.tile.library import all, any, argmax, argmin, cumsum, exp, gelu, log, silu
 from sley.runtime.tile.operations import PRODUCTS, RoomError, TileError
+from sley.runtime.tile.portable import Portable, open_program
 from sley.runtime.tile.schedule import Schedule
 from sley.runtime.tile.trace import (
     Array,
@@ -40,6 +41,7 @@ __all__ = [
     "Choice",
     "Index",
     "Kernel",
+    "Portable",
     "RoomError",
     "Schedule",
     "Tile",
@@ -69,6 +71,7 @@ __all__ = [
     "maximum",
     "minimum",
     "normal_cdf",
+    "open_program",
     "reciprocal",
     "relu",
     "round",

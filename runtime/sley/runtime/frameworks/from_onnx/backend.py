@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ class SleyBackend(Backend):
     alone.
     """
 
-    _devices: dict[str, Device] = {}
+    _devices: ClassVar[dict[str, Device]] = {}
 
     @classmethod
     def device(cls, engine: str) -> Device:

@@ -14,6 +14,9 @@ from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
 
+PLACES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+"""Where pixels of a resized image are, as ONNX names it."""
+
 
 def channels_last(c: Compilation, x: Buffer) -> Buffer:
     """[images, ..., channels], side by side; a copy if they do not lie so."""
@@ -58,15 +61,20 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
     more: dict[str, Any] = {"groups": groups, "bias": row, "stream": c.stream}
     if images.dtype == np.float32:
         more["precision"] = c.precision
+    relu = bool(node.attributes.get("relu", 0))
+    if dimensions != 3:
+        more["relu"] = relu
     if dimensions == 3:
         more.pop("precision", None)
         padded = nn.pad(view, [*pads, (0, 0)], stream=c.stream) if any(map(sum, pads)) else view
-        return channels_first(nn.conv3d(padded, taps, stride=steps, dilation=spreads, **more))
+        result = nn.conv3d(padded, taps, stride=steps, dilation=spreads, **more)
+        return channels_first(nn.relu(result, out=result, stream=c.stream) if relu else result)
     if dimensions == 1:
         result = nn.conv1d(view, taps, stride=steps[0], padding=pads[0], dilation=spreads[0], **more)
         return channels_first(result)
     function = nn.conv2d_float32 if images.dtype == np.float32 else nn.conv2d
-    return channels_first(function(view, taps, stride=steps, padding=tuple(pads), dilation=spreads, **more))
+    padding: Any = tuple(pads)
+    return channels_first(function(view, taps, stride=steps, padding=padding, dilation=spreads, **more))
 
 
 @operator("ConvInteger")
@@ -76,7 +84,8 @@ def conv_integer(
     for zero in (x_zero, w_zero):
         if zero is not None and np.any(c.known(node, zero, "a zero point")):
             raise UnsupportedOperator(f"{node}: zero points other than 0")
-    return conv(c, node, x, w)
+    result: Buffer = conv(c, node, x, w)
+    return result
 
 
 @operator("ConvTranspose")
@@ -232,13 +241,14 @@ def _matrix(node: Node, size: int, out: int, factor: float, mode: str, place: st
     }[place]
     matrix = np.zeros((out, size), np.float32)
     if mode == "nearest":
-        rounding = {
-            "round_prefer_floor": lambda v: np.ceil(v - 0.5),
-            "round_prefer_ceil": lambda v: np.floor(v + 0.5),
-            "floor": np.floor,
-            "ceil": np.ceil,
-        }[node.attributes.get("nearest_mode", "round_prefer_floor") if node.operator == "Resize" else "floor"]
-        matrix[np.arange(out), np.clip(rounding(spot), 0, size - 1).astype(int)] = 1
+        mode = node.attributes.get("nearest_mode", "round_prefer_floor") if node.operator == "Resize" else "floor"
+        rounded = {
+            "round_prefer_floor": np.ceil(spot - 0.5),
+            "round_prefer_ceil": np.floor(spot + 0.5),
+            "floor": np.floor(spot),
+            "ceil": np.ceil(spot),
+        }[mode]
+        matrix[np.arange(out), np.clip(rounded, 0, size - 1).astype(int)] = 1
         return matrix
     low = np.floor(spot)
     for shift, weight in ((0, 1 - (spot - low)), (1, spot - low)):

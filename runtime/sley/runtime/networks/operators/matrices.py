@@ -81,7 +81,8 @@ def einsum(c: Compilation, node: Node, *values: Value) -> Buffer:
     letters = [*right, *sorted(set(left) - set(right) - {","})]
     total: Buffer | None = None
     for term, array in zip(terms, arrays, strict=True):
-        order = sorted(range(len(term)), key=lambda place, term=term: letters.index(term[place]))
+        spots = [letters.index(letter) for letter in term]
+        order = sorted(range(len(term)), key=spots.__getitem__)
         view = array.transpose(*order) if order else array
         index = tuple(slice(None) if letter in term else None for letter in letters)
         wide = view[index]

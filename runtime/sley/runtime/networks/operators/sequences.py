@@ -56,7 +56,8 @@ def _layer(
     c: Compilation, node: Node, x: Buffer, values: tuple[Value | None, ...], number: int, order: list[int]
 ) -> list[Buffer]:
     w, r, b, h, cell = (None if value is None else value[number] for value in values[:2] + values[2:])
-    assert w is not None and r is not None
+    assert w is not None
+    assert r is not None
     weights, states = (_gates(c, value, order) for value in (w, r))
     biases: list[Any] = [None, None]
     if b is not None:
@@ -105,8 +106,11 @@ def attention(
     given = None if mask is None else c.array(mask)
     if given is not None and given.ndim < 4:
         given = given.reshape(*[1] * (4 - given.ndim), *given.shape)
+    query, key, value = arrays
     result = nn.scaled_dot_product_attention(
-        *arrays,
+        query,
+        key,
+        value,
         given,
         causal=bool(node.attributes.get("is_causal", 0)),
         scale=node.attributes.get("scale"),

@@ -136,9 +136,10 @@ def pad(
 def _extended(c: Compilation, node: Node, x: Buffer, place: int, before: int, behind: int, mode: str) -> Buffer:
     """An axis that goes on with its own elements."""
     size = x.shape[place]
-    numbers = np.pad(
-        np.arange(size), (before, behind), mode={"edge": "edge", "reflect": "reflect", "wrap": "wrap"}[mode]
-    )
+    if mode not in ("edge", "reflect", "wrap"):
+        raise UnsupportedOperator(f"{node}: mode {mode!r}; the device has constant, edge, reflect and wrap")
+    how: Any = mode
+    numbers = np.pad(np.arange(size), (before, behind), mode=how)
     return nn.concat([_one(x, place, int(number)) for number in numbers], place, stream=c.stream)
 
 
@@ -191,7 +192,8 @@ def eye_like(c: Compilation, node: Node, x: Buffer) -> Buffer:
     kind = x.dtype
     if "dtype" in node.attributes:
         kind = stored(np.zeros(0, helper.tensor_dtype_to_np_dtype(node.attributes["dtype"])), "the result").dtype
-    return c.device.array(np.eye(*x.shape, k=node.attributes.get("k", 0)).astype(kind))
+    rows, columns = x.shape
+    return c.device.array(np.eye(rows, columns, k=node.attributes.get("k", 0)).astype(kind))
 
 
 @operator("DepthToSpace")
@@ -219,6 +221,6 @@ def reverse_sequence(c: Compilation, node: Node, x: Buffer, lengths: Value) -> B
     rows = []
     for number, size in enumerate(sizes):
         row = _one(x, batch, number)
-        order = [*range(size)][::-1] + [*range(size, x.shape[time])]
+        order = [*reversed(range(size)), *range(size, x.shape[time])]
         rows.append(nn.concat([_one(row, time, place) for place in order], time, stream=c.stream))
     return nn.concat(rows, batch, stream=c.stream)
