@@ -198,6 +198,11 @@ class _Cost:
         passes = count + exchanges
         return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
 
+    def _spread(self, op: Op) -> tuple[int, int, int]:
+        rows, _ = tile_shape(op.result)
+        passes = self.config.array.bit_length()
+        return passes * (rows * self.config.row_parts + LANES), REDUCE + 2 * passes, HANDOVER
+
     def _join(self, op: Op) -> tuple[int, int, int]:
         rows, columns = tile_shape(op.result)
         count = -(-columns // self.config.array)

@@ -11,7 +11,7 @@ from sley.runtime.device.program import Program
 from sley.runtime.tile.emit.iotas import emit_iota
 from sley.runtime.tile.emit.joins import emit_join
 from sley.runtime.tile.emit.products import emit_dot
-from sley.runtime.tile.emit.reductions import emit_reduce
+from sley.runtime.tile.emit.reductions import emit_reduce, emit_spread
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
@@ -21,7 +21,7 @@ from sley.runtime.tile.operations import LOADS, STORES, UNITS, TileError
 from sley.runtime.tile.passes.order import Channel, Early, Order
 from sley.runtime.tile.types import IndexType
 
-INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1}
+INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1, "spread": 0}
 """Hardware loops that the instructions of an operation may need."""
 
 
@@ -74,6 +74,8 @@ class Emitter:
             emit_chain(self.room, op)
         elif op.name == "reduce":
             emit_reduce(self.room, op)
+        elif op.name == "spread":
+            emit_spread(self.room, op)
         elif op.name == "join":
             emit_join(self.room, op)
         elif op.name == "iota":
