@@ -8,6 +8,9 @@ from sley.runtime.nn.arithmetic import (
     add,
     addcdiv,
     addcmul,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
     clamp,
     div,
     lerp,
@@ -16,6 +19,7 @@ from sley.runtime.nn.arithmetic import (
     mul,
     neg,
     pow,
+    power,
     sign,
     square,
     sub,
@@ -50,6 +54,9 @@ from sley.runtime.nn.convolutions import (
 )
 from sley.runtime.nn.embedding import embedding
 from sley.runtime.nn.functions import (
+    acosh,
+    asinh,
+    atanh,
     ceil,
     cos,
     cosh,
@@ -69,6 +76,7 @@ from sley.runtime.nn.functions import (
     sin,
     sinh,
     sqrt,
+    tan,
     trunc,
 )
 from sley.runtime.nn.gradients import (
@@ -139,9 +147,11 @@ from sley.runtime.nn.normalization import (
     group_norm,
     instance_norm,
     layer_norm_backward,
+    layer_norm_over,
     moments,
     normalize,
     rms_norm_backward,
+    rms_norm_over,
 )
 from sley.runtime.nn.optimizers import adamw_step, sgd_step
 from sley.runtime.nn.ordering import Ordered, argmax_along, argmin, cumsum, sort, topk
@@ -174,8 +184,8 @@ from sley.runtime.nn.shapes import (
     triu,
     upsample_nearest,
 )
-from sley.runtime.nn.softmaxes import log_softmax, log_softmax_backward, softmax_backward
-from sley.runtime.nn.sums import all, amax, amin, any, logsumexp, mean, norm, std, sum, var
+from sley.runtime.nn.softmaxes import log_softmax, log_softmax_backward, softmax_along, softmax_backward
+from sley.runtime.nn.sums import all, amax, amin, any, logsumexp, mean, norm, prod, std, sum, var
 from sley.runtime.nn.weights import ConvWeights
 from sley.runtime.nn.windows import (
     adaptive_avg_pool,
@@ -185,6 +195,7 @@ from sley.runtime.nn.windows import (
     lp_pool,
     max_pool,
     max_pool_backward,
+    sum_pool,
 )
 
 __all__ = [
@@ -201,6 +212,7 @@ __all__ = [
     "RotaryTable",
     "abs",
     "absmax_scale",
+    "acosh",
     "adam_step",
     "adamw_step",
     "adaptive_avg_pool",
@@ -215,6 +227,8 @@ __all__ = [
     "argmax",
     "argmax_along",
     "argmin",
+    "asinh",
+    "atanh",
     "attention",
     "attention_backward",
     "attention_weights",
@@ -227,6 +241,9 @@ __all__ = [
     "bce_loss",
     "bce_with_logits_loss",
     "bce_with_logits_loss_backward",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
     "broadcast_to",
     "cast",
     "ceil",
@@ -289,6 +306,7 @@ __all__ = [
     "l1_loss_backward",
     "layer_norm",
     "layer_norm_backward",
+    "layer_norm_over",
     "le",
     "leaky_relu",
     "leaky_relu_backward",
@@ -335,7 +353,9 @@ __all__ = [
     "pad",
     "pixel_shuffle",
     "pow",
+    "power",
     "prelu",
+    "prod",
     "quantize",
     "rand",
     "randn",
@@ -347,6 +367,7 @@ __all__ = [
     "requantize",
     "rms_norm",
     "rms_norm_backward",
+    "rms_norm_over",
     "rnn",
     "roll",
     "rotary",
@@ -368,6 +389,7 @@ __all__ = [
     "smooth_l1_loss",
     "smooth_l1_loss_backward",
     "softmax",
+    "softmax_along",
     "softmax_backward",
     "softplus",
     "softplus_backward",
@@ -382,9 +404,11 @@ __all__ = [
     "std",
     "sub",
     "sum",
+    "sum_pool",
     "sum_to",
     "swiglu",
     "take_along",
+    "tan",
     "tanh",
     "tanh_backward",
     "tanhshrink",

@@ -14,8 +14,15 @@ from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
 from sley.runtime.tile import language as tile
 
 
-def softmax_along(x: Buffer, axis: int, dtype: DTypeLike | None, out: Buffer | None, stream: Stream | None) -> Buffer:
-    """As ``rows.softmax``, in the order of ``sums``."""
+def softmax_along(
+    x: Buffer,
+    axis: int = -1,
+    dtype: DTypeLike | None = None,
+    *,
+    out: Buffer | None = None,
+    stream: Stream | None = None,
+) -> Buffer:
+    """As ``softmax``, along any axis of any type, in the order of ``sums``; parameters as those of ``log_softmax``."""
     return _along(_SOFTMAX, [x], axis, dtype, out, stream)
 
 

@@ -68,6 +68,29 @@ def amin(
     return _reduced(_MIN, x, axis, keepdims, out, stream)
 
 
+def prod(
+    x: Buffer, axis: Axes = None, keepdims: bool = False, *, out: Buffer | None = None, stream: Stream | None = None
+) -> Buffer:
+    """The product: along each axis the first half is multiplied by the second one until one element is left; an element
+    in the middle waits for the next round."""
+    wide = INT32 if x.dtype in (BOOL, INT8, INT32) else FP32
+    axes, total = axes_of(x, axis, "prod"), cast(x, wide, stream=stream)
+    for place in axes:
+        while total.shape[place] > 1:
+            half, front = total.shape[place] // 2, (slice(None),) * place
+            left, right = total[(*front, slice(0, half))], total[(*front, slice(half, 2 * half))]
+            joined = mapped("prod", _product, left, right, dtype=wide, stream=stream)
+            if total.shape[place] % 2:
+                last = total[(*front, slice(2 * half, None))]
+                first = joined[(*front, slice(0, 1))]
+                mapped("prod", _product, first, last, dtype=wide, out=first, stream=stream)
+            total = joined
+    if not keepdims:
+        total = total[tuple(0 if place in axes else slice(None) for place in range(x.ndim))]
+    kind = wide if wide == INT32 else x.dtype
+    return total if out is None and kind == wide else cast(total, kind, out=out, stream=stream)
+
+
 def norm(
     x: Buffer, axis: Axes = None, keepdims: bool = False, *, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
@@ -198,12 +221,18 @@ def axes_of(x: Buffer, axis: Axes, operator: str) -> tuple[int, ...]:
     """Axes by their numbers from the first one on. Raises ``ShapeMismatch``, ``UnsupportedType``."""
     if not isinstance(x, Buffer):
         raise UnsupportedType(f"x is {type(x).__name__}; {operator} takes arrays of the device: device.array(values)")
-    chosen = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    if 0 in x.shape:
+        raise ShapeMismatch(f"x has shape {x.shape}; {operator} takes arrays whose axes have 1 element or more")
+    chosen = range(x.ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
     return normal_axes(operator, tuple(chosen), x.ndim)
 
 
 def _value(x: Any, *known: Any) -> Any:
     return x
+
+
+def _product(x: Any, y: Any) -> Any:
+    return x * y
 
 
 def _square(x: Any, *known: Any) -> Any:

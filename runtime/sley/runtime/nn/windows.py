@@ -144,16 +144,31 @@ def avg_pool(
     )
 
 
+def sum_pool(
+    x: Buffer,
+    window: Sides,
+    *,
+    stride: Sides | None = None,
+    padding: Sides = 0,
+    dilation: Sides = 1,
+    stream: Stream | None = None,
+) -> Buffer:
+    """The sum under each window, float32, tap after tap."""
+    windows = Windows.of(x, window, stride, padding, dilation)
+    return _sum(_padded(x, windows, 0, stream), windows, stream)
+
+
 def lp_pool(
     x: Buffer, power: float, window: Sides, *, stride: Sides | None = None, stream: Stream | None = None
 ) -> Buffer:
-    """The root of order ``power``, 1 or 2, of the sum of x^power under each window."""
-    if power not in (1, 2):
-        raise BadRequest(f"power is {power}; it is 1 or 2")
+    """The root of order ``power``, 1 to 3, of the sum of |x|^power under each window."""
+    if power not in (1, 2, 3):
+        raise BadRequest(f"power is {power}; it is 1, 2 or 3")
     windows = Windows.of(x, window, stride, 0)
-    values = x if power == 1 else mapped("lp_pool", _square, x, dtype=FP32, stream=stream)
+    values = mapped("lp_pool", _raised, x, int(power), dtype=FP32, computed=FP32, stream=stream)
     total = _sum(values, windows, stream)
-    return mapped("lp_pool", _same if power == 1 else tile.sqrt, total, dtype=x.dtype, computed=FP32, stream=stream)
+    root = {1: _same, 2: tile.sqrt, 3: _third_root}[int(power)]
+    return mapped("lp_pool", root, total, dtype=x.dtype, computed=FP32, stream=stream)
 
 
 def adaptive_avg_pool(x: Buffer, sizes: Sides, *, stream: Stream | None = None) -> Buffer:
@@ -291,8 +306,13 @@ def _times(x: Any, y: Any) -> Any:
     return x * y
 
 
-def _square(x: Any) -> Any:
-    return x * x
+def _raised(x: Any, power: float) -> Any:
+    size = tile.maximum(x, -x)
+    return {1: size, 2: size * size, 3: size * size * size}[int(power)]
+
+
+def _third_root(x: Any) -> Any:
+    return tile.exp2(tile.log2(x) * (1 / 3))
 
 
 def _first_hit(total: Any, left: Any, grad: Any, seen: Any, largest: Any) -> tuple[Any, Any]:
