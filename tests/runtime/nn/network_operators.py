@@ -126,9 +126,11 @@ def pooled(g: Given) -> None:
 
 def lp_pool(g: Given) -> None:
     x, host = g.array((2, 9, 6, 5), dense=True)
-    for power in (1, 2):
-        total = sum(part**power for _, part in seen(host, (3, 3), (2, 2), (0, 0), (1, 1)))
-        g.near(nn.lp_pool(x, power, 3, stride=2), total ** (1 / power))
+    for power in (1, 2, 3):
+        total = sum(np.abs(part) ** power for _, part in seen(host, (3, 3), (2, 2), (0, 0), (1, 1)))
+        g.near(nn.lp_pool(x, power, 3, stride=2), total ** (1 / power), 4e-6)
+    right = sum(part for _, part in seen(host, (2, 2), (1, 1), (1, 1), (2, 2)))
+    g.near(nn.sum_pool(x, 2, stride=1, padding=1, dilation=2), right, dtype=FP32)
 
 
 def adaptive(g: Given) -> None:
@@ -268,6 +270,7 @@ NETWORKS: dict[str, Case] = {
     "avg_pool": pooled,
     "avg_pool_backward": pooled,
     "lp_pool": lp_pool,
+    "sum_pool": lp_pool,
     "adaptive_avg_pool": adaptive,
     "adaptive_max_pool": adaptive,
     "scaled_dot_product_attention": attentions,
