@@ -18,8 +18,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class TensorType:
-    """An element type, as numpy's, and a shape; a side that is not known is a name, or None. The shape may be unknown.
-    """
+    """An element type, as numpy's, and a shape; a side that is not known is a name, or None. The shape may be unknown."""
 
     dtype: np.dtype[Any]
     shape: tuple[int | str | None, ...] | None

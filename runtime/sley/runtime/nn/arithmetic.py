@@ -118,8 +118,7 @@ def pow(x: Buffer, exponent: float, *, out: Buffer | None = None, stream: Stream
 
 
 def power(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x to the power of each element of y, as 2^(y · log2(x)): of integers float32; NaN for x below 0; 1 where y is 0.
-    """
+    """x to the power of each element of y, as 2^(y · log2(x)): of integers float32; NaN for x below 0; 1 where y is 0."""
     kind = promoted_float(x, y)
     return mapped("power", _power_of, x, y, dtype=kind, computed=FP32, out=out, stream=stream)
 

@@ -54,8 +54,11 @@ from sley.runtime.nn.convolutions import (
 )
 from sley.runtime.nn.embedding import embedding
 from sley.runtime.nn.functions import (
+    acos,
     acosh,
+    asin,
     asinh,
+    atan,
     atanh,
     ceil,
     cos,
@@ -96,7 +99,7 @@ from sley.runtime.nn.gradients import (
     softsign_backward,
     tanh_backward,
 )
-from sley.runtime.nn.indexing import embedding_backward, index_select, scatter, scatter_add, take_along
+from sley.runtime.nn.indexing import embedding_backward, index_select, scatter, scatter_add, scatter_reduce, take_along
 from sley.runtime.nn.losses import (
     bce_loss,
     bce_with_logits_loss,
@@ -212,6 +215,7 @@ __all__ = [
     "RotaryTable",
     "abs",
     "absmax_scale",
+    "acos",
     "acosh",
     "adam_step",
     "adamw_step",
@@ -227,7 +231,9 @@ __all__ = [
     "argmax",
     "argmax_along",
     "argmin",
+    "asin",
     "asinh",
+    "atan",
     "atanh",
     "attention",
     "attention_backward",
@@ -376,6 +382,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
     "selu",
     "selu_backward",
     "sgd_step",

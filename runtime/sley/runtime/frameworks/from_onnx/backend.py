@@ -69,6 +69,9 @@ SHAPING = {
     "ReverseSequence": (1,),
     "ConvInteger": (1, 2, 3),
     "Upsample": (1,),
+    "CenterCropPad": (1,),
+    "Compress": (1,),
+    **{name: (4,) for name in ("RNN", "GRU", "LSTM")},
     **{
         f"Reduce{kind}": (1,)
         for kind in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")

@@ -29,6 +29,12 @@ def operands(c: Compilation, *values: Value) -> list[Any]:
 
 _UNARY: dict[str, Callable[..., Buffer]] = {
     "Abs": nn.abs,
+    "Acos": nn.acos,
+    "Acosh": nn.acosh,
+    "Asin": nn.asin,
+    "Asinh": nn.asinh,
+    "Atan": nn.atan,
+    "Atanh": nn.atanh,
     "Ceil": nn.ceil,
     "Cos": nn.cos,
     "Cosh": nn.cosh,
@@ -51,6 +57,7 @@ _UNARY: dict[str, Callable[..., Buffer]] = {
     "Softplus": nn.softplus,
     "Softsign": nn.softsign,
     "Sqrt": nn.sqrt,
+    "Tan": nn.tan,
     "Tanh": nn.tanh,
 }
 _BINARY: dict[str, Callable[..., Buffer]] = {
@@ -191,12 +198,6 @@ def isinf(c: Compilation, node: Node, x: Buffer) -> Buffer:
     if below and above:
         return nn.isinf(x, stream=c.stream)
     return nn.eq(x, float("inf") if above else -float("inf"), stream=c.stream) if below or above else nn.ne(x, x)
-
-
-@operator("Tan", "Atanh", "Asinh", "Acosh")
-def more_functions(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    function = {"Tan": nn.tan, "Atanh": nn.atanh, "Asinh": nn.asinh, "Acosh": nn.acosh}[node.operator]
-    return function(x, stream=c.stream)
 
 
 @operator("BitwiseAnd", "BitwiseOr", "BitwiseXor")

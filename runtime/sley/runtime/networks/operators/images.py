@@ -149,9 +149,9 @@ def pool(c: Compilation, node: Node, x: Buffer) -> Buffer:
         return channels_first(nn.max_pool(padded, window, stride=steps, dilation=spreads, stream=c.stream))
     padded = nn.pad(view, [*pads, (0, 0)], stream=c.stream) if any(map(sum, pads)) else view
     if node.operator == "LpPool":
-        if any(spread != 1 for spread in spreads):
-            raise UnsupportedOperator(f"{node}: dilations")
-        return channels_first(nn.lp_pool(padded, node.attributes.get("p", 2), window, stride=steps, stream=c.stream))
+        power = node.attributes.get("p", 2)
+        pooled = nn.lp_pool(padded, power, window, stride=steps, dilation=spreads, stream=c.stream)
+        return channels_first(pooled)
     total = nn.sum_pool(padded, window, stride=steps, dilation=spreads, stream=c.stream)
     counts = _counts(
         x.shape[2:], window, steps, spreads, (pads, own), bool(node.attributes.get("count_include_pad", 0))
