@@ -14,10 +14,13 @@ FAMILIES = (
     "images",
     "matrices",
     "normalization",
+    "pooling",
     "reductions",
+    "resizing",
     "selection",
     "sequences",
     "shapes",
+    "training",
 )
 """Files of ``operators``."""
 Handler = Callable[..., Any]

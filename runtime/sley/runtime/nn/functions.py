@@ -270,7 +270,7 @@ _ARC_TANGENT = [1.0, -3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.0
 
 def _arc(size: Any) -> tuple[Any, Any]:
     """Whether |x| is above 0.5; asin of |x|, or there of sqrt((1 - |x|) / 2), which is half of acos(|x|)."""
-    far = 0.5 < size
+    far = size > 0.5
     square = tile.where(far, (1.0 - size) * 0.5, size * size)
     return far, _polynomial(square, _ARC_SINE) * tile.where(far, tile.sqrt(square), size)
 
@@ -290,7 +290,7 @@ def _acos(x: Any) -> Any:
 
 def _atan(x: Any) -> Any:
     size = tile.maximum(x, -x)
-    far, middle = math.tan(3 * math.pi / 8) < size, math.tan(math.pi / 8) < size
+    far, middle = size > math.tan(3 * math.pi / 8), size > math.tan(math.pi / 8)
     above = tile.where(far, -1.0, tile.where(middle, size - 1.0, size))
     below = tile.where(far, size, tile.where(middle, size + 1.0, 1.0))
     rest = tile.reciprocal(below) * above

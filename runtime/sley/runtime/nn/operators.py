@@ -189,6 +189,7 @@ from sley.runtime.nn.shapes import (
 )
 from sley.runtime.nn.softmaxes import log_softmax, log_softmax_backward, softmax_along, softmax_backward
 from sley.runtime.nn.sums import all, amax, amin, any, logsumexp, mean, norm, prod, std, sum, var
+from sley.runtime.nn.transposed import conv_transpose3d
 from sley.runtime.nn.weights import ConvWeights
 from sley.runtime.nn.windows import (
     adaptive_avg_pool,
@@ -198,6 +199,7 @@ from sley.runtime.nn.windows import (
     lp_pool,
     max_pool,
     max_pool_backward,
+    max_pool_places,
     sum_pool,
 )
 
@@ -262,6 +264,7 @@ __all__ = [
     "conv2d_float32",
     "conv3d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "copy",
     "cos",
     "cosh",
@@ -341,6 +344,7 @@ __all__ = [
     "max_pool",
     "max_pool2d",
     "max_pool_backward",
+    "max_pool_places",
     "maximum",
     "mean",
     "minimum",

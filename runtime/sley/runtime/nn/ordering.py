@@ -43,7 +43,7 @@ def argmax_along(
 def argmin(
     x: Buffer, axis: int = -1, keepdims: bool = False, *, last: bool = False, stream: Stream | None = None
 ) -> Buffer:
-    """The place of the smallest element along an axis, int32; of a NaN, if there is one. ``last``: as ``argmax_along``."""
+    """The place of the smallest element along an axis, int32; of a NaN, if there is one. ``last``: as above."""
     return _place(_ARGMIN_LAST if last else _ARGMIN, x, axis, keepdims, stream)
 
 

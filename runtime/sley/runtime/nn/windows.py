@@ -125,6 +125,33 @@ def max_pool(
     return result
 
 
+def max_pool_places(
+    x: Buffer,
+    y: Buffer,
+    numbers: Buffer,
+    window: Sides,
+    *,
+    stride: Sides | None = None,
+    dilation: Sides = 1,
+    stream: Stream | None = None,
+) -> Buffer:
+    """For each element y of ``max_pool`` of x, without padding, the number of the first element under the window that
+    is equal to it, int32; 0 if y is NaN.
+
+    Parameters
+    ----------
+    numbers: of elements of x, int32 up to 2^24, broadcast to its shape.
+    """
+    windows, device = Windows.of(x, window, stride, 0, dilation), Device.of(x)
+    found, left = full(device, y.shape, 0, FP32, stream=stream), full(device, y.shape, 1, FP32, stream=stream)
+    for seen, number in zip(windows.taps(x), windows.taps(numbers), strict=True):
+        operands, outs = [found, left, number, seen, y], [found, left]
+        mapped_many(
+            "max_pool_places", _first_hit, *operands, dtypes=[FP32] * 2, computed=FP32, outs=outs, stream=stream
+        )
+    return cast(found, np.int32, stream=stream)
+
+
 def avg_pool(
     x: Buffer,
     window: Sides,

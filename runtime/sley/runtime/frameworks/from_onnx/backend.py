@@ -71,6 +71,12 @@ SHAPING = {
     "Upsample": (1,),
     "CenterCropPad": (1,),
     "Compress": (1,),
+    "AffineGrid": (1,),
+    "Col2Im": (1, 2),
+    "MaxUnpool": (2,),
+    "MelWeightMatrix": (0, 1, 2, 3, 4),
+    **{f"{name}Window": (0,) for name in ("Blackman", "Hamming", "Hann")},
+    **{name: (1,) for name in ("Adagrad", "Adam", "Momentum")},
     **{name: (4,) for name in ("RNN", "GRU", "LSTM")},
     **{
         f"Reduce{kind}": (1,)
