@@ -142,6 +142,55 @@ def test_products(base: Device, dtype: np.dtype[Any], m: int, n: int, k: int, ki
         assert (found["c"] == plain["c"]).all()
 
 
+@tile.kernel
+def shared(x: Any, out: Any) -> None:
+    """Both operands of products, and an operand of something else."""
+    values = tile.load(x, (0, 0), x.shape)
+    tile.store(out, (0, 0), tile.dot(values, values, tile.dot(values.T, values)) + values)
+
+
+@pytest.mark.parametrize("size", [1, 16, 33])
+@pytest.mark.parametrize("dtype", [BF16, INT8], ids=str)
+def test_operands_are_shared(base: Device, size: int, dtype: np.dtype[Any]) -> None:
+    x, sums = values(size, size, dtype=dtype), np.dtype(np.int32 if dtype is INT8 else np.float32)
+    found = kernel_agrees(base, shared, {"x": x, "out": np.zeros((size, size), sums)})
+    wanted = x.astype(np.float64) @ x + x.T.astype(np.float64) @ x + x
+    np.testing.assert_allclose(found["out"].view(sums), wanted, rtol=1e-4, atol=1e-4)
+
+
+@tile.kernel
+def attended(q: Any, k: Any, v: Any, out: Any, rows: int = 16, keys: int = 20) -> None:
+    """Computed first operands whose columns are no multiple of N, with infinities and NaN behind them."""
+    row, size = tile.block_id() * rows, q.shape[1]
+    queries, total = tile.load(q, (row, 0), (rows, size)), tile.zeros((rows, size), tile.sums_of(q.dtype))
+    for key in range(0, k.shape[0], keys):
+        scores = tile.dot(queries, tile.load(k, (key, 0), (keys, size)).T)
+        inside = tile.iota(scores.shape, 1) + key < k.shape[0]
+        powers = tile.where(inside, (scores / scores.max(1)), 0).to(v.dtype)
+        total = tile.dot(powers, tile.load(v, (key, 0), (keys, size)), total)
+    tile.store(out, (row, 0), total)
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 1), (16, 32), (33, 50)])
+@pytest.mark.parametrize("keys", [1, 16, 20, 37])
+def test_computed_operands(base: Device, size: int, count: int, keys: int) -> None:
+    arrays = {name: values(count, size) for name in "qkv"} | {"out": np.zeros((count, size), np.float32)}
+    kernel_agrees(base, attended, arrays, (-(-count // 16), 1, 1), keys=keys)
+
+
+@tile.kernel
+def computed_int8(x: Any, y: Any, out: Any) -> None:
+    a = (tile.load(x, (0, 0), x.shape) + 1).to(x.dtype)
+    tile.store(out, (0, 0), tile.dot(a, tile.load(y, (0, 0), y.shape)))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 15, 16, 31, 33, 64])
+def test_computed_int8(base: Device, depth: int) -> None:
+    x, y = values(19, depth, dtype=INT8), values(depth, 21, dtype=INT8)
+    found = kernel_agrees(base, computed_int8, {"x": x, "y": y, "out": np.zeros((19, 21), INT32)})
+    assert (found["out"].view(INT32) == np.clip(x.astype(int) + 1, -128, 127) @ y).all()
+
+
 @pytest.mark.parametrize("size", [1, 16, 20, 33])
 def test_what_is_computed(base: Device, size: int) -> None:
     kernel_agrees(base, turned_twice, {"x": values(size, size), "out": np.zeros((size, size), np.float32)})
@@ -160,3 +209,5 @@ def test_on_the_gateware() -> None:
                 a, b = values(50, 50, dtype=dtype), values(50, 50, dtype=dtype)
                 sums = np.zeros((50, 50), np.int32 if dtype is INT8 else np.float32)
                 kernel_agrees(device, products, {"a": a, "b": b, "c": sums}, (2, 2, 1), kind=kind)
+        arrays = {name: values(50, 33) for name in "qkv"} | {"out": np.zeros((50, 33), np.float32)}
+        kernel_agrees(device, attended, arrays, (4, 1, 1), keys=20)

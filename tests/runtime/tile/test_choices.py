@@ -163,7 +163,7 @@ from sley.runtime.tile import build, compiler
 made = []
 for module in (build, compiler):
     old = module.prepare
-    module.prepare = lambda *args, old=old: made.append(1) or old(*args)
+    module.prepare = lambda *args, old=old, **more: made.append(1) or old(*args, **more)
 
 from kernel_of_two_processes import scale
 

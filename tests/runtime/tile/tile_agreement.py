@@ -59,7 +59,13 @@ def agree(device: Device, function: Any, arrays: Arrays) -> Arrays:
     lanes = device.config.array
     wanted = interpreted(function(), arrays, lanes)
 
+    seen = [printed(function())]
+
     def watch(name: str, passed: Function) -> None:
+        text = printed(passed)
+        if text == seen[-1] and name != "source":
+            return
+        seen.append(text)
         for array, value in interpreted(passed, arrays, lanes).items():
             np.testing.assert_array_equal(value, wanted[array], f"{array} behind {name}")
 

@@ -139,8 +139,8 @@ class Buffer(NumpyFace):
         return self._view(self._layout.transposed(*axes))
 
     def reshape(self, *shape: int | tuple[int, ...]) -> Buffer:
-        """A view of the same elements, in the same order, with another shape; one side may be -1. They must be
-        contiguous. Raises ``BadRequest``, ``ShapeMismatch``."""
+        """A view of the same elements, in the same order, with another shape; one side may be -1, none is a
+        single element. They must be contiguous. Raises ``BadRequest``, ``ShapeMismatch``."""
         return self._view(self._layout.reshaped(*shape))
 
     def strided(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Buffer:

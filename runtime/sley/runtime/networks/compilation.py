@@ -7,7 +7,7 @@ device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,11 @@ from sley.runtime.device.graph import Graph
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
+from sley.runtime.networks.passes.constants import Fold
+from sley.runtime.networks.passes.order import optimised
 from sley.runtime.networks.registry import UnsupportedOperator, handlers
 
 Value = Buffer | Array
-Fold = Callable[[Node, Sequence[Array | None]], Sequence[Array]]
-"""Computes an operator on the host."""
 STORED = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32)}
 """Types of networks that the device keeps in another one, after a look at their range."""
 
@@ -178,7 +178,7 @@ def compile_network(
 
     Raises ``UnsupportedOperator`` that lists everything that is missing, ``ShapeMismatch``, ``UnsupportedType``.
     """
-    run = stream or device.stream
+    run, network = stream or device.stream, optimised(network, fold)
     values: dict[str, Value] = {
         name: np.asarray(value) for name, value in {**network.constants, **(known or {})}.items()
     }

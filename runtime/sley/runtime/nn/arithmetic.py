@@ -10,44 +10,46 @@ x, y: arrays of bool, int8, int32, bfloat16 or float32, of any shape; ``y`` also
 out: array for the result, of its shape and type; a new one if not given. An operand, but no part of one.
 stream: where to run; the device's default stream if not given.
 
-The result has the type that operands have together: of floats float32 before bfloat16, before integers int32, int8. A
-number has the type of the array, but a float makes integers float32. Floats are computed in fp32 and rounded to the
-result's type once, at the end; integers in int32 modulo 2^32, saturated when they become int8. Calls return before the
-work is done, and raise ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
+The result has the type that operands have together: of floats float32 before bfloat16, before integers int32, int8; of
+bools int8 here. A number has the type of the array, but a float makes integers float32. Floats are computed in fp32 and
+rounded to the result's type once, at the end, so the error of one operation is half a unit in the last place (ulp);
+integers in int32 modulo 2^32, saturated when they become int8. Calls return before the work is done, and raise
+``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
-from sley.runtime.nn.mapping import FP32, INT32, Operand, mapped, promoted_float
+from sley.runtime.nn.mapping import BOOL, FP32, INT8, INT32, Operand, mapped, promoted, promoted_float
 from sley.runtime.tile import language as tile
 
 
 def add(x: Operand, y: Operand, *, alpha: float = 1, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x + alpha · y."""
     if alpha == 1:
-        return mapped("add", _add, x, y, out=out, stream=stream)
-    return mapped("add", _add_scaled, x, y, alpha, out=out, stream=stream)
+        return _of_numbers("add", _add, x, y, out=out, stream=stream)
+    return _of_numbers("add", _add_scaled, x, y, alpha, out=out, stream=stream)
 
 
 def sub(x: Operand, y: Operand, *, alpha: float = 1, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x - alpha · y."""
     if alpha == 1:
-        return mapped("sub", _sub, x, y, out=out, stream=stream)
-    return mapped("sub", _add_scaled, x, y, -alpha, out=out, stream=stream)
+        return _of_numbers("sub", _sub, x, y, out=out, stream=stream)
+    return _of_numbers("sub", _add_scaled, x, y, -alpha, out=out, stream=stream)
 
 
 def mul(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x · y."""
-    return mapped("mul", _mul, x, y, out=out, stream=stream)
+    return _of_numbers("mul", _mul, x, y, out=out, stream=stream)
 
 
 def div(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x · (1 / y), each rounded to fp32; of integers float32."""
+    """x · (1 / y), each rounded to fp32: 1.75 ulp; 0 for y above 2^126; of integers float32."""
     kind = promoted_float(x, y)
     if isinstance(y, int | float) and not y:
         raise BadRequest("div by the number 0; give an array, whose quotients are infinite")
@@ -56,12 +58,12 @@ def div(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | N
 
 def maximum(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The larger of two, NaN if either is."""
-    return mapped("maximum", tile.maximum, x, y, out=out, stream=stream)
+    return _of_numbers("maximum", tile.maximum, x, y, out=out, stream=stream)
 
 
 def minimum(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The smaller of two, NaN if either is."""
-    return mapped("minimum", tile.minimum, x, y, out=out, stream=stream)
+    return _of_numbers("minimum", tile.minimum, x, y, out=out, stream=stream)
 
 
 def clamp(
@@ -74,43 +76,44 @@ def clamp(
 ) -> Buffer:
     """x, but ``low`` where it is below and ``high`` where it is above; NaN stays. One of the two may be left out."""
     if low is not None and high is not None:
-        return mapped("clamp", _clamp, x, low, high, out=out, stream=stream)
+        return _of_numbers("clamp", _clamp, x, low, high, out=out, stream=stream)
     if low is not None:
-        return mapped("clamp", tile.maximum, x, low, out=out, stream=stream)
+        return _of_numbers("clamp", tile.maximum, x, low, out=out, stream=stream)
     if high is not None:
-        return mapped("clamp", tile.minimum, x, high, out=out, stream=stream)
+        return _of_numbers("clamp", tile.minimum, x, high, out=out, stream=stream)
     raise BadRequest("clamp without low and high; give at least one")
 
 
 def neg(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """-x."""
-    return mapped("neg", _neg, x, out=out, stream=stream)
+    return _of_numbers("neg", _neg, x, out=out, stream=stream)
 
 
 def abs(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The larger of x and -x."""
-    return mapped("abs", _abs, x, out=out, stream=stream)
+    return _of_numbers("abs", _abs, x, out=out, stream=stream)
 
 
 def square(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x · x."""
-    return mapped("square", _square, x, out=out, stream=stream)
+    return _of_numbers("square", _square, x, out=out, stream=stream)
 
 
 def sign(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """1 where x is above 0, -1 where it is below, else 0; of NaN 0."""
-    return mapped("sign", _sign, x, out=out, stream=stream)
+    return _of_numbers("sign", _sign, x, out=out, stream=stream)
 
 
 def pow(x: Buffer, exponent: float, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x to a power that is a number.
 
     Whole exponents from -8 to 8 by products from the left, below 0 of 1 / x; 0.5 and -0.5 by a root; others as
-    2^(exponent · log2(x)), so NaN for x below 0.
+    2^(exponent · log2(x)), so NaN for x below 0. Errors: n ulp for n factors, one more for each below 0; 1 ulp of
+    roots; of others 2 + 2 · |exponent · log2(x)|.
     """
     whole = float(exponent).is_integer() and -8 <= exponent <= 8
     if whole and exponent > 0:
-        return mapped("pow", _power, x, int(exponent), out=out, stream=stream)
+        return _of_numbers("pow", _power, x, int(exponent), out=out, stream=stream)
     kind = promoted_float(x)
     function = _power if whole else {0.5: _sqrt, -0.5: _rsqrt}.get(exponent, _real_power)
     numbers = [int(exponent)] if whole else [] if function is not _real_power else [float(exponent)]
@@ -118,7 +121,7 @@ def pow(x: Buffer, exponent: float, *, out: Buffer | None = None, stream: Stream
 
 
 def power(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x to the power of each element of y, as 2^(y · log2(x)): of integers float32; NaN for x below 0; 1 where y is 0."""
+    """x to the power of each element of y, as 2^(y · log2(x)); NaN for x below 0, 1 where y is 0. Of integers float32."""
     kind = promoted_float(x, y)
     return mapped("power", _power_of, x, y, dtype=kind, computed=FP32, out=out, stream=stream)
 
@@ -139,23 +142,31 @@ def bitwise_xor(x: Operand, y: Operand, *, out: Buffer | None = None, stream: St
 
 
 def lerp(x: Buffer, y: Operand, weight: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x + weight · (y - x)."""
-    return mapped("lerp", _lerp, x, y, weight, out=out, stream=stream)
+    """x + weight · (y - x): 2 ulp of the largest term."""
+    return _of_numbers("lerp", _lerp, x, y, weight, out=out, stream=stream)
 
 
 def addcmul(
     x: Buffer, a: Operand, b: Operand, *, value: float = 1, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
-    """x + value · a · b."""
-    return mapped("addcmul", _addcmul, x, a, b, value, out=out, stream=stream)
+    """x + value · a · b: 2 ulp of the larger term."""
+    return _of_numbers("addcmul", _addcmul, x, a, b, value, out=out, stream=stream)
 
 
 def addcdiv(
     x: Buffer, a: Operand, b: Operand, *, value: float = 1, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
-    """x + value · a · (1 / b)."""
+    """x + value · a · (1 / b): 2.5 ulp of the larger term."""
     kind = promoted_float(x, a, b)
     return mapped("addcdiv", _addcdiv, x, a, b, value, dtype=kind, computed=FP32, out=out, stream=stream)
+
+
+def _of_numbers(
+    operator: str, function: Callable[..., Any], *operands: Operand, out: Buffer | None, stream: Stream | None
+) -> Buffer:
+    """``mapped``, of bools int8: 1 + 1 is no bool."""
+    kind = promoted(operands)
+    return mapped(operator, function, *operands, dtype=INT8 if kind == BOOL else kind, out=out, stream=stream)
 
 
 def _add(x: Any, y: Any) -> Any:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.stream import Stream
-from sley.runtime.nn.mapping import BOOL, FP32, INT32, Operand, mapped, promoted
+from sley.runtime.nn.mapping import BOOL, FP32, INT8, INT32, Operand, mapped, promoted
 from sley.runtime.tile import language as tile
 
 
@@ -83,16 +83,24 @@ def where(
     condition: Operand, x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
     """x where the condition is not 0, y elsewhere. The result has the type that x and y have together, of two numbers
-    float32."""
-    numbers = all(isinstance(value, int | float) for value in (x, y))
-    kind = FP32 if numbers else promoted([x, y])
+    float32, of a bool and a number int8."""
+    numbers = [isinstance(value, int | float) for value in (x, y)]
+    kind = FP32 if all(numbers) else promoted([x, y])
+    if kind == BOOL and any(numbers):
+        kind = INT8
+    if not isinstance(condition, int | float) and promoted([condition]) in (
+        BF16,
+        FP32,
+    ):
+        # tile.where asks for bits, of which -0.0 has one
+        condition = ne(condition, 0.0, stream=stream)
     return mapped("where", _where, condition, x, y, dtype=kind, out=out, stream=stream)
 
 
 def masked_fill(
     x: Buffer, mask: Operand, value: float, *, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
-    """``value`` where the mask is not 0, x elsewhere."""
+    """``value`` where the mask is not 0, x elsewhere; types as of ``where``."""
     return where(mask, value, x, out=out, stream=stream)
 
 

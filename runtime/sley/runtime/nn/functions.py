@@ -1,7 +1,8 @@
 """Functions of one element, in fp32; parameters as those of ``arithmetic``.
 
-The result has the type of x, of integers float32. Errors of exp2, log2, reciprocal, rsqrt, sqrt, tanh, sigmoid and the
-normal distribution are those of the [vector unit](numerics.md#functions); what is made of them says how.
+The result has the type of x, of integers float32. Errors are those of float32 results against float64, in units in the
+last place (ulp) if nothing else is said; bfloat16 adds half a unit of its own. exp2, log2, reciprocal, rsqrt and sqrt
+are functions of the [vector unit](numerics.md#functions), whose errors are 1 ulp. Results below 2^-126 are 0.
 """
 
 from __future__ import annotations
@@ -16,92 +17,93 @@ from sley.runtime.tile import language as tile
 
 
 def exp(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """e^x, as 2^n · 2^r, n the integer next to x · log2(e), and r made of x minus n · ln(2) in two parts."""
+    """e^x, as 2^n · 2^r, n the integer next to x · log2(e), and r made of x minus n · ln(2) in two parts: 1 ulp."""
     return in_fp32("exp", exp_tile, x, out=out, stream=stream)
 
 
 def exp2(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """2^x."""
+    """2^x: 1 ulp."""
     return in_fp32("exp2", tile.exp2, x, out=out, stream=stream)
 
 
 def expm1(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """e^x - 1, for x within [-0.25, 0.25] by its Taylor polynomial of degree 6."""
+    """e^x - 1, for x within [-0.25, 0.25] by its Taylor polynomial of degree 6: 3 ulp."""
     return in_fp32("expm1", _expm1, x, out=out, stream=stream)
 
 
 def log(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The natural logarithm, as log2(x) · ln(2) in fp32."""
+    """The natural logarithm, as log2(x) · ln(2) in fp32: 1.5 ulp."""
     return in_fp32("log", tile.log, x, out=out, stream=stream)
 
 
 def log2(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The logarithm to base 2."""
+    """The logarithm to base 2: 1 ulp."""
     return in_fp32("log2", tile.log2, x, out=out, stream=stream)
 
 
 def log10(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The logarithm to base 10, as log2(x) · log10(2) in fp32."""
+    """The logarithm to base 10, as log2(x) · log10(2) in fp32: 2.25 ulp."""
     return in_fp32("log10", _log10, x, out=out, stream=stream)
 
 
 def log1p(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The natural logarithm of 1 + x, with 1 + x rounded and the error of that divided out."""
+    """The natural logarithm of 1 + x, with 1 + x rounded and the error of that divided out: 3.5 ulp."""
     return in_fp32("log1p", _log1p, x, out=out, stream=stream)
 
 
 def reciprocal(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """1 / x."""
+    """1 / x: 1 ulp; 0 of x above 2^126."""
     return in_fp32("reciprocal", tile.reciprocal, x, out=out, stream=stream)
 
 
 def sqrt(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The square root."""
+    """The square root: 1 ulp."""
     return in_fp32("sqrt", tile.sqrt, x, out=out, stream=stream)
 
 
 def rsqrt(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """1 / sqrt(x)."""
+    """1 / sqrt(x): 1 ulp."""
     return in_fp32("rsqrt", tile.rsqrt, x, out=out, stream=stream)
 
 
 def floor(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The largest integer that is not above x."""
+    """The largest integer that is not above x, exactly."""
     return in_fp32("floor", tile.floor, x, out=out, stream=stream)
 
 
 def ceil(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The smallest integer that is not below x."""
+    """The smallest integer that is not below x, exactly."""
     return in_fp32("ceil", _ceil, x, out=out, stream=stream)
 
 
 def round(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The nearest integer, of two the even one."""
+    """The nearest integer, of two the even one, exactly."""
     return in_fp32("round", tile.round, x, out=out, stream=stream)
 
 
 def trunc(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The nearest integer towards 0."""
+    """The nearest integer towards 0, exactly."""
     return in_fp32("trunc", _trunc, x, out=out, stream=stream)
 
 
 def erf(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The error function, as 2 Φ(sqrt(2) · x) - 1: an absolute error of 2^-23."""
+    """The error function, as 2 Φ(sqrt(2) · x) - 1: an absolute error of 2^-22."""
     return in_fp32("erf", _erf, x, out=out, stream=stream)
 
 
 def erfc(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """1 - erf(x), as 2 Φ(-sqrt(2) · x)."""
+    """1 - erf(x), as 2 Φ(-sqrt(2) · x): 2 ulp, and 2^-24 absolute."""
     return in_fp32("erfc", _erfc, x, out=out, stream=stream)
 
 
 def sinh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The hyperbolic sine, (e^x - e^-x) / 2; for |x| below 0.25 by its Taylor polynomial of degree 7."""
+    """The hyperbolic sine, (e^x - e^-x) / 2; for |x| below 0.25 by its Taylor polynomial of degree 7: 2.5
+    ulp."""
     return in_fp32("sinh", _sinh, x, out=out, stream=stream)
 
 
 def cosh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The hyperbolic cosine, (e^x + e^-x) / 2."""
+    """The hyperbolic cosine, (e^x + e^-x) / 2: 2 ulp."""
     return in_fp32("cosh", _cosh, x, out=out, stream=stream)
 
 
@@ -178,8 +180,9 @@ def _log10(x: Any) -> Any:
 def _log1p(x: Any) -> Any:
     whole = x + 1.0
     exact = whole == 1.0
-    quotient = tile.log(whole) * x * tile.reciprocal(tile.where(exact, 1.0, whole - 1.0))
-    return tile.where(whole == math.inf, whole, tile.where(exact, x, quotient))
+    log = tile.log(whole)
+    quotient = log * x * tile.reciprocal(tile.where(exact, 1.0, whole - 1.0))
+    return tile.where(whole > 2.0**25, log, tile.where(exact, x, quotient))
 
 
 def _ceil(x: Any) -> Any:

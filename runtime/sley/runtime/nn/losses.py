@@ -20,7 +20,7 @@ from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn import sums
 from sley.runtime.nn.mapping import FP32, Operand, mapped
 from sley.runtime.nn.nonlinear import softplus_tile
-from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
+from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing, with_axes
 from sley.runtime.tile import language as tile
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -76,7 +76,7 @@ def cross_entropy_backward(
     ``grad``: of the loss: one number, float32, or for each row with reduction "none".
     """
     place, numbers, wanted = _classes("cross_entropy_backward", x, target, axis)
-    scale = _as_rows(grad, wanted) if _check(reduction) == "none" else grad.reshape(*(1 for _ in x.shape))
+    scale = with_axes(grad, [place], x.ndim) if _check(reduction) == "none" else grad.reshape(*(1 for _ in x.shape))
     if reduction == "mean":
         _, weight = _kept_sums(wanted, wanted, ignore_index, stream)
         scale = mapped("mean", _quotient, scale, weight.reshape(*scale.shape), dtype=FP32, stream=stream)
@@ -113,9 +113,7 @@ def one_hot(target: Buffer, classes: int, dtype: Any = np.float32, *, stream: St
     """1 at the number that ``target`` holds, else 0, along a last axis of ``classes`` elements."""
     numbers = Device.of(target).array(np.arange(classes, dtype=np.int32))
     shape = (*target.shape, classes)
-    return mapped(
-        "one_hot", _equal, target.reshape(*target.shape, 1), numbers, dtype=np.dtype(dtype), shape=shape, stream=stream
-    )
+    return mapped("one_hot", _equal, target[..., None], numbers, dtype=np.dtype(dtype), shape=shape, stream=stream)
 
 
 def mse_loss(x: Buffer, target: Operand, *, reduction: str = "mean", stream: Stream | None = None) -> Buffer:
@@ -237,7 +235,7 @@ def _classes(operator: str, x: Buffer, target: Buffer, axis: int) -> tuple[int, 
         raise ShapeMismatch(f"{x.shape[place]} classes; {operator} counts up to {CLASSES}")
     shape = tuple(size if number == place else 1 for number, size in enumerate(x.shape))
     numbers = Device.of(x).array(np.arange(x.shape[place], dtype=np.float32).reshape(shape))
-    return place, numbers, target.reshape(*x.shape[:place], 1, *x.shape[place + 1 :])
+    return place, numbers, with_axes(target, [place], x.ndim)
 
 
 def _of_classes(
@@ -266,10 +264,6 @@ def _of_classes(
         return kept.reshape(*target.shape)
     total, count = _kept_sums(losses, wanted, ignore_index, stream, shares)
     return total if reduction == "sum" else mapped("mean", _quotient, total, count, dtype=FP32, stream=stream)
-
-
-def _as_rows(grad: Buffer, wanted: Buffer) -> Buffer:
-    return grad.reshape(*wanted.shape)
 
 
 def _kept_sums(

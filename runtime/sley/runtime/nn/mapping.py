@@ -60,7 +60,8 @@ def region(array: Any, place: Any, shape: tuple[int, int]) -> tuple[Any, tuple[i
 def promoted(operands: Sequence[Operand]) -> np.dtype[Any]:
     """The type that arrays have together: of floats fp32 before bf16, before integers int32, int8, bool; a float
     number makes integers fp32."""
-    kinds = [operand.dtype for operand in operands if isinstance(operand, Buffer)]
+    arrays = [operand for operand in operands if not isinstance(operand, int | float)]
+    kinds = [array.dtype if isinstance(array, Buffer) else np.asarray(array).dtype for array in arrays]
     for kind in kinds:
         if kind not in TYPES:
             raise UnsupportedType(f"an array of {kind}; operators take {', '.join(map(str, TYPES))}: use astype")

@@ -1,5 +1,5 @@
-"""Activation functions besides GELU and SiLU; with the parameters of ``arithmetic`` and the types of
-``functions``.
+"""Activation functions besides GELU and SiLU; with the parameters of ``arithmetic``, and the types and errors as
+``functions`` states them.
 """
 
 from __future__ import annotations
@@ -32,72 +32,73 @@ def hardtanh(
 
 
 def leaky_relu(x: Buffer, slope: float = 0.01, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x, or slope · x where it is negative."""
+    """x, or slope · x where it is negative: 1 ulp, which the slope as fp32 is a part of."""
     return in_fp32("leaky_relu", prelu_tile, x, float(slope), out=out, stream=stream)
 
 
 def prelu(x: Buffer, slope: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """As ``leaky_relu``, with an array of slopes, broadcast."""
+    """As ``leaky_relu``, with an array of slopes, broadcast: half a ulp."""
     return in_fp32("prelu", prelu_tile, x, slope, out=out, stream=stream)
 
 
 def elu(x: Buffer, alpha: float = 1.0, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x, or alpha · (e^x - 1) where it is negative."""
+    """x, or alpha · (e^x - 1) where it is negative: 2 ulp, and 2^-24 absolute."""
     return in_fp32("elu", _elu, x, float(alpha), out=out, stream=stream)
 
 
 def celu(x: Buffer, alpha: float = 1.0, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x, or alpha · (e^(x / alpha) - 1) where it is negative."""
+    """x, or alpha · (e^(x / alpha) - 1) where it is negative: 3 ulp, and 2^-24 absolute."""
     return in_fp32("celu", _celu, x, float(alpha), out=out, stream=stream)
 
 
 def selu(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """``elu`` with the alpha and the scale of self-normalising networks."""
+    """``elu`` with the alpha and the scale of self-normalising networks: 2 ulp, and 2^-23 absolute."""
     return in_fp32("selu", _selu, x, out=out, stream=stream)
 
 
 def tanh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent: 1 ulp."""
     return in_fp32("tanh", tile.tanh, x, out=out, stream=stream)
 
 
 def sigmoid(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """1 / (1 + e^-x)."""
+    """1 / (1 + e^-x): 2.75 ulp; 0 from -32 on downwards."""
     return in_fp32("sigmoid", tile.sigmoid, x, out=out, stream=stream)
 
 
 def log_sigmoid(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """log(sigmoid(x)), as -softplus(-x)."""
+    """log(sigmoid(x)), as -softplus(-x): 1 ulp, and 2^-22 absolute."""
     return in_fp32("log_sigmoid", _log_sigmoid, x, out=out, stream=stream)
 
 
 def hardsigmoid(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x / 6 + 1 / 2, at least 0 and at most 1."""
+    """x / 6 + 1 / 2, at least 0 and at most 1: an absolute error of 2^-24."""
     return in_fp32("hardsigmoid", hardsigmoid_tile, x, out=out, stream=stream)
 
 
 def hardswish(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x · hardsigmoid(x)."""
+    """x · hardsigmoid(x): 1.5 ulp, and 2^-22 absolute."""
     return in_fp32("hardswish", _hardswish, x, out=out, stream=stream)
 
 
 def softplus(x: Buffer, beta: float = 1.0, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """log(1 + e^(beta · x)) / beta, as max(x, 0) + log(1 + e^-|beta · x|) / beta: an absolute error of 2^-22 / beta."""
+    """log(1 + e^(beta · x)) / beta, as max(x, 0) + log(1 + e^-|beta · x|) / beta: 1 ulp,
+    and 2^-22 / beta absolute."""
     return in_fp32("softplus", softplus_tile, x, float(beta), out=out, stream=stream)
 
 
 def softsign(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x / (1 + |x|)."""
+    """x / (1 + |x|): 3 ulp."""
     return in_fp32("softsign", _softsign, x, out=out, stream=stream)
 
 
 def tanhshrink(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x - tanh(x)."""
+    """x - tanh(x): half a ulp, and 2^-23 absolute."""
     return in_fp32("tanhshrink", _tanhshrink, x, out=out, stream=stream)
 
 
 def softshrink(x: Buffer, bound: float = 0.5, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x brought nearer to 0 by ``bound``, 0 where it is no further away."""
+    """x brought nearer to 0 by ``bound``, 0 where it is no further away: half a ulp."""
     return in_fp32("softshrink", _softshrink, x, float(bound), out=out, stream=stream)
 
 
@@ -114,22 +115,22 @@ def threshold(
 
 
 def mish(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x · tanh(softplus(x))."""
+    """x · tanh(softplus(x)), as x · n / (n + 2) with n = e^2x + 2 e^x: 3 ulp, and 2^-23 absolute."""
     return in_fp32("mish", _mish, x, out=out, stream=stream)
 
 
 def swiglu(gate: Buffer, x: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """silu(gate) · x: the middle of a Llama's feed-forward layer."""
+    """silu(gate) · x: the middle of a Llama's feed-forward layer: 4 ulp for gates above -32, 0 below."""
     return in_fp32("swiglu", _swiglu, gate, x, out=out, stream=stream)
 
 
 def geglu(gate: Buffer, x: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """gelu(gate) · x."""
+    """gelu(gate) · x: 4 ulp for gates above -3, and 2^-36 of x below."""
     return in_fp32("geglu", _geglu, gate, x, out=out, stream=stream)
 
 
 def glu(x: Buffer, gate: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x · sigmoid(gate)."""
+    """x · sigmoid(gate): 3.5 ulp for gates above -32, 0 below."""
     return in_fp32("glu", _glu, x, gate, out=out, stream=stream)
 
 
@@ -172,6 +173,7 @@ def _hardswish(x: Any) -> Any:
 
 
 def _softsign(x: Any) -> Any:
+    x = _between(x, -(2.0**100), 2.0**100)  # whose reciprocals are not subnormal
     return tile.reciprocal(tile.maximum(x, -x) + 1.0) * x
 
 
@@ -192,7 +194,16 @@ def _threshold(x: Any, bound: float, value: float) -> Any:
 
 
 def _mish(x: Any) -> Any:
-    return tile.tanh(softplus_tile(x, 1.0)) * x
+    most, _ = mish_parts(x)
+    return most * x
+
+
+def mish_parts(x: Any) -> tuple[Any, Any]:
+    """t = tanh(softplus(x)) and 1 - t^2, as n / (n + 2) and 4 (n + 1) / (n + 2)^2 with n = e^2x + 2 e^x."""
+    power = tile.exp(tile.minimum(x, 20.0))
+    most = (power + 2.0) * power
+    inverse = tile.reciprocal(most + 2.0)
+    return most * inverse, (most + 1.0) * 4.0 * inverse * inverse
 
 
 def _swiglu(gate: Any, x: Any) -> Any:

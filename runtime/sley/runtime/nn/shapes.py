@@ -1,9 +1,9 @@
 """Arrays of other shapes: copies, joined, repeated, filled, enlarged arrays.
 
-Elements are copied as numbers: subnormal ones become 0. Parameters of all: ``x``, of bool, int8, int32, bfloat16 or
-float32; ``out``, ``stream`` as everywhere. Where elements do not lie side by side along the axis along which those of
-the result do, each one takes some 10 cycles. They raise ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``,
-``BufferFreed``.
+Elements of bfloat16 are copied as numbers: subnormal ones become 0. Parameters of all: ``x``, of bool, int8, int32,
+bfloat16 or float32; ``out``, ``stream`` as everywhere. Where elements do not lie side by side along the axis along
+which those of the result do, each one takes some 10 cycles. They raise ``ShapeMismatch``, ``UnsupportedType``,
+``BadRequest``, ``BufferFreed``.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def tiled(x: Buffer, repeats: Sequence[int], *, stream: Stream | None = None) ->
     """x repeated as a whole, so often along each of its last axes."""
     counts = [1] * (x.ndim - len(repeats)) + list(repeats)
     shape = [size for pair in zip(counts, x.shape, strict=True) for size in pair]
-    view = x.reshape(*(size for side in x.shape for size in (1, side)))
+    view = x[(None, slice(None)) * x.ndim]
     result = broadcast_to(view, tuple(shape), stream=stream)
     return result.reshape(*(count * side for count, side in zip(counts, x.shape, strict=True)))
 
@@ -127,7 +127,7 @@ def repeat(x: Buffer, count: int, axis: int, *, stream: Stream | None = None) ->
     """x with each element so often, one copy beside the other, along an axis."""
     (place,) = axes_of(x, axis, "repeat")
     shape = (*x.shape[: place + 1], count, *x.shape[place + 1 :])
-    view = x.reshape(*x.shape[: place + 1], 1, *x.shape[place + 1 :])
+    view = x[(*[slice(None)] * (place + 1), None)]
     result = broadcast_to(view, shape, stream=stream)
     return result.reshape(*x.shape[:place], x.shape[place] * count, *x.shape[place + 1 :])
 
@@ -151,7 +151,7 @@ def upsample_nearest(x: Buffer, factor: int | tuple[int, int], *, stream: Stream
     """Images [images, y, x, channels] with each pixel so often along y and x."""
     rows, columns = (factor, factor) if isinstance(factor, int) else factor
     images, height, width, channels = x.shape
-    view = x.reshape(images, height, 1, width, 1, channels)
+    view = x[:, :, None, :, None]
     result = broadcast_to(view, (images, height, rows, width, columns, channels), stream=stream)
     return result.reshape(images, height * rows, width * columns, channels)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
-from sley.runtime.tile.arguments import Types
+from sley.runtime.tile.arguments import Call, Types
 from sley.runtime.tile.choices import Choice, Grid, Sides, candidates, sides
 from sley.runtime.tile.compiler import Compiled, compile_function, prepare
 from sley.runtime.tile.ir import Function
@@ -24,6 +24,13 @@ class Traceable(Protocol):
 
     def function(self, arrays: dict[str, Types], constants: dict[str, Any], grid: Sides) -> Function:
         """The tile IR for these types."""
+
+
+class Bindable(Traceable, Protocol):
+    """A kernel with the arguments of a launch."""
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        """Arrays and constants by name."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class Problem:
         for candidate in self.candidates():
             function = self.kernel.function(self.arrays, candidate.constants, candidate.grid)
             try:
-                cycles = prepare(function, self.config, self.schedule).cycles
+                cycles = prepare(function, self.config, self.schedule, verified=False).cycles
             except RoomError as error:
                 errors.append(error)
                 continue
@@ -111,8 +118,11 @@ def numbered(tried: Sequence[Candidate], candidate: Candidate) -> int:
     return next(number for number, other in enumerate(tried) if other.constants == candidate.constants)
 
 
-def no_room(kernel: str, errors: Sequence[KernelError]) -> RoomError:
-    """The error if no candidate has room: that of the one that lacks least."""
-    least = min(errors, key=lambda error: error.lack if isinstance(error, RoomError) else 0.0)
-    count = f"none of the {len(errors)} choices of {kernel} has room; the closest: " if len(errors) > 1 else ""
-    return RoomError(f"{count}{least}")
+def no_room(kernel: str, errors: Sequence[KernelError]) -> KernelError:
+    """The error if no candidate is a program: that of the one that lacks least, or else the first one's."""
+    least = min(errors, key=lambda error: error.lack if isinstance(error, RoomError) else float("inf"))
+    if len(errors) == 1:
+        return least
+    if isinstance(least, RoomError):
+        return RoomError(f"none of the {len(errors)} choices of {kernel} has room; the closest: {least}", least.lack)
+    return KernelError(f"none of the {len(errors)} choices of {kernel} can be compiled; the first: {least}")

@@ -9,10 +9,14 @@ from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
+from sley.runtime.errors import KernelError
 from sley.runtime.tile.cost import price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Block, Function, Value
+from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.operations import STORES
+from sley.runtime.tile.passes.abilities import check_abilities
+from sley.runtime.tile.passes.ahead import loads_ahead
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
@@ -20,12 +24,13 @@ from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.order import Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
-from sley.runtime.tile.passes.products import check_products
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
 from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
 from sley.runtime.tile.passes.spread import spread_columns
 from sley.runtime.tile.passes.transposes import move_transposes
+from sley.runtime.tile.passes.unroll import unroll
+from sley.runtime.tile.passes.weights import load_weights
 from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
@@ -35,6 +40,7 @@ PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
     "common": share_common,
     "transposes": move_transposes,
+    "weights": load_weights,
     "runs": make_runs,
     "spread": spread_columns,
     "masks": form_masks,
@@ -45,15 +51,17 @@ DUMP = "SLEY_DUMP"
 """The environment variable with the names of passes to print behind, separated by commas, or ``all``."""
 
 
-def lower(function: Function, watch: Callable[[str, Function], None] | None = None) -> None:
+def lower(function: Function, watch: Callable[[str, Function], None] | None = None, verified: bool = True) -> None:
     """Runs all passes, in place. ``watch`` sees the function behind each of them, and first as it is, ``source``.
+    ``verified``: whether each pass is verified.
 
     Raises ``TileError``.
     """
     wanted = set(os.environ.get(DUMP, "").split(","))
     for name, run in {"source": verify, **PASSES}.items():
         run(function)
-        verify(function)
+        if verified and run is not verify:
+            verify(function)
         if wanted & {"all", name}:
             print(f"# behind {name}\n{printed(function)}", file=sys.stderr)
         if watch is not None:
@@ -77,37 +85,50 @@ class Prepared:
     ranges: dict[Value, Range]
     placement: Placement
     orders: dict[Block, Order]
+    ahead: frozenset[Op]
 
     @property
     def cycles(self) -> int:
         """From the doorbell to the fence, as ``price`` says."""
-        return price(self.function, self.placement, self.config)
+        return price(self.function, self.placement, self.config, self.ahead)
 
     def compiled(self) -> Compiled:
-        """Its program. Raises ``KernelError`` if that is too long."""
-        first = Room(self.function, self.config, self.placement, self.ranges)
-        Emitter(self.function, first, self.orders).instructions()
-        again = Room(self.function, self.config, self.placement, self.ranges, first)
-        program = Emitter(self.function, again, self.orders).program()
-        stored = {op.operands[0] for op in self.function.body.walk() if op.name == "store"}
+        """Its program; one whose loads are not ahead if there are no instructions or registers for that. Raises
+        ``KernelError`` if it is too long."""
+        try:
+            program = self._program(self.ahead)
+        except KernelError:
+            if not self.ahead:
+                raise
+            program = self._program(frozenset())
+        stored = {op.operands[0] for op in self.function.body.walk() if op.name in STORES}
         reads = frozenset(array.name for array in self.function.arrays if array not in stored)
         return Compiled(replace(program, reads=reads), self.function.grid)
 
+    def _program(self, ahead: frozenset[Op]) -> Program:
+        first = Room(self.function, self.config, self.placement, self.ranges)
+        Emitter(self.function, first, self.orders, ahead).instructions()
+        again = Room(self.function, self.config, self.placement, self.ranges, first)
+        return Emitter(self.function, again, self.orders, ahead).program()
 
-def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Prepared:
-    """All passes. The function is changed. Raises ``TileError``; ``RoomError`` if the chip is too small."""
-    lower(function)
+
+def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC, verified: bool = True) -> Prepared:
+    """All passes. The function is changed. ``verified``: whether each of them is; otherwise the first and the last form
+    alone are, which does for a price. Raises ``TileError``; ``RoomError`` if the chip is too small."""
+    unroll(function, schedule.unroll)
+    lower(function, verified=verified)
     replace_zeros(function)
     loop_over_blocks(function, config.cores, schedule.order)
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
-    check_products(function, config)
-    slots = schedule.buffer
+    check_abilities(function, config)
+    slots, ahead = schedule.buffer, loads_ahead(function, config) if schedule.prefetch else frozenset()
     while True:  # as many slots as semaphores can count
         placement = place(function, config, slots)
         try:
-            return Prepared(function, config, ranges, placement, orders(function, placement))
+            ordered = orders(function, placement)
+            return Prepared(function, config, ranges, placement, ordered, ahead)
         except OrderError:
             if slots == 1:
                 raise

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import ceil, gcd
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
@@ -18,6 +19,7 @@ from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, IN
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import ADDER_OPS
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import UNITS, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
@@ -34,13 +36,18 @@ FURTHER = 2  # one more instruction of the vector unit like the one before it
 LANES = 20  # through the lanes, without functions
 JOINED = 14  # from a chunk to the next one that is joined with it
 ADDED = 8  # and through an adder of fp32 in them
-GAP_QUARTERS = 3  # quarters of a cycle: a run that does not continue the one before
+GAP = 0.75  # a run that does not continue the one before
 INSTRUCTION = 2  # of the sequencer
 TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
 ROUNDS, HELD = "rounds", "held"
 """What of a loop's time overlaps with nothing of the same loop, and what loads do not overlap with, as the sequencer
 waits for room in a queue."""
 Spans = dict[Buffer, tuple[int, int, frozenset[Unit]]]
+
+
+def _share(extent: int, size: int) -> float:
+    """Elements of an axis that a tile has, on average: the last one may have fewer."""
+    return size / -(-size // extent)
 
 
 @dataclass(frozen=True)
@@ -53,19 +60,20 @@ class Time:
     spans: Spans
 
 
-def price(function: Function, placement: Placement, config: ChipConfig) -> int:
-    """Cycles from the doorbell to the fence. ``function``: in its last form."""
+def price(function: Function, placement: Placement, config: ChipConfig, ahead: frozenset[Op]) -> int:
+    """Cycles from the doorbell to the fence. ``function``: in its last form. ``ahead``: loops whose loads are issued a
+    round ahead."""
     x, y, z = function.grid
     blocks = x * y * z
-    cost = _Cost(placement, config, min(blocks, config.cores))
+    cost = _Cost(placement, config, min(blocks, config.cores), ahead)
     time = cost.block(function.body)
     turns = -(-blocks // config.cores)
     return START + time.whole + (turns - 1) * max(time.busy.values(), default=0) + FENCE
 
 
 class _Cost:
-    def __init__(self, placement: Placement, config: ChipConfig, sharers: int) -> None:
-        self.placement, self.config, self.sharers = placement, config, sharers
+    def __init__(self, placement: Placement, config: ChipConfig, sharers: int, ahead: frozenset[Op]) -> None:
+        self.placement, self.config, self.sharers, self.ahead = placement, config, sharers, ahead
 
     def block(self, block: Block) -> Time:
         busy: Counter[str] = Counter()
@@ -102,11 +110,13 @@ class _Cost:
         ]
         loads = body.busy[Unit.LOAD.name]
         held = body.busy.pop(HELD, 0)
-        if held and loads:
-            rounds.append(held + loads + ROUND_TRIP + HANDOVER)
+        behind = held + loads + ROUND_TRIP + HANDOVER if held and loads else 0
+        if op not in self.ahead:
+            rounds.append(behind)
         period = max(*body.busy.values(), *rounds, 0)
         busy = Counter({unit: cycles * count for unit, cycles in body.busy.items()})
-        busy[ROUNDS] = period * count
+        # Ahead or not, the first loads of the loop are behind the last products of the time before.
+        busy[ROUNDS] = period * count + max(0, behind - period)
         return Time(busy, body.whole + period * (count - 1), {})
 
     # Each gives the cycles of its unit, instructions, and the latency behind it.
@@ -127,15 +137,18 @@ class _Cost:
     def _moved(self, op: Op, shape: tuple[int, int]) -> int:
         """Beats of the bus, and what lies between runs: rows, or columns if they are transposed."""
         array, axes = array_of(op), op.attributes["axes"]
-        sizes = [size if axis is None else min(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)]
+        sizes = [
+            size if axis is None else _share(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)
+        ]
         runs, along = (1, 0) if transposed(op) else (0, 1)
-        count, size = sizes[runs], sizes[along] * array.dtype.bytes
+        count, size, bus = sizes[runs], sizes[along] * array.dtype.bytes, self.config.bus_bytes
         if "everywhere" in op.attributes:
             count = self.config.row_bytes // array.dtype.bytes
         pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
         if pitch == size and op.name in ("load", "store"):
-            return -(-count * size // self.config.bus_bytes)
-        return count * -(-size // self.config.bus_bytes) + count * GAP_QUARTERS // 4
+            return ceil(count * size / bus)
+        beats = max(1.0, (size - gcd(int(pitch), bus)) / bus + 1)  # of a run that may begin anywhere in its first one
+        return ceil(count * (beats + GAP))
 
     def _dot(self, op: Op) -> tuple[int, int, int]:
         a, b, _ = op.operands
@@ -156,10 +169,7 @@ class _Cost:
         """How long a product keeps the sequencer: until the last instructions have room in the queue."""
         if op.name != "dot":
             return 0
-        a, b, _ = op.operands
-        folds = -(-tile_shape(a)[1] // self.config.fold_depth(tile_type(a).dtype))
-        instructions = 2 * folds * -(-tile_shape(b)[1] // self.config.array)
-        return max(0, cycles - cycles * self.config.unit_queue // instructions)
+        return max(0, cycles - cycles * self.config.unit_queue // (2 * products(op, self.config)))
 
     def _chain(self, op: Op) -> tuple[int, int, int]:
         shape, stages = op.attributes["shape"], op.attributes["stages"]

@@ -10,8 +10,9 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import CodeType
 from typing import Any, TypeVar
 
 from sley.runtime.errors import KernelError
@@ -35,6 +36,18 @@ class Source:
     """A function that is read as a kernel, or a part of one."""
 
     python: Callable[..., Any]
+    _code: dict[ast.AST, CodeType] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.python)
+
+    def code(self, node: ast.stmt | ast.expr) -> CodeType:
+        """A statement or an expression of its tree, compiled once."""
+        if node not in self._code:
+            whole = ast.Expression(node) if isinstance(node, ast.expr) else ast.Module([node], [])
+            self._code[node] = compile(whole, self.file, "eval" if isinstance(node, ast.expr) else "exec")
+        return self._code[node]
 
     @cached_property
     def text(self) -> str:
@@ -64,7 +77,7 @@ class Source:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs its body in the trace at work. Raises ``TileError`` with the line at fault."""
-        bound = inspect.signature(self.python).bind(*args, **kwargs)
+        bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return _Run(self, self.names(), dict(bound.arguments)).body()
 
@@ -105,13 +118,12 @@ class _Run:
         if isinstance(node, ast.Return):
             return _Returned(self.value(node.value) if node.value else None)
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Assert | ast.Pass):
-            module = ast.Module([node], [])
-            exec(compile(module, self.source.file, "exec"), self.scope(), self.variables)  # the user's own source
+            exec(self.source.code(node), self.scope(), self.variables)  # the user's own source
             return None
         raise TileError(f"{type(node).__name__.lower()} is no statement of a kernel")
 
     def value(self, node: ast.expr) -> Any:
-        return eval(compile(ast.Expression(node), self.source.file, "eval"), self.scope(), self.variables)
+        return eval(self.source.code(node), self.scope(), self.variables)
 
     def scope(self) -> dict[str, Any]:
         """For expressions: comprehensions see variables of the function as names from outside."""

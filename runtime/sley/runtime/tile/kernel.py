@@ -16,6 +16,7 @@ from sley.runtime.tile.compiler import Compiled
 from sley.runtime.tile.frontend import Source, read
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.portable import Exporter
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.tune import Tuner
 
@@ -31,7 +32,8 @@ class Kernel:
     ``Schedule``.
 
     The grid is numbers of blocks, or a function that takes constants by their names and returns these. A constant that
-    is a ``choice`` is chosen by the compiler. ``kernel.tune[grid](...)`` measures what is likely to be the best.
+    is a ``choice`` is chosen by the compiler. ``kernel.tune[grid](...)`` measures what is likely to be the best;
+    ``kernel.portable[grid](...)`` is the kernel for any chip, to be saved.
 
     Programs are kept by the arrays' types and strides, constants, grid, schedule and chip, also on disk.
     """
@@ -89,6 +91,11 @@ class Kernel:
     def forget(self) -> None:
         """Programs are chosen anew, as a choice may be another one now."""
         self._programs.clear()
+
+    @property
+    def portable(self) -> Exporter:
+        """``kernel.portable[grid](...)``: see ``Exporter``."""
+        return Exporter(self)
 
     @property
     def tune(self) -> Tuner:

@@ -19,6 +19,7 @@ from sley.runtime.tile.choices import Choice, cdiv, choice
 from sley.runtime.tile.kernel import Kernel, function, kernel
 from sley.runtime.tile.library import all, any, argmax, argmin, cumsum, exp, gelu, log, silu
 from sley.runtime.tile.operations import PRODUCTS, RoomError, TileError
+from sley.runtime.tile.portable import Portable, open_program
 from sley.runtime.tile.schedule import Schedule
 from sley.runtime.tile.trace import (
     Array,
@@ -40,6 +41,7 @@ __all__ = [
     "Choice",
     "Index",
     "Kernel",
+    "Portable",
     "RoomError",
     "Schedule",
     "Tile",
@@ -69,6 +71,7 @@ __all__ = [
     "maximum",
     "minimum",
     "normal_cdf",
+    "open_program",
     "reciprocal",
     "relu",
     "round",
@@ -201,7 +204,7 @@ def broadcast_to(x: Tile, shape: Sequence[int]) -> Tile:
 
 def dot(a: Tile, b: Tile, sums: Tile | None = None) -> Tile:
     """The matrix product of two tiles, added to ``sums`` if given: fp32 of bf16, one product along K after the other;
-    int32 of int8, modulo 2^32. A second tile of int8 is one that was loaded, and that nothing else uses."""
+    int32 of int8, modulo 2^32. A second tile of int8 is one that was loaded, with the fill value 0."""
     if sums is None:
         sums = zeros((a.shape[0], b.shape[1]), sums_of(a.dtype))
     return Tile(trace().emit("dot", [a.value, b.value, sums.value])[0])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.arguments import Call
-from sley.runtime.tile.build import Candidate, Problem, Traceable, no_room, numbered
+from sley.runtime.tile.build import Bindable, Candidate, Problem, no_room, numbered
 from sley.runtime.tile.choices import Choice, Grid
 from sley.runtime.tile.programs import keep_choice
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
@@ -27,11 +27,8 @@ class Measurement:
     cycles: int
 
 
-class Tunable(Traceable, Protocol):
-    """What is tuned: a kernel."""
-
-    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
-        """The arguments of a launch."""
+class Tunable(Bindable, Protocol):
+    """What is tuned: a kernel that keeps programs."""
 
     def forget(self) -> None:
         """Programs are chosen anew."""
@@ -85,9 +82,9 @@ class Tuner:
 
     def _cycles(self, problem: Problem, candidate: Candidate, call: Call, stream: Stream) -> int:
         compiled = problem.program(candidate)
-        stream.launch(
-            compiled.program, list(call.arrays.values()), compiled.grid
-        )  # its program is in memory from here on
+        call.check_apart(self.kernel.name, compiled.program.reads)
+        arrays = list(call.arrays.values())
+        stream.launch(compiled.program, arrays, compiled.grid)  # its program is in memory from here on
         with stream.timed() as timing:
-            stream.launch(compiled.program, list(call.arrays.values()), compiled.grid)
+            stream.launch(compiled.program, arrays, compiled.grid)
         return timing.cycles

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.inliner
+import onnx.shape_inference
 import onnx.version_converter
 from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
@@ -36,7 +37,16 @@ def read_model(model: ModelProto | str | Path) -> Network:
     nodes = [node for proto in graph.node for node in _nodes(proto, version)]
     inputs = {value.name: tensor_type(value) for value in graph.input if value.name not in constants}
     outputs = {value.name: tensor_type(value) for value in graph.output}
-    return Network(graph.name, inputs, outputs, nodes, constants)
+    return Network(graph.name, inputs, outputs, nodes, constants, _types(model))
+
+
+def _types(model: ModelProto) -> dict[str, TensorType]:
+    """Types of values between operators, as onnx infers them; of none if it cannot."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:  # of any kind, as it comes from onnx's C++: then nothing is known, and nothing is fused
+        return {}
+    return {value.name: tensor_type(value) for value in inferred.graph.value_info if value.type.HasField("tensor_type")}
 
 
 def _converted(model: ModelProto, version: int) -> ModelProto:

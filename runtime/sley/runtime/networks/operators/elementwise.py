@@ -13,6 +13,7 @@ from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.mapping import FP32, mapped
 
 
 def number(value: Value) -> Any:
@@ -84,6 +85,13 @@ def unary(c: Compilation, node: Node, x: Buffer) -> Buffer:
 @operator(*_BINARY)
 def binary(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
     return _BINARY[node.operator](*operands(c, x, y), stream=c.stream)
+
+
+@operator("Region")
+def region(c: Compilation, node: Node, *values: Value) -> Buffer:
+    """What the pass ``regions`` made of several operators."""
+    arrays = [c.array(value) for value in values]
+    return mapped("region", node.attributes["region"], *arrays, dtype=FP32, computed=FP32, stream=c.stream)
 
 
 @operator("Div")

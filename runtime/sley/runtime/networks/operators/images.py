@@ -57,10 +57,14 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
     more: dict[str, Any] = {"groups": groups, "bias": row, "stream": c.stream}
     if images.dtype == np.float32:
         more["precision"] = c.precision
+    relu = bool(node.attributes.get("relu", 0))
+    if dimensions != 3:
+        more["relu"] = relu
     if dimensions == 3:
         more.pop("precision", None)
         padded = nn.pad(view, [*pads, (0, 0)], stream=c.stream) if any(map(sum, pads)) else view
-        return channels_first(nn.conv3d(padded, taps, stride=steps, dilation=spreads, **more))
+        result = nn.conv3d(padded, taps, stride=steps, dilation=spreads, **more)
+        return channels_first(nn.relu(result, out=result, stream=c.stream) if relu else result)
     if dimensions == 1:
         result = nn.conv1d(view, taps, stride=steps[0], padding=pads[0], dilation=spreads[0], **more)
         return channels_first(result)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from sley.abi.instructions import LOOP_DEPTH
 from sley.runtime.assembler.operands import Semaphore
 from sley.runtime.device.program import Program
-from sley.runtime.tile.emit.flags import refusal
 from sley.runtime.tile.emit.iotas import emit_iota
 from sley.runtime.tile.emit.joins import emit_join
 from sley.runtime.tile.emit.products import emit_dot
@@ -18,21 +18,20 @@ from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
 from sley.runtime.tile.operations import LOADS, STORES, TileError
+from sley.runtime.tile.passes.ahead import is_load
 from sley.runtime.tile.passes.order import UNITS, Channel, Order
 from sley.runtime.tile.types import IndexType
 
 INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1}
 """Hardware loops that the instructions of an operation may need."""
 
-CHAINED = ("reduce", "join", "iota", "transpose")
-"""Operations that take chains of the chip."""
-
 
 class Emitter:
-    """Writes the program of a function, with what ``room`` has, in this order of its blocks."""
+    """Writes the program of a function, with what ``room`` has, in this order of its blocks. ``ahead``: loops whose
+    loads are issued a round ahead."""
 
-    def __init__(self, function: Function, room: Room, orders: dict[Block, Order]) -> None:
-        self.function, self.room, self.k, self.orders = function, room, room.k, orders
+    def __init__(self, function: Function, room: Room, orders: dict[Block, Order], ahead: frozenset[Op]) -> None:
+        self.function, self.room, self.k, self.orders, self.ahead = function, room, room.k, orders, ahead
         self.loops: list[Op] = []
 
     def instructions(self) -> None:
@@ -46,9 +45,17 @@ class Emitter:
         return self.k.build()
 
     def _block(self, block: Block) -> None:
+        self._some(block, self._semaphores(block), lambda op: True)
+
+    def _semaphores(self, block: Block) -> dict[Channel, Semaphore]:
+        return {channel: self._semaphore(channel, count) for channel, count in self.orders[block].counts.items()}
+
+    def _some(self, block: Block, semaphores: dict[Channel, Semaphore], which: Callable[[Op], bool]) -> None:
+        """Operations of a block, with what they wait for and signal."""
         needs = self.orders[block]
-        semaphores = {channel: self._semaphore(channel, count) for channel, count in needs.counts.items()}
         for number, op in enumerate(block.ops):
+            if not which(op):
+                continue
             for channel in needs.waits.get(number, []):
                 self.k.wait_next(channel[1], semaphores[channel])
             self._op(op)
@@ -60,8 +67,6 @@ class Emitter:
         return self.k.semaphore(f"{first.name.lower()}_{second.name.lower()}", turns * count)
 
     def _op(self, op: Op) -> None:
-        if op.name in CHAINED and not self.room.config.vector_chains:
-            raise refusal(self.room, op, op.name)
         if op.body is not None:
             self._loop(op)
         elif op.name in (*LOADS, *STORES):
@@ -92,6 +97,9 @@ class Emitter:
             registers[value] = registers[op.results[number]] = register
         registers[variable] = k.reg(variable.name or "round", op.attributes["lower"])
         lower, step, count = (op.attributes[name] for name in ("lower", "step", "count"))
+        semaphores = self._semaphores(op.body)
+        if op in self.ahead:
+            self._some(op.body, semaphores, is_load)
         with self.room.parameters.loop(op), ExitStack() as rounds:
             if _depth(op) <= LOOP_DEPTH:
                 rounds.enter_context(k.loop(count))
@@ -100,7 +108,9 @@ class Emitter:
                 k.mov(end, lower + step * count)
                 rounds.enter_context(k.while_(registers[variable], "!=", end))
             self.loops.append(op)
-            self._block(op.body)
+            if op in self.ahead:
+                self._next_loads(op, semaphores)
+            self._some(op.body, semaphores, lambda inner: op not in self.ahead or not is_load(inner))
             self.loops.pop()
             with ExitStack() as stack:
                 ends = []
@@ -113,6 +123,16 @@ class Emitter:
             self.room.next_turns(op)
             k.add(registers[variable], registers[variable], op.attributes["step"])
         k.free(registers[variable])
+
+    def _next_loads(self, op: Op, semaphores: dict[Channel, Semaphore]) -> None:
+        """Those of the next round, if there is one."""
+        assert op.body is not None
+        k, last = self.k, op.attributes["lower"] + op.attributes["step"] * (op.attributes["count"] - 1)
+        with k.scratch("last") as (register,):
+            k.mov(register, last)
+            variable = self.room.scalars.registers[op.body.parameters[0]]
+            with k.if_(variable, "!=", register), self.room.next_round(op):
+                self._some(op.body, semaphores, is_load)
 
 
 def _depth(op: Op) -> int:

@@ -29,8 +29,8 @@ def _along_rows(room: Room, op: Op) -> None:
     dtype = tile_type(op.result).dtype
     reduction = REDUCTIONS[op.attributes["kind"]]
     rows = tile_shape(source)[0]
-    reducing = room.chain(Chain(reduce=reduction, register=int(FOLDED), silent=True))
-    writing = room.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3))
+    reducing = Chain(reduce=reduction, register=int(FOLDED), silent=True)
+    writing = Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3)
     a_space, a_type = read_as(room, source)
     vector = partial(k.vector, dtype=dtype, out=dtype, a_space=a_space, a_type=a_type)
     room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=0)
@@ -40,9 +40,9 @@ def _along_rows(room: Room, op: Op) -> None:
         count = chunks(tile_type(op.result), room.config)
 
         def body(chunk: int) -> None:
-            vector(a, out, rows, chain=reducing)
+            vector(a, out, rows, chain=room.chain(reducing))
             k.vfold(FOLDED, reduction, dtype=dtype)
-            vector(a, out, 1, chain=writing)
+            vector(a, out, 1, chain=room.chain(writing))
             if count > 1:
                 k.add(a, a, rows)
                 k.add(out, out, 1)
@@ -85,9 +85,9 @@ def _along_columns(room: Room, op: Op) -> None:
         if rest:
             stages = replace(masked, binary2=join, binary2_operand=Operand.LATE0, late0=Late.B) if whole else masked
             read(a, result, rows, chain=room.chain(stages))
-        exchanged = room.chain(replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE))
+        exchanged = replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE)
         distance = 1
         while distance < n:
             room.parameters.set(Unit.VECTOR, exchange=distance)
-            vector(result, result, rows, chain=exchanged)
+            vector(result, result, rows, chain=room.chain(exchanged))
             distance *= 2

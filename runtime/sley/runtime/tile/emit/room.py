@@ -87,6 +87,24 @@ class Room:
             self.k.add(into, into, behind)
         return into
 
+    @contextmanager
+    def next_round(self, loop: Op) -> Iterator[None]:
+        """Inside, the loop's variable and slots are those of the next round."""
+        assert loop.body is not None
+        registers, variable = self.scalars.registers, loop.body.parameters[0]
+        outer = registers[variable], self.turns, self.shifts
+        turns = {key: turn for key, turn in self.turns.items() if key[0] is loop}
+        with self.k.scratch(" ".join(["next"] * (1 + len(turns)))) as (number, *slots):
+            self.k.add(number, registers[variable], loop.attributes["step"])
+            for (key, turn), slot in zip(turns.items(), slots, strict=True):
+                self.k.add(slot, turn, 1)
+                self.k.and_(slot, slot, key[1] - 1)
+            registers[variable] = number
+            self.turns = {**self.turns, **dict(zip(turns, slots, strict=True))}
+            self.shifts = {shift: register for shift, register in self.shifts.items() if shift[0] is not loop}
+            yield
+        registers[variable], self.turns, self.shifts = outer
+
     def next_turns(self, loop: Op) -> None:
         """At the end of a round: the next one has the next slots."""
         for (of, slots), turn in self.turns.items():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain, Condition
 from sley.runtime.assembler.operands import Register, Value
 from sley.runtime.tile.emit.flags import Flags, flags_of
 from sley.runtime.tile.emit.room import Room
@@ -116,6 +117,28 @@ def emit_chain(room: Room, op: Op) -> None:
                     k.add(base, base, op.attributes["iota"][1] * room.config.array)
 
         for_chunks(room, count, period, body)
+    if op.result in room.placement.ragged:
+        _clear(room, op)
+
+
+def _clear(room: Room, op: Op) -> None:
+    """Zeros in the lanes of bf16 behind the last column."""
+    k, n, (rows, columns) = room.k, room.config.array, op.attributes["shape"]
+    room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
+    room.parameters.set(Unit.VECTOR, iota_base=-(columns % n), iota_row=0, iota_lane=1)
+    with k.scratch("last") as (last,):
+        room.row(op.result, last, columns // n * rows)
+        dtype = ElementType.BF16
+        k.vector(
+            last,
+            last,
+            rows,
+            a_space=Space.SCRATCHPAD,
+            a_type=dtype,
+            dtype=ElementType.FP32,
+            out=dtype,
+            chain=room.chain(Chain(keep=Condition.IOTA_NEGATIVE)),
+        )
 
 
 def _splats(room: Room, op: Op) -> None:

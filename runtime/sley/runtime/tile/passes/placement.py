@@ -18,7 +18,7 @@ from sley.runtime.tile.operations import RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
-from sley.runtime.tile.passes.products import interleaved
+from sley.runtime.tile.passes.products import interleaved, ragged
 from sley.runtime.tile.passes.regions import transposed
 from sley.runtime.tile.passes.slots import MOST, choose_slots
 from sley.runtime.tile.types import TileType
@@ -26,17 +26,19 @@ from sley.runtime.tile.types import TileType
 
 @dataclass
 class Placement:
-    """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved."""
+    """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved.
+    ``ragged``: those whose last lanes must be cleared."""
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
     weights: frozenset[Value] = frozenset()
+    ragged: frozenset[Value] = frozenset()
 
 
 def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
     """Finds a place for every tile, in at most so many slots. Raises ``RoomError`` that says which memory is too small,
     for what."""
-    placement = Placement([], {}, interleaved(function))
+    placement = Placement([], {}, interleaved(function), ragged(function, config))
     _block(function.body, None, config, placement)
     if any(_rows(placement, space) > rows for space, rows in _memories(config)):
         _share(function.body, placement)

@@ -1,0 +1,65 @@
+"""Element-wise operators are equal, bit by bit, to their functions in golden arithmetic, on arrays of any kind."""
+
+from typing import Any
+
+import element_operators
+import numpy as np
+import pytest
+from element_operators import TABLE, Of, lines
+from golden_steps import judged_steps
+from random_arrays import any_type, narrowed, shape_of, values, view
+
+from sley.runtime import Buffer, Device, nn
+from sley.runtime.nn.mapping import BF16, BOOL, FP32, INT8, INT32
+
+ORDER = (BOOL, INT8, INT32, BF16, FP32)
+
+
+def result_type(name: str, line: Of, arrays: list[Buffer]) -> np.dtype[Any]:
+    """As the documentation says."""
+    if line.to_bool:
+        return BOOL
+    kind = max((array.dtype for array in arrays[name == "where" :]), key=ORDER.index)
+    if name == "masked_fill":
+        kind = arrays[0].dtype
+    numbers = [number for number in (*line.more, *line.options.values()) if isinstance(number, float)]
+    if kind not in (BF16, FP32) and (numbers or not (line.whole or name in element_operators.COMPARISONS)):
+        return FP32
+    return INT8 if kind == BOOL and name in (*element_operators.ARITHMETIC, "masked_fill") else kind
+
+
+def call(random: np.random.Generator, device: Device, name: str, line: Of) -> None:
+    """One call on random arrays, whose result is new, given, a view, or in the place of an operand."""
+    shape = shape_of(random)
+    same = random.random() < 0.5
+    kind = any_type(random)
+    arrays = []
+    for _ in range(line.arrays):
+        sides, own = narrowed(random, shape) if random.random() < 0.5 else shape, kind if same else any_type(random)
+        arrays.append(view(random, device, values(random, sides, own)))
+    operands: list[Any] = list(arrays)
+    if line.arrays == 2 and name in element_operators.ARITHMETIC and random.random() < 0.15:
+        operands[1] = 3 if random.random() < 0.5 else -2.5
+        arrays.pop()
+    together = np.broadcast_shapes(*(array.shape for array in arrays))
+    dtype = result_type(name, line, arrays)
+    if any(isinstance(operand, float) for operand in operands) and dtype not in (BF16, FP32):
+        dtype = FP32
+    places: list[Buffer | None] = [None, view(random, device, values(random, together, dtype))]
+    places += [array for array in arrays if array.shape == together and array.dtype == dtype]
+    out = places[int(random.integers(0, len(places)))]
+    with judged_steps() as steps:
+        result = getattr(nn, name)(*operands, *line.more, **line.options, out=out)
+    assert steps.names, name
+    assert (result.shape, result.dtype) == (together, dtype)
+    assert out is None or result is out
+    if dtype == BOOL:
+        assert set(np.unique(np.ascontiguousarray(result.numpy()).view(np.uint8))) <= {0, 1}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_equal_to_golden(base: Device, name: str) -> None:
+    random = np.random.default_rng(sum(map(ord, name)))
+    for line in lines(name):
+        for _ in range(3 if len(lines(name)) == 1 else 1):
+            call(random, base, name, line)
