@@ -134,7 +134,8 @@ def clip(c: Compilation, node: Node, x: Buffer, low: Value | None = None, high: 
 
 @operator("Identity", "Dropout")
 def identity(c: Compilation, node: Node, x: Buffer, ratio: Value | None = None, training: Value | None = None) -> Any:
-    if training is not None and bool(c.known(node, training, "training_mode")):
+    drops = ratio is None or bool(np.any(c.known(node, ratio, "the ratio")))
+    if training is not None and bool(c.known(node, training, "training_mode")) and drops:
         raise UnsupportedOperator(f"{node}: training draws random numbers, whose order ONNX leaves open")
     if node.operator == "Dropout" and len(node.outputs) > 1:
         return x, nn.full(c.device, x.shape, 1, bool, stream=c.stream)

@@ -10,7 +10,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.shapes import dense, reshaped
-from sley.runtime.networks.registry import operator
+from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
 
 
@@ -129,3 +129,10 @@ def compress(c: Compilation, node: Node, x: Value, condition: Value) -> Buffer:
     if not numbers.size:
         return c.device.empty((*array.shape[:axis], 0, *array.shape[axis + 1 :]), array.dtype)
     return nn.index_select(array, c.array(numbers), axis, stream=c.stream)
+
+
+@operator("NonZero", "Unique", "NonMaxSuppression")
+def of_values(c: Compilation, node: Node, *values: Value | None) -> Buffer:
+    raise UnsupportedOperator(
+        f"{node}: the size of its result depends on values; sizes must be known when it is compiled"
+    )
