@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from sley.abi.install import extra
 from sley.driver import BadRequest
 from sley.runtime import Device
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sley[torch]'")
-pytest.importorskip("onnxscript", reason="onnxscript is not installed: pip install 'sley[torch]'")
+torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {extra('torch')}")
+pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('torch')}")
 
 OPTIONS = {"engine": "model:base?memory=64M"}
 

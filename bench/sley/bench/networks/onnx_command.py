@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from sley.abi.install import extra
+
 HEAD = """# ONNX operators
 
 What the [ONNX backend](../guides/networks.md#run-an-onnx-model) passes of the tests that onnx {version} has for backends, as `sley bench onnx` prints it. An operator counts if
@@ -25,7 +27,7 @@ def onnx(
     try:
         from sley.runtime.frameworks.from_onnx import score
     except ImportError as error:
-        raise typer.BadParameter(f"{error}; install the extra: pip install 'sley[onnx]'") from None
+        raise typer.BadParameter(f"{error}: {extra('onnx')}") from None
     page = onnx_page([score.run_case(case, engine) for case in score.cases()])
     if write is None:
         typer.echo(page)
