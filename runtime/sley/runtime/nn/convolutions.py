@@ -278,7 +278,7 @@ def host_parts(values: np.ndarray) -> list[np.ndarray]:
 def flipped(values: np.ndarray, groups: int) -> np.ndarray:
     """Weights of the gradient: taps the other way round, channels and outputs of each group exchanged."""
     *taps, channels, outputs = values.shape
-    parts = np.flip(values, range(len(taps))).reshape(*taps, channels, groups, outputs // groups)
+    parts = np.flip(values, tuple(range(len(taps)))).reshape(*taps, channels, groups, outputs // groups)
     return np.ascontiguousarray(np.swapaxes(parts, -1, -3).reshape(*taps, outputs // groups, -1))
 
 

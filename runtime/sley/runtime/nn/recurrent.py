@@ -166,7 +166,8 @@ class _Layer:
 
     def reset_first(self, step: int) -> None:
         """A step of a GRU whose state is reset in front of its product."""
-        size, more = self.hidden, {"computed": FP32, "stream": self.stream}
+        size = self.hidden
+        more: dict[str, Any] = {"computed": FP32, "stream": self.stream}
         gates = self.gates[step]
         biases: list[Any] = [0.0] * 3
         if self.b_hh is not None:

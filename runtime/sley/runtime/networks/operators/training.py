@@ -19,7 +19,8 @@ from sley.runtime.nn import operators as nn
 @operator("Momentum", "Adagrad", "Adam")
 def optimiser(c: Compilation, node: Node, rate: Value, count: Value, *values: Value) -> Any:
     """Values of all tensors, then all gradients, then all of each kind of state; results in the same order."""
-    step, states = {"Momentum": (_momentum, 1), "Adagrad": (_adagrad, 1), "Adam": (_adam, 2)}[node.operator]
+    step: Any = {"Momentum": _momentum, "Adagrad": _adagrad, "Adam": _adam}[node.operator]
+    states = 2 if node.operator == "Adam" else 1
     kinds = states + 2
     tensors = len(values) // kinds
     steps = int(c.known(node, count, "the number of steps").item())
