@@ -152,7 +152,9 @@ def test_types_that_the_device_has_not(kind: int) -> None:
 def test_int64_is_int32() -> None:
     """Up to its ends; integers beyond them are refused, of inputs and of constants."""
     ends = np.int64([-(1 << 31), 0, (1 << 31) - 1])
-    made = model([helper.make_node("Sub", ["x", "c"], ["y"])], [("x", WHOLE, [3])], [("y", WHOLE, [3])], c=np.int64([0, 5, 0]))
+    made = model(
+        [helper.make_node("Sub", ["x", "c"], ["y"])], [("x", WHOLE, [3])], [("y", WHOLE, [3])], c=np.int64([0, 5, 0])
+    )
     (y,) = sley_onnx.prepare(made, ENGINE).run([ends])
     assert (y.dtype, y.tolist()) == (np.dtype(np.int64), (ends - [0, 5, 0]).tolist())
     for value in (1 << 31, -(1 << 31) - 1):

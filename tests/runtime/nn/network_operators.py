@@ -130,6 +130,8 @@ def lp_pool(g: Given) -> None:
         parts = seen(host, (3, 2), (2, 2), (0, 0), (spread, spread))
         total = sum(np.abs(part) ** power for _, part in parts)
         g.near(nn.lp_pool(x, power, (3, 2), stride=2, dilation=spread), total ** (1 / power), 2e-6 * power)
+    right = sum(part for _, part in seen(host, (2, 2), (1, 1), (1, 1), (2, 2)))
+    g.near(nn.sum_pool(x, 2, stride=1, padding=1, dilation=2), right, dtype=FP32)
 
 
 def max_pool_places(g: Given) -> None:
@@ -308,6 +310,7 @@ NETWORKS: dict[str, Case] = {
     "avg_pool": pooled,
     "avg_pool_backward": pooled,
     "lp_pool": lp_pool,
+    "sum_pool": lp_pool,
     "max_pool_places": max_pool_places,
     "conv_transpose3d": conv_transpose3d,
     "adaptive_avg_pool": adaptive,

@@ -78,7 +78,7 @@ def turned_twice(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), (scaled * highest).T + product.sum(1))
 
 
-SHAPES = [(1, 1), (1, 40), (40, 1), (16, 16), (17, 33), (3, 70), (150, 5)]
+SHAPES = [(1, 1), (1, 40), (40, 1), (16, 16), (17, 33), (3, 70), (20, 150)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -132,6 +132,7 @@ def conv2d_float32(
     product of parts, in the order of ``precision``. ``dtype``: float32, or bfloat16.
     """
     values, pairs = host(w), PRECISIONS.get(precision)
+    _check_axes("conv2d_float32", x, values, 2)
     if pairs is None:
         raise BadRequest(f"precision is {precision!r}; it is {', '.join(map(repr, PRECISIONS))}")
     images, height, width, channels = x.shape

@@ -111,6 +111,8 @@ def nll_loss(
 
 def one_hot(target: Buffer, classes: int, dtype: Any = np.float32, *, stream: Stream | None = None) -> Buffer:
     """1 at the number that ``target`` holds, else 0, along a last axis of ``classes`` elements."""
+    if not isinstance(target, Buffer) or target.dtype.kind != "i":
+        raise UnsupportedType(f"target of one_hot is {target!r}; it is an int32 or int8 array of the device")
     numbers = Device.of(target).array(np.arange(classes, dtype=np.int32))
     shape = (*target.shape, classes)
     return mapped("one_hot", _equal, target[..., None], numbers, dtype=np.dtype(dtype), shape=shape, stream=stream)
@@ -185,6 +187,8 @@ def smooth_l1_loss_backward(
     stream: Stream | None = None,
 ) -> Buffer:
     """(x - target) / beta, at least -1 and at most 1, times grad."""
+    if not beta > 0:
+        raise BadRequest(f"beta is {beta}; it must be above 0: l1_loss_backward is what 0 would be")
     return _gradient("smooth_l1_loss_backward", _smooth_gradient, grad, reduction, stream, x, target, 1.0 / beta)
 
 

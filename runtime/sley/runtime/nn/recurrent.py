@@ -129,6 +129,9 @@ class _Layer:
                 f"x {x.shape}, w_ih {w_ih.shape}, w_hh {w_hh.shape}; they are [steps, batch, inputs], "
                 f"[{count} · hidden, inputs] and [{count} · hidden, hidden]"
             )
+        for name, bias in (("b_ih", b_ih), ("b_hh", b_hh)):
+            if bias is not None and bias.shape != (rows,):
+                raise ShapeMismatch(f"{name} has shape {bias.shape}; it has {rows} elements, as w_hh has rows")
         steps, batch, _ = x.shape
         self.device, self.stream, self.count, self.hidden = Device.of(x), stream, count, hidden
         self.w_hh, self.b_hh = w_hh, b_hh
@@ -166,8 +169,7 @@ class _Layer:
 
     def reset_first(self, step: int) -> None:
         """A step of a GRU whose state is reset in front of its product."""
-        size = self.hidden
-        more: dict[str, Any] = {"computed": FP32, "stream": self.stream}
+        size, more = self.hidden, dict[str, Any](computed=FP32, stream=self.stream)
         gates = self.gates[step]
         biases: list[Any] = [0.0] * 3
         if self.b_hh is not None:

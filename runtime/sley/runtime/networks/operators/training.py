@@ -6,6 +6,7 @@ decides what is computed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sley.runtime.device.buffer import Buffer
@@ -19,8 +20,12 @@ from sley.runtime.nn import operators as nn
 @operator("Momentum", "Adagrad", "Adam")
 def optimiser(c: Compilation, node: Node, rate: Value, count: Value, *values: Value) -> Any:
     """Values of all tensors, then all gradients, then all of each kind of state; results in the same order."""
-    step: Any = {"Momentum": _momentum, "Adagrad": _adagrad, "Adam": _adam}[node.operator]
-    states = 2 if node.operator == "Adam" else 1
+    known: dict[str, tuple[Callable[..., list[Buffer]], int]] = {
+        "Momentum": (_momentum, 1),
+        "Adagrad": (_adagrad, 1),
+        "Adam": (_adam, 2),
+    }
+    step, states = known[node.operator]
     kinds = states + 2
     tensors = len(values) // kinds
     steps = int(c.known(node, count, "the number of steps").item())
