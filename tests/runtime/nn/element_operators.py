@@ -17,6 +17,7 @@ class Of:
     ``ulps``: the largest error, in units of the last place of fp32 of the result, or of ``scale`` of the operands;
     besides it ``absolute``. ``low``, ``high``, and ``least`` in magnitude: of operands. ``to_bool``: whether
     the result is bool. ``whole``: whether integers stay integers.
+    ``floats``: whether it takes floats.
     """
 
     arrays: int
@@ -31,6 +32,7 @@ class Of:
     scale: Function | None = None
     to_bool: bool = False
     whole: bool = False
+    floats: bool = True
 
 
 def truth(reference: Function, arrays: int = 2) -> Of:
@@ -124,6 +126,10 @@ ARITHMETIC: dict[str, Of | tuple[Of, ...]] = {
         Of(1, lambda x, exponent: 1 / np.sqrt(x), 1.0, more=(-0.5,)),
         Of(1, np.power, 250, more=(2.5,), low=0.0, high=1e15),
     ),
+    "power": Of(2, np.power, 250, low=0.0, high=30.0),
+    "bitwise_and": Of(2, np.bitwise_and, whole=True, floats=False),
+    "bitwise_or": Of(2, np.bitwise_or, whole=True, floats=False),
+    "bitwise_xor": Of(2, np.bitwise_xor, whole=True, floats=False),
     "lerp": Of(
         3,
         lambda x, y, w: x + w * (y - x),
@@ -189,8 +195,15 @@ FUNCTIONS: dict[str, Of | tuple[Of, ...]] = {
     "trunc": Of(1, np.trunc),
     "erf": Of(1, erf, 0.0, absolute=2.0**-22),
     "erfc": Of(1, erfc, 2.0, absolute=2.0**-24),
+    "tan": Of(1, np.tan, 4, low=-8192.0, high=8192.0, scale=lambda x: 1 + np.tan(x) ** 2),
+    "asinh": Of(1, np.arcsinh, 4.0),
+    "acosh": Of(1, np.arccosh, 4.0),
+    "atanh": Of(1, np.arctanh, 4.0),
     "sinh": Of(1, np.sinh, 2.5),
     "cosh": Of(1, np.cosh, 2.0),
+    "asin": Of(1, np.arcsin, 0.0, absolute=2.0**-21, low=-1.0, high=1.0),
+    "acos": Of(1, np.arccos, 0.0, absolute=2.0**-20, low=-1.0, high=1.0),
+    "atan": Of(1, np.arctan, 0.0, absolute=2.0**-21),
     "sin": Of(1, np.sin, 0.0, absolute=2.0**-22, low=-8192.0, high=8192.0),
     "cos": Of(1, np.cos, 0.0, absolute=2.0**-22, low=-8192.0, high=8192.0),
 }

@@ -91,7 +91,7 @@ class Given:
                     moved = list(arrays)
                     moved[number] = arrays[number] + sign * 1e-5 * step
                     ends.append(np.sum(np.asarray(function(*moved)) * grad))
-                size = np.sqrt(np.sum(found**2) * np.sum(step**2)) + 1e-6 * np.sum(np.abs(grad))
+                size = np.sqrt(np.sum(found**2) * np.sum(step**2)) + 1e-3 * np.sum(np.abs(grad))
                 off = abs(np.sum(found * step) - (ends[0] - ends[1]) / 2e-5)
                 allowed = error + (2.0**-8 if gradient.dtype == BF16 else 0)
                 assert off <= allowed * size, f"gradient {number}: off by {off} of {size}"

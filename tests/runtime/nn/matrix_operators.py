@@ -35,8 +35,7 @@ def matmul(g: Given) -> None:
         return
     for precision, error in (("highest", 1e-6), ("high", 2.0**-15), ("medium", 2.0**-7)):
         found = nn.matmul(x, y, precision=precision)
-        assert found.dtype == result
-        assert found.shape == wanted.shape
+        assert (found.dtype, found.shape) == (result, wanted.shape)
         if not g.special:
             off = np.abs(found.numpy().astype(float) - wanted)
             assert (off <= (error if kind == FP32 else 1e-6) * size + (kind == BF16) * 2.0**-8 * np.abs(wanted)).all()

@@ -71,3 +71,7 @@ def view(
 
 def any_type(random: np.random.Generator) -> np.dtype[Any]:
     return np.dtype([BOOL, INT8, INT32, BF16, FP32][int(random.integers(0, 5))])
+
+
+def any_integer(random: np.random.Generator) -> np.dtype[Any]:
+    return np.dtype([BOOL, INT8, INT32][int(random.integers(0, 3))])

@@ -135,7 +135,7 @@ def layer_norm_backward(g: Given) -> None:
 
 
 def rms_norm_backward(g: Given) -> None:
-    shape = g.one((5, 33), (3, 4, 300), (1, 1), (2, 17))
+    shape = g.one((5, 33), (3, 4, 300), (1, 3), (2, 17))
     (x, host), (grad, slope), (w, weight) = g.array(shape), g.array(shape), g.array(shape[-1:])
     found = nn.rms_norm_backward(grad, x, w)
     g.slopes(rms_norm, [host, weight], slope, found[:2])
@@ -195,6 +195,33 @@ def normalize(g: Given) -> None:
     g.near(nn.normalize(x, axis, 1e3), host / np.maximum(length, 1e3), dtype=x.dtype)
 
 
+def over(g: Given) -> None:
+    """Norms over any axes, and softmax along one, of any type."""
+    kind = g.one(*FLOATS)
+    shape, axes = g.one(((5, 33), (1,)), ((3, 4, 300), (2,)), ((7, 5, 9), (1, 2)), ((40, 3), (0,)))
+    x, host = g.array(shape, kind, dense=True)
+    side = tuple(shape[axis] if axis in axes else 1 for axis in range(len(shape)))
+    (w, weight), (b, bias) = g.array(side, dense=True), g.array(side, dense=True)
+    right = normed(host, axes, 1e-5)
+    out = None if len(axes) > 1 else g.out(shape, kind)
+    g.near(nn.layer_norm_over(x, w, b, 1e-5, axes, out=out), right * weight + bias, 1e-5, kind)
+    g.near(nn.layer_norm_over(x, None, None, 1e-5, axes), right, 1e-5, kind)
+    root = np.sqrt((host * host).mean(axes, keepdims=True) + 1e-6)
+    g.near(nn.rms_norm_over(x, w, 1e-6, axes, out=out), host / root * weight, 1e-5, kind)
+    g.near(nn.softmax_along(x, axes[0]), softmax(host, axes[0]), dtype=kind)
+
+
+def prod(g: Given) -> None:
+    shape = g.one((5, 7), (2, 3, 4), (33,), (1,), (17, 2))
+    x, host = g.array(shape, g.one(*EVERY), 1.2)
+    axis: Any = g.one(None, 0, -1)
+    found, wanted = nn.prod(x, axis), host.prod(axis)
+    if host.dtype == np.float64 and x.dtype in FLOATS:
+        g.near(found, wanted, 4e-6)
+    elif np.abs(wanted).max() < 2**31:
+        g.same(found, np.asarray(wanted).astype(np.int32))
+
+
 def sum_to(g: Given) -> None:
     x, host = g.array((2, 3, 5, 7), g.one(FP32, INT8))
     for shape in ((7,), (5, 1), (3, 1, 7), (1, 1, 1, 1), (2, 3, 5, 7), ()):
@@ -219,6 +246,10 @@ SUMS: dict[str, Case] = {
     "softmax_backward": along_backward(nn.softmax_backward, softmax),
     "log_softmax_backward": along_backward(nn.log_softmax_backward, log_softmax),
     "moments": moments,
+    "layer_norm_over": over,
+    "rms_norm_over": over,
+    "softmax_along": over,
+    "prod": prod,
     "layer_norm_backward": layer_norm_backward,
     "rms_norm_backward": rms_norm_backward,
     "group_norm": group_normed,

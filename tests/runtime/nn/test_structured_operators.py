@@ -48,5 +48,5 @@ def test_extremes(base: Device, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES.values())
 def test_many_cases(base: Device, name: str) -> None:
-    for seed in range(200, 215):
+    for seed in range(200, 208):
         run(base, name, seed, 0.05 if seed % 3 == 0 else 0.0)

@@ -49,10 +49,10 @@ def run(
         compiled = compile_network(network, device, fold, sides, precision=precision)
         values = {name: given.get(name, np.zeros(array.shape, array.dtype)) for name, array in compiled.inputs.items()}
         compiled.write(**values)
-        with compiled.stream.timed() as timing:
+        with compiled.stream.counted() as count:
             compiled.launch()
         found = compiled.read()
-        _print(compiled, found, timing.cycles)
+        _print(compiled, found, count.cycles if count.counters.has_cycles else None)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         for name, value in found.items():
@@ -105,7 +105,7 @@ def _shapes(given: list[str] | None) -> dict[str, tuple[int, ...]]:
         raise BadRequest(f"a shape is integers with commas between, such as data=1,3,224,224: {error}") from None
 
 
-def _print(compiled: CompiledNetwork, found: dict[str, np.ndarray], cycles: int) -> None:
+def _print(compiled: CompiledNetwork, found: dict[str, np.ndarray], cycles: int | None) -> None:
     console, table = Console(), Table("output", "type", "shape", "smallest", "largest", "mean")
     for name, value in found.items():
         numbers = (
@@ -115,5 +115,5 @@ def _print(compiled: CompiledNetwork, found: dict[str, np.ndarray], cycles: int)
     console.print(table)
     console.print(
         f"{compiled.network.name}: {len(compiled.network.nodes)} operators, {len(compiled.graph)} launches"
-        + (f", {cycles:,} cycles" if cycles else "")
+        + (f", {cycles:,} cycles" if cycles is not None else "; no cycles on this engine: cycles=on counts them")
     )

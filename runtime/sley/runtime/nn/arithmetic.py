@@ -19,12 +19,14 @@ integers in int32 modulo 2^32, saturated when they become int8. Calls return bef
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from sley.driver import BadRequest
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.stream import Stream
+from sley.runtime.errors import UnsupportedType
 from sley.runtime.nn.mapping import BOOL, FP32, INT8, INT32, Operand, mapped, promoted, promoted_float
 from sley.runtime.tile import language as tile
 
@@ -111,6 +113,8 @@ def pow(x: Buffer, exponent: float, *, out: Buffer | None = None, stream: Stream
     2^(exponent · log2(x)), so NaN for x below 0. Errors: n ulp for n factors, one more for each below 0; 1 ulp of
     roots; of others 2 + 2 · |exponent · log2(x)|.
     """
+    if not isinstance(exponent, int | float):
+        raise UnsupportedType(f"exponent is {type(exponent).__name__}; pow takes a number, and nn.power arrays")
     whole = float(exponent).is_integer() and -8 <= exponent <= 8
     if whole and exponent > 0:
         return _of_numbers("pow", _power, x, int(exponent), out=out, stream=stream)
@@ -121,26 +125,31 @@ def pow(x: Buffer, exponent: float, *, out: Buffer | None = None, stream: Stream
 
 
 def power(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """x to the power of each element of y, as 2^(y · log2(x)); NaN for x below 0, 1 where y is 0. Of integers
-    float32.
+    """x to the power of each element of y, as 2^(y · log2(x)), with the errors of ``pow``: of integers float32; NaN for
+    x below 0; 1 where y is 0; of a number y as ``pow``.
     """
+    if isinstance(y, int | float):
+        return pow(x, y, out=out, stream=stream)
     kind = promoted_float(x, y)
+    if isinstance(x, int | float):
+        log = math.log2(x) if x > 0 else -math.inf if x == 0 else math.nan
+        return mapped("power", _power_of_number, log, y, dtype=kind, computed=FP32, out=out, stream=stream)
     return mapped("power", _power_of, x, y, dtype=kind, computed=FP32, out=out, stream=stream)
 
 
 def bitwise_and(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The bits that both have, of integers."""
-    return mapped("bitwise_and", _bits_and, x, y, computed=INT32, out=out, stream=stream)
+    return _of_bits("bitwise_and", _bits_and, x, y, out=out, stream=stream)
 
 
 def bitwise_or(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The bits that either has, of integers."""
-    return mapped("bitwise_or", _bits_or, x, y, computed=INT32, out=out, stream=stream)
+    return _of_bits("bitwise_or", _bits_or, x, y, out=out, stream=stream)
 
 
 def bitwise_xor(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The bits that just one has, of integers."""
-    return mapped("bitwise_xor", _bits_xor, x, y, computed=INT32, out=out, stream=stream)
+    return _of_bits("bitwise_xor", _bits_xor, x, y, out=out, stream=stream)
 
 
 def lerp(x: Buffer, y: Operand, weight: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -169,6 +178,18 @@ def _of_numbers(
     """``mapped``, of bools int8: 1 + 1 is no bool."""
     kind = promoted(operands)
     return mapped(operator, function, *operands, dtype=INT8 if kind == BOOL else kind, out=out, stream=stream)
+
+
+def _of_bits(
+    operator: str, function: Callable[..., Any], x: Operand, y: Operand, *, out: Buffer | None, stream: Stream | None
+) -> Buffer:
+    kind = promoted([x, y])
+    if kind in (BF16, FP32):
+        raise UnsupportedType(f"{operator} of {kind}; it takes integers and bools: use nn.cast")
+    if kind == BOOL and any(type(operand) is int for operand in (x, y)):
+        kind = INT8
+    one, other = (y, x) if isinstance(x, int) else (x, y)
+    return mapped(operator, function, one, other, dtype=kind, computed=INT32, out=out, stream=stream)
 
 
 def _add(x: Any, y: Any) -> Any:
@@ -246,6 +267,10 @@ def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
 
 def _power_of(x: Any, y: Any) -> Any:
     return tile.where(y == 0.0, 1.0, tile.exp2(tile.log2(x) * y))
+
+
+def _power_of_number(log: float, y: Any) -> Any:
+    return tile.where(y == 0.0, 1.0, tile.exp2(y * log))
 
 
 def _bits_and(x: Any, y: Any) -> Any:

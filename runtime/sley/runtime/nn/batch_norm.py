@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
+from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn import sums
 from sley.runtime.nn.mapping import FP32, mapped, promoted_float
 from sley.runtime.nn.normalization import Gradients, as_float32, normed_product, scale_of, wide
@@ -105,6 +106,8 @@ def batch_norm_backward(
 
 def channel_shape(x: Buffer, channels_last: bool) -> tuple[int, ...]:
     """The shape of one value for each channel that goes with x."""
+    if x.ndim < 2:
+        raise ShapeMismatch(f"x has shape {x.shape}; batch norm takes an axis of images and one of channels")
     place = x.ndim - 1 if channels_last else 1
     return tuple(size if axis == place else 1 for axis, size in enumerate(x.shape))
 

@@ -145,16 +145,20 @@ def _isfinite(x: Any, infinite: float) -> Any:
     return tile.maximum(x, -x) < infinite
 
 
+def _true(x: Any) -> Any:
+    return int(x != 0) if isinstance(x, int | float) else x != 0
+
+
 def _and(x: Any, y: Any) -> Any:
-    return (x != 0) * (y != 0)
+    return _true(x) * _true(y)
 
 
 def _or(x: Any, y: Any) -> Any:
-    return tile.maximum(x != 0, y != 0)
+    return tile.maximum(_true(x), _true(y))
 
 
 def _xor(x: Any, y: Any) -> Any:
-    return (x != 0) != (y != 0)
+    return _true(x) != _true(y)
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:

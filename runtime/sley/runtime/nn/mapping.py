@@ -148,7 +148,7 @@ def mapped_many(
     stream: Stream | None = None,
 ) -> tuple[Buffer, ...]:
     """As ``mapped``, with as many results as ``dtypes`` and ``outs`` name."""
-    device, given = on_device(operator, operands, [*outs, stream])
+    device, given = on_device(operator, operands, outs, stream)
     kind = promoted(given)
     kinds = [kind if dtype is None else dtype for dtype in dtypes]
     shapes = [operand.shape for operand in given if isinstance(operand, Buffer)]
@@ -162,6 +162,8 @@ def mapped_many(
     inputs, sources = inputs_of(operator, given, results)
     wide = computed if computed is not None else max(kinds, key=TYPES.index)
     element = ElementType.FP32 if wide in (BF16, FP32) else ElementType.INT32
+    for number in (operand for operand in given if isinstance(operand, int)):
+        _check_number(operator, number, element)
     arrays = [*inputs, *results]
     run, axes = stream or device.stream, with_columns(arrays, axes_of(arrays, shape))
     room, narrow = rows_at_once(device.config, arrays), any(array.dtype in (BOOL, INT8) for array in arrays)
@@ -172,18 +174,27 @@ def mapped_many(
 
 
 def on_device(
-    operator: str, operands: Sequence[Operand], others: Sequence[Buffer | Stream | None]
+    operator: str, operands: Sequence[Operand], outs: Sequence[Buffer | None], stream: Stream | None
 ) -> tuple[Device, list[Any]]:
     """The device of arrays, and operands there; numbers stay. Raises ``UnsupportedType``, ``BadRequest``."""
-    owned = [part for part in (*operands, *others) if isinstance(part, Buffer | Stream)]
+    owned = [part for part in (*operands, *outs, stream) if isinstance(part, Buffer | Stream)]
     if not any(isinstance(operand, Buffer) for operand in operands):
         raise UnsupportedType(f"{operator} without an array of the device; device.array(values) makes one")
+    if stream is not None and not isinstance(stream, Stream):
+        raise UnsupportedType(f"stream is {stream!r}; give one of device.streams")
     for part in owned:
         owned[0].device.check_owner(part)
     device = Device.of(owned[0])
     return device, [
         operand if isinstance(operand, Buffer | int | float) else device.array(operand) for operand in operands
     ]
+
+
+def _check_number(operator: str, number: int, computed: ElementType) -> None:
+    """Raises ``BadRequest`` for one that the type has not."""
+    bits = 31 if computed is ElementType.INT32 else 128
+    if not -(1 << bits) <= number < 1 << bits:
+        raise BadRequest(f"{operator} with {number}; it computes in {computed.name.lower()}, below 2^{bits}")
 
 
 def result_array(

@@ -155,6 +155,8 @@ def group_norm(
     x: contiguous, [images, channels, ...], or [images, ..., channels] with ``channels_last``. groups: divides channels.
     weight, bias: [channels].
     """
+    if x.ndim < 2:
+        raise ShapeMismatch(f"x has shape {x.shape}; group_norm takes an axis of images and one of channels")
     channels = x.shape[-1 if channels_last else 1]
     if groups < 1 or channels % groups:
         raise ShapeMismatch(f"{channels} channels in {groups} groups; groups must divide channels")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.nn import sums
@@ -23,6 +24,8 @@ def quantize(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
+    if isinstance(scale, int | float) and not scale > 0:
+        raise BadRequest(f"scale is {scale}; it is above 0")
     return mapped(
         "quantize", _quantized, x, _float(scale), _float(zero_point), dtype=INT8, computed=FP32, out=out, stream=stream
     )

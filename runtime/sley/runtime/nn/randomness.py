@@ -15,9 +15,10 @@ from numpy.typing import DTypeLike
 
 from sley.abi.types import ElementType
 from sley.driver import BadRequest
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
+from sley.runtime.errors import UnsupportedType
 from sley.runtime.nn.functions import cos_tile
 from sley.runtime.nn.mapping import BOOL, FP32, mapped
 from sley.runtime.tile import language as tile
@@ -84,6 +85,8 @@ def _drawn(
     device: Device, shape: tuple[int, ...], seed: int, function: Any, dtype: np.dtype[Any], stream: Stream | None
 ) -> Buffer:
     count = math.prod(shape)
+    if dtype not in (BF16, FP32):
+        raise UnsupportedType(f"dtype is {dtype}; random numbers are float32 or bfloat16")
     if not 0 <= seed < 1 << 64:
         raise BadRequest(f"seed is {seed}; it is 0 to 2^64 - 1")
     if not 1 <= count < MOST:

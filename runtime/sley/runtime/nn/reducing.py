@@ -171,7 +171,7 @@ def run_reducing(
     ``dtypes``: of results, by default the first operand's. Raises ``ShapeMismatch``, ``UnsupportedType``,
     ``BadRequest``, ``Apart`` of axes that are not one in memory.
     """
-    device, given = on_device(operator.name, operands, [*outs, stream])
+    device, given = on_device(operator.name, operands, outs, stream)
     arrays = [operand for operand in given if isinstance(operand, Buffer)]
     shape = broadcast_shape(operator.name, [array.shape for array in arrays])
     if 0 in shape:
@@ -196,6 +196,8 @@ def run_reducing(
 
 def normal_axes(operator: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
     """Axes counted from the first one, each once. Raises ``ShapeMismatch``."""
+    if not all(isinstance(axis, int | np.integer) for axis in axes):
+        raise BadRequest(f"axis {tuple(axes)!r} of {operator}; axes are numbers")
     if any(not -ndim <= axis < ndim for axis in axes):
         raise ShapeMismatch(f"axis {tuple(axes)} of {operator}; the array has {ndim} axes, {-ndim} to {ndim - 1}")
     found = tuple(axis % ndim for axis in axes)

@@ -14,7 +14,7 @@ import numpy as np
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
-from sley.runtime.errors import ShapeMismatch
+from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn.attention import attention
 from sley.runtime.nn.mapping import BOOL, FP32, cast, mapped
 from sley.runtime.nn.matrices import matmul, sum_to
@@ -80,6 +80,8 @@ def attention_weights(
     operands: list[Any] = [scores, factor]
     function: Any = _scaled
     if mask is not None:
+        if mask.dtype not in (BOOL, BF16, FP32):
+            raise UnsupportedType(f"mask is {mask.dtype}; it is bool, or float32 or bfloat16 to be added: use nn.cast")
         if q.ndim == 5 and mask.ndim == 4:
             mask = mask.reshape(*mask.shape[:1], *_heads(mask.shape[1], q), *mask.shape[2:])
         operands.append(mask)

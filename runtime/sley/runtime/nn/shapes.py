@@ -20,6 +20,7 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn.mapping import cast, mapped
+from sley.runtime.nn.reducing import normal_axes
 from sley.runtime.nn.sums import axes_of
 from sley.runtime.tile import language as tile
 
@@ -66,7 +67,7 @@ def stack(
     """Arrays of one shape along a new axis."""
     if not arrays or len({array.shape for array in arrays}) > 1:
         raise ShapeMismatch("stack takes one array or more, of one shape")
-    place = axis % (arrays[0].ndim + 1)
+    (place,) = normal_axes("stack", [axis], arrays[0].ndim + 1)
     index = (*[slice(None)] * place, None)
     return concat([array[index] for array in arrays], place, out=out, stream=stream)
 
@@ -108,7 +109,10 @@ def full(
 ) -> Buffer:
     """An array of one value, written by the device."""
     kind = np.dtype(dtype)
-    one = device.array(np.full((1,) * max(len(shape), 1), value, kind))
+    try:
+        one = device.array(np.full((1,) * max(len(shape), 1), value, kind))
+    except OverflowError:
+        raise BadRequest(f"value is {value}, which {kind} has not") from None
     if out is not None and (out.shape != shape or out.dtype != kind):
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
     return mapped("full", _same, one.reshape(*(1 for _ in shape)), computed=kind, shape=shape, out=out, stream=stream)
@@ -116,6 +120,8 @@ def full(
 
 def tiled(x: Buffer, repeats: Sequence[int], *, stream: Stream | None = None) -> Buffer:
     """x repeated as a whole, so often along each of its last axes."""
+    if len(repeats) > x.ndim:
+        raise ShapeMismatch(f"repeats are {tuple(repeats)}; x has {x.ndim} axes, and at most one of them for each")
     counts = [1] * (x.ndim - len(repeats)) + list(repeats)
     shape = [size for pair in zip(counts, x.shape, strict=True) for size in pair]
     view = x[(None, slice(None)) * x.ndim]
@@ -150,7 +156,7 @@ def flip(x: Buffer, axis: int, *, stream: Stream | None = None) -> Buffer:
 def upsample_nearest(x: Buffer, factor: int | tuple[int, int], *, stream: Stream | None = None) -> Buffer:
     """Images [images, y, x, channels] with each pixel so often along y and x."""
     rows, columns = (factor, factor) if isinstance(factor, int) else factor
-    images, height, width, channels = x.shape
+    images, height, width, channels = _images("upsample_nearest", x)
     view = x[:, :, None, :, None]
     result = broadcast_to(view, (images, height, rows, width, columns, channels), stream=stream)
     return result.reshape(images, height * rows, width * columns, channels)
@@ -158,7 +164,9 @@ def upsample_nearest(x: Buffer, factor: int | tuple[int, int], *, stream: Stream
 
 def pixel_shuffle(x: Buffer, factor: int, *, stream: Stream | None = None) -> Buffer:
     """Images [images, y, x, factor · factor · channels] as [images, y · factor, x · factor, channels]."""
-    images, height, width, depth = x.shape
+    if factor < 1:
+        raise BadRequest(f"factor is {factor}; it is 1 or more")
+    images, height, width, depth = _images("pixel_shuffle", x)
     channels = depth // (factor * factor)
     if channels * factor * factor != depth:
         raise ShapeMismatch(f"{depth} channels; they are a multiple of {factor} · {factor}")
@@ -175,6 +183,13 @@ def tril(x: Buffer, diagonal: int = 0, *, out: Buffer | None = None, stream: Str
 def triu(x: Buffer, diagonal: int = 0, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """Matrices with 0 where the column is further left than row + diagonal."""
     return _triangle("triu", _upper, x, diagonal, out, stream)
+
+
+def _images(operator: str, x: Buffer) -> tuple[int, int, int, int]:
+    if x.ndim != 4:
+        raise ShapeMismatch(f"x has shape {x.shape}; {operator} takes images [images, y, x, channels]")
+    images, height, width, channels = x.shape
+    return images, height, width, channels
 
 
 def _triangle(name: str, function: Any, x: Buffer, diagonal: int, out: Buffer | None, stream: Stream | None) -> Buffer:

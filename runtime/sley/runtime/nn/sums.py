@@ -221,7 +221,9 @@ def axes_of(x: Buffer, axis: Axes, operator: str) -> tuple[int, ...]:
     """Axes by their numbers from the first one on. Raises ``ShapeMismatch``, ``UnsupportedType``."""
     if not isinstance(x, Buffer):
         raise UnsupportedType(f"x is {type(x).__name__}; {operator} takes arrays of the device: device.array(values)")
-    chosen = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    if 0 in x.shape:
+        raise ShapeMismatch(f"x has shape {x.shape}; {operator} takes arrays whose axes have 1 element or more")
+    chosen = range(x.ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
     return normal_axes(operator, tuple(chosen), x.ndim)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sley.abi.faults import Unit
 from sley.abi.functions.table import Function as VectorFunction
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import JOIN, BinaryOp, Reduction
@@ -42,6 +43,13 @@ PRODUCTS = {ElementType.BF16: ElementType.FP32, ElementType.INT8: ElementType.IN
 """Types that ``dot`` multiplies, and those of its sums."""
 LOADS, STORES = ("load", "gather"), ("store", "scatter")
 """Operations that read arrays in memory, and that write them."""
+UNITS = {
+    **dict.fromkeys(LOADS, Unit.LOAD),
+    **dict.fromkeys(STORES, Unit.STORE),
+    "dot": Unit.MATRIX,
+    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join", "spread"), Unit.VECTOR),
+}
+"""The unit that does each; indices and loops are the sequencer's."""
 STORED = (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
 """Types of arrays."""
 

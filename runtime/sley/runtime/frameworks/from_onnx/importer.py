@@ -19,6 +19,9 @@ from sley.runtime.networks.registry import UnsupportedOperator, handlers
 OLDEST = 13
 """The first opset whose operators are read as they are; models with an older one are converted by onnx."""
 
+DOMAINS = ("", "ai.onnx", "ai.onnx.preview.training")
+"""Whose operators the device knows."""
+
 
 def read_model(model: ModelProto | str | Path) -> Network:
     """A model, or a file of one, as a network. Raises ``BadRequest``, ``UnsupportedOperator``."""
@@ -54,9 +57,9 @@ def _converted(model: ModelProto, version: int) -> ModelProto:
 
 
 def _nodes(proto: NodeProto, version: int) -> list[Node]:
-    if proto.domain not in ("", "ai.onnx"):
+    if proto.domain not in DOMAINS:
         raise UnsupportedOperator(
-            f"{proto.op_type} of the domain {proto.domain!r}; the device has operators of ai.onnx"
+            f"{proto.op_type} of the domain {proto.domain!r}; the device has operators of {', '.join(DOMAINS[1:])}"
         )
     attributes = {attribute.name: _attribute(attribute) for attribute in proto.attribute}
     return [Node(proto.op_type, tuple(proto.input), tuple(proto.output), attributes, proto.name, version)]

@@ -30,6 +30,12 @@ def operands(c: Compilation, *values: Value) -> list[Any]:
 
 _UNARY: dict[str, Callable[..., Buffer]] = {
     "Abs": nn.abs,
+    "Acos": nn.acos,
+    "Acosh": nn.acosh,
+    "Asin": nn.asin,
+    "Asinh": nn.asinh,
+    "Atan": nn.atan,
+    "Atanh": nn.atanh,
     "Ceil": nn.ceil,
     "Cos": nn.cos,
     "Cosh": nn.cosh,
@@ -52,6 +58,7 @@ _UNARY: dict[str, Callable[..., Buffer]] = {
     "Softplus": nn.softplus,
     "Softsign": nn.softsign,
     "Sqrt": nn.sqrt,
+    "Tan": nn.tan,
     "Tanh": nn.tanh,
 }
 _BINARY: dict[str, Callable[..., Buffer]] = {
@@ -127,7 +134,8 @@ def clip(c: Compilation, node: Node, x: Buffer, low: Value | None = None, high: 
 
 @operator("Identity", "Dropout")
 def identity(c: Compilation, node: Node, x: Buffer, ratio: Value | None = None, training: Value | None = None) -> Any:
-    if training is not None and bool(c.known(node, training, "training_mode")):
+    drops = ratio is None or bool(np.any(c.known(node, ratio, "the ratio")))
+    if training is not None and bool(c.known(node, training, "training_mode")) and drops:
         raise UnsupportedOperator(f"{node}: training draws random numbers, whose order ONNX leaves open")
     if node.operator == "Dropout" and len(node.outputs) > 1:
         return x, nn.full(c.device, x.shape, 1, bool, stream=c.stream)
@@ -199,12 +207,6 @@ def isinf(c: Compilation, node: Node, x: Buffer) -> Buffer:
     if below and above:
         return nn.isinf(x, stream=c.stream)
     return nn.eq(x, float("inf") if above else -float("inf"), stream=c.stream) if below or above else nn.ne(x, x)
-
-
-@operator("Tan", "Atanh", "Asinh", "Acosh")
-def more_functions(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    function = {"Tan": nn.tan, "Atanh": nn.atanh, "Asinh": nn.asinh, "Acosh": nn.acosh}[node.operator]
-    return function(x, stream=c.stream)
 
 
 @operator("BitwiseAnd", "BitwiseOr", "BitwiseXor")
